@@ -3,6 +3,7 @@ its study and its records through here, from `lib.lookup`."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,23 +73,45 @@ def training_job(study: Study, recipe: str, train_set: str, seed: int, **overrid
     Raises:
         ValueError: an unknown recipe.
     """
-    others = tuple(name for name in study.place.source.sets if name != train_set)
+    others = [name for name in study.place.source.sets if name != train_set]
     chosen = find(recipe)
     return Job(
-        recipe, chosen.label, others, recipe=chosen, train_set=train_set, seed=seed, overrides=overrides
+        recipe,
+        chosen.label,
+        recipe=chosen,
+        train_set=train_set,
+        seed=seed,
+        measures=_on(("fpr95",), others),
+        probes=_on(("distance_histogram",), others),
+        overrides=overrides,
     )
+
+
+def _on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(itertools.product(modules, sets))
 
 
 def handcrafted_job(study: Study, name: str) -> Job:
     """SIFT or RootSIFT, evaluated on all sets of the source."""
     label, descriptor = HANDCRAFTED[name]
-    metrics = ("fpr95", "set_statistics")
-    return Job(name, label, study.place.source.sets, descriptor=descriptor, metrics=metrics)
+    sets = study.place.source.sets
+    return Job(
+        name,
+        label,
+        descriptor=descriptor,
+        measures=_on(("fpr95", "set_statistics"), sets),
+        probes=_on(("distance_histogram",), sets),
+    )
+
+
+def _probed(job: Job, probe: str) -> Job:
+    """The job with a probe on its own train set."""
+    return replace(job, probes=(*job.probes, (probe, job.train_set)))
 
 
 def computation_job(name: str, label: str, **options: object) -> Job:
     """A computation of `lib.theory`, which needs neither data nor training."""
-    return Job(name, label, (), computation=part(name, **options), metrics=(), probes=())
+    return Job(name, label, computation=part(name, **options))
 
 
 # In the order of the paper's rows.
@@ -204,7 +227,7 @@ def adasample_figure3(study: Study) -> list[Job]:
     first, seeds = study.place.source.sets[:1], study.table_seeds
     recipes = (("adasample_aug_gen", study.place.source.sets), ("adasample_aug_gen_ht", first))
     return [
-        replace(training_job(study, recipe, train_set, seed), train_probes=("gradient_norms",))
+        _probed(training_job(study, recipe, train_set, seed), "gradient_norms")
         for recipe, train_sets in recipes
         for train_set in train_sets
         for seed in seeds
@@ -216,7 +239,7 @@ def adasample_figure1(study: Study) -> list[Job]:
     train_set, seed = study.place.source.sets[0], study.table_seeds[0]
     shown = training_job(study, "adasample_aug_gen", train_set, seed)
     return [
-        replace(shown, train_probes=("drawn_pairs",)),
+        _probed(shown, "drawn_pairs"),
         training_job(study, "hardnet", train_set, seed),
     ]
 

@@ -26,28 +26,25 @@ class Job:
     Attributes:
         name: key of the recipe, descriptor or computation; names the record's folder.
         label: the name readers know it by.
-        test_sets: sets of the source that it is evaluated on.
         recipe: how it is trained; None for a handcrafted one.
         train_set, seed: likewise.
         descriptor: a handcrafted one: a module of `lib.models` with ``describe(patches, **options)``.
         computation: one without data: a module of `lib.theory` with ``compute(**options)`` giving
             (numbers, arrays), which become the record's metrics and its probe, both of set "none".
-        metrics, probes: modules of `lib.evaluation` to run on each test set.
-        train_probes: modules of `lib.evaluation` to run on the train set.
+        measures: what is measured: a module of `lib.evaluation` with ``measure``, and a set.
+        probes: likewise with ``probe``.
         overrides: fields of `Profile` that this run takes other values for.
     """
 
     name: str
     label: str
-    test_sets: tuple[str, ...]
     recipe: Recipe | None = None
     train_set: str | None = None
     seed: int | None = None
     descriptor: Part | None = None
     computation: Part | None = None
-    metrics: tuple[str, ...] = ("fpr95",)
-    probes: tuple[str, ...] = ("distance_histogram",)
-    train_probes: tuple[str, ...] = ()
+    measures: tuple[tuple[str, str], ...] = ()
+    probes: tuple[tuple[str, str], ...] = ()
     overrides: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -57,6 +54,10 @@ class Job:
             return self.label
         changed = "".join(f", {name} {value}" for name, value in self.overrides.items())
         return f"{self.label} on {self.train_set}, seed {self.seed}{changed}"
+
+    def sets_of(self, measure: str) -> tuple[str, ...]:
+        """The sets on which a module of `lib.evaluation` measures."""
+        return tuple(name for module, name in self.measures if module == measure)
 
     def profile(self, place: Place) -> Profile:
         """The size this run has at a place."""
@@ -112,13 +113,11 @@ def digests(job: Job, place: Place) -> dict:
         training = code_digest([f"lib.models.{job.descriptor.name}"])
     else:
         training = code_digest(["lib.training", *parts.modules(job.recipe)])
-    sets = {*job.test_sets, job.train_set} - {None}
+    wanted = (*job.measures, *job.probes)
+    sets = {*(name for _, name in wanted), job.train_set} - {None}
     return {
         "training": training,
-        "evaluation": {
-            name: code_digest([f"lib.evaluation.{name}"])
-            for name in (*job.metrics, *job.probes, *job.train_probes)
-        },
+        "evaluation": {name: code_digest([f"lib.evaluation.{name}"]) for name, _ in wanted},
         "data": {name: place.source.digest(name) for name in sorted(sets)},
     }
 
@@ -161,10 +160,8 @@ def to_evaluate(job: Job, place: Place, record: Mapping, path: Path) -> list[tup
         # Its numbers and arrays are of one making, and its code is the record's.
         return [wanted for wanted in probes_of(job) if not _whole(probe_path(path, *wanted))]
     today, then = digests(job, place)["evaluation"], record["digests"]["evaluation"]
-    there = {
-        (m, name): m in record["metrics"].get(name, {}) for m in job.metrics for name in job.test_sets
-    }
-    there |= {(probe, name): _whole(probe_path(path, probe, name)) for probe, name in probes_of(job)}
+    there = {(m, name): m in record["metrics"].get(name, {}) for m, name in job.measures}
+    there |= {(probe, name): _whole(probe_path(path, probe, name)) for probe, name in job.probes}
     return [wanted for wanted in there if not there[wanted] or then.get(wanted[0]) != today[wanted[0]]]
 
 
@@ -175,9 +172,8 @@ def readable(job: Job, place: Place, folder: Path) -> bool:
         record = records.read(path)
     except (FileNotFoundError, records.DamagedRecord):
         return False
-    sets = [NO_SET] if job.computation is not None else job.test_sets
-    names = [job.computation.name] if job.computation is not None else job.metrics
-    measured = all(name in record["metrics"].get(of, {}) for of in sets for name in names)
+    measures = job.measures if job.computation is None else [(job.computation.name, NO_SET)]
+    measured = all(name in record["metrics"].get(of, {}) for name, of in measures)
     return measured and all(_whole(probe_path(path, *wanted)) for wanted in probes_of(job))
 
 
@@ -187,11 +183,8 @@ def _whole(probe: Path) -> bool:
 
 
 def probes_of(job: Job) -> list[tuple[str, str]]:
-    """The (probe, set) that a job has, on its test sets and on its train set."""
-    if job.computation is not None:
-        return [(job.computation.name, NO_SET)]
-    on_test = [(probe, name) for probe in job.probes for name in job.test_sets]
-    return on_test + [(probe, job.train_set) for probe in job.train_probes]
+    """The (probe, set) that a job has; a computation has one, of its own name."""
+    return [(job.computation.name, NO_SET)] if job.computation is not None else list(job.probes)
 
 
 def merged(jobs: Iterable[Job], place: Place) -> list[Job]:
@@ -202,7 +195,7 @@ def merged(jobs: Iterable[Job], place: Place) -> list[Job]:
         other = by_path.get(path, job)
         both = {
             name: tuple(dict.fromkeys((*getattr(other, name), *getattr(job, name))))
-            for name in ("test_sets", "metrics", "probes", "train_probes")
+            for name in ("measures", "probes")
         }
         by_path[path] = replace(other, **both)
     return list(by_path.values())

@@ -87,7 +87,7 @@ class Found:
 
     def fpr95s(self) -> dict[str, float]:
         """`fpr95` by test set."""
-        return {name: self.fpr95(name) for name in self.job.test_sets}
+        return {name: self.fpr95(name) for name in self.job.sets_of("fpr95")}
 
     def mean_by_epoch(self) -> list[float]:
         """FPR95 in percent at the end of each epoch, the mean over the test sets."""

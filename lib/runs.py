@@ -140,7 +140,7 @@ def _network(job: Job, place: Place, path: Path, stage: str) -> nn.Module:
 def _train(
     job: Job, place: Place, path: Path, today: dict, on_step: Callable[[int, int], None] | None
 ) -> Trained:
-    test_sets = {name: place.source.load(name) for name in job.test_sets}
+    test_sets = {name: place.source.load(name) for name in job.sets_of("fpr95")}
 
     def evaluate(model: nn.Module) -> dict[str, float]:
         subject = Subject(partial(describe, model, device=place.device))
@@ -213,7 +213,7 @@ def _evaluate(job: Job, place: Place, path: Path, record: dict, subject: Subject
     today = digests(job, place)
     for name, test_set in to_evaluate(job, place, record, path):
         module, data = import_module(f"lib.evaluation.{name}"), place.source.load(test_set)
-        if name in job.metrics:
+        if (name, test_set) in job.measures:
             measured = module.measure(subject, data)
             record["metrics"].setdefault(test_set, {})[name] = {
                 key: round(value, 6) for key, value in measured.items()

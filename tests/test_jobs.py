@@ -50,11 +50,11 @@ def test_a_change_of_the_sampler_concerns_only_recipes_that_sample(study: Study)
 
 def test_requests_for_one_record_become_one_job_that_asks_for_all(study: Study) -> None:
     one = experiments.training_job(study, "hardnet", "mini-a", 0)
-    other = replace(one, test_sets=("mini-b",), probes=("another",), train_probes=("third",))
+    other = replace(one, measures=(("fpr95", "mini-b"), ("hpatches", "mini-hp-a")), probes=())
     (job,) = jobs.merged([one, other, one], study.place)
-    assert job.test_sets == ("mini-b", "mini-c")
-    assert job.probes == ("distance_histogram", "another")
-    assert job.train_probes == ("third",)
+    assert job.measures == (("fpr95", "mini-b"), ("fpr95", "mini-c"), ("hpatches", "mini-hp-a"))
+    assert job.probes == one.probes
+    assert job.sets_of("fpr95") == ("mini-b", "mini-c")
 
 
 def test_the_forecast_grows_with_the_candidates(study: Study) -> None:

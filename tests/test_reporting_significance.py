@@ -204,6 +204,10 @@ class Job:
     train_set: str
     test_sets: tuple[str, ...]
 
+    def sets_of(self, measure: str) -> tuple[str, ...]:
+        assert measure == "fpr95"
+        return self.test_sets
+
 
 @dataclass
 class Record:

@@ -180,7 +180,7 @@ def pair_errors(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
     role = roles_of(sets)
     rows = {}
     for record in found:
-        for test_set in record.job.test_sets:
+        for test_set in record.job.sets_of("fpr95"):
             probe = record.probe("distance_histogram", test_set)
             error = significance.fpr95_error(probe["matching"], probe["non_matching"])
             column = column_name(role[record.job.train_set], role[test_set])
