@@ -18,10 +18,13 @@ from lib.recipes import (
     ACROSS,
     ADASAMPLE_SGD,
     GENERATED,
+    LAMBDAS,
     RECIPES,
+    TRIPLET_LOSSES,
     WITHIN,
     Recipe,
     find,
+    lambda_recipe,
     part,
     replace_options,
 )
@@ -40,11 +43,13 @@ class Artefact:
         notebook: below the repository's root.
         jobs: from a study to what it needs.
         extras: left out unless asked for.
+        hpatches: it needs HPatches patches, which a folder of real data may lack.
     """
 
     notebook: str
     jobs: Callable[[Study], list[Job]]
     extras: bool = False
+    hpatches: bool = False
 
 
 def tuning_path(profile: str, optimizer: str) -> Path:
@@ -280,6 +285,79 @@ def precision(study: Study) -> list[Job]:
     ]
 
 
+# The split whose patches the paper's "-HP" models train on; all are tested on its other part.
+HPATCHES_SPLIT = "a"
+FIGURE2_RECIPES = (
+    "hardnet",
+    "hardnet_aug",
+    "hardnet_gen",
+    "hardnet_aug_gen",
+    "adasample_gen",
+    "adasample_aug_gen",
+)
+FIGURE2_HP_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
+
+
+def _on_hpatches(job: Job, *sets: str) -> Job:
+    """The job, measured on what HPatches splits test on too."""
+    return replace(job, measures=(*job.measures, *_on(("hpatches",), sets)))
+
+
+def adasample_figure2(study: Study) -> list[Job]:
+    """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
+    source = study.place.source
+    tested = source.homographies.test_set(HPATCHES_SPLIT)
+    trained = [(recipe, source.sets[0]) for recipe in FIGURE2_RECIPES]
+    trained += [(recipe, source.homographies.train_set(HPATCHES_SPLIT)) for recipe in FIGURE2_HP_RECIPES]
+    return [
+        *(_on_hpatches(handcrafted_job(study, name), tested) for name in HANDCRAFTED),
+        *(
+            _on_hpatches(training_job(study, recipe, train_set, seed), tested)
+            for recipe, train_set in trained
+            for seed in study.table_seeds
+        ),
+    ]
+
+
+def adasample_table2(study: Study, train_set: str | None = None) -> list[Job]:
+    """AdaSample's Table 2: λ by loss, trained on the first set of patches or another."""
+    source = study.place.source
+    tested = source.homographies.test_set(HPATCHES_SPLIT)
+    return [
+        _on_hpatches(
+            training_job(study, lambda_recipe(lam, loss), train_set or source.sets[0], seed), tested
+        )
+        for lam in LAMBDAS
+        for loss in TRIPLET_LOSSES
+        for seed in study.table_seeds
+    ]
+
+
+def hpatches_data(study: Study) -> list[Job]:
+    """The notebook that shows HPatches patches: how hard each level is for SIFT."""
+    tested = study.place.source.homographies.test_set("full")
+    return [_on_hpatches(handcrafted_job(study, "sift"), tested)]
+
+
+def hpatches_ranking(study: Study, checkpoint: str | None = None) -> list[Job]:
+    """Descriptors on all embedded sequences and on real ones, where the study has them.
+
+    Args:
+        study: real sequences are what `open_study` was given as `real`.
+        checkpoint: TFeat as its authors published it, or None.
+    """
+    sets = [sets.test_set("full") for sets in study.place.source.hpatches]
+    jobs = [handcrafted_job(study, name) for name in HANDCRAFTED]
+    if checkpoint is not None:
+        jobs.append(Job("tfeat", "TFeat (published)", descriptor=part("tfeat", weights=checkpoint)))
+    jobs += [
+        training_job(study, recipe, study.place.source.sets[0], seed)
+        for recipe in ("hardnet_aug_gen", "adasample_aug_gen")
+        for seed in study.test_seeds
+    ]
+    return [_on_hpatches(job, *sets) for job in jobs]
+
+
 ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact("notebooks/data/embedded.ipynb", embedded_data),
     "adasample/table1": Artefact("notebooks/adasample/table1.ipynb", adasample_table1),
@@ -290,4 +368,8 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "adasample/figure1": Artefact("notebooks/adasample/figure1.ipynb", adasample_figure1),
     "adasample/theory": Artefact("notebooks/adasample/theory.ipynb", adasample_theory),
     "study/precision": Artefact("notebooks/study/precision.ipynb", precision),
+    "data/hpatches": Artefact("notebooks/data/hpatches.ipynb", hpatches_data, hpatches=True),
+    "data/ranking": Artefact("notebooks/data/ranking.ipynb", hpatches_ranking, hpatches=True),
+    "adasample/figure2": Artefact("notebooks/adasample/figure2.ipynb", adasample_figure2, hpatches=True),
+    "adasample/table2": Artefact("notebooks/adasample/table2.ipynb", adasample_table2, hpatches=True),
 }

@@ -55,6 +55,12 @@ class Job:
         changed = "".join(f", {name} {value}" for name, value in self.overrides.items())
         return f"{self.label} on {self.train_set}, seed {self.seed}{changed}"
 
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """Every set it is trained, measured or probed on, each once."""
+        wanted = (name for _, name in (*self.measures, *self.probes))
+        return tuple(dict.fromkeys(name for name in (self.train_set, *wanted) if name is not None))
+
     def sets_of(self, measure: str) -> tuple[str, ...]:
         """The sets on which a module of `lib.evaluation` measures."""
         return tuple(name for module, name in self.measures if module == measure)
@@ -114,11 +120,10 @@ def digests(job: Job, place: Place) -> dict:
     else:
         training = code_digest(["lib.training", *parts.modules(job.recipe)])
     wanted = (*job.measures, *job.probes)
-    sets = {*(name for _, name in wanted), job.train_set} - {None}
     return {
         "training": training,
         "evaluation": {name: code_digest([f"lib.evaluation.{name}"]) for name, _ in wanted},
-        "data": {name: place.source.digest(name) for name in sorted(sets)},
+        "data": {name: place.source.digest(name) for name in sorted(job.sets)},
     }
 
 

@@ -116,6 +116,7 @@ def open_study(
     seeds: Sequence[int] | None = None,
     device: str = "cpu",
     at_once: int | None = None,
+    real: str | None = None,
 ) -> Study:
     """The study that a notebook's parameters name.
 
@@ -127,6 +128,8 @@ def open_study(
         seeds: in place of the profile's.
         device: for what is missing.
         at_once: runs at once; by default as many as the machine holds.
+        real: a folder of real homography sequences, for further sets of HPatches patches: sequences,
+            or folders of them.
 
     Raises:
         ValueError: an unknown profile or device, or a repeated or negative seed.
@@ -139,7 +142,7 @@ def open_study(
         raise ValueError(f"seeds must be different and 0 or more, got {list(seeds)}")
     folder = ROOT / ("results" if results == "reference" else results) / profile
     reference = ROOT / "results" / "reference" / profile
-    source = open_source(data, folder / "data", chosen.mini)
+    source = open_source(data, folder / "data", chosen.mini, chosen.sequences, _sequences_in(real))
     return Study(
         data=data,
         place=Place(chosen, source, folder, device),
@@ -147,6 +150,15 @@ def open_study(
         seeds=None if seeds is None else tuple(seeds),
         at_once=at_once or pool.default_at_once(chosen, device),
     )
+
+
+def _sequences_in(real: str | None) -> tuple[Path, ...]:
+    if real is None:
+        return ()
+    # Folders of sequences, each with files of its own; photographs are none.
+    folders = sorted(path for path in Path(real).iterdir() if path.is_dir())
+    holding = [path for path in folders if any(inside.is_dir() for inside in path.iterdir())]
+    return tuple(path.resolve() for path in holding or [Path(real)])
 
 
 def obtain(study: Study, jobs: Sequence[Job]) -> list[Found]:
@@ -197,7 +209,7 @@ def _make(study: Study, missing: Sequence[Job]) -> None:
         f"{seconds:.0f} s with {study.at_once} at once on {study.place.device}.",
         file=sys.stderr,
     )
-    study.place.source.prepare()
+    study.place.source.prepare(name for job in missing for name in job.sets)
     with tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}") as bar:
 
         def show(standing: pool.Standing) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lib.data.mini import MiniSize
+from lib.data.mini.sequences_size import SequencesSize
 from lib.recipes import Budget, Recipe
 
 
@@ -26,6 +27,7 @@ class Profile:
         threads: of one run; 0 leaves it to torch.
         stages: fractions of training at which weights are kept for probes.
         mini: size of the embedded data.
+        sequences: likewise, of its homography sequences.
         forward_patches_per_second: by kind of device, of the network at this width, for estimates
             of time only; measured by `lib.benchmark`.
     """
@@ -42,6 +44,7 @@ class Profile:
     threads: int
     stages: tuple[float, ...]
     mini: MiniSize
+    sequences: SequencesSize
     forward_patches_per_second: Mapping[str, float] = field(default_factory=dict)
 
     def budget_for(self, recipe: Recipe) -> Budget:
@@ -69,6 +72,7 @@ PROFILES: Mapping[str, Profile] = {
         threads=1,
         stages=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
         mini=MiniSize(),
+        sequences=SequencesSize(),
         forward_patches_per_second={"cpu": 18_000.0, "cuda": 400_000.0},
     ),
     "standard": Profile(
@@ -84,6 +88,7 @@ PROFILES: Mapping[str, Profile] = {
         threads=0,
         stages=(0.0, 0.05, 0.1, 0.3, 0.6, 1.0),
         mini=MiniSize(),
+        sequences=SequencesSize(),
         forward_patches_per_second={"cpu": 9_000.0, "cuda": 150_000.0},
     ),
     "paper": Profile(
@@ -99,6 +104,7 @@ PROFILES: Mapping[str, Profile] = {
         threads=0,
         stages=(0.0, 0.05, 0.1, 0.3, 0.6, 1.0),
         mini=MiniSize(),
+        sequences=SequencesSize(),
         forward_patches_per_second={"cpu": 4_000.0, "cuda": 60_000.0},
     ),
 }

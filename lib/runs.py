@@ -31,6 +31,7 @@ from lib.jobs import (
     state,
     to_evaluate,
 )
+from lib.recipes import Part
 from lib.training import Trained, train
 
 LIBRARIES = ("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn")
@@ -97,6 +98,22 @@ def load_weights(record: Path, stage: str = "1.0") -> dict[str, Tensor]:
     return weights
 
 
+def load_network(record: Path, stage: str = "1.0", device: str = "cpu") -> nn.Module:
+    """A run's network at a stage of its training, in evaluation mode.
+
+    Raises:
+        FileNotFoundError: no record, or no weights beside it.
+        KeyError: no such stage was kept.
+        ValueError: the record is of nothing that was trained.
+    """
+    config = records.read(record)["config"]
+    if "recipe" not in config:
+        raise ValueError(f"{record} is the record of no training run, so it has no network")
+    model = parts.build("model", Part(**config["recipe"]["model"]), width=config["profile"]["width"])
+    model.load_state_dict(load_weights(record, stage))
+    return model.to(device).eval()
+
+
 def _subject(
     job: Job, place: Place, path: Path, before: str, on_step: Callable[[int, int], None] | None
 ) -> tuple[dict, Subject]:
@@ -117,7 +134,7 @@ def _subject(
         records.write(path, record)
     with safe_open(weights_path(path), "pt") as file:
         stages = sorted({name.partition("/")[0] for name in file.keys()}, key=float)  # noqa: SIM118
-    models = {stage: _network(job, place, path, stage) for stage in stages}
+    models = {stage: load_network(path, stage, place.device) for stage in stages}
     described = partial(describe, models[stages[-1]], device=place.device)
     return record, Subject(described, job.recipe, models, record, place.device)
 
@@ -129,12 +146,6 @@ def _compute(job: Job, place: Place, path: Path) -> dict:
     record = _record(job, place, digests(job, place))
     record["metrics"] = {NO_SET: {job.computation.name: numbers}}
     return record
-
-
-def _network(job: Job, place: Place, path: Path, stage: str) -> nn.Module:
-    model = parts.build("model", job.recipe.model, width=job.profile(place).width)
-    model.load_state_dict(load_weights(path, stage))
-    return model.to(place.device).eval()
 
 
 def _train(

@@ -128,6 +128,7 @@ def _run(options: Options) -> int:
     study = experiments.open_study(
         options.profile, options.data, options.results, None, options.device, options.jobs
     )
+    selected = _with_data(study, selected)
     if options.plan:
         print(plan(study, selected))
         return 0
@@ -182,6 +183,18 @@ def _selected(pattern: str, extras: bool) -> dict[str, Artefact]:
     }
 
 
+def _with_data(study: Study, selected: dict[str, Artefact]) -> dict[str, Artefact]:
+    """The artefacts that the study has data for; says which it has none for."""
+    lacking = [name for name, artefact in selected.items() if artefact.hpatches]
+    if study.place.source.hpatches or not lacking:
+        return selected
+    told = f"{study.data} holds no hpatches-release, which is needed for {', '.join(lacking)}"
+    if len(lacking) == len(selected):
+        raise FileNotFoundError(f"{told}; unpack HPatches there and put the benchmark's tasks beside it")
+    print(f"left out: {told}")
+    return {name: artefact for name, artefact in selected.items() if name not in lacking}
+
+
 def _jobs(study: Study, selected: dict[str, Artefact]) -> list[Job]:
     return [job for artefact in selected.values() for job in artefact.jobs(study)]
 
@@ -213,8 +226,10 @@ def make(study: Study, selected: dict[str, Artefact]) -> list[Failure]:
     if source.skipped:
         print(f"{source.skipped} file(s) among the photographs could not be read and were skipped.")
     print("data: making or checking it …", flush=True)
-    source.prepare(study.at_once)
-    todo = to_do(study, _jobs(study, selected))
+    jobs = _jobs(study, selected)
+    sets = dict.fromkeys([*source.sets, *(name for job in jobs for name in job.sets)])
+    source.prepare(sets, study.at_once)
+    todo = to_do(study, jobs)
     if not todo:
         print("runs: all on record")
         return []

@@ -144,7 +144,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_preparing_in_parallel_makes_all_three_sets(tmp_path: Path) -> None:
     source = open_source("mini", tmp_path / "parallel", SMALL)
-    source.prepare(jobs=2)
+    source.prepare(source.sets, jobs=2)
     assert all(source.scene_folder(name).is_dir() for name in source.sets)
     alone = open_source("mini", tmp_path / "alone", SMALL).load("mini-c")
     np.testing.assert_array_equal(source.load("mini-c").patches, alone.patches)

@@ -6,14 +6,19 @@ Cheap to import and to ask for digests; what makes or decodes pixels is imported
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from lib.data.hpatches_sets import (
+    RELEASE,
+    HPatchesSets,
+    built_sets,
+    embedded_sets,
+    released_sets,
+)
 from lib.data.mini import MiniSize
 from lib.data.mini.photographs import (
     SCENES,
@@ -21,8 +26,13 @@ from lib.data.mini.photographs import (
     folder_photographs,
     packaged_photographs,
 )
+from lib.data.mini.sequences_size import SequencesSize
+from lib.data.once import make_once
 from lib.data.patchset import PatchSet
 from lib.digests import code_digest, value_digest
+
+if TYPE_CHECKING:
+    from lib.data.hpatches.tasks import HPatchesSplit
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
 RESERVE = ("reserve-a", "reserve-b")
@@ -43,6 +53,8 @@ class Source:
         size: of what is generated.
         photographs: of each generated set.
         real: the folder of the real sets, or None.
+        hpatches: sets of HPatches patches by their stem; the first is the study's own, and a real
+            source may have none.
         skipped: files of a folder of photographs that could not be read.
     """
 
@@ -55,6 +67,7 @@ class Source:
     photographs: Mapping[str, tuple[Photograph, ...]] = field(default_factory=dict)
     real: Path | None = None
     skipped: int = 0
+    hpatches: tuple[HPatchesSets, ...] = ()
 
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
@@ -67,6 +80,8 @@ class Source:
             FileNotFoundError: a real set's folder is missing.
         """
         self._check(name)
+        if (sets := self._hpatches_of(name)) is not None:
+            return sets.digest(name)
         if self.real is not None and name in self.sets:
             return _folder_digest(self.real / name)
         return value_digest(
@@ -79,14 +94,17 @@ class Source:
         )
 
     def scene_folder(self, name: str) -> Path:
-        """The folder of a set's PhotoTour files; a generated one may not be there yet."""
+        """The folder of a set's files; a generated one may not be there yet."""
         self._check(name)
+        if (sets := self._hpatches_of(name)) is not None:
+            return sets.root
         if self.real is not None and name in self.sets:
             return self.real / name
         return self.folder / f"{name}-{self.digest(name)}"
 
-    def load(self, name: str) -> PatchSet:
-        """A set, generated and decoded first where it is not there yet.
+    def load(self, name: str) -> PatchSet | HPatchesSplit:
+        """A set, generated and decoded first where it is not there yet; what an HPatches split tests
+        on is a split with its tasks, everything else a set of patches.
 
         Raises:
             ValueError: the source has no such set, or its files are damaged.
@@ -95,6 +113,9 @@ class Source:
         """
         from lib.data.phototour import read_phototour, verify_counts
 
+        self._check(name)
+        if (sets := self._hpatches_of(name)) is not None:
+            return sets.load(name)
         scene = self.scene_folder(name)
         if name in self.photographs:
             _generate(scene, name, self.photographs[name], self.size)
@@ -103,41 +124,76 @@ class Source:
         verify_counts(patch_set)
         return patch_set
 
-    def prepare(self, jobs: int = 1) -> None:
-        """Generate and decode the three sets, `jobs` at a time; raises what `load` raises."""
+    def prepare(self, names: Iterable[str], jobs: int = 1) -> None:
+        """Generate and decode sets, `jobs` at a time; raises what `load` raises."""
+        # Sets of one stem come of one generation.
+        one_each = {getattr(self._hpatches_of(name), "stem", name): name for name in names}
         if jobs <= 1:
-            for name in self.sets:
+            for name in one_each.values():
                 self.load(name)
             return
         from joblib import Parallel, delayed
 
-        Parallel(n_jobs=min(jobs, len(self.sets)))(delayed(_load_only)(self, name) for name in self.sets)
+        Parallel(n_jobs=jobs)(delayed(_load_only)(self, name) for name in one_each.values())
+
+    @property
+    def homographies(self) -> HPatchesSets:
+        """The study's own sets of HPatches patches.
+
+        Raises:
+            FileNotFoundError: a real source has none.
+        """
+        if not self.hpatches:
+            raise FileNotFoundError(
+                f"{self.real / RELEASE} is missing: unpack HPatches' patches there, and put the "
+                "benchmark's folder tasks beside it"
+            )
+        return self.hpatches[0]
+
+    def _hpatches_of(self, name: str) -> HPatchesSets | None:
+        return next((sets for sets in self.hpatches if name in sets.names), None)
 
     def _check(self, name: str) -> None:
-        known = (*self.sets, *self.reserve)
+        known = (*self.sets, *self.reserve, *(n for sets in self.hpatches for n in sets.names))
         if name not in known:
             raise ValueError(f"no set {name!r} in source {self.name}: choose from {known}")
 
 
-def open_source(data: str, folder: Path, size: MiniSize) -> Source:
+def open_source(
+    data: str,
+    folder: Path,
+    size: MiniSize,
+    sequences: SequencesSize = SequencesSize(),  # noqa: B008 (frozen)
+    homographies: Sequence[Path] = (),
+) -> Source:
     """The source that a command line's `--data` or `--photos` means.
 
     Args:
         data: "mini", "photos:DIR", or a folder that holds liberty, notredame and yosemite.
         folder: where generated data and decoded patches go; made when first needed.
         size: of what is generated.
+        sequences: likewise, of homography sequences.
+        homographies: folders of real homography sequences, for sets "real-hp-…" beside the others.
 
     Raises:
-        FileNotFoundError: the folder, or one of the three sets in it, is missing.
+        FileNotFoundError: a folder, or one of the three sets in it, is missing.
         ValueError: a folder of photographs has fewer than 5 that can be read.
     """
     folder = Path(folder)
     packaged = packaged_photographs()
     reserve = {name: packaged[name] for name in RESERVE}
+    more = (built_sets("real-hp", homographies, folder, sequences),) if homographies else ()
     if data == "mini":
         photographs = {f"mini-{scene}": packaged[scene] for scene in SCENES}
         return Source(
-            "mini", True, tuple(photographs), RESERVE, folder, size, {**photographs, **reserve}
+            "mini",
+            True,
+            tuple(photographs),
+            RESERVE,
+            folder,
+            size,
+            {**photographs, **reserve},
+            hpatches=(embedded_sets("mini-hp", packaged["homography"], folder, sequences), *more),
         )
     if data.startswith(_PHOTOS_PREFIX):
         allotted, skipped = folder_photographs(Path(data.removeprefix(_PHOTOS_PREFIX)))
@@ -151,6 +207,7 @@ def open_source(data: str, folder: Path, size: MiniSize) -> Source:
             size,
             {**photographs, **reserve},
             skipped=skipped,
+            hpatches=(embedded_sets("photos-hp", allotted["homography"], folder, sequences), *more),
         )
     real = Path(data)
     if not real.is_dir():
@@ -161,7 +218,9 @@ def open_source(data: str, folder: Path, size: MiniSize) -> Source:
     for name in REAL_SETS:
         if not (real / name).is_dir():
             raise FileNotFoundError(f"{real / name} is missing: unpack {name} there")
-    return Source("ubc", False, REAL_SETS, RESERVE, folder, size, reserve, real)
+    if (real / RELEASE).is_dir():
+        more = (released_sets("hpatches", real, folder, sequences), *more)
+    return Source("ubc", False, REAL_SETS, RESERVE, folder, size, reserve, real, hpatches=more)
 
 
 def _load_only(source: Source, name: str) -> None:
@@ -192,34 +251,6 @@ def _folder_digest(folder: Path) -> str:
 
 
 def _generate(scene: Path, name: str, photographs: tuple[Photograph, ...], size: MiniSize) -> None:
-    """Make a scene's folder, whole or not at all; of two processes one makes it."""
-    if scene.is_dir():
-        return
-    from filelock import FileLock
-
     from lib.data.mini.writing import write_scene
 
-    try:
-        scene.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(scene.parent / f".{name}.lock"):
-            if scene.is_dir():
-                return
-            # Under the lock, what another process left half-made is nobody's.
-            for left in scene.parent.glob(f".{name}-*.part"):
-                shutil.rmtree(left)
-            temporary = Path(tempfile.mkdtemp(prefix=f".{name}-", suffix=".part", dir=scene.parent))
-            try:
-                write_scene(temporary, name, photographs, size)
-                os.chmod(temporary, 0o755)
-                os.rename(temporary, scene)
-            except BaseException:
-                shutil.rmtree(temporary, ignore_errors=True)
-                raise
-    except OSError as error:
-        if error.errno is None or isinstance(error, FileNotFoundError):
-            raise
-        raise OSError(
-            error.errno,
-            f"cannot write generated data in {scene.parent}: {error.strerror}; free some space or "
-            "give a folder that can be written",
-        ) from error
+    make_once(scene, name, lambda folder: write_scene(folder, name, photographs, size))

@@ -1,0 +1,6 @@
+"""HPatches (Balntas, Lenc, Vedaldi and Mikolajczyk, CVPR 2017): its files read and written, and made.
+
+The release: `release` (patches and splits), `tasks` (verification pairs, queries and distractors),
+`descriptors` (the benchmark's CSV layout), `classes` (patches to train on). Patches made from
+images and homographies: `homographies`, `detection`, `jitter`, `building`.
+"""

@@ -1,0 +1,261 @@
+"""From homography sequences to HPatches' patch format, after the release's own recipe.
+
+The recipe is ``docs/extraction.md`` of hpatches-benchmark: regions are detected in the reference
+(`lib.data.hpatches.detection`), jittered there (`lib.data.hpatches.jitter`), and carried to each other
+image by its homography, exactly and point by point. Each of a sequence's 15 images has a jitter of its
+own, ``ref`` none. A patch is the square around the region's disc: the centres of its outermost pixels
+lie 5 scales from the middle.
+
+Patches whose standard deviation is below 5 of 255 grey values are left out, as the release's authors
+say they did (hpatches-benchmark, issue 13); here the reference's patch decides for all 16.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lib.atomic import write_bytes
+from lib.data.hpatches.detection import DETECTORS, Frames, detect, inside, orient, thin
+from lib.data.hpatches.homographies import HomographySequence, refuse_equal_names
+from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter, overlaps
+from lib.data.hpatches.release import FILES, LEVELS, PATCH, write_sequence
+from lib.data.mini.geometry import local_affine
+
+REPORT = "build.json"
+SMALLEST_CONTRAST = 5.0
+_MIDDLE = PATCH // 2
+_CUT_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class SequenceReport:
+    """What became of one sequence's detections.
+
+    Attributes:
+        name: of the sequence.
+        detected: regions wholly inside the reference, by detector.
+        thinned: of those, left out because another one overlaps by more than 50%.
+        outside: of the rest, left out because the unjittered region leaves another image.
+        faint: of the rest, left out for want of contrast.
+        beyond_limit: of the rest, left out by the limit.
+        patches: of the rest, kept, by detector.
+        median_overlap: of jittered and unjittered regions, as drawn for the kept ones, by level.
+    """
+
+    name: str
+    detected: Mapping[str, int]
+    thinned: int
+    outside: int
+    faint: int
+    beyond_limit: int
+    patches: Mapping[str, int]
+    median_overlap: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What a build was asked for and what it made; ``build.json`` holds the same.
+
+    Attributes:
+        limit: most patches of a sequence; None for all.
+        seed: of everything drawn.
+        intended_overlap: median by level.
+        sequences: one report each, in the order built.
+    """
+
+    limit: int | None
+    seed: int
+    intended_overlap: Mapping[str, float]
+    sequences: tuple[SequenceReport, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where a sequence's patches are to be cut.
+
+    Attributes:
+        frames: N detections in the reference, in the order of the patches.
+        jitter: of the 15 files but ``ref``: (N, 2, 3) maps of the unit disc, by file.
+        report: what became of the other detections.
+    """
+
+    frames: Frames
+    jitter: Mapping[str, np.ndarray]
+    report: SequenceReport
+
+    def regions(self, file: str) -> np.ndarray:
+        """(N, 2, 3) maps of the unit disc to pixels of the reference, jittered as for a file.
+
+        Args:
+            file: one of `FILES`; ``ref`` is not jittered.
+        """
+        frames = self.frames.regions
+        if file == FILES[0]:
+            return frames
+        shift = frames[:, :, :2] @ self.jitter[file][:, :, 2:] + frames[:, :, 2:]
+        return np.concatenate([frames[:, :, :2] @ self.jitter[file][:, :, :2], shift], axis=2)
+
+
+def build_release(
+    sequences: Sequence[HomographySequence],
+    release: Path,
+    limit: int | None = None,
+    seed: int = 0,
+) -> BuildReport:
+    """Cut all sequences' patches and write them as a release, with ``build.json`` beside its folder.
+
+    What is drawn for a sequence depends on the seed and on its name, not on the other sequences.
+
+    Args:
+        sequences: with different names.
+        release: folder that gets one folder a sequence.
+        limit: most patches of a sequence, a random sample of what is found, so that each detector is
+            represented by its share; None keeps all.
+        seed: of everything drawn.
+
+    Raises:
+        ValueError: no sequence; two of one name; a limit below 1; an image that cannot be read; or a
+            sequence of which no detection is left.
+        OSError: a folder cannot be written.
+    """
+    release = Path(release)
+    if not sequences:
+        raise ValueError(f"no sequence to build {release} from: give at least one")
+    refuse_equal_names(sequences)
+    reports = []
+    for sequence in sequences:
+        plan = plan_patches(sequence, limit, seed)
+        write_sequence(release / sequence.name, cut_patches(sequence, plan))
+        reports.append(plan.report)
+    report = BuildReport(limit, seed, MEDIAN_OVERLAP, tuple(reports))
+    write_bytes(release.parent / REPORT, (json.dumps(asdict(report), indent=1) + "\n").encode())
+    return report
+
+
+def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: int = 0) -> Plan:
+    """Decide which patches a sequence gives and how each is jittered, as `build_release` does.
+
+    Args:
+        sequence: its six images are read.
+        limit: as of `build_release`.
+        seed: as of `build_release`.
+
+    Raises:
+        ValueError: a limit below 1, an image that cannot be read, or no detection left.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"a limit of {limit} patches leaves none: give 1 or more, or None for all")
+    rng = np.random.default_rng([seed, *sequence.name.encode()])
+    reference = sequence.grey(0)
+    found = detect(reference)
+    distinct = found[thin(found, rng)]
+    seen = np.ones(len(distinct), bool)
+    for index, homography in enumerate(sequence.homographies, 1):
+        seen &= inside(distinct, homography, sequence.grey(index).shape)
+    common = orient(reference, distinct[seen])
+    contrast = sample(reference, np.eye(3), common.regions).std(axis=(1, 2))
+    clear = common[contrast >= SMALLEST_CONTRAST]
+    kept = clear[rng.permutation(len(clear))[:limit]]
+    counts = {
+        "thinned": len(found) - len(distinct),
+        "outside": len(distinct) - len(common),
+        "faint": len(common) - len(clear),
+        "beyond_limit": len(clear) - len(kept),
+    }
+    if not len(kept):
+        raise ValueError(
+            f"{sequence.folder}: none of {len(found)} detections is left ({counts['thinned']} overlap "
+            f"others, {counts['outside']} leave one of the images, {counts['faint']} have no contrast): "
+            "leave the sequence out, or look whether its homographies belong to its images"
+        )
+    jitter = {
+        f"{level[0]}{image}": draw_jitter(len(kept), level, rng)
+        for level in LEVELS
+        for image in range(1, len(sequence.images))
+    }
+    report = SequenceReport(
+        name=sequence.name,
+        detected=_by_detector(found),
+        patches=_by_detector(kept),
+        median_overlap={level: _median_overlap(jitter, level) for level in LEVELS},
+        **counts,
+    )
+    return Plan(kept, jitter, report)
+
+
+def cut_patches(sequence: HomographySequence, plan: Plan) -> dict[str, np.ndarray]:
+    """Cut a sequence's patches as planned.
+
+    Returns:
+        For each of `FILES` (N, 65, 65) uint8.
+
+    Raises:
+        ValueError: an image cannot be read.
+    """
+    patches = {FILES[0]: sample(sequence.grey(0), np.eye(3), plan.regions(FILES[0]))}
+    for index, homography in enumerate(sequence.homographies, 1):
+        image = sequence.grey(index)
+        files = [f"{level[0]}{index}" for level in LEVELS]
+        regions = np.concatenate([plan.regions(file) for file in files])
+        parts = np.split(sample(image, homography, regions), len(files))
+        patches.update(zip(files, parts, strict=True))
+    return {file: patches[file] for file in FILES}
+
+
+def sample(image: np.ndarray, homography: np.ndarray, regions: np.ndarray) -> np.ndarray:
+    """Patches of an image at regions of the reference, bicubic.
+
+    The image is blurred before it is sampled more coarsely than its pixels, in half octaves; how
+    coarsely is taken at the middle of the patch, as the mean over directions.
+
+    Args:
+        image: (H, W) uint8; beyond its border its outermost pixels are repeated.
+        homography: (3, 3), from the reference to the image.
+        regions: (N, 2, 3), maps of the unit disc to pixels of the reference.
+
+    Returns:
+        (N, 65, 65) uint8.
+    """
+    import cv2
+
+    side = (np.arange(PATCH) - _MIDDLE) / _MIDDLE
+    grid = np.stack([*np.meshgrid(side, side), np.ones((PATCH, PATCH))]).reshape(3, -1)
+    at_middle = local_affine(homography, regions[:, :, 2]) @ regions[:, :, :2]
+    step = np.sqrt(np.abs(np.linalg.det(at_middle))) / _MIDDLE
+    level = np.maximum(np.floor(2 * np.log2(step)), 0).astype(int)
+    projective = homography[:, :2] @ regions + homography[:, 2:] * [0, 0, 1]
+    patches = np.empty((len(regions), PATCH, PATCH), np.uint8)
+    for half_octave in np.unique(level):
+        coarse = 2.0 ** (half_octave / 2)
+        source = image
+        if coarse > 1:
+            source = cv2.GaussianBlur(image, (0, 0), 0.5 * np.sqrt(coarse**2 - 1))
+        members = np.flatnonzero(level == half_octave)
+        for start in range(0, len(members), _CUT_AT_ONCE):
+            chosen = members[start : start + _CUT_AT_ONCE]
+            points = projective[chosen] @ grid
+            x, y = (points[:, axis] / points[:, 2] for axis in (0, 1))
+            cut = cv2.remap(
+                source,
+                x.astype(np.float32),
+                y.astype(np.float32),
+                cv2.INTER_CUBIC,
+                borderMode=cv2.BORDER_REPLICATE,
+            )
+            patches[chosen] = cut.reshape(-1, PATCH, PATCH)
+    return patches
+
+
+def _median_overlap(jitter: Mapping[str, np.ndarray], level: str) -> float:
+    drawn = np.concatenate([jitter[file] for file in jitter if file[0] == level[0]])
+    return float(np.median(overlaps(drawn)))
+
+
+def _by_detector(frames: Frames) -> dict[str, int]:
+    counts = np.bincount(frames.detector, minlength=len(DETECTORS))
+    return {name: int(count) for name, count in zip(DETECTORS, counts, strict=True)}

@@ -1,0 +1,257 @@
+"""What HPatches' patches are cut around: Hessian, Harris and DoG detections, thinned and oriented.
+
+After ``docs/extraction.md`` of hpatches-benchmark: detections of three kinds in the reference image, a
+region of 5 times the detected scale that lies wholly inside the image, of detections that overlap by
+more than 50% one at random, and one dominant orientation each by Lowe's method (IJCV 2004, section 5).
+What the text leaves open and is chosen here: thresholds, the finest scale, and Harris' scale, which is
+where the Laplacian has an extremum (Mikolajczyk and Schmid, IJCV 2004).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+DETECTORS = ("hessian", "harris", "dog")
+MAGNIFICATION = 5.0
+LARGEST_OVERLAP = 0.5
+
+# px, standard deviation of the Gaussian. The finest region is then 16 px wide, enlarged fourfold.
+SMALLEST_SCALE = 1.6
+# Responses to a Gaussian blob (Hessian, DoG) or a right-angled corner (Harris) whose contrast is 4% of
+# the range of grey values.
+SMALLEST_HESSIAN = 8e-5
+SMALLEST_HARRIS = 8e-6
+DOG_CONTRAST = 0.014
+# The strongest of the Hessian's: bounds memory on a huge image; a photograph of 1 megapixel has 4 000.
+MOST_DETECTIONS = 20_000
+_HARRIS_K = 0.05
+# Scales of integration and of derivation of the structure tensor, as Mikolajczyk and Schmid have them.
+_INTEGRATION = 1.4
+_LEVELS_PER_OCTAVE = 3
+# Lowe's window is 1.5 scales wide; kornia's Gaussian is a third of a region's radius.
+_ORIENTATION_RADIUS = 4.5
+_ORIENTED_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Detections: discs with a direction.
+
+    Attributes:
+        position: (N, 2) float64, px.
+        scale: (N,) float64, px: radius of the disc, standard deviation of the detector's Gaussian.
+        orientation: (N,) float64, radians from +x towards +y.
+        detector: (N,) int64, index into `DETECTORS`.
+    """
+
+    position: np.ndarray
+    scale: np.ndarray
+    orientation: np.ndarray
+    detector: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.scale)
+
+    def __getitem__(self, index: np.ndarray | slice) -> Frames:
+        return Frames(
+            self.position[index], self.scale[index], self.orientation[index], self.detector[index]
+        )
+
+    @property
+    def regions(self) -> np.ndarray:
+        """(N, 2, 3) affine maps that carry the unit disc to the regions that patches show, px."""
+        radius = MAGNIFICATION * self.scale
+        cosine, sine = radius * np.cos(self.orientation), radius * np.sin(self.orientation)
+        linear = np.stack([np.stack([cosine, -sine], 1), np.stack([sine, cosine], 1)], 1)
+        return np.concatenate([linear, self.position[:, :, None]], axis=2)
+
+
+def detect(image: np.ndarray) -> Frames:
+    """All detections whose region lies wholly inside the image, in a total order, not yet oriented.
+
+    Args:
+        image: (H, W) uint8.
+
+    Returns:
+        Frames with orientation 0, by x, y, scale and detector, so that their order does not depend on
+        how the detectors' threads finish.
+    """
+    if min(image.shape) <= 2 * MAGNIFICATION * SMALLEST_SCALE:
+        return Frames(np.empty((0, 2)), np.empty(0), np.empty(0), np.empty(0, int))
+    found = (_hessian(image), _harris(image), _dog(image))
+    position = np.concatenate([position for position, _ in found])
+    scale = np.concatenate([scale for _, scale in found])
+    detector = np.repeat(np.arange(len(found)), [len(scale) for _, scale in found])
+    frames = Frames(position, scale, np.zeros(len(scale)), detector)
+    frames = frames[np.lexsort((detector, scale, position[:, 1], position[:, 0]))]
+    return frames[(frames.scale >= SMALLEST_SCALE) & inside(frames, np.eye(3), image.shape)]
+
+
+def inside(frames: Frames, homography: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Which regions lie wholly inside an image, from its first to its last pixel's centre.
+
+    The bounds of the ellipse (of any conic) that a region becomes are exact: they are where a vertical
+    or horizontal line touches its dual conic H D Hᵀ.
+
+    Args:
+        frames: N of them, in the reference image.
+        homography: (3, 3), from the reference to the image; the plane must be seen from its front.
+        shape: height and width of the image, px.
+
+    Returns:
+        (N,) bool.
+    """
+    homography = homography * np.sign(np.linalg.det(homography))
+    centre = np.column_stack([frames.position, np.ones(len(frames))])
+    radius = MAGNIFICATION * frames.scale
+    dual = -centre[:, :, None] * centre[:, None, :]
+    dual[:, [0, 1], [0, 1]] += radius[:, None] ** 2
+    dual = homography @ dual @ homography.T
+    # The line that goes to infinity misses the region, which lies on the camera's side of it.
+    whole = (dual[:, 2, 2] < 0) & (centre @ homography[2] > 0)
+    for axis, last in enumerate((shape[1] - 1, shape[0] - 1)):
+        quadratic, linear, constant = dual[whole][:, [2, axis, axis], [2, 2, axis]].T
+        half = np.sqrt(np.maximum(linear**2 - quadratic * constant, 0)) / -quadratic
+        middle = linear / quadratic
+        whole[whole] = (middle - half >= 0) & (middle + half <= last)
+    return whole
+
+
+def thin(frames: Frames, rng: np.random.Generator) -> np.ndarray:
+    """Indices (ascending) of frames such that no two discs overlap by more than 50%.
+
+    The discs are the detected ones, not the regions. Taken in a random order, each is kept unless one
+    kept before overlaps it: of a cluster, one at random.
+    """
+    from scipy.spatial import cKDTree
+
+    # Discs that overlap by a half hold each other's centres, so a search within each finds all pairs.
+    near = cKDTree(frames.position).query_ball_point(frames.position, frames.scale)
+    first = np.repeat(np.arange(len(frames)), [len(others) for others in near])
+    second = np.concatenate([*near, np.empty(0)]).astype(int)
+    first, second = first[first != second], second[first != second]
+    distance = np.linalg.norm(frames.position[first] - frames.position[second], axis=1)
+    too_much = disc_overlap(frames.scale[first], frames.scale[second], distance) > LARGEST_OVERLAP
+    crowds = [[] for _ in range(len(frames))]
+    for one, other in zip(first[too_much].tolist(), second[too_much].tolist(), strict=True):
+        crowds[one].append(other)
+        crowds[other].append(one)
+    free = np.ones(len(frames), bool)
+    kept = []
+    for index in rng.permutation(len(frames)):
+        if free[index]:
+            kept.append(index)
+            free[crowds[index]] = False
+    return np.sort(np.array(kept, int))
+
+
+def disc_overlap(first: np.ndarray, second: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Intersection over union of pairs of discs.
+
+    Args:
+        first, second: radii, above 0.
+        distance: between the centres.
+
+    Returns:
+        As many values in [0, 1].
+    """
+    small, large = np.minimum(first, second), np.maximum(first, second)
+    # Within these bounds the circles cross or touch; at them the sum below is none or the small disc.
+    apart = np.clip(distance, large - small, large + small)
+    positive = np.maximum(apart, np.finfo(float).tiny)
+    offset = (apart**2 + small**2 - large**2) / (2 * positive)
+    offset = np.where(apart > 0, offset, -small)
+    angle_small = np.arccos(np.clip(offset / small, -1, 1))
+    angle_large = np.arccos(np.clip((apart - offset) / large, -1, 1))
+    shared = small**2 * (angle_small - np.sin(2 * angle_small) / 2) + large**2 * (
+        angle_large - np.sin(2 * angle_large) / 2
+    )
+    return shared / (np.pi * (small**2 + large**2) - shared)
+
+
+def orient(image: np.ndarray, frames: Frames) -> Frames:
+    """Frames turned to the highest peak of the gradient directions around them (Lowe's method).
+
+    Args:
+        image: (H, W) uint8.
+        frames: N of them.
+    """
+    import torch
+    from kornia.feature import LAFOrienter, laf_from_center_scale_ori
+
+    orienter = LAFOrienter(32)
+    orientation = np.empty(len(frames))
+    with torch.inference_mode():
+        grey = _as_tensor(image)
+        for start in range(0, len(frames), _ORIENTED_AT_ONCE):
+            part = slice(start, start + _ORIENTED_AT_ONCE)
+            position = torch.from_numpy(frames.position[part]).float()[None]
+            radius = torch.from_numpy(_ORIENTATION_RADIUS * frames.scale[part]).float()
+            turned = orienter(laf_from_center_scale_ori(position, radius[None, :, None, None]), grey)
+            axis = turned[0, :, :, 0].double().numpy()
+            orientation[part] = np.arctan2(axis[:, 1], axis[:, 0])
+    return Frames(frames.position, frames.scale, orientation, frames.detector)
+
+
+def _as_tensor(image: np.ndarray):
+    import torch
+
+    return torch.from_numpy(image).float()[None, None] / 255
+
+
+def _hessian(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and scales of the maxima of the Hessian's determinant over place and scale."""
+    import torch
+    from kornia.feature import BlobHessian, ScaleSpaceDetector
+
+    detector = ScaleSpaceDetector(MOST_DETECTIONS, mr_size=1.0, resp_module=BlobHessian())
+    with torch.inference_mode():
+        regions, responses = detector(_as_tensor(image))
+    regions = regions[0][responses[0] >= SMALLEST_HESSIAN].double().numpy()
+    return regions[:, :, 2], np.sqrt(np.abs(np.linalg.det(regions[:, :, :2])))
+
+
+def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and scales of corners where the Laplacian has an extremum over scale.
+
+    Harris' own measure has none: a corner of straight edges looks the same at every scale.
+    """
+    import torch
+    from kornia.geometry import ScalePyramid
+    from scipy.ndimage import laplace
+    from skimage.feature import peak_local_max, structure_tensor
+
+    pyramid = ScalePyramid(_LEVELS_PER_OCTAVE, SMALLEST_SCALE, extra_levels=2)
+    with torch.inference_mode():
+        octaves, _, spacings = pyramid(_as_tensor(image))
+    positions, scales = [np.empty((0, 2))], [np.empty(0)]
+    height, width = image.shape
+    for octave, spacing in zip(octaves, spacings, strict=True):
+        levels = octave[0, 0].numpy()
+        sigmas = SMALLEST_SCALE * 2 ** (np.arange(len(levels)) / _LEVELS_PER_OCTAVE)
+        laplacians = [np.abs(s**2 * laplace(level)) for s, level in zip(sigmas, levels, strict=True)]
+        for index in range(1, 1 + _LEVELS_PER_OCTAVE):
+            sigma = float(sigmas[index])
+            yy, xy, xx = structure_tensor(levels[index], _INTEGRATION * sigma, mode="nearest")
+            cornerness = sigma**4 * (xx * yy - xy**2 - _HARRIS_K * (xx + yy) ** 2)
+            row, column = peak_local_max(
+                cornerness, threshold_abs=SMALLEST_HARRIS, exclude_border=True
+            ).T
+            below, here, above = (laplacians[i][row, column] for i in (index - 1, index, index + 1))
+            extreme = (here > below) & (here > above)
+            stretch = (width - 1) / (levels.shape[2] - 1), (height - 1) / (levels.shape[1] - 1)
+            positions.append(np.column_stack([column, row])[extreme] * stretch)
+            scales.append(np.full(extreme.sum(), sigma * float(spacing[0, index])))
+    return np.concatenate(positions), np.concatenate(scales)
+
+
+def _dog(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and scales of SIFT's keypoints, each once whatever its orientations."""
+    import cv2
+
+    found = cv2.SIFT_create(contrastThreshold=DOG_CONTRAST).detect(image, None)
+    places = np.array([(*k.pt, k.size / 2) for k in found], float).reshape(-1, 3)
+    places = np.unique(places, axis=0)
+    return places[:, :2], places[:, 2]

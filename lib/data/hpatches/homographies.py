@@ -1,0 +1,263 @@
+"""Homography sequences: six images of one plane and the homographies from the first to the others.
+
+Two layouts are read: that of hpatches-sequences-release (Balntas et al., CVPR 2017), ``1.ppm`` to
+``6.ppm`` with ``H_1_2`` to ``H_1_6``, and that of the Oxford Affine set (Mikolajczyk et al., IJCV 2005),
+``img1`` to ``img6`` with ``H1to2p`` to ``H1to6p``. Images may be of any format that Pillow and OpenCV
+read. A homography file holds nine numbers, row by row, which map pixels (x right, y down, the first
+pixel's centre at 0, 0) of the reference to the other image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lib.atomic import write_bytes
+from lib.data.hpatches.release import IMAGES
+from lib.data.mini.geometry import transfer
+
+# Stems of the images and names of the homographies, by the image's number from 1.
+_LAYOUTS = (("{}", "H_1_{}"), ("img{}", "H1to{}p"))
+_KINDS = ("v_", "i_")
+# Share of the diagonal by which a corner moves at most while a sequence passes for illumination only.
+_STILL = 0.02
+# Those of real sequences have 1e4 to 1e7, since they map pixels.
+_LARGEST_CONDITION = 1e12
+
+
+@dataclass(frozen=True)
+class HomographySequence:
+    """Six images of one plane.
+
+    Attributes:
+        name: starts with ``v_`` (viewpoint) or ``i_`` (illumination).
+        images: six files; the first is the reference.
+        homographies: (5, 3, 3) float64, from the reference to each of the others.
+    """
+
+    name: str
+    images: tuple[Path, ...]
+    homographies: np.ndarray
+
+    @property
+    def folder(self) -> Path:
+        """The folder that holds the images."""
+        return self.images[0].parent
+
+    def grey(self, index: int) -> np.ndarray:
+        """(H, W) uint8 grey values of an image, read from the disk each time.
+
+        Args:
+            index: 0 to 5; 0 is the reference.
+
+        Raises:
+            ValueError: the file cannot be decoded or is cut short.
+        """
+        return _grey(self.images[index])
+
+
+def read_homography_sequence(folder: Path) -> HomographySequence:
+    """Open a sequence in either layout; of the images only the reference's header is read.
+
+    A name without ``v_`` or ``i_`` before it (Oxford's) is given ``i_`` where no homography moves a
+    corner of the reference by more than 2% of its diagonal, ``v_`` otherwise.
+
+    Raises:
+        FileNotFoundError: the folder, an image or a homography is missing; the message names it.
+        ValueError: a homography that is not nine finite numbers or is singular; two images of one
+            number; a reference that is no image.
+    """
+    folder = Path(folder)
+    layout = _layout(folder)
+    if layout is None:
+        raise FileNotFoundError(
+            f"{folder} is no homography sequence: it needs 1.ppm to 6.ppm (or another image format) "
+            "with H_1_2 to H_1_6, or img1 to img6 with H1to2p to H1to6p"
+        )
+    stem, matrix = layout
+    images = tuple(_image(folder, stem.format(n)) for n in range(1, IMAGES + 1))
+    homographies = np.stack([_homography(folder / matrix.format(n)) for n in range(2, IMAGES + 1)])
+    name = folder.resolve().name
+    if not name.startswith(_KINDS):
+        name = ("i_" if _moves_little(homographies, _size(images[0])) else "v_") + name
+    return HomographySequence(name, images, homographies)
+
+
+def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
+    """Open sequences, in the order of the folders and then of names.
+
+    Args:
+        folders: each a sequence's own folder, or one whose subfolders are sequences; a subfolder
+            without a single file of a sequence is passed over.
+
+    Raises:
+        FileNotFoundError: a folder is missing or holds no sequence; or a sequence lacks a file.
+        ValueError: two sequences of one name, or as `read_homography_sequence` raises.
+    """
+    found: list[HomographySequence] = []
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{folder} is no folder: give one that holds homography sequences")
+        inside = [folder] if _layout(folder) else sorted(p for p in folder.iterdir() if _layout(p))
+        if not inside:
+            raise FileNotFoundError(
+                f"{folder} holds no homography sequence: give a folder with 1.ppm … H_1_6 or img1 … "
+                "H1to6p in it, or one whose subfolders have them"
+            )
+        found += [read_homography_sequence(one) for one in inside]
+    refuse_equal_names(found)
+    return found
+
+
+def refuse_equal_names(sequences: Sequence[HomographySequence]) -> None:
+    """Sequences are told apart by their names alone.
+
+    Raises:
+        ValueError: two have one name; the message names both folders.
+    """
+    first: dict[str, Path] = {}
+    for sequence in sequences:
+        if sequence.name in first:
+            raise ValueError(
+                f"two sequences are called {sequence.name}: {first[sequence.name]} and "
+                f"{sequence.folder}; rename one of the folders"
+            )
+        first[sequence.name] = sequence.folder
+
+
+def write_homography_sequence(
+    folder: Path, images: Sequence[np.ndarray], homographies: np.ndarray
+) -> None:
+    """Write a sequence in the layout of hpatches-sequences-release, in shades of grey.
+
+    Args:
+        folder: made if missing.
+        images: six (H, W) uint8, the reference first.
+        homographies: (5, 3, 3), from the reference to each of the others; written so that they are
+            read back to the bit.
+
+    Raises:
+        ValueError: other shapes or types.
+        OSError: the folder cannot be written.
+    """
+    import cv2
+
+    folder = Path(folder)
+    homographies = np.asarray(homographies, float)
+    if homographies.shape != (IMAGES - 1, 3, 3):
+        raise ValueError(f"{folder}: (5, 3, 3) homographies expected, got {homographies.shape}")
+    if len(images) != IMAGES or any(i.ndim != 2 or i.dtype != np.uint8 for i in images):
+        given = ", ".join(f"{i.shape} {i.dtype}" for i in images)
+        raise ValueError(f"{folder}: six (H, W) uint8 images expected, got {given}")
+    for number, image in enumerate(images, 1):
+        colour = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
+        write_bytes(folder / f"{number}.ppm", cv2.imencode(".ppm", colour)[1].tobytes())
+    for number, homography in enumerate(homographies, 2):
+        lines = [" ".join(repr(float(value)) for value in row) for row in homography]
+        write_bytes(folder / f"H_1_{number}", ("\n".join(lines) + "\n").encode())
+
+
+def _layout(folder: Path) -> tuple[str, str] | None:
+    """The layout that most of a folder's files follow; None where none follows any."""
+    if not folder.is_dir():
+        return None
+    names = [path.name for path in folder.iterdir() if path.is_file()]
+    stems = {Path(name).stem for name in names if _is_image(name)}
+
+    def files(layout: tuple[str, str]) -> int:
+        stem, matrix = layout
+        numbers = range(1, IMAGES + 1)
+        return sum(stem.format(n) in stems for n in numbers) + sum(
+            matrix.format(n) in names for n in numbers
+        )
+
+    best = max(_LAYOUTS, key=files)
+    return best if files(best) else None
+
+
+def _is_image(name: str) -> bool:
+    from PIL import Image
+
+    return Path(name).suffix.lower() in Image.registered_extensions()
+
+
+def _image(folder: Path, stem: str) -> Path:
+    found = sorted(p for p in folder.iterdir() if p.is_file() and p.stem == stem and _is_image(p.name))
+    if not found:
+        raise FileNotFoundError(
+            f"{folder / stem}.ppm is missing (or another image format): unpack the sequence again"
+        )
+    if len(found) > 1:
+        raise ValueError(f"{found[0]} and {found[1]} are both image {stem}: take one away")
+    return found[0]
+
+
+def _homography(path: Path) -> np.ndarray:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: unpack the sequence again")
+    words = path.read_text(encoding="utf-8", errors="replace").replace(",", " ").split()
+    try:
+        numbers = np.array([float(word) for word in words])
+    except ValueError as error:
+        raise ValueError(f"{path} holds what is no number ({error}): give nine numbers") from error
+    if numbers.size != 9:
+        raise ValueError(
+            f"{path} holds {numbers.size} numbers: a homography has nine, three rows of three"
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{path} holds a number that is infinite or NaN: give nine finite numbers")
+    homography = numbers.reshape(3, 3)
+    if not np.linalg.cond(homography) < _LARGEST_CONDITION:
+        raise ValueError(f"{path} holds a singular matrix: a homography can be inverted")
+    return homography
+
+
+def _size(path: Path) -> tuple[int, int]:
+    """Width and height in px, from the header."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return image.size
+    except Exception as error:
+        raise ValueError(
+            f"{path} is no image that can be read ({error}): unpack the sequence again"
+        ) from error
+
+
+def _grey(path: Path) -> np.ndarray:
+    import cv2
+    from PIL import Image
+
+    try:
+        # Pillow refuses a file that is cut short, OpenCV fills up what is missing.
+        with Image.open(path) as image:
+            image.load()
+    except Exception as error:
+        raise ValueError(
+            f"{path} is no image that can be read ({error}): unpack the sequence again"
+        ) from error
+    # Homographies hold for the pixels as stored, so a camera's note on orientation is not followed.
+    grey = cv2.imdecode(
+        np.frombuffer(path.read_bytes(), np.uint8),
+        cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION,
+    )
+    if grey is None:
+        raise ValueError(f"{path} is an image that OpenCV cannot read: save it as PPM or PNG")
+    return grey
+
+
+def _moves_little(homographies: np.ndarray, size: tuple[int, int]) -> bool:
+    right, bottom = size[0] - 1, size[1] - 1
+    corners = np.array([[0, 0], [right, 0], [right, bottom], [0, bottom]], float)
+    for homography in homographies:
+        depth = corners @ homography[2, :2] + homography[2, 2]
+        if depth.min() * depth.max() <= 0:
+            return False
+        moved = np.linalg.norm(transfer(homography, corners) - corners, axis=1)
+        if moved.max() > _STILL * np.hypot(*size):
+            return False
+    return True

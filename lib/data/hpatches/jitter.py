@@ -1,0 +1,90 @@
+"""Affine jitter of a region: what a detector gets wrong in another view, at HPatches' three levels.
+
+The release's ``docs/extraction.md`` (hpatches-benchmark) says that a region is jittered by an affine map
+before it is carried to the other image, and that the median overlap with the region as detected is
+about 0.85 at the easy and 0.72 at the hard level. It gives neither the maps nor a number for tough,
+which came later: 0.60 continues the series (0.72 - 0.12) and is our choice.
+
+The maps here turn, scale, stretch and shift, each uniformly within bounds whose proportions are fixed,
+so that a level is one factor. Overlap is blind to turning (a disc turned is the same disc), so how
+much a level turns rests on the proportions alone, which are ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lib.data.hpatches.release import LEVELS
+
+MEDIAN_OVERLAP = dict(zip(LEVELS, (0.85, 0.72, 0.60), strict=True))
+
+# Largest rotation (radians), translation of each coordinate (radii of the region), change of scale and
+# anisotropy (octaves) at factor 1.
+ROTATION = np.deg2rad(10)
+TRANSLATION = 0.15
+OCTAVES = 0.15
+ANISOTROPY = 0.2
+# Solved for MEDIAN_OVERLAP over three sets of 200 000 draws, which agree to 0.005.
+FACTORS = dict(zip(LEVELS, (0.889, 1.793, 2.780), strict=True))
+
+
+def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
+    """Affine maps from the region as detected to the region as jittered.
+
+    A map is [R diag(s sqrt(a), s / sqrt(a)) | t] with rotation R, scale s, anisotropy a and translation
+    t, in the frame where the region is the unit disc and its dominant orientation the x axis.
+
+    Args:
+        count: N.
+        level: easy, hard or tough.
+        rng: advanced by 5 N draws.
+
+    Returns:
+        (N, 2, 3) float64.
+
+    Raises:
+        ValueError: another level.
+    """
+    if level not in FACTORS:
+        raise ValueError(f"unknown level {level!r}; there are: {', '.join(FACTORS)}")
+    drawn = FACTORS[level] * rng.uniform(-1, 1, (5, count))
+    angle = ROTATION * drawn[0]
+    cosine, sine = np.cos(angle), np.sin(angle)
+    along = 2 ** (OCTAVES * drawn[1] + ANISOTROPY * drawn[2] / 2)
+    across = 2 ** (OCTAVES * drawn[1] - ANISOTROPY * drawn[2] / 2)
+    shift = TRANSLATION * drawn[3:]
+    return np.stack(
+        [
+            np.stack([cosine * along, -sine * across, shift[0]], axis=1),
+            np.stack([sine * along, cosine * across, shift[1]], axis=1),
+        ],
+        axis=1,
+    )
+
+
+def overlaps(affines: np.ndarray) -> np.ndarray:
+    """Intersection over union of the unit disc and the ellipses that it is mapped to.
+
+    Both shapes are sliced at 512 abscissae, closer together towards the disc's ends, and the lengths
+    that the slices share are summed: right to about 1e-4.
+
+    Args:
+        affines: (N, 2, 3), invertible.
+
+    Returns:
+        (N,) float64 in [0, 1].
+    """
+    linear, shift = affines[:, :, :2], affines[:, :, 2]
+    # The ellipse is a x² + 2 b x y + c y² <= 1 about its centre.
+    shape = np.linalg.inv(linear @ linear.transpose(0, 2, 1))
+    a, b, c = shape[:, 0, 0, None], shape[:, 0, 1, None], shape[:, 1, 1, None]
+    angle = (np.arange(512) + 0.5) * np.pi / 512
+    disc_half = np.sin(angle)
+    x = np.cos(angle) - shift[:, :1]
+    discriminant = (b * x) ** 2 - c * (a * x**2 - 1)
+    half = np.sqrt(np.maximum(discriminant, 0)) / c
+    middle = shift[:, 1:] - b * x / c
+    shared = np.minimum(middle + half, disc_half) - np.maximum(middle - half, -disc_half)
+    intersection = np.where(discriminant > 0, np.maximum(shared, 0), 0) @ disc_half * np.pi / 512
+    union = np.pi * (1 + np.abs(np.linalg.det(linear))) - intersection
+    return intersection / union

@@ -1,0 +1,204 @@
+"""Sets of HPatches patches by name: the real release, embedded sequences, or one's own homographies.
+
+``STEM-a`` is what split a tests on, with its tasks; ``STEM-a-train`` is what it trains on, in classes
+of 16 patches. Cheap to import and to ask for digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lib.data.mini.photographs import Photograph
+from lib.data.mini.sequences_size import SequencesSize
+from lib.data.once import make_once
+from lib.data.patchset import PatchSet
+from lib.digests import code_digest, value_digest
+
+if TYPE_CHECKING:
+    from lib.data.hpatches.tasks import HPatchesSplit
+
+RELEASE, TASKS = "hpatches-release", "tasks"
+# With patches to train on; the others test on all their sequences, or train on what is no other kind.
+PARTITIONS = ("a", "b", "c")
+SPLITS = (*PARTITIONS, "illum", "view", "full")
+_TRAIN = "-train"
+
+
+@dataclass(frozen=True)
+class HPatchesSets:
+    """The sets of one collection of sequences.
+
+    Attributes:
+        stem: how the names of its sets begin, e.g. "mini-hp".
+        splits: names of its splits.
+        folder: where generated data and decoded patches lie.
+        size: of what is generated.
+        photographs: of which sequences are made.
+        homographies: folders of homography sequences of which patches are made.
+        real: the folder that holds ``hpatches-release`` and ``tasks``.
+    """
+
+    stem: str
+    splits: tuple[str, ...]
+    folder: Path
+    size: SequencesSize
+    photographs: tuple[Photograph, ...] = ()
+    homographies: tuple[Path, ...] = ()
+    real: Path | None = None
+
+    def test_set(self, split: str) -> str:
+        """The name of what a split tests on."""
+        return f"{self.stem}-{split}"
+
+    def train_set(self, split: str) -> str:
+        """The name of what a split trains on."""
+        return f"{self.stem}-{split}{_TRAIN}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all its sets."""
+        trained = [self.train_set(split) for split in self.splits if split in PARTITIONS]
+        return (*(self.test_set(split) for split in self.splits), *trained)
+
+    def digest(self, name: str) -> str:
+        """16 hex digits that tell one state of a set's data from another; makes no pixels.
+
+        Generated sets: generator's code, size and the photographs' bytes. Others: names and sizes of
+        the files, and what the small ones hold.
+
+        Raises:
+            FileNotFoundError: a folder is missing.
+        """
+        return value_digest({"set": name, "sequences": self._sequences_digest()})
+
+    def _sequences_digest(self) -> str:
+        if self.photographs:
+            made_of: object = [(p.name, p.sha256) for p in self.photographs]
+            return _digest_of_made("lib.data.mini.sequences", self.size, made_of)
+        if self.homographies:
+            made_of = [_folder_facts(folder) for folder in self.homographies]
+            return _digest_of_made("lib.data.hpatches.building", self.size, made_of)
+        return value_digest([_folder_facts(self.real / part) for part in (RELEASE, TASKS)])
+
+    @property
+    def root(self) -> Path:
+        """The folder that holds ``hpatches-release`` and ``tasks``; perhaps not there yet."""
+        return self.real or self.folder / f"{self.stem}-{self._sequences_digest()}"
+
+    def load(self, name: str) -> HPatchesSplit | PatchSet:
+        """A set, generated first where it is not there yet.
+
+        Raises:
+            ValueError: files are damaged, or the split trains on nothing.
+            FileNotFoundError: files are missing.
+            OSError: `folder` cannot be written.
+        """
+        from lib.data.hpatches.classes import read_classes
+        from lib.data.hpatches.release import find_split, open_sequences, read_splits
+        from lib.data.hpatches.tasks import open_split
+
+        self.make()
+        split = name.removeprefix(f"{self.stem}-").removesuffix(_TRAIN)
+        if not name.endswith(_TRAIN):
+            return open_split(self.root / RELEASE, self.root / TASKS, split, name)
+        sequences = find_split(read_splits(self.root / TASKS), split).train
+        if not sequences:
+            raise ValueError(f"{self.root / TASKS}: split {split} trains on no sequence")
+        return read_classes(
+            open_sequences(self.root / RELEASE, sequences), self.folder / "decoded", name
+        )
+
+    def make(self) -> None:
+        """Generate what is to be generated, unless it is there."""
+        if self.real is None:
+            make_once(self.root, self.stem, self._generate)
+
+    def _generate(self, folder: Path) -> None:
+        if self.photographs:
+            from lib.data.mini.sequences import write_hpatches
+
+            write_hpatches(folder, self.photographs, self.size)
+        else:
+            build_hpatches(folder, self.homographies, self.size)
+
+
+def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSize) -> None:
+    """Cut the patches of homography sequences, and draw tasks for a split "full" of all of them.
+
+    Args:
+        folder: gets ``hpatches-release``, ``tasks`` and ``build.json``.
+        homographies: folders of sequences, or of folders of them.
+        size: how many patches, pairs and queries.
+
+    Raises:
+        ValueError: files are damaged, or a sequence yields no patches.
+        FileNotFoundError: an image or a homography is missing.
+    """
+    from lib.data.hpatches.building import build_release
+    from lib.data.hpatches.homographies import read_homography_sequences
+    from lib.data.hpatches.release import Split, read_sequences, write_splits
+    from lib.data.hpatches.tasks import TaskSize, generate_tasks, write_tasks
+
+    build_release(
+        read_homography_sequences(*homographies),
+        folder / RELEASE,
+        limit=size.patches_per_sequence,
+        seed=size.seed,
+    )
+    sequences = read_sequences(folder / RELEASE)
+    amounts = TaskSize(size.pairs, size.queries, size.distractors)
+    tested = list(sequences.values())
+    write_tasks(folder / TASKS, "full", tested, generate_tasks(tested, amounts, size.seed))
+    write_splits(folder / TASKS, {"full": Split("full", tuple(sequences), ())})
+
+
+def embedded_sets(
+    stem: str, photographs: Sequence[Photograph], folder: Path, size: SequencesSize
+) -> HPatchesSets:
+    """Sequences made of photographs."""
+    return HPatchesSets(stem, SPLITS, folder, size, tuple(photographs))
+
+
+def built_sets(
+    stem: str, homographies: Sequence[Path], folder: Path, size: SequencesSize
+) -> HPatchesSets:
+    """Patches cut from homography sequences, with one split that tests on all of them.
+
+    Raises:
+        FileNotFoundError: a folder is missing.
+    """
+    for path in homographies:
+        if not path.is_dir():
+            raise FileNotFoundError(f"{path} is no folder: give one that holds homography sequences")
+    return HPatchesSets(stem, ("full",), folder, size, homographies=tuple(homographies))
+
+
+def released_sets(stem: str, real: Path, folder: Path, size: SequencesSize) -> HPatchesSets:
+    """The release as downloaded: ``hpatches-release`` and, beside it, the benchmark's tasks."""
+    return HPatchesSets(stem, SPLITS, folder, size, real=real)
+
+
+@cache
+def _code(module: str) -> str:
+    return code_digest([module])
+
+
+def _digest_of_made(module: str, size: SequencesSize, made_of: object) -> str:
+    return value_digest({"generator": _code(module), "size": asdict(size), "of": made_of})
+
+
+def _folder_facts(folder: Path) -> list:
+    """Names and sizes of a folder's files, and what text files hold."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is missing: unpack it there")
+    facts = []
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        text = path.suffix in {".csv", ".json"} or path.name.startswith("H")
+        held = hashlib.sha256(path.read_bytes()).hexdigest() if text else path.stat().st_size
+        facts.append([str(path.relative_to(folder)), held])
+    return facts

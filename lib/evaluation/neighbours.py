@@ -1,0 +1,229 @@
+"""Nearest descriptors, and how many are closer than a given one, as if all distances were in float64.
+
+A float32 matrix product decides what is clear; what its rounding error leaves open is measured in
+float64. So orders and ties are those of measuring every pair, at a fraction of the time, and memory
+is bounded by blocks. Hamming distances of binary descriptors are squared Euclidean ones of their bits:
+integers that the product has exactly, which leaves nothing open.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# Numbers that a matrix held for a moment may have: what a core's cache bears, and what fills a GPU.
+BLOCK = {"cpu": 2**21, "cuda": 2**23}
+# Measuring a pair takes several numbers of 8 bytes for each of a descriptor's.
+PAIRS_SHARE = 8
+# Columns whose least is looked at first.
+FOLD = 20
+# Exponents of 2 that descriptors' numbers may have without being scaled.
+USUAL = 20
+
+
+@dataclass(frozen=True)
+class Side:
+    """Descriptors along one side of a matrix of distances.
+
+    Attributes:
+        rows: (n,) int64, their rows in the table.
+        values: (n, k) float32, scaled as `Table.side` says.
+        squares: (n,) float64 squared lengths of these; infinite for one that is left out.
+        longest: the largest length.
+    """
+
+    rows: Tensor
+    values: Tensor
+    squares: Tensor
+    longest: float
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, kept: Tensor) -> Side:
+        """The same with those infinitely far that ``kept``, (n,) bool, is false for."""
+        return replace(self, squares=self.squares.where(kept, torch.inf))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Descriptors on a device.
+
+    Attributes:
+        values: (P, k) finite; float32, or uint8 of 0 and 1 for binary ones.
+    """
+
+    values: Tensor
+
+    @classmethod
+    def on(cls, device: str, values: np.ndarray) -> Table:
+        """(P, k) descriptors copied to a device; none is made where they are there already."""
+        return cls(torch.from_numpy(np.require(values, requirements=["C", "W"])).to(device))
+
+    @property
+    def binary(self) -> bool:
+        """Whether these are bits."""
+        return self.values.dtype == torch.uint8
+
+    @property
+    def block(self) -> int:
+        """Numbers that a matrix held for a moment may have."""
+        return BLOCK[self.values.device.type]
+
+    @property
+    def pairs_at_once(self) -> int:
+        """Pairs of descriptors measured together."""
+        return max(1, self.block // (PAIRS_SHARE * self.values.shape[1]))
+
+    @cached_property
+    def scale(self) -> float:
+        """A power of 2 that keeps float32 products from overflowing and vanishing."""
+        if self.binary:
+            return 1.0
+        exponent = math.frexp(max(abs(float(end)) for end in self.values.aminmax()))[1]
+        return 1.0 if abs(exponent) <= USUAL else 2.0 ** -max(-100, exponent)
+
+    def side(self, rows: Tensor) -> Side:
+        """Rows, (n,) int64, as a side of a matrix of distances: float32, times `scale`."""
+        values = self.values.index_select(0, rows).float()
+        if self.scale != 1:
+            values = values * self.scale
+        lengths = [some.double().square().sum(1) for some in values.split(self.pairs_at_once)]
+        squares = torch.cat(lengths)
+        return Side(rows, values, squares, math.sqrt(squares.max().item()) if len(rows) else 0.0)
+
+    def squares(self, first: Tensor, second: Tensor) -> Tensor:
+        """Squared distances of pairs of rows, (m,) float64.
+
+        The order of additions is fixed, so equal pairs have equal distances to the last bit, whatever
+        the block and the device.
+        """
+        measured = first.new_empty(len(first), dtype=torch.float64)
+        for start in range(0, len(first), self.pairs_at_once):
+            these = slice(start, start + self.pairs_at_once)
+            terms = self.values.index_select(0, first[these]).double()
+            terms -= self.values.index_select(0, second[these])
+            terms *= terms
+            left = terms.shape[1]
+            while left > 1:
+                half = (left + 1) // 2
+                terms[:, : left - half] += terms[:, half:left]
+                left = half
+            measured[these] = terms[:, 0]
+        return measured
+
+    def slack(self, squares: Tensor, columns: Side) -> Tensor:
+        """Bound on the error of ‖y‖² − 2 x·y in float32, for (m,) float64 ‖x‖² and the y of columns.
+
+        A sum of n products in any order is off by at most n u / (1 − n u) times the sum of their
+        sizes, u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, 2002, Sec. 3.1), and
+        that is at most ‖y‖² + 2 ‖x‖ ‖y‖. A few more n are for the rounding on the way there, also of
+        what the result is compared with: that is either no larger, or clear. The last term is for
+        products that vanish. Of bits all are integers, and exact.
+        """
+        if self.binary:
+            return torch.zeros_like(squares)
+        n = self.values.shape[1] + 8
+        sizes = columns.longest**2 + 2 * columns.longest * squares.sqrt()
+        return n * (2.0**-24 * sizes + 2.0**-120)
+
+
+def nearest(table: Table, queries: Side, columns: Side) -> tuple[Tensor, Tensor]:
+    """The nearest column of each query.
+
+    Args:
+        table: the descriptors.
+        queries: m of them.
+        columns: n of them, 1 at least.
+
+    Returns:
+        (m,) float64 distances and (m,) int64 columns, the first of equally near ones.
+    """
+    n = len(columns)
+    distances = queries.squares.new_full((len(queries),), torch.inf)
+    first = torch.full_like(queries.rows, n)
+    # Of each few columns the least is looked at, and of the few only where that is low enough.
+    folds = math.ceil(n / FOLD)
+    width = math.ceil(n / folds)
+    padded = F.pad(columns.values, (0, 0, 0, folds * width - n))
+    bias = F.pad(columns.squares, (0, folds * width - n), value=torch.inf).float()
+    slack = table.slack(queries.squares, columns)[:, None]
+    for part in torch.arange(len(queries), device=first.device).split(max(1, table.block // n)):
+        scores = _scores(queries.values[part], padded, bias).view(-1, width, folds)
+        leasts = scores.amin(1)
+        reach = (leasts.amin(1, keepdim=True) + 2 * slack[part]).float()
+        row, fold = (leasts <= reach).nonzero(as_tuple=True)
+        of_fold, column = (scores[row, :, fold] <= reach[row]).nonzero(as_tuple=True)
+        row, column = row[of_fold], column * folds + fold[of_fold]
+        far = table.squares(queries.rows[part[row]], columns.rows[column]).sqrt()
+        distances.scatter_reduce_(0, part[row], far, "amin")
+        ties = far == distances[part[row]]
+        first.scatter_reduce_(0, part[row[ties]], column[ties], "amin")
+    return distances, first
+
+
+def columns_closer(
+    table: Table, queries: Side, views: Tensor, columns: Side, segments: Tensor, prefixes: int
+) -> Tensor:
+    """How many columns are strictly closer to a query than each of its views, by prefix of columns.
+
+    Args:
+        table: the descriptors.
+        queries: m of them, 1 at least.
+        views: (m, v) rows of the table.
+        columns: n of them.
+        segments: (n,) int64, 0 to ``prefixes`` − 1, not descending: prefix s is the columns of
+            segments 0 to s.
+        prefixes: how many.
+
+    Returns:
+        (m, prefixes, v) int64.
+    """
+    m, v = views.shape
+    repeated = queries.rows[:, None].expand(m, v).flatten()
+    squares, order = table.squares(repeated, views.flatten()).view(m, v).sort(1)
+    distances = squares.sqrt()
+    limits = squares * table.scale**2 - queries.squares[:, None]
+    slack = table.slack(queries.squares, columns)[:, None]
+    # A column's place is the number of views that are no farther: it is closer than those after.
+    bins = prefixes * (v + 1)
+    offsets = (segments * (v + 1)).int()
+    bias = columns.squares.float()
+    counts = []
+    for part in torch.arange(m, device=views.device).split(
+        max(1, table.block // max(bins, len(columns)))
+    ):
+        scores = _scores(queries.values[part], columns.values, bias)
+        place = _places(limits[part] + slack[part], scores)
+        row, column = (place != _places(limits[part] - slack[part], scores)).nonzero(as_tuple=True)
+        for some in torch.arange(len(row), device=row.device).split(table.pairs_at_once):
+            at, to = part[row[some]], column[some]
+            far = table.squares(queries.rows[at], columns.rows[to]).sqrt()
+            place[row[some], to] = (distances[at] <= far[:, None]).sum(1, dtype=place.dtype)
+        place += offsets
+        place += bins * torch.arange(len(part), dtype=place.dtype, device=place.device)[:, None]
+        histogram = torch.bincount(place.flatten(), minlength=len(part) * bins)
+        counts.append(histogram.view(-1, prefixes, v + 1).cumsum(1).cumsum(2)[:, :, :v])
+    by_distance = torch.cat(counts)
+    return torch.empty_like(by_distance).scatter_(2, order[:, None].expand_as(by_distance), by_distance)
+
+
+def _scores(queries: Tensor, columns: Tensor, squares: Tensor) -> Tensor:
+    """‖y‖² − 2 x·y, (m, n) float32, as `Table.slack` bounds it."""
+    if torch.get_float32_matmul_precision() != "highest":
+        raise RuntimeError(
+            "products of float32 are set to be rounded more coarsely than float32 is: call "
+            'torch.set_float32_matmul_precision("highest")'
+        )
+    return torch.addmm(squares, queries, columns.T, alpha=-2)
+
+
+def _places(limits: Tensor, scores: Tensor) -> Tensor:
+    """For each score how many of its row's limits, which ascend, are not above it."""
+    return torch.searchsorted(limits.float(), scores, right=True, out_int32=True)

@@ -1,0 +1,94 @@
+"""Average precision and ROC AUC as the benchmark of HPatches has them (Balntas et al., CVPR 2017).
+
+Both are areas under a polygon by the trapezoid rule. The order is by distance, the closest first, and
+of the equally distant the one given first: so whoever stacks the pairs decides how ties go. Precision
+starts at 1 for recall 0. Other definitions of average precision (VOC's, scikit-learn's step sum) give
+other numbers.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# Stands in for a count of zero in a ratio: precision is 1 before anything is retrieved, and almost 0
+# while only negatives are.
+SMALL = 1e-10
+
+
+def average_precision(distances: Tensor, match: Tensor, positives: int | None = None) -> Tensor:
+    """Area under precision over recall, for each of a batch of rankings.
+
+    Args:
+        distances: (…, n), none NaN. One that is infinite is never retrieved.
+        match: (…, n) bool, true for positives.
+        positives: how many there are to retrieve, n or not; those ranked are taken for all by
+            default.
+
+    Returns:
+        (…) float64, 0 to 1; 0 where there is no positive.
+
+    Raises:
+        ValueError: shapes differ, a distance is NaN, or more positives are ranked than there are.
+    """
+    hits, retrieved = _ranked(distances, match)
+    total = match.sum(-1)
+    if positives is not None:
+        if (total > positives).any():
+            raise ValueError(f"{int(total.max())} positives are ranked, but there are only {positives}")
+        total = torch.full_like(total, positives)
+    rank = torch.arange(1, hits.shape[-1] + 1, device=hits.device)
+    areas = _trapezoids(hits.cumsum(-1), rank)
+    return areas.where(hits & retrieved, 0.0).sum(-1) / total.double().clamp(min=SMALL)
+
+
+def average_precision_by_negatives(closer: Tensor) -> Tensor:
+    """Average precision from counts alone, for rankings of few positives among very many negatives.
+
+    Args:
+        closer: (…, P) integers, for each positive the negatives ranked before it, ascending.
+
+    Returns:
+        (…) float64, 0 to 1: what `average_precision` gives for such a ranking.
+    """
+    true = torch.arange(1, closer.shape[-1] + 1, device=closer.device)
+    return _trapezoids(true, closer + true).mean(-1)
+
+
+def roc_auc(distances: Tensor, match: Tensor) -> Tensor:
+    """Area under true over false positive rate, for each of a batch of rankings.
+
+    Args:
+        distances: (…, n), none NaN. One that is infinite is never retrieved.
+        match: (…, n) bool, true for positives.
+
+    Returns:
+        (…) float64, 0 to 1; 0 where one kind is missing.
+
+    Raises:
+        ValueError: shapes differ, or a distance is NaN.
+    """
+    hits, retrieved = _ranked(distances, match)
+    before = hits.cumsum(-1).where(~hits & retrieved, 0).sum(-1).double()
+    positives = match.sum(-1).double().clamp(min=SMALL)
+    negatives = (~match).sum(-1).double().clamp(min=SMALL)
+    return before / positives / negatives
+
+
+def _ranked(distances: Tensor, match: Tensor) -> tuple[Tensor, Tensor]:
+    """(…, n) bool in order of rank: which are positives, and which are retrieved at all."""
+    if distances.shape != match.shape:
+        raise ValueError(
+            f"{tuple(distances.shape)} distances and {tuple(match.shape)} labels do not go together"
+        )
+    if distances.isnan().any():
+        raise ValueError(f"distance {distances.isnan().nonzero()[0].tolist()} is not a number")
+    ordered, order = torch.sort(distances, dim=-1, stable=True)
+    return match.gather(-1, order), ordered < torch.inf
+
+
+def _trapezoids(true: Tensor, rank: Tensor) -> Tensor:
+    """Mean of the precisions at a positive, the ``true``-th, and just before it; float64."""
+    at = true.double().clamp(min=SMALL) / rank.double().clamp(min=SMALL)
+    before = (true - 1).double().clamp(min=SMALL) / (rank - 1).double().clamp(min=SMALL)
+    return (at + before) / 2

@@ -1,0 +1,132 @@
+"""HPatches from the command line: cut patches, describe them, score descriptors made here or elsewhere.
+
+``python -m lib.hpatches build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
+``python -m lib.hpatches describe DATA OUT --record R`` writes descriptors in the benchmark's CSV layout.
+``python -m lib.hpatches score DATA DESCRIPTORS --split a`` measures the three tasks on such files.
+
+DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from lib.data.hpatches.descriptors import lay_out, read_descriptors, write_descriptors
+from lib.data.hpatches.release import FILES, as_64, read_sequences
+from lib.data.hpatches.tasks import open_split
+from lib.data.hpatches_sets import RELEASE, TASKS, build_hpatches
+from lib.data.mini.sequences_size import SequencesSize
+from lib.reporting.hpatches_tables import PROTOCOLS
+
+Describe = Callable[[np.ndarray], np.ndarray]
+UNTRAINED = {"sift": ("sift", {"root": False}), "rootsift": ("sift", {"root": True})}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit status."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        chosen.run(chosen)
+    except (ValueError, OSError, KeyError) as error:
+        print(f"hpatches: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lib.hpatches", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    default = SequencesSize()
+
+    build = commands.add_parser("build", help="patches and tasks from homography sequences")
+    build.add_argument("out", type=Path, help="gets hpatches-release, tasks and build.json")
+    build.add_argument("sequences", type=Path, nargs="+", help="sequences, or folders of them")
+    build.add_argument("--patches", type=int, help="most patches of a sequence (default: all)")
+    build.add_argument("--pairs", type=int, default=200_000, help="verification pairs of each kind")
+    build.add_argument("--queries", type=int, default=10_000)
+    build.add_argument("--distractors", type=int, default=20_000)
+    build.add_argument("--seed", type=int, default=default.seed)
+    build.set_defaults(run=_build)
+
+    describe = commands.add_parser("describe", help="write descriptors of a release's patches")
+    describe.add_argument("data", type=Path)
+    describe.add_argument("out", type=Path)
+    which = describe.add_mutually_exclusive_group(required=True)
+    which.add_argument("--descriptor", choices=list(UNTRAINED))
+    which.add_argument("--tfeat", type=Path, metavar="FILE", help="TFeat's published checkpoint")
+    which.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
+    describe.add_argument("--device", default="cpu")
+    describe.set_defaults(run=_describe)
+
+    score = commands.add_parser("score", help="the three tasks on descriptors in CSV files")
+    score.add_argument("data", type=Path)
+    score.add_argument("descriptors", type=Path)
+    score.add_argument("--split", default="a")
+    score.add_argument("--packed", action="store_true", help="bytes that pack eight bits each")
+    score.add_argument("--delimiter", default=",")
+    score.add_argument("--device", default="cpu")
+    score.add_argument("--json", type=Path, help="all numbers into this file")
+    score.set_defaults(run=_score)
+    return parser
+
+
+def _build(chosen: argparse.Namespace) -> None:
+    size = SequencesSize(
+        patches_per_sequence=chosen.patches,
+        pairs=chosen.pairs,
+        queries=chosen.queries,
+        distractors=chosen.distractors,
+        seed=chosen.seed,
+    )
+    build_hpatches(chosen.out, chosen.sequences, size)
+    print((chosen.out / "build.json").read_text())
+
+
+def _describe(chosen: argparse.Namespace) -> None:
+    describe = _described_by(chosen)
+    for sequence in read_sequences(chosen.data / RELEASE).values():
+        values = [describe(as_64(sequence.patches(file))) for file in FILES]
+        write_descriptors(chosen.out, lay_out([sequence], np.concatenate(values)))
+        print(f"{sequence.name}: {len(FILES)} files of {sequence.count} descriptors", flush=True)
+
+
+def _described_by(chosen: argparse.Namespace) -> Describe:
+    if chosen.descriptor:
+        name, options = UNTRAINED[chosen.descriptor]
+        module = import_module(f"lib.models.{name}")
+        return partial(module.describe, **options, device=chosen.device)
+    if chosen.tfeat:
+        from lib.models import tfeat
+
+        return partial(tfeat.describe, weights=chosen.tfeat, device=chosen.device)
+    from lib.evaluation.subject import describe
+    from lib.runs import load_network
+
+    return partial(describe, load_network(chosen.record, device=chosen.device), device=chosen.device)
+
+
+def _score(chosen: argparse.Namespace) -> None:
+    from lib.evaluation import hpatches
+
+    split = open_split(chosen.data / RELEASE, chosen.data / TASKS, chosen.split)
+    described = read_descriptors(
+        chosen.descriptors, split.sequences, packed=chosen.packed, delimiter=chosen.delimiter
+    )
+    numbers = hpatches.score(described, split, chosen.device)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(numbers, indent=1) + "\n")
+    print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
+    for key, protocol in PROTOCOLS.items():
+        print(f"  {protocol:<34}{numbers[key]:7.2f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

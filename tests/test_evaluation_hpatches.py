@@ -1,0 +1,452 @@
+"""HPatches' tasks against loops over pairs, queries and ranks in float64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib.data.hpatches.descriptors import Descriptors, lay_out
+from lib.data.hpatches.release import FILES, LEVELS, Sequence, as_64, read_sequence, write_sequence
+from lib.data.hpatches.tasks import HPatchesSplit, PatchPairs, Tasks
+from lib.evaluation import hpatches, neighbours
+from lib.evaluation.neighbours import Table, columns_closer, nearest
+from lib.evaluation.subject import Subject
+
+POOLS = (100, 500, 1000, 5000, 10000, 15000, 20000)
+NAMES = ("v_wall", "i_dome", "v_arch", "i_lamp")
+SORTS = ("real", "coarse", "copies", "binary", "one bit")
+
+
+def make_split(
+    names=NAMES, counts=(9, 1, 14, 11), pairs=45, queries=12, distractors=120, seed=0
+) -> HPatchesSplit:
+    """Tasks drawn with repeats, so that pairs and distractors recur."""
+    random = np.random.default_rng(seed)
+    counts = np.array(counts)
+
+    def draw(size: int) -> np.ndarray:
+        sequence = random.integers(len(names), size=size)
+        return np.stack([sequence, random.integers(counts[sequence])], axis=1)
+
+    def with_image(patches: np.ndarray) -> np.ndarray:
+        return np.insert(patches, 1, random.integers(6, size=len(patches)), axis=1)
+
+    spots = draw(pairs)
+    elsewhere = np.stack([spots[:, 0], random.integers(counts[spots[:, 0]])], axis=1)
+    first = with_image(spots)
+    tasks = Tasks(
+        positives=PatchPairs(first, with_image(spots)),
+        intra=PatchPairs(first, with_image(elsewhere)),
+        inter=PatchPairs(first, with_image(draw(pairs))),
+        queries=draw(queries),
+        distractors=draw(distractors),
+    )
+    sequences = tuple(
+        Sequence(name, Path(name), int(count)) for name, count in zip(names, counts, strict=True)
+    )
+    return HPatchesSplit("x", sequences, tasks)
+
+
+def make_descriptors(split: HPatchesSplit, sort: str = "real", seed: int = 0) -> Descriptors:
+    """A spot's descriptors are alike, the less so the tougher its level."""
+    random = np.random.default_rng(seed)
+    noise = np.array([0, *np.repeat([0.3, 0.7, 1.1], 5)])[:, None, None]
+    parts = []
+    for sequence in split.sequences:
+        spots = random.normal(size=(sequence.count, 24))
+        parts.append(spots + noise * random.normal(size=(16, sequence.count, 24)))
+    values = np.concatenate([part.reshape(-1, 24) for part in parts])
+    if sort == "coarse":
+        values = np.round(values[:, :3])
+        values[~values.any(axis=1)] = 1
+    elif sort == "copies":
+        values = values[random.integers(0, len(values), size=len(values)) // 8]
+    elif sort == "binary":
+        values = values[:, :9] > 0
+    elif sort == "one bit":
+        values = values[:, :1] > 0
+    return lay_out(split.sequences, values)
+
+
+# The slow side: every number by its definition, pair by pair, on float64 copies.
+
+
+def slow_precision(distances, match, positives=None) -> float:
+    positives = sum(match) if positives is None else positives
+    area, true, previous = 0.0, 0, 1.0
+    for rank, place in enumerate(np.argsort(distances, kind="stable"), start=1):
+        true += bool(match[place])
+        precision = max(true, 1e-10) / rank
+        if match[place]:
+            area += (precision + previous) / 2 / positives
+        previous = precision
+    return 100 * area
+
+
+def slow_auc(distances, match) -> float:
+    area, true = 0, 0
+    for place in np.argsort(distances, kind="stable"):
+        true += bool(match[place])
+        area += 0 if match[place] else true
+    return 100 * area / sum(match) / (len(match) - sum(match))
+
+
+def slow_scores(descriptors: Descriptors, split: HPatchesSplit, pools=POOLS) -> dict[str, float]:
+    images = {}
+    for s, sequence in enumerate(split.sequences):
+        place = descriptors.sequences.index(sequence.name)
+        start, count = descriptors.starts[place], descriptors.counts[place]
+        for f, file in enumerate(FILES):
+            rows = slice(start + f * count, start + (f + 1) * count)
+            images[s, file] = descriptors.values[rows].astype(np.float64)
+
+    def at(level: str, sequence: int, image: int, patch: int) -> np.ndarray:
+        return images[sequence, "ref" if image == 0 else f"{level[0]}{image}"][patch]
+
+    def distance(a: np.ndarray, b: np.ndarray) -> float:
+        return math.sqrt(sum(float(x) for x in (a - b) ** 2))
+
+    numbers = {}
+    tasks = split.tasks
+    for level in LEVELS:
+        far = {
+            kind: [
+                distance(at(level, *a), at(level, *b))
+                for a, b in zip(getattr(tasks, kind).first, getattr(tasks, kind).second, strict=True)
+            ]
+            for kind in ("positives", "intra", "inter")
+        }
+        for kind in ("intra", "inter"):
+            for measure, slow, count in (
+                ("ap", slow_precision, int(0.2 * len(far["positives"]))),
+                ("auc", slow_auc, len(far["positives"])),
+            ):
+                stacked = far[kind] + far["positives"][:count]
+                match = [False] * len(far[kind]) + [True] * count
+                numbers[f"verification.{level}.{kind}.{measure}"] = slow(stacked, match)
+
+        success = {}
+        for s, sequence in enumerate(split.sequences):
+            precisions, shares = [], []
+            for image in range(1, 6):
+                best, right = [], []
+                for i in range(sequence.count):
+                    row = [
+                        distance(at(level, s, 0, i), at(level, s, image, j))
+                        for j in range(sequence.count)
+                    ]
+                    best.append(min(row))
+                    right.append(row.index(min(row)) == i)
+                precisions.append(slow_precision(best, right, sequence.count))
+                shares.append(100 * sum(right) / sequence.count)
+            numbers[f"matching.{level}.{sequence.name}"] = np.mean(precisions)
+            success[sequence.name] = np.mean(shares)
+        for kind in ("viewpoint", "illumination"):
+            names = [q.name for q in split.sequences if q.name[0] == kind[0]]
+            if names:
+                numbers[f"matching.{level}.{kind}"] = np.mean(
+                    [numbers[f"matching.{level}.{name}"] for name in names]
+                )
+                numbers[f"matching.success.{level}.{kind}"] = np.mean([success[n] for n in names])
+
+        by_pool = {size: [] for size in (*pools, "all")}
+        by_name = {}
+        for s, i in tasks.queries:
+            query = at(level, s, 0, i)
+            views = [distance(query, at(level, s, image, i)) for image in range(1, 6)]
+            others = [distance(query, at(level, t, 0, j)) for t, j in tasks.distractors if t != s]
+            ranked, match = np.array(views + others), np.arange(5 + len(others)) < 5
+            for size in pools:
+                by_pool[size].append(slow_precision(ranked[:size], match[:size]))
+            by_pool["all"].append(slow_precision(ranked, match))
+            by_name.setdefault(split.sequences[s].name, []).append(by_pool["all"][-1])
+        for name, found in (by_pool | by_name).items():
+            numbers[f"retrieval.{level}.{name}"] = np.mean(found)
+        numbers[f"retrieval.{level}.pools"] = np.mean(
+            [numbers[f"retrieval.{level}.{size}"] for size in pools]
+        )
+
+    def over_levels(pattern: str) -> float:
+        return np.mean([numbers[pattern.format(level)] for level in LEVELS])
+
+    for name, measure in (("verification", "ap"), ("verification.auc", "auc")):
+        numbers[name] = np.mean(
+            [over_levels(f"verification.{{}}.{kind}.{measure}") for kind in ("intra", "inter")]
+        )
+    kinds = [kind for kind in ("viewpoint", "illumination") if f"matching.easy.{kind}" in numbers]
+    numbers["matching"] = np.mean([over_levels(f"matching.{{}}.{kind}") for kind in kinds])
+    numbers["retrieval"] = over_levels("retrieval.{}.all")
+    numbers["retrieval.pools"] = over_levels("retrieval.{}.pools")
+    return numbers
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_every_number_is_that_of_the_loops_over_pairs(sort):
+    split = make_split()
+    descriptors = make_descriptors(split, sort)
+    found = hpatches.score(descriptors, split)
+    assert found == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
+    assert all(type(number) is float for number in found.values())
+    assert 0 < found["verification"] < 100
+    assert 0 < found["retrieval"] < 100
+    assert 0 < found["matching"] < 100
+
+
+@given(seed=st.integers(0, 2**31), sort=st.sampled_from(SORTS))
+@settings(deadline=None, max_examples=15)
+def test_other_draws_agree_likewise_with_pools_as_small_as_the_views(seed, sort):
+    split = make_split(counts=(4, 1, 3, 5), pairs=15, queries=5, distractors=40, seed=seed)
+    descriptors = make_descriptors(split, sort, seed)
+    pools = (5, 6, 7, 12, 20, 33, 60)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hpatches, "POOLS", pools)
+        found = hpatches.score(descriptors, split)
+    assert found == pytest.approx(slow_scores(descriptors, split, pools), abs=1e-9)
+
+
+@pytest.mark.parametrize("block", [1, 100, 10**4])
+@pytest.mark.parametrize("sort", SORTS)
+def test_blocks_of_any_size_give_the_same_bits(sort, block, monkeypatch):
+    split = make_split()
+    descriptors = make_descriptors(split, sort)
+    expected = hpatches.score(descriptors, split)
+    monkeypatch.setitem(neighbours.BLOCK, "cpu", block)
+    assert hpatches.score(descriptors, split) == expected
+
+
+def test_pools_of_all_the_benchmarks_sizes_end_where_they_should():
+    split = make_split(NAMES[:3], counts=(30, 40, 50), queries=5, distractors=32_000)
+    descriptors = make_descriptors(split, "coarse")
+    found = hpatches.retrieval(descriptors, split)
+    place = {sequence.name: s for s, sequence in enumerate(split.sequences)}
+    assert set(place.values()) == {0, 1, 2}
+    values = descriptors.values.astype(np.float64)
+    pool = values[descriptors.rows(split.tasks.distractors[:, 0], 0, split.tasks.distractors[:, 1])]
+    for level, first in zip(LEVELS, (1, 6, 11), strict=True):
+        by_size = {size: [] for size in (*POOLS, "all")}
+        for s, i in split.tasks.queries:
+            query, files = values[descriptors.rows(s, 0, i)], np.arange(first, first + 5)
+            views = values[descriptors.rows(s, files, i)]
+            others = pool[split.tasks.distractors[:, 0] != s]
+            assert len(others) > POOLS[-1]
+            far = np.linalg.norm(np.concatenate([views, others]) - query, axis=1)
+            match = np.arange(len(far)) < 5
+            for size in by_size:
+                end = None if size == "all" else size
+                by_size[size].append(slow_precision(far[:end], match[:end]))
+        for size, expected in by_size.items():
+            assert found[f"retrieval.{level}.{size}"] == pytest.approx(np.mean(expected), abs=1e-9)
+        assert len({found[f"retrieval.{level}.{size}"] for size in by_size}) == len(by_size)
+
+
+@pytest.mark.parametrize(("kept", "absent"), [("v", "illumination"), ("i", "viewpoint")])
+def test_with_one_kind_of_sequences_the_other_has_no_key(kept, absent):
+    names = [f"{kept}_{index}" for index in range(4)]
+    split = make_split(names)
+    descriptors = make_descriptors(split)
+    found = hpatches.score(descriptors, split)
+    assert not [key for key in found if absent in key]
+    assert found == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
+
+
+def test_a_split_of_one_sequence_of_one_patch_has_nothing_to_confuse():
+    split = make_split(["v_dot"], counts=[1], pairs=5, queries=1, distractors=3)
+    found = hpatches.score(make_descriptors(split), split)
+    # Its own distractors are masked, so the pool is the five views.
+    assert found["matching"] == found["matching.success.tough.viewpoint"] == 100
+    assert found["retrieval"] == found["retrieval.easy.100"] == 100
+
+
+def test_ties_go_to_negatives_in_verification_and_to_positives_in_retrieval():
+    split = make_split(counts=(3, 1, 3, 3), pairs=10, queries=4, distractors=60)
+    alike = lay_out(split.sequences, np.ones((16 * 10, 4), np.float32))
+    found = hpatches.score(alike, split)
+    assert found["verification.auc"] == 0
+    # All 10 negatives before the 2 positives: precisions 0, 1/11, 2/12 at ranks 10, 11, 12.
+    assert found["verification"] == pytest.approx(100 * (1 / 11 + 1 / 11 + 2 / 12) / 4)
+    assert found["retrieval"] == found["retrieval.pools"] == 100
+    # The first column is everybody's nearest, which is right for the first patch alone, ranked first.
+    assert found["matching.easy.v_wall"] == pytest.approx(100 / 3)
+    assert found["matching.success.easy.viewpoint"] == pytest.approx(100 / 3)
+
+
+def test_a_fifth_of_too_few_positives_is_none():
+    split = make_split(pairs=4)
+    found = hpatches.verification(make_descriptors(split), split)
+    assert found["verification"] == 0
+    assert found["verification.auc"] > 0
+
+
+@pytest.mark.parametrize("sort", ["real", "binary"])
+def test_descriptors_of_more_sequences_in_another_order_score_the_same(sort):
+    split = make_split()
+    descriptors = make_descriptors(split, sort)
+    shuffled = [2, 0, 3, 1]
+    more = [split.sequences[place] for place in shuffled]
+    more.insert(1, Sequence("v_extra", Path("v_extra"), 6))
+    parts = [np.ones((16 * 6, descriptors.values.shape[1]), descriptors.values.dtype)]
+    for place in shuffled:
+        start = descriptors.starts[place]
+        parts.append(descriptors.values[start : start + 16 * descriptors.counts[place]])
+    parts[0], parts[1] = parts[1], parts[0]
+    moved = lay_out(more, np.concatenate(parts))
+    assert hpatches.score(moved, split) == hpatches.score(descriptors, split)
+
+
+@pytest.mark.parametrize("factor", [2.0**-110, 2.0**-70, 2.0**40, 2.0**110])
+def test_the_unit_of_descriptors_does_not_matter(factor):
+    split = make_split()
+    descriptors = make_descriptors(split, "copies")
+    scaled = replace(descriptors, values=descriptors.values * np.float32(factor))
+    assert hpatches.score(scaled, split) == hpatches.score(descriptors, split)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float64])
+def test_other_floats_are_scored_as_float32(kind):
+    split = make_split()
+    values = make_descriptors(split).values.astype(kind)
+    same = lay_out(split.sequences, values.astype(np.float32))
+    assert hpatches.score(lay_out(split.sequences, values), split) == hpatches.score(same, split)
+
+
+@given(seed=st.integers(0, 2**31), power=st.sampled_from([0, 3, 12, 20]))
+@settings(deadline=None, max_examples=30)
+def test_what_float32_cannot_tell_apart_is_measured(seed, power):
+    # Far from the origin, float32 products lose what tells the descriptors apart.
+    random = np.random.default_rng(seed)
+    values = random.integers(0, 3, size=(40, 6)).astype(np.float32) + np.float32(2**power)
+    table, every = Table.on("cpu", values), torch.arange(40)
+    far = np.linalg.norm(values[:20, None].astype(np.float64) - values[None, 20:], axis=2)
+    distances, first = nearest(table, table.side(every[:20]), table.side(every[20:]))
+    assert first.tolist() == far.argmin(axis=1).tolist()
+    assert distances.numpy() == pytest.approx(far.min(axis=1), abs=1e-12)
+    views = torch.from_numpy(random.integers(0, 40, size=(20, 4)))
+    segments = torch.arange(20) // 7
+    closer = columns_closer(table, table.side(every[:20]), views, table.side(every[20:]), segments, 3)
+    reach = np.linalg.norm(values[:20, None].astype(np.float64) - values[views], axis=2)
+    for prefix, end in enumerate((7, 14, 20)):
+        expected = (far[:, None, :end] < reach[:, :, None]).sum(axis=2)
+        assert closer[:, prefix].tolist() == expected.tolist()
+
+
+def test_a_view_that_is_very_far_has_all_columns_before_it():
+    values = np.ones((12, 5), np.float32)
+    values[1:] += np.linspace(0, 1, 11, dtype=np.float32)[:, None]
+    values[1] = 1e30
+    table = Table.on("cpu", values)
+    columns = table.side(torch.arange(2, 12))
+    segments = torch.zeros(10, dtype=torch.int64)
+    closer = columns_closer(
+        table, table.side(torch.tensor([0])), torch.tensor([[1, 6]]), columns, segments, 1
+    )
+    assert closer.tolist() == [[[10, 4]]]
+
+
+def test_products_that_round_more_coarsely_than_float32_are_refused():
+    split = make_split()
+    torch.set_float32_matmul_precision("high")
+    try:
+        with pytest.raises(RuntimeError, match="set_float32_matmul_precision"):
+            hpatches.matching(make_descriptors(split), split)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_without_distractors_nothing_is_closer():
+    split = make_split(distractors=0)
+    assert hpatches.retrieval(make_descriptors(split), split)["retrieval"] == 100
+
+
+class TestDescribe:
+    @pytest.fixture
+    def split(self, tmp_path) -> HPatchesSplit:
+        random = np.random.default_rng(0)
+        split = make_split(NAMES[:2], counts=(7, 3), pairs=10, queries=3, distractors=9)
+        for sequence in split.sequences:
+            patches = random.integers(0, 256, size=(16, sequence.count, 65, 65), dtype=np.uint8)
+            write_sequence(tmp_path / sequence.name, dict(zip(FILES, patches, strict=True)))
+        sequences = tuple(read_sequence(tmp_path / sequence.name) for sequence in split.sequences)
+        return replace(split, sequences=sequences)
+
+    def test_each_patch_is_described_at_its_place_in_batches(self, split, monkeypatch):
+        seen = []
+
+        def means(patches: np.ndarray) -> np.ndarray:
+            assert patches.shape[1:] == (64, 64)
+            assert patches.dtype == np.uint8
+            seen.append(len(patches))
+            return patches.reshape(len(patches), 4, -1).mean(axis=2)
+
+        monkeypatch.setattr(hpatches, "BATCH", 4)
+        descriptors = hpatches.describe(Subject(means), split)
+        assert seen == [4, 3] * 16 + [3] * 16
+        assert descriptors.values.dtype == np.float32
+        for place, sequence in enumerate(split.sequences):
+            for index, file in enumerate(FILES):
+                expected = as_64(sequence.patches(file)).reshape(sequence.count, 4, -1).mean(axis=2)
+                rows = descriptors.rows(place, index, np.arange(sequence.count))
+                assert (descriptors.values[rows] == expected.astype(np.float32)).all()
+
+    @pytest.mark.parametrize("kind", [bool, np.uint8])
+    def test_bits_stay_bits(self, split, kind):
+        bits = Subject(lambda patches: (patches[:, ::9, 5] > 128).astype(kind))
+        descriptors = hpatches.describe(bits, split)
+        assert descriptors.binary
+        assert hpatches.measure(bits, split) == hpatches.score(descriptors, split)
+
+    def test_measuring_is_describing_then_scoring_on_the_subjects_device(self, split, monkeypatch):
+        corner = Subject(lambda patches: patches[:, :4, 3].astype(np.float64) + 1, device="cpu:0")
+        devices = []
+        score = hpatches.score
+        monkeypatch.setattr(hpatches, "score", lambda *given: devices.append(given[2]) or score(*given))
+        found = hpatches.measure(corner, split)
+        assert devices == ["cpu:0"]
+        descriptors = hpatches.describe(corner, split)
+        assert found == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
+
+    def test_descriptors_of_two_lengths_are_refused(self, split):
+        lengths = iter([4] * 5 + [5] * 30)
+        growing = Subject(lambda patches: np.ones((len(patches), next(lengths)), np.float32))
+        with pytest.raises(ValueError, match="v_wall/e5: descriptors of 5 numbers, but of 4 before"):
+            hpatches.describe(growing, split)
+
+    @pytest.mark.parametrize(
+        ("value", "message"), [(np.nan, "NaN"), (np.inf, "infinity"), (0, "zero norm")]
+    )
+    def test_a_descriptor_without_a_distance_or_direction_is_refused(self, split, value, message):
+        def describe(patches: np.ndarray) -> np.ndarray:
+            values = np.ones((len(patches), 3), np.float32)
+            values[2] = value
+            return values
+
+        with pytest.raises(ValueError, match=f"v_wall, ref, patch 2 .*{message}"):
+            hpatches.measure(Subject(describe), split)
+
+
+def test_sequences_that_are_not_described_are_refused_by_name():
+    split = make_split()
+    fewer = replace(split, sequences=split.sequences[:3])
+    with pytest.raises(ValueError, match="i_lamp of split x has no descriptors"):
+        hpatches.score(make_descriptors(fewer), split)
+    grown = replace(split, sequences=(*split.sequences[:3], replace(split.sequences[3], count=12)))
+    with pytest.raises(ValueError, match="i_lamp has 12 patches an image, but 11 are described"):
+        hpatches.score(make_descriptors(split), grown)
+
+
+def test_empty_tasks_are_refused():
+    for kind in ("positives", "intra", "inter"):
+        split = make_split()
+        nothing = PatchPairs(np.zeros((0, 3), np.int64), np.zeros((0, 3), np.int64))
+        empty = replace(split, tasks=replace(split.tasks, **{kind: nothing}))
+        with pytest.raises(ValueError, match=f"split x has no {kind}"):
+            hpatches.verification(make_descriptors(split), empty)
+    split = make_split(queries=0)
+    with pytest.raises(ValueError, match="split x has no queries"):
+        hpatches.retrieval(make_descriptors(split), split)

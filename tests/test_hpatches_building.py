@@ -1,0 +1,544 @@
+"""HPatches' patches made from images: detections, jitter, cutting, and what a build reports."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lib.data.hpatches.building import (
+    build_release,
+    cut_patches,
+    plan_patches,
+    sample,
+)
+from lib.data.hpatches.detection import (
+    DETECTORS,
+    MAGNIFICATION,
+    SMALLEST_SCALE,
+    Frames,
+    detect,
+    disc_overlap,
+    inside,
+    orient,
+    thin,
+)
+from lib.data.hpatches.homographies import (
+    HomographySequence,
+    read_homography_sequence,
+    write_homography_sequence,
+)
+from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter, overlaps
+from lib.data.hpatches.release import FILES, LEVELS, read_sequences
+from lib.data.mini.geometry import local_affine, transfer
+
+SHAPE = (120, 160)
+IDENTITIES = np.stack([np.eye(3)] * 5)
+seeds = st.integers(0, 2**32 - 1)
+radii = st.floats(0.1, 10)
+
+
+def frames_at(position, scale, orientation=0.0) -> Frames:
+    position = np.atleast_2d(np.asarray(position, float))
+    n = len(position)
+    values = (np.broadcast_to(np.asarray(v, float), n).copy() for v in (scale, orientation))
+    return Frames(position, *values, np.zeros(n, int))
+
+
+def blobs(shape: tuple[int, int] = SHAPE, count: int = 30, seed: int = 0) -> np.ndarray:
+    """Bright and dark Gaussian blobs of several widths and a few rectangles on grey."""
+    draw = np.random.default_rng(seed)
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    image = np.full(shape, 128.0)
+    for _ in range(count):
+        cx, cy = draw.uniform(0, shape[1]), draw.uniform(0, shape[0])
+        width, height = draw.uniform(1.5, 5), draw.choice([-90, 90])
+        image += height * np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / (2 * width**2))
+    for _ in range(count // 5):
+        left, top = draw.integers(0, shape[1] - 20), draw.integers(0, shape[0] - 15)
+        image[top : top + 15, left : left + 20] += draw.choice([-60, 60])
+    return np.clip(image, 0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def still(tmp_path_factory) -> HomographySequence:
+    """One image six times over."""
+    folder = tmp_path_factory.mktemp("still") / "i_still"
+    write_homography_sequence(folder, [blobs()] * 6, IDENTITIES)
+    return read_homography_sequence(folder)
+
+
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory) -> HomographySequence:
+    """A plane seen from six sides, each image warped from the first."""
+    folder = tmp_path_factory.mktemp("moving") / "v_moving"
+    homographies = np.stack(
+        [
+            [[1 + 0.04 * k, 0.02 * k, -4 * k], [-0.03 * k, 1, 3 * k], [2e-4 * k, -1e-4 * k, 1]]
+            for k in range(1, 6)
+        ]
+    )
+    warped = [cv2.warpPerspective(blobs(), h, SHAPE[::-1], flags=cv2.INTER_CUBIC) for h in homographies]
+    write_homography_sequence(folder, [blobs(), *warped], homographies)
+    return read_homography_sequence(folder)
+
+
+def counted_overlap(affine: np.ndarray) -> float:
+    """Intersection over union of the unit disc and its image, counted on a fine grid."""
+    reach = max(1, np.abs(affine[:, 2]).max() + np.linalg.norm(affine[:, :2], 2))
+    side = np.linspace(-reach, reach, 701)
+    points = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    disc = (points**2).sum(axis=1) <= 1
+    back = (points - affine[:, 2]) @ np.linalg.inv(affine[:, :2]).T
+    ellipse = (back**2).sum(axis=1) <= 1
+    return (disc & ellipse).sum() / (disc | ellipse).sum()
+
+
+# Overlap of discs and of ellipses
+
+
+@settings(max_examples=40, deadline=None)
+@given(first=radii, ratio=st.floats(0.2, 5), reach=st.floats(0, 1.3))
+def test_the_overlap_of_discs_is_what_counting_pixels_gives(first, ratio, reach):
+    second, distance = first * ratio, reach * first * (1 + ratio)
+    affine = np.array([[ratio, 0, distance / first], [0, ratio, 0]])
+    got = disc_overlap(np.array([first]), np.array([second]), np.array([distance]))
+    assert got[0] == pytest.approx(counted_overlap(affine), abs=0.01)
+
+
+@given(first=radii, second=radii)
+def test_discs_of_one_centre_overlap_by_the_ratio_of_their_areas(first, second):
+    got = disc_overlap(np.array([first]), np.array([second]), np.zeros(1))
+    assert got[0] == pytest.approx(min(first, second) ** 2 / max(first, second) ** 2)
+
+
+@given(first=radii, second=radii, gap=st.floats(0, 100))
+def test_discs_apart_do_not_overlap(first, second, gap):
+    got = disc_overlap(np.array([first]), np.array([second]), np.array([first + second + gap]))
+    assert got[0] == pytest.approx(0, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds, level=st.sampled_from(LEVELS))
+def test_the_overlap_of_a_jitter_is_what_counting_pixels_gives(seed, level):
+    affine = draw_jitter(1, level, np.random.default_rng(seed))
+    assert overlaps(affine)[0] == pytest.approx(counted_overlap(affine[0]), abs=0.005)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ratio=st.floats(0.4, 2.5), distance=st.floats(0, 4), angle=st.floats(-4, 4))
+def test_ellipses_and_discs_agree_where_both_are_discs_however_turned(ratio, distance, angle):
+    cosine, sine = np.cos(angle), np.sin(angle)
+    affine = np.array([[[ratio * cosine, -ratio * sine, 0], [ratio * sine, ratio * cosine, distance]]])
+    discs = disc_overlap(np.ones(1), np.array([ratio]), np.array([distance]))
+    assert overlaps(affine)[0] == pytest.approx(discs[0], abs=5e-4)
+
+
+def test_a_region_overlaps_itself_wholly():
+    assert overlaps(np.eye(2, 3)[None])[0] == pytest.approx(1, abs=1e-4)
+
+
+# Jitter
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=seeds)
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_reaches_its_median_overlap(level, seed):
+    drawn = overlaps(draw_jitter(3000, level, np.random.default_rng(seed)))
+    assert np.median(drawn) == pytest.approx(MEDIAN_OVERLAP[level], abs=0.02)
+
+
+def test_each_part_of_the_jitter_grows_from_level_to_level():
+    drawn = [draw_jitter(2000, level, np.random.default_rng(0)) for level in LEVELS]
+    turn = [np.ptp(np.arctan2(a[:, 1, 0], a[:, 0, 0])) for a in drawn]
+    shift = [np.ptp(a[:, :, 2]) for a in drawn]
+    area = [np.ptp(np.log(np.linalg.det(a[:, :, :2]))) for a in drawn]
+    stretch = [np.ptp(np.log(np.linalg.cond(a[:, :, :2]))) for a in drawn]
+    for parts in (turn, shift, area, stretch):
+        assert parts[0] > 0
+        assert parts[1] / parts[0] == pytest.approx(1.793 / 0.889, rel=0.05)
+        assert parts[2] / parts[0] == pytest.approx(2.780 / 0.889, rel=0.05)
+
+
+@pytest.mark.parametrize(("level", "factor"), [("easy", 0.889), ("hard", 1.793), ("tough", 2.780)])
+def test_a_jitter_turns_what_it_has_stretched_and_shifts_that(level, factor):
+    drawn = draw_jitter(50, level, np.random.default_rng(7))
+    turn, octaves, stretch, right, down = factor * np.random.default_rng(7).uniform(-1, 1, (5, 50))
+    for n, affine in enumerate(drawn):
+        angle, s, a = np.deg2rad(10) * turn[n], 2 ** (0.15 * octaves[n]), 2 ** (0.2 * stretch[n])
+        rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        linear = rotation @ np.diag([s * np.sqrt(a), s / np.sqrt(a)])
+        np.testing.assert_allclose(affine[:, :2], linear)
+        np.testing.assert_allclose(affine[:, 2], [0.15 * right[n], 0.15 * down[n]])
+
+
+def test_jitter_mirrors_nothing():
+    drawn = draw_jitter(5000, "tough", np.random.default_rng(0))
+    assert np.linalg.det(drawn[:, :, :2]).min() > 0
+
+
+def test_an_unknown_level_is_refused():
+    with pytest.raises(ValueError, match=r"'brutal'.*easy, hard, tough"):
+        draw_jitter(1, "brutal", np.random.default_rng(0))
+
+
+# Detections
+
+
+def test_a_blob_is_found_by_both_blob_detectors_at_its_place_and_width():
+    y, x = np.mgrid[:120, :160]
+    for height in (-80, 80):
+        image = 128 + height * np.exp(-((x - 70) ** 2 + (y - 60) ** 2) / (2 * 4.0**2))
+        found = detect(image.round().astype(np.uint8))
+        for name in ("hessian", "dog"):
+            mine = found[found.detector == DETECTORS.index(name)]
+            near = np.linalg.norm(mine.position - [70, 60], axis=1)
+            best = mine[np.array([near.argmin()])]
+            assert near.min() < 1
+            assert best.scale[0] == pytest.approx(4, rel=0.25)
+
+
+def test_corners_are_found_by_harris():
+    image = np.full((160, 200), 60, np.uint8)
+    image[60:100, 80:120] = 200
+    found = detect(image)
+    harris = found[found.detector == DETECTORS.index("harris")]
+    for corner in ((79.5, 59.5), (119.5, 59.5), (79.5, 99.5), (119.5, 99.5)):
+        assert np.linalg.norm(harris.position - corner, axis=1).min() < 4
+    middles = np.array([(79.5, 79.5), (99.5, 59.5)])
+    for middle in middles:
+        fine = harris[harris.scale < 4]
+        assert np.linalg.norm(fine.position - middle, axis=1).min(initial=99) > 8
+
+
+def test_detections_are_in_total_order_wholly_inside_and_no_finer_than_asked():
+    found = detect(blobs())
+    assert set(np.unique(found.detector)) == {0, 1, 2}
+    keys = np.column_stack([found.position, found.scale, found.detector])
+    assert [tuple(row) for row in keys] == sorted(tuple(row) for row in keys)
+    assert found.scale.min() >= SMALLEST_SCALE
+    radius = MAGNIFICATION * found.scale[:, None]
+    assert (found.position - radius).min() >= 0
+    assert (found.position + radius - [SHAPE[1] - 1, SHAPE[0] - 1]).max() <= 0
+
+
+def test_detections_do_not_depend_on_the_number_of_threads():
+    import torch
+
+    image, found, before = blobs(), [], (cv2.getNumThreads(), torch.get_num_threads())
+    try:
+        for threads in (1, 3):
+            cv2.setNumThreads(threads)
+            torch.set_num_threads(threads)
+            found.append(orient(image, detect(image)))
+    finally:
+        cv2.setNumThreads(before[0])
+        torch.set_num_threads(before[1])
+    for one, other in zip(*(vars(f).values() for f in found), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (20, 300), (16, 16)])
+def test_an_image_with_no_room_or_nothing_in_it_has_no_detections(shape):
+    assert len(detect(np.full(shape, 77, np.uint8))) == 0
+
+
+def test_turning_the_image_turns_orientations_with_it():
+    image = blobs((140, 140), seed=3)
+    frames = detect(image)
+    frames = frames[frames.scale > 2]
+    last = image.shape[0] - 1
+    turned = np.ascontiguousarray(np.rot90(image, -1))
+    elsewhere = replace(
+        frames, position=np.column_stack([last - frames.position[:, 1], frames.position[:, 0]])
+    )
+    difference = orient(turned, elsewhere).orientation - orient(image, frames).orientation - np.pi / 2
+    difference = np.abs((difference + np.pi) % (2 * np.pi) - np.pi)
+    # Where two directions are equally strong either may win.
+    assert len(frames) > 20
+    assert np.mean(difference < np.deg2rad(3)) > 0.9
+
+
+def test_a_patch_has_its_gradient_along_x():
+    y, x = np.mgrid[:120, :160]
+    for angle in np.deg2rad([0, 40, 130, -100]):
+        ramp = (x - 80) * np.cos(angle) + (y - 60) * np.sin(angle)
+        image = np.clip(128 + 2 * ramp, 0, 255).astype(np.uint8)
+        frame = orient(image, frames_at([80, 60], 6))
+        assert np.cos(frame.orientation[0] - angle) > np.cos(np.deg2rad(5))
+        patch = sample(image, np.eye(3), frame.regions)[0].astype(float)
+        assert (patch[:, -1] > patch[:, 0] + 50).all()
+
+
+# Thinning
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds, count=st.integers(1, 80), spread=st.floats(1, 30))
+def test_no_kept_pair_overlaps_by_half_and_each_one_left_out_overlaps_a_kept_one(seed, count, spread):
+    draw = np.random.default_rng(seed)
+    frames = frames_at(spread * draw.normal(size=(count, 2)), np.exp(draw.uniform(0.5, 3, count)))
+    kept = thin(frames, draw)
+    gap = np.linalg.norm(frames.position[:, None] - frames.position[None], axis=2)
+    overlap = disc_overlap(frames.scale[:, None], frames.scale[None], gap)
+    among = overlap[np.ix_(kept, kept)]
+    assert among[~np.eye(len(kept), dtype=bool)].max(initial=0) <= 0.5
+    left = np.setdiff1d(np.arange(count), kept)
+    assert (overlap[np.ix_(left, kept)].max(axis=1, initial=0) > 0.5).all()
+
+
+def test_which_of_a_cluster_is_kept_is_drawn():
+    cluster = frames_at([[10, 10], [10.1, 10], [10, 10.1]], 4)
+    kept = [thin(cluster, np.random.default_rng(seed)).tolist() for seed in range(60)]
+    counts = [kept.count([index]) for index in range(3)]
+    assert sum(counts) == 60
+    assert min(counts) >= 8
+
+
+def test_none_is_thinned_to_none():
+    assert len(thin(frames_at(np.empty((0, 2)), 1), np.random.default_rng(0))) == 0
+
+
+# Inside the images
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=seeds, sign=st.sampled_from([-1.0, 1.0]))
+def test_a_region_is_inside_where_its_whole_circle_is(seed, sign):
+    draw = np.random.default_rng(seed)
+    homography = sign * (
+        np.eye(3) + draw.normal(size=(3, 3)) * [[0.2, 0.2, 20], [0.2, 0.2, 20], [3e-3, 3e-3, 0]]
+    )
+    assume(np.linalg.det(homography) * sign > 0)
+    frames = frames_at(draw.uniform(0, 160, (20, 2)), draw.uniform(1, 8, 20))
+    got = inside(frames, homography, SHAPE)
+    angle = np.linspace(0, 2 * np.pi, 2001)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    for index, one in enumerate(got):
+        rim = frames.position[index] + MAGNIFICATION * frames.scale[index] * circle
+        depth = sign * (rim @ homography[2, :2] + homography[2, 2])
+        carried = transfer(homography, rim)
+        slack = np.concatenate([carried, [SHAPE[1] - 1, SHAPE[0] - 1] - carried], axis=1).min()
+        if depth.min() <= 0:
+            assert not one
+        elif abs(slack) > 1e-3:
+            assert one == (slack > 0)
+
+
+def test_a_region_that_fits_to_the_pixel_is_inside_and_half_a_pixel_more_is_not():
+    just = frames_at([[20, 20], [160 - 21, 120 - 21]], 4)
+    assert inside(just, np.eye(3), SHAPE).all()
+    assert not inside(replace(just, scale=np.full(2, 4.1)), np.eye(3), SHAPE).any()
+
+
+def test_a_plane_seen_from_behind_is_in_no_image():
+    mirrored = np.array([[-1.0, 0, SHAPE[1] - 1], [0, 1, 0], [0, 0, 1]])
+    assert not inside(frames_at([80, 60], 4), mirrored, SHAPE).any()
+
+
+# Cutting
+
+
+def test_a_region_of_the_patchs_own_size_gives_the_image_itself():
+    image = np.random.default_rng(0).integers(0, 256, (100, 120), np.uint8)
+    region = np.array([[[32.0, 0, 60], [0, 32, 50]]])
+    np.testing.assert_array_equal(sample(image, np.eye(3), region)[0], image[18:83, 28:93])
+
+
+def test_a_patch_follows_the_homography_point_by_point():
+    image = np.tile(np.arange(256, dtype=np.uint8), (200, 1))
+    homography = np.array([[1.6, 0.1, 10], [0.05, 1.6, -5], [4e-3, 2e-3, 1.0]])
+    region = np.array([[[60.0, -12, 110], [12, 60, 90]]])
+    side = np.linspace(-1, 1, 65)
+    grid = np.stack([*np.meshgrid(side, side), np.ones((65, 65))], axis=-1).reshape(-1, 3)
+    expected = transfer(homography, grid @ region[0].T)[:, 0].reshape(65, 65)
+    assert expected.min() > 2
+    assert expected.max() < 253
+    patch = sample(image, homography, region)[0].astype(float)
+    assert np.abs(patch - expected).max() < 1
+    affine = local_affine(homography, region[:, :, 2])[0] @ region[0, :, :2]
+    straight = expected[32, 32] + (grid[:, :2] @ affine[0]).reshape(65, 65)
+    assert np.abs(straight - expected).max() > 5
+
+
+def test_beyond_the_border_its_pixels_are_repeated():
+    image = np.full((50, 50), 40, np.uint8)
+    image[:, -1] = 200
+    patch = sample(image, np.eye(3), np.array([[[32.0, 0, 49], [0, 32, 25]]]))[0]
+    assert (patch[:, 33:] == 200).all()
+    assert (patch[:, :30] == 40).all()
+
+
+@pytest.mark.parametrize("step", [2.05, 3.0, 5.7])
+def test_a_coarse_patch_of_a_fine_checkerboard_is_grey(step):
+    board = (np.indices((500, 500)).sum(axis=0) % 2 * 255).astype(np.uint8)
+    region = frames_at([250, 250], 32 * step / MAGNIFICATION, 0.3).regions
+    assert np.abs(sample(board, np.eye(3), region)[0].astype(float) - 127.5).max() < 30
+
+
+# Whole builds
+
+
+def test_without_movement_and_jitter_every_file_is_the_reference(still):
+    plan = plan_patches(still, limit=20)
+    unmoved = {file: np.broadcast_to(np.eye(2, 3), (20, 2, 3)) for file in plan.jitter}
+    patches = cut_patches(still, replace(plan, jitter=unmoved))
+    assert list(patches) == list(FILES)
+    for file in FILES:
+        np.testing.assert_array_equal(patches[file], patches["ref"])
+
+
+def test_patches_of_a_moved_plane_show_the_same_and_jitter_makes_them_differ_more_and_more(moving):
+    plan = plan_patches(moving)
+    unmoved = {file: np.broadcast_to(np.eye(2, 3), (len(plan.frames), 2, 3)) for file in plan.jitter}
+
+    def alike(patches: dict, letter: str) -> float:
+        ref = patches["ref"].reshape(len(plan.frames), -1)
+        each = [
+            np.corrcoef(a, b)[0, 1]
+            for k in range(1, 6)
+            for a, b in zip(ref, patches[f"{letter}{k}"].reshape(ref.shape), strict=True)
+        ]
+        return float(np.median(each))
+
+    patches = cut_patches(moving, plan)
+    perfect = alike(cut_patches(moving, replace(plan, jitter=unmoved)), "e")
+    easy, hard, tough = (alike(patches, letter) for letter in "eht")
+    assert perfect > 0.99
+    assert perfect > easy > hard > tough > 0.2
+
+
+def test_each_file_but_the_reference_has_a_jitter_of_its_own(still):
+    plan = plan_patches(still, limit=10)
+    patches = cut_patches(still, plan)
+    unjittered = sample(still.grey(0), np.eye(3), plan.frames.regions)
+    np.testing.assert_array_equal(patches["ref"], unjittered)
+    assert not np.array_equal(patches["e1"], unjittered)
+    assert set(plan.jitter) == set(FILES[1:])
+    flat = {file: jitter.tobytes() for file, jitter in plan.jitter.items()}
+    assert len(set(flat.values())) == 15
+    corner = np.array([0.3, -0.8, 1])
+    jittered = np.append(plan.jitter["h2"][4] @ corner, 1)
+    np.testing.assert_allclose(plan.regions("h2")[4] @ corner, plan.frames.regions[4] @ jittered)
+
+
+def test_kept_regions_lie_inside_all_six_images_and_those_that_do_not_are_counted(moving):
+    plan = plan_patches(moving)
+    assert plan.report.outside > 0
+    for homography in (np.eye(3), *moving.homographies):
+        assert inside(plan.frames, homography, SHAPE).all()
+
+
+def test_the_report_accounts_for_every_detection(moving):
+    for limit in (None, 7):
+        report = plan_patches(moving, limit).report
+        left_out = report.thinned + report.outside + report.faint + report.beyond_limit
+        assert sum(report.detected.values()) - left_out == sum(report.patches.values())
+        assert (report.beyond_limit > 0) == (limit is not None)
+
+
+def test_faint_patches_are_left_out_and_counted(tmp_path):
+    y, x = np.mgrid[:120, :160]
+    image = np.full(SHAPE, 128.0)
+    for left, height in ((40, 90), (120, 20)):
+        image += height * np.exp(-((x - left) ** 2 + (y - 60) ** 2) / (2 * 4.0**2))
+    images = [image.round().astype(np.uint8)] * 6
+    write_homography_sequence(tmp_path / "i_faint", images, IDENTITIES)
+    sequence = read_homography_sequence(tmp_path / "i_faint")
+    plan = plan_patches(sequence)
+    assert plan.report.faint > 0
+    assert plan.frames.position[:, 0].max() < 80
+    assert cut_patches(sequence, plan)["ref"].std(axis=(1, 2)).min() >= 5
+
+
+def test_a_limit_takes_a_sample_of_the_same_patches(still):
+    everything = {tuple(p) for p in plan_patches(still).frames.position}
+    few = plan_patches(still, limit=15).frames
+    assert len(few) == 15
+    assert {tuple(p) for p in few.position} <= everything
+
+
+def test_the_report_gives_the_median_overlap_of_what_was_drawn(still):
+    plan = plan_patches(still)
+    for level in LEVELS:
+        drawn = np.concatenate([overlaps(plan.jitter[f"{level[0]}{k}"]) for k in range(1, 6)])
+        assert plan.report.median_overlap[level] == pytest.approx(np.median(drawn))
+        assert plan.report.median_overlap[level] == pytest.approx(MEDIAN_OVERLAP[level], abs=0.04)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_build_is_a_release_with_its_report_beside_it(tmp_path, still, moving):
+    report = build_release([still, moving], tmp_path / "release", limit=12, seed=3)
+    assert {p.name for p in tmp_path.iterdir()} == {"release", "build.json"}
+    sequences = read_sequences(tmp_path / "release")
+    assert {name: s.count for name, s in sequences.items()} == {"i_still": 12, "v_moving": 12}
+    written = json.loads((tmp_path / "build.json").read_text())
+    assert written == json.loads(json.dumps(asdict(report)))
+    assert written["intended_overlap"] == {"easy": 0.85, "hard": 0.72, "tough": 0.6}
+    expected = cut_patches(moving, plan_patches(moving, 12, 3))
+    for file in FILES:
+        np.testing.assert_array_equal(sequences["v_moving"].patches(file), expected[file])
+
+
+def test_the_same_seed_gives_the_same_bytes_whatever_else_is_built(tmp_path, still, moving):
+    for place, sequences in (("one", [still, moving]), ("two", [still, moving]), ("alone", [moving])):
+        build_release(sequences, tmp_path / place / "release", limit=5)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    alone = contents(tmp_path / "alone" / "release")
+    assert alone == {
+        name: data
+        for name, data in contents(tmp_path / "one" / "release").items()
+        if name.startswith("v_moving")
+    }
+
+
+def test_another_seed_gives_other_patches(still):
+    one, other = (plan_patches(still, 10, seed) for seed in (0, 1))
+    assert not np.array_equal(one.frames.position, other.frames.position)
+    assert not np.array_equal(one.jitter["e1"], other.jitter["e1"])
+
+
+# Bad input
+
+
+def test_a_sequence_without_detections_is_named(tmp_path):
+    folder = tmp_path / "i_blank"
+    write_homography_sequence(folder, [np.full(SHAPE, 90, np.uint8)] * 6, IDENTITIES)
+    with pytest.raises(ValueError, match=re.escape(str(folder)) + ".*none of 0 detections"):
+        build_release([read_homography_sequence(folder)], tmp_path / "release")
+
+
+def test_homographies_that_lead_nowhere_leave_no_detection_and_say_so(tmp_path):
+    folder = tmp_path / "v_away"
+    away = np.stack([np.array([[1.0, 0, 5000], [0, 1, 0], [0, 0, 1]])] * 5)
+    write_homography_sequence(folder, [blobs()] * 6, away)
+    with pytest.raises(ValueError, match=r"v_away.* leave one of the images"):
+        plan_patches(read_homography_sequence(folder))
+
+
+def test_two_sequences_of_one_name_are_not_built(tmp_path, still):
+    copy = tmp_path / "other" / "i_still"
+    write_homography_sequence(copy, [blobs()] * 6, IDENTITIES)
+    with pytest.raises(ValueError, match="i_still") as caught:
+        build_release([still, read_homography_sequence(copy)], tmp_path / "release")
+    assert str(copy) in str(caught.value)
+    assert str(still.folder) in str(caught.value)
+    assert not (tmp_path / "release").exists()
+
+
+def test_no_sequence_and_no_patch_are_refused(tmp_path, still):
+    with pytest.raises(ValueError, match="no sequence"):
+        build_release([], tmp_path / "release")
+    with pytest.raises(ValueError, match="limit of 0"):
+        build_release([still], tmp_path / "release", limit=0)

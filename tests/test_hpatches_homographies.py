@@ -1,0 +1,237 @@
+"""Homography sequences: both layouts, their names, and what is wrong with a damaged one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from lib.data.hpatches.homographies import (
+    HomographySequence,
+    read_homography_sequence,
+    read_homography_sequences,
+    refuse_equal_names,
+    write_homography_sequence,
+)
+
+SHAPE = (30, 40)
+SHIFTS = np.array([[[1, 0, dx], [0, 1, 2], [0, 0, 1]] for dx in (0.5, 3, 6, 9, 12)])
+numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+def images() -> list[np.ndarray]:
+    draw = np.random.default_rng(0)
+    return [draw.integers(0, 256, SHAPE, np.uint8) for _ in range(6)]
+
+
+def hpatches(folder: Path) -> Path:
+    write_homography_sequence(folder, images(), SHIFTS)
+    return folder
+
+
+def oxford(folder: Path, homographies: np.ndarray = SHIFTS, ending: str = "png") -> Path:
+    folder.mkdir(parents=True)
+    for number, image in enumerate(images(), 1):
+        Image.fromarray(image).save(folder / f"img{number}.{ending}")
+    for number, homography in enumerate(homographies, 2):
+        np.savetxt(folder / f"H1to{number}p", homography)
+    return folder
+
+
+def test_the_layout_of_hpatches_is_read_as_written(tmp_path):
+    sequence = read_homography_sequence(hpatches(tmp_path / "v_wall"))
+    assert sequence.name == "v_wall"
+    assert [path.name for path in sequence.images] == [f"{n}.ppm" for n in range(1, 7)]
+    np.testing.assert_array_equal(sequence.homographies, SHIFTS)
+    for index, image in enumerate(images()):
+        np.testing.assert_array_equal(sequence.grey(index), image)
+
+
+@pytest.mark.parametrize("ending", ["ppm", "png", "bmp", "PNG"])
+def test_the_layout_of_oxford_is_read_in_any_image_format(tmp_path, ending):
+    sequence = read_homography_sequence(oxford(tmp_path / "graf", ending=ending))
+    np.testing.assert_array_equal(sequence.homographies, SHIFTS)
+    np.testing.assert_array_equal(sequence.grey(5), images()[5])
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(numbers, min_size=8, max_size=8))
+def test_homographies_survive_the_round_trip_to_the_bit(tmp_path, values):
+    homography = np.array([*values, 1.0]).reshape(3, 3)
+    homography[:2, :2] += 3e6 * np.eye(2)
+    if not np.linalg.cond(homography) < 1e12:
+        homography = np.diag([values[0] or 1.0, 1 / 3, 1.0])
+    write_homography_sequence(tmp_path / "v_x", images(), np.stack([homography] * 5))
+    found = read_homography_sequence(tmp_path / "v_x").homographies
+    np.testing.assert_array_equal(found, np.stack([homography] * 5))
+
+
+def shifted(share: float) -> np.ndarray:
+    """Homographies of which one moves every corner by a share of the diagonal."""
+    homographies = np.stack([np.eye(3)] * 5)
+    homographies[3, 0, 2] = share * np.hypot(*SHAPE)
+    return homographies
+
+
+@pytest.mark.parametrize(("share", "name"), [(0.0, "i_wall"), (0.019, "i_wall"), (0.021, "v_wall")])
+def test_a_bare_name_is_illumination_where_corners_move_by_two_percent_at_most(tmp_path, share, name):
+    assert read_homography_sequence(oxford(tmp_path / "wall", shifted(share))).name == name
+
+
+def test_a_corner_behind_the_camera_makes_a_viewpoint_sequence(tmp_path):
+    homographies = np.stack([np.eye(3)] * 5)
+    homographies[0, 2, 0] = -2 / SHAPE[1]
+    assert read_homography_sequence(oxford(tmp_path / "wall", homographies)).name == "v_wall"
+
+
+def test_a_name_that_says_its_kind_is_kept_whatever_moves(tmp_path):
+    assert read_homography_sequence(oxford(tmp_path / "i_odd", shifted(0.5))).name == "i_odd"
+
+
+def test_numbers_may_be_parted_by_commas(tmp_path):
+    folder = hpatches(tmp_path / "v_wall")
+    (folder / "H_1_4").write_text("1, 0, 7\n0, 1, 8\n0, 0, 1\n")
+    assert read_homography_sequence(folder).homographies[2, 0, 2] == 7
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("1 0 0 0 1 0 0 0", "8 numbers"),
+        ("1 0 0 0 1 0 0 0 1 0", "10 numbers"),
+        ("", "0 numbers"),
+        ("1 0 0 0 one 0 0 0 1", "one"),
+        ("1 0 0 0 nan 0 0 0 1", "NaN"),
+        ("inf 0 0 0 1 0 0 0 1", "infinite"),
+        ("1 2 3 2 4 6 0 0 1", "singular"),
+        ("0 0 0 0 0 0 0 0 0", "singular"),
+    ],
+)
+def test_a_damaged_homography_is_refused_by_name(tmp_path, content, complaint):
+    folder = hpatches(tmp_path / "v_wall")
+    (folder / "H_1_3").write_text(content)
+    with pytest.raises(ValueError, match=f"H_1_3.*{complaint}"):
+        read_homography_sequence(folder)
+
+
+def test_bytes_that_are_no_text_are_no_homography(tmp_path):
+    folder = hpatches(tmp_path / "v_wall")
+    (folder / "H_1_3").write_bytes(bytes(range(128, 256)))
+    with pytest.raises(ValueError, match=r"H_1_3.*no number"):
+        read_homography_sequence(folder)
+
+
+@pytest.mark.parametrize("gone", ["1.ppm", "4.ppm", "H_1_2", "H_1_6"])
+def test_a_missing_file_is_named(tmp_path, gone):
+    folder = hpatches(tmp_path / "v_wall")
+    (folder / gone).unlink()
+    with pytest.raises(FileNotFoundError, match=re.escape(str(folder / gone))):
+        read_homography_sequence(folder)
+
+
+@pytest.mark.parametrize("gone", ["img3.png", "H1to5p"])
+def test_a_missing_file_of_oxfords_is_named(tmp_path, gone):
+    folder = oxford(tmp_path / "graf")
+    (folder / gone).unlink()
+    with pytest.raises(FileNotFoundError, match=re.escape(str(folder / gone.removesuffix(".png")))):
+        read_homography_sequence(folder)
+
+
+@pytest.mark.parametrize("keep", [0, 3, 1000])
+def test_an_image_that_cannot_be_read_or_is_cut_short_is_named(tmp_path, keep):
+    folder = hpatches(tmp_path / "v_wall")
+    whole = (folder / "5.ppm").read_bytes()
+    assert keep < len(whole)
+    (folder / "5.ppm").write_bytes(whole[:keep])
+    with pytest.raises(ValueError, match=re.escape(str(folder / "5.ppm"))):
+        read_homography_sequence(folder).grey(4)
+
+
+def test_a_reference_that_is_no_image_is_named_where_its_size_is_needed(tmp_path):
+    folder = oxford(tmp_path / "graf")
+    (folder / "img1.png").write_text("no image")
+    with pytest.raises(ValueError, match=r"img1\.png is no image"):
+        read_homography_sequence(folder)
+
+
+def test_two_images_of_one_number_are_both_named(tmp_path):
+    folder = hpatches(tmp_path / "v_wall")
+    Image.fromarray(images()[0]).save(folder / "2.png")
+    with pytest.raises(ValueError, match=r"2\.png and .*2\.ppm"):
+        read_homography_sequence(folder)
+
+
+def test_files_beside_the_images_do_not_matter(tmp_path):
+    folder = hpatches(tmp_path / "v_wall")
+    (folder / "1.txt").write_text("a note")
+    assert read_homography_sequence(folder).images[0].name == "1.ppm"
+
+
+def test_a_turned_cameras_note_is_not_followed(tmp_path):
+    folder = hpatches(tmp_path / "v_wall")
+    (folder / "2.ppm").unlink()
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.fromarray(images()[1]).save(folder / "2.jpg", exif=turned)
+    assert read_homography_sequence(folder).grey(1).shape == SHAPE
+
+
+def test_colour_becomes_luma(tmp_path):
+    folder = hpatches(tmp_path / "v_wall")
+    Image.new("RGB", SHAPE[::-1], (200, 100, 50)).save(folder / "2.ppm")
+    luma = 0.299 * 200 + 0.587 * 100 + 0.114 * 50
+    assert np.abs(read_homography_sequence(folder).grey(1) - luma).max() <= 1
+
+
+def test_folders_of_sequences_and_sequences_mix_and_other_folders_are_passed_over(tmp_path):
+    hpatches(tmp_path / "set" / "v_b")
+    hpatches(tmp_path / "set" / "i_a")
+    (tmp_path / "set" / "notes").mkdir()
+    (tmp_path / "set" / "readme.txt").write_text("text")
+    oxford(tmp_path / "graf")
+    found = read_homography_sequences(tmp_path / "set", tmp_path / "graf")
+    assert [sequence.name for sequence in found] == ["i_a", "v_b", "v_graf"]
+
+
+def test_two_sequences_of_one_name_are_refused_naming_both_folders(tmp_path):
+    one, other = hpatches(tmp_path / "one" / "v_wall"), hpatches(tmp_path / "other" / "v_wall")
+    with pytest.raises(ValueError, match="v_wall") as caught:
+        read_homography_sequences(tmp_path / "one", tmp_path / "other")
+    assert str(one) in str(caught.value)
+    assert str(other) in str(caught.value)
+
+
+def test_a_name_made_equal_by_its_kind_is_refused(tmp_path):
+    found = [
+        read_homography_sequence(oxford(tmp_path / "graf")),
+        read_homography_sequence(hpatches(tmp_path / "v_graf")),
+    ]
+    with pytest.raises(ValueError, match="two sequences are called v_graf"):
+        refuse_equal_names(found)
+
+
+@pytest.mark.parametrize("place", ["nowhere", "empty"])
+def test_a_folder_without_sequences_is_named(tmp_path, place):
+    (tmp_path / "empty").mkdir()
+    for read in (read_homography_sequence, read_homography_sequences):
+        with pytest.raises(FileNotFoundError, match=place):
+            read(tmp_path / place)
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\(5, 3, 3\)"):
+        write_homography_sequence(tmp_path / "v_x", images(), SHIFTS[:4])
+    with pytest.raises(ValueError, match="six"):
+        write_homography_sequence(tmp_path / "v_x", images()[:5], SHIFTS)
+    with pytest.raises(ValueError, match="float64"):
+        write_homography_sequence(tmp_path / "v_x", [i / 255 for i in images()], SHIFTS)
+
+
+def test_the_folder_of_a_sequence_is_its_images(tmp_path):
+    sequence = HomographySequence("v_x", (tmp_path / "a" / "1.ppm",), np.empty((0, 3, 3)))
+    assert sequence.folder == tmp_path / "a"

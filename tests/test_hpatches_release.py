@@ -1,0 +1,395 @@
+"""HPatches' patch format, its splits, and classes to train on: read as written, damage told by place."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from lib.data.hpatches import classes
+from lib.data.hpatches.classes import read_classes
+from lib.data.hpatches.release import (
+    FILES,
+    LEVELS,
+    Sequence,
+    Split,
+    as_64,
+    file_index,
+    find_split,
+    open_sequences,
+    read_sequence,
+    read_sequences,
+    read_splits,
+    write_sequence,
+    write_splits,
+)
+
+
+def noise(count: int, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {file: rng.integers(0, 256, (count, 65, 65), dtype=np.uint8) for file in FILES}
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    folder = tmp_path / "release"
+    write_sequence(folder / "v_one", noise(3, seed=1))
+    write_sequence(folder / "i_two", noise(2, seed=2))
+    return folder
+
+
+def test_the_sixteen_files_are_in_the_releases_order() -> None:
+    assert " ".join(FILES) == "ref e1 e2 e3 e4 e5 h1 h2 h3 h4 h5 t1 t2 t3 t4 t5"
+
+
+def test_an_image_at_a_level_is_the_file_of_that_letter_and_number() -> None:
+    for level in LEVELS:
+        for image in range(6):
+            expected = "ref" if image == 0 else f"{level[0]}{image}"
+            assert FILES[file_index(image, level)] == expected
+        np.testing.assert_array_equal(
+            file_index(np.array([[0, 3], [5, 1]]), level),
+            [[file_index(0, level), file_index(3, level)], [file_index(5, level), file_index(1, level)]],
+        )
+    assert isinstance(file_index(1, "easy"), int)
+
+
+@pytest.mark.parametrize("image", [-1, 6, np.array([0, 6])])
+def test_an_image_that_no_sequence_has_is_refused(image: int | np.ndarray) -> None:
+    with pytest.raises(ValueError, match="images are 0 to 5"):
+        file_index(image, "hard")
+
+
+def test_an_unknown_level_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="'harder'; there are: easy, hard, tough"):
+        file_index(1, "harder")
+
+
+@settings(max_examples=5, deadline=None)
+@given(count=st.integers(1, 6), seed=st.integers(0, 99))
+def test_what_is_written_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, count: int, seed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("release") / "v_noise"
+    patches = noise(count, seed)
+    write_sequence(folder, patches)
+    sequence = read_sequence(folder)
+    assert (sequence.name, sequence.folder, sequence.count) == ("v_noise", folder, count)
+    for file in FILES:
+        np.testing.assert_array_equal(sequence.patches(file), patches[file])
+
+
+def test_an_image_is_a_grey_column_of_patches(release: Path) -> None:
+    assert {path.name for path in (release / "v_one").iterdir()} == {f"{file}.png" for file in FILES}
+    with Image.open(release / "v_one" / "h4.png") as image:
+        assert (image.format, image.mode, image.size) == ("PNG", "L", (65, 3 * 65))
+        column = np.asarray(image)
+    np.testing.assert_array_equal(column[65:130], noise(3, seed=1)["h4"][1])
+
+
+def test_a_colour_image_is_read_as_grey(release: Path) -> None:
+    colours = np.random.default_rng(0).integers(0, 256, (3 * 65, 65, 3), dtype=np.uint8)
+    Image.fromarray(colours).save(release / "v_one" / "e2.png")
+    luma = (colours @ np.array([0.299, 0.587, 0.114])).reshape(3, 65, 65)
+    np.testing.assert_allclose(read_sequence(release / "v_one").patches("e2"), luma, atol=1)
+
+
+def test_the_name_tells_what_changes() -> None:
+    assert Sequence("v_wall", Path("v_wall"), 1).kind == "viewpoint"
+    assert Sequence("i_fog", Path("i_fog"), 1).kind == "illumination"
+    with pytest.raises(ValueError, match="graf: the name says neither"):
+        _ = Sequence("graf", Path("graf"), 1).kind
+
+
+def test_every_sequence_of_every_release_is_found(release: Path, tmp_path: Path) -> None:
+    write_sequence(tmp_path / "more" / "v_zero", noise(1))
+    (release / ".cache").mkdir()
+    (release / "README.txt").write_text("of the release")
+    found = read_sequences(release, tmp_path / "more")
+    assert {name: sequence.count for name, sequence in found.items()} == {
+        "i_two": 2,
+        "v_one": 3,
+        "v_zero": 1,
+    }
+    assert list(found) == ["i_two", "v_one", "v_zero"]
+
+
+def test_two_sequences_of_one_name_are_refused_with_both_places(release: Path, tmp_path: Path) -> None:
+    write_sequence(tmp_path / "more" / "v_one", noise(1))
+    with pytest.raises(ValueError, match=r"called v_one: .*release/v_one and .*more/v_one"):
+        read_sequences(release, tmp_path / "more")
+
+
+@pytest.mark.parametrize("missing", ["ref", "h3", "t5"])
+def test_a_missing_image_is_named(release: Path, missing: str) -> None:
+    (release / "v_one" / f"{missing}.png").unlink()
+    with pytest.raises(FileNotFoundError, match=rf"v_one/{missing}\.png is missing \(1 of 16"):
+        read_sequences(release)
+
+
+def test_missing_folders_are_named(release: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere is no folder"):
+        read_sequence(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="nowhere is no folder"):
+        read_sequences(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="v_one holds no sequence folders"):
+        read_sequences(release / "v_one")
+
+
+def test_heights_that_disagree_are_refused(release: Path) -> None:
+    Image.new("L", (65, 2 * 65)).save(release / "v_one" / "t1.png")
+    with pytest.raises(ValueError, match=r"t1\.png has 2 patches but ref\.png has 3"):
+        read_sequence(release / "v_one")
+
+
+@pytest.mark.parametrize("size", [(65, 3 * 65 + 1), (65, 64), (64, 3 * 65), (3 * 65, 65)])
+def test_an_image_that_is_no_column_of_patches_is_refused(release: Path, size: tuple[int, int]) -> None:
+    Image.new("L", size).save(release / "v_one" / "e5.png")
+    with pytest.raises(ValueError, match=rf"e5\.png is {size[0]}x{size[1]} px"):
+        read_sequence(release / "v_one")
+
+
+@pytest.mark.parametrize("content", [b"", b"not an image"])
+def test_a_file_that_is_no_image_is_refused_by_name(release: Path, content: bytes) -> None:
+    (release / "v_one" / "e1.png").write_bytes(content)
+    with pytest.raises(ValueError, match=r"e1\.png is no image"):
+        read_sequence(release / "v_one")
+
+
+@pytest.mark.parametrize("kept", [60, 1_000, -200])
+def test_an_image_that_is_cut_short_is_refused_when_decoded(release: Path, kept: int) -> None:
+    path = release / "v_one" / "h2.png"
+    path.write_bytes(path.read_bytes()[:kept])
+    sequence = read_sequence(release / "v_one")
+    with pytest.raises(ValueError, match=r"h2\.png is cut short"):
+        sequence.patches("h2")
+
+
+def test_an_image_of_more_than_eight_bits_is_refused(release: Path) -> None:
+    Image.fromarray(np.zeros((3 * 65, 65), np.uint16)).save(release / "v_one" / "h2.png")
+    with pytest.raises(ValueError, match=r"h2\.png has more than 8 bits"):
+        read_sequence(release / "v_one").patches("h2")
+
+
+def test_an_image_that_changed_or_went_since_it_was_opened_is_told(release: Path) -> None:
+    sequence = read_sequence(release / "v_one")
+    Image.new("L", (65, 65)).save(release / "v_one" / "ref.png")
+    with pytest.raises(ValueError, match=r"ref\.png is 65x65 px, not 65x195"):
+        sequence.patches("ref")
+    (release / "v_one" / "ref.png").unlink()
+    with pytest.raises(FileNotFoundError, match=r"ref\.png"):
+        sequence.patches("ref")
+    with pytest.raises(ValueError, match="no file 'x1'; there are: ref, e1"):
+        sequence.patches("x1")
+
+
+def test_patches_of_other_shapes_are_not_written(tmp_path: Path) -> None:
+    without = {file: patches for file, patches in noise(1).items() if file != "h2"}
+    with pytest.raises(ValueError, match=r"exactly the files .*differing: \['h2'\]"):
+        write_sequence(tmp_path / "v", without)
+    for wrong in (
+        np.zeros((2, 65, 65), np.uint8),
+        np.zeros((1, 64, 64), np.uint8),
+        np.zeros((1, 65, 65)),
+    ):
+        with pytest.raises(ValueError, match=r"v, t3: \(N, 65, 65\) uint8"):
+            write_sequence(tmp_path / "v", {**noise(1), "t3": wrong})
+    with pytest.raises(ValueError, match="N of 1 or more"):
+        write_sequence(tmp_path / "v", noise(0))
+    assert not (tmp_path / "v").exists()
+
+
+def test_a_new_pixel_is_the_mean_over_its_area() -> None:
+    patches = np.random.default_rng(3).integers(0, 256, (5, 65, 65), dtype=np.uint8)
+    edges = np.arange(65) * 65 / 64
+    overlap = np.clip(
+        np.minimum(edges[1:, None], np.arange(1, 66)) - np.maximum(edges[:-1, None], np.arange(65)),
+        0,
+        None,
+    )
+    weights = overlap / overlap.sum(axis=1, keepdims=True)
+    small = as_64(patches)
+    assert small.dtype == np.uint8
+    np.testing.assert_allclose(small, weights @ patches @ weights.T, atol=0.51)
+
+
+def test_no_patch_is_mixed_with_its_neighbours_when_resized(monkeypatch: pytest.MonkeyPatch) -> None:
+    patches = np.random.default_rng(4).integers(0, 256, (7, 65, 65), dtype=np.uint8)
+    alone = np.concatenate([as_64(patches[i : i + 1]) for i in range(7)])
+    np.testing.assert_array_equal(as_64(patches), alone)
+    monkeypatch.setattr("lib.data.hpatches.release._RESIZED_AT_ONCE", 3)
+    np.testing.assert_array_equal(as_64(patches), alone)
+    assert as_64(patches[:0]).shape == (0, 64, 64)
+    with pytest.raises(ValueError, match=r"\(m, 65, 65\) uint8 patches expected, got \(7, 64, 64\)"):
+        as_64(alone)
+
+
+names = st.lists(st.text("abcdev_ü", min_size=1, max_size=5), unique=True, min_size=2, max_size=6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(lists=st.dictionaries(st.sampled_from("abc"), names, min_size=1), cut=st.integers(1, 6))
+def test_splits_are_read_as_written(
+    tmp_path_factory: pytest.TempPathFactory, lists: dict[str, list[str]], cut: int
+) -> None:
+    splits = {
+        name: Split(name, tuple(sequences[:cut]), tuple(sequences[cut:]))
+        for name, sequences in lists.items()
+    }
+    folder = tmp_path_factory.mktemp("tasks")
+    write_splits(folder, splits)
+    assert read_splits(folder) == read_splits(folder / "splits.json") == splits
+
+
+def test_splits_are_written_as_the_benchmark_has_them(tmp_path: Path) -> None:
+    splits = {"a": Split("a", ("v_one",), ("i_two",)), "view": Split("view", ("v_one",))}
+    write_splits(tmp_path / "splits.json", splits)
+    assert json.loads((tmp_path / "splits.json").read_text()) == {
+        "a": {"test": ["v_one"], "train": ["i_two"], "name": "a"},
+        "view": {"test": ["v_one"], "name": "view"},
+    }
+
+
+@pytest.mark.parametrize("place", ["tasks", "tasks/splits", "python/utils"])
+def test_splits_are_found_where_the_benchmark_has_them(tmp_path: Path, place: str) -> None:
+    (tmp_path / "tasks").mkdir()
+    write_splits(tmp_path / place, {"a": Split("a", ("v_one",))})
+    assert list(read_splits(tmp_path / "tasks")) == ["a"]
+
+
+def test_missing_splits_are_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"splits\.json is missing"):
+        read_splits(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nowhere is missing"):
+        read_splits(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "is no JSON"),
+        ("[]", "splits by name expected"),
+        ("{}", "splits by name expected"),
+        ('{"a": ["v_one"]}', "split a: an object"),
+        ('{"a": {"train": ["v_one"]}}', "split a: an object"),
+        ('{"a": {"test": ["v_one"], "name": "b"}}', "split a: an object"),
+        ('{"a": {"test": "v_one"}}', 'split a: "test" must be a list'),
+        ('{"a": {"test": ["v_one"], "train": [1]}}', 'split a: "train" must be a list'),
+        ('{"a": {"test": []}}', "split a has no test sequences"),
+        ('{"a": {"test": ["v_one", "i_two", "v_one"]}}', "split a lists v_one 2 times"),
+        ('{"a": {"test": ["v_one"], "train": ["v_one"]}}', "split a lists v_one 2 times"),
+    ],
+)
+def test_damaged_splits_are_told_by_file_and_split(tmp_path: Path, content: str, told: str) -> None:
+    (tmp_path / "splits.json").write_text(content)
+    with pytest.raises(ValueError, match=rf"splits\.json.*{told}"):
+        read_splits(tmp_path)
+
+
+def test_a_split_that_lists_a_sequence_twice_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="lists v_one 2 times"):
+        write_splits(tmp_path, {"a": Split("a", ("v_one", "v_one"))})
+    with pytest.raises(ValueError, match="split a: an object"):
+        write_splits(tmp_path, {"a": Split("b", ("v_one",))})
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_split_is_refused_with_those_there_are() -> None:
+    splits = {"a": Split("a", ("v_one",)), "full": Split("full", ("v_one",))}
+    assert find_split(splits, "full") is splits["full"]
+    with pytest.raises(ValueError, match="unknown split 'd'; there are: a, full"):
+        find_split(splits, "d")
+
+
+def test_the_sequences_of_a_split_are_opened_in_its_order(release: Path) -> None:
+    (release / "v_damaged").mkdir()
+    opened = open_sequences(release, ("v_one", "i_two"))
+    assert [sequence.name for sequence in opened] == ["v_one", "i_two"]
+    with pytest.raises(ValueError, match=r"no sequence v_three \(1 of the 2 .* it has i_two, v_damaged"):
+        open_sequences(release, ("v_one", "v_three"))
+
+
+def test_a_class_is_the_sixteen_patches_of_a_spot(release: Path, tmp_path: Path) -> None:
+    sequences = open_sequences(release, ("v_one", "i_two"))
+    read = read_classes(sequences, tmp_path / "cache", "a-train")
+    assert read.name == "a-train"
+    assert read.pairs is None
+    assert read.patches.shape == (16 * 5, 64, 64)
+    assert len(read.point_ids) == len(read.image_ids) == 16 * 5
+    point = 0
+    for s, sequence in enumerate(sequences):
+        for patch in range(sequence.count):
+            mine = np.flatnonzero(read.point_ids == point)
+            expected = np.stack([as_64(sequence.patches(f)[patch : patch + 1])[0] for f in FILES])
+            np.testing.assert_array_equal(read.patches[mine], expected)
+            images = [0, *range(1, 6), *range(1, 6), *range(1, 6)]
+            np.testing.assert_array_equal(read.image_ids[mine], 6 * s + np.array(images))
+            point += 1
+    assert read.point_ids.max() == point - 1
+
+
+def test_classes_are_mapped_from_the_disk_and_decoded_once(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sequences = open_sequences(release, ("v_one", "i_two"))
+    first = read_classes(sequences, tmp_path / "cache", "a")
+    assert isinstance(first.patches, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        first.patches[0, 0, 0] = 1
+    monkeypatch.setattr(classes, "_decode", None)
+    second = read_classes(sequences, tmp_path / "cache", "a")
+    np.testing.assert_array_equal(first.patches, second.patches)
+
+
+def test_classes_are_decoded_anew_when_an_image_changes(release: Path, tmp_path: Path) -> None:
+    sequences = open_sequences(release, ("v_one",))
+    read_classes(sequences, tmp_path / "cache", "a")
+    read_classes(sequences, tmp_path / "cache", "another")
+    changed = noise(3, seed=1) | {"t5": noise(3, seed=9)["t5"]}
+    write_sequence(release / "v_one", changed)
+    os.utime(release / "v_one" / "t5.png", ns=(1, 1))
+    read = read_classes(sequences, tmp_path / "cache", "a")
+    np.testing.assert_array_equal(read.patches[-3:], as_64(changed["t5"]))
+    assert len(list((tmp_path / "cache").glob("a-*.npy"))) == 1
+    assert len(list((tmp_path / "cache").glob("another-*.npy"))) == 1
+
+
+def test_no_sequences_or_one_given_twice_make_no_classes(release: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a: no sequences"):
+        read_classes([], tmp_path, "a")
+    with pytest.raises(ValueError, match="a: v_one is given 2 times"):
+        read_classes(open_sequences(release, ("v_one", "v_one")), tmp_path, "a")
+
+
+def test_a_damaged_image_leaves_no_classes_behind(release: Path, tmp_path: Path) -> None:
+    path = release / "v_one" / "t5.png"
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"t5\.png is cut short"):
+        read_classes(open_sequences(release, ("v_one",)), tmp_path / "cache", "a")
+    assert [p.name for p in (tmp_path / "cache").iterdir() if p.suffix != ".lock"] == []
+
+
+def test_a_full_disk_is_told_and_leaves_no_classes_behind(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"the disk is full.*cache") as raised:
+        read_classes(open_sequences(release, ("v_one",)), tmp_path / "cache", "a")
+    assert raised.value.errno == errno.ENOSPC
+    assert [p.name for p in (tmp_path / "cache").iterdir() if p.suffix != ".lock"] == []
+
+
+def test_a_cache_folder_that_cannot_be_made_is_named(release: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError, match=r"file/cache: .*can be written"):
+        read_classes(open_sequences(release, ("v_one",)), tmp_path / "file" / "cache", "a")

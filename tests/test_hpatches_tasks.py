@@ -1,0 +1,410 @@
+"""The benchmark's tasks: drawn by its rules, written and read in its files, damage told by line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib.data.hpatches.release import (
+    FILES,
+    Sequence,
+    Split,
+    read_sequences,
+    write_sequence,
+    write_splits,
+)
+from lib.data.hpatches.tasks import (
+    PatchPairs,
+    Tasks,
+    TaskSize,
+    generate_tasks,
+    open_split,
+    read_tasks,
+    textured,
+    write_tasks,
+)
+
+PAIRS_HEADER = "s1,t1,idx1,s2,t2,idx2\n"
+
+
+def write_patches(folder: Path, deviations: list[float]) -> None:
+    """A sequence whose patch i has noise of the i-th deviation."""
+    rng = np.random.default_rng(len(deviations))
+    scale = np.array(deviations)[:, None, None]
+    patches = (128 + scale * rng.choice([-1, 1], (len(deviations), 65, 65))).astype(np.uint8)
+    write_sequence(folder, dict.fromkeys(FILES, patches))
+
+
+@pytest.fixture(scope="module")
+def sequences(tmp_path_factory: pytest.TempPathFactory) -> list[Sequence]:
+    """Three sequences of 2, 8 and 30 patches; of the last, every third has little texture."""
+    folder = tmp_path_factory.mktemp("release")
+    write_patches(folder / "v_few", [40, 40])
+    write_patches(folder / "i_some", [40] * 8)
+    write_patches(folder / "v_many", [40, 40, 5] * 10)
+    found = read_sequences(folder)
+    return [found[name] for name in ("v_few", "i_some", "v_many")]
+
+
+def equal(one: Tasks, other: Tasks) -> bool:
+    pairs = [
+        (getattr(getattr(one, sort), side), getattr(getattr(other, sort), side))
+        for sort in ("positives", "intra", "inter")
+        for side in ("first", "second")
+    ]
+    pairs += [(one.queries, other.queries), (one.distractors, other.distractors)]
+    return all(a.dtype == b.dtype == np.int64 and np.array_equal(a, b) for a, b in pairs)
+
+
+def test_every_drawn_row_keeps_the_benchmarks_rules(sequences: list[Sequence]) -> None:
+    size = TaskSize(pairs=3000, queries=12, distractors=9)
+    tasks = generate_tasks(sequences, size, 0)
+    for pairs in (tasks.positives, tasks.intra, tasks.inter):
+        assert pairs.first.shape == pairs.second.shape == (3000, 3)
+        assert pairs.first.dtype == pairs.second.dtype == np.int64
+    shared = 0
+    for row in range(3000):
+        s, image, patch = tasks.positives.first[row].tolist()
+        other_s, other_image, other_patch = tasks.positives.second[row].tolist()
+        assert (other_s, other_patch) == (s, patch)
+        assert image in range(5)
+        assert other_image in range(5)
+        assert image != other_image
+        assert patch in range(sequences[s].count)
+        assert tasks.intra.first[row].tolist() == [s, image, patch]
+        assert tasks.intra.second[row, :2].tolist() == [s, other_image]
+        assert tasks.intra.second[row, 2] in set(range(sequences[s].count)) - {patch}
+        assert tasks.inter.first[row].tolist() == [s, image, patch]
+        inter_s, inter_image, inter_patch = tasks.inter.second[row].tolist()
+        assert inter_image == other_image
+        assert inter_patch in range(sequences[inter_s].count)
+        shared += inter_s == s
+    assert 0.28 < shared / 3000 < 0.39, "the second sequence is drawn apart: a third is the same"
+
+    queries = [tuple(row) for row in tasks.queries.tolist()]
+    distractors = [tuple(row) for row in tasks.distractors.tolist()]
+    assert (len(queries), len(distractors)) == (12, 9)
+    assert len(set(queries)) == 12
+    assert len(set(distractors)) == 9
+    assert not set(queries) & set(distractors)
+    for s, patch in queries + distractors:
+        assert np.std(sequences[s].patches("ref")[patch]) > 10
+
+
+def test_every_value_that_may_be_drawn_is_drawn_as_often(sequences: list[Sequence]) -> None:
+    tasks = generate_tasks(sequences, TaskSize(60_000, 1, 1), 3)
+    s, image, patch = tasks.intra.first.T
+    _, other_image, other = tasks.intra.second.T
+    inter_s, _, inter_patch = tasks.inter.second.T
+
+    def check(values: list[tuple], expected: set[tuple]) -> None:
+        counts = Counter(values)
+        assert set(counts) == expected
+        mean = len(values) / len(expected)
+        # Five standard deviations of a binomial count.
+        assert max(abs(count - mean) for count in counts.values()) < 5 * mean**0.5
+
+    check([(v,) for v in s.tolist()], {(0,), (1,), (2,)})
+    images = {(a, b) for a in range(5) for b in range(5) if a != b}
+    check(list(zip(image.tolist(), other_image.tolist(), strict=True)), images)
+    some = s == 1
+    patches = {(a, b) for a in range(8) for b in range(8) if a != b}
+    check(list(zip(patch[some].tolist(), other[some].tolist(), strict=True)), patches)
+    both = {(a, b) for a in range(3) for b in range(3)}
+    check(list(zip(s.tolist(), inter_s.tolist(), strict=True)), both)
+    check([(v,) for v in inter_patch[inter_s == 2].tolist()], {(v,) for v in range(30)})
+
+
+def draw_literally(
+    counts: list[int], allowed: set[tuple], size: TaskSize, rng: np.random.Generator
+) -> tuple[list[tuple], list[tuple]]:
+    """Queries and distractors one candidate after the other, in the order of gen_retrieval."""
+
+    def candidates(number: int) -> list[tuple]:
+        drawn = []
+        for _ in range(number):
+            s = int(rng.integers(len(counts)))
+            patch = (s, int(rng.integers(counts[s])))
+            if patch in allowed and patch not in drawn:
+                drawn.append(patch)
+        return drawn
+
+    queries = candidates(40 * size.queries)[: size.queries]
+    distractors = [patch for patch in candidates(40 * size.distractors) if patch not in queries]
+    return queries, distractors[: size.distractors]
+
+
+def test_queries_and_distractors_come_as_often_as_in_a_literal_draw(tmp_path: Path) -> None:
+    write_patches(tmp_path / "v_a", [40, 5])
+    write_patches(tmp_path / "v_b", [40, 40, 40, 5])
+    found = list(read_sequences(tmp_path).values())
+    allowed = {(0, 0), (1, 0), (1, 1), (1, 2)}
+    size = TaskSize(1, 2, 1)
+    times = 1200
+    ours: Counter = Counter()
+    literal: Counter = Counter()
+    rng = np.random.default_rng(0)
+    for seed in range(times):
+        tasks = generate_tasks(found, size, seed)
+        rows = np.concatenate([tasks.queries, tasks.distractors]).tolist()
+        ours[tuple(tuple(row) for row in rows)] += 1
+        queries, distractors = draw_literally([2, 4], allowed, size, rng)
+        literal[(*queries, *distractors)] += 1
+    assert set(ours) == set(literal)
+    assert len(ours) == 4 * 3 * 2
+    for drawn, count in literal.items():
+        assert abs(ours[drawn] - count) < 5 * (2 * count) ** 0.5 + 5
+
+
+def test_the_seed_decides_the_draw(sequences: list[Sequence]) -> None:
+    size = TaskSize(50, 5, 5)
+    assert equal(generate_tasks(sequences, size, 7), generate_tasks(sequences, size, 7))
+    assert not equal(generate_tasks(sequences, size, 7), generate_tasks(sequences, size, 8))
+
+
+def test_with_few_patches_there_are_as_many_as_patches_allow(sequences: list[Sequence]) -> None:
+    tasks = generate_tasks(sequences, TaskSize(5, 28, 1000), 1)
+    assert len(tasks.queries) == 28
+    assert len(tasks.distractors) == 2 + 8 + 20 - 28
+
+
+def test_queries_that_leave_no_distractor_are_refused(sequences: list[Sequence]) -> None:
+    with pytest.raises(ValueError, match="all 30 patches with texture are queries, so there are no dis"):
+        generate_tasks(sequences, TaskSize(5, 1000, 10), 1)
+
+
+def test_sequences_without_texture_have_no_queries(tmp_path: Path) -> None:
+    write_patches(tmp_path / "v_flat", [5] * 4)
+    with pytest.raises(
+        ValueError, match="none of the 4 reference patches has a standard deviation above"
+    ):
+        generate_tasks(list(read_sequences(tmp_path).values()), TaskSize(1, 1, 1), 0)
+
+
+def test_a_sequence_of_one_patch_has_no_intra_negative(tmp_path: Path) -> None:
+    write_patches(tmp_path / "v_single", [40])
+    write_patches(tmp_path / "v_three", [40] * 3)
+    with pytest.raises(ValueError, match="v_single has 1 patch, but an intra negative needs two"):
+        generate_tasks(list(read_sequences(tmp_path).values()), TaskSize(1, 1, 1), 0)
+
+
+def test_nothing_is_drawn_from_nothing(sequences: list[Sequence]) -> None:
+    with pytest.raises(ValueError, match="no sequences"):
+        generate_tasks([], TaskSize(1, 1, 1), 0)
+    for size in (TaskSize(0, 1, 1), TaskSize(1, 0, 1), TaskSize(1, 1, -1)):
+        with pytest.raises(ValueError, match="every size must be 1 or more"):
+            generate_tasks(sequences, size, 0)
+
+
+def test_texture_is_a_standard_deviation_above_ten_and_not_of_ten() -> None:
+    rng = np.random.default_rng(0)
+    patches = (128 + rng.uniform(8, 12, (40, 1, 1)) * rng.standard_normal((40, 65, 65))).astype(np.uint8)
+    expected = np.array([np.std(patch) > 10 for patch in patches])
+    assert 5 < expected.sum() < 35
+    np.testing.assert_array_equal(textured(patches), expected)
+    # 2110 pixels 10 above and as many below the mean, one on it, and four whose squares make up for it.
+    exact = 100 + np.array([10, -10] * 2110 + [0, 5, 15, -5, -15])
+    assert exact.var() == 100
+    exact = np.tile(exact.astype(np.uint8).reshape(1, 65, 65), (2, 1, 1))
+    exact[1, 64, 64] -= 1
+    np.testing.assert_array_equal(textured(exact), [False, True])
+
+
+@st.composite
+def tasks_of(draw: st.DrawFn, counts: tuple[int, ...] = (2, 8, 30)) -> Tasks:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    pairs = draw(st.integers(1, 9))
+
+    def patches(count: int) -> np.ndarray:
+        sequence = rng.integers(len(counts), size=count)
+        return np.column_stack([sequence, rng.integers(np.array(counts)[sequence])])
+
+    def side(spots: np.ndarray) -> np.ndarray:
+        return np.insert(spots, 1, rng.integers(0, 6, len(spots)), axis=1)
+
+    spots, others, apart = patches(pairs), patches(pairs), patches(pairs)
+    others = np.column_stack([spots[:, 0], rng.integers(np.array(counts)[spots[:, 0]])])
+    return Tasks(
+        PatchPairs(side(spots), side(spots)),
+        PatchPairs(side(spots), side(others)),
+        PatchPairs(side(spots), side(apart)),
+        patches(draw(st.integers(1, 6))),
+        patches(draw(st.integers(1, 6))),
+    )
+
+
+@settings(max_examples=15, deadline=None)
+@given(tasks=tasks_of())
+def test_tasks_are_read_as_written(
+    tmp_path_factory: pytest.TempPathFactory, sequences: list[Sequence], tasks: Tasks
+) -> None:
+    folder = tmp_path_factory.mktemp("tasks")
+    write_tasks(folder, "a", sequences, tasks)
+    split = Split("a", tuple(sequence.name for sequence in sequences))
+    assert equal(read_tasks(folder, split, sequences), tasks)
+
+
+def test_tasks_are_written_as_the_benchmark_has_them(sequences: list[Sequence], tmp_path: Path) -> None:
+    def pairs(first: list[int], second: list[int]) -> PatchPairs:
+        return PatchPairs(np.array([first]), np.array([second]))
+
+    tasks = Tasks(
+        pairs([2, 4, 11], [2, 3, 11]),
+        pairs([2, 4, 11], [2, 3, 29]),
+        pairs([2, 4, 11], [0, 3, 1]),
+        np.array([[1, 7], [0, 0]]),
+        np.array([[2, 5]]),
+    )
+    write_tasks(tmp_path, "illum", sequences, tasks)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "verif_pos_split-illum.csv": PAIRS_HEADER + "v_many,4,11,v_many,3,11\n",
+        "verif_neg_intra_split-illum.csv": PAIRS_HEADER + "v_many,4,11,v_many,3,29\n",
+        "verif_neg_inter_split-illum.csv": PAIRS_HEADER + "v_many,4,11,v_few,3,1\n",
+        "retr_queries_split-illum.csv": "s,idx\ni_some,7\nv_few,0\n",
+        "retr_distractors_split-illum.csv": "s,idx\nv_many,5\n",
+    }
+
+
+@pytest.fixture
+def written(sequences: list[Sequence], tmp_path: Path) -> Path:
+    """A folder of tasks of 20 pairs, 5 queries and 5 distractors for split a."""
+    write_tasks(tmp_path, "a", sequences, generate_tasks(sequences, TaskSize(20, 5, 5), 0))
+    write_splits(tmp_path, {"a": Split("a", tuple(sequence.name for sequence in sequences))})
+    return tmp_path
+
+
+def replace_line(path: Path, number: int, text: str) -> None:
+    lines = path.read_text().splitlines()
+    lines[number - 1] = text
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_a_split_is_opened_with_its_sequences_and_tasks(
+    written: Path, sequences: list[Sequence]
+) -> None:
+    release = sequences[0].folder.parent
+    opened = open_split(release, written, "a")
+    assert (opened.name, opened.sequences) == ("a", tuple(sequences))
+    assert equal(opened.tasks, generate_tasks(sequences, TaskSize(20, 5, 5), 0))
+    assert open_split(release, written, "a", name="mini-a").name == "mini-a"
+    with pytest.raises(ValueError, match="unknown split 'b'; there are: a"):
+        open_split(release, written, "b")
+
+
+def test_a_split_of_another_release_is_refused(written: Path, tmp_path: Path) -> None:
+    write_patches(tmp_path / "release" / "v_few", [40, 40])
+    with pytest.raises(ValueError, match=r"release has no sequence i_some \(2 of the 3 asked for"):
+        open_split(tmp_path / "release", written, "a")
+
+
+def read(folder: Path, sequences: list[Sequence]) -> Tasks:
+    return read_tasks(folder, Split("a", tuple(sequence.name for sequence in sequences)), sequences)
+
+
+def test_sequences_in_another_order_are_refused(written: Path, sequences: list[Sequence]) -> None:
+    split = Split("a", tuple(sequence.name for sequence in sequences))
+    with pytest.raises(ValueError, match="not those that split a tests, in its order"):
+        read_tasks(written, split, sequences[::-1])
+
+
+STEMS = ("verif_pos", "verif_neg_intra", "verif_neg_inter", "retr_queries", "retr_distractors")
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_a_missing_file_is_named(written: Path, sequences: list[Sequence], stem: str) -> None:
+    (written / f"{stem}_split-a.csv").unlink()
+    with pytest.raises(FileNotFoundError, match=rf"{stem}_split-a\.csv is missing"):
+        read(written, sequences)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("i_some,1,8,i_some,2,8", "patch 8 of i_some, whose patches are 0 to 7"),
+        ("i_some,1,3,i_some,2,-1", "patch -1 of i_some"),
+        ("i_else,1,3,i_some,2,3", "'i_else' is no sequence that the split tests"),
+        ("i_some,1,3,,2,3", "'' is no sequence"),
+        ("i_some,6,3,i_some,2,3", "t1 is 6, but a sequence's images are 0 to 5"),
+        ("i_some,0,3,i_some,-1,3", "t2 is -1"),
+        ("i_some,0,three,i_some,1,3", "idx1 is 'three'"),
+        ("i_some,0,2.5,i_some,1,3", "idx1 is '2.5'"),
+        ("i_some,0,3,i_some,1", "idx2 is ''"),
+        ("i_some,0,3,i_some,1,99999999999999999999", "idx2 is '99999999999999999999'"),
+    ],
+)
+@pytest.mark.parametrize("stem", STEMS[:3])
+def test_a_damaged_pair_is_told_by_file_and_line(
+    written: Path, sequences: list[Sequence], stem: str, row: str, told: str
+) -> None:
+    replace_line(written / f"{stem}_split-a.csv", 7, row)
+    with pytest.raises(ValueError, match=rf"{stem}_split-a\.csv, line 7: {told}"):
+        read(written, sequences)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("v_few,2", "patch 2 of v_few, whose patches are 0 to 1"),
+        ("v_else,1", "'v_else' is no sequence"),
+        ("v_few,x", "idx is 'x'"),
+        ("v_few", "idx is ''"),
+    ],
+)
+@pytest.mark.parametrize("stem", STEMS[3:])
+def test_a_damaged_patch_is_told_by_file_and_line(
+    written: Path, sequences: list[Sequence], stem: str, row: str, told: str
+) -> None:
+    replace_line(written / f"{stem}_split-a.csv", 4, f"\n{row}")
+    with pytest.raises(ValueError, match=rf"{stem}_split-a\.csv, line 5: {told}"):
+        read(written, sequences)
+
+
+def test_a_row_with_too_many_columns_is_told_by_file_and_line(
+    written: Path, sequences: list[Sequence]
+) -> None:
+    replace_line(written / "retr_queries_split-a.csv", 4, "v_few,1,1")
+    with pytest.raises(ValueError, match=r"retr_queries_split-a\.csv: .*in line 4, saw 3"):
+        read(written, sequences)
+    (written / "retr_queries_split-a.csv").write_text("s,idx\nv_few,1,1\nv_few,0,1\n")
+    with pytest.raises(ValueError, match=r"columns s, idx and more in its rows"):
+        read(written, sequences)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "is empty"),
+        ("s,idx\n", "has no rows"),
+        ("s,patch\nv_few,0\n", "has the columns s, patch; expected s, idx"),
+    ],
+)
+def test_a_file_without_its_columns_or_rows_is_refused(
+    written: Path, sequences: list[Sequence], content: str, told: str
+) -> None:
+    (written / "retr_distractors_split-a.csv").write_text(content)
+    with pytest.raises(ValueError, match=rf"retr_distractors_split-a\.csv {told}"):
+        read(written, sequences)
+
+
+def test_pairs_in_the_wrong_file_are_told(written: Path, sequences: list[Sequence]) -> None:
+    replace_line(written / "verif_pos_split-a.csv", 3, "i_some,0,1,i_some,1,2")
+    with pytest.raises(
+        ValueError, match=r"verif_pos_split-a\.csv, line 3: a positive pair is of one spot"
+    ):
+        read(written, sequences)
+    replace_line(written / "verif_pos_split-a.csv", 3, "i_some,0,1,i_some,1,1")
+    replace_line(written / "verif_neg_intra_split-a.csv", 3, "i_some,0,1,v_few,1,1")
+    with pytest.raises(ValueError, match=r"intra_split-a\.csv, line 3: an intra negative is of one seq"):
+        read(written, sequences)
+
+
+def test_a_file_of_pairs_that_is_cut_short_is_told(written: Path, sequences: list[Sequence]) -> None:
+    path = written / "verif_neg_inter_split-a.csv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-4]))
+    with pytest.raises(ValueError, match=r"verif_neg_inter_split-a\.csv has 16"):
+        read(written, sequences)

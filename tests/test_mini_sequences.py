@@ -1,0 +1,376 @@
+"""The embedded homography sequences: exact homographies, six lights, splits, files that read back."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib.data.hpatches.homographies import read_homography_sequence
+from lib.data.hpatches.release import Split, read_sequences, read_splits
+from lib.data.hpatches.tasks import HPatchesSplit, open_split
+from lib.data.mini import sequences as module
+from lib.data.mini.geometry import transfer
+from lib.data.mini.photographs import ALLOTMENT, Photograph, packaged_photographs
+from lib.data.mini.sequences import (
+    Texture,
+    illumination_sequence,
+    lamp_shading,
+    make_splits,
+    textures,
+    viewpoint_sequence,
+    write_hpatches,
+)
+from lib.data.mini.sequences_size import SequencesSize
+
+SMALL = SequencesSize(
+    longest_side=160, patches_per_sequence=20, pairs=50, queries=10, distractors=30, seed=3
+)
+
+
+def homography_photographs() -> tuple[Photograph, ...]:
+    return packaged_photographs()["homography"]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything of three photographs, two of which show one thing."""
+    folder = tmp_path_factory.mktemp("sequences")
+    write_hpatches(folder, homography_photographs()[:3], SMALL)
+    return folder
+
+
+def smooth(grey: np.ndarray) -> np.ndarray:
+    return cv2.GaussianBlur(grey.astype(np.float32), (0, 0), 2.0)
+
+
+def correlation_in_the_middle(reference: np.ndarray, view: np.ndarray, homography: np.ndarray) -> float:
+    """Between the reference and a view warped back onto it, over the middle half each way."""
+    h, w = reference.shape
+    back = cv2.warpPerspective(smooth(view), np.linalg.inv(homography), (w, h))
+    middle = (slice(h // 4, 3 * h // 4), slice(w // 4, 3 * w // 4))
+    return float(np.corrcoef(smooth(reference)[middle].ravel(), back[middle].ravel())[0, 1])
+
+
+@pytest.mark.parametrize("name", ALLOTMENT["homography"])
+def test_homographies_carry_the_reference_onto_the_views(name: str) -> None:
+    photograph = next(p for p in homography_photographs() if p.name == name)
+    images, homographies = viewpoint_sequence(photograph.grey(320), np.random.default_rng(1))
+    for view, homography in zip(images[1:], homographies, strict=True):
+        there = correlation_in_the_middle(images[0], view, homography)
+        aside = correlation_in_the_middle(
+            images[0], view, homography @ np.array([[1, 0, 6], [0, 1, 6], [0, 0, 1.0]])
+        )
+        assert there > 0.97
+        assert there > aside
+
+
+def test_a_view_is_where_its_homography_says_to_a_fraction_of_a_pixel() -> None:
+    # Discs keep their centres of gravity but for perspective, which is small within them.
+    centres = np.array([[60.0, 50], [150, 60], [90, 130], [160, 140]])
+    rows, columns = np.mgrid[:200, :240]
+    grey = np.full((200, 240), 20, np.uint8)
+    for x, y in centres:
+        grey[np.hypot(columns - x, rows - y) < 5] = 220
+    images, homographies = viewpoint_sequence(grey, np.random.default_rng(0))
+    for view, homography in zip(images[1:], homographies, strict=True):
+        for x, y in transfer(homography, centres):
+            left, top = round(x) - 9, round(y) - 9
+            window = view[top : top + 19, left : left + 19].astype(float)
+            bright = np.clip(window - 70, 0, None)
+            down, right = np.mgrid[top : top + 19, left : left + 19]
+            found = (bright * right).sum() / bright.sum(), (bright * down).sum() / bright.sum()
+            np.testing.assert_allclose(found, (x, y), atol=0.25)
+
+
+def test_views_are_seen_from_ever_steeper_angles() -> None:
+    grey = np.zeros((120, 160), np.uint8)
+    for seed in range(20):
+        _, homographies = viewpoint_sequence(grey, np.random.default_rng(seed))
+        squeezed = []
+        for homography in homographies:
+            # Around the middle, a plane seen at an angle is foreshortened by its cosine.
+            middle = np.array([79.5, 59.5])
+            step = 1e-4
+            here, right, down = transfer(homography, middle + np.array([[0, 0], [step, 0], [0, step]]))
+            values = np.linalg.svd(np.column_stack([right - here, down - here]) / step, compute_uv=False)
+            squeezed.append(np.rad2deg(np.arccos(np.clip(values[1] / values[0], 0, 1))))
+        assert squeezed == sorted(squeezed)
+        assert 10 <= squeezed[0] <= 18
+        assert 50 <= squeezed[-1] <= 58
+
+
+def test_the_last_homography_entry_is_one_and_the_plane_is_seen_from_its_front() -> None:
+    _, homographies = viewpoint_sequence(np.zeros((100, 240), np.uint8), np.random.default_rng(5))
+    assert (homographies[:, 2, 2] == 1).all()
+    assert (np.linalg.det(homographies) > 0).all()
+
+
+def test_the_reference_shows_the_photograph_and_nothing_else() -> None:
+    grey = homography_photographs()[0].grey(240)
+    for make in (viewpoint_sequence, illumination_sequence):
+        reference = make(grey, np.random.default_rng(0))[0][0]
+        assert reference.shape == grey.shape
+        assert np.abs(reference.astype(int) - grey).mean() < 5
+
+
+def test_illumination_homographies_are_exactly_the_identity(written: Path) -> None:
+    for folder in sorted((written / "sequences").glob("i_*")):
+        sequence = read_homography_sequence(folder)
+        np.testing.assert_array_equal(sequence.homographies, np.repeat(np.eye(3)[None], 5, axis=0))
+        assert {sequence.grey(index).shape for index in range(6)} == {sequence.grey(0).shape}
+
+
+def test_an_illumination_sequence_changes_light_and_not_place() -> None:
+    grey = homography_photographs()[0].grey(240)
+    images, _ = illumination_sequence(grey, np.random.default_rng(2))
+    means = [image.mean() for image in images]
+    assert max(means) > 1.5 * min(means)
+    assert len({image.tobytes() for image in images}) == 6
+    edges = [cv2.Canny(cv2.equalizeHist(image), 100, 250) > 0 for image in images]
+    for other in edges[1:]:
+        near = cv2.dilate(edges[0].astype(np.uint8), np.ones((3, 3))) > 0
+        assert near[other].mean() > near.mean() + 0.15
+
+
+@given(seed=st.integers(0, 10_000), height=st.integers(16, 60), width=st.integers(16, 60))
+@settings(max_examples=40, deadline=None)
+def test_a_lamp_lights_smoothly_and_more_on_its_side(seed: int, height: int, width: int) -> None:
+    shading = lamp_shading((height, width), np.random.default_rng(seed))
+    assert shading.shape == (height, width)
+    assert np.median(shading) == pytest.approx(1, rel=1e-4)
+    assert shading.min() > 0
+    steps = max(np.abs(np.diff(np.log(shading), axis=axis)).max() for axis in (0, 1))
+    assert steps < 4 / np.hypot(height, width)
+    direction = np.random.default_rng(seed).uniform(0, 2 * np.pi)
+    y, x = (np.arange(length) - (length - 1) / 2 for length in (height, width))
+    towards = x * np.cos(direction) + y[:, None] * np.sin(direction)
+    assert np.corrcoef(towards.ravel(), shading.ravel())[0, 1] > 0.5
+
+
+def parts(made: tuple[Texture, ...]) -> list[np.ndarray]:
+    return [part for texture in made for part in (texture.viewpoint, texture.illumination)]
+
+
+def numbered(name: str, folder: Path, shape: tuple[int, int] = (100, 160)) -> Photograph:
+    """A photograph of which every pixel is another one."""
+    values = np.arange(shape[0] * shape[1]).reshape(shape)
+    colour = np.stack([values % 256, values // 256, np.zeros_like(values)], axis=2).astype(np.uint8)
+    path = folder / f"{name}.png"
+    cv2.imwrite(str(path), colour)
+    return Photograph(name, path, "none")
+
+
+@pytest.fixture
+def pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Photographs are read as the numbers of their pixels, so that shared ones can be seen."""
+
+    def grey(self: Photograph, longest_side: int) -> np.ndarray:
+        colour = cv2.imread(str(self.path)).astype(np.float32)
+        assert max(colour.shape) <= longest_side
+        return colour[:, :, 0] + 256 * colour[:, :, 1]
+
+    monkeypatch.setattr(Photograph, "grey", grey)
+
+
+@pytest.mark.usefixtures("pixels")
+def test_the_two_sequences_of_a_photograph_share_no_pixel(tmp_path: Path) -> None:
+    for shape in ((100, 160), (151, 90)):
+        photographs = [numbered(name, tmp_path, shape) for name in ("one", "two")]
+        for texture in textures(photographs, 200):
+            seen = np.concatenate([texture.viewpoint.ravel(), texture.illumination.ravel()])
+            np.testing.assert_array_equal(np.sort(seen), np.arange(shape[0] * shape[1]))
+
+
+@pytest.mark.usefixtures("pixels")
+def test_photographs_of_one_thing_give_strips_side_by_side(tmp_path: Path) -> None:
+    names = ("motorcycle_left", "motorcycle_right", "other")
+    left, right, other = textures([numbered(name, tmp_path) for name in names], 200)
+    assert left.thing == right.thing != other.thing
+    columns = [
+        {int(value) % 160 for part in parts((side,)) for value in part.ravel()} for side in (left, right)
+    ]
+    assert columns == [set(range(80)), set(range(80, 160))]
+
+
+@pytest.mark.usefixtures("pixels")
+def test_a_photograph_that_is_alone_gives_two_things_without_a_shared_pixel(tmp_path: Path) -> None:
+    left, right = textures([numbered("alone", tmp_path)], 200)
+    assert (left.name, right.name) == ("alone_left", "alone_right")
+    assert left.thing != right.thing
+    seen = np.concatenate([part.ravel() for part in parts((left, right))])
+    np.testing.assert_array_equal(np.sort(seen), np.arange(100 * 160))
+
+
+def test_one_thing_alone_is_parted_all_the_same() -> None:
+    made = textures(homography_photographs()[:2], 100)
+    splits = make_splits({texture.name: texture.thing for texture in made})
+    assert splits["a"].test == ("i_motorcycle_left", "v_motorcycle_left")
+    assert splits["a"].train == ("i_motorcycle_right", "v_motorcycle_right")
+
+
+def test_larger_parts_are_reduced_and_smaller_ones_kept() -> None:
+    motorcycle, _, coins = textures(homography_photographs()[:3], 240)
+    assert max(motorcycle.viewpoint.shape) == 240
+    assert coins.viewpoint.shape == (240, 152)
+    assert textures(homography_photographs()[2:4], 5000)[0].viewpoint.shape == (303, 192)
+
+
+def test_names_are_made_unique_and_fit_for_files() -> None:
+    photograph = homography_photographs()[2]
+    names = [
+        "Straße am See",
+        "strasse am see?",
+        "a/b,c",
+        "A.b.C",
+        "a_b_c_2",
+        "日本",
+        "",
+        "..",
+        "x" * 300,
+    ]
+    made = textures([replace(photograph, name=name) for name in names], 100)
+    assert len({texture.name.lower() for texture in made}) == len(names)
+    for texture in made:
+        assert texture.name.isascii()
+        assert texture.name.replace("_", "").replace("-", "").isalnum()
+        assert len(texture.name) < 70
+
+
+def test_no_photographs_are_refused() -> None:
+    with pytest.raises(ValueError, match="give one at least"):
+        textures([], 100)
+
+
+def test_one_thing_makes_no_split() -> None:
+    with pytest.raises(ValueError, match="motorcycle"):
+        make_splits({"motorcycle_left": "motorcycle", "motorcycle_right": "motorcycle"})
+
+
+@given(
+    things=st.lists(st.integers(0, 29), min_size=2, max_size=30, unique=True),
+    twins=st.booleans(),
+)
+def test_a_b_and_c_train_on_nothing_they_test(things: list[int], twins: bool) -> None:
+    shown = {f"p{thing}": f"p{thing}" for thing in things}
+    if twins:
+        shown = {"twin": f"p{things[0]}", **shown}
+    splits = make_splits(shown)
+    assert list(splits) == ["a", "b", "c", "illum", "view", "full"]
+    everything = {f"{kind}_{name}" for kind, name in product("iv", shown)}
+    tested: set[str] = set()
+    for name in "abc":
+        split = splits[name]
+        assert {shown[s[2:]] for s in split.test}.isdisjoint(shown[s[2:]] for s in split.train)
+        assert set(split.test) | set(split.train) == everything
+        assert len(split.test) + len(split.train) == len(everything)
+        assert split.train
+        assert abs(len(split.test) - len(everything) / 2) <= 2 + 2 * twins
+        tested |= set(split.test)
+    assert tested == everything
+    if len(things) > 2:
+        assert len({splits[name].test for name in "abc"}) == 3
+
+
+@given(count=st.integers(2, 30))
+def test_illum_view_and_full_are_the_kinds(count: int) -> None:
+    splits = make_splits({f"p{index}": f"p{index}" for index in range(count)})
+    assert {s[0] for s in splits["illum"].test} == {"i"} == {s[0] for s in splits["view"].train}
+    assert {s[0] for s in splits["view"].test} == {"v"} == {s[0] for s in splits["illum"].train}
+    assert splits["full"] == Split("full", splits["illum"].test + splits["view"].test, ())
+    assert len(splits["full"].test) == 2 * count
+
+
+def test_the_motorcycles_stay_together() -> None:
+    made = textures(homography_photographs(), 64)
+    for name in "abc":
+        split = make_splits({texture.name: texture.thing for texture in made})[name]
+        motorcycles = [s for s in split.test if "motorcycle" in s]
+        assert len(motorcycles) in (0, 4)
+
+
+def test_half_of_what_is_written_is_viewpoint_and_half_illumination(written: Path) -> None:
+    release = read_sequences(written / "hpatches-release")
+    kinds = [sequence.kind for sequence in release.values()]
+    assert kinds.count("viewpoint") == kinds.count("illumination") == 3
+    assert {name[2:] for name in release} == {"motorcycle_left", "motorcycle_right", "coins"}
+    assert all(2 <= sequence.count <= SMALL.patches_per_sequence for sequence in release.values())
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c", "illum", "view", "full"])
+def test_every_split_is_read_back_with_its_tasks(written: Path, name: str) -> None:
+    split = open_split(written / "hpatches-release", written / "tasks", name)
+    assert isinstance(split, HPatchesSplit)
+    assert tuple(s.name for s in split.sequences) == read_splits(written / "tasks")[name].test
+    assert len(split.tasks.positives.first) == SMALL.pairs
+    assert len(split.tasks.queries) == SMALL.queries
+    assert 1 <= len(split.tasks.distractors) <= SMALL.distractors
+
+
+def test_queries_leave_distractors_however_many_are_asked(tmp_path: Path) -> None:
+    write_hpatches(
+        tmp_path, homography_photographs()[:1], replace(SMALL, queries=1000, distractors=1000)
+    )
+    tasks = open_split(tmp_path / "hpatches-release", tmp_path / "tasks", "a").tasks
+    assert 1 <= len(tasks.queries) <= len(tasks.distractors)
+
+
+def test_a_sequence_depends_neither_on_those_beside_it_nor_on_what_lay_in_the_folder(
+    written: Path, tmp_path: Path
+) -> None:
+    stale = tmp_path / "sequences" / "v_stale"
+    stale.mkdir(parents=True)
+    (stale / "1.ppm").write_bytes(b"")
+    write_hpatches(tmp_path, homography_photographs()[2:4], replace(SMALL, patches_per_sequence=8))
+    assert "v_stale" not in read_sequences(tmp_path / "hpatches-release")
+    assert digest(tmp_path / "sequences" / "v_coins") == digest(written / "sequences" / "v_coins")
+
+
+def test_splits_that_test_the_same_kind_have_tasks_of_their_own(written: Path) -> None:
+    tasks = {
+        name: (written / "tasks" / f"verif_pos_split-{name}.csv").read_bytes()
+        for name in ("a", "b", "c")
+    }
+    assert len(set(tasks.values())) == 3
+
+
+def digest(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_the_same_seed_writes_the_same_bytes_and_another_one_others(tmp_path: Path) -> None:
+    photographs, tiny = homography_photographs()[:1], replace(SMALL, patches_per_sequence=8)
+    for name, seed in (("one", 3), ("same", 3), ("other", 4)):
+        write_hpatches(tmp_path / name, photographs, replace(tiny, seed=seed))
+    one, same, other = (digest(tmp_path / name) for name in ("one", "same", "other"))
+    assert one == same
+    assert one.keys() == other.keys()
+    assert "build.json" in one
+    for file in ("sequences/v_motorcycle_left_left/4.ppm", "sequences/i_motorcycle_left_left/4.ppm"):
+        assert one[file] != other[file]
+    assert one["tasks/verif_pos_split-a.csv"] != other["tasks/verif_pos_split-a.csv"]
+
+
+def test_the_size_is_imported_without_numpy() -> None:
+    code = (
+        "import sys, lib.data.mini.sequences_size; "
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'torch', 'cv2')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_last_tilt_is_the_steepest() -> None:
+    assert np.all(np.diff(module.TILTS) > 2 * module.TILT_SPREAD)

@@ -1,0 +1,149 @@
+"""Average precision and ROC AUC against walking down the ranking by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from lib.evaluation.ranking import average_precision, average_precision_by_negatives, roc_auc
+
+# Few distances, so that most tie, one of them infinite.
+rankings = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.5, 1.0, 2.0, float("inf")]), st.booleans()),
+    min_size=1,
+    max_size=12,
+)
+
+
+def both(pairs) -> tuple[torch.Tensor, torch.Tensor]:
+    distances, match = zip(*pairs, strict=True)
+    return torch.tensor(distances, dtype=torch.float64), torch.tensor(match)
+
+
+def walked_down(pairs) -> list[tuple[int, int]]:
+    """True and false positives so far, from none to all that are retrieved."""
+    counts = [(0, 0)]
+    for distance, match in sorted(pairs, key=lambda pair: pair[0]):
+        if distance < float("inf"):
+            true, false = counts[-1]
+            counts.append((true + match, false + (not match)))
+    return counts
+
+
+def polygon(points) -> float:
+    return sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in pairwise(points))
+
+
+def walked_precision(pairs, positives: int) -> float:
+    return polygon(
+        [
+            (true / max(positives, 1e-10), max(true, 1e-10) / max(true + false, 1e-10))
+            for true, false in walked_down(pairs)
+        ]
+    )
+
+
+@given(pairs=rankings)
+@settings(deadline=None)
+def test_average_precision_is_the_area_under_the_walk_down_the_ranking(pairs):
+    expected = walked_precision(pairs, sum(match for _, match in pairs))
+    assert average_precision(*both(pairs)).item() == pytest.approx(expected, abs=1e-12)
+
+
+@given(pairs=rankings, missed=st.integers(0, 5))
+@settings(deadline=None)
+def test_positives_that_are_not_ranked_count_as_never_retrieved(pairs, missed):
+    positives = sum(match for _, match in pairs) + missed
+    found = average_precision(*both(pairs), positives).item()
+    assert found == pytest.approx(walked_precision(pairs, positives), abs=1e-12)
+
+
+@given(pairs=rankings)
+@settings(deadline=None)
+def test_roc_auc_is_the_area_under_the_walk_down_the_ranking(pairs):
+    positives = sum(match for _, match in pairs)
+    negatives = len(pairs) - positives
+    rates = [
+        (false / max(negatives, 1e-10), true / max(positives, 1e-10))
+        for true, false in walked_down(pairs)
+    ]
+    assert roc_auc(*both(pairs)).item() == pytest.approx(polygon(rates), abs=1e-12)
+
+
+def test_without_ties_roc_auc_is_that_of_scikit_learn():
+    random = np.random.default_rng(0)
+    distances, match = random.permutation(500) / 7, random.random(500) < 0.3
+    found = roc_auc(torch.tensor(distances), torch.tensor(match)).item()
+    assert found == pytest.approx(roc_auc_score(match, -distances), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("match", "precision", "area"), [((True, False), 1, 1), ((False, True), 0.25, 0)]
+)
+def test_of_equally_distant_ones_the_first_given_is_ranked_first(match, precision, area):
+    # A negative first: precision falls from 1 to almost 0 at recall 0, then rises to 1/2 at recall 1.
+    tied = torch.ones(2), torch.tensor(match)
+    assert average_precision(*tied).item() == pytest.approx(precision, abs=1e-9)
+    assert roc_auc(*tied).item() == area
+
+
+def test_positives_before_all_negatives_are_perfect_and_after_them_poor():
+    near, far = torch.arange(6.0), -torch.arange(6.0)
+    match = near < 3
+    assert average_precision(near, match).item() == roc_auc(near, match).item() == 1
+    # Ranks 4, 5, 6: precisions (almost 0), 1/4, 2/5, 3/6.
+    assert average_precision(far, match).item() == pytest.approx((1 / 8 + 13 / 40 + 9 / 20) / 3)
+    assert roc_auc(far, match).item() == 0
+
+
+@pytest.mark.parametrize("match", [True, False])
+def test_with_one_kind_only_there_is_no_area_under_the_roc_curve(match):
+    distances = torch.arange(3.0)
+    assert roc_auc(distances, torch.full((3,), match)).item() == 0
+    assert average_precision(distances, torch.full((3,), match)).item() == match
+
+
+def test_an_empty_ranking_has_no_area():
+    nothing = torch.zeros(0), torch.zeros(0, dtype=torch.bool)
+    assert average_precision(*nothing).item() == average_precision(*nothing, 3).item() == 0
+    assert roc_auc(*nothing).item() == 0
+
+
+@given(seed=st.integers(0, 2**31))
+@settings(deadline=None, max_examples=20)
+def test_a_batch_of_rankings_is_each_of_them(seed):
+    random = torch.Generator().manual_seed(seed)
+    distances = torch.randint(0, 6, (2, 3, 20), generator=random).double()
+    match = torch.rand(2, 3, 20, generator=random) < 0.4
+    for metric in (average_precision, roc_auc, lambda d, m: average_precision(d, m, 20)):
+        together = metric(distances, match)
+        assert together.shape == (2, 3)
+        for place in np.ndindex(2, 3):
+            assert together[place] == metric(distances[place], match[place])
+
+
+@given(closer=st.lists(st.lists(st.integers(0, 30), min_size=5, max_size=5).map(sorted), min_size=1))
+@settings(deadline=None)
+def test_average_precision_from_counts_is_that_of_the_ranking_they_describe(closer):
+    found = average_precision_by_negatives(torch.tensor(closer))
+    for counts, precision in zip(closer, found, strict=True):
+        ranked = [(float(rank), False) for rank in range(30)]
+        ranked += [(count - 0.5, True) for count in counts]
+        assert precision.item() == pytest.approx(average_precision(*both(ranked)).item(), abs=1e-12)
+
+
+def test_what_cannot_be_ranked_is_refused():
+    match = torch.tensor([True, False])
+    for metric in (average_precision, roc_auc):
+        with pytest.raises(ValueError, match="do not go together"):
+            metric(torch.zeros(3), match)
+        with pytest.raises(ValueError, match=r"distance \[1\] is not a number"):
+            metric(torch.tensor([0.0, float("nan")]), match)
+    with pytest.raises(ValueError, match="2 positives are ranked, but there are only 1"):
+        average_precision(torch.zeros(2), torch.ones(2, dtype=torch.bool), 1)

@@ -1,0 +1,352 @@
+"""HPatches' tables and figures: each number under its own head, claims' cells, and what is drawn."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.jobs import Job
+from lib.lookup import Found
+from lib.recipes import LAMBDAS, TRIPLET_LOSSES, lambda_recipe
+from lib.reporting import hpatches_tables as tables
+from lib.reporting.claims import read_claims, verdict
+from lib.reporting.figures import png
+from lib.reporting.hpatches_figures import LEVEL_COLOURS, lambda_figure, ranking_figure, tasks_figure
+from lib.reporting.hpatches_tables import LEVELS, TASKS
+from lib.reporting.printed import printed
+from lib.reporting.tables import as_text
+
+TEST, HP_TRAIN = "some-hp-a", "some-hp-a-train"
+SEQUENCES = ("v_wall", "i_wall", "v_dome", "i_shop")
+
+
+def metrics(level: float, sequences: tuple[str, ...] = SEQUENCES) -> dict[str, float]:
+    """Numbers under the evaluation's keys, all told apart: easy is 3 above hard, hard 3 above tough."""
+    found = {}
+    for place, name in enumerate(LEVELS):
+        of_level = level + 3 * (1 - place)
+        found |= {
+            f"verification.{name}.intra.ap": of_level - 1,
+            f"verification.{name}.inter.ap": of_level,
+        }
+        for number, sequence in enumerate(sequences):
+            found[f"matching.{name}.{sequence}"] = of_level - 10 - number
+            found[f"retrieval.{name}.{sequence}"] = of_level - 20 - 2 * number
+        for kind in ("viewpoint", "illumination"):
+            if any(sequence[0] == kind[0] for sequence in sequences):
+                found[f"matching.{name}.{kind}"] = of_level - 10
+                found[f"matching.success.{name}.{kind}"] = 99.0
+        found |= {f"retrieval.{name}.{pool}": of_level - 20 for pool in ("100", "all", "pools")}
+    whole = {"verification": 0, "verification.auc": 5, "matching": -10, "retrieval": -20}
+    return found | {key: level + shift for key, shift in whole.items()} | {"retrieval.pools": level - 30}
+
+
+def run(key: str, level: float, seed: int | None = 0, train_set: str | None = "some-a", **kind) -> Found:
+    job = Job(key, key.upper(), train_set=train_set, seed=seed)
+    return Found(
+        job, Path("record.json"), {"metrics": {TEST: {"hpatches": metrics(level, **kind)}}}, False
+    )
+
+
+@pytest.fixture(scope="module")
+def paper() -> pd.DataFrame:
+    return printed("adasample", "table2")
+
+
+@pytest.fixture(scope="module")
+def one_seed() -> pd.DataFrame:
+    runs = [run("sift", 40, None, None), run("net", 60), run("net", 70, train_set=HP_TRAIN)]
+    return tables.numbers(runs, TEST, HP_TRAIN)
+
+
+@pytest.fixture(scope="module")
+def three_seeds() -> pd.DataFrame:
+    runs = [run("sift", 40, None, None), *(run("net", 60 + 2 * seed, seed) for seed in range(3))]
+    return tables.numbers(runs, TEST)
+
+
+def lambda_runs(levels: dict[tuple[float, str], float], seeds: int = 1) -> pd.DataFrame:
+    """Seeds differ by 1 around a cell's level."""
+    return tables.numbers(
+        [
+            run(lambda_recipe(*cell), level + seed - (seeds - 1) / 2, seed)
+            for cell, level in levels.items()
+            for seed in range(seeds)
+        ],
+        TEST,
+    )
+
+
+def all_lambdas() -> dict[tuple[float, str], float]:
+    """AHT is best at λ = 5, HT at ∞; AHT is above HT but at ∞."""
+    aht = dict(zip(LAMBDAS, (50, 51, 52, 60, 58, 55, 54), strict=True))
+    ht = dict(zip(LAMBDAS, (40, 41, 42, 43, 44, 45, 56), strict=True))
+    of_loss = {"AHT": aht, "HT": ht}
+    return {(lam, loss): of_loss[loss][lam] for loss in TRIPLET_LOSSES for lam in LAMBDAS}
+
+
+# Numbers
+
+
+def test_a_method_trained_on_hpatches_is_a_method_of_its_own(one_seed):
+    assert one_seed["key"].tolist() == ["sift", "net", "net_hp"]
+    assert one_seed["label"].tolist() == ["SIFT", "NET", "NET-HP"]
+    assert one_seed["seed"].tolist() == [pd.NA, 0, 0]
+    assert one_seed["retrieval.hard.pools"].tolist() == [20, 40, 50]
+
+
+def test_without_a_name_of_the_train_set_nothing_is_marked():
+    frame = tables.numbers([run("net", 70, train_set=HP_TRAIN)], TEST)
+    assert frame["key"].tolist() == ["net"]
+
+
+def test_records_without_the_numbers_and_repeated_ones_are_refused_by_name():
+    with pytest.raises(ValueError, match="NET.*no HPatches numbers on elsewhere"):
+        tables.numbers([run("net", 60)], "elsewhere")
+    with pytest.raises(ValueError, match="two records of net, seed 0"):
+        tables.numbers([run("net", 60), run("net", 61)], TEST)
+    with pytest.raises(ValueError, match="no records"):
+        tables.numbers([], TEST)
+
+
+def test_each_task_stands_under_its_protocol_and_one_seed_has_no_deviation(one_seed):
+    table = tables.by_task(one_seed)
+    assert table.index.tolist() == ["SIFT", "NET", "NET-HP"]
+    assert "sd" not in table.columns.get_level_values(1)
+    row = table.loc["NET"]
+    assert row["retrieval: mAP, whole pool", "mean"] == 40
+    assert row["retrieval: mAP, pool sizes", "mean"] == 30
+    assert row["verification: AP, 1 to 5", "mean"] == 60
+    assert row["matching: mAP", "mean"] == 50
+
+
+def test_several_seeds_give_mean_and_deviation_and_a_method_without_seeds_none(three_seeds):
+    table = tables.by_task(three_seeds)
+    assert table["matching: mAP", "mean"].tolist() == [30, 52]
+    assert table["matching: mAP", "sd"].tolist() == pytest.approx([np.nan, 2], nan_ok=True)
+    assert table["", "n"].tolist() == [1, 3]
+    assert "retrieval: mAP, whole pool" in as_text(table)
+
+
+# Intervals over sequences
+
+
+def test_the_interval_is_that_of_the_means_of_all_draws_of_photographs(three_seeds):
+    # Three photographs: wall has two sequences, so 27 equally likely draws.
+    found = tables.sequence_intervals(three_seeds, "retrieval", resamples=200_000).loc["NET"]
+    photographs = {"wall": [42.0, 40.0], "dome": [38.0], "shop": [36.0]}
+    names = list(photographs)
+    draws = [[a, b, c] for a in names for b in names for c in names]
+    of_draws = [np.mean([value for name in drawn for value in photographs[name]]) for drawn in draws]
+    low, high = np.quantile(of_draws, [0.025, 0.975], method="inverted_cdf")
+    assert found["mean"] == pytest.approx(39)
+    assert (found["from"], found["to"]) == pytest.approx((low, high))
+    assert (found["sequences"], found["photographs"]) == (4, 3)
+
+
+def test_sequences_shift_both_methods_alike_so_that_their_difference_is_sure(three_seeds):
+    plain = tables.sequence_intervals(three_seeds, "matching")
+    assert (plain["to"] - plain["from"] > 1).all()
+    found = tables.sequence_intervals(three_seeds, "matching", against="sift")
+    assert found.loc["NET", ["mean", "from", "to"]].tolist() == pytest.approx([22, 22, 22])
+    assert found.index.name == "Method (points above SIFT)"
+    with pytest.raises(ValueError, match="no method 'surf'"):
+        tables.sequence_intervals(three_seeds, "matching", against="surf")
+
+
+def test_one_photograph_has_no_interval_and_verification_no_sequences(one_seed):
+    frame = tables.numbers([run("net", 60, sequences=("v_wall", "i_wall"))], TEST)
+    found = tables.sequence_intervals(frame, "matching").iloc[0]
+    assert found["mean"] == pytest.approx(49.5)
+    assert np.isnan(found[["from", "to"]].astype(float)).all()
+    with pytest.raises(ValueError, match="verification"):
+        tables.sequence_intervals(one_seed, "verification")
+
+
+# Table 2
+
+
+def test_ours_stand_beside_the_papers_and_the_default_recipes_at_ten(paper):
+    table = tables.by_lambda(lambda_runs(all_lambdas()), paper)
+    assert table.index.tolist() == ["0", "1", "2", "5", "10", "20", "∞"]
+    assert table["matching HT", "paper"].tolist()[1:] == [62.64, 65.92, 65.68, 65.37, 64.84, 64.02]
+    assert np.isnan(table["matching HT", "paper"].iloc[0])
+    assert table["matching HT", "ours"].tolist() == [30, 31, 32, 33, 34, 35, 46]
+    assert table.loc["10", ("verification AHT", "ours")] == 58
+    assert "sd" not in table.columns.get_level_values(1)
+
+
+def test_lambdas_that_were_not_run_are_missing_and_seeds_give_deviations(paper):
+    levels = {cell: level for cell, level in all_lambdas().items() if cell != (2.0, "AHT")}
+    table = tables.by_lambda(lambda_runs(levels, seeds=3), paper)
+    assert np.isnan(table.loc["2", ("retrieval AHT", "ours")])
+    assert table.loc["1", ("retrieval AHT", "sd")] == pytest.approx(1)
+    with pytest.raises(ValueError, match="no run of AdaSample's Table 2 among net"):
+        tables.by_lambda(tables.numbers([run("net", 1)], TEST), paper)
+
+
+def test_the_best_lambda_is_found_in_both_and_shared_tops_are_named_with_no_gap(paper):
+    best = tables.best_lambda(tables.by_lambda(lambda_runs(all_lambdas()), paper))
+    assert best["paper", "best λ"].tolist() == ["5, 10", "5", "2", "2", "10", "20"]
+    assert best["paper", "gap"].tolist() == pytest.approx([0, 0.07, 0.15, 0.24, 0.18, 0.07])
+    assert best["ours", "best λ"].tolist() == ["5", "∞"] * 3
+    assert best["ours", "gap"].tolist() == [2, 11] * 3
+
+
+def test_the_printed_table_supports_one_of_its_two_sentences(paper):
+    check = tables.printed_lambda_check(paper)
+    assert check.loc["λ = 10 is best"].tolist() == [6, 1, 1, 4, False]
+    assert check.loc["… with HT"].tolist() == [3, 0, 0, 3, False]
+    assert check.loc["AHT is above HT"].tolist() == [18, 13, 0, 5, True]
+
+
+# Claims
+
+
+def test_claims_on_table_2_get_three_tasks_a_lambda_and_the_18_pairs(paper):
+    values = tables.lambda_values(lambda_runs(all_lambdas(), seeds=5))
+    assert values["lambda_10_aht"].shape == values["lambda_0_ht"].shape == (5, 3)
+    assert values["lambda_10_aht"].mean(axis=0).tolist() == [58, 48, 38]
+    assert values["aht"].shape == values["ht"].shape == (5, 18)
+    found = {
+        claim.id: verdict(claim, values, range(5), "quick", "mini")
+        for claim in read_claims("adasample", "Table 2")
+    }
+    assert found["adasample-t2-lambda-10-aht"].observed == 0
+    assert found["adasample-t2-hardest-aht"].observed == pytest.approx(4)
+    assert found["adasample-t2-hardest-ht"].observed == pytest.approx(-12)
+    assert found["adasample-t2-angular"].observed == pytest.approx(15 / 18)
+    assert all(v.outcome != "undecided" for v in found.values())
+
+
+def test_a_lambda_without_runs_leaves_the_claims_that_name_it_undecided():
+    levels = {cell: level for cell, level in all_lambdas().items() if cell != (math.inf, "HT")}
+    values = tables.lambda_values(lambda_runs(levels, seeds=5))
+    assert "ht" not in values
+    outcomes = {
+        claim.id: verdict(claim, values, range(5), "quick", "mini").outcome
+        for claim in read_claims("adasample", "Table 2")
+    }
+    assert outcomes["adasample-t2-angular"] == outcomes["adasample-t2-hardest-ht"] == "undecided"
+    assert outcomes["adasample-t2-hardest-aht"] == "held there"
+
+
+def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
+    rivals = ("rootsift", "hardnet", "hardnet_aug", "hardnet_aug_gen")
+    runs = [run("sift", 40, None, None)]
+    runs += [run(key, 50 + seed, seed) for key in rivals for seed in range(5)]
+    runs += [run("adasample_aug_gen", 53 + seed, seed) for seed in range(5)]
+    frame = tables.numbers(runs, TEST)
+    frame.loc[frame["key"] == "adasample_aug_gen", "matching"] -= 10
+    found = {}
+    for claim in read_claims("adasample", "Figure 2"):
+        values = tables.values_of_methods(frame, [tables.claim_task(claim.id)])
+        assert values["sift"].shape == (1,)
+        found[tables.claim_task(claim.id)] = verdict(claim, values, range(5), "quick", "mini").observed
+    assert found == pytest.approx({"verification": 3, "matching": -7, "retrieval": 3})
+    with pytest.raises(ValueError, match="names no task"):
+        tables.claim_task("adasample-t2-angular")
+
+
+def test_values_come_in_the_order_of_the_seeds_and_unlike_seeds_are_refused():
+    frame = tables.numbers([run("net", 61, 1), run("net", 60, 0)], TEST)
+    assert tables.values_of_methods(frame, ["verification"])["net"].tolist() == [[60], [61]]
+    frame = tables.numbers([run("net", 61, 1), run("other", 60, 0)], TEST)
+    with pytest.raises(ValueError, match=r"seeds: .*net \[1\]"):
+        tables.values_of_methods(frame)
+
+
+# Figures
+
+
+def bars(axes) -> list[float]:
+    return [bar.get_width() for bar in axes.patches]
+
+
+def markers(axes) -> dict[tuple[str, str], list[float]]:
+    return {
+        (line.get_color(), line.get_marker()): list(line.get_xdata())
+        for line in axes.lines
+        if line.get_marker() != "None"
+    }
+
+
+def test_bars_are_the_tasks_numbers_and_markers_their_parts_in_colour_and_shape(one_seed):
+    figure = tasks_figure(one_seed, "quick, mini")
+    verification, matching, retrieval = figure.axes
+    assert [bars(axes) for axes in figure.axes] == [[40, 60, 70], [30, 50, 60], [20, 40, 50]]
+    assert len(markers(verification)) == len(markers(matching)) == 6
+    assert len(markers(retrieval)) == 3
+    assert markers(verification)[LEVEL_COLOURS["easy"], "o"] == [42, 62, 72]
+    assert markers(verification)[LEVEL_COLOURS["tough"], "s"] == [37, 57, 67]
+    assert [text.get_text() for text in verification.texts] == ["40.0", "60.0", "70.0"]
+    rows = dict(zip((t.get_text() for t in verification.get_yticklabels()), verification.get_yticks()))
+    assert rows["SIFT"] > rows["NET"] > rows["NET-HP"]
+    borders = [line.get_ydata()[0] for line in matching.lines if line.get_marker() == "None"]
+    assert borders == [(rows["NET"] + rows["NET-HP"]) / 2]
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_a_kind_that_no_sequence_is_of_has_no_markers():
+    frame = tables.numbers([run("net", 60, sequences=("v_wall", "v_dome"))], TEST)
+    matching = tasks_figure(frame, "").axes[1]
+    assert {marker for _, marker in markers(matching)} == {"^"}
+    assert bars(matching) == [50]
+
+
+def rings(axes) -> list[list[float]]:
+    return [list(line.get_ydata()) for line in axes.lines if line.get_markersize() == 10]
+
+
+def test_each_line_of_table_2_has_its_best_lambda_ringed_and_zero_is_ours_alone(paper):
+    table = tables.by_lambda(lambda_runs(all_lambdas()), paper)
+    ours, papers = (lambda_figure(table, "").axes[place] for place in (0, 3))
+    assert rings(ours) == [[60], [56]]
+    assert rings(papers) == [[94.78, 94.78], [94.76]]
+    assert [label.get_text() for label in papers.get_xticklabels()] == table.index.tolist()
+    assert [list(axes.lines[0].get_xdata()) for axes in (ours, papers)] == [[*range(7)], [*range(1, 7)]]
+
+
+def test_seeds_of_ours_get_bars_and_a_loss_without_runs_no_line(paper):
+    levels = {cell: level for cell, level in all_lambdas().items() if cell[1] == "AHT"}
+    figure = lambda_figure(tables.by_lambda(lambda_runs(levels, seeds=3), paper), "")
+    aht, ht = (container for container in figure.axes[0].containers)
+    _, _, (bar,) = aht
+    assert np.array(bar.get_segments())[3, :, 1].tolist() == [59, 61]
+    assert list(ht.lines[0].get_ydata()) == []
+    assert rings(figure.axes[0])[1] == []
+
+
+def ranked(levels: dict[str, float]) -> pd.DataFrame:
+    return tables.numbers([run(key, level) for key, level in levels.items()], TEST)
+
+
+def test_ranks_are_joined_and_their_agreement_stands_in_the_title():
+    left = ranked({"a": 40, "b": 50, "c": 60, "left": 10})
+    right = ranked({"c": 70, "b": 75, "a": 30, "right": 99})
+    axes = ranking_figure(left, right, ("embedded", "real")).axes[0]
+    assert [list(line.get_ydata()) for line in axes.lines] == [[1, 1], [2, 3], [3, 2]]
+    assert axes.get_title() == "verification\nρ = 0.50, τ = 0.33"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["A  40.0", "B  50.0", "C  60.0"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["embedded", "real"]
+
+
+def test_no_order_agrees_with_values_that_are_all_equal():
+    figure = ranking_figure(ranked({"a": 40, "b": 50}), ranked({"a": 45, "b": 45}), ("one", "other"))
+    assert figure.axes[2].get_title() == "retrieval\nρ and τ undefined"
+
+
+def test_without_the_other_side_the_left_is_drawn_alone_and_sorted():
+    figure = ranking_figure(ranked({"a": 40, "b": 60, "c": 50}), None, ("embedded",))
+    assert len(figure.axes) == len(TASKS)
+    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == ["A", "C", "B"]
+    assert [line.get_xdata()[0] for line in figure.axes[1].lines] == [30, 40, 50]
+
+
+def test_sides_with_one_method_in_common_have_no_order_to_compare():
+    with pytest.raises(ValueError, match="1 methods on both sides"):
+        ranking_figure(ranked({"a": 40, "b": 50}), ranked({"a": 40, "c": 50}), ("one", "other"))
