@@ -111,7 +111,7 @@ def load_network(record: Path, stage: str = "1.0", device: str = "cpu") -> nn.Mo
         raise ValueError(f"{record} is the record of no training run, so it has no network")
     model = parts.build("model", Part(**config["recipe"]["model"]), width=config["profile"]["width"])
     model.load_state_dict(load_weights(record, stage))
-    return model.to(device).eval()
+    return model.to(device, memory_format=torch.channels_last).eval()
 
 
 def _subject(

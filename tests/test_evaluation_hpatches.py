@@ -218,6 +218,7 @@ def test_blocks_of_any_size_give_the_same_bits(sort, block, monkeypatch):
     descriptors = make_descriptors(split, sort)
     expected = hpatches.score(descriptors, split)
     monkeypatch.setitem(neighbours.BLOCK, "cpu", block)
+    monkeypatch.setitem(neighbours.PAIRS_BLOCK, "cpu", block)
     assert hpatches.score(descriptors, split) == expected
 
 

@@ -105,7 +105,7 @@ def test_without_a_name_of_the_train_set_nothing_is_marked():
 
 
 def test_records_without_the_numbers_and_repeated_ones_are_refused_by_name():
-    with pytest.raises(ValueError, match="NET.*no HPatches numbers on elsewhere"):
+    with pytest.raises(ValueError, match=r"NET.*no HPatches numbers on elsewhere"):
         tables.numbers([run("net", 60)], "elsewhere")
     with pytest.raises(ValueError, match="two records of net, seed 0"):
         tables.numbers([run("net", 60), run("net", 61)], TEST)
@@ -284,7 +284,8 @@ def test_bars_are_the_tasks_numbers_and_markers_their_parts_in_colour_and_shape(
     assert markers(verification)[LEVEL_COLOURS["easy"], "o"] == [42, 62, 72]
     assert markers(verification)[LEVEL_COLOURS["tough"], "s"] == [37, 57, 67]
     assert [text.get_text() for text in verification.texts] == ["40.0", "60.0", "70.0"]
-    rows = dict(zip((t.get_text() for t in verification.get_yticklabels()), verification.get_yticks()))
+    names = [label.get_text() for label in verification.get_yticklabels()]
+    rows = dict(zip(names, verification.get_yticks(), strict=True))
     assert rows["SIFT"] > rows["NET"] > rows["NET-HP"]
     borders = [line.get_ydata()[0] for line in matching.lines if line.get_marker() == "None"]
     assert borders == [(rows["NET"] + rows["NET-HP"]) / 2]

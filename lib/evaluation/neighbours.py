@@ -19,8 +19,9 @@ from torch import Tensor
 
 # Numbers that a matrix held for a moment may have: what a core's cache bears, and what fills a GPU.
 BLOCK = {"cpu": 2**21, "cuda": 2**23}
-# Measuring a pair takes several numbers of 8 bytes for each of a descriptor's.
-PAIRS_SHARE = 8
+# The same where pairs are measured one by one. Torch leaves fewer than 2^15 numbers to one thread:
+# shared out, such small work takes longer, and very much longer where other processes hold the cores.
+PAIRS_BLOCK = {"cpu": 2**15 - 1, "cuda": 2**21}
 # Columns whose least is looked at first.
 FOLD = 20
 # Exponents of 2 that descriptors' numbers may have without being scaled.
@@ -79,7 +80,7 @@ class Table:
     @property
     def pairs_at_once(self) -> int:
         """Pairs of descriptors measured together."""
-        return max(1, self.block // (PAIRS_SHARE * self.values.shape[1]))
+        return max(1, PAIRS_BLOCK[self.values.device.type] // self.values.shape[1])
 
     @cached_property
     def scale(self) -> float:
@@ -154,17 +155,19 @@ def nearest(table: Table, queries: Side, columns: Side) -> tuple[Tensor, Tensor]
     padded = F.pad(columns.values, (0, 0, 0, folds * width - n))
     bias = F.pad(columns.squares, (0, folds * width - n), value=torch.inf).float()
     slack = table.slack(queries.squares, columns)[:, None]
-    for part in torch.arange(len(queries), device=first.device).split(max(1, table.block // n)):
+    step = max(1, table.block // n)
+    for start in range(0, len(queries), step):
+        part = slice(start, start + step)
         scores = _scores(queries.values[part], padded, bias).view(-1, width, folds)
         leasts = scores.amin(1)
         reach = (leasts.amin(1, keepdim=True) + 2 * slack[part]).float()
         row, fold = (leasts <= reach).nonzero(as_tuple=True)
         of_fold, column = (scores[row, :, fold] <= reach[row]).nonzero(as_tuple=True)
-        row, column = row[of_fold], column * folds + fold[of_fold]
-        far = table.squares(queries.rows[part[row]], columns.rows[column]).sqrt()
-        distances.scatter_reduce_(0, part[row], far, "amin")
-        ties = far == distances[part[row]]
-        first.scatter_reduce_(0, part[row[ties]], column[ties], "amin")
+        row, column = row[of_fold] + start, column * folds + fold[of_fold]
+        far = table.squares(queries.rows[row], columns.rows[column]).sqrt()
+        distances.scatter_reduce_(0, row, far, "amin")
+        ties = far == distances[row]
+        first.scatter_reduce_(0, row[ties], column[ties], "amin")
     return distances, first
 
 
@@ -196,19 +199,19 @@ def columns_closer(
     offsets = (segments * (v + 1)).int()
     bias = columns.squares.float()
     counts = []
-    for part in torch.arange(m, device=views.device).split(
-        max(1, table.block // max(bins, len(columns)))
-    ):
+    step = max(1, table.block // max(bins, len(columns)))
+    for start in range(0, m, step):
+        part = slice(start, start + step)
         scores = _scores(queries.values[part], columns.values, bias)
         place = _places(limits[part] + slack[part], scores)
-        row, column = (place != _places(limits[part] - slack[part], scores)).nonzero(as_tuple=True)
-        for some in torch.arange(len(row), device=row.device).split(table.pairs_at_once):
-            at, to = part[row[some]], column[some]
-            far = table.squares(queries.rows[at], columns.rows[to]).sqrt()
-            place[row[some], to] = (distances[at] <= far[:, None]).sum(1, dtype=place.dtype)
+        unclear = (place != _places(limits[part] - slack[part], scores)).nonzero()
+        for row, column in (some.unbind(1) for some in unclear.split(table.pairs_at_once)):
+            far = table.squares(queries.rows[row + start], columns.rows[column]).sqrt()
+            closer_views = distances[row + start] <= far[:, None]
+            place[row, column] = closer_views.sum(1, dtype=place.dtype)
         place += offsets
-        place += bins * torch.arange(len(part), dtype=place.dtype, device=place.device)[:, None]
-        histogram = torch.bincount(place.flatten(), minlength=len(part) * bins)
+        place += bins * torch.arange(len(place), dtype=place.dtype, device=place.device)[:, None]
+        histogram = torch.bincount(place.flatten(), minlength=len(place) * bins)
         counts.append(histogram.view(-1, prefixes, v + 1).cumsum(1).cumsum(2)[:, :, :v])
     by_distance = torch.cat(counts)
     return torch.empty_like(by_distance).scatter_(2, order[:, None].expand_as(by_distance), by_distance)
@@ -221,7 +224,11 @@ def _scores(queries: Tensor, columns: Tensor, squares: Tensor) -> Tensor:
             "products of float32 are set to be rounded more coarsely than float32 is: call "
             'torch.set_float32_matmul_precision("highest")'
         )
-    return torch.addmm(squares, queries, columns.T, alpha=-2)
+    given = (-2 * queries, columns, squares)
+    if len(columns) and queries.device.type == "cpu" and torch.backends.mkldnn.is_available():
+        # By oneDNN, which uses the wide registers of processors on which torch's default does not.
+        return F.linear(*(tensor.to_mkldnn() for tensor in given)).to_dense()
+    return F.linear(*given)
 
 
 def _places(limits: Tensor, scores: Tensor) -> Tensor:

@@ -14,6 +14,8 @@ from lib.data.patchset import PatchSet
 from lib.recipes import Recipe
 
 BATCH = 1024
+# Described at once: what a core's cache holds, and what fills a GPU.
+CHUNK = {"cpu": 128, "cuda": 8192}
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Subject:
 
 @torch.no_grad()
 def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.ndarray:
-    """Descriptors by a network in its present mode, in float32, 1,024 patches at a time.
+    """Descriptors by a network in its present mode, in float32, some at a time.
 
     Args:
         model: maps (m, 1, 32, 32) grey patches to (m, k) descriptors.
@@ -49,8 +51,9 @@ def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.n
         (m, k) float32.
     """
     parts: list[Tensor] = []
-    for start in range(0, len(patches), BATCH):
-        some = torch.from_numpy(np.ascontiguousarray(patches[start : start + BATCH])).to(device)
+    chunk = CHUNK[torch.device(device).type]
+    for start in range(0, len(patches), chunk):
+        some = torch.from_numpy(np.ascontiguousarray(patches[start : start + chunk])).to(device)
         parts.append(model(augmentation.cut(some, torch.zeros(len(some), device=device))).float().cpu())
     return torch.cat(parts).numpy()
 

@@ -256,10 +256,11 @@ def _dots(mean: pd.DataFrame, deviation: pd.DataFrame, name: str) -> Figure:
             order = mean[task].sort_values(kind="stable").index
             rows = np.arange(len(order))
             for row, key in zip(rows, order, strict=True):
+                spread = deviation.loc[key, task]
                 axes.errorbar(
                     mean.loc[key, task],
                     row,
-                    xerr=deviation.loc[key, task],
+                    xerr=spread if np.isfinite(spread) else None,
                     capsize=2,
                     **_look(mean.index.get_loc(key)),
                 )

@@ -118,6 +118,56 @@ def by_task(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns).set_axis(pd.Index(mean["label"], name=METHOD), axis=0)
 
 
+def by_level(frame: pd.DataFrame) -> pd.DataFrame:
+    """One method's numbers, level by level: what each task's number is the mean of.
+
+    Args:
+        frame: of `numbers`, of one method.
+
+    Returns:
+        Index `level`; columns a task's part, e.g. "verification inter", in percent, means over seeds; a
+        kind of sequences that there is none of is left out.
+
+    Raises:
+        ValueError: there are several methods.
+    """
+    mean = means(frame)
+    if len(mean) != 1:
+        raise ValueError(f"one method expected, got {', '.join(mean.index)}")
+    parts = {
+        "verification inter": "verification.{}.inter.ap",
+        "verification intra": "verification.{}.intra.ap",
+        "matching viewpoint": "matching.{}.viewpoint",
+        "matching illumination": "matching.{}.illumination",
+        "retrieval whole pool": "retrieval.{}.all",
+        "retrieval pool of 100": "retrieval.{}.100",
+    }
+    there = {name: key for name, key in parts.items() if key.format(LEVELS[0]) in mean}
+    values = {name: [mean[key.format(level)].iloc[0] for level in LEVELS] for name, key in there.items()}
+    return pd.DataFrame(values, index=pd.Index(LEVELS, name="level"))
+
+
+def printed_levels(**tables: tuple[str, pd.DataFrame]) -> pd.DataFrame:
+    """What papers print for the three tasks, to see on what level each paper's numbers lie.
+
+    Args:
+        tables: by the name of the row, a method's key and the printed table it stands in.
+
+    Returns:
+        Index `printed`; a column a task, mAP in percent.
+
+    Raises:
+        ValueError: a table has no such method, or not all tasks of it.
+    """
+    rows = {}
+    for name, (key, table) in tables.items():
+        of = table[(table["key"] == key) & (table["statistic"] == "map")].set_index("task")["value"]
+        if not set(TASKS) <= set(of.index):
+            raise ValueError(f"{name}: no three tasks printed of {key!r}")
+        rows[name] = of[list(TASKS)]
+    return pd.DataFrame(rows).T.rename_axis("printed")
+
+
 def sequence_intervals(
     frame: pd.DataFrame,
     task: str,

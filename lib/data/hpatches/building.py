@@ -7,7 +7,8 @@ own, ``ref`` none. A patch is the square around the region's disc: the centres o
 lie 5 scales from the middle.
 
 Patches whose standard deviation is below 5 of 255 grey values are left out, as the release's authors
-say they did (hpatches-benchmark, issue 13); here the reference's patch decides for all 16.
+say they did (hpatches-benchmark, issue 13). Files are of equal length, so a spot is left out with all
+its patches where one of the six, before jitter, is that faint: washed out, say, or lost in the dark.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class SequenceReport:
         detected: regions wholly inside the reference, by detector.
         thinned: of those, left out because another one overlaps by more than 50%.
         outside: of the rest, left out because the unjittered region leaves another image.
-        faint: of the rest, left out for want of contrast.
+        faint: of the rest, left out for want of contrast in one of the images.
         beyond_limit: of the rest, left out by the limit.
         patches: of the rest, kept, by detector.
         median_overlap: of jittered and unjittered regions, as drawn for the kept ones, by level.
@@ -158,8 +159,7 @@ def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: i
     for index, homography in enumerate(sequence.homographies, 1):
         seen &= inside(distinct, homography, sequence.grey(index).shape)
     common = orient(reference, distinct[seen])
-    contrast = sample(reference, np.eye(3), common.regions).std(axis=(1, 2))
-    clear = common[contrast >= SMALLEST_CONTRAST]
+    clear = common[_least_contrast(sequence, common.regions) >= SMALLEST_CONTRAST]
     kept = clear[rng.permutation(len(clear))[:limit]]
     counts = {
         "thinned": len(found) - len(distinct),
@@ -249,6 +249,16 @@ def sample(image: np.ndarray, homography: np.ndarray, regions: np.ndarray) -> np
             )
             patches[chosen] = cut.reshape(-1, PATCH, PATCH)
     return patches
+
+
+def _least_contrast(sequence: HomographySequence, regions: np.ndarray) -> np.ndarray:
+    """(N,) the smallest standard deviation of the regions' patches in any image, grey levels."""
+    homographies = [np.eye(3), *sequence.homographies]
+    by_image = [
+        sample(sequence.grey(index), homography, regions).std(axis=(1, 2))
+        for index, homography in enumerate(homographies)
+    ]
+    return np.min(by_image, axis=0)
 
 
 def _median_overlap(jitter: Mapping[str, np.ndarray], level: str) -> float:

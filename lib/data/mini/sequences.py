@@ -12,17 +12,17 @@ How hard the sequences are was settled by SIFT's matching alone (kornia's) and f
 trained was looked at. Mean AP in percent at easy, hard and tough jitter with at most 200 patches a
 sequence, built by the same builder:
 
-    here, viewpoint       80.8  36.5  10.6   mean 42.6   (80.4  36.2  11.3 with another seed)
-    here, illumination    81.6  39.5  10.9   mean 44.0   (83.3  38.1  11.7)
-    v_churchill           94.1  59.6  21.5   mean 58.4
-    v_wormhole            84.5  56.3  26.5   mean 55.8
-    Oxford's graf         74.0  41.6  14.7   mean 43.4
+    here, viewpoint       80.9  35.9  10.7   mean 42.5   (42.8 with another seed)
+    here, illumination    83.7  38.7  11.3   mean 44.6   (46.7)
+    v_churchill           94.6  62.9  24.0   mean 60.5
+    v_wormhole            82.0  56.2  23.3   mean 53.8
+    Oxford's graf         72.8  37.6  12.7   mean 41.0
 
 The constants cannot bring the means closer: without noise, blur and change of light the viewpoint
-sequences have 43.5, the illumination sequences 50.5. What is left is the photographs' own: they are
-small and give 170 to 1100 detections, of which 200 crowd each other more than 200 of the real ones'
-4700 or more (with 1000 patches those three have 73.0, 34.2 and 8.6, mean 38.6), and coins, text and
-lattice towers repeat themselves.
+sequences had 43.5, the illumination sequences 50.5. What is left is the photographs' own: they are
+small and give 170 to 1100 detections, of which up to 200 crowd each other more than 200 of the real
+ones' 4700 or more (with 1000 patches those three have 73.4, 35.1 and 9.3, mean 39.3), and coins, text
+and lattice towers repeat themselves.
 """
 
 from __future__ import annotations

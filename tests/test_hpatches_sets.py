@@ -1,0 +1,260 @@
+"""Sets of HPatches patches by name, what a study asks of them, and the command line on files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from lib import experiments, hpatches, recipes, study
+from lib.data.hpatches.release import FILES, read_sequences
+from lib.data.hpatches.tasks import HPatchesSplit
+from lib.data.hpatches_sets import RELEASE, TASKS, HPatchesSets, built_sets, embedded_sets, released_sets
+from lib.data.mini.photographs import packaged_photographs
+from lib.data.mini.sequences_size import SequencesSize
+from lib.data.patchset import PatchSet
+from lib.data.sources import Source, open_source
+from lib.jobs import Place, record_path, to_evaluate
+from lib.profiles import find
+from lib.recipes import Budget
+from lib.runs import carry_out, load_network
+
+SMALL = SequencesSize(
+    longest_side=200, patches_per_sequence=24, pairs=60, queries=12, distractors=40, seed=1
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> HPatchesSets:
+    """Embedded sets of three photographs, generated."""
+    photographs = packaged_photographs()["homography"][:3]
+    sets = embedded_sets("mini-hp", photographs, tmp_path_factory.mktemp("data"), SMALL)
+    sets.make()
+    return sets
+
+
+@pytest.fixture
+def real(made: HPatchesSets, tmp_path: Path) -> Path:
+    """The same files as a release that somebody unpacked."""
+    for part in (RELEASE, TASKS):
+        shutil.copytree(made.root / part, tmp_path / "real" / part)
+    return tmp_path / "real"
+
+
+def test_a_split_tests_on_tasks_and_trains_on_classes_of_sixteen(made: HPatchesSets) -> None:
+    tested, trained = made.load("mini-hp-a"), made.load("mini-hp-a-train")
+    assert isinstance(tested, HPatchesSplit)
+    assert isinstance(trained, PatchSet)
+    assert (tested.name, trained.name) == ("mini-hp-a", "mini-hp-a-train")
+    assert len(tested.tasks.positives.first) > 0
+    classes, sizes = np.unique(trained.point_ids, return_counts=True)
+    assert set(sizes) == {16}
+    spots = {name: one.count for name, one in read_sequences(made.root / RELEASE).items()}
+    assert len(classes) == sum(spots.values()) - sum(one.count for one in tested.sequences)
+
+
+def test_names_are_those_that_can_be_loaded(made: HPatchesSets) -> None:
+    assert set(made.names) == {
+        "mini-hp-a", "mini-hp-b", "mini-hp-c", "mini-hp-illum", "mini-hp-view", "mini-hp-full",
+        "mini-hp-a-train", "mini-hp-b-train", "mini-hp-c-train",
+    }  # fmt: skip
+    for name in made.names:
+        assert made.load(name).name == name
+
+
+def test_an_unpacked_release_is_read_where_it_lies(
+    real: Path, made: HPatchesSets, tmp_path: Path
+) -> None:
+    sets = released_sets("hpatches", real, tmp_path / "cache", SMALL)
+    assert sets.root == real
+    ours, theirs = made.load("mini-hp-full"), sets.load("hpatches-full")
+    assert [one.name for one in ours.sequences] == [one.name for one in theirs.sequences]
+    np.testing.assert_array_equal(ours.tasks.queries, theirs.tasks.queries)
+
+
+@pytest.mark.parametrize("file", ["tasks/verif_pos_split-a.csv", "hpatches-release/v_coins/h3.png"])
+def test_a_releases_digest_changes_with_its_files(real: Path, tmp_path: Path, file: str) -> None:
+    sets = released_sets("hpatches", real, tmp_path, SMALL)
+    before = sets.digest("hpatches-a")
+    assert sets.digest("hpatches-a") == before
+    with (real / file).open("ab") as opened:
+        opened.write(b"\n")
+    assert sets.digest("hpatches-a") != before
+
+
+def test_an_embedded_sets_digest_tells_sizes_photographs_and_names_apart(tmp_path: Path) -> None:
+    photographs = packaged_photographs()["homography"]
+    sets = embedded_sets("mini-hp", photographs, tmp_path / "data", SMALL)
+    others = [
+        embedded_sets("mini-hp", photographs[1:], tmp_path / "data", SMALL),
+        embedded_sets("mini-hp", photographs, tmp_path / "data", replace(SMALL, seed=2)),
+    ]
+    digests = [s.digest("mini-hp-a") for s in (sets, *others)] + [sets.digest("mini-hp-a-train")]
+    assert len(set(digests)) == 4
+    assert not (tmp_path / "data").exists()
+
+
+def test_ones_own_homographies_become_one_split_of_all(made: HPatchesSets, tmp_path: Path) -> None:
+    sets = built_sets("real-hp", [made.root / "sequences"], tmp_path, replace(SMALL, queries=6))
+    assert sets.names == ("real-hp-full",)
+    split = sets.load("real-hp-full")
+    assert sorted(one.name for one in split.sequences) == sorted(read_sequences(made.root / RELEASE))
+    assert len(split.tasks.queries) == 6
+
+
+def test_a_missing_folder_of_homographies_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere is no folder"):
+        built_sets("real-hp", [tmp_path / "nowhere"], tmp_path, SMALL)
+
+
+def real_source(real: Path, tmp_path: Path) -> Source:
+    for name in ("liberty", "notredame", "yosemite"):
+        (real / name).mkdir()
+    return open_source(str(real), tmp_path / "data", find("quick").mini, SMALL)
+
+
+def test_a_real_source_has_the_release_where_it_is_unpacked(real: Path, tmp_path: Path) -> None:
+    source = real_source(real, tmp_path)
+    assert source.homographies.stem == "hpatches"
+    assert source.load("hpatches-view").name == "hpatches-view"
+
+
+def test_a_real_source_without_the_release_says_what_is_missing(real: Path, tmp_path: Path) -> None:
+    shutil.rmtree(real / RELEASE)
+    source = real_source(real, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"real/hpatches-release is missing: unpack"):
+        source.homographies  # noqa: B018
+
+
+def test_a_study_without_the_release_leaves_out_what_needs_it(
+    real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(real / RELEASE)
+    real_source(real, tmp_path)
+    arguments = ["--data", str(real), "--results", str(tmp_path), "--plan", "--only"]
+    assert study.main([*arguments, "*[2y]"]) == 0
+    told = capsys.readouterr().out
+    assert "left out" in told
+    assert "hpatches-release, which is needed for" in told
+    planned = [line.split()[0] for line in told.splitlines() if line.startswith("adasample/")]
+    assert planned == ["adasample/theory"]
+    assert study.main([*arguments, "adasample/*2"]) == 1
+    assert "holds no hpatches-release" in capsys.readouterr().err
+
+
+def test_table_2_has_every_lambda_under_both_losses_once_a_seed() -> None:
+    opened = experiments.open_study()
+    asked = experiments.adasample_table2(opened)
+    paths = {record_path(job, opened.place) for job in asked}
+    assert len(paths) == len(asked) == 14 * len(opened.table_seeds)
+    assert {job.name for job in asked} == {
+        recipes.lambda_recipe(lam, loss) for lam in recipes.LAMBDAS for loss in recipes.TRIPLET_LOSSES
+    }
+    assert all(job.sets_of("hpatches") == ("mini-hp-a",) for job in asked)
+
+
+def test_lambda_ten_of_table_2_is_table_1s_run() -> None:
+    opened = experiments.open_study()
+    first = {record_path(job, opened.place) for job in experiments.adasample_table1(opened)}
+    second = {record_path(j, opened.place) for j in experiments.adasample_table2(opened)}
+    assert len(first & second) == len(opened.table_seeds)
+
+
+def test_figure_2_trains_its_hp_models_on_the_other_side_of_the_split_it_tests_on() -> None:
+    asked = experiments.adasample_figure2(experiments.open_study())
+    assert {job.train_set for job in asked} == {None, "mini-a", "mini-hp-a-train"}
+    assert {job.sets_of("hpatches") for job in asked} == {("mini-hp-a",)}
+
+
+@pytest.fixture(scope="module")
+def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Place]:
+    """A run of four steps on HPatches' own patches, measured on the other side of the split."""
+    profile = replace(
+        find("quick"),
+        width=1 / 16,
+        budget=Budget(batch_pairs=8, epoch_pairs=16, epochs=2),
+        stages=(1.0,),
+        sequences=SMALL,
+    )
+    source = replace(
+        open_source("mini", made.folder, profile.mini, SMALL), sets=(), hpatches=(made,), photographs={}
+    )
+    place = Place(profile, source, tmp_path_factory.mktemp("results"))
+    opened = experiments.open_study()
+    job = experiments.training_job(opened, "adasample_aug_gen", "mini-hp-a-train", 0)
+    job = replace(job, measures=(("hpatches", "mini-hp-a"),), probes=())
+    path = carry_out(job, place)
+    assert to_evaluate(job, place, json.loads(path.read_text()), path) == []
+    return path, place
+
+
+def test_a_network_trains_on_classes_of_sixteen_and_is_measured_in_all_tasks(trained) -> None:
+    path, _ = trained
+    measured = json.loads(path.read_text())["metrics"]["mini-hp-a"]["hpatches"]
+    assert {"verification", "matching", "retrieval", "retrieval.pools"} <= set(measured)
+    assert all(0 <= value <= 100 for value in measured.values())
+
+
+def test_descriptors_written_here_score_as_they_were_measured(
+    trained, made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, _ = trained
+    out, numbers = tmp_path / "descriptors", tmp_path / "numbers.json"
+    assert hpatches.main(["describe", str(made.root), str(out), "--record", str(path)]) == 0
+    assert sorted(p.name for p in (out / "v_coins").iterdir()) == sorted(f"{f}.csv" for f in FILES)
+    score = ["score", str(made.root), str(out), "--split", "a", "--json", str(numbers)]
+    assert hpatches.main(score) == 0
+    measured = json.loads(path.read_text())["metrics"]["mini-hp-a"]["hpatches"]
+    assert json.loads(numbers.read_text()) == pytest.approx(measured, abs=1e-5)
+    assert f"{measured['matching']:.2f}" in capsys.readouterr().out
+
+
+def test_the_command_line_names_what_it_cannot_read(
+    made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert hpatches.main(["score", str(made.root), str(tmp_path), "--split", "z"]) == 1
+    told = capsys.readouterr().err
+    assert "'z'" in told
+    assert "a, b, c" in told
+    assert hpatches.main(["score", str(made.root), str(tmp_path)]) == 1
+    assert "ref.csv" in capsys.readouterr().err
+
+
+def test_homographies_are_built_and_described_from_the_command_line(
+    made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = str(made.root / "sequences" / "i_coins")
+    build = ["build", str(tmp_path), one, "--patches", "5", "--pairs", "9", "--queries", "1"]
+    assert hpatches.main(build) == 0
+    assert '"i_coins"' in capsys.readouterr().out
+    assert {one.count for one in read_sequences(tmp_path / RELEASE).values()} == {5}
+    assert hpatches.main(["describe", str(tmp_path), str(tmp_path / "d"), "--descriptor", "sift"]) == 0
+    assert hpatches.main(["score", str(tmp_path), str(tmp_path / "d"), "--split", "full"]) == 0
+
+
+def test_what_was_not_trained_has_no_network(tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    facts = {"kind": "descriptor", "name": "sift", "digests": {}, "metrics": {}}
+    record.write_text(json.dumps({**facts, "config": {"descriptor": {"name": "sift"}}}))
+    with pytest.raises(ValueError, match="no training run"):
+        load_network(record)
+
+
+def test_a_patch_looks_the_same_through_the_release_and_through_a_training_set(
+    made: HPatchesSets,
+) -> None:
+    trained = made.load("mini-hp-a-train")
+    spots = read_sequences(made.root / RELEASE)
+    tested = {one.name for one in made.load("mini-hp-a").sequences}
+    first = next(name for name in _train_names(made) if name not in tested)
+    patch = cv2.resize(spots[first].patches("ref")[0], (64, 64), interpolation=cv2.INTER_AREA)
+    np.testing.assert_array_equal(trained.patches[0], patch)
+
+
+def _train_names(made: HPatchesSets) -> list[str]:
+    return json.loads((made.root / TASKS / "splits.json").read_text())["a"]["train"]
