@@ -239,7 +239,8 @@ def test_homographies_are_built_and_described_from_the_command_line(
 
 def test_what_was_not_trained_has_no_network(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
-    facts = {"kind": "descriptor", "name": "sift", "digests": {}, "metrics": {}}
+    facts = {"kind": "descriptor", "name": "sift", "metrics": {}}
+    facts["digests"] = {"training": "", "evaluation": {}, "data": {}}
     record.write_text(json.dumps({**facts, "config": {"descriptor": {"name": "sift"}}}))
     with pytest.raises(ValueError, match="no training run"):
         load_network(record)

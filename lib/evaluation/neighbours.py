@@ -224,11 +224,14 @@ def _scores(queries: Tensor, columns: Tensor, squares: Tensor) -> Tensor:
             "products of float32 are set to be rounded more coarsely than float32 is: call "
             'torch.set_float32_matmul_precision("highest")'
         )
-    given = (-2 * queries, columns, squares)
-    if len(columns) and queries.device.type == "cpu" and torch.backends.mkldnn.is_available():
-        # By oneDNN, which uses the wide registers of processors on which torch's default does not.
-        return F.linear(*(tensor.to_mkldnn() for tensor in given)).to_dense()
-    return F.linear(*given)
+    if queries.device.type != "cpu" or len(columns) == 0:
+        return F.linear(-2 * queries, columns, squares)
+    # On a CPU as a convolution of pixels: torch leaves one of 16 images to oneDNN, whose products are
+    # up to twice as fast as those of the library that torch multiplies matrices with.
+    k = queries.shape[1]
+    images = F.pad(-2 * queries, (0, 0, 0, -len(queries) % 16)).view(16, -1, 1, k).permute(0, 3, 1, 2)
+    scores = F.conv2d(images, columns.view(-1, 1, 1, k).permute(0, 3, 1, 2), squares)
+    return scores.permute(0, 2, 3, 1).reshape(-1, len(columns))[: len(queries)]
 
 
 def _places(limits: Tensor, scores: Tensor) -> Tensor:
