@@ -351,3 +351,24 @@ def test_without_the_other_side_the_left_is_drawn_alone_and_sorted():
 def test_sides_with_one_method_in_common_have_no_order_to_compare():
     with pytest.raises(ValueError, match="1 methods on both sides"):
         ranking_figure(ranked({"a": 40, "b": 50}), ranked({"a": 40, "c": 50}), ("one", "other"))
+
+
+def test_levels_of_one_method_are_the_parts_of_its_tasks():
+    levels = tables.by_level(tables.numbers([run("net", 60, sequences=("v_wall",))], TEST))
+    assert levels["verification intra"].to_dict() == {"easy": 62, "hard": 59, "tough": 56}
+    assert levels["retrieval whole pool"].to_dict() == {"easy": 43, "hard": 40, "tough": 37}
+    assert "matching viewpoint" in levels
+    assert "matching illumination" not in levels
+
+
+def test_levels_of_several_methods_at_once_are_refused(three_seeds: pd.DataFrame):
+    with pytest.raises(ValueError, match="one method expected, got sift, net"):
+        tables.by_level(three_seeds)
+
+
+def test_printed_levels_say_whether_a_paper_names_retrievals_pool(paper: pd.DataFrame):
+    levels = tables.printed_levels(ours=("lambda_10_aht", paper), dsm=("dsm", printed("dsm", "table3")))
+    assert levels.loc["dsm"].tolist() == [89.06, 53.25, 61.72, "the whole pool"]
+    assert levels.loc["ours", "retrieval over"] == "not stated"
+    with pytest.raises(ValueError, match="no three tasks printed of 'sift'"):
+        tables.printed_levels(ours=("sift", paper))

@@ -134,6 +134,18 @@ def test_table_2_is_complete_and_its_best_lambda_is_seldom_10():
     }
 
 
+def test_the_hpatches_tables_of_dsm_and_tcdesc_have_all_tasks_of_every_method():
+    for paper, table, methods in (("dsm", "table3", 8), ("tcdesc", "table4", 7)):
+        values = printed(paper, table)
+        tasks = values[values["statistic"] == "map"].groupby("key")["task"].apply(sorted)
+        assert len(tasks) == methods
+        assert all(of == ["matching", "retrieval", "verification"] for of in tasks)
+
+
+def test_the_means_of_tcdescs_table_4_are_those_of_its_tasks():
+    assert audit_means(printed("tcdesc", "table4"), "map")["agrees"].all()
+
+
 def test_an_unknown_table_is_refused_and_those_there_are_named():
     with pytest.raises(FileNotFoundError, match=r"adasample_table9\.csv.*adasample_table1"):
         printed("adasample", "table9")

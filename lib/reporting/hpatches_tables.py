@@ -154,7 +154,8 @@ def printed_levels(**tables: tuple[str, pd.DataFrame]) -> pd.DataFrame:
         tables: by the name of the row, a method's key and the printed table it stands in.
 
     Returns:
-        Index `printed`; a column a task, mAP in percent.
+        Index `printed`; a column a task, mAP in percent, and the pool that retrieval is over, where
+        the paper states it.
 
     Raises:
         ValueError: a table has no such method, or not all tasks of it.
@@ -164,8 +165,9 @@ def printed_levels(**tables: tuple[str, pd.DataFrame]) -> pd.DataFrame:
         of = table[(table["key"] == key) & (table["statistic"] == "map")].set_index("task")["value"]
         if not set(TASKS) <= set(of.index):
             raise ValueError(f"{name}: no three tasks printed of {key!r}")
-        rows[name] = of[list(TASKS)]
-    return pd.DataFrame(rows).T.rename_axis("printed")
+        stated = set(table.get("protocol", pd.Series(dtype=str))) - {""}
+        rows[name] = {**of[list(TASKS)], "retrieval over": ", ".join(stated) or "not stated"}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("printed")
 
 
 def sequence_intervals(
