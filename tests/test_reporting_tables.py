@@ -65,6 +65,13 @@ def test_the_train_set_itself_is_no_test_column():
     assert 99.0 not in fpr95_by_column(runs, SETS).to_numpy()
 
 
+def test_what_else_a_run_was_measured_on_is_no_column():
+    runs = six_columns("hardnet", 0, 0.0)
+    before = fpr95_by_column(runs, SETS)
+    runs[0]["metrics"]["walls"] = {"hpatches": {"matching": 50.0}}
+    pd.testing.assert_frame_equal(fpr95_by_column(runs, SETS), before)
+
+
 def test_two_records_of_one_value_and_unknown_sets_are_refused():
     runs = six_columns("hardnet", 0, 0.0)
     with pytest.raises(ValueError, match="two records of hardnet, seed 0"):

@@ -63,20 +63,22 @@ def fpr95_by_column(records: Iterable[Mapping], sets: Sequence[str]) -> pd.DataF
         seeds in ascending order.
 
     Raises:
-        ValueError: two records hold the same value, or a record names a set that is not in `sets`.
+        ValueError: two records hold the same value, or one has FPR95 on a set that is not in `sets`.
     """
     role = roles_of(sets)
     cells: dict[tuple[str, int], dict[str, float]] = {}
     for record in records:
         train = record.get("train_set") or None
         for test, metrics in record["metrics"].items():
+            if "fpr95" not in metrics:
+                continue
             unknown = [name for name in (train, test) if name is not None and name not in role]
             if unknown:
                 raise ValueError(
                     f"a record of {record['name']} names the set {unknown[0]!r}; "
                     f"this data source has {', '.join(sets)}"
                 )
-            if test == train or "fpr95" not in metrics:
+            if test == train:
                 continue
             trains = [other for other in sets if other != test] if train is None else [train]
             row = cells.setdefault((record["name"], int(record.get("seed") or 0)), {})
