@@ -142,7 +142,8 @@ def probe_path(record: Path, probe: str, test_set: str) -> Path:
 def state(job: Job, place: Place, folder: Path | None = None) -> str:
     """How a job's record stands: "complete", "incomplete", "older code", "damaged" or "missing".
 
-    "incomplete": trained by today's code, but a metric or a probe is missing or by older code.
+    "incomplete": trained by today's code on today's data, but a metric or a probe is missing, or is
+    by older code or on older data.
     """
     path = record_path(job, place, folder)
     try:
@@ -151,23 +152,35 @@ def state(job: Job, place: Place, folder: Path | None = None) -> str:
         return "missing"
     except records.DamagedRecord:
         return "damaged"
-    today, then = digests(job, place), record["digests"]
-    # A set that the record does not know yet makes it incomplete; one that changed makes it older.
-    data_changed = any(then["data"].get(name, new) != new for name, new in today["data"].items())
-    if then["training"] != today["training"] or data_changed:
+    # What training itself looked at: its own set, and those it was followed on epoch by epoch.
+    seen = {job.train_set, *record.get("epoch_fpr95", ())}
+    if record["digests"]["training"] != digests(job, place)["training"] or seen & _changed(
+        job, place, record
+    ):
         return "older code"
     return "incomplete" if to_evaluate(job, place, record, path) else "complete"
 
 
 def to_evaluate(job: Job, place: Place, record: Mapping, path: Path) -> list[tuple[str, str]]:
-    """The (module of `lib.evaluation`, set) that a record lacks or has by older code."""
+    """The (module of `lib.evaluation`, set) that a record lacks or has by older code or data."""
     if job.computation is not None:
         # Its numbers and arrays are of one making, and its code is the record's.
         return [wanted for wanted in probes_of(job) if not _whole(probe_path(path, *wanted))]
     today, then = digests(job, place)["evaluation"], record["digests"]["evaluation"]
     there = {(m, name): m in record["metrics"].get(name, {}) for m, name in job.measures}
     there |= {(probe, name): _whole(probe_path(path, probe, name)) for probe, name in job.probes}
-    return [wanted for wanted in there if not there[wanted] or then.get(wanted[0]) != today[wanted[0]]]
+    changed = _changed(job, place, record)
+    return [
+        (module, name)
+        for (module, name), found in there.items()
+        if not found or then.get(module) != today[module] or name in changed
+    ]
+
+
+def _changed(job: Job, place: Place, record: Mapping) -> set[str]:
+    """The sets whose data is no longer what the record was made on."""
+    then = record["digests"]["data"]
+    return {name for name, new in digests(job, place)["data"].items() if then.get(name, new) != new}
 
 
 def readable(job: Job, place: Place, folder: Path) -> bool:

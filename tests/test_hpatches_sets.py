@@ -19,7 +19,7 @@ from lib.data.mini.photographs import packaged_photographs
 from lib.data.mini.sequences_size import SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import Source, open_source
-from lib.jobs import Place, record_path, to_evaluate
+from lib.jobs import Job, Place, record_path, state, to_evaluate
 from lib.profiles import find
 from lib.recipes import Budget
 from lib.runs import carry_out, load_network
@@ -172,7 +172,7 @@ def test_figure_2_trains_its_hp_models_on_the_other_side_of_the_split_it_tests_o
 
 
 @pytest.fixture(scope="module")
-def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Place]:
+def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Place, Job]:
     """A run of four steps on HPatches' own patches, measured on the other side of the split."""
     profile = replace(
         find("quick"),
@@ -190,20 +190,37 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
     job = replace(job, measures=(("hpatches", "mini-hp-a"),), probes=())
     path = carry_out(job, place)
     assert to_evaluate(job, place, json.loads(path.read_text()), path) == []
-    return path, place
+    return path, place, job
 
 
 def test_a_network_trains_on_classes_of_sixteen_and_is_measured_in_all_tasks(trained) -> None:
-    path, _ = trained
+    path, *_ = trained
     measured = json.loads(path.read_text())["metrics"]["mini-hp-a"]["hpatches"]
     assert {"verification", "matching", "retrieval", "retrieval.pools"} <= set(measured)
     assert all(0 <= value <= 100 for value in measured.values())
 
 
+def test_other_test_data_costs_an_evaluation_and_other_training_data_a_training(
+    trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, place, job = trained
+    record, digest = json.loads(path.read_text()), Source.digest
+
+    def change(name: str) -> None:
+        monkeypatch.setattr(Source, "digest", lambda self, n: "new" if n == name else digest(self, n))
+
+    assert state(job, place) == "complete"
+    change("mini-hp-a")
+    assert state(job, place) == "incomplete"
+    assert to_evaluate(job, place, record, path) == [("hpatches", "mini-hp-a")]
+    change("mini-hp-a-train")
+    assert state(job, place) == "older code"
+
+
 def test_descriptors_written_here_score_as_they_were_measured(
     trained, made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, _ = trained
+    path, *_ = trained
     out, numbers = tmp_path / "descriptors", tmp_path / "numbers.json"
     assert hpatches.main(["describe", str(made.root), str(out), "--record", str(path)]) == 0
     assert sorted(p.name for p in (out / "v_coins").iterdir()) == sorted(f"{f}.csv" for f in FILES)

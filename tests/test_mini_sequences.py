@@ -214,8 +214,8 @@ def test_a_photograph_that_is_alone_gives_two_things_without_a_shared_pixel(tmp_
 def test_one_thing_alone_is_parted_all_the_same() -> None:
     made = textures(homography_photographs()[:2], 100)
     splits = make_splits({texture.name: texture.thing for texture in made})
-    assert splits["a"].test == ("i_motorcycle_left", "v_motorcycle_left")
-    assert splits["a"].train == ("i_motorcycle_right", "v_motorcycle_right")
+    assert splits["a"].test == ("i_motorcycle_right", "v_motorcycle_right")
+    assert splits["a"].train == ("i_motorcycle_left", "v_motorcycle_left")
 
 
 def test_larger_parts_are_reduced_and_smaller_ones_kept() -> None:
@@ -296,6 +296,13 @@ def test_the_motorcycles_stay_together() -> None:
         split = make_splits({texture.name: texture.thing for texture in made})[name]
         motorcycles = [s for s in split.test if "motorcycle" in s]
         assert len(motorcycles) in (0, 4)
+
+
+def test_split_a_tests_on_three_things_of_the_packaged_photographs() -> None:
+    made = textures(homography_photographs(), 64)
+    shown = {texture.name: texture.thing for texture in made}
+    tested = make_splits(shown)["a"].test
+    assert len({shown[name[2:]] for name in tested}) == 3
 
 
 def test_half_of_what_is_written_is_viewpoint_and_half_illumination(written: Path) -> None:

@@ -69,6 +69,14 @@ def three_seeds() -> pd.DataFrame:
     return tables.numbers(runs, TEST)
 
 
+def test_left_and_right_of_a_photograph_are_one_thing():
+    halves = ("v_dome_left", "i_dome_right", "v_wall", "i_wall", "v_dome")
+    found = tables.sequence_intervals(
+        tables.numbers([run("net", 60, sequences=halves)], TEST), "matching"
+    )
+    assert (found["sequences"].iloc[0], found["things"].iloc[0]) == (5, 2)
+
+
 def lambda_runs(levels: dict[tuple[float, str], float], seeds: int = 1) -> pd.DataFrame:
     """Seeds differ by 1 around a cell's level."""
     return tables.numbers(
@@ -135,17 +143,17 @@ def test_several_seeds_give_mean_and_deviation_and_a_method_without_seeds_none(t
 # Intervals over sequences
 
 
-def test_the_interval_is_that_of_the_means_of_all_draws_of_photographs(three_seeds):
-    # Three photographs: wall has two sequences, so 27 equally likely draws.
+def test_the_interval_is_that_of_the_means_of_all_draws_of_things(three_seeds):
+    # Three things: wall has two sequences, so 27 equally likely draws.
     found = tables.sequence_intervals(three_seeds, "retrieval", resamples=200_000).loc["NET"]
-    photographs = {"wall": [42.0, 40.0], "dome": [38.0], "shop": [36.0]}
-    names = list(photographs)
+    things = {"wall": [42.0, 40.0], "dome": [38.0], "shop": [36.0]}
+    names = list(things)
     draws = [[a, b, c] for a in names for b in names for c in names]
-    of_draws = [np.mean([value for name in drawn for value in photographs[name]]) for drawn in draws]
+    of_draws = [np.mean([value for name in drawn for value in things[name]]) for drawn in draws]
     low, high = np.quantile(of_draws, [0.025, 0.975], method="inverted_cdf")
     assert found["mean"] == pytest.approx(39)
     assert (found["from"], found["to"]) == pytest.approx((low, high))
-    assert (found["sequences"], found["photographs"]) == (4, 3)
+    assert (found["sequences"], found["things"]) == (4, 3)
 
 
 def test_sequences_shift_both_methods_alike_so_that_their_difference_is_sure(three_seeds):

@@ -181,10 +181,10 @@ def sequence_intervals(
 ) -> pd.DataFrame:
     """How far a mean over sequences carries to other sequences: percentile bootstrap intervals.
 
-    Photographs are drawn, not sequences, since v_NAME and i_NAME may show one photograph; a drawn one
-    brings all of its sequences. A value is the mean over levels and seeds, so the interval leaves out
-    the spread over seeds. All methods share the draws. Of a handful of photographs the interval is
-    wide, and still narrower than it should be.
+    What is shown is drawn, not sequences, since v_NAME and i_NAME may show one thing, and so may
+    NAME_left and NAME_right; a drawn thing brings all of its sequences. A value is the mean over
+    levels and seeds, so the interval leaves out the spread over seeds. All methods share the draws. Of
+    a handful of things the interval is wide, and still narrower than it should be.
 
     Args:
         frame: of `numbers`.
@@ -197,7 +197,7 @@ def sequence_intervals(
 
     Returns:
         Index the methods' labels; columns `mean` in percent (or points), `from`, `to` (NaN for fewer
-        than two photographs), `sequences`, `photographs`. The mean weighs all sequences equally, so it
+        than two things), `sequences`, `things`. The mean weighs all sequences equally, so it
         is not the task's number where there are more of one kind, or more queries of some.
 
     Raises:
@@ -215,9 +215,8 @@ def sequence_intervals(
     rows = []
     for _, of_method in values.iterrows():
         known = of_method.dropna()
-        # v_NAME and i_NAME; see `_sequences`.
-        photographs = known.groupby(known.index.str[2:])
-        sums, counts = photographs.sum().to_numpy(), photographs.size().to_numpy()
+        things = known.groupby(known.index.str.replace(r"^[vi]_|_(left|right)$", "", regex=True))
+        sums, counts = things.sum().to_numpy(), things.size().to_numpy()
         low = high = np.nan
         if len(sums) > 1:
             interval = stats.bootstrap(
@@ -233,7 +232,7 @@ def sequence_intervals(
             low, high = interval
         rows.append((known.mean(), low, high, len(known), len(sums)))
     label = METHOD if against is None else f"Method (points above {mean.loc[against, 'label']})"
-    columns = ["mean", "from", "to", "sequences", "photographs"]
+    columns = ["mean", "from", "to", "sequences", "things"]
     return pd.DataFrame(rows, index=pd.Index(mean["label"], name=label), columns=columns)
 
 

@@ -311,7 +311,7 @@ def make_splits(things: Mapping[str, str]) -> dict[str, Split]:
 
     In a, b and c about half of the textures are tested and the others trained on, textures of one thing
     and the two sequences of a texture together; over the three, each is tested at least once. With two
-    things b and c are one partition.
+    things two of them are one partition.
 
     ``illum`` and ``view`` test one kind and train on the other, as the release's text has it (its
     ``splits.json`` lists no training sequences for them). Here, unlike there, the two kinds show the
@@ -327,8 +327,10 @@ def make_splits(things: Mapping[str, str]) -> dict[str, Split]:
     if len(order) < 2:
         raise ValueError(f"one thing alone ({', '.join(order)}) makes no split: give textures of two")
     splits = {}
-    for index, name in enumerate("abc"):
-        start = round(index * len(order) / 3)
+    for index, name in enumerate("abc", 1):
+        # From the second third on, so that a, which notebooks test on, has three things to test of the
+        # packaged photographs: from the first on, the two of the motorcycle would make it two.
+        start = round(index * len(order) / 3) % len(order)
         tested: set[str] = set()
         for thing in (order[start:] + order[:start])[:-1]:
             if 2 * sum(t in tested for t in things.values()) >= len(things):
