@@ -8,9 +8,11 @@ import os
 import re
 import signal
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -216,16 +218,25 @@ def test_a_missing_file_is_told_at_once_with_its_address(
 
 
 def test_ctrl_c_keeps_the_part_and_says_how_to_continue(
-    tmp_path: Path, serving: Mirror, scenes: Scenes, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    serving: Mirror,
+    scenes: Scenes,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    # A busy machine may be silent for longer than the other tests have patience.
+    monkeypatch.setattr(sys.modules[__name__], "PATIENT", replace(PATIENT, silence=30.0))
     part = part_path(tmp_path / "liberty.zip")
 
     def press() -> None:
         deadline = time.monotonic() + 5
         while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
             time.sleep(0.005)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        serving.released.wait(5)
+        # As a user would, who sees that nothing stops: an interrupt that falls into a destructor is lost.
+        for _ in range(5):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            if serving.released.wait(2):
+                break
 
     serving.halfway = press
     status = run(tmp_path, serving)

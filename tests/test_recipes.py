@@ -21,7 +21,6 @@ VARIANTS = {
     **RECIPES,
     "hardpos": adasample(math.inf, "HT"),
     "lambda 0": adasample(0.0),
-    "lambda 2, HT, +": adasample(2, "HT", augment=True),
 }
 EVERY = pytest.mark.parametrize("name", sorted(VARIANTS))
 

@@ -46,7 +46,10 @@ def test_the_reference_is_what_the_code_makes(cold: tuple[Study, Job, Path]) -> 
     opened, job, path = cold
     ours = records.read(path)
     theirs = records.read(jobs.record_path(job, opened.place, ROOT / "results/reference/quick"))
-    assert ours["digests"] == theirs["digests"]
+    assert ours["digests"]["training"] == theirs["digests"]["training"]
+    for part in ("evaluation", "data"):
+        # The reference is measured on more.
+        assert ours["digests"][part].items() <= theirs["digests"][part].items()
     for name in ours["metrics"]:
         one, other = (r["metrics"][name]["fpr95"]["expected"] for r in (ours, theirs))
         # Bits differ between processors; then a short training may end a few points away.
