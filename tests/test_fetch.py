@@ -232,7 +232,7 @@ def test_ctrl_c_keeps_the_part_and_says_how_to_continue(
         deadline = time.monotonic() + 5
         while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
             time.sleep(0.005)
-        # As a user would, who sees that nothing stops: an interrupt that falls into a destructor is lost.
+        # As a user who sees that nothing stops: an interrupt that falls into a destructor is lost.
         for _ in range(5):
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             if serving.released.wait(2):
