@@ -3,6 +3,7 @@ its study and its records through here, from `lib.lookup`."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -345,11 +346,18 @@ def hpatches_ranking(study: Study, checkpoint: str | None = None) -> list[Job]:
     Args:
         study: real sequences are what `open_study` was given as `real`.
         checkpoint: TFeat as its authors published it, or None.
+
+    Raises:
+        FileNotFoundError: the checkpoint is missing.
     """
     sets = [sets.test_set("full") for sets in study.place.source.hpatches]
     jobs = [handcrafted_job(study, name) for name in HANDCRAFTED]
     if checkpoint is not None:
-        jobs.append(Job("tfeat", "TFeat (published)", descriptor=part("tfeat", weights=checkpoint)))
+        if not Path(checkpoint).is_file():
+            raise FileNotFoundError(f"{checkpoint} is missing: put TFeat's published checkpoint there")
+        contents = hashlib.sha256(Path(checkpoint).read_bytes()).hexdigest()
+        descriptor = part("tfeat", weights=checkpoint, sha256=contents)
+        jobs.append(Job("tfeat", "TFeat (published)", descriptor=descriptor))
     jobs += [
         training_job(study, recipe, study.place.source.sets[0], seed)
         for recipe in ("hardnet_aug_gen", "adasample_aug_gen")

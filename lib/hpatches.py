@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.hpatches.descriptors import lay_out, read_descriptors, write_descriptors
-from lib.data.hpatches.release import FILES, as_64, read_sequences
-from lib.data.hpatches.tasks import open_split
-from lib.data.hpatches_sets import RELEASE, TASKS, build_hpatches
-from lib.data.mini.sequences_size import SequencesSize
+from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, write_descriptors
+from lib.data.hpatches.packing import RELEASE, TASKS, build_hpatches
+from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
+from lib.data.hpatches.tasks import TaskSize, open_split
+from lib.data.once import make_once
 from lib.reporting.hpatches_tables import PROTOCOLS
 
 Describe = Callable[[np.ndarray], np.ndarray]
@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     try:
         chosen.run(chosen)
-    except (ValueError, OSError, KeyError) as error:
+    except (ValueError, OSError, KeyError, RuntimeError, AssertionError) as error:
+        # The last two are torch's, of a device that is not there.
         print(f"hpatches: {error}", file=sys.stderr)
         return 1
     return 0
@@ -44,7 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lib.hpatches", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    default = SequencesSize()
 
     build = commands.add_parser("build", help="patches and tasks from homography sequences")
     build.add_argument("out", type=Path, help="gets hpatches-release, tasks and build.json")
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--pairs", type=int, default=200_000, help="verification pairs of each kind")
     build.add_argument("--queries", type=int, default=10_000)
     build.add_argument("--distractors", type=int, default=20_000)
-    build.add_argument("--seed", type=int, default=default.seed)
+    build.add_argument("--seed", type=int, default=0)
     build.set_defaults(run=_build)
 
     describe = commands.add_parser("describe", help="write descriptors of a release's patches")
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     score = commands.add_parser("score", help="the three tasks on descriptors in CSV files")
     score.add_argument("data", type=Path)
     score.add_argument("descriptors", type=Path)
-    score.add_argument("--split", default="a")
+    score.add_argument("--split", help="default: a, or the only one there is")
     score.add_argument("--packed", action="store_true", help="bytes that pack eight bits each")
     score.add_argument("--delimiter", default=",")
     score.add_argument("--device", default="cpu")
@@ -79,14 +79,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _build(chosen: argparse.Namespace) -> None:
-    size = SequencesSize(
-        patches_per_sequence=chosen.patches,
-        pairs=chosen.pairs,
-        queries=chosen.queries,
-        distractors=chosen.distractors,
-        seed=chosen.seed,
-    )
-    build_hpatches(chosen.out, chosen.sequences, size)
+    if chosen.out.exists():
+        raise FileExistsError(f"{chosen.out} is there already: name a folder that is not, or remove it")
+    amounts = TaskSize(chosen.pairs, chosen.queries, chosen.distractors)
+
+    def make(folder: Path) -> None:
+        build_hpatches(folder, chosen.sequences, chosen.patches, amounts, chosen.seed)
+
+    make_once(chosen.out, chosen.out.name, make)
     print((chosen.out / "build.json").read_text())
 
 
@@ -94,7 +94,9 @@ def _describe(chosen: argparse.Namespace) -> None:
     describe = _described_by(chosen)
     for sequence in read_sequences(chosen.data / RELEASE).values():
         values = [describe(as_64(sequence.patches(file))) for file in FILES]
-        write_descriptors(chosen.out, lay_out([sequence], np.concatenate(values)))
+        described = lay_out([sequence], np.concatenate(values))
+        check(described)
+        write_descriptors(chosen.out, described)
         print(f"{sequence.name}: {len(FILES)} files of {sequence.count} descriptors", flush=True)
 
 
@@ -116,7 +118,9 @@ def _described_by(chosen: argparse.Namespace) -> Describe:
 def _score(chosen: argparse.Namespace) -> None:
     from lib.evaluation import hpatches
 
-    split = open_split(chosen.data / RELEASE, chosen.data / TASKS, chosen.split)
+    there = read_splits(chosen.data / TASKS)
+    name = chosen.split or (next(iter(there)) if len(there) == 1 else "a")
+    split = open_split(chosen.data / RELEASE, chosen.data / TASKS, name)
     described = read_descriptors(
         chosen.descriptors, split.sequences, packed=chosen.packed, delimiter=chosen.delimiter
     )

@@ -128,12 +128,12 @@ def open_study(
         seeds: in place of the profile's.
         device: for what is missing.
         at_once: runs at once; by default as many as the machine holds.
-        real: a folder of real homography sequences, for further sets of HPatches patches: sequences,
-            or folders of them.
+        real: a folder of real homography sequences, up to two levels below it, for a further set of
+            HPatches patches.
 
     Raises:
         ValueError: an unknown profile or device, or a repeated or negative seed.
-        FileNotFoundError: data that is not there.
+        FileNotFoundError: data that is not there, or no sequence in `real`.
     """
     chosen = profiles.find(profile)
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
@@ -155,10 +155,12 @@ def open_study(
 def _sequences_in(real: str | None) -> tuple[Path, ...]:
     if real is None:
         return ()
-    # Folders of sequences, each with files of its own; photographs are none.
-    folders = sorted(path for path in Path(real).iterdir() if path.is_dir())
-    holding = [path for path in folders if any(inside.is_dir() for inside in path.iterdir())]
-    return tuple(path.resolve() for path in holding or [Path(real)])
+    from lib.data.hpatches.homographies import sequence_folders
+
+    found = tuple(path.resolve() for path in sequence_folders(Path(real)))
+    if not found:
+        raise FileNotFoundError(f"real = {real!r} is no folder with homography sequences in it")
+    return found
 
 
 def obtain(study: Study, jobs: Sequence[Job]) -> list[Found]:

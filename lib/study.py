@@ -186,9 +186,9 @@ def _selected(pattern: str, extras: bool) -> dict[str, Artefact]:
 def _with_data(study: Study, selected: dict[str, Artefact]) -> dict[str, Artefact]:
     """The artefacts that the study has data for; says which it has none for."""
     lacking = [name for name, artefact in selected.items() if artefact.hpatches]
-    if study.place.source.hpatches or not lacking:
+    if study.place.source.own_hpatches is not None or not lacking:
         return selected
-    told = f"{study.data} holds no hpatches-release, which is needed for {', '.join(lacking)}"
+    told = f"{study.data} holds no hpatches-release with tasks, needed for {', '.join(lacking)}"
     if len(lacking) == len(selected):
         raise FileNotFoundError(f"{told}; unpack HPatches there and put the benchmark's tasks beside it")
     print(f"left out: {told}")

@@ -20,6 +20,7 @@ from lib.data.mini.sequences_size import SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import Source, open_source
 from lib.jobs import Job, Place, record_path, state, to_evaluate
+from lib.models import sift
 from lib.profiles import find
 from lib.recipes import Budget
 from lib.runs import carry_out, load_network
@@ -81,10 +82,22 @@ def test_an_unpacked_release_is_read_where_it_lies(
 def test_a_releases_digest_changes_with_its_files(real: Path, tmp_path: Path, file: str) -> None:
     sets = released_sets("hpatches", real, tmp_path, SMALL)
     before = sets.digest("hpatches-a")
-    assert sets.digest("hpatches-a") == before
+    assert replace(sets).digest("hpatches-a") == before
     with (real / file).open("ab") as opened:
         opened.write(b"\n")
-    assert sets.digest("hpatches-a") != before
+    assert replace(sets).digest("hpatches-a") != before
+
+
+def test_homographies_digest_changes_with_what_an_image_shows(
+    made: HPatchesSets, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(made.root / "sequences" / "i_coins", tmp_path / "i_coins")
+    sets = built_sets("real-hp", [folder], tmp_path / "data", SMALL)
+    before = sets.digest("real-hp-full")
+    image = bytearray((folder / "3.ppm").read_bytes())
+    image[-1] ^= 255
+    (folder / "3.ppm").write_bytes(image)
+    assert replace(sets).digest("real-hp-full") != before
 
 
 def test_an_embedded_sets_digest_tells_sizes_photographs_and_names_apart(tmp_path: Path) -> None:
@@ -124,10 +137,11 @@ def test_a_real_source_has_the_release_where_it_is_unpacked(real: Path, tmp_path
     assert source.load("hpatches-view").name == "hpatches-view"
 
 
-def test_a_real_source_without_the_release_says_what_is_missing(real: Path, tmp_path: Path) -> None:
-    shutil.rmtree(real / RELEASE)
+@pytest.mark.parametrize("part", [RELEASE, TASKS])
+def test_a_real_source_without_release_or_tasks_says_so(real: Path, tmp_path: Path, part: str) -> None:
+    shutil.rmtree(real / part)
     source = real_source(real, tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"real/hpatches-release is missing: unpack"):
+    with pytest.raises(FileNotFoundError, match=r"real lacks hpatches-release or tasks: unpack"):
         source.homographies  # noqa: B018
 
 
@@ -140,11 +154,32 @@ def test_a_study_without_the_release_leaves_out_what_needs_it(
     assert study.main([*arguments, "*[2y]"]) == 0
     told = capsys.readouterr().out
     assert "left out" in told
-    assert "hpatches-release, which is needed for" in told
+    assert "holds no hpatches-release with tasks, needed for" in told
     planned = [line.split()[0] for line in told.splitlines() if line.startswith("adasample/")]
     assert planned == ["adasample/theory"]
     assert study.main([*arguments, "adasample/*2"]) == 1
     assert "holds no hpatches-release" in capsys.readouterr().err
+
+
+def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, tmp_path: Path) -> None:
+    sequences = made.root / "sequences"
+    shutil.copytree(sequences / "i_coins", tmp_path / "i_coins")
+    shutil.copytree(sequences / "v_coins", tmp_path / "more" / "v_coins")
+    (tmp_path / "photos" / "2020").mkdir(parents=True)
+    (tmp_path / "README.md").write_text("loose")
+    opened = experiments.open_study(real=str(tmp_path))
+    found = opened.place.source.real_hpatches.homographies
+    assert [path.name for path in found] == ["i_coins", "v_coins"]
+    with pytest.raises(FileNotFoundError, match=r"photos' is no folder with homography sequences"):
+        experiments.open_study(real=str(tmp_path / "photos"))
+    with pytest.raises(FileNotFoundError, match=r"tfeat.params is missing: put TFeat's published"):
+        experiments.hpatches_ranking(opened, str(tmp_path / "tfeat.params"))
+
+
+def test_a_patch_of_one_grey_value_has_a_descriptor_of_unit_length() -> None:
+    flat = np.full((2, 64, 64), 255, np.uint8)
+    for root in (False, True):
+        np.testing.assert_allclose(np.linalg.norm(sift.describe(flat, root=root), axis=1), 1, atol=1e-5)
 
 
 def test_table_2_has_every_lambda_under_both_losses_once_a_seed() -> None:
@@ -182,7 +217,7 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
         sequences=SMALL,
     )
     source = replace(
-        open_source("mini", made.folder, profile.mini, SMALL), sets=(), hpatches=(made,), photographs={}
+        open_source("mini", made.folder, profile.mini, SMALL), sets=(), own_hpatches=made, photographs={}
     )
     place = Place(profile, source, tmp_path_factory.mktemp("results"))
     opened = experiments.open_study()
@@ -246,12 +281,25 @@ def test_homographies_are_built_and_described_from_the_command_line(
     made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = str(made.root / "sequences" / "i_coins")
-    build = ["build", str(tmp_path), one, "--patches", "5", "--pairs", "9", "--queries", "1"]
+    out, described = str(tmp_path / "out"), str(tmp_path / "described")
+    build = ["build", out, one, "--patches", "5", "--pairs", "9", "--queries", "1"]
     assert hpatches.main(build) == 0
     assert '"i_coins"' in capsys.readouterr().out
-    assert {one.count for one in read_sequences(tmp_path / RELEASE).values()} == {5}
-    assert hpatches.main(["describe", str(tmp_path), str(tmp_path / "d"), "--descriptor", "sift"]) == 0
-    assert hpatches.main(["score", str(tmp_path), str(tmp_path / "d"), "--split", "full"]) == 0
+    assert {one.count for one in read_sequences(tmp_path / "out" / RELEASE).values()} == {5}
+    assert hpatches.main(["describe", out, described, "--descriptor", "sift"]) == 0
+    assert hpatches.main(["score", out, described]) == 0
+    assert "split full, 1 sequences" in capsys.readouterr().out
+
+
+def test_a_build_that_fails_leaves_nothing(
+    made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = str(made.root / "sequences" / "i_coins")
+    assert hpatches.main(["build", str(tmp_path / "out"), one, "--patches", "1"]) == 1
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "out").mkdir()
+    assert hpatches.main(["build", str(tmp_path / "out"), one]) == 1
+    assert "out is there already" in capsys.readouterr().err
 
 
 def test_what_was_not_trained_has_no_network(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 
@@ -274,3 +275,12 @@ def test_a_missing_an_extra_and_a_misshapen_tensor_are_listed(tmp_path):
         "features.4.bias is missing; features.9.bias is not TFeat's; "
         "descr.0.bias has shape (1,) and not (128,)"
     )
+
+
+def test_another_file_than_the_one_asked_for_is_refused(checkpoint):
+    images = stored(2, 2)
+    contents = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+    asked = tfeat.describe(images, weights=checkpoint, sha256=contents)
+    np.testing.assert_array_equal(asked, tfeat.describe(images, weights=checkpoint))
+    with pytest.raises(ValueError, match=r"tfeat.params is not the file asked for"):
+        tfeat.describe(images, weights=checkpoint, sha256="0" * 64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,27 +68,29 @@ class HPatchesSets:
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
 
-        Generated sets: generator's code, size and the photographs' bytes. Others: names and sizes of
-        the files, and what the small ones hold.
+        Generated sets: generator's code, size and the bytes of photographs or homography sequences. The
+        release: names and sizes of its files, and what the tasks hold. Found out once for each object.
 
         Raises:
             FileNotFoundError: a folder is missing.
         """
-        return value_digest({"set": name, "sequences": self._sequences_digest()})
+        return value_digest({"set": name, "sequences": self._sequences_digest})
 
+    @cached_property
     def _sequences_digest(self) -> str:
         if self.photographs:
             made_of: object = [(p.name, p.sha256) for p in self.photographs]
             return _digest_of_made("lib.data.mini.sequences", self.size, made_of)
         if self.homographies:
-            made_of = [_folder_facts(folder) for folder in self.homographies]
-            return _digest_of_made("lib.data.hpatches.building", self.size, made_of)
+            # Uncompressed images of one size are files of one size.
+            made_of = [_folder_facts(folder, contents=True) for folder in self.homographies]
+            return _digest_of_made("lib.data.hpatches.packing", self.size, made_of)
         return value_digest([_folder_facts(self.real / part) for part in (RELEASE, TASKS)])
 
     @property
     def root(self) -> Path:
         """The folder that holds ``hpatches-release`` and ``tasks``; perhaps not there yet."""
-        return self.real or self.folder / f"{self.stem}-{self._sequences_digest()}"
+        return self.real or self.folder / f"{self.stem}-{self._sequences_digest}"
 
     def load(self, name: str) -> HPatchesSplit | PatchSet:
         """A set, generated first where it is not there yet.
@@ -124,37 +126,13 @@ class HPatchesSets:
 
             write_hpatches(folder, self.photographs, self.size)
         else:
-            build_hpatches(folder, self.homographies, self.size)
+            from lib.data.hpatches.packing import build_hpatches
+            from lib.data.hpatches.tasks import TaskSize
 
-
-def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSize) -> None:
-    """Cut the patches of homography sequences, and draw tasks for a split "full" of all of them.
-
-    Args:
-        folder: gets ``hpatches-release``, ``tasks`` and ``build.json``.
-        homographies: folders of sequences, or of folders of them.
-        size: how many patches, pairs and queries.
-
-    Raises:
-        ValueError: files are damaged, or a sequence yields no patches.
-        FileNotFoundError: an image or a homography is missing.
-    """
-    from lib.data.hpatches.building import build_release
-    from lib.data.hpatches.homographies import read_homography_sequences
-    from lib.data.hpatches.release import Split, read_sequences, write_splits
-    from lib.data.hpatches.tasks import TaskSize, generate_tasks, write_tasks
-
-    build_release(
-        read_homography_sequences(*homographies),
-        folder / RELEASE,
-        limit=size.patches_per_sequence,
-        seed=size.seed,
-    )
-    sequences = read_sequences(folder / RELEASE)
-    amounts = TaskSize(size.pairs, size.queries, size.distractors)
-    tested = list(sequences.values())
-    write_tasks(folder / TASKS, "full", tested, generate_tasks(tested, amounts, size.seed))
-    write_splits(folder / TASKS, {"full": Split("full", tuple(sequences), ())})
+            size = self.size
+            amounts = TaskSize(size.pairs, size.queries, size.distractors)
+            limit = size.patches_per_sequence
+            build_hpatches(folder, self.homographies, limit, amounts, size.seed)
 
 
 def embedded_sets(
@@ -192,13 +170,13 @@ def _digest_of_made(module: str, size: SequencesSize, made_of: object) -> str:
     return value_digest({"generator": _code(module), "size": asdict(size), "of": made_of})
 
 
-def _folder_facts(folder: Path) -> list:
-    """Names and sizes of a folder's files, and what text files hold."""
+def _folder_facts(folder: Path, contents: bool = False) -> list:
+    """Names and sizes of a folder's files, and what text files, or all, hold."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is missing: unpack it there")
     facts = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        text = path.suffix in {".csv", ".json"} or path.name.startswith("H")
-        held = hashlib.sha256(path.read_bytes()).hexdigest() if text else path.stat().st_size
+        read = contents or path.suffix in {".csv", ".json"}
+        held = hashlib.sha256(path.read_bytes()).hexdigest() if read else path.stat().st_size
         facts.append([str(path.relative_to(folder)), held])
     return facts

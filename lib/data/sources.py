@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lib.data.hpatches_sets import (
     RELEASE,
+    TASKS,
     HPatchesSets,
     built_sets,
     embedded_sets,
@@ -53,8 +54,8 @@ class Source:
         size: of what is generated.
         photographs: of each generated set.
         real: the folder of the real sets, or None.
-        hpatches: sets of HPatches patches by their stem; the first is the study's own, and a real
-            source may have none.
+        own_hpatches: the study's own sets of HPatches patches; a real source may have none.
+        real_hpatches: sets of real homography sequences beside them, where asked for.
         skipped: files of a folder of photographs that could not be read.
     """
 
@@ -67,7 +68,8 @@ class Source:
     photographs: Mapping[str, tuple[Photograph, ...]] = field(default_factory=dict)
     real: Path | None = None
     skipped: int = 0
-    hpatches: tuple[HPatchesSets, ...] = ()
+    own_hpatches: HPatchesSets | None = None
+    real_hpatches: HPatchesSets | None = None
 
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
@@ -143,12 +145,17 @@ class Source:
         Raises:
             FileNotFoundError: a real source has none.
         """
-        if not self.hpatches:
+        if self.own_hpatches is None:
             raise FileNotFoundError(
-                f"{self.real / RELEASE} is missing: unpack HPatches' patches there, and put the "
-                "benchmark's folder tasks beside it"
+                f"{self.real} lacks {RELEASE} or {TASKS}: unpack HPatches' patches there, and put the "
+                "benchmark's tasks with splits.json beside them"
             )
-        return self.hpatches[0]
+        return self.own_hpatches
+
+    @property
+    def hpatches(self) -> tuple[HPatchesSets, ...]:
+        """All sets of HPatches patches, the study's own first."""
+        return tuple(sets for sets in (self.own_hpatches, self.real_hpatches) if sets is not None)
 
     def _hpatches_of(self, name: str) -> HPatchesSets | None:
         return next((sets for sets in self.hpatches if name in sets.names), None)
@@ -182,7 +189,7 @@ def open_source(
     folder = Path(folder)
     packaged = packaged_photographs()
     reserve = {name: packaged[name] for name in RESERVE}
-    more = (built_sets("real-hp", homographies, folder, sequences),) if homographies else ()
+    beside = built_sets("real-hp", homographies, folder, sequences) if homographies else None
     if data == "mini":
         photographs = {f"mini-{scene}": packaged[scene] for scene in SCENES}
         return Source(
@@ -193,7 +200,8 @@ def open_source(
             folder,
             size,
             {**photographs, **reserve},
-            hpatches=(embedded_sets("mini-hp", packaged["homography"], folder, sequences), *more),
+            own_hpatches=embedded_sets("mini-hp", packaged["homography"], folder, sequences),
+            real_hpatches=beside,
         )
     if data.startswith(_PHOTOS_PREFIX):
         allotted, skipped = folder_photographs(Path(data.removeprefix(_PHOTOS_PREFIX)))
@@ -207,7 +215,8 @@ def open_source(
             size,
             {**photographs, **reserve},
             skipped=skipped,
-            hpatches=(embedded_sets("photos-hp", allotted["homography"], folder, sequences), *more),
+            own_hpatches=embedded_sets("photos-hp", allotted["homography"], folder, sequences),
+            real_hpatches=beside,
         )
     real = Path(data)
     if not real.is_dir():
@@ -218,9 +227,20 @@ def open_source(
     for name in REAL_SETS:
         if not (real / name).is_dir():
             raise FileNotFoundError(f"{real / name} is missing: unpack {name} there")
-    if (real / RELEASE).is_dir():
-        more = (released_sets("hpatches", real, folder, sequences), *more)
-    return Source("ubc", False, REAL_SETS, RESERVE, folder, size, reserve, real, hpatches=more)
+    unpacked = (real / RELEASE).is_dir() and (real / TASKS).is_dir()
+    own = released_sets("hpatches", real, folder, sequences) if unpacked else None
+    return Source(
+        "ubc",
+        False,
+        REAL_SETS,
+        RESERVE,
+        folder,
+        size,
+        reserve,
+        real,
+        own_hpatches=own,
+        real_hpatches=beside,
+    )
 
 
 def _load_only(source: Source, name: str) -> None:

@@ -19,9 +19,8 @@ from torch import Tensor
 
 # Numbers that a matrix held for a moment may have: what a core's cache bears, and what fills a GPU.
 BLOCK = {"cpu": 2**21, "cuda": 2**23}
-# The same where pairs are measured one by one. Torch leaves fewer than 2^15 numbers to one thread:
-# shared out, such small work takes longer, and very much longer where other processes hold the cores.
-PAIRS_BLOCK = {"cpu": 2**15 - 1, "cuda": 2**21}
+# The same where pairs are measured one by one.
+PAIRS_BLOCK = {"cpu": 2**18, "cuda": 2**21}
 # Columns whose least is looked at first.
 FOLD = 20
 # Exponents of 2 that descriptors' numbers may have without being scaled.
@@ -102,21 +101,20 @@ class Table:
     def squares(self, first: Tensor, second: Tensor) -> Tensor:
         """Squared distances of pairs of rows, (m,) float64.
 
-        The order of additions is fixed, so equal pairs have equal distances to the last bit, whatever
-        the block and the device.
+        The order of additions is fixed, so equal pairs have equal distances to the last bit. On a CPU
+        a row's does not depend on the rows around it; on a GPU it may depend on how many there are, so
+        that there every block is filled up to one size.
         """
         measured = first.new_empty(len(first), dtype=torch.float64)
-        for start in range(0, len(first), self.pairs_at_once):
-            these = slice(start, start + self.pairs_at_once)
-            terms = self.values.index_select(0, first[these]).double()
-            terms -= self.values.index_select(0, second[these])
-            terms *= terms
-            left = terms.shape[1]
-            while left > 1:
-                half = (left + 1) // 2
-                terms[:, : left - half] += terms[:, half:left]
-                left = half
-            measured[these] = terms[:, 0]
+        step = self.pairs_at_once
+        for start in range(0, len(first), step):
+            these = slice(start, start + step)
+            one, other = first[these], second[these]
+            if self.values.device.type != "cpu":
+                one, other = (F.pad(rows, (0, step - len(rows))) for rows in (one, other))
+            terms = self.values.index_select(0, one).double()
+            terms -= self.values.index_select(0, other)
+            measured[these] = torch.linalg.vecdot(terms, terms)[: len(first[these])]
         return measured
 
     def slack(self, squares: Tensor, columns: Side) -> Tensor:

@@ -1,7 +1,8 @@
 """SIFT and RootSIFT of an upright patch that fills the descriptor's window: the handcrafted baselines.
 
 kornia's SIFT (Lowe, IJCV 2004) on the 32×32 input that the networks get; RootSIFT (Arandjelović and
-Zisserman, CVPR 2012) is the square root of its L1-normalised form.
+Zisserman, CVPR 2012) is the square root of its L1-normalised form. A patch of one grey value has no
+gradient and is given the flat histogram, so that every descriptor has unit length.
 """
 
 from __future__ import annotations
@@ -25,4 +26,6 @@ def describe(patches: np.ndarray, *, root: bool, device: str = "cpu") -> np.ndar
         (m, 128) float32, of unit length.
     """
     sift = SIFTDescriptor(patch_size=augmentation.INPUT_SIZE, rootsift=root).to(device)
-    return subject.describe(lambda images: sift(images / 255), patches, device)
+    described = subject.describe(lambda images: sift(images / 255), patches, device)
+    described[np.ptp(patches, axis=(1, 2)) == 0] = described.shape[1] ** -0.5
+    return described

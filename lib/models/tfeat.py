@@ -6,6 +6,7 @@ The layers and their names are those of the PyTorch model that the authors publi
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -91,21 +92,27 @@ def load_checkpoint(path: Path | str) -> TFeat:
     return network.eval()
 
 
-def describe(patches: np.ndarray, *, weights: Path | str, device: str = "cpu") -> np.ndarray:
+def describe(
+    patches: np.ndarray, *, weights: Path | str, sha256: str | None = None, device: str = "cpu"
+) -> np.ndarray:
     """Descriptors of patches by a published checkpoint.
 
     Args:
         patches: (m, 64, 64) uint8.
         weights: path of the checkpoint.
+        sha256: of the file, so that another file of this name is another descriptor; None for any.
         device: where to compute.
 
     Returns:
         (m, 128) float32, not of unit length.
 
     Raises:
-        FileNotFoundError, ValueError: as `load_checkpoint`.
+        FileNotFoundError, ValueError: as `load_checkpoint`, or the file is another one.
     """
-    return subject.describe(load_checkpoint(weights).to(device), patches, device)
+    network = load_checkpoint(weights)
+    if sha256 is not None and hashlib.sha256(Path(weights).read_bytes()).hexdigest() != sha256:
+        raise ValueError(f"{weights} is not the file asked for: its SHA-256 is not {sha256}")
+    return subject.describe(network.to(device), patches, device)
 
 
 def _read(path: Path) -> Mapping[str, Tensor]:

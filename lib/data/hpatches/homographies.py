@@ -112,6 +112,12 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
     return found
 
 
+def sequence_folders(folder: Path) -> list[Path]:
+    """The folders of sequences in a folder, itself or up to two levels below; others are passed over."""
+    folder = Path(folder)
+    return [p for p in (folder, *sorted(folder.glob("*")), *sorted(folder.glob("*/*"))) if _layout(p)]
+
+
 def refuse_equal_names(sequences: Sequence[HomographySequence]) -> None:
     """Sequences are told apart by their names alone.
 

@@ -3,7 +3,7 @@
 The release's ``docs/extraction.md`` (hpatches-benchmark) says that a region is jittered by an affine map
 before it is carried to the other image, and that the median overlap with the region as detected is
 about 0.85 at the easy and 0.72 at the hard level. It gives neither the maps nor a number for tough,
-which came later: 0.60 continues the series (0.72 - 0.12) and is our choice.
+which came later: 0.60 lies about as far below hard as hard below easy, and is our choice.
 
 The maps here turn, scale, stretch and shift, each uniformly within bounds whose proportions are fixed,
 so that a level is one factor. Overlap is blind to turning (a disc turned is the same disc), so how
