@@ -12,7 +12,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lib import experiments, pool, profiles
@@ -136,6 +136,9 @@ def _run(options: Options) -> int:
     failures: list[Failure] = []
     if options.cached:
         study = experiments.open_study(options.profile, device=options.device, at_once=options.jobs)
+        # Records are read from the reference; what is rendered goes where --results says.
+        rendered = replace(study.place, folder=ROOT / options.results / options.profile)
+        study = replace(study, place=rendered)
         _check_cached(study, selected)
     else:
         failures += make(study, selected)

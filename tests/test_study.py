@@ -253,9 +253,13 @@ def test_a_notebook_whose_runs_failed_is_not_executed(cold: tuple[Study, Job, Pa
     assert failure.error == "not executed: 1 of its runs failed, e.g. HardNet on mini-a, seed 99"
 
 
-def test_the_reference_renders_without_training(capsys: pytest.CaptureFixture[str]) -> None:
-    assert study.main(["--cached", "--only", "study/learning_rate"]) == 0
-    assert "The report:" in capsys.readouterr().out
+def test_the_reference_renders_without_training_where_it_is_told_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = ["--cached", "--only", "study/learning_rate", "--results", str(tmp_path)]
+    assert study.main(told) == 0
+    assert f"The report: {tmp_path / 'quick' / 'report.html'}" in capsys.readouterr().out
+    assert (tmp_path / "quick" / "report.html").is_file()
 
 
 def test_a_record_by_other_code_is_older_code(cold: tuple[Study, Job, Path]) -> None:
