@@ -190,24 +190,14 @@ def open_source(
     packaged = packaged_photographs()
     reserve = {name: packaged[name] for name in RESERVE}
     beside = built_sets("real-hp", homographies, folder, sequences) if homographies else None
-    if data == "mini":
-        photographs = {f"mini-{scene}": packaged[scene] for scene in SCENES}
+    if data == "mini" or data.startswith(_PHOTOS_PREFIX):
+        name, allotted, skipped = "mini", packaged, 0
+        if data != "mini":
+            name = "photos"
+            allotted, skipped = folder_photographs(Path(data.removeprefix(_PHOTOS_PREFIX)))
+        photographs = {f"{name}-{scene}": allotted[scene] for scene in SCENES}
         return Source(
-            "mini",
-            True,
-            tuple(photographs),
-            RESERVE,
-            folder,
-            size,
-            {**photographs, **reserve},
-            own_hpatches=embedded_sets("mini-hp", packaged["homography"], folder, sequences),
-            real_hpatches=beside,
-        )
-    if data.startswith(_PHOTOS_PREFIX):
-        allotted, skipped = folder_photographs(Path(data.removeprefix(_PHOTOS_PREFIX)))
-        photographs = {f"photos-{scene}": allotted[scene] for scene in SCENES}
-        return Source(
-            "photos",
+            name,
             True,
             tuple(photographs),
             RESERVE,
@@ -215,7 +205,7 @@ def open_source(
             size,
             {**photographs, **reserve},
             skipped=skipped,
-            own_hpatches=embedded_sets("photos-hp", allotted["homography"], folder, sequences),
+            own_hpatches=embedded_sets(f"{name}-hp", allotted["homography"], folder, sequences),
             real_hpatches=beside,
         )
     real = Path(data)
