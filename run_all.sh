@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the environment, then runs the study (lib/study.py) or, with "test", the tests.
+# Makes the environment, then runs the study (lib/commands/study.py) or, with "test", the tests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -74,4 +74,4 @@ if [ "${1:-}" = test ]; then
     # nbval runs the notebooks' cells again and compares what they print with what is stored.
     exec python -m pytest --nbval --nbval-current-env tests notebooks "$@"
 fi
-exec python -m lib.study "$@"
+exec python -m lib.commands.study "$@"

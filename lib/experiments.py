@@ -1,5 +1,5 @@
 """Which records each table and figure needs. A notebook's one import besides `lib.reporting`: it gets
-its study and its records through here, from `lib.lookup`."""
+its study and its records through here, from `lib.study.open`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lib import records
-from lib.jobs import Job
-from lib.lookup import ROOT, Found, Study
-from lib.lookup import obtain as obtain
-from lib.lookup import open_study as open_study
-from lib.lookup import provenance as provenance
 from lib.recipes import (
     ACROSS,
     ADASAMPLE_SGD,
@@ -29,6 +23,12 @@ from lib.recipes import (
     part,
     replace_options,
 )
+from lib.study import records
+from lib.study.jobs import Job
+from lib.study.open import ROOT, Found, Study
+from lib.study.open import obtain as obtain
+from lib.study.open import open_study as open_study
+from lib.study.open import provenance as provenance
 
 HANDCRAFTED = {
     "sift": ("SIFT", part("sift", root=False)),
@@ -54,7 +54,7 @@ class Artefact:
 
 
 def tuning_path(profile: str, optimizer: str) -> Path:
-    """Where the search for a profile's learning rate is on record (`lib.tuning`)."""
+    """Where the search for a profile's learning rate is on record (`lib.commands.tuning`)."""
     return ROOT / "results" / "reference" / profile / "tuning" / f"{optimizer}.json"
 
 

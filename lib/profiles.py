@@ -29,7 +29,7 @@ class Profile:
         mini: size of the embedded data.
         sequences: likewise, of its homography sequences.
         forward_patches_per_second: by kind of device, of the network at this width, for estimates
-            of time only; measured by `lib.benchmark`.
+            of time only; measured by `lib.commands.benchmark`.
     """
 
     name: str
@@ -64,7 +64,7 @@ PROFILES: Mapping[str, Profile] = {
         budget=Budget(batch_pairs=64, epoch_pairs=64 * 20, epochs=5),
         table_seeds=(0,),
         test_seeds=(0, 1, 2, 3, 4),
-        # Set by lib.tuning on the reserve photographs; the search is in the reference.
+        # Set by lib.commands.tuning on the reserve photographs; the search is in the reference.
         learning_rates={"sgd": 0.1},
         precision="float32",
         channels_last=True,

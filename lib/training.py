@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from lib import augmentation, parts
-from lib.atomic import replacing
 from lib.data.patchset import PatchSet
+from lib.files import replacing
 from lib.profiles import Profile
 from lib.recipes import Recipe
 from lib.samplers import candidates

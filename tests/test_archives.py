@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from phototour_mirror import Scenes, packed, tiny_scenes, visible
 
+from lib.commands.fetch import bounds_of
 from lib.data.archives import Bounds, unpack
-from lib.data.fetch import bounds_of
 from lib.data.phototour import KNOWN_COUNTS
 
 

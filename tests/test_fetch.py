@@ -28,8 +28,8 @@ from phototour_mirror import (
     with_free,
 )
 
+from lib.commands.fetch import bounds_of, fetch_set, main, verify_set
 from lib.data.download import part_path
-from lib.data.fetch import bounds_of, fetch_set, main, verify_set
 from lib.data.phototour import read_phototour
 
 
@@ -141,7 +141,7 @@ def test_a_wrong_command_line_exits_with_two(
     with pytest.raises(SystemExit) as exit_:
         main([str(tmp_path), *arguments] if arguments else [], COUNTS)
     assert exit_.value.code == 2
-    assert "usage: python -m lib.data.fetch" in capsys.readouterr().err
+    assert "usage: python -m lib.commands.fetch" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_made_is_told(

@@ -11,7 +11,8 @@ import cv2
 import numpy as np
 import pytest
 
-from lib import experiments, hpatches, recipes, study
+from lib import experiments, recipes
+from lib.commands import hpatches, study
 from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
 from lib.data.hpatches_sets import RELEASE, TASKS, HPatchesSets, built_sets, embedded_sets, released_sets
@@ -19,11 +20,11 @@ from lib.data.mini.photographs import packaged_photographs
 from lib.data.mini.sequences_size import SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import Source, open_source
-from lib.jobs import Job, Place, record_path, state, to_evaluate
 from lib.models import sift
 from lib.profiles import find
 from lib.recipes import Budget
-from lib.runs import carry_out, load_network
+from lib.study.jobs import Job, Place, record_path, state, to_evaluate
+from lib.study.runs import carry_out, load_network
 
 SMALL = SequencesSize(
     longest_side=200, patches_per_sequence=24, pairs=60, queries=12, distractors=40, seed=1

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lib import experiments, jobs, recipes
-from lib.lookup import Study
+from lib import experiments, recipes
 from lib.recipes import part
-from lib.runs import carry_out
+from lib.study import jobs
+from lib.study.open import Study
+from lib.study.runs import carry_out
 
 
 @pytest.fixture(scope="module")

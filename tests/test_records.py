@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lib import atomic, records
+from lib import files as atomic
+from lib.study import records
 
 RECORD = {
     "kind": "run",

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.jobs import Job
-from lib.lookup import Found
 from lib.recipes import LAMBDAS, TRIPLET_LOSSES, lambda_recipe
 from lib.reporting import hpatches_tables as tables
 from lib.reporting.claims import read_claims, verdict
@@ -19,6 +17,8 @@ from lib.reporting.hpatches_figures import LEVEL_COLOURS, lambda_figure, ranking
 from lib.reporting.hpatches_tables import LEVELS, TASKS
 from lib.reporting.printed import printed
 from lib.reporting.tables import as_text
+from lib.study.jobs import Job
+from lib.study.open import Found
 
 TEST, HP_TRAIN = "some-hp-a", "some-hp-a-train"
 SEQUENCES = ("v_wall", "i_wall", "v_dome", "i_shop")

@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from lib import experiments, jobs, pool, recipes, records, rendering, runs, study, training
+from lib import experiments, recipes, training
+from lib.commands import study
 from lib.experiments import ARTEFACTS, Artefact
-from lib.jobs import Job
-from lib.lookup import ROOT, Study
-from lib.runs import carry_out, load_weights, weights_path
+from lib.reporting.page import rendering
+from lib.study import jobs, pool, records, runs
+from lib.study.jobs import Job
+from lib.study.open import ROOT, Study
+from lib.study.runs import carry_out, load_weights, weights_path
 
 
 @pytest.fixture(scope="session")

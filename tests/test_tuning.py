@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lib import experiments, parts, profiles, recipes, records, tuning
+from lib import experiments, parts, profiles, recipes
+from lib.commands import tuning
 from lib.data.mini.photographs import packaged_photographs
 from lib.digests import code_digest
+from lib.study import records
 
 QUICK = profiles.find("quick")
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from lib.atomic import write_bytes
+from lib.files import write_bytes
 
 _CHUNK = 1 << 16
 # A try that gets further than every one before by this many bytes does not count as failed.

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.sequences_size import SequencesSize
-from lib.data.once import make_once
 from lib.data.patchset import PatchSet
 from lib.digests import code_digest, value_digest
+from lib.files import make_once
 
 if TYPE_CHECKING:
     from lib.data.hpatches.tasks import HPatchesSplit

@@ -28,9 +28,9 @@ from lib.data.mini.photographs import (
     packaged_photographs,
 )
 from lib.data.mini.sequences_size import SequencesSize
-from lib.data.once import make_once
 from lib.data.patchset import PatchSet
 from lib.digests import code_digest, value_digest
+from lib.files import make_once
 
 if TYPE_CHECKING:
     from lib.data.hpatches.tasks import HPatchesSplit

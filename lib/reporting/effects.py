@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lib.atomic import write_bytes
+from lib.files import write_bytes
 from lib.reporting import figures
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lib.atomic import write_bytes
+from lib.files import write_bytes
 from lib.reporting.artefacts import artefact_path
 
 if TYPE_CHECKING:

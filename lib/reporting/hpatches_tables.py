@@ -18,7 +18,7 @@ from scipy import stats
 from lib.recipes import LAMBDAS, TRIPLET_LOSSES, lambda_recipe
 
 if TYPE_CHECKING:
-    from lib.lookup import Found
+    from lib.study.open import Found
 
 # As in lib.data.hpatches.release, which needs OpenCV.
 LEVELS = ("easy", "hard", "tough")

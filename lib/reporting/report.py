@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from lib.atomic import write_bytes
+from lib.files import write_bytes
 from lib.reporting.compare import Comparison
 from lib.reporting.report_page import CSS, PAGE
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.atomic import write_bytes
+from lib.files import write_bytes
 from lib.reporting.artefacts import artefact_path
 
 ROLES = ("liberty", "notredame", "yosemite")
@@ -52,7 +52,7 @@ def fpr95_by_column(records: Iterable[Mapping], sets: Sequence[str]) -> pd.DataF
     """Lay out the FPR95 of records along the six columns.
 
     Args:
-        records: records as `lib.records.read` gives them, all of one profile and data; `name` is
+        records: records as `lib.study.records.read` gives them, all of one profile and data; `name` is
             the method's key. One whose train set is empty or None (SIFT) fills every column of its
             test sets.
         sets: the data source's three sets, in the order of their roles.

@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.atomic import write_bytes
 from lib.data.hpatches.detection import DETECTORS, Frames, detect, inside, orient, thin
 from lib.data.hpatches.homographies import HomographySequence, refuse_equal_names
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter, overlaps
 from lib.data.hpatches.release import FILES, LEVELS, PATCH, write_sequence
 from lib.data.mini.geometry import local_affine
+from lib.files import write_bytes
 
 REPORT = "build.json"
 SMALLEST_CONTRAST = 5.0

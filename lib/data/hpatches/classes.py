@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.atomic import replacing
 from lib.data.hpatches.release import FILES, IMAGES, Sequence, as_64
 from lib.data.patchset import PatchSet
+from lib.files import replacing
 
 SIDE = 64
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.atomic import replacing
 from lib.data.hpatches.release import FILES, Sequence
+from lib.files import replacing
 
 # Rows looked at or written at once, so that checks take little memory beside the descriptors.
 _BLOCK = 4096

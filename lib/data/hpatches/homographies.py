@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.atomic import write_bytes
 from lib.data.hpatches.release import IMAGES
 from lib.data.mini.geometry import transfer
+from lib.files import write_bytes
 
 # Stems of the images and names of the homographies, by the image's number from 1.
 _LAYOUTS = (("{}", "H_1_{}"), ("img{}", "H1to{}p"))

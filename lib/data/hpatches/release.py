@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.atomic import replacing, write_bytes
+from lib.files import replacing, write_bytes
 
 PATCH = 65
 LEVELS = ("easy", "hard", "tough")

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.atomic import replacing
 from lib.data.hpatches.release import (
     IMAGES,
     Sequence,
@@ -25,6 +24,7 @@ from lib.data.hpatches.release import (
     open_sequences,
     read_splits,
 )
+from lib.files import replacing
 
 POSITIVES, INTRA, INTER = "verif_pos", "verif_neg_intra", "verif_neg_inter"
 QUERIES, DISTRACTORS = "retr_queries", "retr_distractors"

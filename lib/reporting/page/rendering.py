@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from lib import records
-from lib.atomic import replacing
 from lib.experiments import Artefact
-from lib.jobs import record_path, state
-from lib.lookup import ROOT, Study, where
+from lib.files import replacing
 from lib.reporting.compare import compare
 from lib.reporting.report import Failure, build_report
+from lib.study import records
+from lib.study.jobs import record_path, state
+from lib.study.open import ROOT, Study, where
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -1,8 +1,8 @@
 """HPatches from the command line: cut patches, describe them, score descriptors made here or elsewhere.
 
-``python -m lib.hpatches build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
-``python -m lib.hpatches describe DATA OUT --record R`` writes descriptors in the benchmark's CSV layout.
-``python -m lib.hpatches score DATA DESCRIPTORS --split a`` measures the three tasks on such files.
+``python -m lib.commands.hpatches build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
+``python -m lib.commands.hpatches describe DATA OUT --record R`` writes descriptors in the benchmark's CSV layout.
+``python -m lib.commands.hpatches score DATA DESCRIPTORS --split a`` measures the three tasks on such files.
 
 DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
 """
@@ -23,7 +23,7 @@ from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, writ
 from lib.data.hpatches.packing import RELEASE, TASKS, build_hpatches
 from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
 from lib.data.hpatches.tasks import TaskSize, open_split
-from lib.data.once import make_once
+from lib.files import make_once
 from lib.reporting.hpatches_tables import PROTOCOLS
 
 Describe = Callable[[np.ndarray], np.ndarray]
@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m lib.hpatches", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.commands.hpatches", description=__doc__.splitlines()[0]
+    )
     commands = parser.add_subparsers(required=True)
 
     build = commands.add_parser("build", help="patches and tasks from homography sequences")
@@ -110,7 +112,7 @@ def _described_by(chosen: argparse.Namespace) -> Describe:
 
         return partial(tfeat.describe, weights=chosen.tfeat, device=chosen.device)
     from lib.evaluation.subject import describe
-    from lib.runs import load_network
+    from lib.study.runs import load_network
 
     return partial(describe, load_network(chosen.record, device=chosen.device), device=chosen.device)
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from lib.atomic import write_bytes
+from lib.files import write_bytes
 
 LARGEST_PROBE = 200_000
 _DIGESTS = ("training", "evaluation", "data")
@@ -42,13 +41,6 @@ def read(path: Path) -> dict:
     if missing:
         raise DamagedRecord(f"{path} is damaged: it lacks {', '.join(missing)}")
     return record
-
-
-def set_aside(path: Path) -> Path:
-    """Renames a damaged file to ``….damaged``, over an earlier one, and returns the new path."""
-    aside = path.with_name(path.name + ".damaged")
-    os.replace(path, aside)
-    return aside
 
 
 def write(path: Path, record: Mapping) -> None:

@@ -1,6 +1,6 @@
 """Fetches the three sets of UBC PhotoTour (Brown, Hua and Winder, PAMI 2011) from a mirror.
 
-``python -m lib.data.fetch DIR`` leaves DIR/liberty, DIR/notredame and DIR/yosemite as
+``python -m lib.commands.fetch DIR`` leaves DIR/liberty, DIR/notredame and DIR/yosemite as
 `lib.data.phototour` reads them. The original hosts are gone and the mirror packed the archives anew,
 so no hash of theirs is known: a set is verified by its content, and stands in its place only then.
 """
@@ -162,7 +162,7 @@ def main(
 ) -> int:
     """The command line; returns the exit status: 0, 1 if something failed, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(
-        prog="python -m lib.data.fetch",
+        prog="python -m lib.commands.fetch",
         description="Fetch the sets of UBC PhotoTour, verify them and put them in DIR/liberty, "
         "DIR/notredame and DIR/yosemite. Stopped in the middle, the same command continues.",
     )

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 
-from lib.jobs import Job, Place, cost
 from lib.profiles import Profile
+from lib.study.jobs import Job, Place, cost
 
 _STEPS_PER_MESSAGE = 10
 # glibc's allocator keeps what a step frees: returned to the system and fetched again at each step,
@@ -159,7 +159,7 @@ def _ready() -> None:
 
 
 def _do(number: int, job: Job, place: Place, messages: queue.Queue) -> None:
-    from lib.runs import carry_out  # torch is imported here, in the worker, and not by the parent
+    from lib.study.runs import carry_out  # torch is imported here, in the worker, and not by the parent
 
     def on_step(step: int, total: int) -> None:
         if step % _STEPS_PER_MESSAGE == 0:

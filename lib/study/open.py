@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lib import pool, profiles, records
+from lib import profiles
 from lib.data.sources import open_source
-from lib.jobs import (
+from lib.study import pool, records
+from lib.study.jobs import (
     NO_SET,
     Job,
     Place,
@@ -22,7 +23,7 @@ from lib.jobs import (
     state,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)

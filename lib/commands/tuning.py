@@ -1,6 +1,6 @@
 """Sets a profile's learning rate, once per optimiser, on the reserve photographs.
 
-``python -m lib.tuning`` trains the recipes below at each rate on one reserve scene and tests on the
+``python -m lib.commands.tuning`` trains the recipes below at each rate on one reserve scene and tests on the
 other, both ways, and takes the rate with the lowest mean FPR95 over all. The outcome is written
 beside the reference and frozen in `lib.profiles`; no scene that a table is made of is looked at.
 """
@@ -16,13 +16,14 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from lib import parts, profiles, recipes, records
+from lib import parts, profiles, recipes
 from lib.data.sources import open_source
 from lib.digests import code_digest
 from lib.evaluation.fpr95 import measure
 from lib.evaluation.subject import Subject, describe
 from lib.experiments import tuning_path
-from lib.lookup import ROOT
+from lib.study import records
+from lib.study.open import ROOT
 from lib.training import train
 
 RATES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)

@@ -1,6 +1,6 @@
 """The whole study in one command: makes what is missing, executes the notebooks, builds the report.
 
-``run_all.sh`` makes the environment and hands its options to ``python -m lib.study``. With
+``run_all.sh`` makes the environment and hands its options to ``python -m lib.commands.study``. With
 ``--records-only`` no notebook package is needed, so runs can be made on a machine without them.
 """
 
@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lib import experiments, pool, profiles
+from lib import experiments, profiles
 from lib.experiments import ARTEFACTS, Artefact
-from lib.jobs import (
+from lib.reporting.report import Failure
+from lib.study import pool
+from lib.study.jobs import (
     Job,
     estimated_seconds,
     merged,
@@ -26,8 +28,7 @@ from lib.jobs import (
     readable,
     record_path,
 )
-from lib.lookup import ROOT, Study, to_do
-from lib.reporting.report import Failure
+from lib.study.open import ROOT, Study, to_do
 
 REFERENCE = ROOT / "results" / "reference"
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
@@ -145,7 +146,7 @@ def _run(options: Options) -> int:
     if options.records_only:
         return _closing(failures)
 
-    from lib import rendering
+    from lib.reporting.page import rendering
 
     started = time.time()
     results = "reference" if options.cached else options.results
@@ -297,8 +298,8 @@ def update_reference(study: Study, selected: dict[str, Artefact], since: float) 
     """
     import pandas as pd
 
-    from lib import rendering
     from lib.reporting import effects
+    from lib.reporting.page import rendering
 
     made, folder = study.place.folder, REFERENCE / study.place.profile.name
     new, old = (REFERENCE / f".{study.place.profile.name}.{kind}" for kind in ("new", "old"))
@@ -316,7 +317,7 @@ def update_reference(study: Study, selected: dict[str, Artefact], since: float) 
         target = new / file.relative_to(made)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
-    # The search for learning rates is made by lib.tuning and no part of a run.
+    # The search for learning rates is made by lib.commands.tuning and no part of a run.
     shutil.copytree(folder / "tuning", new / "tuning", dirs_exist_ok=True)
     shutil.rmtree(old, ignore_errors=True)
     folder.rename(old)

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lib import parts, records
+from lib import parts
 from lib.data.sources import Source
 from lib.digests import code_digest, value_digest
 from lib.profiles import Profile
 from lib.recipes import Part, Recipe, values
+from lib.study import records
 
 NO_SET = "none"
 

@@ -10,17 +10,18 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 import torch
-from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.torch import load_file, safe_open, save_file
 from torch import Tensor, nn
 
-from lib import parts, records
-from lib.atomic import replacing
+from lib import parts
 from lib.digests import value_digest
 from lib.evaluation.fpr95 import measure as measure_fpr95
 from lib.evaluation.subject import Subject, describe
-from lib.jobs import (
+from lib.files import locked, replacing, set_aside
+from lib.recipes import Part
+from lib.study import records
+from lib.study.jobs import (
     NO_SET,
     Job,
     Place,
@@ -31,7 +32,6 @@ from lib.jobs import (
     state,
     to_evaluate,
 )
-from lib.recipes import Part
 from lib.training import Trained, train
 
 LIBRARIES = ("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn")
@@ -63,12 +63,12 @@ def carry_out(job: Job, place: Place, on_step: Callable[[int, int], None] | None
             error.errno,
             f"results cannot be written ({error.strerror}: {lock.parent}); give another folder",
         ) from error
-    with FileLock(lock):
+    with locked(lock):
         before = state(job, place)
         if before == "complete":
             return path
         if before == "damaged":
-            records.set_aside(path)
+            set_aside(path)
         if job.computation is not None:
             record = _compute(job, place, path)
         else:
@@ -180,7 +180,7 @@ def _checkpoint(job: Job, place: Place, path: Path, today: dict) -> Path:
     name = f"{job.name}-{path.stem}-{value_digest(begun_with)[:8]}.pt"
     checkpoint = place.folder / "checkpoints" / name
     if checkpoint.exists() and not _is_whole(checkpoint):
-        records.set_aside(checkpoint)
+        set_aside(checkpoint)
     return checkpoint
 
 
@@ -248,7 +248,7 @@ def _weights_are(path: Path, code: dict) -> bool:
         with safe_open(weights_path(path), "pt") as file:
             return file.metadata() == code
     except SafetensorError:
-        records.set_aside(weights_path(path))
+        set_aside(weights_path(path))
         return False
 
 
