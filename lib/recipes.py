@@ -140,17 +140,6 @@ def adasample(lam: float = 10.0, loss: str = "AHT", *, augment: bool = False) ->
 
 HARDNET_GOR = replace(HARDNET, label="HardNet-GOR", regularizers=(part("gor", weight=1.0),))
 
-# AdaSample's Table 2, and λ = 0 below its first row; λ → ∞ is Hardpos.
-LAMBDAS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, math.inf)
-TRIPLET_LOSSES = ("AHT", "HT")
-
-
-def lambda_recipe(lam: float, loss: str) -> str:
-    """The key in `RECIPES` of AdaSample+* with a λ and a loss of Table 2."""
-    default = {"AHT": "adasample_aug_gen", "HT": "adasample_aug_gen_ht"}
-    return default[loss] if lam == 10.0 else f"lambda_{lam:g}_{loss.lower()}"
-
-
 RECIPES: Mapping[str, Recipe] = {
     "hardnet": HARDNET,
     "hardnet_gor": HARDNET_GOR,
@@ -159,11 +148,8 @@ RECIPES: Mapping[str, Recipe] = {
     "hardnet_gor_aug": replace(HARDNET_GOR, label="HardNet-GOR+", augment=TURNED),
     "hardnet_aug_gen": replace(HARDNET_GEN, label="HardNet+*", augment=TURNED),
     "adasample_gen": adasample(),
-    **{
-        lambda_recipe(lam, loss): adasample(lam, loss, augment=True)
-        for loss in TRIPLET_LOSSES
-        for lam in LAMBDAS
-    },
+    "adasample_aug_gen": adasample(augment=True),
+    "adasample_aug_gen_ht": adasample(loss="HT", augment=True),
 }
 
 

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from lib import experiments, recipes
+from lib import recipes
 from lib.commands import hpatches, study
 from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
@@ -20,10 +20,13 @@ from lib.data.mini.photographs import packaged_photographs
 from lib.data.mini.sequences_size import SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import Source, open_source
+from lib.experiments import adasample, datasets
+from lib.experiments.rows import training_job
 from lib.models import sift
 from lib.profiles import find
 from lib.recipes import Budget
 from lib.study.jobs import Job, Place, record_path, state, to_evaluate
+from lib.study.open import open_study
 from lib.study.runs import carry_out, load_network
 
 SMALL = SequencesSize(
@@ -168,13 +171,13 @@ def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, t
     shutil.copytree(sequences / "v_coins", tmp_path / "more" / "v_coins")
     (tmp_path / "photos" / "2020").mkdir(parents=True)
     (tmp_path / "README.md").write_text("loose")
-    opened = experiments.open_study(real=str(tmp_path))
+    opened = open_study(real=str(tmp_path))
     found = opened.place.source.real_hpatches.homographies
     assert [path.name for path in found] == ["i_coins", "v_coins"]
     with pytest.raises(FileNotFoundError, match=r"photos' is no folder with homography sequences"):
-        experiments.open_study(real=str(tmp_path / "photos"))
+        open_study(real=str(tmp_path / "photos"))
     with pytest.raises(FileNotFoundError, match=r"tfeat.params is missing: put TFeat's published"):
-        experiments.hpatches_ranking(opened, str(tmp_path / "tfeat.params"))
+        datasets.ranking(opened, str(tmp_path / "tfeat.params"))
 
 
 def test_a_patch_of_one_grey_value_has_a_descriptor_of_unit_length() -> None:
@@ -184,8 +187,8 @@ def test_a_patch_of_one_grey_value_has_a_descriptor_of_unit_length() -> None:
 
 
 def test_table_2_has_every_lambda_under_both_losses_once_a_seed() -> None:
-    opened = experiments.open_study()
-    asked = experiments.adasample_table2(opened)
+    opened = open_study()
+    asked = adasample.table2(opened)
     paths = {record_path(job, opened.place) for job in asked}
     assert len(paths) == len(asked) == 14 * len(opened.table_seeds)
     assert {job.name for job in asked} == {
@@ -195,14 +198,14 @@ def test_table_2_has_every_lambda_under_both_losses_once_a_seed() -> None:
 
 
 def test_lambda_ten_of_table_2_is_table_1s_run() -> None:
-    opened = experiments.open_study()
-    first = {record_path(job, opened.place) for job in experiments.adasample_table1(opened)}
-    second = {record_path(j, opened.place) for j in experiments.adasample_table2(opened)}
+    opened = open_study()
+    first = {record_path(job, opened.place) for job in adasample.table1(opened)}
+    second = {record_path(j, opened.place) for j in adasample.table2(opened)}
     assert len(first & second) == len(opened.table_seeds)
 
 
 def test_figure_2_trains_its_hp_models_on_the_other_side_of_the_split_it_tests_on() -> None:
-    asked = experiments.adasample_figure2(experiments.open_study())
+    asked = adasample.figure2(open_study())
     assert {job.train_set for job in asked} == {None, "mini-a", "mini-hp-a-train"}
     assert {job.sets_of("hpatches") for job in asked} == {("mini-hp-a",)}
 
@@ -221,8 +224,8 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
         open_source("mini", made.folder, profile.mini, SMALL), sets=(), own_hpatches=made, photographs={}
     )
     place = Place(profile, source, tmp_path_factory.mktemp("results"))
-    opened = experiments.open_study()
-    job = experiments.training_job(opened, "adasample_aug_gen", "mini-hp-a-train", 0)
+    opened = open_study()
+    job = training_job(opened, "adasample_aug_gen", "mini-hp-a-train", 0)
     job = replace(job, measures=(("hpatches", "mini-hp-a"),), probes=())
     path = carry_out(job, place)
     assert to_evaluate(job, place, json.loads(path.read_text()), path) == []

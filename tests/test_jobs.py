@@ -7,20 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from lib import experiments, recipes
+from lib import recipes
+from lib.experiments.rows import computation_job, training_job
 from lib.recipes import part
 from lib.study import jobs
-from lib.study.open import Study
+from lib.study.open import Study, open_study
 from lib.study.runs import carry_out
 
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return experiments.open_study()
+    return open_study()
 
 
 def test_what_decides_the_numbers_decides_the_file(study: Study) -> None:
-    job = experiments.training_job(study, "adasample_gen", "mini-a", 0)
+    job = training_job(study, "adasample_gen", "mini-a", 0)
     others = [
         replace(job, seed=1),
         replace(job, train_set="mini-b"),
@@ -33,7 +34,7 @@ def test_what_decides_the_numbers_decides_the_file(study: Study) -> None:
 
 
 def test_words_do_not_decide_the_file(study: Study) -> None:
-    job = experiments.training_job(study, "hardnet", "mini-a", 0)
+    job = training_job(study, "hardnet", "mini-a", 0)
     renamed = replace(job, label="another", recipe=replace(job.recipe, label="another"))
     assert jobs.record_path(renamed, study.place) == jobs.record_path(job, study.place)
 
@@ -50,7 +51,7 @@ def test_a_change_of_the_sampler_concerns_only_recipes_that_sample(study: Study)
 
 
 def test_requests_for_one_record_become_one_job_that_asks_for_all(study: Study) -> None:
-    one = experiments.training_job(study, "hardnet", "mini-a", 0)
+    one = training_job(study, "hardnet", "mini-a", 0)
     other = replace(one, measures=(("fpr95", "mini-b"), ("hpatches", "mini-hp-a")), probes=())
     (job,) = jobs.merged([one, other, one], study.place)
     assert job.measures == (("fpr95", "mini-b"), ("fpr95", "mini-c"), ("hpatches", "mini-hp-a"))
@@ -59,8 +60,8 @@ def test_requests_for_one_record_become_one_job_that_asks_for_all(study: Study) 
 
 
 def test_the_forecast_grows_with_the_candidates(study: Study) -> None:
-    blind = experiments.training_job(study, "hardnet_gen", "mini-a", 0)
-    sampling = experiments.training_job(study, "adasample_gen", "mini-a", 0)
+    blind = training_job(study, "hardnet_gen", "mini-a", 0)
+    sampling = training_job(study, "adasample_gen", "mini-a", 0)
     # 6 forward passes' worth a pair, and 15 candidates a class on top.
     assert jobs.cost(sampling, study.place) == pytest.approx(jobs.cost(blind, study.place) * 21 / 6)
     one, two = (jobs.estimated_seconds([blind] * 4, study.place, at_once) for at_once in (1, 2))
@@ -68,8 +69,8 @@ def test_the_forecast_grows_with_the_candidates(study: Study) -> None:
 
 
 def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_path: Path) -> None:
-    opened = experiments.open_study(results=str(tmp_path))
-    job = experiments.computation_job("variance", "Theorem 2")
+    opened = open_study(results=str(tmp_path))
+    job = computation_job("variance", "Theorem 2")
     assert jobs.state(job, opened.place) == "missing"
     path = carry_out(job, opened.place)
     assert jobs.state(job, opened.place) == "complete"
@@ -81,7 +82,7 @@ def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_pat
 
 
 def test_a_record_lies_where_a_reader_looks_for_it(study: Study) -> None:
-    job = experiments.training_job(study, "hardnet", "mini-a", 3)
+    job = training_job(study, "hardnet", "mini-a", 3)
     path = jobs.record_path(job, study.place, Path("folder"))
     assert path.parent == Path("folder/records/hardnet")
     assert path.name.startswith("mini-a-seed3-")

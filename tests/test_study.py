@@ -13,21 +13,22 @@ from pathlib import Path
 import pytest
 import torch
 
-from lib import experiments, recipes, training
+from lib import recipes, training
 from lib.commands import study
-from lib.experiments import ARTEFACTS, Artefact
+from lib.experiments.artefacts import ARTEFACTS, Artefact
+from lib.experiments.rows import training_job
 from lib.reporting.page import rendering
 from lib.study import jobs, pool, records, runs
 from lib.study.jobs import Job
-from lib.study.open import ROOT, Study
+from lib.study.open import ROOT, Study, open_study
 from lib.study.runs import carry_out, load_weights, weights_path
 
 
 @pytest.fixture(scope="session")
 def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
     """One recipe trained cold into a temporary folder, at the quick size, as run_all.sh does it."""
-    opened = experiments.open_study(results=str(tmp_path_factory.mktemp("results")))
-    job = experiments.training_job(opened, "hardnet", "mini-a", 0)
+    opened = open_study(results=str(tmp_path_factory.mktemp("results")))
+    job = training_job(opened, "hardnet", "mini-a", 0)
     return opened, job, carry_out(job, opened.place)
 
 
@@ -337,7 +338,7 @@ def test_options_that_contradict_are_refused(
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1]])
 def test_seeds_that_make_no_sense_are_refused(seeds: list[int]) -> None:
     with pytest.raises(ValueError, match="seeds must be different and 0 or more"):
-        experiments.open_study(seeds=seeds)
+        open_study(seeds=seeds)
 
 
 def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -350,7 +351,7 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_reference_holds_every_record_of_today_s_code() -> None:
-    opened = experiments.open_study()
+    opened = open_study()
     standing = {
         job.title: jobs.state(job, opened.place, opened.reading[0])
         for artefact in ARTEFACTS.values()
@@ -369,8 +370,8 @@ def test_the_reference_is_small_enough_to_commit() -> None:
 
 def test_reading_records_imports_no_torch(tmp_path: Path) -> None:
     code = (
-        "import sys; from lib import experiments as e; s = e.open_study();"
-        "f = e.obtain(s, e.adasample_table1(s)); assert f; assert 'torch' not in sys.modules"
+        "import sys; from lib.experiments import adasample as a; from lib.study import open as o;"
+        "s = o.open_study(); assert o.obtain(s, a.table1(s)); assert 'torch' not in sys.modules"
     )
     import subprocess
     import sys

@@ -1,1 +1,1 @@
-"""Command lines: run_all.sh's study, HPatches, the search for learning rates, the benchmark, the fetcher."""
+"""Command lines: the study, HPatches, the search for learning rates, the benchmark, fetching."""

@@ -1,4 +1,4 @@
-"""Speed of what the study spends its time on: ``python -m lib.commands.benchmark``. A script, not a test.
+"""Speed of what the study spends its time on: ``python -m lib.commands.benchmark``. No test.
 
 Every ratio is taken within one process, its sides measured in turns, since machines are shared.
 """

@@ -1,8 +1,8 @@
-"""HPatches from the command line: cut patches, describe them, score descriptors made here or elsewhere.
+"""HPatches, ``python -m lib.commands.hpatches``: cut patches, describe them, score descriptors made here or elsewhere.
 
-``python -m lib.commands.hpatches build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
-``python -m lib.commands.hpatches describe DATA OUT --record R`` writes descriptors in the benchmark's CSV layout.
-``python -m lib.commands.hpatches score DATA DESCRIPTORS --split a`` measures the three tasks on such files.
+``build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
+``describe DATA OUT --record R`` writes descriptors in the benchmark's CSV layout.
+``score DATA DESCRIPTORS --split a`` measures the three tasks on such files.
 
 DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
 """

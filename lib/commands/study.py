@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lib import experiments, profiles
-from lib.experiments import ARTEFACTS, Artefact
+from lib import profiles
+from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.reporting.report import Failure
 from lib.study import pool
 from lib.study.jobs import (
@@ -28,7 +28,7 @@ from lib.study.jobs import (
     readable,
     record_path,
 )
-from lib.study.open import ROOT, Study, to_do
+from lib.study.open import ROOT, Study, open_study, to_do
 
 REFERENCE = ROOT / "results" / "reference"
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: Options) -> int:
     selected = _selected(options.only, options.extras)
-    study = experiments.open_study(
+    study = open_study(
         options.profile, options.data, options.results, None, options.device, options.jobs
     )
     selected = _with_data(study, selected)
@@ -136,7 +136,7 @@ def _run(options: Options) -> int:
     _check_device(options.device)
     failures: list[Failure] = []
     if options.cached:
-        study = experiments.open_study(options.profile, device=options.device, at_once=options.jobs)
+        study = open_study(options.profile, device=options.device, at_once=options.jobs)
         # Records are read from the reference; what is rendered goes where --results says.
         rendered = replace(study.place, folder=ROOT / options.results / options.profile)
         study = replace(study, place=rendered)

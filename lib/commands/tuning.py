@@ -1,8 +1,9 @@
 """Sets a profile's learning rate, once per optimiser, on the reserve photographs.
 
-``python -m lib.commands.tuning`` trains the recipes below at each rate on one reserve scene and tests on the
-other, both ways, and takes the rate with the lowest mean FPR95 over all. The outcome is written
-beside the reference and frozen in `lib.profiles`; no scene that a table is made of is looked at.
+``python -m lib.commands.tuning`` trains the recipes below at each rate on one reserve scene and tests
+on the other, both ways, and takes the rate with the lowest mean FPR95 over all. The outcome is
+written beside the reference and frozen in `lib.profiles`; no scene that a table is made of is looked
+at.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from lib.data.sources import open_source
 from lib.digests import code_digest
 from lib.evaluation.fpr95 import measure
 from lib.evaluation.subject import Subject, describe
-from lib.experiments import tuning_path
+from lib.experiments.training import tuning_path
 from lib.study import records
 from lib.study.open import ROOT
 from lib.training import train

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.recipes import LAMBDAS, TRIPLET_LOSSES, lambda_recipe
+from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES
+from lib.experiments.adasample import lambda_name as lambda_recipe
 
 if TYPE_CHECKING:
     from lib.study.open import Found
@@ -249,7 +250,7 @@ def lambda_head(task: str, loss: str) -> str:
 def printed_key(lam: float, loss: str) -> str:
     """The key of a λ and a loss in the printed table and in claims.csv, e.g. "lambda_10_aht".
 
-    That of our run is `lib.recipes.lambda_recipe`, which differs at λ = 10.
+    That of our run is `lib.experiments.adasample.lambda_name`, which differs at λ = 10.
     """
     return f"lambda_{lam:g}_{loss.lower()}"
 

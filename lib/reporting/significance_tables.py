@@ -21,7 +21,7 @@ from lib.reporting.printed import printed
 from lib.reporting.tables import COLUMN_NAMES, column_name, roles_of, values_of_methods
 
 if TYPE_CHECKING:
-    from lib.experiments import Found
+    from lib.study.open import Found
 
 LOWER, HIGHER = "adasample_aug_gen", "hardnet_aug_gen"
 LABELS = {HIGHER: "HardNet+*", LOWER: "AdaSample+*"}

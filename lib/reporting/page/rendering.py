@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from lib.experiments import Artefact
+from lib.experiments.artefacts import Artefact
 from lib.files import replacing
 from lib.reporting.compare import compare
 from lib.reporting.report import Failure, build_report

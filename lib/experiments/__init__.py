@@ -1,0 +1,1 @@
+"""Which runs and computations each artefact needs, a module a paper."""

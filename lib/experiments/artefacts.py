@@ -1,0 +1,44 @@
+"""Every table and figure of the study: its notebook and the records it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lib.experiments import adasample, datasets, training
+from lib.study.jobs import Job
+from lib.study.open import Study
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A notebook and the jobs it asks for.
+
+    Attributes:
+        notebook: below the repository's root.
+        jobs: from a study to what it needs.
+        extras: left out unless asked for.
+        hpatches: it needs HPatches patches, which a folder of real data may lack.
+    """
+
+    notebook: str
+    jobs: Callable[[Study], list[Job]]
+    extras: bool = False
+    hpatches: bool = False
+
+
+ARTEFACTS: Mapping[str, Artefact] = {
+    "data/embedded": Artefact("notebooks/data/embedded.ipynb", datasets.embedded),
+    "adasample/table1": Artefact("notebooks/adasample/table1.ipynb", adasample.table1),
+    "study/learning_rate": Artefact("notebooks/study/learning_rate.ipynb", lambda study: []),
+    "adasample/table3": Artefact("notebooks/adasample/table3.ipynb", adasample.table3),
+    "adasample/options": Artefact("notebooks/adasample/options.ipynb", adasample.options, extras=True),
+    "adasample/figure3": Artefact("notebooks/adasample/figure3.ipynb", adasample.figure3),
+    "adasample/figure1": Artefact("notebooks/adasample/figure1.ipynb", adasample.figure1),
+    "adasample/theory": Artefact("notebooks/adasample/theory.ipynb", adasample.theory),
+    "study/precision": Artefact("notebooks/study/precision.ipynb", training.precision),
+    "data/hpatches": Artefact("notebooks/data/hpatches.ipynb", datasets.hpatches, hpatches=True),
+    "data/ranking": Artefact("notebooks/data/ranking.ipynb", datasets.ranking, hpatches=True),
+    "adasample/figure2": Artefact("notebooks/adasample/figure2.ipynb", adasample.figure2, hpatches=True),
+    "adasample/table2": Artefact("notebooks/adasample/table2.ipynb", adasample.table2, hpatches=True),
+}

@@ -1,0 +1,37 @@
+"""Which records the notebooks on training itself need: learning rates, precision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lib.experiments.rows import training_job
+from lib.recipes import find
+from lib.study import records
+from lib.study.jobs import Job
+from lib.study.open import ROOT, Study
+
+
+def tuning_path(profile: str, optimizer: str) -> Path:
+    """Where the search for a profile's learning rate is on record (`lib.commands.tuning`)."""
+    return ROOT / "results" / "reference" / profile / "tuning" / f"{optimizer}.json"
+
+
+def learning_rates(profile: str, optimizer: str) -> dict[str, dict[float, list[float]]]:
+    """That search's FPR95 in percent: by recipe's label, by rate, a value for each pair of scenes."""
+    found: dict[str, dict[float, list[float]]] = {}
+    for run in records.read(tuning_path(profile, optimizer))["runs"]:
+        by_rate = found.setdefault(find(run["recipe"]).label, {})
+        by_rate.setdefault(run["rate"], []).append(run["fpr95"])
+    return found
+
+
+PRECISIONS = ({"precision": "float32"}, {"precision": "bfloat16"})
+
+
+def precision(study: Study) -> list[Job]:
+    """Whether training in bfloat16, standard's default, leaves FPR95 as it is."""
+    return [
+        training_job(study, "hardnet_aug_gen", study.place.source.sets[0], seed, **changed)
+        for changed in PRECISIONS
+        for seed in study.test_seeds
+    ]
