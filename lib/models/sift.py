@@ -41,7 +41,7 @@ class Sift(nn.Module):
         if smoothing and smoothing < ALREADY:
             raise ValueError(f"smoothing is 0, or {ALREADY:.2f} px of the 64 or more, got {smoothing}")
         self.sigma = math.sqrt(smoothing**2 - ALREADY**2) / _STEP if smoothing else 0.0
-        self.sift = SIFTDescriptor(patch_size=self.input_size, rootsift=root)
+        self.sift = SIFTDescriptor(patch_size=self.input_size, rootsift=root).requires_grad_(False)
 
     def forward(self, patches: Tensor) -> Tensor:
         """Descriptors (n, 128) of grey patches (n, 1, 32, 32), 0 to 255."""
