@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.data.patchset import PatchSet
-from lib.evaluation.subject import Subject, pair_distances
+if TYPE_CHECKING:
+    from lib.data.patchset import PatchSet
+    from lib.evaluation.subject import Subject
 
 RECALL = 0.95
 
@@ -77,4 +79,4 @@ def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> F
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
     """FPR95 of a descriptor on a set's labelled pairs: the fields of `Fpr95`."""
-    return asdict(fpr95(*pair_distances(subject, test_set)))
+    return asdict(fpr95(*subject.pair_distances(test_set)))

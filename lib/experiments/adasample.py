@@ -101,7 +101,7 @@ OPTIONS: tuple[tuple[str, str, Recipe], ...] = (
     (
         "adasample_aug_gen",
         "candidates reused in the loss",
-        replace(_ADASAMPLE, sampler=part("adasample", lam=10.0, reuse=True)),
+        replace(_ADASAMPLE, sampler=replace_options(_ADASAMPLE.sampler, reuse=True)),
     ),
     (
         "adasample_aug_gen",

@@ -15,7 +15,7 @@ import torch
 
 from lib.distances import Distance, angular, euclidean
 from lib.losses import hinge
-from lib.mining import hardest
+from lib.negatives.hardest import hardest
 
 LOSSES = {"HT": euclidean, "AHT": angular}
 
@@ -110,8 +110,7 @@ def _mined(
             centre + strength * torch.randn(batch, dimensions, generator=generator, dtype=torch.float64)
             for _ in range(2)
         ]
-        anchors, positives = (torch.nn.functional.normalize(x, dim=1) for x in pair)
-        mined = hardest(anchors, positives, distance, scope="within", floor=0.008)
-        d_pos = distance.paired(anchors, positives)
-        found.append((d_pos, mined.distances(anchors, positives, distance)))
+        both = torch.nn.functional.normalize(torch.stack(pair), dim=-1)
+        mined = hardest(both, distance, scope="within", floor=0.008)
+        found.append((distance.paired(*both), mined.distances(both, distance)))
     return torch.cat([p for p, _ in found]), torch.cat([n for _, n in found])
