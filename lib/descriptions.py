@@ -42,18 +42,23 @@ class Triplets:
     """n matching pairs, each with a negative.
 
     Attributes:
-        of: the descriptors, for losses of the whole batch.
+        of: the descriptors, for losses of the whole batch; None for a loss of distances alone, drawn.
         positive: (n,) distances of the pairs; TCDesc mixes a topology distance into them.
         negative: (n,) distances to the negatives.
-        negatives: whose negatives they are and which; L_B takes s and d of one negative.
+        negatives: whose negatives they are and which, or None; L_B takes s and d of one negative.
         mined: (n,) positive − negative on the codes, without gradient; DSM's histogram is of them.
     """
 
-    of: Descriptions
+    of: Descriptions | None
     positive: Tensor
     negative: Tensor
-    negatives: Negatives
+    negatives: Negatives | None
     mined: Tensor
+
+
+def drawn(positive: Tensor, negative: Tensor) -> Triplets:
+    """Triplets of given distances (n,), to draw a loss that looks at nothing else."""
+    return Triplets(None, positive, negative, None, (positive - negative).detach())
 
 
 def descriptions(model: nn.Module, output: Tensor | tuple[Tensor, ...]) -> Descriptions:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.descriptions import Descriptions, Triplets
+from lib.descriptions import Descriptions, drawn
 from lib.distances import angular, euclidean
 from lib.losses import hinge
 from lib.negatives import hardest
@@ -46,8 +46,7 @@ def objective(name: str, anchors: torch.Tensor, positives: torch.Tensor, weights
 
 
 def hinge_of(d_pos: torch.Tensor, d_neg: torch.Tensor, margin: float = 1.0) -> torch.Tensor:
-    triplets = Triplets(None, d_pos, d_neg, None, (d_pos - d_neg).detach())
-    return hinge.build(margin=margin)(triplets)
+    return hinge.build(margin=margin)(drawn(d_pos, d_neg))
 
 
 @given(

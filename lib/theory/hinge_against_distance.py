@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from lib.descriptions import drawn
 from lib.distances import Distance, angular, euclidean
 from lib.losses import hinge
 from lib.negatives.hardest import hardest
@@ -47,7 +48,7 @@ def compute(
         distance = module.build(power=2)
         for batch in batches:
             positive, negative = _mined(distance, batch, 4096 // batch, dimensions, seed)
-            losses = hinge.build(margin=1.0)(positive, negative).numpy()
+            losses = hinge.build(margin=1.0)(drawn(positive, negative)).numpy()
             positive, negative = positive.numpy(), negative.numpy()
             rows.append({"loss": name, "batch": batch, **_row(positive, negative, losses)})
         arrays[f"squared_{name}"] = positive[:shown].astype(np.float32)
