@@ -100,7 +100,7 @@ def threshold_level(matching: np.ndarray, recall: float = RECALL) -> tuple[int, 
         The level, and how many of its matching pairs it takes to reach the recall, 1 or more.
     """
     within = np.cumsum(matching)
-    # The small subtraction keeps a recall of 0.07 of 100 pairs, 7.000000000000001, from asking for eight.
+    # The small subtraction keeps 0.07 of 100 pairs, 7.000000000000001, from asking for eight.
     needed = max(1, math.ceil(recall * int(within[-1]) - 1e-9))
     level = int(np.searchsorted(within, needed))
     return level, needed - int(within[level] - matching[level])
