@@ -81,10 +81,9 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     Raises:
         ValueError: the subject was not trained.
     """
-    if subject.recipe is not None:
-        objective = build_objective(subject.recipe, subject.device)
     generator = torch.Generator().manual_seed(SEED)
     batch = draw(subject, train_set, generator)
+    objective = build_objective(subject.recipe, subject.device)
     step = 1 + uniform_below(batch.pool.counts.cpu() - 1, generator).to(batch.anchor.device)
     others = (batch.anchor + step) % batch.pool.counts
     by_stage = [
