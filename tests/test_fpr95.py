@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lib.data.patchset import LabelledPairs, PatchSet
 from lib.evaluation import distance_histogram
 from lib.evaluation.fpr95 import fpr95, measure
-from lib.evaluation.subject import Subject, pair_distances
+from lib.evaluation.subject import Subject
 
 both_kinds = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=7).filter(
     lambda pairs: {m for _, m in pairs} == {True, False}
@@ -165,7 +165,7 @@ def mean_and_spread(patches: np.ndarray) -> np.ndarray:
 
 def test_pair_distances_are_literal_euclidean_ones():
     made = labelled()
-    distances, match = pair_distances(Subject(mean_and_spread), made)
+    distances, match = Subject(mean_and_spread).pair_distances(made)
     descriptors = mean_and_spread(made.patches).astype(float)
     for i in range(60):
         x, y = descriptors[made.pairs.first[i]], descriptors[made.pairs.second[i]]
@@ -177,7 +177,23 @@ def test_the_measure_of_a_set_is_that_of_its_pairs():
     made = labelled(1)
     found = measure(Subject(mean_and_spread), made)
     assert set(found) == {"expected", "low", "high", "threshold"}
-    assert found["expected"] == fpr95(*pair_distances(Subject(mean_and_spread), made)).expected
+    assert found["expected"] == fpr95(*Subject(mean_and_spread).pair_distances(made)).expected
+
+
+def test_a_set_is_described_once_for_all_that_is_measured_on_it():
+    asked = []
+
+    def describe(patches):
+        asked.append(len(patches))
+        return mean_and_spread(patches)
+
+    subject, made, other = Subject(describe), labelled(), labelled()
+    first = measure(subject, made)
+    distance_histogram.probe(subject, made)
+    assert measure(subject, made) == first
+    assert len(asked) == 1
+    measure(subject, other)
+    assert len(asked) == 2, "another set is another description, though it is called the same"
 
 
 def test_a_descriptor_that_is_no_number_is_refused_by_its_patch():
@@ -190,7 +206,7 @@ def test_a_descriptor_that_is_no_number_is_refused_by_its_patch():
         return described
 
     with pytest.raises(ValueError, match=f"made: the descriptor of patch {used} is not finite"):
-        pair_distances(Subject(broken), made)
+        Subject(broken).pair_distances(made)
 
 
 def test_a_set_without_pairs_is_refused_by_name():
@@ -203,7 +219,7 @@ def test_a_set_without_pairs_is_refused_by_name():
 def test_the_histogram_counts_every_pair_once_and_in_its_bin(scale):
     made = labelled(3, 200)
     subject = Subject(lambda patches: scale * mean_and_spread(patches))
-    distances, match = pair_distances(subject, made)
+    distances, match = subject.pair_distances(made)
     found = distance_histogram.probe(subject, made)
     edges = found["edges"]
     assert (found["matching"].sum(), found["non_matching"].sum()) == (match.sum(), (~match).sum())

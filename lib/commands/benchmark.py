@@ -27,11 +27,12 @@ from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
 from lib.evaluation import hpatches
 from lib.evaluation.gradient_norms import (
-    Triplets,
+    Samples,
     looped_gradient_norms,
     per_sample_gradient_norms,
     triplet_loss,
 )
+from lib.objective import build as build_objective
 from lib.profiles import Profile
 from lib.recipes import Budget, Recipe
 from lib.training import CANDIDATE_CHUNK, train
@@ -111,13 +112,13 @@ def per_sample_gradients(width: float, device: str) -> None:
     """Gradient norms a sample by vmap of grad against a loop of single backward passes."""
     recipe = recipes.find("adasample_aug_gen")
     model = parts.build("model", recipe.model, width=width).to(device).eval()
-    loss = triplet_loss(recipe)
+    loss = triplet_loss(build_objective(recipe, device))
     yes = torch.ones(SAMPLES, dtype=torch.bool, device=device)
-    triplets = Triplets(255 * torch.rand(SAMPLES, 3, 1, 32, 32, device=device), yes, yes)
+    samples = Samples(255 * torch.rand(SAMPLES, 3, 1, 32, 32, device=device), yes, yes)
 
     vmapped, looped = in_turns(
-        lambda: seconds_of(lambda: per_sample_gradient_norms(model, loss, triplets), device),
-        lambda: seconds_of(lambda: looped_gradient_norms(model, loss, triplets), device),
+        lambda: seconds_of(lambda: per_sample_gradient_norms(model, loss, samples), device),
+        lambda: seconds_of(lambda: looped_gradient_norms(model, loss, samples), device),
     )
     print(f"\nPer-sample gradients, AdaSample+*, width {width:g}")
     print(f"  single backwards  {SAMPLES / looped:8.0f} samples/s")

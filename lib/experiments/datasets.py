@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lib.experiments.published import published_jobs
-from lib.experiments.rows import HANDCRAFTED, handcrafted_job, on, on_hpatches, training_job
+from lib.experiments.rows import HANDCRAFTED, handcrafted_job, on, on_hpatches, training_jobs
 from lib.recipes import replace_options
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -61,9 +61,6 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     sets = [sets.test_set("full") for sets in study.place.source.hpatches]
     jobs = [handcrafted_job(study, name) for name in HANDCRAFTED]
     jobs += published_jobs(study, checkpoints)
-    jobs += [
-        training_job(study, recipe, study.place.source.sets[0], seed)
-        for recipe in ("hardnet_aug_gen", "adasample_aug_gen")
-        for seed in study.test_seeds
-    ]
+    ours = ("hardnet_aug_gen", "adasample_aug_gen")
+    jobs += training_jobs(study, ours, study.place.source.sets[:1], study.test_seeds)
     return [on_hpatches(job, *sets) for job in jobs]
