@@ -25,7 +25,7 @@ from lib.data.hpatches.packing import RELEASE, TASKS, build_hpatches
 from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
 from lib.data.hpatches.tasks import TaskSize, open_split
 from lib.files import make_once, write_bytes
-from lib.reporting.hpatches_tables import PROTOCOLS
+from lib.reporting.hpatches import PROTOCOLS
 
 if TYPE_CHECKING:
     from torch import nn
