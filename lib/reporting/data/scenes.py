@@ -22,7 +22,7 @@ from lib.data.mini.photometry import Photometry
 from lib.data.mini.scenes import Site, render_view
 from lib.data.patchset import PatchSet
 from lib.reporting.data.pictures import GAP, ON_GREY, beside, evenly, mosaic, outline, show
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, panels
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,14 +95,11 @@ def site_figure(folder: Path, photographs: Sequence[Photograph], site: int = 0) 
         raise ValueError(f"{folder}: not among the photographs given: {', '.join(missing)}")
     longest = facts["size"]["longest_side"]
     textures = [by_hash[p["sha256"]].grey(longest) for p in entry["photographs"]]
-    names = [p["name"] for p in entry["photographs"]]
+    names = {index: p["name"] for index, p in enumerate(entry["photographs"])}
     with panels(DOUBLE_WIDTH, 3.5, 2, width_ratios=[1.75, 1]) as (figure, [[in_space, above]]):
         _draw_in_space(in_space, shown, textures)
         _draw_from_above(above, shown, names)
-        handles, labels = above.get_legend_handles_labels()
-        by_name = dict(zip(labels, handles, strict=True))
-        handles = [by_name[name] for name in names]
-        figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+        legend_below(figure, above, len(names))
     return figure
 
 
@@ -214,12 +211,14 @@ def _draw_in_space(axes: Axes, site: Site, textures: Sequence[np.ndarray]) -> No
     axes.set_title("planes and cameras in space", loc="left", fontsize=8)
 
 
-def _draw_from_above(axes: Axes, site: Site, names: Sequence[str]) -> None:
-    unit = _unit(site)
+def _draw_from_above(axes: Axes, site: Site, names: Mapping[int, str]) -> None:
+    unit, unnamed = _unit(site), dict(names)
     for piece in site.pieces:
         colour = PALETTE[piece.photograph % len(PALETTE)]
         x_and_z = _outline(piece.plane)[:, [0, 2]].T / unit
-        axes.fill(*x_and_z, fc=colour + "40", ec=colour, lw=0.7, label=names[piece.photograph])
+        # Of a photograph's pieces the first one names it in the legend.
+        name = unnamed.pop(piece.photograph, "_")
+        axes.fill(*x_and_z, fc=colour + "40", ec=colour, lw=0.7, label=name)
     for number, camera in enumerate(site.cameras):
         corners = _corners(camera, CAMERA_LENGTH * unit)
         left, right = corners[[0, 3]].mean(axis=0), corners[[1, 2]].mean(axis=0)
