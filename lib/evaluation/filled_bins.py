@@ -1,4 +1,4 @@
-"""Probe: how a pair's distance hangs on how full its histograms are: why RootSIFT lags behind SIFT in FPR95.
+"""Probe: how a pair's distance hangs on how full its histograms are, which costs RootSIFT its FPR95.
 
 A histogram x of k bins and unit length has N = (Σ x)² filled bins: 1 where all lies in one, k where
 all are equal. Of two that nothing else relates, the product in a bin is that of their means, so that
