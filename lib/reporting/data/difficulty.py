@@ -95,7 +95,7 @@ def filled_bins_figure(probes: Mapping[str, Mapping[str, np.ndarray]], note: str
     if not probes:
         raise ValueError("no panel to draw; give at least one descriptor's probe")
     kinds = {"matching": PALETTE[0], "non_matching": PALETTE[1]}
-    with panels(DOUBLE_WIDTH, 2.3, len(probes), note=note, sharey=True) as (figure, [row]):
+    with panels(DOUBLE_WIDTH, 2.3, len(probes), note=note, sharex=True, sharey=True) as (figure, [row]):
         for axes, (title, probe) in zip(row, probes.items(), strict=True):
             for name, colour in kinds.items():
                 low, _, median, _, high = probe[name].T
