@@ -72,6 +72,11 @@ class Claim:
     own_data: str
     counts_against: str
 
+    @property
+    def on_hpatches(self) -> bool:
+        """Whether it is about tests on HPatches, so that training data alone do not decide it."""
+        return self.own_data.endswith("+hpatches")
+
     def needed(self) -> str:
         """Return the condition on the statistic in words, e.g. `below -0.02 points`."""
         wording = {
