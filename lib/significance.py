@@ -17,7 +17,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
-RECALL = 0.95
+from lib.evaluation.fpr95 import RECALL, pairs_needed
+
 MOST_SPLITS = 200_000  # 10 runs against 10 are 184 756
 
 
@@ -97,9 +98,20 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> MannWhitney:
         )
 
 
-def smallest_p(runs_lower: int, runs_higher: int) -> float:
-    """Smallest exact one-sided p that so many runs can give: 1/252 for five against five."""
-    return 1 / math.comb(runs_lower + runs_higher, runs_lower)
+def difference(a: ArrayLike, b: ArrayLike) -> tuple[float, float | None]:
+    """Mean of `a` minus mean of `b`, and its standard error (Welch, 1947).
+
+    Args:
+        a, b: A vector of runs each.
+
+    Returns:
+        The difference and √(s₁²/n₁ + s₂²/n₂), to which a single run contributes nothing; None where
+        neither has two runs.
+    """
+    groups = [np.asarray(values, dtype=float) for values in (a, b)]
+    gap = float(groups[0].mean() - groups[1].mean())
+    spread = [of.var(ddof=1) / len(of) for of in groups if len(of) > 1]
+    return gap, float(np.sqrt(sum(spread))) if spread else None
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
@@ -270,8 +282,7 @@ def fpr95_error(
     positives, negatives = int(matching.sum()), int(non_matching.sum())
     if positives == 0 or negatives == 0:
         raise ValueError(f"FPR95 needs both kinds of pairs, got {positives} matching, {negatives} not")
-    # As in lib.evaluation.fpr95, which cannot be imported without torch.
-    needed = max(1, math.ceil(recall * positives - 1e-9))
+    needed = pairs_needed(positives, recall)
     to_level = np.concatenate([[0], np.cumsum(matching)])
     negatives_to_level = np.concatenate([[0], np.cumsum(non_matching)])
 

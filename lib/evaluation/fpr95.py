@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.data.patchset import PatchSet
-from lib.evaluation.subject import Subject, pair_distances
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lib.data.patchset import PatchSet
+    from lib.evaluation.subject import Subject
 
 RECALL = 0.95
 
@@ -33,6 +37,27 @@ class Fpr95:
     low: float
     high: float
     threshold: float
+
+
+def pairs_needed(positives: int, recall: float = RECALL) -> int:
+    """How many of so many matching pairs are to be within the threshold, the closest first."""
+    # The small subtraction keeps a recall of 0.07 of 100 pairs, 7.000000000000001, from asking for
+    # eight.
+    return max(1, math.ceil(recall * positives - 1e-9))
+
+
+def threshold_of_bins(
+    edges: Sequence[float], matching: Sequence[float], recall: float = RECALL
+) -> float:
+    """The threshold where distances are known by bins only, pairs taken as spread evenly within each.
+
+    Args:
+        edges: (B + 1,) ascending.
+        matching: (B,) counts of matching pairs, not all zero.
+        recall: as in `fpr95`.
+    """
+    below = np.concatenate([[0.0], np.cumsum(np.asarray(matching, dtype=np.float64))])
+    return float(np.interp(recall * below[-1], below, np.asarray(edges, dtype=np.float64)))
 
 
 def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> Fpr95:
@@ -59,9 +84,7 @@ def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> F
     if positives == 0 or negatives == 0:
         raise ValueError(f"FPR95 needs both kinds of pairs, got {positives} matching of {len(match)}")
 
-    # The threshold is the distance of the needed-th closest matching pair. The small subtraction
-    # keeps a recall of 0.07 of 100 pairs, 7.000000000000001, from asking for eight.
-    needed = max(1, math.ceil(recall * positives - 1e-9))
+    needed = pairs_needed(positives, recall)
     threshold = np.partition(distances[match], needed - 1)[needed - 1]
     closer = distances < threshold
     tied = distances == threshold
@@ -77,4 +100,6 @@ def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> F
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
     """FPR95 of a descriptor on a set's labelled pairs: the fields of `Fpr95`."""
+    from lib.evaluation.subject import pair_distances
+
     return asdict(fpr95(*pair_distances(subject, test_set)))

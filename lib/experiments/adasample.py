@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lib.experiments.published import published_jobs
 from lib.experiments.rows import (
     HANDCRAFTED,
     HPATCHES_SPLIT,
@@ -54,10 +55,11 @@ TABLE1_RECIPES = (
 )
 
 
-def table1(study: Study, also: Sequence[str] = ()) -> list[Job]:
-    """AdaSample's Table 1: its computed rows and recipes of one's own, each train set."""
+def table1(study: Study, also: Sequence[str] = (), checkpoints: Sequence[str] = ()) -> list[Job]:
+    """AdaSample's Table 1: its computed rows recipes of your own and checkpoints, each train set."""
     return [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
+        *published_jobs(study, checkpoints),
         *(
             training_job(study, recipe, train_set, seed)
             for recipe in (*TABLE1_RECIPES, *also)
@@ -201,7 +203,7 @@ FIGURE2_RECIPES = (
 FIGURE2_HP_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
 
 
-def figure2(study: Study) -> list[Job]:
+def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
     source = study.place.source
     tested = source.homographies.test_set(HPATCHES_SPLIT)
@@ -209,6 +211,7 @@ def figure2(study: Study) -> list[Job]:
     trained += [(recipe, source.homographies.train_set(HPATCHES_SPLIT)) for recipe in FIGURE2_HP_RECIPES]
     return [
         *(on_hpatches(handcrafted_job(study, name), tested) for name in HANDCRAFTED),
+        *(on_hpatches(job, tested) for job in published_jobs(study, checkpoints)),
         *(
             on_hpatches(training_job(study, recipe, train_set, seed), tested)
             for recipe, train_set in trained

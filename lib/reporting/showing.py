@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lib.files import write_bytes
-from lib.reporting import claims, figures, tables
+from lib.reporting import claims, style, text
 from lib.reporting.artefacts import artefact_path
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ class Showing:
             decimals: digits after the point, for all floats or by column's name (last level).
             as_shown: printed in place of `frame`, e.g. fewer rows or numbers formatted already.
         """
-        tables.save_table(frame, self.study.saving, self._name(name))
-        tables.show(frame if as_shown is None else as_shown, decimals)
+        self._save_table(frame, name)
+        print(text.as_text(frame if as_shown is None else as_shown, decimals))
 
     def figure(self, figure: Figure, alt: str, name: str = "") -> Image:
         """Save a figure as PNG, and return what a cell displays: the same PNG at 100 px an inch.
@@ -83,9 +83,8 @@ class Showing:
         """
         from IPython.display import Image
 
-        content = figures.png(figure)
-        if self.study.saving is not None:
-            write_bytes(artefact_path(self.study.saving, "figures", self._name(name), ".png"), content)
+        content = style.png(figure)
+        self._save("figures", name, ".png", content)
         return Image(content, format="png", width=round(figure.get_figwidth() * 100), alt=alt)
 
     def verdicts(
@@ -118,11 +117,20 @@ class Showing:
             )
             for claim in claims.read_claims(paper, name)
         ]
-        tables.save_table(claims.verdict_table(verdicts), self.study.saving, self._name("verdicts"))
+        self._save_table(claims.verdict_table(verdicts), "verdicts")
         claims.show_verdicts(verdicts)
 
-    def _name(self, name: str) -> str:
-        return f"{self.artefact}_{name}" if name else self.artefact
+    def _save_table(self, frame: pd.DataFrame, name: str) -> None:
+        flat = text.with_index(frame)
+        if flat.columns.nlevels > 1:
+            flat.columns = [" ".join(str(part) for part in head if part) for head in flat.columns]
+        content = flat.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        self._save("tables", name, ".csv", content.encode())
+
+    def _save(self, kind: str, name: str, suffix: str, content: bytes) -> None:
+        if self.study.saving is not None:
+            name = f"{self.artefact}_{name}" if name else self.artefact
+            write_bytes(artefact_path(self.study.saving, kind, name, suffix), content)
 
     def _data_name(self, claim: claims.Claim) -> str:
         source = self.study.place.source
