@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import oracles
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from lib.data.patchset import LabelledPairs, PatchSet
 from lib.evaluation import distance_histogram
-from lib.evaluation.fpr95 import fpr95, measure
+from lib.evaluation.fpr95 import fpr95, measure, pairs_needed, threshold_of_bins
 from lib.evaluation.subject import Subject, pair_distances
 
 both_kinds = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=7).filter(
@@ -215,3 +217,27 @@ def test_the_histogram_counts_every_pair_once_and_in_its_bin(scale):
         for d in distances[kind]:
             counts[min(int(d / edges[-1] * 80), 79)] += 1
         assert np.abs(found[name] - counts).sum() <= 2  # rounding at an edge moves a pair by one bin
+
+
+def test_the_threshold_of_binned_distances_lies_where_the_counts_say():
+    assert threshold_of_bins([0, 1, 2], [95, 5]) == pytest.approx(1.0)
+    assert threshold_of_bins([0, 1, 2], [90, 10]) == pytest.approx(1.5)
+    assert threshold_of_bins([0, 1, 2], [0, 10], recall=0.5) == pytest.approx(1.5)
+
+
+def test_the_threshold_of_fine_bins_is_that_of_the_distances_themselves():
+    random = np.random.default_rng(0)
+    distances, match = random.normal(1, 0.2, 4000), random.random(4000) < 0.5
+    counts, edges = np.histogram(distances[match], 2000)
+    exact = fpr95(distances, match).threshold
+    assert threshold_of_bins(edges, counts) == pytest.approx(exact, abs=3 * np.diff(edges)[0])
+
+
+def test_pairs_needed_are_rounded_up_but_not_by_the_rounding_of_the_product():
+    assert [pairs_needed(100), pairs_needed(101), pairs_needed(1)] == [95, 96, 1]
+    assert pairs_needed(100, recall=0.07) == 7
+
+
+def test_fpr95_is_imported_without_torch():
+    code = "import sys, lib.evaluation.fpr95; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -40,10 +40,29 @@ def test_a_table_is_printed_rounded_and_saved_whole_under_the_artefacts_name(tmp
     shown = Showing("adasample/table1", study(tmp_path))
     shown.table(frame)
     shown.table(frame, "pairs", decimals=3, as_shown=frame * 2)
-    assert capsys.readouterr().out.split("\n")[1::2] == ["a       1.23", "a       2.469"]
+    assert capsys.readouterr().out.split("\n")[1::2] == ["a      1.23", "a      2.469"]
     for name in ("table1", "table1_pairs"):
         saved = tmp_path / "tables" / "adasample" / f"{name}.csv"
         assert saved.read_text() == "Method,x\na,1.23456\n"
+
+
+def test_heads_of_two_levels_are_joined_and_saving_twice_gives_the_same_bytes(tmp_path):
+    columns = pd.MultiIndex.from_tuples([("", "dim"), ("Mean", "paper")])
+    table = pd.DataFrame([[128, np.nan], [64, 1 / 3]], ["a", "b"], columns).rename_axis("Method")
+    shown, saved = Showing("adasample/table1", study(tmp_path)), tmp_path / "tables" / "adasample"
+    shown.table(table)
+    first = (saved / "table1.csv").read_bytes()
+    assert first == b"Method,dim,Mean paper\na,128,\nb,64,0.333333\n"
+    shown.table(table)
+    assert (saved / "table1.csv").read_bytes() == first
+    assert [path.name for path in saved.iterdir()] == ["table1.csv"]
+
+
+@pytest.mark.parametrize("name", ["../table1", "/table1", "", "a//b", "a/..", "a\\b"])
+def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, frame, name):
+    with pytest.raises(ValueError, match="artefact name"):
+        Showing(name, study(tmp_path)).table(frame)
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_figure_is_saved_as_the_very_picture_that_the_cell_shows(tmp_path):

@@ -57,9 +57,9 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
                 # Setups a little above and below the row's middle; the light level is drawn last.
                 shift = 0.17 * (len(setups) - 1 - 2 * place)
                 for level in reversed(LEVELS):
-                    values = mean.get(f"{task}.{level}.{end}", pd.Series(np.nan, mean.index))
-                    parts = {"color": LEVEL_COLOURS[level], "mec": "white", "mew": 0.4, "ms": 4.6}
-                    axes.plot(values, rows + shift, marker, zorder=3, clip_on=False, **parts)
+                    looks = {"color": LEVEL_COLOURS[level], "mec": "white", "mew": 0.4, "ms": 4.6}
+                    if (part := f"{task}.{level}.{end}") in mean:
+                        axes.plot(mean[part], rows + shift, marker, zorder=3, clip_on=False, **looks)
             for above in np.flatnonzero(own[1:] != own[:-1]):
                 axes.axhline(rows[above] - 0.5, color="black", lw=0.6)
             axes.set_xlim(0, 100)
@@ -71,7 +71,7 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
         entries |= {level: {"marker": "o", "color": c} for level, c in LEVEL_COLOURS.items()}
         for label, _, marker in itertools.chain(*SETUPS.values()):
             entries[label] = {"marker": marker, "color": "black", "mfc": "none", "mew": 0.8}
-        marker_legend(figure, entries, loc="upper", ncols=9, handletextpad=0.2, columnspacing=0.9)
+        marker_legend(figure, entries, ncols=9, handletextpad=0.2, columnspacing=0.9)
     return figure
 
 

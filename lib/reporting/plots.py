@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from lib.evaluation.fpr95 import threshold_of_bins
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, PALETTE, legend_below, look, panels
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, legend_below, look, panels
 
 
 def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: object) -> None:
@@ -39,13 +39,22 @@ def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: obj
 
 
 def curves_figure(
-    frame: pd.DataFrame, x: str, y: str, by: str, *, log: str = "", note: str = "", **line: object
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    by: str,
+    *,
+    log: str = "",
+    marked: float | None = None,
+    note: str = "",
+    **line: object,
 ) -> Figure:
     """`curves` as a figure of one column; `x` and `y` label the axes.
 
     Args:
         frame, x, y, by, line: as for `curves`.
         log: "x", "y" or neither.
+        marked: where on `x` a dotted line stands.
         note: what the values are of; stands above.
 
     Raises:
@@ -57,6 +66,8 @@ def curves_figure(
             axes.xaxis.get_major_locator().set_params(integer=True)
         if log:
             log_axis(axes, log, frame[{"x": x, "y": y}[log]])
+        if marked is not None:
+            axes.axvline(marked, color=GREY, lw=1, ls=":")
         legend_below(figure, axes, 2)
     return figure
 

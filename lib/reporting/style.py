@@ -66,7 +66,8 @@ def new_figure(
 
 def look(place: int, *, marker: bool = False) -> dict[str, object]:
     """Colour and line, or marker, of the place-th method, the same wherever it is drawn."""
-    line = {"ls": LINES[place % len(LINES)]}
+    # As many lines as colours: the second round of colours begins with another line.
+    line = {"ls": LINES[(place + place // len(PALETTE)) % len(LINES)]}
     dot = {"ls": "none", "marker": MARKERS[place % len(MARKERS)]}
     return {"color": PALETTE[place % len(PALETTE)], **(dot if marker else line)}
 
@@ -77,12 +78,10 @@ def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
     figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
 
 
-def marker_legend(
-    figure: Figure, entries: Mapping[str, Mapping], *, loc: str = "lower", **how: object
-) -> None:
-    """A legend of markers above or below the panels, by label what `Line2D` takes."""
+def marker_legend(figure: Figure, entries: Mapping[str, Mapping], **how: object) -> None:
+    """A legend of markers below the panels, by label what `Line2D` takes."""
     handles = [Line2D([], [], label=label, **{"ls": "none", **of}) for label, of in entries.items()]
-    figure.legend(handles=handles, loc=f"outside {loc} center", **how)
+    figure.legend(handles=handles, loc="outside lower center", **how)
 
 
 def png(figure: Figure) -> bytes:

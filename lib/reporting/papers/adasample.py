@@ -190,7 +190,7 @@ def table2_figure(table: pd.DataFrame, note: str) -> Figure:
             loss: {**look(place), "marker": "o^"[place]} for place, loss in enumerate(TRIPLET_LOSSES)
         }
         entries["best of its line"] = {"marker": "o", "color": "black", "mfc": "none", "ms": 9}
-        marker_legend(figure, entries, loc="upper", ncols=3)
+        marker_legend(figure, entries, ncols=3)
     return figure
 
 
@@ -275,9 +275,9 @@ def _drawn_class(probe: Mapping[str, np.ndarray], number: int, above: Axes, belo
     order = np.argsort(distance)[: np.isfinite(distance).sum()]
     gap = 0.6
     first, end = 1 + gap, len(images) + 2 * gap
-    patches = [(0.0, images[probe["anchor"][number]]), (end, probe["negative"][-1, number])]
-    patches += [(first + place, images[candidate]) for place, candidate in enumerate(order)]
-    for left, image in patches:
+    candidates = [(first + place, images[candidate]) for place, candidate in enumerate(order)]
+    anchor, negative = images[probe["anchor"][number]], probe["negative"][-1, number]
+    for left, image in ((0.0, anchor), *candidates, (end, negative)):
         extent = (left, left + 0.96, 0.02, 0.98)
         above.imshow(image, cmap="gray", vmin=0, vmax=255, extent=extent, aspect="auto")
     for moment, colour in zip(range(len(probe["stage"])), PALETTE, strict=False):
