@@ -1,11 +1,17 @@
-"""Small sets of patches that several tests train and evaluate on."""
+"""Cores for the tests; small sets of patches that several of them train and evaluate on."""
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 
 from lib.data.patchset import LabelledPairs, PatchSet
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: as many as the cores that this process may use, by its affinity and quota."""
+    return joblib.cpu_count()
 
 
 @pytest.fixture(scope="session")
