@@ -9,6 +9,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import conftest
 import pytest
 import yaml
 from pre_commit.clientlib import load_config
@@ -141,3 +142,14 @@ def test_a_commit_is_checked_with_the_environments_own_programs() -> None:
     }
     (notebooks,) = [hook["files"] for hook in ours["hooks"] if hook["id"] == "notebooks"]
     assert re.match(notebooks, "notebooks/adasample/table1.ipynb")
+
+
+def test_the_files_that_go_first_are_there() -> None:
+    there = {file.name for folder in ("tests", "notebooks") for file in (ROOT / folder).rglob("*.*")}
+    assert set(conftest.LONGEST) <= there
+
+
+def test_as_many_tests_run_at_once_as_this_process_may_use_cores(monkeypatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {5}, raising=False)
+    assert conftest.pytest_xdist_auto_num_workers() == 1
