@@ -62,6 +62,14 @@ def test_conda_and_pip_make_the_same_environment() -> None:
     assert python == [f"python={lowest}"]
 
 
+def test_a_built_package_holds_the_files_that_are_no_code() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["lib"]
+    files = {file for file in (ROOT / "lib").rglob("*") if file.is_file() and file.suffix[:3] != ".py"}
+    assert files
+    assert files == {file for pattern in patterns for file in (ROOT / "lib").glob(pattern)}
+
+
 @pytest.mark.parametrize("folder", ["lib", "tests"])
 def test_what_is_imported_is_pinned(folder: str) -> None:
     for file in sorted((ROOT / folder).rglob("*.py")):
