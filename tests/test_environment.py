@@ -65,7 +65,11 @@ def test_conda_and_pip_make_the_same_environment() -> None:
 def test_a_built_package_holds_the_files_that_are_no_code() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["package-data"]["lib"]
-    files = {file for file in (ROOT / "lib").rglob("*") if file.is_file() and file.suffix[:3] != ".py"}
+    files = {
+        file
+        for file in (ROOT / "lib").rglob("*")
+        if file.is_file() and file.suffix not in (".py", ".pyc") and file.name[0] != "."
+    }
     assert files
     assert files == {file for pattern in patterns for file in (ROOT / "lib").glob(pattern)}
 
