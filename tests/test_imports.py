@@ -24,7 +24,7 @@ LAYERS = (
     ("recipes", "profiles"),
     (
         *("models", "samplers", "distances", "positives", "negatives", "losses", "pair_weights"),
-        *("regularizers", "schedules", "augmentation"),
+        *("regularizers", "schedules", "augmentation", "descriptions"),
     ),
     ("data",),
     ("files", "digests"),
