@@ -165,3 +165,18 @@ def test_as_many_tests_run_at_once_as_this_process_may_use_cores(monkeypatch) ->
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {5}, raising=False)
     assert conftest.pytest_xdist_auto_num_workers() == 1
+
+
+def test_the_tests_said_to_be_fast_are_there() -> None:
+    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    names = re.search(r"tests/test_\{(.*?)\}\.py", told).group(1).split(",")
+    assert [name for name in names if not (ROOT / "tests" / f"test_{name}.py").is_file()] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_files_and_modules_that_a_page_names_are_there(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = {link for link in re.findall(r"\]\(([^)#]+)\)", text) if not link.startswith("http")}
+    named |= {f"{name.replace('.', '/')}.py" for name in re.findall(r"-m (lib[\w.]+)", text)}
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
