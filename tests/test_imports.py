@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def imported_from_lib(file: Path) -> set[str]:
     return {name for name in found if name.startswith("lib.")}
 
 
+@cache
 def modules(package: Path) -> dict[str, set[str]]:
     """What each module below a package called lib imports from it."""
     return {
