@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from lib.descriptions import Descriptions
 
 import lib.losses
 from lib import objective, recipes
+from lib.descriptions import Descriptions
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 
