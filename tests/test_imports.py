@@ -21,7 +21,7 @@ LAYERS = (
     ("experiments",),
     ("study",),
     ("evaluation", "theory"),
-    ("training", "objective", "parts"),
+    ("training", "objective", "batches", "parts"),
     ("recipes", "profiles"),
     (
         *("models", "samplers", "distances", "positives", "negatives", "losses", "pair_weights"),
