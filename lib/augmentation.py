@@ -1,8 +1,9 @@
-"""From stored 64×64 patches to the 32×32 input of the network, turned and flipped, in one batch.
+"""From stored 64×64 patches to the input of the network, turned and flipped, in one batch.
 
-The size is halved by 2×2 means. A rotated patch (AdaSample's ``*``) takes the means at every position
-and samples them bilinearly at the rotated centres, with the border reflected; at angle zero that is
-the plain halving again.
+For an input of 32×32 the size is halved by 2×2 means. A rotated patch (AdaSample's ``*``) takes the
+means at every position and samples them bilinearly at the rotated centres, with the border reflected;
+at angle zero that is the plain halving again. An input of 64×64 (of central-surround towers) is the
+patch itself, rotated ones sampled likewise.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+PATCH_SIZE = 64
 INPUT_SIZE = 32
 _TURNS = 8
 
@@ -36,7 +38,7 @@ class Turns:
         return drawn.expand(n, c)
 
 
-def cut(patches: Tensor, angle: Tensor, turn: Tensor | None = None) -> Tensor:
+def cut(patches: Tensor, angle: Tensor, turn: Tensor | None = None, size: int = INPUT_SIZE) -> Tensor:
     """The network's input.
 
     Args:
@@ -44,18 +46,28 @@ def cut(patches: Tensor, angle: Tensor, turn: Tensor | None = None) -> Tensor:
         angle: (m,) radians, counter-clockwise as seen.
         turn: (m,) int64 in 0…7: quarter turns are turn mod 4, after a left-right flip if turn ≥ 4;
             None for none.
+        size: side of the input, 32 or 64.
 
     Returns:
-        (m, 1, 32, 32) float32, 0 to 255.
+        (m, 1, size, size) float32, 0 to 255.
+
+    Raises:
+        ValueError: another size.
     """
+    if size not in (INPUT_SIZE, PATCH_SIZE):
+        raise ValueError(f"the input is {INPUT_SIZE} or {PATCH_SIZE} pixels wide, got {size}")
     turned = angle != 0
     if turned.any():
-        images = torch.empty(len(patches), 1, INPUT_SIZE, INPUT_SIZE, device=patches.device)
-        images[~turned] = _means(patches[~turned], step=2)
-        images[turned] = _rotate(patches[turned], angle[turned])
+        images = torch.empty(len(patches), 1, size, size, device=patches.device)
+        images[~turned] = _upright(patches[~turned], size)
+        images[turned] = _rotated(patches[turned], angle[turned], size)
     else:
-        images = _means(patches, step=2)
+        images = _upright(patches, size)
     return images if turn is None else _symmetry(images, turn)
+
+
+def _upright(patches: Tensor, size: int) -> Tensor:
+    return _means(patches, step=2) if size == INPUT_SIZE else patches[:, None].float()
 
 
 def _means(patches: Tensor, step: int) -> Tensor:
@@ -66,15 +78,15 @@ def _means(patches: Tensor, step: int) -> Tensor:
     return sums[:, None].float() / 4
 
 
-def _rotate(patches: Tensor, angle: Tensor) -> Tensor:
-    means = _means(patches, step=1)
+def _rotated(patches: Tensor, angle: Tensor, size: int) -> Tensor:
+    pixels = _means(patches, step=1) if size == INPUT_SIZE else patches[:, None].float()
     cos, sin = angle.cos(), angle.sin()
     zero = torch.zeros_like(cos)
     # The 63×63 means reach from −31 to 31 pixels about the centre, the 32×32 output from −31 to 31
-    # in steps of 2: with corners aligned both are [−1, 1].
+    # in steps of 2: with corners aligned both are [−1, 1], as 64×64 pixels are to themselves.
     matrix = torch.stack([cos, -sin, zero, sin, cos, zero], dim=1).view(-1, 2, 3)
-    grid = F.affine_grid(matrix, [len(patches), 1, INPUT_SIZE, INPUT_SIZE], align_corners=True)
-    return F.grid_sample(means, grid, padding_mode="reflection", align_corners=True)
+    grid = F.affine_grid(matrix, [len(patches), 1, size, size], align_corners=True)
+    return F.grid_sample(pixels, grid, padding_mode="reflection", align_corners=True)
 
 
 def _symmetry(images: Tensor, turn: Tensor) -> Tensor:

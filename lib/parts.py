@@ -1,26 +1,23 @@
-"""From a `Part` of a recipe to the module or function that it names."""
+"""From a `Part` of a recipe to what its module builds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from importlib import import_module
-from inspect import isfunction
 from pkgutil import iter_modules
 
 from lib.recipes import Part, Recipe
 
-# The axes whose parts are modules with a `build`, and those whose parts are functions of one module.
-_PACKAGES = {
+# The package of each axis; an option of a part that is itself a part is named after its axis.
+PACKAGES = {
     "model": "lib.models",
     "sampler": "lib.samplers",
     "distance": "lib.distances",
+    "positive": "lib.positives",
+    "negatives": "lib.negatives",
     "loss": "lib.losses",
-    "regularizers": "lib.regularizers",
-}
-_MODULES = {
-    "negatives": "lib.mining",
     "pair_weight": "lib.pair_weights",
+    "regularizers": "lib.regularizers",
     "schedule": "lib.schedules",
 }
 
@@ -29,31 +26,20 @@ def build(axis: str, part: Part, **more: object) -> object:
     """What the part's module builds with its options, e.g. ``lib.losses.hinge.build(margin=1.0)``.
 
     Args:
-        axis: a field of `Recipe` whose parts are modules.
-        part: the module's name and options.
+        axis: a key of `PACKAGES`.
+        part: the module's name and options; an option that is a `Part` is built first.
         more: further options that the recipe does not choose, e.g. the network's width.
 
     Raises:
         ValueError: no such module; the message lists those there are.
     """
-    package = _PACKAGES[axis]
-    name = f"{package}.{part.name}"
+    package = PACKAGES[axis]
     if part.name not in (there := _modules_that_build(package)):
-        raise ValueError(f"{axis}: no module {name} with a build(); there are: {', '.join(there)}")
-    return import_module(name).build(**part.options, **more)
-
-
-def function(axis: str, part: Part) -> Callable:
-    """The function a part names, with its options bound, e.g. ``lib.schedules.steps``.
-
-    Raises:
-        ValueError: no such function.
-    """
-    module = import_module(_MODULES[axis])
-    found = getattr(module, part.name, None)
-    if not isfunction(found) or found.__module__ != module.__name__ or part.name.startswith("_"):
-        raise ValueError(f"{axis}: no function {part.name!r} in {module.__name__}")
-    return partial(found, **part.options)
+        raise ValueError(
+            f"{axis}: no module {package}.{part.name} with a build(); there are: {', '.join(there)}"
+        )
+    options = {k: build(k, v) if isinstance(v, Part) else v for k, v in part.options.items()}
+    return import_module(f"{package}.{part.name}").build(**options, **more)
 
 
 def _modules_that_build(package: str) -> list[str]:
@@ -63,10 +49,16 @@ def _modules_that_build(package: str) -> list[str]:
 
 def modules(recipe: Recipe) -> Iterator[str]:
     """Names of the modules of a recipe's parts, for the digest of its code; imports none of them."""
-    for axis, package in _PACKAGES.items():
+    for axis in PACKAGES:
         chosen = getattr(recipe, axis)
         for part in chosen if isinstance(chosen, tuple) else (chosen,):
-            yield f"{package}.{part.name}"
-    for axis, module in _MODULES.items():
-        if getattr(recipe, axis) is not None:
-            yield module
+            if part is not None:
+                yield from modules_of(axis, part)
+
+
+def modules_of(axis: str, part: Part) -> Iterator[str]:
+    """Names of a part's module and of those of the parts among its options."""
+    yield f"{PACKAGES[axis]}.{part.name}"
+    for name, option in part.options.items():
+        if isinstance(option, Part):
+            yield from modules_of(name, option)

@@ -49,17 +49,19 @@ class Recipe:
     Attributes:
         label: the name readers know it by.
         model: a module of `lib.models`.
-        sampler: a module of `lib.samplers`: which two patches of a class form a pair.
+        sampler: a module of `lib.samplers`: which two patches of a class form a pair, and by which
+            distance of its own.
         generate: positives made by rotation (``*``), options of `lib.samplers.candidates.Generation`.
         augment: flips and quarter turns (``+``), options of `lib.augmentation.Turns`.
         distance: a module of `lib.distances`, for positives and negatives.
-        negatives: a function of `lib.mining`.
-        loss: a module of `lib.losses`: from (d_pos, d_neg) to a loss a triplet.
-        pair_weight: a function of `lib.pair_weights`, or None for weights of one.
+        positive: a module of `lib.positives`: the distance of a matching pair.
+        negatives: a module of `lib.negatives`: what each pair is held apart from.
+        loss: a module of `lib.losses`: of triplets, or of all descriptors of the batch.
+        pair_weight: a module of `lib.pair_weights`, or None for weights of one.
         regularizers: modules of `lib.regularizers`, each with its ``weight``.
         reduction: "mean" or "sum" over the batch.
         optimizer: "sgd" or "adam" with the options of torch's class of that name.
-        schedule: a function of `lib.schedules`, of the fraction of training done.
+        schedule: a module of `lib.schedules`, of the fraction of training done.
         budget: the authors' own, followed by the ``paper`` profile.
     """
 
@@ -72,6 +74,7 @@ class Recipe:
     optimizer: Part
     schedule: Part
     budget: Budget
+    positive: Part = field(default_factory=lambda: Part("pair"))
     generate: Part | None = None
     augment: Part | None = None
     pair_weight: Part | None = None
@@ -84,6 +87,7 @@ WITHIN = part("hardest", scope="within", floor=0.008)
 GENERATED = part("rotation", patches_per_class=15, max_degrees=20.0, renew=True)
 TURNED = part("turns", shared=True)
 
+# HardNet = L2-Net, random pairs, Euclidean distance, hardest of rows and columns, hinge with margin 1.
 HARDNET = Recipe(
     label="HardNet",
     model=part("l2net", dropout=0.3),
@@ -121,17 +125,25 @@ def adasample(lam: float = 10.0, loss: str = "AHT", *, augment: bool = False) ->
     """
     if not lam >= 0:
         raise ValueError(f"λ must be 0 or more, got {lam}")
-    metric = {"AHT": "angular", "HT": "euclidean"}.get(loss)
-    if metric is None:
+    # The loss's distance is squared; d of Eq. 13 is not, and needs no ε, having no gradient.
+    known = {
+        "AHT": (part("angular", power=2), part("angular", power=1)),
+        "HT": (part("euclidean", power=2), part("euclidean", power=1, epsilon=0.0)),
+    }
+    if loss not in known:
         raise ValueError(f"loss must be 'AHT' or 'HT', got {loss!r}")
+    distance, drawn_by = known[loss]
     mark = "+*" if augment else "*"
     default = lam == 10.0 and loss == "AHT"
     shown = "∞" if math.isinf(lam) else f"{lam:g}"
+    # Eq. 13 = sampler and pair weight; Eq. 14 (HT), 15 (AHT) = distance, negatives and hinge.
     return replace(
         HARDNET_GEN,
         label=f"AdaSample{mark}" if default else f"AdaSample{mark} (λ = {shown}, {loss})",
-        sampler=part("hardpos", of="anchor") if math.isinf(lam) else part("adasample", lam=float(lam)),
-        distance=part(metric, power=2),
+        sampler=part("hardpos", distance=drawn_by)
+        if math.isinf(lam)
+        else part("adasample", lam=float(lam), distance=drawn_by),
+        distance=distance,
         negatives=WITHIN,
         pair_weight=part("inverse_distance", scale="batch_mean"),
         augment=TURNED if augment else None,

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
-from lib.evaluation.fpr95 import RECALL, pairs_needed
+from lib.evaluation.fpr95 import RECALL, threshold_level
 
 MOST_SPLITS = 200_000  # 10 runs against 10 are 184 756
 
@@ -231,22 +231,6 @@ def binomial_error(rate: ArrayLike, negatives: int = 50_000) -> np.ndarray:
     return 100 * np.sqrt(share * (1 - share) / negatives)
 
 
-def counts_by_distance(distances: ArrayLike, match: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Matching and non-matching pairs at each distance that occurs, in ascending order.
-
-    Args:
-        distances: A vector of size (`num_pairs`).
-        match: A vector of size (`num_pairs`), boolean.
-
-    Returns:
-        Two integer vectors of size (`num_levels`), for `fpr95_error`.
-    """
-    match = np.asarray(match, dtype=bool)
-    levels, level = np.unique(np.asarray(distances), return_inverse=True)
-    counts = (np.bincount(level[kind], minlength=len(levels)) for kind in (match, ~match))
-    return tuple(counts)
-
-
 def fpr95_error(
     matching: ArrayLike,
     non_matching: ArrayLike,
@@ -258,9 +242,9 @@ def fpr95_error(
 ) -> TestSetError:
     """FPR95 and its uncertainty from the test pairs, by a bootstrap over either kind of pair.
 
-    A level is a distance that occurs (`counts_by_distance`) or a bin of the probe `distance_histogram`;
-    pairs of one level count as tied, and the expected rate over their orders is taken, as in
-    `lib.evaluation.fpr95`; from bins the rate is therefore interpolated. Pairs that share a point are
+    A level is a distance that occurs (`lib.evaluation.fpr95.counts_by_distance`) or a bin of the probe
+    `distance_histogram`; pairs of one level count as tied, and the expected rate over their orders is
+    taken, as there; from bins the rate is therefore interpolated. Pairs that share a point are
     not independent, so the true error is larger.
 
     Args:
@@ -282,12 +266,11 @@ def fpr95_error(
     positives, negatives = int(matching.sum()), int(non_matching.sum())
     if positives == 0 or negatives == 0:
         raise ValueError(f"FPR95 needs both kinds of pairs, got {positives} matching, {negatives} not")
-    needed = pairs_needed(positives, recall)
     to_level = np.concatenate([[0], np.cumsum(matching)])
     negatives_to_level = np.concatenate([[0], np.cumsum(non_matching)])
 
-    level = np.searchsorted(to_level, needed, side="left") - 1
-    rank = needed - to_level[level]
+    level, rank = threshold_level(matching, recall)
+    needed = to_level[level] + rank
     tied = non_matching[level] * rank / (matching[level] + 1)
     value = 100 * (negatives_to_level[level] + tied) / negatives
 

@@ -7,10 +7,9 @@ with a blind sampler and no weights it is HardNet's training).
 
 from __future__ import annotations
 
+import io
 import os
-import pickle
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,12 +18,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib import augmentation, parts
+from lib import parts
+from lib.batches import Batch, open_batches
 from lib.data.patchset import PatchSet
-from lib.files import replacing
+from lib.descriptions import Descriptions, descriptions
+from lib.files import write_bytes
+from lib.objective import build as build_objective
 from lib.profiles import Profile
 from lib.recipes import Recipe
-from lib.samplers import candidates
+from lib.samplers.candidates import Choice
 
 # Curves of long runs are means over this many stretches of equal length.
 CURVE_POINTS = 200
@@ -33,13 +35,19 @@ CANDIDATE_CHUNK = {"cpu": 128, "cuda": 8192}
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
 
 
+class ForeignCheckpoint(ValueError):
+    """A file that should be a checkpoint of this run and is not one."""
+
+
 @dataclass
 class Trained:
     """What training leaves.
 
     Attributes:
         model: at the last step, on its device, in evaluation mode.
-        stages: weights by fraction of training done, for the fractions the profile names; on the CPU.
+        stages: by fraction of training done, for the fractions the profile names, tensors by part
+            and name ("model/features.0.weight", …), the state of losses and samplers among them; on
+            the CPU.
         curve: by name, a value for each stretch of steps: "step", "loss" (unweighted batch mean),
             "d_pos" and "d_neg" (means, at the loss's power), "zero_share" (triplets without loss),
             "two_share" (classes of two candidates, which leave nothing to choose), and for AdaSample
@@ -53,6 +61,12 @@ class Trained:
     curve: dict[str, list[float]]
     epochs: dict[str, list[float]]
     seconds: float
+
+
+def part_state(stage: Mapping[str, Tensor], part: str = "model") -> dict[str, Tensor]:
+    """The state dict of a part, by default the network's weights, from those of a stage."""
+    prefix = f"{part}/"
+    return {n.removeprefix(prefix): v for n, v in stage.items() if n.startswith(prefix)}
 
 
 @dataclass
@@ -89,13 +103,16 @@ def train(
         device: "cpu", "cuda", …
         evaluate: called with the model in evaluation mode at the end of each epoch.
         checkpoint: a file that is written every ``checkpoint_seconds``, from which a killed run
-            goes on to the same weights bit for bit, and which is removed at the end.
+            goes on to the same weights bit for bit. It is the caller's to remove, once what training
+            gave is kept elsewhere.
         on_step: called with steps done and steps in all.
         max_steps: stop after this many, keeping the schedule of the full run.
 
     Raises:
-        ValueError: a batch that the set cannot fill, or a checkpoint that holds arbitrary objects.
+        ValueError: a batch that the set cannot fill, or a recipe that names no part.
+        ForeignCheckpoint: the checkpoint is damaged or something else.
         FloatingPointError: the loss is no longer finite.
+        OSError: a checkpoint cannot be written; the last one is as it was.
     """
     budget = profile.budget_for(recipe)
     epoch_steps = max(1, budget.epoch_pairs // budget.batch_pairs)
@@ -104,102 +121,51 @@ def train(
 
     _make_repeatable(seed, profile.threads)
     generator = torch.Generator(device).manual_seed(seed)
-    bank = _bank(patch_set.patches, device)
-    classes = candidates.group(patch_set.point_ids, device)
-    generation = candidates.Generation(**recipe.generate.options) if recipe.generate else None
-    turns = augmentation.Turns(**recipe.augment.options) if recipe.augment else None
-
     model = parts.build("model", recipe.model, width=profile.width).to(device)
     if profile.channels_last:
         model = model.to(memory_format=torch.channels_last)
-    distance = parts.build("distance", recipe.distance)
-    sampler = parts.build("sampler", recipe.sampler, distance=distance)
-    loss_of = parts.build("loss", recipe.loss)
-    mine = parts.function("negatives", recipe.negatives)
-    weigh = parts.function("pair_weight", recipe.pair_weight) if recipe.pair_weight else None
-    regularizers = [parts.build("regularizers", part) for part in recipe.regularizers]
-    schedule = parts.function("schedule", recipe.schedule)
-    optimizer = _optimizer(recipe, profile, model)
-    raw = torch.compile(model.raw) if profile.compile else model.raw
-    autocast = torch.autocast(
-        torch.device(device).type, torch.bfloat16, enabled=profile.precision == "bfloat16"
-    )
+    batches = open_batches(recipe, patch_set, device, model.input_size)
+    sampler = parts.build("sampler", recipe.sampler)
+    objective = build_objective(recipe, device)
+    weigh = parts.build("pair_weight", recipe.pair_weight) if recipe.pair_weight else None
+    schedule = parts.build("schedule", recipe.schedule)
+    optimizer = _optimizer(recipe, model)
+    network = _Network(model, profile, device)
 
-    def images_of(pool: candidates.Pool, turn: Tensor | None, place: tuple | Tensor) -> Tensor:
-        patches = bank[pool.patch[place].to(bank.device)].to(device)
-        return augmentation.cut(patches, pool.angle[place], None if turn is None else turn[place])
-
-    def laid_out(pool: candidates.Pool, described: Tensor) -> Tensor:
-        filled = described.new_zeros(*pool.valid.shape, described.shape[1])
-        return filled.masked_scatter(pool.valid[:, :, None], described)
-
-    @torch.no_grad()
-    def evaluated(pool: candidates.Pool, turn: Tensor | None) -> Tensor:
-        model.eval()
-        rows, columns = pool.valid.nonzero(as_tuple=True)
-        chunk = CANDIDATE_CHUNK[torch.device(device).type]
-        described = []
-        for row, column in zip(rows.split(chunk), columns.split(chunk), strict=True):
-            with autocast:
-                described.append(model.normalise(raw(images_of(pool, turn, (row, column)))))
-        model.train()
-        return laid_out(pool, torch.cat(described))
-
-    stateful = {"model": model, "optimizer": optimizer, "sampler": sampler, "loss": loss_of}
-    stateful = {name: part for name, part in stateful.items() if hasattr(part, "state_dict")}
-    progress = _restore(checkpoint, stateful, generator) or _Progress()
+    named = {"model": model, "sampler": sampler, **dict(objective.parts())}
+    stateful = {name: part for name, part in named.items() if hasattr(part, "state_dict")}
+    restorable = {**stateful, "optimizer": optimizer}
+    progress = _restore(checkpoint, restorable, generator) or _Progress()
     sums: dict[str, Tensor] = {}
     started = saved = time.monotonic()
     model.train()
 
     while progress.step < min(total, max_steps or total):
         done = progress.step / total
-        _keep_stages(progress, profile.stages, done, model)
+        _keep_stages(progress, profile.stages, done, stateful)
         for settings in optimizer.param_groups:
             settings["lr"] = profile.learning_rate_for(recipe) * schedule(done)
 
-        pool = candidates.draw_pool(classes, budget.batch_pairs, generation, generator)
-        turn = turns.draw(pool.valid.shape, generator) if turns else None
-        rows = torch.arange(budget.batch_pairs, device=device)
-        if sampler.reuse:
-            with autocast:
-                both_raw = raw(images_of(pool, turn, pool.valid))
-            described = laid_out(pool, model.normalise(both_raw))
-            choice = sampler.choose(pool, lambda of=described: of, generator)
-            anchors, positives = described[rows, choice.anchor], described[rows, choice.positive]
-        else:
-            choice = sampler.choose(pool, lambda p=pool, t=turn: evaluated(p, t), generator)
-            place = (rows.repeat(2), torch.cat([choice.anchor, choice.positive]))
-            with autocast:
-                both_raw = raw(images_of(pool, turn, place))
-            anchors, positives = model.normalise(both_raw).chunk(2)
-
-        d_pos = distance.paired(anchors, positives)
-        d_neg = mine(anchors, positives, distance).distances(anchors, positives, distance)
-        losses = loss_of(d_pos, d_neg)
-        weights = 1.0 if weigh is None else weigh(choice.distance, choice.log_normaliser)
-        weighted = weights * losses
-        objective = weighted.mean() if recipe.reduction == "mean" else weighted.sum()
-        for regularizer in regularizers:
-            objective = objective + regularizer(anchors, positives, both_raw)
+        batch = batches.draw(budget.batch_pairs, generator)
+        choice, of = network.pairs(batch, sampler, generator)
+        triplets = objective.triplets(of)
+        losses = objective.loss(triplets)
+        minimised = objective.total(losses, of, weigh(choice) if weigh else None)
 
         optimizer.zero_grad(set_to_none=True)
-        objective.backward()
+        minimised.backward()
         optimizer.step()
 
-        loss = losses.detach().mean()
         if hasattr(sampler, "observe"):
-            sampler.observe(loss)
+            sampler.observe(triplets, losses)
         progress.step += 1
         seen = {
-            "loss": loss,
-            "d_pos": d_pos.detach().mean(),
-            "d_neg": d_neg.detach().mean(),
-            "zero_share": (losses.detach() <= 0).float().mean(),
-            "two_share": (pool.counts == 2).float().mean(),
+            "loss": losses.detach().mean(),
+            "d_pos": triplets.positive.detach().mean(),
+            "d_neg": triplets.negative.detach().mean(),
         }
-        if getattr(sampler, "exponent", None) is not None:
-            seen["exponent"] = sampler.exponent
+        for part in (batch, *named.values()):
+            seen |= getattr(part, "seen", {})
         for name, value in seen.items():
             sums[name] = sums.get(name, 0) + value.double()
 
@@ -218,14 +184,57 @@ def train(
         if checkpoint is not None and not sums and now - saved >= checkpoint_seconds:
             progress.seconds += now - started
             started = saved = now
-            _save(checkpoint, progress, stateful, generator)
+            _save(checkpoint, progress, restorable, generator)
 
-    _keep_stages(progress, profile.stages, progress.step / total, model)
-    if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+    _keep_stages(progress, profile.stages, progress.step / total, stateful)
     progress.seconds += time.monotonic() - started
     model.eval()
     return Trained(model, progress.stages, progress.curve, progress.epochs, progress.seconds)
+
+
+class _Network:
+    """A model as training forwards it: in the profile's precision, compiled or not."""
+
+    def __init__(self, model: nn.Module, profile: Profile, device: str):
+        self.model = model
+        self.raw = torch.compile(model.raw) if profile.compile else model.raw
+        kind = torch.device(device).type
+        self.chunk = CANDIDATE_CHUNK[kind]
+        self.autocast = torch.autocast(kind, torch.bfloat16, enabled=profile.precision == "bfloat16")
+
+    def pairs(
+        self, batch: Batch, sampler: object, generator: torch.Generator
+    ) -> tuple[Choice, Descriptions]:
+        """The pairs that the sampler chooses and what the network says of them, with its gradient."""
+        if sampler.reuse:
+            with self.autocast:
+                output = self.raw(batch.images(batch.pool.valid))
+            raw = output[0] if isinstance(output, tuple) else output
+            described = batch.lay_out(self.model.normalise(raw))
+            choice = sampler.choose(batch.pool, lambda: described, generator)
+            # Candidates were forwarded in their order, and so the chosen ones are known by rank.
+            rank = (batch.pool.valid.flatten().cumsum(0) - 1).view(batch.pool.valid.shape)
+            chosen = rank[choice.places]
+            kept = tuple(each[chosen] for each in output) if raw is not output else raw[chosen]
+            return choice, descriptions(self.model, kept)
+        choice = sampler.choose(batch.pool, lambda: self._candidates(batch), generator)
+        with self.autocast:
+            output = self.raw(batch.images(choice.places))
+        return choice, descriptions(self.model, output)
+
+    @torch.no_grad()
+    def _candidates(self, batch: Batch) -> Tensor:
+        """(n, c, k) of all candidates, with running statistics and without dropout."""
+        self.model.eval()
+        rows, columns = batch.pool.valid.nonzero(as_tuple=True)
+        described = []
+        for place in zip(rows.split(self.chunk), columns.split(self.chunk), strict=True):
+            with self.autocast:
+                output = self.raw(batch.images(place))
+                raw = output[0] if isinstance(output, tuple) else output
+                described.append(self.model.normalise(raw))
+        self.model.train()
+        return batch.lay_out(torch.cat(described))
 
 
 def _make_repeatable(seed: int, threads: int) -> None:
@@ -241,15 +250,7 @@ def _make_repeatable(seed: int, threads: int) -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
-def _bank(patches: np.ndarray, device: str) -> Tensor:
-    with warnings.catch_warnings():
-        # The patches are memory-mapped for reading, and nothing here writes to them.
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        bank = torch.from_numpy(patches)
-    return bank if torch.device(device).type == "cpu" else bank.to(device)
-
-
-def _optimizer(recipe: Recipe, profile: Profile, model: nn.Module) -> torch.optim.Optimizer:
+def _optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     known = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
     name = recipe.optimizer.name
     if name not in known:
@@ -257,11 +258,15 @@ def _optimizer(recipe: Recipe, profile: Profile, model: nn.Module) -> torch.opti
     return known[name](model.parameters(), **recipe.optimizer.options)
 
 
-def _keep_stages(progress: _Progress, stages: tuple[float, ...], done: float, model: nn.Module) -> None:
+def _keep_stages(
+    progress: _Progress, stages: tuple[float, ...], done: float, stateful: Mapping[str, nn.Module]
+) -> None:
     for stage in stages:
         if done >= stage and str(stage) not in progress.stages:
             progress.stages[str(stage)] = {
-                name: value.detach().cpu().clone() for name, value in model.state_dict().items()
+                f"{name}/{key}": value.detach().cpu().clone()
+                for name, part in stateful.items()
+                for key, value in part.state_dict().items()
             }
 
 
@@ -293,8 +298,9 @@ def _save(
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }
-    with replacing(path) as half:
-        torch.save(content, half)
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    write_bytes(path, buffer.getbuffer())
 
 
 def _restore(
@@ -304,15 +310,19 @@ def _restore(
         return None
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise ValueError(
-            f"{path} is no checkpoint of this study: it holds objects that loading could execute, or "
-            "is damaged. It was not loaded; remove it to train this run from its start"
+        for name, part in stateful.items():
+            part.load_state_dict(content["parts"][name])
+        generator.set_state(content["generator"])
+        torch.set_rng_state(content["torch"])
+        if content["cuda"]:
+            torch.cuda.set_rng_state_all(content["cuda"])
+        return _Progress(**content["progress"])
+    except OSError:
+        raise
+    # What foreign bytes raise depends on the first of them: UnpicklingError, KeyError, TypeError, …
+    except Exception as error:
+        raise ForeignCheckpoint(
+            f"{path} is no checkpoint of this study: it is damaged, or holds something else, perhaps "
+            "objects that loading could execute, and was not loaded; remove it to train this run from "
+            "its start"
         ) from error
-    for name, part in stateful.items():
-        part.load_state_dict(content["parts"][name])
-    generator.set_state(content["generator"])
-    torch.set_rng_state(content["torch"])
-    if content["cuda"]:
-        torch.cuda.set_rng_state_all(content["cuda"])
-    return _Progress(**content["progress"])

@@ -187,11 +187,13 @@ def test_a_recipes_training_code_covers_its_own_parts_and_no_other_samplers():
         "lib.training",
         "lib.models.l2net",
         "lib.losses.hinge",
-        "lib.mining",
+        "lib.objective",
+        "lib.negatives.hardest",
+        "lib.positives.pair",
         "lib.distances.euclidean",
         "lib.distances",
         "lib.augmentation",
-        "lib.schedules",
+        "lib.schedules.linear",
         "lib.samplers.random_pair",
         "lib.samplers.candidates",
     }
@@ -199,6 +201,7 @@ def test_a_recipes_training_code_covers_its_own_parts_and_no_other_samplers():
         "lib.samplers.adasample",
         "lib.samplers.hardpos",
         "lib.pair_weights",
+        "lib.schedules.steps",
         "lib.distances.angular",
         "lib.recipes",
         "lib.profiles",
@@ -207,7 +210,11 @@ def test_a_recipes_training_code_covers_its_own_parts_and_no_other_samplers():
     }
     assert not hardnet & absent
     adasample = digests.closure(["lib.training", *parts.modules(RECIPES["adasample_gen"])])
-    assert adasample >= {"lib.samplers.adasample", "lib.pair_weights", "lib.distances.angular"}
+    assert adasample >= {
+        "lib.samplers.adasample",
+        "lib.pair_weights.inverse_distance",
+        "lib.distances.angular",
+    }
     assert "lib.samplers.hardpos" not in adasample
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import oracles
@@ -14,8 +12,8 @@ from hypothesis import strategies as st
 
 from lib.data.patchset import LabelledPairs, PatchSet
 from lib.evaluation import distance_histogram
-from lib.evaluation.fpr95 import fpr95, measure, pairs_needed, threshold_of_bins
-from lib.evaluation.subject import Subject, pair_distances
+from lib.evaluation.fpr95 import fpr95, measure
+from lib.evaluation.subject import Subject
 
 both_kinds = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=7).filter(
     lambda pairs: {m for _, m in pairs} == {True, False}
@@ -167,7 +165,7 @@ def mean_and_spread(patches: np.ndarray) -> np.ndarray:
 
 def test_pair_distances_are_literal_euclidean_ones():
     made = labelled()
-    distances, match = pair_distances(Subject(mean_and_spread), made)
+    distances, match = Subject(mean_and_spread).pair_distances(made)
     descriptors = mean_and_spread(made.patches).astype(float)
     for i in range(60):
         x, y = descriptors[made.pairs.first[i]], descriptors[made.pairs.second[i]]
@@ -179,7 +177,23 @@ def test_the_measure_of_a_set_is_that_of_its_pairs():
     made = labelled(1)
     found = measure(Subject(mean_and_spread), made)
     assert set(found) == {"expected", "low", "high", "threshold"}
-    assert found["expected"] == fpr95(*pair_distances(Subject(mean_and_spread), made)).expected
+    assert found["expected"] == fpr95(*Subject(mean_and_spread).pair_distances(made)).expected
+
+
+def test_a_set_is_described_once_for_all_that_is_measured_on_it():
+    asked = []
+
+    def describe(patches):
+        asked.append(len(patches))
+        return mean_and_spread(patches)
+
+    subject, made, other = Subject(describe), labelled(), labelled()
+    first = measure(subject, made)
+    distance_histogram.probe(subject, made)
+    assert measure(subject, made) == first
+    assert len(asked) == 1
+    measure(subject, other)
+    assert len(asked) == 2, "another set is another description, though it is called the same"
 
 
 def test_a_descriptor_that_is_no_number_is_refused_by_its_patch():
@@ -192,7 +206,7 @@ def test_a_descriptor_that_is_no_number_is_refused_by_its_patch():
         return described
 
     with pytest.raises(ValueError, match=f"made: the descriptor of patch {used} is not finite"):
-        pair_distances(Subject(broken), made)
+        Subject(broken).pair_distances(made)
 
 
 def test_a_set_without_pairs_is_refused_by_name():
@@ -205,7 +219,7 @@ def test_a_set_without_pairs_is_refused_by_name():
 def test_the_histogram_counts_every_pair_once_and_in_its_bin(scale):
     made = labelled(3, 200)
     subject = Subject(lambda patches: scale * mean_and_spread(patches))
-    distances, match = pair_distances(subject, made)
+    distances, match = subject.pair_distances(made)
     found = distance_histogram.probe(subject, made)
     edges = found["edges"]
     assert (found["matching"].sum(), found["non_matching"].sum()) == (match.sum(), (~match).sum())
@@ -217,27 +231,3 @@ def test_the_histogram_counts_every_pair_once_and_in_its_bin(scale):
         for d in distances[kind]:
             counts[min(int(d / edges[-1] * 80), 79)] += 1
         assert np.abs(found[name] - counts).sum() <= 2  # rounding at an edge moves a pair by one bin
-
-
-def test_the_threshold_of_binned_distances_lies_where_the_counts_say():
-    assert threshold_of_bins([0, 1, 2], [95, 5]) == pytest.approx(1.0)
-    assert threshold_of_bins([0, 1, 2], [90, 10]) == pytest.approx(1.5)
-    assert threshold_of_bins([0, 1, 2], [0, 10], recall=0.5) == pytest.approx(1.5)
-
-
-def test_the_threshold_of_fine_bins_is_that_of_the_distances_themselves():
-    random = np.random.default_rng(0)
-    distances, match = random.normal(1, 0.2, 4000), random.random(4000) < 0.5
-    counts, edges = np.histogram(distances[match], 2000)
-    exact = fpr95(distances, match).threshold
-    assert threshold_of_bins(edges, counts) == pytest.approx(exact, abs=3 * np.diff(edges)[0])
-
-
-def test_pairs_needed_are_rounded_up_but_not_by_the_rounding_of_the_product():
-    assert [pairs_needed(100), pairs_needed(101), pairs_needed(1)] == [95, 96, 1]
-    assert pairs_needed(100, recall=0.07) == 7
-
-
-def test_fpr95_is_imported_without_torch():
-    code = "import sys, lib.evaluation.fpr95; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)

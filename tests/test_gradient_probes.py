@@ -12,11 +12,12 @@ import torch
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
 from lib.evaluation import drawn_pairs, gradient_norms
-from lib.evaluation.gradient_norms import Triplets, looped_gradient_norms, per_sample_gradient_norms
+from lib.evaluation.gradient_norms import Samples, looped_gradient_norms, per_sample_gradient_norms
 from lib.evaluation.subject import Subject
 from lib.models import l2net
+from lib.objective import build as build_objective
 from lib.recipes import Budget
-from lib.training import train
+from lib.training import part_state, train
 
 AHT, HT = recipes.find("adasample_aug_gen"), recipes.find("adasample_aug_gen_ht")
 
@@ -33,37 +34,37 @@ def subject(request: pytest.FixtureRequest, small_set: PatchSet) -> Subject:
     stages = {}
     for stage, weights in trained.stages.items():
         model = parts.build("model", request.param.model, width=tiny.width)
-        model.load_state_dict(weights)
+        model.load_state_dict(part_state(weights))
         stages[stage] = model.eval()
     record = {"curve": trained.curve, "config": {"profile": {"budget": {"batch_pairs": 16}}}}
     return Subject(lambda patches: patches, request.param, stages, record)
 
 
-def triplets(m: int) -> Triplets:
+def samples(m: int) -> Samples:
     generator = torch.Generator().manual_seed(0)
     images = 255 * torch.rand(m, 3, 1, 32, 32, generator=generator, dtype=torch.float64)
     side = torch.rand(m, generator=generator) < 0.5
-    return Triplets(images, side, torch.ones(m, dtype=torch.bool))
+    return Samples(images, side, torch.ones(m, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("recipe", [AHT, HT], ids=["AHT", "HT"])
 def test_vmap_of_grad_gives_what_single_backward_passes_give(recipe: recipes.Recipe) -> None:
     torch.manual_seed(0)
     model = l2net.build(width=1 / 16).double().eval()
-    loss, some = gradient_norms.triplet_loss(recipe), triplets(7)
+    loss, some = gradient_norms.triplet_loss(build_objective(recipe)), samples(7)
     vmapped = per_sample_gradient_norms(model, loss, some, chunk=3)
     torch.testing.assert_close(vmapped, looped_gradient_norms(model, loss, some), rtol=1e-9, atol=0)
 
 
 def test_a_norm_is_that_of_the_plain_loss_by_every_parameter() -> None:
     torch.manual_seed(0)
-    model, some = l2net.build(width=1 / 16).double().eval(), triplets(2)
+    model, some = l2net.build(width=1 / 16).double().eval(), samples(2)
     anchor, positive, negative = (model(some.images[0, i][None])[0] for i in range(3))
     kept = anchor if bool(some.near_anchor[0]) else positive
     angles = [torch.arccos(a @ b) for a, b in ((anchor, positive), (kept, negative))]
     (1 + angles[0] ** 2 - angles[1] ** 2).clamp(min=0).backward()
     literal = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
-    found = per_sample_gradient_norms(model, gradient_norms.triplet_loss(AHT), some)[0]
+    found = per_sample_gradient_norms(model, gradient_norms.triplet_loss(build_objective(AHT)), some)[0]
     # The angle's ε moves its gradient by parts in a million.
     assert float(found) == pytest.approx(float(literal), rel=1e-4)
 
@@ -71,7 +72,7 @@ def test_a_norm_is_that_of_the_plain_loss_by_every_parameter() -> None:
 def test_training_mode_is_refused() -> None:
     with pytest.raises(ValueError, match=r"call model\.eval\(\)"):
         per_sample_gradient_norms(
-            l2net.build(1 / 16).train(), gradient_norms.triplet_loss(AHT), triplets(1)
+            l2net.build(1 / 16).train(), gradient_norms.triplet_loss(build_objective(AHT)), samples(1)
         )
 
 

@@ -11,9 +11,12 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib.descriptions import Descriptions, drawn
 from lib.distances import angular, euclidean
 from lib.losses import hinge
-from lib.mining import hardest
+from lib.negatives import hardest
+from lib.objective import Objective
+from lib.positives import pair
 
 # name: (distance, literal distance, power, scope)
 OBJECTIVES = {
@@ -29,13 +32,21 @@ def raw(seed: int, n: int, k: int) -> torch.Tensor:
     return torch.randn(n, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def objective(name: str, anchors: torch.Tensor, positives: torch.Tensor, weights=1.0) -> torch.Tensor:
+def whole(name: str, floor: float = 0.0, **options: object) -> Objective:
     module, _, power, scope = OBJECTIVES[name]
-    distance = module.build(power=power, epsilon=0.0)
-    anchors, positives = F.normalize(anchors, dim=1), F.normalize(positives, dim=1)
-    negatives = hardest(anchors, positives, distance, scope=scope, floor=0.0)
-    d_neg = negatives.distances(anchors, positives, distance)
-    return (weights * hinge.build(margin=1.0)(distance.paired(anchors, positives), d_neg)).mean()
+    distance = module.build(power=power, **options)
+    mine = hardest.build(scope=scope, floor=floor)
+    return Objective(distance, pair.build(distance), mine, hinge.build(margin=1.0))
+
+
+def objective(name: str, anchors: torch.Tensor, positives: torch.Tensor, weights=None) -> torch.Tensor:
+    raw = torch.stack([anchors, positives])
+    of, parts = Descriptions(raw, F.normalize(raw, dim=-1)), whole(name, epsilon=0.0)
+    return parts.total(parts.loss(parts.triplets(of)), of, weights)
+
+
+def hinge_of(d_pos: torch.Tensor, d_neg: torch.Tensor, margin: float = 1.0) -> torch.Tensor:
+    return hinge.build(margin=margin)(drawn(d_pos, d_neg))
 
 
 @given(
@@ -46,7 +57,7 @@ def objective(name: str, anchors: torch.Tensor, positives: torch.Tensor, weights
 @settings(deadline=None, max_examples=60)
 def test_each_triplet_has_the_papers_loss(pairs, margin, power):
     d_pos, d_neg = torch.tensor(pairs, dtype=torch.float64).T
-    losses = hinge.build(margin=margin)(d_pos**power, d_neg**power)
+    losses = hinge_of(d_pos**power, d_neg**power, margin)
     expected = [oracles.hinge(p, n, margin, power) for p, n in pairs]
     assert losses.tolist() == pytest.approx(expected, abs=1e-12)
 
@@ -91,20 +102,20 @@ def test_the_gradient_of_the_whole_objective_is_the_slope_of_the_papers(name):
 def test_the_hinge_passes_gradcheck_away_from_its_corner():
     d_pos = torch.tensor([0.2, 1.5, 0.1], dtype=torch.float64, requires_grad=True)
     d_neg = torch.tensor([0.9, 0.3, 1.9], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(hinge.build(margin=1.0), (d_pos, d_neg))
+    assert torch.autograd.gradcheck(hinge_of, (d_pos, d_neg))
 
 
 def test_an_unsaturated_triplet_has_slopes_one_and_minus_one():
     d_pos = torch.tensor([0.5], requires_grad=True)
     d_neg = torch.tensor([0.7], requires_grad=True)
-    hinge.build(margin=1.0)(d_pos, d_neg).backward()
+    hinge_of(d_pos, d_neg).backward()
     assert (d_pos.grad.item(), d_neg.grad.item()) == (1.0, -1.0)
 
 
 def test_a_saturated_triplet_has_neither_loss_nor_gradient():
     d_pos = torch.tensor([0.1, 0.1], requires_grad=True)
     d_neg = torch.tensor([1.2, 0.5], requires_grad=True)
-    losses = hinge.build(margin=1.0)(d_pos, d_neg)
+    losses = hinge_of(d_pos, d_neg)
     losses.sum().backward()
     assert losses[0].item() == 0
     assert d_pos.grad.tolist() == [0, 1]
@@ -113,8 +124,8 @@ def test_a_saturated_triplet_has_neither_loss_nor_gradient():
 
 def test_the_margin_is_on_the_scale_of_the_distance_given():
     d_pos, d_neg = torch.tensor([0.25]), torch.tensor([0.5])
-    assert hinge.build(margin=0.5)(d_pos, d_neg).item() == pytest.approx(0.25)
-    assert hinge.build()(d_pos, d_neg).item() == pytest.approx(0.75)
+    assert hinge_of(d_pos, d_neg, 0.5).item() == pytest.approx(0.25)
+    assert hinge_of(d_pos, d_neg).item() == pytest.approx(0.75)
 
 
 def test_equation_24_holds_for_squared_euclidean_distances_through_the_normalisation():
@@ -143,15 +154,11 @@ def test_the_angular_loss_pulls_along_the_geodesic_with_twice_the_angle():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["identical", "opposite"])
 def test_identical_and_opposite_pairs_leave_loss_and_gradient_finite(name, dtype, kind):
-    module, _, power, scope = OBJECTIVES[name]
-    distance = module.build(power=power)
     anchors = F.normalize(raw(9, 4, 8), dim=1)
     anchors = torch.cat([anchors, anchors]).to(dtype).requires_grad_()
     positives = (anchors if kind == "identical" else -anchors).detach().clone().requires_grad_()
-    negatives = hardest(anchors, positives, distance, scope=scope, floor=0.008)
-    losses = hinge.build()(
-        distance.paired(anchors, positives), negatives.distances(anchors, positives, distance)
-    )
+    both, parts = torch.stack([anchors, positives]), whole(name, floor=0.008)
+    losses = parts.loss(parts.triplets(Descriptions(both, both)))
     losses.mean().backward()
     for tensor in (losses, anchors.grad, positives.grad):
         assert torch.isfinite(tensor).all()
@@ -166,6 +173,6 @@ def test_two_pairs_make_a_batch(name):
 
 
 def test_half_precision_losses_stay_half_precision():
-    losses = hinge.build()(torch.ones(2, dtype=torch.bfloat16), torch.zeros(2, dtype=torch.bfloat16))
+    losses = hinge_of(torch.ones(2, dtype=torch.bfloat16), torch.zeros(2, dtype=torch.bfloat16))
     assert losses.dtype == torch.bfloat16
     assert losses.tolist() == [2.0, 2.0]

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.distances import angular, euclidean
-from lib.mining import hardest
+from lib.negatives import Negatives
+from lib.negatives import hardest as module
 
 SCOPES = pytest.mark.parametrize("scope", ["across", "within", "all"])
 METRICS = {"euclidean": (euclidean, oracles.euclidean), "angular": (angular, oracles.angular)}
@@ -22,6 +23,10 @@ seeds = st.integers(0, 2**31)
 def descriptors(seed: int, n: int, k: int, dtype=torch.float64) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     return F.normalize(torch.randn(n, k, generator=generator, dtype=torch.float64), dim=1).to(dtype)
+
+
+def hardest(anchors: torch.Tensor, positives: torch.Tensor, distance, **options) -> Negatives:
+    return module.build(**options)(torch.stack([anchors, positives]), distance)
 
 
 def on_circle(*degrees: float) -> torch.Tensor:
@@ -37,12 +42,12 @@ def on_circle(*degrees: float) -> torch.Tensor:
 def test_the_negative_is_the_literal_minimum_over_all_other_pairs(
     scope, metric, power, seed, n, k, floor
 ):
-    module, literal = METRICS[metric]
-    distance = module.build(power=power, epsilon=0.0)
+    metrics, literal = METRICS[metric]
+    distance = metrics.build(power=power, epsilon=0.0)
     anchors, positives = descriptors(seed, n, k), descriptors(seed + 1, n, k)
     both = torch.cat([anchors, positives]).tolist()
     negatives = hardest(anchors, positives, distance, scope=scope, floor=floor)
-    d_neg = negatives.distances(anchors, positives, distance)
+    d_neg = negatives.distances(torch.stack([anchors, positives]), distance)
     for i in range(n):
         expected = oracles.hardest_negative(
             anchors.tolist(), positives.tolist(), i, scope, literal, floor
@@ -85,7 +90,7 @@ def test_each_scope_finds_the_negative_that_the_others_must_not_see():
     assert (found["across"].query[2].item(), found["across"].patch[2].item()) == (2, 4)
     assert (found["within"].query[2].item(), found["within"].patch[2].item()) == (5, 4)
     assert (found["all"].query[2].item(), found["all"].patch[2].item()) == (2, 4)
-    d_neg = found["across"].distances(anchors, positives, distance)
+    d_neg = found["across"].distances(torch.stack([anchors, positives]), distance)
     assert d_neg[2].item() == pytest.approx(math.radians(5))
 
 
@@ -128,7 +133,7 @@ def test_where_all_are_duplicates_the_largest_distance_stands_in_without_gradien
     positives = on_circle(30, 30, 30).requires_grad_()
     negatives = hardest(anchors, positives, distance, scope=scope, floor=0.008)
     assert not negatives.found.any()
-    d_neg = negatives.distances(anchors, positives, distance)
+    d_neg = negatives.distances(torch.stack([anchors, positives]), distance)
     assert d_neg.tolist() == pytest.approx([distance.maximum] * 3)
     d_neg.sum().backward()
     assert anchors.grad.eq(0).all()
@@ -157,7 +162,7 @@ def test_the_distances_carry_the_gradient_to_query_and_negative_alone():
     distance = angular.build()
     negatives = hardest(anchors, positives, distance, scope="within", floor=0.0)
     assert not negatives.query.requires_grad
-    negatives.distances(anchors, positives, distance)[0].backward()
+    negatives.distances(torch.stack([anchors, positives]), distance)[0].backward()
     assert anchors.grad.abs().sum(dim=1).gt(0).tolist() == [True, True, False]
     assert positives.grad.eq(0).all()
 

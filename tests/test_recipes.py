@@ -10,12 +10,15 @@ from importlib import import_module
 import pytest
 import torch
 
-from lib import augmentation, parts, profiles, recipes, schedules
+from lib import augmentation, parts, profiles, recipes
+from lib.descriptions import descriptions
+from lib.objective import build as build_objective
 from lib.recipes import RECIPES, adasample, find, part, values
 from lib.samplers import candidates
 from lib.samplers.adasample import AdaSample
 from lib.samplers.hardpos import Hardpos
 from lib.samplers.random_pair import RandomPair
+from lib.schedules import constant, linear
 
 VARIANTS = {
     **RECIPES,
@@ -28,12 +31,10 @@ EVERY = pytest.mark.parametrize("name", sorted(VARIANTS))
 @EVERY
 def test_every_part_of_every_recipe_resolves_and_builds(name):
     recipe = VARIANTS[name]
-    distance = parts.build("distance", recipe.distance)
     model = parts.build("model", recipe.model, width=1 / 32)
-    sampler = parts.build("sampler", recipe.sampler, distance=distance)
-    loss = parts.build("loss", recipe.loss)
-    mine = parts.function("negatives", recipe.negatives)
-    schedule = parts.function("schedule", recipe.schedule)
+    sampler = parts.build("sampler", recipe.sampler)
+    objective = build_objective(recipe)
+    schedule = parts.build("schedule", recipe.schedule)
     pool = candidates.Pool(
         torch.arange(12).view(4, 3),
         torch.zeros(4, 3),
@@ -41,17 +42,16 @@ def test_every_part_of_every_recipe_resolves_and_builds(name):
         torch.full((4,), 3),
     )
     with torch.no_grad():
-        described = model.eval()(torch.rand(12, 1, 32, 32)).view(4, 3, 128)
-    choice = sampler.choose(pool, lambda: described, torch.Generator().manual_seed(0))
-    rows = torch.arange(4)
-    anchors, positives = described[rows, choice.anchor], described[rows, choice.positive]
-    d_neg = mine(anchors, positives, distance).distances(anchors, positives, distance)
-    losses = loss(distance.paired(anchors, positives), d_neg)
-    if recipe.pair_weight is not None:
-        weigh = parts.function("pair_weight", recipe.pair_weight)
-        losses = losses * weigh(choice.distance, choice.log_normaliser)
+        raw = model.eval().raw(torch.rand(12, 1, 32, 32)).view(4, 3, 128)
+    choice = sampler.choose(pool, lambda: model.normalise(raw), torch.Generator().manual_seed(0))
+    of = descriptions(model, raw[choice.places])
+    losses = objective.loss(objective.triplets(of))
     assert losses.shape == (4,)
-    assert torch.isfinite(losses).all()
+    weights = None
+    if recipe.pair_weight is not None:
+        weights = parts.build("pair_weight", recipe.pair_weight)(choice)
+        assert weights.shape == (4,)
+    assert torch.isfinite(objective.total(losses, of, weights))
     assert schedule(0.0) == 1.0
     if recipe.generate is not None:
         candidates.Generation(**recipe.generate.options)
@@ -59,15 +59,25 @@ def test_every_part_of_every_recipe_resolves_and_builds(name):
         augmentation.Turns(**recipe.augment.options)
     optimizer = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[recipe.optimizer.name]
     optimizer(model.parameters(), **recipe.optimizer.options)
-    assert recipe.reduction in ("mean", "sum")
 
 
 @EVERY
 def test_the_modules_of_a_recipe_can_be_imported(name):
-    named = list(parts.modules(VARIANTS[name]))
+    recipe = VARIANTS[name]
+    named = list(parts.modules(recipe))
     assert all(import_module(module).__name__ == module for module in named)
-    assert f"lib.samplers.{VARIANTS[name].sampler.name}" in named
-    assert ("lib.pair_weights" in named) == (VARIANTS[name].pair_weight is not None)
+    assert f"lib.samplers.{recipe.sampler.name}" in named
+    assert ("lib.pair_weights.inverse_distance" in named) == (recipe.pair_weight is not None)
+
+
+def test_the_distance_that_a_sampler_draws_by_is_among_the_modules():
+    recipe = replace(RECIPES["adasample_gen"], distance=part("euclidean", power=2))
+    assert "lib.distances.angular" in parts.modules(recipe)
+
+
+def test_an_unknown_reduction_is_refused():
+    with pytest.raises(ValueError, match="'mean' or 'sum', got 'max'"):
+        build_objective(replace(RECIPES["hardnet"], reduction="max"))
 
 
 @EVERY
@@ -122,7 +132,7 @@ def test_hardnet_is_as_its_authors_train_it():
 def test_adasample_is_as_its_section_5_1_states():
     recipe = RECIPES["adasample_aug_gen"]
     assert recipe.label == "AdaSample+*"
-    assert recipe.sampler == part("adasample", lam=10.0)
+    assert recipe.sampler == part("adasample", lam=10.0, distance=part("angular", power=1))
     assert recipe.distance == part("angular", power=2)
     assert recipe.negatives == part("hardest", scope="within", floor=0.008)
     assert recipe.loss == part("hinge", margin=1.0)
@@ -155,7 +165,7 @@ def test_hardnet_with_generation_differs_from_adasample_in_the_method_alone():
 
 def test_an_infinite_lambda_is_hardpos_of_the_anchor():
     recipe = adasample(math.inf)
-    sampler = parts.build("sampler", recipe.sampler, distance=parts.build("distance", recipe.distance))
+    sampler = parts.build("sampler", recipe.sampler)
     assert isinstance(sampler, Hardpos)
     assert sampler.of == "anchor"
     differing = {
@@ -166,12 +176,10 @@ def test_an_infinite_lambda_is_hardpos_of_the_anchor():
 
 @pytest.mark.parametrize(("lam", "kind"), [(0, AdaSample), (1, AdaSample), (1e9, AdaSample)])
 def test_a_finite_lambda_is_adasample(lam, kind):
-    recipe = adasample(lam)
-    distance = parts.build("distance", recipe.distance)
-    sampler = parts.build("sampler", recipe.sampler, distance=distance)
+    sampler = parts.build("sampler", adasample(lam).sampler)
     assert isinstance(sampler, kind)
     assert sampler.lam == lam
-    assert isinstance(parts.build("sampler", RECIPES["hardnet"].sampler, distance=distance), RandomPair)
+    assert isinstance(parts.build("sampler", RECIPES["hardnet"].sampler), RandomPair)
 
 
 @pytest.mark.parametrize("lam", [-1, -math.inf, math.nan])
@@ -199,16 +207,10 @@ def test_an_unknown_module_is_refused_with_those_there_are():
         parts.build("loss", part("hing"))
 
 
-@pytest.mark.parametrize("name", ["nearest", "_of_another_module"])
-def test_an_unknown_function_is_refused(name):
-    with pytest.raises(ValueError, match=f"negatives: no function '{name}' in lib.mining"):
-        parts.function("negatives", part(name))
-
-
 def test_schedules_begin_at_one_and_fall_as_stated():
-    assert [schedules.constant(p) for p in (0, 0.5, 1)] == [1, 1, 1]
-    assert [schedules.linear(p) for p in (0, 0.25, 1)] == [1, 0.75, 0]
-    steps = parts.function("schedule", RECIPES["adasample_gen"].schedule)
+    assert [constant.build()(p) for p in (0, 0.5, 1)] == [1, 1, 1]
+    assert [linear.build()(p) for p in (0, 0.25, 1)] == [1, 0.75, 0]
+    steps = parts.build("schedule", RECIPES["adasample_gen"].schedule)
     # Epoch e of 90, from 0, at the first step of each: divided by 10 at the end of 30, 60, 80.
     per_epoch = 976
     for epoch in range(90):

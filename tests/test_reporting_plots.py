@@ -10,7 +10,6 @@ import pytest
 from matplotlib import rcParams
 from matplotlib.image import imread
 
-from lib.evaluation.fpr95 import threshold_of_bins
 from lib.reporting.plots import beside, curves_figure, distance_histograms, intervals
 from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, LINES, PALETTE, look, panels, png, style
 
@@ -103,7 +102,13 @@ def test_densities_integrate_to_one_and_the_line_stands_at_95_percent_recall():
             assert np.sum(data.values * np.diff(data.edges)) == pytest.approx(1.0)
         (line,) = axes.lines
         assert line.get_xdata()[0] == pytest.approx(shift + 1.645 * 0.1, abs=0.02)
-        assert line.get_xdata()[0] == threshold_of_bins(probe()["edges"], probe(shift)["matching"])
+
+
+def test_the_line_stands_as_far_into_its_bin_as_pairs_of_it_are_needed():
+    for counts, place in (([95, 5], 1.0), ([90, 10], 1.5), ([0, 100], 1.95)):
+        binned = {"edges": [0, 1, 2], "matching": counts, "non_matching": [1, 1]}
+        (line,) = distance_histograms({"A": binned}).axes[0].lines
+        assert line.get_xdata()[0] == pytest.approx(place)
 
 
 def test_counts_that_do_not_fit_are_refused_by_the_panels_title():

@@ -42,7 +42,7 @@ def descriptors(seed: int, n: int, c: int, k: int = 8, dtype=torch.float64) -> t
 
 def with_loss(loss: float, *, lam: float, distance=None, **options: object) -> adasample.AdaSample:
     sampler = adasample.build(distance or angular.build(), lam=lam, **options)
-    sampler.observe(torch.tensor(loss))
+    sampler.observe(None, torch.tensor([loss]))
     return sampler
 
 
@@ -184,7 +184,7 @@ def test_the_same_seed_draws_the_same_pool():
 
 
 SAMPLERS = {
-    "random": lambda: random_pair.build(euclidean.build()),
+    "random": lambda: random_pair.build(),
     "hardpos of the anchor": lambda: hardpos.build(euclidean.build(), of="anchor"),
     "hardpos of the class": lambda: hardpos.build(angular.build(power=2), of="class"),
     "adasample, first batch": lambda: adasample.build(angular.build(power=2), lam=10.0),
@@ -236,13 +236,13 @@ def test_the_random_pair_sampler_describes_nothing():
     def describe():
         raise AssertionError("a blind sampler looked")
 
-    choice = random_pair.build(euclidean.build()).choose(pool_of(2, 3), describe, generator(0))
+    choice = random_pair.build().choose(pool_of(2, 3), describe, generator(0))
     assert choice.distance is None
     assert choice.log_normaliser is None
 
 
 def test_random_pairs_are_uniform_over_ordered_pairs():
-    choice = random_pair.build(euclidean.build()).choose(pool_of(*[5] * 4000), None, generator(3))
+    choice = random_pair.build().choose(pool_of(*[5] * 4000), None, generator(3))
     assert stats.chisquare(pair_counts(choice, 5)).pvalue > LEVEL
 
 
@@ -254,7 +254,7 @@ def test_lambda_zero_draws_as_the_random_pair_sampler_does(loss):
     pool = pool_of(*[5] * 4000)
     described = descriptors(4, 1, 5).expand(4000, 5, 8)
     ours = with_loss(loss, lam=0.0).choose(pool, lambda: described, generator(5))
-    blind = random_pair.build(euclidean.build()).choose(pool, lambda: described, generator(6))
+    blind = random_pair.build().choose(pool, lambda: described, generator(6))
     table = np.stack([pair_counts(ours, 5), pair_counts(blind, 5)])
     assert stats.chi2_contingency(table).pvalue > LEVEL
     assert stats.chisquare(table[0]).pvalue > LEVEL
@@ -381,7 +381,7 @@ def test_a_huge_lambda_over_a_vanished_loss_still_draws_the_farthest():
 def test_averages_are_the_literal_ones(losses, kind, lam):
     sampler = adasample.build(angular.build(), lam=lam, average=kind)
     for loss in losses:
-        sampler.observe(torch.tensor(loss, dtype=torch.float64))
+        sampler.observe(None, torch.tensor([loss], dtype=torch.float64))
     expected = oracles.average_loss(losses, kind)
     assert sampler.average_loss.item() == pytest.approx(expected)
     assert sampler.exponent.item() == pytest.approx(lam / expected)
@@ -390,13 +390,13 @@ def test_averages_are_the_literal_ones(losses, kind, lam):
 def test_the_window_holds_the_last_hundred_batches_and_no_older_one():
     sampler = adasample.build(angular.build(), lam=1.0, average="windowed")
     for loss in [1000.0, 201.0] + [1.0] * 99:
-        sampler.observe(torch.tensor(loss))
+        sampler.observe(None, torch.tensor([loss]))
     assert sampler.average_loss.item() == pytest.approx(3.0)
 
 
 def test_the_observed_loss_carries_no_gradient_into_the_average():
     sampler = adasample.build(angular.build(), lam=1.0)
-    sampler.observe(torch.tensor(2.0, requires_grad=True) * 3)
+    sampler.observe(None, torch.tensor([2.0], requires_grad=True) * 3)
     assert not sampler.average_loss.requires_grad
 
 
@@ -404,11 +404,11 @@ def test_the_observed_loss_carries_no_gradient_into_the_average():
 def test_a_restored_sampler_goes_on_as_the_one_that_was_saved(kind):
     first = adasample.build(angular.build(), lam=2.0, average=kind)
     for loss in (0.9, 0.8, 0.3):
-        first.observe(torch.tensor(loss))
+        first.observe(None, torch.tensor([loss]))
     second = adasample.build(angular.build(), lam=2.0, average=kind)
     second.load_state_dict(first.state_dict())
     for sampler in (first, second):
-        sampler.observe(torch.tensor(0.1))
+        sampler.observe(None, torch.tensor([0.1]))
     assert torch.equal(first.average_loss, second.average_loss)
 
 

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lib.evaluation.fpr95 import fpr95
+from lib.evaluation.fpr95 import counts_by_distance, fpr95
 from lib.reporting import printed_p_values as forensic
 from lib.reporting.printed import printed
 from lib.significance import (
     binomial_error,
-    counts_by_distance,
+    difference,
     fpr95_error,
     holm,
     mann_whitney,
@@ -67,6 +67,7 @@ def test_complete_separation_of_five_and_five_has_the_values_known_by_hand():
     assert found.exact == pytest.approx(1 / 252)
     assert found.asymptotic == pytest.approx(0.00451, abs=5e-6)  # z = 12.5 / sqrt(275 / 12)
     assert found.continuity == pytest.approx(0.00609, abs=5e-6)  # z = 12 / sqrt(275 / 12)
+    assert found.exact == pytest.approx(1 / 252), "one split of ten runs into five and five"
 
 
 @given(lower=runs, higher=runs)
@@ -256,7 +257,7 @@ levelled = st.lists(st.tuples(coarse, st.booleans()), min_size=2, max_size=30).f
 @settings(deadline=None, max_examples=60)
 def test_the_rate_from_counts_is_that_from_distances(pairs, recall):
     distances, match = map(np.array, zip(*pairs, strict=True))
-    counts = counts_by_distance(distances, match)
+    _, *counts = counts_by_distance(distances, match)
     assert (sum(counts[0]), sum(counts[1])) == (match.sum(), (~match).sum())
     found = fpr95_error(*counts, recall=recall, resamples=20)
     assert found.value == pytest.approx(fpr95(distances, match, recall).expected)
@@ -277,7 +278,7 @@ def test_the_bootstrap_of_the_rate_is_distributed_as_literal_resampling_of_the_p
         ).expected
         for _ in range(3000)
     ]
-    counts = counts_by_distance(np.concatenate([matching, other]), match)
+    _, *counts = counts_by_distance(np.concatenate([matching, other]), match)
     found = fpr95_error(*counts, recall=recall, resamples=20_000)
     assert found.standard_error == pytest.approx(np.std(literal), rel=0.06)
     low, high = np.quantile(literal, [0.025, 0.975])
@@ -290,7 +291,7 @@ def test_a_fine_histogram_gives_the_error_that_the_pairs_give_and_more_than_the_
     matching = draw.normal(0.75, 0.22, 4000).clip(0, 2)
     other = draw.normal(1.35, 0.12, 4000).clip(0, 2)
     match = np.arange(8000) < 4000
-    pairs = fpr95_error(*counts_by_distance(np.concatenate([matching, other]), match))
+    pairs = fpr95_error(*counts_by_distance(np.concatenate([matching, other]), match)[1:])
     bins = fpr95_error(*(np.histogram(x, 80, (0, 2))[0] for x in (matching, other)))
     assert bins.standard_error == pytest.approx(pairs.standard_error, rel=0.15)
     assert pairs.standard_error > 1.2 * binomial_error(pairs.value, 4000)
@@ -476,3 +477,12 @@ def test_the_statistics_need_no_torch():
     code = "import sys, lib.significance, lib.reporting.printed_p_values; print('torch' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
+
+
+def test_a_difference_has_welchs_error_to_which_a_single_run_adds_nothing():
+    a, b = [1.0, 3.0, 5.0], [2.0, 2.5]
+    gap, error = difference(a, b)
+    assert gap == pytest.approx(0.75)
+    assert error == pytest.approx(math.sqrt(4 / 3 + 0.125 / 2))
+    assert difference(a, [2.0])[1] == pytest.approx(math.sqrt(4 / 3))
+    assert difference([1.0], [2.0]) == (-1.0, None)

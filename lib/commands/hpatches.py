@@ -1,4 +1,4 @@
-"""HPatches, ``python -m lib.commands.hpatches``: cut patches, describe them, score descriptors made here or elsewhere.
+"""HPatches from the command line: cut patches, describe them, score descriptors made here or elsewhere.
 
 ``build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
 ``describe DATA OUT --record R`` writes descriptors in the benchmark's CSV layout.

@@ -13,24 +13,38 @@ class Distance:
     """A distance and the power at which the loss takes it.
 
     Attributes:
-        of_similarity: from inner products s = x·y of unit descriptors, any shape, to distances of
-            that shape, at the loss's power; differentiable with finite gradients for s in [-1, 1].
+        between: from inner products x·y and the squared norms x·x and y·y, shapes that broadcast, to
+            distances, at the loss's power; differentiable with finite gradients.
         power: 1 or 2; AdaSample's losses take the square (Eq. 14), HardNet's and DSM's the
             distance itself.
-        maximum: the largest value, that of opposite descriptors, at that power.
+        maximum: the largest value between unit descriptors, that of opposite ones, at that power; it
+            stands for a negative where there is none.
+        unit: descriptors have unit length, so that norms need not be computed; without it (TFeat's,
+            or raw ones) they are.
     """
 
-    of_similarity: Callable[[Tensor], Tensor]
+    between: Callable[[Tensor, Tensor | float, Tensor | float], Tensor]
     power: int
     maximum: float
+    unit: bool = True
+
+    def of_similarity(self, similarity: Tensor) -> Tensor:
+        """Distances of unit descriptors from their inner products in [-1, 1], any shape."""
+        return self.between(similarity, 1.0, 1.0)
 
     def paired(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distances (n,) between rows of ``x`` (n, k) and the same rows of ``y`` (n, k)."""
-        return self.of_similarity((x * y).sum(-1))
+        """Distances (…) between ``x`` and ``y``, (…, k) of shapes that broadcast."""
+        inner = (x * y).sum(-1)
+        if self.unit:
+            return self.of_similarity(inner)
+        return self.between(inner, x.square().sum(-1), y.square().sum(-1))
 
     def matrix(self, x: Tensor, y: Tensor) -> Tensor:
         """Distances (n, m) between all rows of ``x`` (n, k) and of ``y`` (m, k)."""
-        return self.of_similarity(x @ y.mT)
+        inner = x @ y.mT
+        if self.unit:
+            return self.of_similarity(inner)
+        return self.between(inner, x.square().sum(-1)[:, None], y.square().sum(-1))
 
     def root(self, distances: Tensor) -> Tensor:
         """The distance itself, from distances at the loss's power."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lib.data.patchset import PatchSet
-from lib.evaluation.subject import Subject, pair_distances
+from lib.evaluation.subject import Subject
 
 BINS = 80
 
@@ -21,7 +21,7 @@ def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
         "edges" (81,) float32 from 0 to 2, or to the largest distance where that is larger;
         "matching" and "non_matching" (80,) int32 counts.
     """
-    distances, match = pair_distances(subject, test_set)
+    distances, match = subject.pair_distances(test_set)
     edges = np.linspace(0, max(2.0, float(distances.max())), BINS + 1)
     return {
         "edges": edges.astype(np.float32),

@@ -16,6 +16,7 @@ from lib import parts
 from lib.data.patchset import PatchSet
 from lib.evaluation.subject import Subject
 from lib.evaluation.training_batch import draw, unit
+from lib.objective import build as build_objective
 from lib.samplers.adasample import anchor_distances, log_probabilities
 
 SEED = 0
@@ -34,7 +35,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         moments, 0 before the first loss; "images" (C, c, 32, 32) uint8, the candidates of the first
         C = 6 classes of the batch, c at most, zero at empty places; "generated" (C, c) bool, turned
         copies; "anchor" (C,) int16, its place; (3, C, c) float32: "distance" to the anchor at power
-        1, by the recipe's distance, and "probability", NaN at the anchor and at empty places;
+        1, by the sampler's distance, and "probability", NaN at the anchor and at empty places;
         "positive" (3, C) int16, the place drawn; "negative" (3, C, 32, 32) uint8, the patch mined;
         "near_anchor" and "found" (3, C) bool, whether it was mined for the anchor (else for the
         positive), and whether there was one.
@@ -46,22 +47,23 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         raise ValueError("drawn_pairs shows AdaSample's probabilities; ask for it of its recipes")
     generator = torch.Generator().manual_seed(SEED)
     batch = draw(subject, train_set, generator)
-    distance = parts.build("distance", subject.recipe.distance)
-    mine = parts.function("negatives", subject.recipe.negatives)
+    distance = parts.build("sampler", subject.recipe.sampler).distance
+    objective = build_objective(subject.recipe, subject.device)
     every = torch.arange(len(batch.anchor), device=subject.device)
     images = batch.images[:, :, 0].round().clamp(0, 255).byte()
     by_stage = []
     for stage in moments(list(subject.stages)):
         exponent = exponent_at(subject.record["curve"], float(stage))
         model = subject.stages[stage]
-        described = unit(model, batch.raw_descriptors(model))
+        raw = batch.raw_descriptors(model)
+        described = unit(model, raw)
         far = anchor_distances(batch.pool, described, batch.anchor, distance)
         logits, _ = log_probabilities(far, torch.tensor(exponent, device=far.device))
         positive = (
             torch.multinomial(logits.exp().cpu(), 1, generator=generator).squeeze(1).to(far.device)
         )
         places = torch.stack([batch.anchor, positive])
-        mined = mine(described[every, places[0]], described[every, places[1]], distance)
+        mined = objective.triplets(batch.pairs(model, raw, positive)).negatives
         side, other = mined.patch // len(every), mined.patch % len(every)
         by_stage.append(
             {

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lib.data.patchset import PatchSet
     from lib.evaluation.subject import Subject
 
@@ -37,27 +35,6 @@ class Fpr95:
     low: float
     high: float
     threshold: float
-
-
-def pairs_needed(positives: int, recall: float = RECALL) -> int:
-    """How many of so many matching pairs are to be within the threshold, the closest first."""
-    # The small subtraction keeps a recall of 0.07 of 100 pairs, 7.000000000000001, from asking for
-    # eight.
-    return max(1, math.ceil(recall * positives - 1e-9))
-
-
-def threshold_of_bins(
-    edges: Sequence[float], matching: Sequence[float], recall: float = RECALL
-) -> float:
-    """The threshold where distances are known by bins only, pairs taken as spread evenly within each.
-
-    Args:
-        edges: (B + 1,) ascending.
-        matching: (B,) counts of matching pairs, not all zero.
-        recall: as in `fpr95`.
-    """
-    below = np.concatenate([[0.0], np.cumsum(np.asarray(matching, dtype=np.float64))])
-    return float(np.interp(recall * below[-1], below, np.asarray(edges, dtype=np.float64)))
 
 
 def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> Fpr95:
@@ -84,22 +61,51 @@ def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> F
     if positives == 0 or negatives == 0:
         raise ValueError(f"FPR95 needs both kinds of pairs, got {positives} matching of {len(match)}")
 
-    needed = pairs_needed(positives, recall)
-    threshold = np.partition(distances[match], needed - 1)[needed - 1]
-    closer = distances < threshold
-    tied = distances == threshold
-    sure = int((closer & ~match).sum())
-    tied_negatives = int((tied & ~match).sum())
-    tied_positives = int((tied & match).sum())
-    rank = needed - int((closer & match).sum())
+    levels, matching, non_matching = counts_by_distance(distances, match)
+    level, rank = threshold_level(matching, recall)
+    sure, tied = int(non_matching[:level].sum()), int(non_matching[level])
     # In a random order of a positives and b negatives, r·b/(a + 1) negatives precede the r-th positive.
-    before = rank * tied_negatives / (tied_positives + 1)
-    rates = (100 * count / negatives for count in (sure + before, sure, sure + tied_negatives))
-    return Fpr95(*rates, threshold=float(threshold))
+    before = rank * tied / (int(matching[level]) + 1)
+    rates = (100 * count / negatives for count in (sure + before, sure, sure + tied))
+    return Fpr95(*rates, threshold=float(levels[level]))
+
+
+def counts_by_distance(
+    distances: np.ndarray, match: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs counted by distance: L distances that occur, ascending, and at each the two kinds' counts.
+
+    Args:
+        distances: (M,).
+        match: (M,) bool.
+
+    Returns:
+        (L,) distances, (L,) matching and (L,) non-matching pairs.
+    """
+    match = np.asarray(match, dtype=bool)
+    levels, level = np.unique(np.asarray(distances), return_inverse=True)
+    counts = (np.bincount(level[kind], minlength=len(levels)) for kind in (match, ~match))
+    return levels, *counts
+
+
+def threshold_level(matching: np.ndarray, recall: float = RECALL) -> tuple[int, int]:
+    """Where the threshold lies: the first level at which the recall is reached. Defined here alone.
+
+    Args:
+        matching: (L,) matching pairs by ascending distance; a level is a distance that occurs, or a
+            bin.
+        recall: share of the matching pairs to be within the threshold, in (0, 1].
+
+    Returns:
+        The level, and how many of its matching pairs it takes to reach the recall, 1 or more.
+    """
+    within = np.cumsum(matching)
+    # The small subtraction keeps 0.07 of 100 pairs, 7.000000000000001, from asking for eight.
+    needed = max(1, math.ceil(recall * int(within[-1]) - 1e-9))
+    level = int(np.searchsorted(within, needed))
+    return level, needed - int(within[level] - matching[level])
 
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
     """FPR95 of a descriptor on a set's labelled pairs: the fields of `Fpr95`."""
-    from lib.evaluation.subject import pair_distances
-
-    return asdict(fpr95(*pair_distances(subject, test_set)))
+    return asdict(fpr95(*subject.pair_distances(test_set)))

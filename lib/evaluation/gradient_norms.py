@@ -21,12 +21,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from lib import parts
 from lib.data.patchset import PatchSet
-from lib.distances import Distance
+from lib.descriptions import Descriptions, Triplets
 from lib.evaluation.subject import Subject
 from lib.evaluation.training_batch import TrainingBatch, draw, unit
-from lib.recipes import Recipe
+from lib.negatives import Negatives
+from lib.objective import Objective
+from lib.objective import build as build_objective
 from lib.samplers.adasample import anchor_distances
 from lib.samplers.candidates import uniform_below
 
@@ -34,14 +35,14 @@ SEED = 0
 CLASSES = 32
 # Gradients held at once, each as large as the network: what a core's cache bears, and what fills a GPU.
 CHUNK = {"cpu": 16, "cuda": 256}
-# From unit descriptors (…, 3, k) of anchor, positive and negative, and (…) bool, whether the
-# negative was mined for the anchor and whether one was found at all, to losses (…).
+# From unit descriptors (3, k) of anchor, positive and negative, and (), bool, whether the negative was
+# mined for the anchor and whether one was found at all, to a loss ().
 TripletLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Triplets:
-    """Samples whose gradients are asked for.
+class Samples:
+    """Triplets whose gradients are asked for.
 
     Attributes:
         images: (m, 3, 1, 32, 32) of anchor, positive and negative, 0 to 255.
@@ -82,10 +83,11 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     """
     generator = torch.Generator().manual_seed(SEED)
     batch = draw(subject, train_set, generator)
+    objective = build_objective(subject.recipe, subject.device)
     step = 1 + uniform_below(batch.pool.counts.cpu() - 1, generator).to(batch.anchor.device)
     others = (batch.anchor + step) % batch.pool.counts
     by_stage = [
-        _at_stage(subject.recipe, subject.stages[stage], batch, others)
+        _at_stage(objective, subject.stages[stage], batch, others)
         for stage in sorted(subject.stages, key=float)
     ]
     small = {"near_anchor", "products", "differences", "sphere", "raw"}
@@ -97,19 +99,15 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
 
 
 def _at_stage(
-    recipe: Recipe, model: nn.Module, batch: TrainingBatch, others: Tensor
+    objective: Objective, model: nn.Module, batch: TrainingBatch, others: Tensor
 ) -> dict[str, np.ndarray]:
-    distance = parts.build("distance", recipe.distance)
     raw = batch.raw_descriptors(model)
-    described = unit(model, raw)
-    far = anchor_distances(batch.pool, described, batch.anchor, distance)[:CLASSES]
+    far = anchor_distances(batch.pool, unit(model, raw), batch.anchor, objective.distance)[:CLASSES]
     rows, places = far.isfinite().nonzero(as_tuple=True)
-    members, near_anchor, found = _with_negatives(
-        recipe, distance, described, batch.anchor, others, rows, places
-    )
-    triplets = Triplets(batch.images[members.unbind(-1)], near_anchor, found)
-    measured = output_norms(recipe, model, raw[members.unbind(-1)], triplets)
-    measured["full"] = per_sample_gradient_norms(model, triplet_loss(recipe), triplets)
+    members, near_anchor, found = _with_negatives(objective, model, raw, batch, others, rows, places)
+    samples = Samples(batch.images[members.unbind(-1)], near_anchor, found)
+    measured = output_norms(objective, model, raw[members.unbind(-1)], samples)
+    measured["full"] = per_sample_gradient_norms(model, triplet_loss(objective), samples)
     measured["near_anchor"] = near_anchor.float()
 
     arrays = {"distance": far.cpu().numpy()}
@@ -121,36 +119,27 @@ def _at_stage(
 
 
 def _with_negatives(
-    recipe: Recipe,
-    distance: Distance,
-    described: Tensor,
-    anchor: Tensor,
+    objective: Objective,
+    model: nn.Module,
+    raw: Tensor,
+    batch: TrainingBatch,
     others: Tensor,
     rows: Tensor,
     places: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(m, 3, 2) class and place of each triplet's patches, and its ``near_anchor`` and ``found``."""
-    mine = parts.function("negatives", recipe.negatives)
-    n = len(anchor)
-    every = torch.arange(n, device=anchor.device)
-    anchors, fixed = described[every, anchor], described[every, others]
+    n = len(batch.anchor)
     members, near_anchor, found = [], [], []
     for row, place in zip(rows.tolist(), places.tolist(), strict=True):
-        positives = fixed.clone()
-        positives[row] = described[row, place]
-        mined = mine(anchors, positives, distance)
-        patch = int(mined.patch[row])
-        of_anchors, other = patch < n, patch % n
-        members.append(
-            [
-                (row, int(anchor[row])),
-                (row, place),
-                (other, int(anchor[other] if of_anchors else others[other])),
-            ]
-        )
+        positives = others.clone()
+        positives[row] = place
+        mined = objective.triplets(batch.pairs(model, raw, positives)).negatives
+        side, other = divmod(int(mined.patch[row]), n)
+        negative = (other, int((batch.anchor, positives)[side][other]))
+        members.append([(row, int(batch.anchor[row])), (row, place), negative])
         near_anchor.append(int(mined.query[row]) < n)
         found.append(bool(mined.found[row]))
-    device = anchor.device
+    device = raw.device
     return (
         torch.tensor(members, device=device),
         torch.tensor(near_anchor, device=device),
@@ -158,11 +147,11 @@ def _with_negatives(
     )
 
 
-def triplet_loss(recipe: Recipe, *, through: str = "products") -> TripletLoss:
-    """A recipe's loss of single triplets, without pair weights.
+def triplet_loss(objective: Objective, *, through: str = "products") -> TripletLoss:
+    """The loss of a single triplet, without pair weights and regularisers.
 
     Args:
-        recipe: one whose loss keeps no state.
+        objective: one whose loss is of triplets.
         through: "products" writes distances by inner products s = x·y, as training does;
             "differences" by ‖x − y‖, with s = 1 − ‖x − y‖² / 2, as Eq. 14 is printed. On unit
             descriptors both are the same numbers; their gradients are the same along the sphere
@@ -171,8 +160,7 @@ def triplet_loss(recipe: Recipe, *, through: str = "products") -> TripletLoss:
     Raises:
         ValueError: ``through`` is neither.
     """
-    distance = parts.build("distance", recipe.distance)
-    hinge = parts.build("loss", recipe.loss)
+    distance = objective.distance
     products = {
         "products": lambda x, y: (x * y).sum(-1),
         "differences": lambda x, y: 1 - (x - y).square().sum(-1) / 2,
@@ -183,23 +171,34 @@ def triplet_loss(recipe: Recipe, *, through: str = "products") -> TripletLoss:
 
     def loss(descriptors: Tensor, near_anchor: Tensor, found: Tensor) -> Tensor:
         anchor, positive, negative = descriptors.unbind(-2)
-        query = torch.where(near_anchor[..., None], anchor, positive)
+        query = torch.where(near_anchor, anchor, positive)
+        d_pos = distance.of_similarity(product(anchor, positive))
         d_neg = distance.of_similarity(product(query, negative))
         d_neg = torch.where(found, d_neg, torch.full_like(d_neg, distance.maximum))
-        return hinge(distance.of_similarity(product(anchor, positive)), d_neg)
+        # A batch of two: the pair, and the negative paired with itself.
+        of = torch.stack([torch.stack([anchor, negative]), torch.stack([positive, negative])])
+        second = torch.ones_like(near_anchor, dtype=torch.long)
+        negatives = Negatives(
+            torch.stack([torch.where(near_anchor, 0, 2), 0 * second]),
+            torch.stack([second, 0 * second]),
+            torch.stack([found, found]),
+        )
+        near, far = torch.stack([d_pos, d_pos]), torch.stack([d_neg, d_neg])
+        triplets = Triplets(Descriptions(of, of), near, far, negatives, (near - far).detach())
+        return objective.loss(triplets)[0]
 
     return loss
 
 
 def per_sample_gradient_norms(
-    model: nn.Module, loss: TripletLoss, triplets: Triplets, chunk: int | None = None
+    model: nn.Module, loss: TripletLoss, samples: Samples, chunk: int | None = None
 ) -> Tensor:
     """‖∇_θ L‖₂ of each triplet (Eq. 2), θ all parameters of the network, by vmap of grad.
 
     Args:
         model: from images (3, 1, 32, 32) to unit descriptors, in evaluation mode.
         loss: of a triplet's descriptors.
-        triplets: m of them.
+        samples: m of them.
         chunk: gradients held at once; None takes what suits the device.
 
     Returns:
@@ -219,45 +218,48 @@ def per_sample_gradient_norms(
         gradients = grad(sample_loss)(parameters, images, near_anchor, found)
         return sum(g.square().sum() for g in gradients.values()).sqrt()
 
-    chunk = chunk or CHUNK[triplets.images.device.type]
-    return vmap(norm, chunk_size=chunk)(triplets.images, triplets.near_anchor, triplets.found)
+    chunk = chunk or CHUNK[samples.images.device.type]
+    return vmap(norm, chunk_size=chunk)(samples.images, samples.near_anchor, samples.found)
 
 
-def looped_gradient_norms(model: nn.Module, loss: TripletLoss, triplets: Triplets) -> Tensor:
+def looped_gradient_norms(model: nn.Module, loss: TripletLoss, samples: Samples) -> Tensor:
     """The same by one backward pass a triplet, which `per_sample_gradient_norms` is timed against."""
     parameters = list(model.parameters())
     norms = []
     for images, near_anchor, found in zip(
-        triplets.images, triplets.near_anchor, triplets.found, strict=True
+        samples.images, samples.near_anchor, samples.found, strict=True
     ):
         gradients = torch.autograd.grad(loss(model(images), near_anchor, found), parameters)
         norms.append(sum(g.square().sum() for g in gradients).sqrt())
     return torch.stack(norms)
 
 
-def output_norms(recipe: Recipe, model: nn.Module, raw: Tensor, triplets: Triplets) -> dict[str, Tensor]:
+def output_norms(
+    objective: Objective, model: nn.Module, raw: Tensor, samples: Samples
+) -> dict[str, Tensor]:
     """Norms of the loss's gradient at the network's output.
 
     Args:
-        recipe: whose loss it is.
+        objective: whose loss it is.
         model: whose normalisation it is.
         raw: (m, 3, k) descriptors of the triplets before normalisation.
-        triplets: their sides.
+        samples: their sides.
 
     Returns:
         "loss" (m,); "raw" and "sphere" (m, 3), before normalisation and along the unit sphere;
         "products" and "differences" (m,), at the positive's unit descriptor in all directions, see
         `triplet_loss`.
     """
-    sides = triplets.near_anchor, triplets.found
+    sides = samples.near_anchor, samples.found
     before = raw.detach().requires_grad_()
-    losses = triplet_loss(recipe)(unit(model, before), *sides)
+    losses = vmap(triplet_loss(objective))(unit(model, before), *sides)
     (at_raw,) = torch.autograd.grad(losses.sum(), before)
     measured = {"loss": losses.detach(), "raw": at_raw.norm(dim=-1)}
     descriptors = unit(model, raw).detach()
     for through in ("products", "differences"):
         leaf = descriptors.clone().requires_grad_()
-        (at_unit,) = torch.autograd.grad(triplet_loss(recipe, through=through)(leaf, *sides).sum(), leaf)
+        losses_there = vmap(triplet_loss(objective, through=through))(leaf, *sides)
+        (at_unit,) = torch.autograd.grad(losses_there.sum(), leaf)
         measured[through] = at_unit[:, 1].norm(dim=-1)
     across = (at_unit * descriptors).sum(-1, keepdim=True)
     measured["sphere"] = (at_unit - across * descriptors).norm(dim=-1)

@@ -23,10 +23,10 @@ class Subject:
     """A descriptor under evaluation.
 
     Attributes:
-        describe: from (m, 64, 64) uint8 patches to (m, k) float32 descriptors.
-        recipe: how it was trained; None for a handcrafted one.
+        describe: from (m, 64, 64) uint8 patches to (m, k) descriptors.
+        recipe: how it was trained; None for one that nobody trained here.
         stages: the network as it was at fractions of its training, by fraction as text ("0.0",
-            "0.2", …), in evaluation mode; empty for a handcrafted one.
+            "0.2", …), in evaluation mode; empty for one that nobody trained here.
         record: what is already on record of it, e.g. its loss curve; do not change it.
         device: where the networks are.
     """
@@ -36,6 +36,16 @@ class Subject:
     stages: Mapping[str, nn.Module] = field(default_factory=dict)
     record: Mapping = field(default_factory=dict)
     device: str = "cpu"
+    # The distances last asked for: several metrics are of the same set's.
+    _last: dict[str, tuple] = field(default_factory=dict, repr=False, compare=False)
+
+    def pair_distances(self, test_set: PatchSet) -> tuple[np.ndarray, np.ndarray]:
+        """`pair_distances`, described once for all that is measured on a set, one after the other."""
+        known, distances = self._last.get("pairs", (None, None))
+        if known is not test_set:
+            distances = pair_distances(self.describe, test_set)
+            self._last["pairs"] = (test_set, distances)
+        return distances
 
 
 @torch.no_grad()
@@ -43,7 +53,7 @@ def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.n
     """Descriptors by a network in its present mode, in float32, some at a time.
 
     Args:
-        model: maps (m, 1, 32, 32) grey patches to (m, k) descriptors.
+        model: maps (m, 1, S, S) grey patches to (m, k) descriptors, S being its ``input_size``.
         patches: (m, 64, 64) uint8.
         device: the model's.
 
@@ -53,16 +63,20 @@ def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.n
     parts: list[Tensor] = []
     chunk = CHUNK[torch.device(device).type]
     for start in range(0, len(patches), chunk):
-        some = torch.from_numpy(np.ascontiguousarray(patches[start : start + chunk])).to(device)
-        parts.append(model(augmentation.cut(some, torch.zeros(len(some), device=device))).float().cpu())
+        some = patches[start : start + chunk]
+        cut = torch.from_numpy(np.ascontiguousarray(some)).to(device)
+        images = augmentation.cut(cut, torch.zeros(len(cut), device=device), size=model.input_size)
+        parts.append(model(images).float().cpu())
     return torch.cat(parts).numpy()
 
 
-def pair_distances(subject: Subject, test_set: PatchSet) -> tuple[np.ndarray, np.ndarray]:
+def pair_distances(
+    describe: Callable[[np.ndarray], np.ndarray], test_set: PatchSet
+) -> tuple[np.ndarray, np.ndarray]:
     """Euclidean distances of a set's labelled pairs, each patch described once.
 
     Args:
-        subject: what describes.
+        describe: from (m, 64, 64) uint8 patches to (m, k) descriptors.
         test_set: P patches and M labelled pairs.
 
     Returns:
@@ -75,7 +89,7 @@ def pair_distances(subject: Subject, test_set: PatchSet) -> tuple[np.ndarray, np
     if pairs is None or len(pairs.match) == 0:
         raise ValueError(f"{test_set.name} has no labelled pairs to evaluate on")
     used, where = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
-    descriptors = subject.describe(test_set.patches[used]).astype(np.float64)
+    descriptors = describe(test_set.patches[used]).astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(descriptors).all(axis=1))
     if len(bad):
         raise ValueError(f"{test_set.name}: the descriptor of patch {used[bad[0]]} is not finite")

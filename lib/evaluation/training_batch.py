@@ -1,19 +1,15 @@
-"""A batch as a recipe's training draws it, drawn once and looked at by the networks of every stage.
-
-Of AdaSample's Alg. 1 these are the steps that do not depend on the network: n distinct classes, their
-candidates with ``*`` and ``+`` as the recipe has them, and a random anchor of each.
-"""
+"""A batch as a recipe's training draws it, drawn once and looked at by the networks of every stage."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib import augmentation
+from lib.batches import Batch, open_batches
 from lib.data.patchset import PatchSet
+from lib.descriptions import Descriptions, descriptions
 from lib.evaluation.subject import Subject
 from lib.samplers import candidates
 
@@ -22,11 +18,11 @@ CHUNK = 256
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Candidates of n classes, c at most.
+    """Candidates of n classes, c at most, on the device of the networks that look at them.
 
     Attributes:
         pool: which patches they are.
-        images: (n, c, 1, 32, 32) float32, 0 to 255; what lies at empty places means nothing.
+        images: (n, c, 1, S, S) float32, 0 to 255; zero at empty places.
         anchor: (n,) int64, the anchor's place.
     """
 
@@ -38,14 +34,25 @@ class TrainingBatch:
     def raw_descriptors(self, model: nn.Module) -> Tensor:
         """(n, c, k) by a network in its present mode, before normalisation; zero at empty places."""
         valid = self.pool.valid
-        parts = [model.raw(images) for images in self.images[valid].split(CHUNK)]
-        described = torch.cat(parts)
+        outputs = [model.raw(images) for images in self.images[valid].split(CHUNK)]
+        described = torch.cat([out[0] if isinstance(out, tuple) else out for out in outputs])
         filled = described.new_zeros(*valid.shape, described.shape[1])
         return filled.masked_scatter(valid[:, :, None], described)
 
+    def pairs(self, model: nn.Module, raw: Tensor, positive: Tensor) -> Descriptions:
+        """The anchors with one candidate each, as training would describe them.
+
+        Args:
+            model: whose normalisation it is.
+            raw: (n, c, k) of `raw_descriptors`.
+            positive: (n,) places of the candidates.
+        """
+        chosen = candidates.Choice(self.anchor, positive)
+        return descriptions(model, raw[chosen.places])
+
 
 def unit(model: nn.Module, raw: Tensor) -> Tensor:
-    """Unit descriptors (…, k) from raw ones (…, k), by the network's own normalisation."""
+    """Descriptors (…, k) from raw ones (…, k), by the network's own normalisation."""
     return model.normalise(raw.flatten(0, -2)).view(raw.shape)
 
 
@@ -69,17 +76,13 @@ def draw(subject: Subject, train_set: PatchSet, generator: torch.Generator) -> T
             "this descriptor was not trained, so there is no batch of its training; "
             "ask for this probe of a trained recipe"
         )
-    recipe = subject.recipe
     pairs = subject.record["config"]["profile"]["budget"]["batch_pairs"]
-    generation = candidates.Generation(**recipe.generate.options) if recipe.generate else None
-    pool = candidates.draw_pool(candidates.group(train_set.point_ids), pairs, generation, generator)
-    turn = None
-    if recipe.augment:
-        turns = augmentation.Turns(**recipe.augment.options)
-        turn = turns.draw(pool.valid.shape, generator).flatten()
-    anchor = candidates.uniform_below(pool.counts, generator)
-    patches = np.ascontiguousarray(train_set.patches[pool.patch.flatten().numpy()])
-    images = augmentation.cut(torch.from_numpy(patches), pool.angle.flatten(), turn)
+    size = next(iter(subject.stages.values())).input_size
+    batch: Batch = open_batches(subject.recipe, train_set, size=size).draw(pairs, generator)
+    anchor = candidates.uniform_below(batch.pool.counts, generator)
+    images = batch.images(batch.pool.valid)
+    filled = images.new_zeros(*batch.pool.valid.shape, *images.shape[1:])
+    filled[batch.pool.valid] = images
     device = subject.device
-    moved = candidates.Pool(*(getattr(pool, name).to(device) for name in vars(pool)))
-    return TrainingBatch(moved, images.view(*pool.valid.shape, 1, 32, 32).to(device), anchor.to(device))
+    moved = candidates.Pool(*(getattr(batch.pool, name).to(device) for name in vars(batch.pool)))
+    return TrainingBatch(moved, filled.to(device), anchor.to(device))

@@ -1,1 +1,4 @@
-"""Triplet losses: one module each, with `build(**options)`; from (d_pos, d_neg) to a loss a triplet."""
+"""Losses: one module each, with `build(**options)` giving an nn.Module from triplets to losses (n,).
+
+What a loss puts into its attribute `seen`, scalars by name, training keeps as curves.
+"""

@@ -6,22 +6,29 @@ angles its AHT (Eq. 15). The distance is an axis of its own (`lib.distances`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from torch import Tensor, nn
 
-from torch import Tensor
+from lib.descriptions import Triplets
 
 
-def build(margin: float = 1.0) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss of each triplet.
+class Hinge(nn.Module):
+    """Losses (n,) of n triplets.
 
     Args:
         margin: t of Eq. 14, on the scale of the distance.
-
-    Returns:
-        A function of d_pos (n,) and d_neg (n,), giving losses (n,).
     """
 
-    def hinge(positive: Tensor, negative: Tensor) -> Tensor:
-        return (margin + positive - negative).clamp(min=0)
+    def __init__(self, margin: float):
+        super().__init__()
+        self.margin = margin
 
-    return hinge
+    def forward(self, triplets: Triplets) -> Tensor:
+        """max(t + d_pos − d_neg, 0); says the share of triplets without loss as "zero_share"."""
+        losses = (self.margin + triplets.positive - triplets.negative).clamp(min=0)
+        self.seen = {"zero_share": (losses.detach() <= 0).float().mean()}
+        return losses
+
+
+def build(margin: float = 1.0) -> Hinge:
+    """The loss; see `Hinge`."""
+    return Hinge(margin)

@@ -24,6 +24,8 @@ class L2Net(nn.Module):
         ValueError: the width leaves no channel.
     """
 
+    input_size = 32
+
     def __init__(self, width: float = 1.0, dropout: float = 0.3):
         super().__init__()
         c32, c64, c128 = (round(width * channels) for channels in (32, 64, 128))

@@ -12,20 +12,22 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from lib.descriptions import Descriptions
 
-def build(weight: float = 1.0) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+
+def build(weight: float = 1.0) -> Callable[[Descriptions], Tensor]:
     """The regulariser.
 
     Args:
         weight: α of the paper, 1 in its experiments.
 
     Returns:
-        A function of anchors (n, k) and positives (n, k), unit descriptors, n ≥ 2, and of raw ones,
-        which it leaves aside, giving a scalar. All n(n − 1) pairs of an anchor and another class's
-        positive count as non-matching, where the authors drew n of them.
+        A function of n ≥ 2 described pairs, giving a scalar. All n(n − 1) pairs of an anchor and
+        another class's positive count as non-matching, where the authors drew n of them.
     """
 
-    def gor(anchors: Tensor, positives: Tensor, raw: Tensor) -> Tensor:
+    def gor(of: Descriptions) -> Tensor:
+        anchors, positives = of.value
         n, k = anchors.shape
         others = ~torch.eye(n, dtype=torch.bool, device=anchors.device)
         similarity = (anchors @ positives.mT)[others]

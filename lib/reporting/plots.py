@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from lib.evaluation.fpr95 import threshold_of_bins
+from lib.evaluation.fpr95 import threshold_level
 from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, legend_below, look, panels
 
 
@@ -167,7 +167,9 @@ def distance_histograms(
                 axes.stairs(density, edges, fill=True, alpha=0.2, color=colour, lw=0)
                 axes.stairs(density, edges, fill=True, fc="none", ec=colour, hatch=hatch, lw=0)
                 axes.stairs(density, edges, color=colour, label=kind.replace("_", "-"), lw=1.2)
-            threshold = threshold_of_bins(edges, probe["matching"])
+            level, rank = threshold_level(np.asarray(probe["matching"]))
+            # As if the pairs of a bin were spread evenly in it.
+            threshold = np.interp(rank / probe["matching"][level], [0, 1], edges[level : level + 2])
             axes.axvline(threshold, color="black", lw=1, ls="--", label="95% recall")
             axes.set_title(title, loc="left")
             axes.set_xlabel(distance)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from lib.descriptions import Triplets
 from lib.distances import Distance
 from lib.samplers.candidates import Choice, Pool, uniform_below
 
@@ -24,7 +25,7 @@ class AdaSample:
 
     Args:
         lam: λ, finite and 0 or more.
-        distance: d of Eq. 13, taken at power 1 whatever the loss takes.
+        distance: d of Eq. 13, taken at power 1; it need not be the loss's.
         average: how past batch losses make L_avg: "exponential" (rate 0.1, from the first batch's
             loss), "windowed" (mean of the last 100) or "cumulative" (mean of all). The first batch,
             before which there is no loss, is drawn at random.
@@ -39,40 +40,66 @@ class AdaSample:
     rate = 0.1
     window = 100
 
-    def __init__(self, lam: float, distance: Distance, average: str, reuse: bool):
+    def __init__(self, lam: float, distance: Distance, average: str, reuse: bool, of: str):
         if not math.isfinite(lam) or lam < 0:
             raise ValueError(f"λ must be finite and 0 or more, got {lam}; for λ → ∞ take hardpos")
         if average not in ("exponential", "windowed", "cumulative"):
             raise ValueError(
                 f"average must be 'exponential', 'windowed' or 'cumulative', got {average!r}"
             )
-        self.lam, self.distance, self.average, self.reuse = lam, distance, average, reuse
-        self._losses: Tensor | None = None
-        self._seen = 0
+        if of not in ("loss", "hinge"):
+            raise ValueError(f"of must be 'loss' or 'hinge', got {of!r}")
+        self.lam, self.distance, self.average, self.reuse, self.of = lam, distance, average, reuse, of
+        # What L_avg is the mean of: the last losses, or their running average alone.
+        self._losses = torch.empty(0)
+        self._batches = 0
 
     @property
     def average_loss(self) -> Tensor | None:
         """L_avg, a scalar, or None before the first loss."""
-        return None if self._losses is None else self._losses.mean()
+        return self._losses.mean() if self._batches else None
 
     @property
     def exponent(self) -> Tensor | None:
-        """λ / L_avg, a scalar, or None before the first loss; at most 1e30, so that it is finite."""
+        """λ / L_avg, a scalar, or None before the first loss; at most 1e30, so that it is finite.
+
+        A loss of zero throughout makes it so large: Eq. 13 then draws the farthest candidate.
+        """
         average = self.average_loss
         return None if average is None else (self.lam / average.clamp(min=1e-30)).clamp(max=1e30)
 
-    def observe(self, loss: Tensor) -> None:
-        """Takes in a batch's unweighted mean loss (a scalar tensor)."""
-        loss = loss.detach().reshape(1)
-        past = loss[:0] if self._losses is None else self._losses.to(loss.device)
+    @property
+    def seen(self) -> dict[str, Tensor]:
+        """ "exponent", for the curves, once there is one."""
+        return {} if self.exponent is None else {"exponent": self.exponent}
+
+    def observe(self, triplets: Triplets, losses: Tensor) -> None:
+        """Takes in a batch.
+
+        Args:
+            triplets: of n pairs.
+            losses: (n,) theirs, unweighted.
+
+        Raises:
+            ValueError: it averages a loss that is negative.
+        """
+        if self.of == "hinge":
+            losses = (1 + triplets.positive - triplets.negative).clamp(min=0)
+        loss = losses.detach().mean().reshape(1)
+        if loss < 0:
+            raise ValueError(
+                f"AdaSample's exponent λ / L_avg (Eq. 13) has no meaning for a loss of {float(loss):g}; "
+                "give the sampler of='hinge'"
+            )
+        past = self._losses.to(loss)
         if self.average == "windowed":
             self._losses = torch.cat([past, loss])[-self.window :]
-        elif self._seen == 0:
+        elif not self._batches:
             self._losses = loss
         else:
-            rate = self.rate if self.average == "exponential" else 1 / (self._seen + 1)
+            rate = self.rate if self.average == "exponential" else 1 / (self._batches + 1)
             self._losses = (1 - rate) * past + rate * loss
-        self._seen += 1
+        self._batches += 1
 
     def choose(self, pool: Pool, describe: Callable[[], Tensor], generator: torch.Generator) -> Choice:
         """A random anchor of each class, and a positive by Eq. 13 among its other candidates.
@@ -92,13 +119,13 @@ class AdaSample:
         drawn = distance.gather(1, positive[:, None]).squeeze(1)
         return Choice(anchor, positive, drawn, log_normaliser)
 
-    def state_dict(self) -> dict[str, object]:
+    def state_dict(self) -> dict[str, Tensor]:
         """L_avg's state, for a checkpoint."""
-        return {"losses": self._losses, "seen": self._seen}
+        return {"losses": self._losses, "batches": torch.tensor(self._batches)}
 
-    def load_state_dict(self, state: dict[str, object]) -> None:
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Restores what `state_dict` gave."""
-        self._losses, self._seen = state["losses"], state["seen"]
+        self._losses, self._batches = state["losses"], int(state["batches"])
 
 
 def anchor_distances(pool: Pool, descriptors: Tensor, anchor: Tensor, distance: Distance) -> Tensor:
@@ -144,7 +171,11 @@ def log_probabilities(distance: Tensor, exponent: Tensor) -> tuple[Tensor, Tenso
 
 
 def build(
-    distance: Distance, lam: float, average: str = "exponential", reuse: bool = False
+    distance: Distance,
+    lam: float,
+    average: str = "exponential",
+    reuse: bool = False,
+    of: str = "loss",
 ) -> AdaSample:
     """The sampler; see `AdaSample`."""
-    return AdaSample(lam, distance, average, reuse)
+    return AdaSample(lam, distance, average, reuse, of)

@@ -69,6 +69,12 @@ class Choice:
     distance: Tensor | None = None
     log_normaliser: Tensor | None = None
 
+    @property
+    def places(self) -> tuple[Tensor, Tensor]:
+        """(2n,) rows and columns in the pool, of all anchors and then of all positives."""
+        rows = torch.arange(len(self.anchor), device=self.anchor.device)
+        return rows.repeat(2), torch.cat([self.anchor, self.positive])
+
 
 @dataclass(frozen=True)
 class Generation:

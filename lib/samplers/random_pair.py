@@ -7,7 +7,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from lib.distances import Distance
 from lib.samplers.candidates import Choice, Pool, uniform_below
 
 
@@ -23,6 +22,6 @@ class RandomPair:
         return Choice(anchor, (anchor + step) % pool.counts)
 
 
-def build(distance: Distance) -> RandomPair:
-    """The sampler; it needs no distance and takes one because every sampler is given it."""
+def build() -> RandomPair:
+    """The sampler."""
     return RandomPair()

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from lib.descriptions import drawn
 from lib.distances import Distance, angular, euclidean
 from lib.losses import hinge
-from lib.mining import hardest
+from lib.negatives.hardest import hardest
 
 LOSSES = {"HT": euclidean, "AHT": angular}
 
@@ -47,7 +48,7 @@ def compute(
         distance = module.build(power=2)
         for batch in batches:
             positive, negative = _mined(distance, batch, 4096 // batch, dimensions, seed)
-            losses = hinge.build(margin=1.0)(positive, negative).numpy()
+            losses = hinge.build(margin=1.0)(drawn(positive, negative)).numpy()
             positive, negative = positive.numpy(), negative.numpy()
             rows.append({"loss": name, "batch": batch, **_row(positive, negative, losses)})
         arrays[f"squared_{name}"] = positive[:shown].astype(np.float32)
@@ -110,8 +111,7 @@ def _mined(
             centre + strength * torch.randn(batch, dimensions, generator=generator, dtype=torch.float64)
             for _ in range(2)
         ]
-        anchors, positives = (torch.nn.functional.normalize(x, dim=1) for x in pair)
-        mined = hardest(anchors, positives, distance, scope="within", floor=0.008)
-        d_pos = distance.paired(anchors, positives)
-        found.append((d_pos, mined.distances(anchors, positives, distance)))
+        both = torch.nn.functional.normalize(torch.stack(pair), dim=-1)
+        mined = hardest(both, distance, scope="within", floor=0.008)
+        found.append((distance.paired(*both), mined.distances(both, distance)))
     return torch.cat([p for p, _ in found]), torch.cat([n for _, n in found])

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from lib.distances import euclidean
-from lib.pair_weights import inverse_distance
+from lib.pair_weights.inverse_distance import inverse_distance
 from lib.samplers import adasample
 from lib.samplers.candidates import Pool
 from lib.theory.small_classes import Pairs, draw
@@ -215,7 +215,7 @@ def _monte_carlo(pairs: Pairs, exponent: float, batch: int, draws: int, seed: in
     pool = Pool(patch, torch.zeros(patch.shape), valid, counts)
 
     sampler = adasample.build(euclidean.build(power=2), lam=exponent)
-    sampler.observe(torch.tensor(1.0, dtype=torch.float64))
+    sampler.observe(None, torch.ones(1, dtype=torch.float64))
     descriptors = torch.from_numpy(pairs.descriptors)
     choice = sampler.choose(pool, lambda: descriptors[patch], generator)
     number = np.full((len(pairs.descriptors),) * 2, -1)

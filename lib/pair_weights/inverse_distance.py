@@ -1,12 +1,24 @@
-"""Weights of matching pairs: AdaSample's re-weighting scalar w_i ∝ 1/d (Eq. 11 to 13)."""
+"""AdaSample's re-weighting scalar w_i ∝ 1/d of a matching pair (Eq. 11 to 13)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from lib.pair_weights import Weigh
+from lib.samplers.candidates import Choice
+
 # Identical descriptors have d = 0, and their weight would be infinite.
 SMALLEST_DISTANCE = 1e-2
+
+
+def build(scale: str = "batch_mean") -> Weigh:
+    """Weights of the pairs that a sampler chose, by `inverse_distance`."""
+
+    def weigh(choice: Choice) -> Tensor:
+        return inverse_distance(choice.distance, choice.log_normaliser, scale=scale)
+
+    return weigh
 
 
 def inverse_distance(distance: Tensor, log_normaliser: Tensor | None, *, scale: str) -> Tensor:

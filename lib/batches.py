@@ -1,0 +1,114 @@
+"""What a step may draw its pairs from: a batch of classes with their candidates, ready to be cut.
+
+The steps of AdaSample's Alg. 1 that do not depend on the network: n distinct classes, and their
+candidates with ``*`` and ``+`` as the recipe has them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib import augmentation
+from lib.data.patchset import PatchSet
+from lib.recipes import Recipe
+from lib.samplers import candidates
+from lib.samplers.candidates import Classes, Generation, Pool
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Candidates of n classes, c at most.
+
+    Attributes:
+        pool: which patches they are.
+        turn: (n, c) int64, the flip and quarter turn of each, or None.
+        bank: (P, 64, 64) uint8, the patches of the set.
+        size: side of the network's input.
+    """
+
+    pool: Pool
+    turn: Tensor | None
+    bank: Tensor
+    size: int
+
+    def images(self, place: Tensor | tuple[Tensor, Tensor]) -> Tensor:
+        """(m, 1, size, size) float32, 0 to 255, of the candidates at some places.
+
+        Args:
+            place: (n, c) bool, or (m,) int64 rows and columns.
+        """
+        angle = self.pool.angle[place]
+        patches = self.bank[self.pool.patch[place].to(self.bank.device)].to(angle.device)
+        turn = None if self.turn is None else self.turn[place]
+        return augmentation.cut(patches, angle, turn, self.size)
+
+    def lay_out(self, described: Tensor) -> Tensor:
+        """(n, c, k), zero at empty places, from (m, k) of the candidates in their order."""
+        filled = described.new_zeros(*self.pool.valid.shape, described.shape[1])
+        return filled.masked_scatter(self.pool.valid[:, :, None], described)
+
+    @property
+    def seen(self) -> dict[str, Tensor]:
+        """ "two_share", of classes of two candidates, which leave nothing to choose."""
+        return {"two_share": (self.pool.counts == 2).float().mean()}
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Where a recipe's batches are drawn from.
+
+    Attributes:
+        bank: (P, 64, 64) uint8.
+        classes: of the patches, by point.
+        generation: of positives (``*``), or None.
+        turns: flips and quarter turns (``+``), or None.
+        size: side of the network's input.
+    """
+
+    bank: Tensor
+    classes: Classes
+    generation: Generation | None
+    turns: augmentation.Turns | None
+    size: int
+
+    def draw(self, n: int, generator: torch.Generator) -> Batch:
+        """A batch of n distinct classes.
+
+        Raises:
+            ValueError: n is below 2 or above the number of classes.
+        """
+        pool = candidates.draw_pool(self.classes, n, self.generation, generator)
+        turn = self.turns.draw(pool.valid.shape, generator) if self.turns else None
+        return Batch(pool, turn, self.bank, self.size)
+
+
+def open_batches(
+    recipe: Recipe, patch_set: PatchSet, device: str = "cpu", size: int = augmentation.INPUT_SIZE
+) -> Batches:
+    """The batches of a recipe on a set.
+
+    Args:
+        recipe: how candidates are made.
+        patch_set: each class has 2 patches or more.
+        device: where images are made; a GPU holds the patches too.
+        size: side of the network's input.
+
+    Raises:
+        ValueError: a class has a single patch.
+    """
+    with warnings.catch_warnings():
+        # The patches are memory-mapped for reading, and nothing here writes to them.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        bank = torch.from_numpy(np.asarray(patch_set.patches))
+    return Batches(
+        bank.to(device),
+        candidates.group(patch_set.point_ids, device),
+        Generation(**recipe.generate.options) if recipe.generate else None,
+        augmentation.Turns(**recipe.augment.options) if recipe.augment else None,
+        size,
+    )

@@ -1,0 +1,11 @@
+"""The distance of the pair itself, as all papers but TCDesc take it."""
+
+from __future__ import annotations
+
+from lib.distances import Distance
+from lib.positives import Positive
+
+
+def build(distance: Distance) -> Positive:
+    """d(a_i, p_i) of each pair."""
+    return lambda of: distance.paired(*of.value)

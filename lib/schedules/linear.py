@@ -1,0 +1,10 @@
+"""From the initial rate at the first step down to 0 at the end (HardNet's code; DSM, Sec. 5.1)."""
+
+from __future__ import annotations
+
+from lib.schedules import Schedule
+
+
+def build() -> Schedule:
+    """A factor of one less the fraction done."""
+    return lambda progress: 1.0 - progress

@@ -1,0 +1,132 @@
+"""Training steps written out: one loop an index, float64 behind the network, no part of `lib` but its
+network and the patches of a batch. What the papers' equations ask for is transcribed here."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from lib.batches import open_batches
+from lib.data.patchset import PatchSet
+from lib.models import l2net
+from lib.profiles import Profile
+from lib.recipes import Recipe
+
+
+def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, steps: int) -> dict:
+    """The network's state dict after some steps of HardNet, HardNet-GOR or AdaSample."""
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    # Dropout draws in the order of memory.
+    model = l2net.build(profile.width, **recipe.model.options).to(memory_format=torch.channels_last)
+    model.train()
+    batches = open_batches(recipe, data)
+    budget = profile.budget
+    total = budget.epochs * (budget.epoch_pairs // budget.batch_pairs)
+    momenta = {name: None for name, _ in model.named_parameters()}
+    average = None
+    for step in range(steps):
+        batch = batches.draw(budget.batch_pairs, generator)
+        pool, n = batch.pool, budget.batch_pairs
+        anchor = uniform(pool.counts, generator)
+        if recipe.sampler.name == "random_pair":
+            other = 1 + uniform(pool.counts - 1, generator)
+            positive, apart = (anchor + other) % pool.counts, None
+        else:
+            exponent = 0.0 if average is None else recipe.sampler.options["lam"] / average
+            positive, apart = drawn(recipe, model, batch, anchor, exponent, generator)
+        rows = torch.arange(n)
+        output = model(batch.images((rows.repeat(2), torch.cat([anchor, positive])))).double()
+        a, p = list(output[:n]), list(output[n:])
+        losses = [triplet(recipe, a, p, i) for i in range(n)]
+        weights = [1.0] * n
+        if apart is not None:
+            weights = [1 / max(d, 0.01) for d in apart]
+            weights = [w * n / sum(weights) for w in weights]
+        objective = sum(w * loss for w, loss in zip(weights, losses, strict=True)) / n
+        for part in recipe.regularizers:
+            objective = objective + part.options["weight"] * spread(a, p)
+        model.zero_grad()
+        objective.backward()
+        descend(recipe, profile, model, momenta, step / total)
+        mean = float(sum(float(loss) for loss in losses) / n)
+        average = mean if average is None else 0.9 * average + 0.1 * mean
+    return model.state_dict()
+
+
+def uniform(limit: Tensor, generator: torch.Generator) -> Tensor:
+    return (torch.rand(limit.shape, generator=generator, dtype=torch.float64) * limit).long()
+
+
+def distance(name: str, x: Tensor, y: Tensor, power: int) -> Tensor:
+    if name == "angular":
+        apart = 2 * torch.atan2(
+            ((x - y) ** 2).sum().add(1e-6).sqrt(), ((x + y) ** 2).sum().add(1e-6).sqrt()
+        )
+        return apart**power
+    squared = ((x - y) ** 2).sum()
+    return squared if power == 2 else (squared + 1e-6).sqrt()
+
+
+def triplet(recipe: Recipe, a: list[Tensor], p: list[Tensor], i: int) -> Tensor:
+    """max(1 + d_pos − d_neg, 0) with the hardest negative of the recipe's blocks."""
+    name, power = recipe.distance.name, recipe.distance.options["power"]
+    candidates = []
+    for j in range(len(a)):
+        if j != i:
+            if recipe.negatives.options["scope"] == "within":
+                candidates += [distance(name, a[i], a[j], power), distance(name, p[i], p[j], power)]
+            else:
+                candidates += [distance(name, a[i], p[j], power), distance(name, a[j], p[i], power)]
+    allowed = [d for d in candidates if float(d) >= 0.008**power]
+    return (1 + distance(name, a[i], p[i], power) - min(allowed, key=float)).clamp(min=0)
+
+
+def drawn(recipe: Recipe, model: nn.Module, batch, anchor: Tensor, exponent: float, generator):
+    """Positives by p_i ∝ d^(λ / L_avg) (Eq. 13), and the d they were drawn by."""
+    model.eval()
+    probabilities, distances = [], []
+    with torch.no_grad():
+        for row in range(len(anchor)):
+            places = range(int(batch.pool.counts[row]))
+            images = batch.images((torch.full((len(places),), row), torch.arange(len(places))))
+            described = model(images).double()
+            d = [
+                float(distance(recipe.distance.name, described[c], described[anchor[row]], 1))
+                for c in places
+            ]
+            d = [0.0 if c == int(anchor[row]) else max(value, 1e-6) for c, value in enumerate(d)]
+            largest = max(d)
+            powers = [math.pow(value / largest, exponent) if value else 0.0 for value in d]
+            width = batch.pool.valid.shape[1] - len(powers)
+            probabilities.append([value / sum(powers) for value in powers] + [0.0] * width)
+            distances.append(d)
+    model.train()
+    positive = torch.multinomial(torch.tensor(probabilities), 1, generator=generator).squeeze(1)
+    return positive, [distances[row][int(place)] for row, place in enumerate(positive)]
+
+
+def spread(a: list[Tensor], p: list[Tensor]) -> Tensor:
+    """M1² + max(0, M2 − 1/k) over non-matching pairs (GOR)."""
+    products = [a[i] @ p[j] for i in range(len(a)) for j in range(len(p)) if i != j]
+    first = sum(products) / len(products)
+    second = sum(x**2 for x in products) / len(products)
+    return first**2 + (second - 1 / len(a[0])).clamp(min=0)
+
+
+@torch.no_grad()
+def descend(recipe: Recipe, profile: Profile, model: nn.Module, momenta: dict, done: float) -> None:
+    """SGD with momentum, dampening and weight decay, at the schedule's rate."""
+    options = recipe.optimizer.options
+    factor = 1 - done
+    if recipe.schedule.name == "steps":
+        factor = 0.1 ** sum(done >= at for at in (30 / 90, 60 / 90, 80 / 90))
+    for name, weight in model.named_parameters():
+        gradient = weight.grad + options["weight_decay"] * weight
+        if momenta[name] is None:
+            momenta[name] = gradient.clone()
+        else:
+            momenta[name] = options["momentum"] * momenta[name] + (1 - options["dampening"]) * gradient
+        weight -= profile.learning_rates["sgd"] * factor * momenta[name]
