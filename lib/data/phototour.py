@@ -8,18 +8,15 @@ unused, patch, point, unused; a match where the point ids are equal).
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import logging
-import os
-import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from lib.data.decoded import decoded
 from lib.data.patchset import LabelledPairs, PatchSet
 
 PATCH = 64
@@ -62,14 +59,45 @@ def read_phototour(
     """
     folder = Path(folder)
     name = name or folder.name
+    found = read_layout(folder, allow_single)
+    count = len(found.point_ids)
+
+    def blocks() -> Iterator[np.ndarray]:
+        for number, sheet in enumerate(found.sheets):
+            yield read_sheet(sheet)[: count - number * PER_SHEET]
+
+    patches = decoded(Path(cache), name, [*found.sheets, folder / INFO], count, blocks)
+    return PatchSet(name, patches, found.point_ids, found.image_ids, found.pairs)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All of a set but its pixels.
+
+    Attributes:
+        sheets: their files, in order.
+        point_ids: (P,) int64.
+        image_ids: (P,) int64, or None without interest.txt.
+        pairs: or None without the match file.
+    """
+
+    sheets: list[Path]
+    point_ids: np.ndarray
+    image_ids: np.ndarray | None
+    pairs: LabelledPairs | None
+
+
+def read_layout(folder: Path, allow_single: bool = False) -> Layout:
+    """What a set's text files say and which sheets there are; raises what `read_phototour` raises."""
     sheets = find_sheets(folder)
     point_ids = read_point_ids(folder / INFO, len(sheets), allow_single)
-    interest = folder / INTEREST
-    image_ids = read_image_ids(interest, len(point_ids)) if interest.exists() else None
-    matches = folder / MATCHES
-    pairs = read_pairs(matches, point_ids) if matches.exists() else None
-    patches = _cached(sheets, folder / INFO, len(point_ids), Path(cache), name)
-    return PatchSet(name, patches, point_ids, image_ids, pairs)
+    interest, matches = folder / INTEREST, folder / MATCHES
+    return Layout(
+        sheets,
+        point_ids,
+        read_image_ids(interest, len(point_ids)) if interest.exists() else None,
+        read_pairs(matches, point_ids) if matches.exists() else None,
+    )
 
 
 def verify_counts(patch_set: PatchSet) -> None:
@@ -147,17 +175,6 @@ class PhotoTourWriter:
         tiles = self._sheet.reshape(PER_ROW, PER_ROW, PATCH, PATCH)
         sheet = tiles.transpose(0, 2, 1, 3).reshape(SHEET, SHEET)
         Image.fromarray(sheet).save(self.folder / f"patches{number:04d}.bmp")
-
-
-def write_phototour(
-    folder: Path,
-    parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
-) -> int:
-    """Write a set from parts, each as `PhotoTourWriter.add` takes them; the number of patches."""
-    with PhotoTourWriter(folder) as writer:
-        for part in parts:
-            writer.add(*part)
-    return writer.count
 
 
 def find_sheets(folder: Path) -> list[Path]:
@@ -290,57 +307,6 @@ def read_pairs(path: Path, point_ids: np.ndarray) -> LabelledPairs:
             f"{first[wrong[0]]} and {second[wrong[0]]} match: the file belongs to another set"
         )
     return LabelledPairs(first.copy(), second.copy(), match)
-
-
-def _cached(sheets: list[Path], info: Path, count: int, cache: Path, name: str) -> np.ndarray:
-    from filelock import FileLock
-
-    facts = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in [*sheets, info]]
-    stamp = hashlib.sha256(repr((str(info.resolve()), count, facts)).encode()).hexdigest()[:16]
-    path = cache / f"{name}-{stamp}.npy"
-    if not path.exists():
-        with _told(cache):
-            cache.mkdir(parents=True, exist_ok=True)
-            with FileLock(cache / f".{name}.lock"):
-                if not path.exists():
-                    _decode(sheets, count, path)
-                    for old in cache.glob(f"{name}-{'[0-9a-f]' * 16}.npy"):
-                        if old != path:
-                            old.unlink()
-    return np.load(path, mmap_mode="r")
-
-
-@contextmanager
-def _told(cache: Path) -> Iterator[None]:
-    """Say which folder an operating system's refusal to write is about, and what to do."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            advice = "the disk is full: free some space or cache elsewhere"
-        else:
-            advice = f"{error.strerror}: give a cache folder that can be written"
-        raise OSError(error.errno, f"cannot cache decoded patches in {cache}: {advice}") from error
-
-
-def _decode(sheets: list[Path], count: int, path: Path) -> None:
-    """Write the patches sheet by sheet; a plain file, since a full disk kills a mapped one's writer."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            header = {"descr": "|u1", "fortran_order": False, "shape": (count, PATCH, PATCH)}
-            np.lib.format.write_array_header_1_0(file, header)
-            for number, sheet in enumerate(sheets):
-                used = min(PER_SHEET, count - number * PER_SHEET)
-                file.write(read_sheet(sheet)[:used].tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def read_sheet(sheet: Path) -> np.ndarray:
