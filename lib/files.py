@@ -41,6 +41,20 @@ def told(where: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def ended_cleanly() -> Iterator[None]:
+    """While the block runs, SIGTERM ends it as an exception does, unless somebody else handles it."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place when the block ends well.
 
@@ -54,7 +68,7 @@ def replacing(path: Path) -> Iterator[Path]:
         OSError: the folder cannot be written or the disk is full; the message says what to do.
     """
     half = path.with_name(f"{path.stem}.{os.getpid()}.half{path.suffix}")
-    with told(path), _ended_cleanly():
+    with told(path), ended_cleanly():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             yield half
@@ -149,7 +163,7 @@ def make_once(
             set_aside(folder)
         part = folder.parent / f".{name}.part"
         shutil.rmtree(part, ignore_errors=True)
-        with _ended_cleanly():
+        with ended_cleanly():
             try:
                 part.mkdir()
                 make(part)
@@ -225,20 +239,6 @@ def _crc32(path: Path, _size: int, _changed: int) -> int:
 def _sha256(path: Path, _size: int, _changed: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextlib.contextmanager
-def _ended_cleanly() -> Iterator[None]:
-    """While the block runs, SIGTERM ends it as an exception does, unless somebody else handles it."""
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _advice(error: OSError) -> str:

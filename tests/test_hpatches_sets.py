@@ -16,7 +16,7 @@ from lib.commands import hpatches, study
 from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
 from lib.data.hpatches_sets import RELEASE, TASKS, HPatchesSets, built_sets, embedded_sets, released_sets
-from lib.data.mini.photographs import packaged_photographs
+from lib.data.mini.allotment import packaged_photographs
 from lib.data.mini.sequences_size import SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import Source, open_source

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.data.mini import MiniSize, scenes
+from lib.data.mini.allotment import ALLOTMENT, folder_photographs, packaged_photographs, write_allotment
 from lib.data.mini.description import describe_scene, detections, redraw_view
 from lib.data.mini.detection import (
     PATCH_WIDTH,
@@ -36,12 +37,7 @@ from lib.data.mini.geometry import (
     plane_homography,
     transfer,
 )
-from lib.data.mini.photographs import (
-    ALLOTMENT,
-    Photograph,
-    folder_photographs,
-    packaged_photographs,
-)
+from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import Photometry, photograph_through
 from lib.data.mini.writing import draw_pairs, write_scene
 from lib.data.phototour import read_phototour

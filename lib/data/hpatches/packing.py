@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_release
 from lib.data.hpatches.homographies import read_homography_sequences
 from lib.data.hpatches.release import Split, open_sequences, write_splits
 from lib.data.hpatches.tasks import TaskSize, generate_tasks, write_tasks
-
-RELEASE, TASKS = "hpatches-release", "tasks"
 
 
 def build_hpatches(

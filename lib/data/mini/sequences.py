@@ -36,6 +36,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_release
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.release import Split, open_sequences, write_splits
@@ -56,7 +57,7 @@ __all__ = [
     "write_hpatches",
 ]
 
-SEQUENCES, RELEASE, TASKS = "sequences", "hpatches-release", "tasks"
+SEQUENCES = "sequences"
 
 # In lengths of the longest side.
 FOCAL = 1.5
