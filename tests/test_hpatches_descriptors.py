@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -235,3 +236,13 @@ def test_a_packed_number_that_is_no_byte_is_told_by_file_and_row(tmp_path: Path,
     (tmp_path / "i_two" / "e4.csv").write_text(f"0,255\n{value},0\n")
     with pytest.raises(ValueError, match=r"i_two/e4\.csv, row 2: packed descriptors are whole numbers"):
         read_descriptors(tmp_path, SEQUENCES, packed=True)
+
+
+@pytest.mark.parametrize("columns", [10**7, 70_000])
+def test_a_line_too_long_for_a_descriptor_is_refused_at_once(tmp_path: Path, columns: int) -> None:
+    (tmp_path / "v_x").mkdir()
+    (tmp_path / "v_x" / "ref.csv").write_text("0," * columns + "0\n")
+    started = time.monotonic()
+    with pytest.raises(ValueError, match=r"ref\.csv: its first line has more than 65,536 numbers"):
+        read_descriptors(tmp_path, [Sequence("v_x", tmp_path, 1)])
+    assert time.monotonic() - started < 1

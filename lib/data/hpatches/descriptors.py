@@ -16,6 +16,8 @@ import numpy as np
 from lib.data.hpatches.release import FILES, Sequence
 from lib.files import replacing
 
+MOST_NUMBERS = 1 << 16
+_LONGEST_LINE = 1 << 21
 # Rows looked at or written at once, so that checks take little memory beside the descriptors.
 _BLOCK = 4096
 
@@ -209,6 +211,13 @@ def _read_file(path: Path, count: int, packed: bool, delimiter: str) -> np.ndarr
 
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: write descriptors of all 16 files of each sequence")
+    with path.open("rb") as file:
+        first = file.readline(_LONGEST_LINE)
+    if len(first) == _LONGEST_LINE or first.count(delimiter.encode()) >= MOST_NUMBERS:
+        raise ValueError(
+            f"{path}: its first line has more than {MOST_NUMBERS:,} numbers or {_LONGEST_LINE:,} bytes, "
+            "which is no descriptor: write a line for each patch"
+        )
     try:
         # What is too large for float32 becomes infinite, which `check` tells.
         with np.errstate(over="ignore"):

@@ -10,7 +10,7 @@ Generation follows gen_verif and gen_retrieval in the benchmark's python/utils/t
 from __future__ import annotations
 
 from collections import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,10 @@ PAIR_COLUMNS = ("s1", "t1", "idx1", "s2", "t2", "idx2")
 PATCH_COLUMNS = ("s", "idx")
 # What gen_verif draws images from: the last of the six, image 5, is in no pair.
 DRAWN_IMAGES = 5
+ONE_SEQUENCE = (
+    "tasks need two sequences at least (of one alone, inter negatives are of the same sequence, and "
+    "retrieval has no others to confuse its queries with): give another"
+)
 # Grey levels: gen_retrieval takes patches whose standard deviation is above it.
 LEAST_DEVIATION = 10
 
@@ -162,16 +166,21 @@ def generate_tasks(
         seed: of the draw.
 
     Raises:
-        ValueError: no sequences; a size below 1; a sequence with a single patch, which has no intra
-            negative; no patch with texture enough for a query, or none left for a distractor.
+        ValueError: fewer than two sequences; a size below 1; a sequence with a single patch, which has
+            no intra negative; no patch with texture enough for a query, or none left for a distractor.
     """
-    if not sequences:
-        raise ValueError("no sequences to draw tasks from: give one or more")
+    if len(sequences) < 2:
+        raise ValueError(ONE_SEQUENCE)
     if min(size.pairs, size.queries, size.distractors) < 1:
         raise ValueError(f"every size must be 1 or more, got {size}")
     rng = np.random.default_rng(seed)
     pairs = _draw_pairs(sequences, size.pairs, rng)
     return Tasks(*pairs, *_draw_patches(sequences, size, rng))
+
+
+def sparing(sequences: abc.Sequence[Sequence], size: TaskSize) -> TaskSize:
+    """The size, with queries at most a quarter of the patches that can be one: others must distract."""
+    return replace(size, queries=min(size.queries, max(len(_candidates(sequences)) // 4, 1)))
 
 
 def write_tasks(folder: Path, split_name: str, sequences: abc.Sequence[Sequence], tasks: Tasks) -> None:
@@ -250,7 +259,7 @@ def _two_of(counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, n
 def _draw_patches(
     sequences: abc.Sequence[Sequence], size: TaskSize, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    candidates = np.concatenate([_textured_of(s, sequence) for s, sequence in enumerate(sequences)])
+    candidates = _candidates(sequences)
     if not len(candidates):
         raise ValueError(
             f"none of the {sum(s.count for s in sequences)} reference patches has a standard deviation "
@@ -269,10 +278,11 @@ def _draw_patches(
     return candidates[queries], candidates[distractors]
 
 
-def _textured_of(index: int, sequence: Sequence) -> np.ndarray:
+def _candidates(sequences: abc.Sequence[Sequence]) -> np.ndarray:
     """(n, 2) int64, sequence and patch of those that may be queries."""
-    found = np.flatnonzero(textured(sequence.patches("ref")))
-    return np.column_stack([np.full(len(found), index), found])
+    found = [np.flatnonzero(textured(sequence.patches("ref"))) for sequence in sequences]
+    owner = np.repeat(np.arange(len(sequences)), [len(patches) for patches in found])
+    return np.column_stack([owner, np.concatenate(found)])
 
 
 def _first_drawn(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
