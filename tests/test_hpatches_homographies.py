@@ -155,7 +155,7 @@ def test_an_image_that_cannot_be_read_or_is_cut_short_is_named(tmp_path, keep):
 def test_a_reference_that_is_no_image_is_named_where_its_size_is_needed(tmp_path):
     folder = oxford(tmp_path / "graf")
     (folder / "img1.png").write_text("no image")
-    with pytest.raises(ValueError, match=r"img1\.png is no image"):
+    with pytest.raises(ValueError, match=r"img1\.png is cut short or no image"):
         read_homography_sequence(folder)
 
 

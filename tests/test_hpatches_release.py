@@ -159,7 +159,7 @@ def test_an_image_that_is_no_column_of_patches_is_refused(release: Path, size: t
 @pytest.mark.parametrize("content", [b"", b"not an image"])
 def test_a_file_that_is_no_image_is_refused_by_name(release: Path, content: bytes) -> None:
     (release / "v_one" / "e1.png").write_bytes(content)
-    with pytest.raises(ValueError, match=r"e1\.png is no image"):
+    with pytest.raises(ValueError, match=r"e1\.png is cut short or no image"):
         read_sequence(release / "v_one")
 
 

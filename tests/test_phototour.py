@@ -215,7 +215,7 @@ def test_a_truncated_sheet_is_refused_by_name(scene: Path, kept: int) -> None:
 
 def test_a_sheet_that_is_no_image_is_refused_by_name(scene: Path) -> None:
     (scene / "patches0000.bmp").write_text("not an image")
-    with pytest.raises(ValueError, match=r"patches0000\.bmp.*no BMP"):
+    with pytest.raises(ValueError, match=r"patches0000\.bmp.*no image"):
         read_phototour(scene, scene / "cache")
 
 

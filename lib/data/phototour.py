@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.decoded import decoded
+from lib.data.images import read_image
 from lib.data.patchset import LabelledPairs, PatchSet
+from lib.data.tables import first_trouble, refuse_rows
 
 PATCH = 64
 SHEET = 1024
@@ -210,22 +212,17 @@ def _numbers(path: Path, columns: tuple[int, ...]) -> np.ndarray:
             warnings.simplefilter("ignore", UserWarning)
             return np.loadtxt(path, dtype=np.int64, comments=None, usecols=columns, ndmin=2)
     except (ValueError, DeprecationWarning, OverflowError) as error:
-        raise ValueError(
-            f"{path}, line {_first_bad_line(path, columns)}: whole numbers expected in columns "
-            f"{', '.join(str(c + 1) for c in columns)}; unpack the set again"
-        ) from error
+        told = first_trouble(path, None, lambda fields: _trouble(fields, columns))
+        raise ValueError(told or f"{path}: {error}") from error
 
 
-def _first_bad_line(path: Path, columns: tuple[int, ...]) -> int:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            fields = line.split()
-            try:
-                if fields:
-                    [np.int64(int(fields[column])) for column in columns]
-            except (ValueError, IndexError, OverflowError):
-                return number
-    return 1
+def _trouble(fields: list[str], columns: tuple[int, ...]) -> str | None:
+    try:
+        [np.int64(int(fields[column])) for column in columns]
+    except (ValueError, IndexError, OverflowError):
+        numbers = ", ".join(str(column + 1) for column in columns)
+        return f"whole numbers expected in columns {numbers}; unpack the set again"
+    return None
 
 
 def read_point_ids(path: Path, sheets: int, allow_single: bool) -> np.ndarray:
@@ -292,20 +289,17 @@ def read_pairs(path: Path, point_ids: np.ndarray) -> LabelledPairs:
         raise ValueError(f"{path} is empty: it has no pairs; unpack the set again")
     first, first_point, second, second_point = columns.T
     patches = columns[:, [0, 2]]
-    outside = np.flatnonzero(((patches < 0) | (patches >= len(point_ids))).any(axis=1))
-    if len(outside):
-        row = outside[0]
-        raise ValueError(
-            f"{path}, line {row + 1}: patches {first[row]} and {second[row]}, but the set's "
-            f"patches are 0 to {len(point_ids) - 1}: the file belongs to another set"
-        )
+    refuse_rows(
+        path,
+        ((patches < 0) | (patches >= len(point_ids))).any(axis=1),
+        lambda row: f"patches {first[row]} and {second[row]}, the set's are 0 to {len(point_ids) - 1}",
+    )
     match = first_point == second_point
-    wrong = np.flatnonzero(match != (point_ids[first] == point_ids[second]))
-    if len(wrong):
-        raise ValueError(
-            f"{path}, line {wrong[0] + 1}: {INFO} says otherwise whether patches "
-            f"{first[wrong[0]]} and {second[wrong[0]]} match: the file belongs to another set"
-        )
+    refuse_rows(
+        path,
+        match != (point_ids[first] == point_ids[second]),
+        lambda row: f"{INFO} says otherwise whether patches {patches[row]} match",
+    )
     return LabelledPairs(first.copy(), second.copy(), match)
 
 
@@ -316,23 +310,11 @@ def read_sheet(sheet: Path) -> np.ndarray:
         FileNotFoundError: there is none.
         ValueError: it is no whole BMP image of 1024×1024 grey pixels.
     """
-    from PIL import Image
-
-    try:
-        with Image.open(sheet) as image:
-            image.load()
-            mode, size = image.mode, image.size
-            grey = np.asarray(image)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
+    image = read_image(sheet)
+    if image.size != (SHEET, SHEET) or image.mode != "L":
         raise ValueError(
-            f"{sheet} is cut short or no BMP image ({error}): unpack the set again"
-        ) from error
-    if size != (SHEET, SHEET) or mode != "L":
-        raise ValueError(
-            f"{sheet} is {size[0]}x{size[1]} px of mode {mode}; a sheet is {SHEET}x{SHEET} px of "
-            "8-bit grey (mode L): unpack the original set again"
+            f"{sheet} is {image.width}x{image.height} px of mode {image.mode}; a sheet is {SHEET}x{SHEET}"
+            " px of 8-bit grey (mode L): unpack the original set again"
         )
-    tiles = grey.reshape(PER_ROW, PATCH, PER_ROW, PATCH)
+    tiles = np.asarray(image).reshape(PER_ROW, PATCH, PER_ROW, PATCH)
     return tiles.transpose(0, 2, 1, 3).reshape(PER_SHEET, PATCH, PATCH)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.hpatches.release import FILES, Sequence
+from lib.data.tables import first_trouble
 from lib.files import replacing
 
 MOST_NUMBERS = 1 << 16
@@ -249,24 +250,21 @@ def _read_file(path: Path, count: int, packed: bool, delimiter: str) -> np.ndarr
 
 def _trouble(path: Path, delimiter: str) -> str | None:
     """What is wrong with the first line that is not as the first, or not of numbers."""
-    length = None
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
-            fields = line.rstrip("\r\n").split(delimiter)
-            if not line.strip():
-                continue
-            length = length or len(fields)
-            if len(fields) != length:
+    length = 0
+
+    def trouble(fields: list[str]) -> str | None:
+        nonlocal length
+        length = length or len(fields)
+        if len(fields) != length:
+            return f"{len(fields)} numbers, but the first has {length}: write the file again"
+        for field in fields:
+            try:
+                float(field)
+            except ValueError:
                 return (
-                    f"{path}, line {number} has {len(fields)} numbers but the first has {length}: write "
-                    "the file again"
+                    f"{field[:40]!r} is no number; write numbers with {delimiter!r} between them and no "
+                    "header, or name another delimiter"
                 )
-            for field in fields:
-                try:
-                    float(field)
-                except ValueError:
-                    return (
-                        f"{path}, line {number}: {field[:40]!r} is no number; write numbers with "
-                        f"{delimiter!r} between them and no header, or name another delimiter"
-                    )
-    return None
+        return None
+
+    return first_trouble(path, delimiter, trouble)

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.hpatches.release import IMAGES
+from lib.data.images import read_image
 from lib.data.mini.geometry import transfer
 from lib.files import write_bytes
 
@@ -82,7 +83,8 @@ def read_homography_sequence(folder: Path) -> HomographySequence:
     homographies = np.stack([_homography(folder / matrix.format(n)) for n in range(2, IMAGES + 1)])
     name = folder.resolve().name
     if not name.startswith(_KINDS):
-        name = ("i_" if _moves_little(homographies, _size(images[0])) else "v_") + name
+        size = read_image(images[0], header_only=True).size
+        name = ("i_" if _moves_little(homographies, size) else "v_") + name
     return HomographySequence(name, images, homographies)
 
 
@@ -221,31 +223,10 @@ def _homography(path: Path) -> np.ndarray:
     return homography
 
 
-def _size(path: Path) -> tuple[int, int]:
-    """Width and height in px, from the header."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as image:
-            return image.size
-    except Exception as error:
-        raise ValueError(
-            f"{path} is no image that can be read ({error}): unpack the sequence again"
-        ) from error
-
-
 def _grey(path: Path) -> np.ndarray:
     import cv2
-    from PIL import Image
 
-    try:
-        # Pillow refuses a file that is cut short, OpenCV fills up what is missing.
-        with Image.open(path) as image:
-            image.load()
-    except Exception as error:
-        raise ValueError(
-            f"{path} is no image that can be read ({error}): unpack the sequence again"
-        ) from error
+    read_image(path)
     # Homographies hold for the pixels as stored, so a camera's note on orientation is not followed.
     grey = cv2.imdecode(
         np.frombuffer(path.read_bytes(), np.uint8),

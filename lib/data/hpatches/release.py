@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.data.images import read_image
 from lib.files import replacing, write_bytes
 
 PATCH = 65
@@ -316,13 +317,7 @@ def _few(names: list[str]) -> str:
 
 def _count(path: Path) -> int:
     """Patches in an image, from its header."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as image:
-            width, height = image.size
-    except Exception as error:
-        raise ValueError(f"{path} is no image ({error}): unpack the release again") from error
+    width, height = read_image(path, header_only=True).size
     if width != PATCH or height % PATCH:
         raise ValueError(
             f"{path} is {width}x{height} px; a column of patches is {PATCH} px wide and a multiple of "
@@ -333,23 +328,10 @@ def _count(path: Path) -> int:
 
 def _decoded(path: Path) -> np.ndarray:
     """(H, W) uint8 grey; colour is weighted as luma (ITU-R 601)."""
-    from PIL import Image
-
-    try:
-        # Pillow refuses a file that is cut short, OpenCV fills up what is missing.
-        with Image.open(path) as image:
-            image.load()
-            deep = image.mode.startswith(("I", "F"))
-            grey = np.asarray(image if image.mode == "L" else image.convert("L"))
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise ValueError(
-            f"{path} is cut short or no image ({error}): unpack the release again"
-        ) from error
-    if deep:
+    image = read_image(path)
+    if image.mode.startswith(("I", "F")):
         raise ValueError(f"{path} has more than 8 bits a pixel: save it as 8-bit grey")
-    return grey
+    return np.asarray(image if image.mode == "L" else image.convert("L"))
 
 
 def _splits_file(path: Path) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import abc
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from lib.data.hpatches.release import (
     open_sequences,
     read_splits,
 )
+from lib.data.tables import refuse_rows
 from lib.files import replacing
 
 POSITIVES, INTRA, INTER = "verif_pos", "verif_neg_intra", "verif_neg_inter"
@@ -38,6 +40,9 @@ ONE_SEQUENCE = (
 )
 # Grey levels: gen_retrieval takes patches whose standard deviation is above it.
 LEAST_DEVIATION = 10
+
+
+_refuse = partial(refuse_rows, header=1)
 
 
 @dataclass(frozen=True)
@@ -337,7 +342,8 @@ def _frame(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     except pd.errors.ParserError as error:
         raise ValueError(f"{path}: {str(error).strip()}; take it again") from error
     except (ValueError, OverflowError) as error:
-        raise ValueError(_number_trouble(path, columns)) from error
+        _refuse_fractions(path, columns)
+        raise ValueError(f"{path}: whole numbers expected ({error}); take the file again") from error
     missing = [column for column in columns if column not in frame]
     if missing or not isinstance(frame.index, pd.RangeIndex):
         raise ValueError(
@@ -349,47 +355,29 @@ def _frame(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     return frame
 
 
-def _number_trouble(path: Path, columns: tuple[str, ...]) -> str:
+def _refuse_fractions(path: Path, columns: tuple[str, ...]) -> None:
     text = pd.read_csv(path, dtype=str, na_filter=False, encoding_errors="replace")
     for column in columns:
         if column in text and not column.startswith("s"):
-            bad = np.flatnonzero(~text[column].fillna("").str.fullmatch(r"\s*[+-]?\d{1,18}\s*"))
-            if len(bad):
-                return (
-                    f"{path}, line {_line(path, bad[0])}: {column} is {text[column].iloc[bad[0]]!r}, a "
-                    "whole number expected; take the file again"
-                )
-    return f"{path}: whole numbers expected in all columns but the sequences'; take the file again"
-
-
-def _line(path: Path, row: int) -> int:
-    """The line of a row of data; pandas leaves out empty lines."""
-    with path.open("rb") as file:
-        filled = (number for number, line in enumerate(file, start=1) if line.strip())
-        return next(number for place, number in enumerate(filled) if place == row + 1)
+            wrong = ~text[column].fillna("").str.fullmatch(r"\s*[+-]?\d{1,18}\s*").to_numpy(bool)
+            told = (column + " is " + text[column].map(repr) + ", a whole number expected").__getitem__
+            _refuse(path, wrong, told)
 
 
 def _sequence_column(path: Path, column: pd.Series, sequences: abc.Sequence[Sequence]) -> np.ndarray:
     indices = {sequence.name: index for index, sequence in enumerate(sequences)}
     table = np.array([indices.get(name, -1) for name in column.cat.categories], np.int64)
     found = table[column.cat.codes.to_numpy()]
-    unknown = np.flatnonzero(found < 0)
-    if len(unknown):
-        raise ValueError(
-            f"{path}, line {_line(path, unknown[0])}: {column.iloc[unknown[0]]!r} is no sequence that "
-            "the split tests: the file belongs to another split or release"
-        )
+    unknown = "is no sequence that the split tests"
+    _refuse(path, found < 0, lambda row: f"{column.iloc[row]!r} {unknown}")
     return found
 
 
 def _number_column(path: Path, column: pd.Series, below: int) -> np.ndarray:
     values = column.to_numpy()
-    outside = np.flatnonzero((values < 0) | (values >= below))
-    if len(outside):
-        raise ValueError(
-            f"{path}, line {_line(path, outside[0])}: {column.name} is {values[outside[0]]}, but a "
-            f"sequence's images are 0 to {below - 1}: take the file again"
-        )
+    limits = f"a sequence's images are 0 to {below - 1}"
+    outside = (values < 0) | (values >= below)
+    _refuse(path, outside, lambda row: f"{column.name} is {values[row]}, but {limits}")
     return values
 
 
@@ -397,20 +385,17 @@ def _check_patches(
     path: Path, sequence: np.ndarray, patch: np.ndarray, sequences: abc.Sequence[Sequence]
 ) -> None:
     counts = np.array([one.count for one in sequences])[sequence]
-    outside = np.flatnonzero((patch < 0) | (patch >= counts))
-    if len(outside):
-        row = outside[0]
-        raise ValueError(
-            f"{path}, line {_line(path, row)}: patch {patch[row]} of {sequences[sequence[row]].name}, "
-            f"whose patches are 0 to {counts[row] - 1}: the file belongs to another release"
-        )
+    _refuse(
+        path,
+        (patch < 0) | (patch >= counts),
+        lambda row: (
+            f"patch {patch[row]} of {sequences[sequence[row]].name}, whose patches are 0 to {counts[row] - 1}"
+        ),
+    )
 
 
 def _require(path: Path, pairs: PatchPairs, columns: tuple[int, ...], rule: str) -> None:
     """Check that both patches of a pair agree in columns."""
     places = list(columns)
-    wrong = np.flatnonzero((pairs.first[:, places] != pairs.second[:, places]).any(axis=1))
-    if len(wrong):
-        raise ValueError(
-            f"{path}, line {_line(path, wrong[0])}: {rule}, which this is not; take the file again"
-        )
+    wrong = (pairs.first[:, places] != pairs.second[:, places]).any(axis=1)
+    _refuse(path, wrong, lambda _: f"{rule}, which this is not")
