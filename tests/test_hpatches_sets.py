@@ -221,9 +221,7 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
         stages=(1.0,),
         sequences=SMALL,
     )
-    source = replace(
-        open_source("mini", made.folder, profile.mini, SMALL), sets=(), own_hpatches=made, photographs={}
-    )
+    source = replace(open_source("mini", made.folder, profile.mini, SMALL), own_hpatches=made)
     place = Place(profile, source, tmp_path_factory.mktemp("results"))
     opened = open_study()
     job = training_job(opened, "adasample_aug_gen", "mini-hp-a-train", 0)

@@ -284,15 +284,10 @@ def test_pairs_of_another_set_are_refused(scene: Path) -> None:
         read_phototour(scene, scene / "cache")
 
 
-def test_points_with_a_single_patch_are_refused_or_kept_as_asked(
-    scene: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_points_with_a_single_patch_are_refused(scene: Path) -> None:
     replace_line(scene / "info.txt", 300, "9001 0")
-    with pytest.raises(ValueError, match=r"2 of 151 points .* point 149.*allow_single=True"):
+    with pytest.raises(ValueError, match=r"2 of 151 points .* point 149"):
         read_phototour(scene, scene / "cache")
-    kept = read_phototour(scene, scene / "cache", allow_single=True)
-    assert len(kept.patches) == 300
-    assert "2 of 151 points" in caplog.text
 
 
 def test_a_full_disk_is_told_with_the_folder_and_leaves_nothing(

@@ -259,12 +259,12 @@ def verify_set(folder: Path, count: int, shown: Path, advice: str) -> None:
             `shown`, with the advice.
     """
     try:
-        found = phototour.read_layout(folder)
-        if found.pairs is None:
+        sheets, point_ids, _, pairs = phototour.read_layout(folder)
+        if pairs is None:
             raise FileNotFoundError(f"{folder / MATCHES} is missing")
-        if len(found.point_ids) != count:
-            raise ValueError(f"{INFO} has {len(found.point_ids):,} lines, the original {count:,}")
-        for sheet in tqdm(found.sheets, desc="checking sheets", unit="sheet", leave=False, disable=None):
+        if len(point_ids) != count:
+            raise ValueError(f"{INFO} has {len(point_ids):,} lines, the original {count:,}")
+        for sheet in tqdm(sheets, desc="checking sheets", unit="sheet", leave=False, disable=None):
             phototour.read_sheet(sheet)
     except (ValueError, FileNotFoundError) as error:
         reason = str(error).replace(f"{folder}{os.sep}", "")

@@ -8,10 +8,8 @@ unused, patch, point, unused; a match where the point ids are equal).
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,16 +28,8 @@ INTEREST = "interest.txt"
 MATCHES = "m50_100000_100000_0.txt"
 KNOWN_COUNTS = {"liberty": 450_092, "notredame": 468_159, "yosemite": 633_587}
 
-log = logging.getLogger(__name__)
 
-
-def read_phototour(
-    folder: Path,
-    cache: Path,
-    name: str | None = None,
-    *,
-    allow_single: bool = False,
-) -> PatchSet:
+def read_phototour(folder: Path, cache: Path, name: str | None = None) -> PatchSet:
     """Read a patch set; its sheets are decoded once and cached as one memory-mapped array.
 
     Args:
@@ -47,8 +37,6 @@ def read_phototour(
         cache: folder for the decoded patches, made if missing; what it holds is made anew when
             sheets or info.txt change.
         name: the set's name, the folder's by default.
-        allow_single: whether a point may have one patch only. Such a patch has no positive; it
-            stays where it is, since pairs name patches by place, and a warning tells of it.
 
     Returns:
         patches (P, 64, 64) uint8 and read-only, point ids (P,), image ids (P,) where interest.txt
@@ -56,50 +44,31 @@ def read_phototour(
 
     Raises:
         FileNotFoundError: the folder, info.txt or a sheet is missing.
-        ValueError: a file is damaged or contradicts another.
+        ValueError: a file is damaged or contradicts another, or a point has a single patch.
         OSError: the cache cannot be written.
     """
     folder = Path(folder)
     name = name or folder.name
-    found = read_layout(folder, allow_single)
-    count = len(found.point_ids)
+    sheets, point_ids, image_ids, pairs = read_layout(folder)
+    count = len(point_ids)
 
     def blocks() -> Iterator[np.ndarray]:
-        for number, sheet in enumerate(found.sheets):
+        for number, sheet in enumerate(sheets):
             yield read_sheet(sheet)[: count - number * PER_SHEET]
 
-    patches = decoded(Path(cache), name, [*found.sheets, folder / INFO], count, blocks)
-    return PatchSet(name, patches, found.point_ids, found.image_ids, found.pairs)
+    patches = decoded(Path(cache), name, [*sheets, folder / INFO], count, blocks)
+    return PatchSet(name, patches, point_ids, image_ids, pairs)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """All of a set but its pixels.
-
-    Attributes:
-        sheets: their files, in order.
-        point_ids: (P,) int64.
-        image_ids: (P,) int64, or None without interest.txt.
-        pairs: or None without the match file.
-    """
-
-    sheets: list[Path]
-    point_ids: np.ndarray
-    image_ids: np.ndarray | None
-    pairs: LabelledPairs | None
-
-
-def read_layout(folder: Path, allow_single: bool = False) -> Layout:
-    """What a set's text files say and which sheets there are; raises what `read_phototour` raises."""
+def read_layout(
+    folder: Path,
+) -> tuple[list[Path], np.ndarray, np.ndarray | None, LabelledPairs | None]:
+    """All of a set but pixels: sheets, point ids, image ids, pairs; raises as `read_phototour` does."""
     sheets = find_sheets(folder)
-    point_ids = read_point_ids(folder / INFO, len(sheets), allow_single)
+    point_ids = read_point_ids(folder / INFO, len(sheets))
     interest, matches = folder / INTEREST, folder / MATCHES
-    return Layout(
-        sheets,
-        point_ids,
-        read_image_ids(interest, len(point_ids)) if interest.exists() else None,
-        read_pairs(matches, point_ids) if matches.exists() else None,
-    )
+    image_ids = read_image_ids(interest, len(point_ids)) if interest.exists() else None
+    return sheets, point_ids, image_ids, read_pairs(matches, point_ids) if matches.exists() else None
 
 
 def verify_counts(patch_set: PatchSet) -> None:
@@ -225,13 +194,12 @@ def _trouble(fields: list[str], columns: tuple[int, ...]) -> str | None:
     return None
 
 
-def read_point_ids(path: Path, sheets: int, allow_single: bool) -> np.ndarray:
+def read_point_ids(path: Path, sheets: int) -> np.ndarray:
     """(P,) int64, the point of each patch, from ``info.txt``.
 
     Args:
         path: the file.
         sheets: how many there are, which bounds P.
-        allow_single: as `read_phototour` takes it.
 
     Raises:
         ValueError: too few or too many lines, no numbers, or a point with a single patch.
@@ -253,13 +221,10 @@ def read_point_ids(path: Path, sheets: int, allow_single: bool) -> np.ndarray:
     points, sizes = np.unique(point_ids, return_counts=True)
     single = points[sizes == 1]
     if len(single):
-        told = (
-            f"{path}: {len(single)} of {len(points)} points have a single patch (the first is "
-            f"point {single[0]}) and so no matching pair"
+        raise ValueError(
+            f"{path}: {len(single)} of {len(points)} points have a single patch (the first is point "
+            f"{single[0]}) and so no matching pair: unpack or make the set again"
         )
-        if not allow_single:
-            raise ValueError(f"{told}; read with allow_single=True to keep them for testing only")
-        log.warning("%s", told)
     return point_ids
 
 
@@ -313,8 +278,8 @@ def read_sheet(sheet: Path) -> np.ndarray:
     image = read_image(sheet)
     if image.size != (SHEET, SHEET) or image.mode != "L":
         raise ValueError(
-            f"{sheet} is {image.width}x{image.height} px of mode {image.mode}; a sheet is {SHEET}x{SHEET}"
-            " px of 8-bit grey (mode L): unpack the original set again"
+            f"{sheet} is {image.width}x{image.height} px of mode {image.mode}, not {SHEET}x{SHEET} of "
+            "8-bit grey (mode L): unpack the original again"
         )
     tiles = np.asarray(image).reshape(PER_ROW, PATCH, PER_ROW, PATCH)
     return tiles.transpose(0, 2, 1, 3).reshape(PER_SHEET, PATCH, PATCH)

@@ -45,33 +45,49 @@ class Source:
 
     Attributes:
         name: "mini", "photos" or "ubc".
-        embedded: whether the data is generated from photographs.
-        sets: names of the three, in that order.
-        reserve: names of two further sets for searches, e.g. of learning rates; of five photographs one.
-        confirmation: names of two more that nothing reads before a last confirmation, or none.
         folder: where generated data and decoded patches lie.
         size: of what is generated.
-        allotment: of the photographs, where the data is generated from them.
-        photographs: of each generated set.
-        real: the folder of the real sets, or None.
-        skipped: files of a folder of photographs that are none, and why.
+        allotment: of the photographs that data is generated from.
+        real: the folder of the real sets; None where all is generated.
         own_hpatches: the study's own sets of HPatches patches; a real source may have none.
         real_hpatches: sets of real homography sequences beside them, where asked for.
+        skipped: files of a folder of photographs that are none, and why.
     """
 
     name: str
-    embedded: bool
-    sets: tuple[str, ...]
-    reserve: tuple[str, ...]
-    confirmation: tuple[str, ...]
     folder: Path
     size: MiniSize
-    allotment: Allotment = field(default_factory=dict)
-    photographs: Mapping[str, tuple[Photograph, ...]] = field(default_factory=dict)
+    allotment: Allotment
     real: Path | None = None
-    skipped: Mapping[str, str] = field(default_factory=dict)
     own_hpatches: HPatchesSets | None = None
     real_hpatches: HPatchesSets | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the data is generated from photographs."""
+        return self.real is None
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """Names of the three, in that order."""
+        return tuple(f"{self.name}-{scene}" for scene in SCENES) if self.embedded else REAL_SETS
+
+    @property
+    def reserve(self) -> tuple[str, ...]:
+        """Names of two further sets for searches, e.g. of learning rates; of five photographs one."""
+        return tuple(part for part in RESERVE if part in self.allotment)
+
+    @property
+    def confirmation(self) -> tuple[str, ...]:
+        """Names of two more that nothing reads before a last confirmation, or none."""
+        return tuple(part for part in CONFIRMATION if part in self.allotment)
+
+    @property
+    def photographs(self) -> Mapping[str, tuple[Photograph, ...]]:
+        """Of each generated set of patches."""
+        scenes = {f"{self.name}-{scene}": self.allotment[scene] for scene in SCENES if self.embedded}
+        return scenes | {part: self.allotment[part] for part in (*self.reserve, *self.confirmation)}
 
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
@@ -215,69 +231,33 @@ def open_source(
     """
     folder, (kind, _, photos) = Path(folder), data.partition(":")
     beside = built_sets("real-hp", homographies, folder, sequences) if homographies else None
+    skipped: Mapping[str, str] = {}
     if data == "mini":
-        return _embedded(data, packaged_photographs(), folder, size, sequences, beside)
-    if kind == _PHOTOS and photos:
+        allotted = packaged_photographs()
+    elif kind == _PHOTOS and photos:
         allotted, skipped = folder_photographs(Path(photos))
-        return _embedded(kind, allotted, folder, size, sequences, beside, skipped)
-    if data == _PHOTOS and allotment is not None:
-        return _embedded(data, read_allotment(allotment), folder, size, sequences, beside)
-    if not data or kind == _PHOTOS:
+    elif data == _PHOTOS and allotment is not None:
+        allotted = read_allotment(allotment)
+    elif not data or kind == _PHOTOS:
         raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
-    real = Path(data)
-    if not real.is_dir():
-        raise FileNotFoundError(
-            f"{data} is no folder: give 'mini', 'photos:DIR' or a folder that holds "
-            f"{', '.join(REAL_SETS)}"
-        )
+    else:
+        real, own = _real(Path(data)), None
+        if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
+            own = released_sets("hpatches", real, folder, sequences)
+        spare = {part: of for part, of in packaged_photographs().items() if part in RESERVE}
+        return Source("ubc", folder, size, spare, real, own, beside)
+    own = embedded_sets(f"{kind}-hp", allotted[HOMOGRAPHY], folder, sequences)
+    return Source(kind, folder, size, allotted, None, own, beside, skipped)
+
+
+def _real(folder: Path) -> Path:
+    if not folder.is_dir():
+        choices = f"'mini', 'photos:DIR' or a folder that holds {', '.join(REAL_SETS)}"
+        raise FileNotFoundError(f"{folder} is no folder: give {choices}")
     for name in REAL_SETS:
-        if not (real / name).is_dir():
-            raise FileNotFoundError(f"{real / name} is missing: unpack {name} there")
-    unpacked = (real / RELEASE).is_dir() and (real / TASKS).is_dir()
-    allotted = {
-        name: photographs for name, photographs in packaged_photographs().items() if name in RESERVE
-    }
-    return Source(
-        name="ubc",
-        embedded=False,
-        sets=REAL_SETS,
-        reserve=RESERVE,
-        confirmation=(),
-        folder=folder,
-        size=size,
-        allotment=allotted,
-        photographs=allotted,
-        real=real,
-        own_hpatches=released_sets("hpatches", real, folder, sequences) if unpacked else None,
-        real_hpatches=beside,
-    )
-
-
-def _embedded(
-    name: str,
-    allotment: Allotment,
-    folder: Path,
-    size: MiniSize,
-    sequences: SequencesSize,
-    beside: HPatchesSets | None,
-    skipped: Mapping[str, str] | None = None,
-) -> Source:
-    scenes = {f"{name}-{scene}": allotment[scene] for scene in SCENES}
-    reserves = {part: allotment[part] for part in (*RESERVE, *CONFIRMATION) if part in allotment}
-    return Source(
-        name=name,
-        embedded=True,
-        sets=tuple(scenes),
-        reserve=tuple(part for part in reserves if part in RESERVE),
-        confirmation=tuple(part for part in reserves if part in CONFIRMATION),
-        folder=folder,
-        size=size,
-        allotment=allotment,
-        photographs=scenes | reserves,
-        skipped=skipped or {},
-        own_hpatches=embedded_sets(f"{name}-hp", allotment[HOMOGRAPHY], folder, sequences),
-        real_hpatches=beside,
-    )
+        if not (folder / name).is_dir():
+            raise FileNotFoundError(f"{folder / name} is missing: unpack {name} there")
+    return folder
 
 
 def _load_only(source: Source, name: str) -> None:

@@ -22,9 +22,9 @@ import numpy as np
 
 from lib.data import keypoints
 from lib.data.hpatches.detection import DETECTORS, Frames, detect, inside, orient, thin
-from lib.data.hpatches.homographies import HomographySequence, refuse_equal_names
+from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter, overlaps
-from lib.data.hpatches.release import FILES, LEVELS, PATCH, write_sequence
+from lib.data.hpatches.release import FILES, LEVELS, PATCH, refuse_equal_names, write_sequence
 from lib.data.mini.geometry import local_affine
 from lib.files import write_bytes
 
@@ -59,23 +59,6 @@ class SequenceReport:
 
 
 @dataclass(frozen=True)
-class BuildReport:
-    """What a build was asked for and what it made; ``build.json`` holds the same.
-
-    Attributes:
-        limit: most patches of a sequence; None for all.
-        seed: of everything drawn.
-        intended_overlap: median by level.
-        sequences: one report each, in the order built.
-    """
-
-    limit: int | None
-    seed: int
-    intended_overlap: Mapping[str, float]
-    sequences: tuple[SequenceReport, ...]
-
-
-@dataclass(frozen=True)
 class Plan:
     """Where a sequence's patches are to be cut.
 
@@ -107,7 +90,7 @@ def build_release(
     release: Path,
     limit: int | None = None,
     seed: int = 0,
-) -> BuildReport:
+) -> tuple[SequenceReport, ...]:
     """Cut all sequences' patches and write them as a release, with ``build.json`` beside its folder.
 
     What is drawn for a sequence depends on the seed and on its name, not on the other sequences.
@@ -118,6 +101,10 @@ def build_release(
         limit: most patches of a sequence, a random sample of what is found, so that each detector is
             represented by its share; None keeps all.
         seed: of everything drawn.
+
+    Returns:
+        A report of each sequence, ``build.json`` holds them beside limit, seed and the
+        intended median overlap by level.
 
     Raises:
         ValueError: no sequence; two of one name; a limit below 1; an image that cannot be read; or a
@@ -133,9 +120,10 @@ def build_release(
         plan = plan_patches(sequence, limit, seed)
         write_sequence(release / sequence.name, cut_patches(sequence, plan))
         reports.append(plan.report)
-    report = BuildReport(limit, seed, MEDIAN_OVERLAP, tuple(reports))
-    write_bytes(release.parent / REPORT, (json.dumps(asdict(report), indent=1) + "\n").encode())
-    return report
+    asked = {"limit": limit, "seed": seed, "intended_overlap": MEDIAN_OVERLAP}
+    content = {**asked, "sequences": [asdict(report) for report in reports]}
+    write_bytes(release.parent / REPORT, (json.dumps(content, indent=1) + "\n").encode())
+    return tuple(reports)
 
 
 def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: int = 0) -> Plan:

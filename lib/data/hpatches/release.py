@@ -151,16 +151,25 @@ def read_sequences(*folders: Path) -> dict[str, Sequence]:
         FileNotFoundError: a folder is missing, holds no sequences, or a sequence lacks an image.
         ValueError: two sequences have one name, or as `read_sequence` raises.
     """
-    found: dict[str, Sequence] = {}
-    for release in folders:
-        for folder in _folders(Path(release)):
-            if folder.name in found:
-                raise ValueError(
-                    f"two sequences are called {folder.name}: {found[folder.name].folder} and "
-                    f"{folder}; rename one or leave one release out"
-                )
-            found[folder.name] = read_sequence(folder)
-    return found
+    found = [read_sequence(one) for release in folders for one in _folders(Path(release))]
+    refuse_equal_names(found)
+    return {sequence.name: sequence for sequence in found}
+
+
+def refuse_equal_names(sequences: Iterable) -> None:
+    """Sequences, which have a name and a folder, are told apart by their names alone.
+
+    Raises:
+        ValueError: two have one name; the message names both folders.
+    """
+    first: dict[str, Path] = {}
+    for sequence in sequences:
+        if sequence.name in first:
+            raise ValueError(
+                f"two sequences are called {sequence.name}: {first[sequence.name]} and "
+                f"{sequence.folder}; rename one of the folders"
+            )
+        first[sequence.name] = sequence.folder
 
 
 def open_sequences(release: Path, names: Iterable[str]) -> tuple[Sequence, ...]:

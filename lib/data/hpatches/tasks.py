@@ -140,8 +140,9 @@ def read_tasks(folder: Path, split: Split, sequences: abc.Sequence[Sequence]) ->
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{files[stem].name} has {count}" for stem, count in counts.items())
         raise ValueError(f"{folder}: as many pairs of each sort expected, but {told}: take them again")
+    paths = [_file(folder, stem, split.name) for stem in (QUERIES, DISTRACTORS)]
     queries, distractors = (
-        _read_patches(_file(folder, stem, split.name), sequences) for stem in (QUERIES, DISTRACTORS)
+        _side(path, _frame(path, PATCH_COLUMNS), "", sequences)[:, [0, 2]] for path in paths
     )
     return Tasks(pairs[POSITIVES], pairs[INTRA], pairs[INTER], queries, distractors)
 
@@ -305,27 +306,25 @@ def _file(folder: Path, stem: str, split_name: str) -> Path:
 
 def _read_pairs(path: Path, sequences: abc.Sequence[Sequence]) -> PatchPairs:
     frame = _frame(path, PAIR_COLUMNS)
-    first, second = (
-        np.column_stack(
-            [
-                _sequence_column(path, frame[f"s{side}"], sequences),
-                _number_column(path, frame[f"t{side}"], IMAGES),
-                frame[f"idx{side}"].to_numpy(),
-            ]
-        )
-        for side in (1, 2)
-    )
-    for side in (first, second):
-        _check_patches(path, side[:, 0], side[:, 2], sequences)
-    return PatchPairs(first, second)
+    return PatchPairs(_side(path, frame, "1", sequences), _side(path, frame, "2", sequences))
 
 
-def _read_patches(path: Path, sequences: abc.Sequence[Sequence]) -> np.ndarray:
-    frame = _frame(path, PATCH_COLUMNS)
-    column = _sequence_column(path, frame["s"], sequences)
-    patch = frame["idx"].to_numpy()
-    _check_patches(path, column, patch, sequences)
-    return np.column_stack([column, patch])
+def _side(path: Path, frame: pd.DataFrame, side: str, sequences: abc.Sequence[Sequence]) -> np.ndarray:
+    """(N, 3) int64, sequence, image and patch of a side of all rows; image 0 where none is named."""
+    names, patch = frame[f"s{side}"], frame[f"idx{side}"].to_numpy()
+    image = frame[f"t{side}"].to_numpy() if f"t{side}" in frame else np.zeros_like(patch)
+    indices = {sequence.name: index for index, sequence in enumerate(sequences)}
+    table = np.array([indices.get(name, -1) for name in names.cat.categories], np.int64)
+    sequence = table[names.cat.codes.to_numpy()]
+    unknown = "is no sequence that the split tests"
+    _refuse(path, sequence < 0, lambda row: f"{names.iloc[row]!r} {unknown}")
+    images = f"but a sequence's images are 0 to {IMAGES - 1}"
+    _refuse(path, (image < 0) | (image >= IMAGES), lambda row: f"t{side} is {image[row]}, {images}")
+    last = np.array([one.count for one in sequences])[sequence] - 1
+    told = "patch {} of {}, whose patches are 0 to {}"
+    outside = (patch < 0) | (patch > last)
+    _refuse(path, outside, lambda row: told.format(patch[row], names.iloc[row], last[row]))
+    return np.column_stack([sequence, image, patch])
 
 
 def _frame(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
@@ -362,36 +361,6 @@ def _refuse_fractions(path: Path, columns: tuple[str, ...]) -> None:
             wrong = ~text[column].fillna("").str.fullmatch(r"\s*[+-]?\d{1,18}\s*").to_numpy(bool)
             told = (column + " is " + text[column].map(repr) + ", a whole number expected").__getitem__
             _refuse(path, wrong, told)
-
-
-def _sequence_column(path: Path, column: pd.Series, sequences: abc.Sequence[Sequence]) -> np.ndarray:
-    indices = {sequence.name: index for index, sequence in enumerate(sequences)}
-    table = np.array([indices.get(name, -1) for name in column.cat.categories], np.int64)
-    found = table[column.cat.codes.to_numpy()]
-    unknown = "is no sequence that the split tests"
-    _refuse(path, found < 0, lambda row: f"{column.iloc[row]!r} {unknown}")
-    return found
-
-
-def _number_column(path: Path, column: pd.Series, below: int) -> np.ndarray:
-    values = column.to_numpy()
-    limits = f"a sequence's images are 0 to {below - 1}"
-    outside = (values < 0) | (values >= below)
-    _refuse(path, outside, lambda row: f"{column.name} is {values[row]}, but {limits}")
-    return values
-
-
-def _check_patches(
-    path: Path, sequence: np.ndarray, patch: np.ndarray, sequences: abc.Sequence[Sequence]
-) -> None:
-    counts = np.array([one.count for one in sequences])[sequence]
-    _refuse(
-        path,
-        (patch < 0) | (patch >= counts),
-        lambda row: (
-            f"patch {patch[row]} of {sequences[sequence[row]].name}, whose patches are 0 to {counts[row] - 1}"
-        ),
-    )
 
 
 def _require(path: Path, pairs: PatchPairs, columns: tuple[int, ...], rule: str) -> None:

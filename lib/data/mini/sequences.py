@@ -46,17 +46,6 @@ from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import PhotometricSpread, draw_photometry, photograph_through
 from lib.data.mini.sequences_size import SequencesSize
 
-__all__ = [
-    "SequencesSize",
-    "Texture",
-    "illumination_sequence",
-    "lamp_shading",
-    "make_splits",
-    "textures",
-    "viewpoint_sequence",
-    "write_hpatches",
-]
-
 SEQUENCES = "sequences"
 
 # In lengths of the longest side.
