@@ -234,7 +234,7 @@ def test_a_descriptor_that_is_none_is_named(written: Path, row: str, told: str) 
 def test_a_packed_number_that_is_no_byte_is_told_by_file_and_row(tmp_path: Path, value: str) -> None:
     write_descriptors(tmp_path, lay_out(SEQUENCES, bits(16)), packed=True)
     (tmp_path / "i_two" / "e4.csv").write_text(f"0,255\n{value},0\n")
-    with pytest.raises(ValueError, match=r"i_two/e4\.csv, row 2: packed descriptors are whole numbers"):
+    with pytest.raises(ValueError, match=r"i_two/e4\.csv, line 2: packed descriptors are whole numbers"):
         read_descriptors(tmp_path, SEQUENCES, packed=True)
 
 

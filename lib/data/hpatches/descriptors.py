@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.hpatches.release import FILES, Sequence
-from lib.data.tables import first_trouble
+from lib.data.tables import first_trouble, refuse_rows
 from lib.files import replacing
 
 MOST_NUMBERS = 1 << 16
@@ -240,11 +240,7 @@ def _read_file(path: Path, count: int, packed: bool, delimiter: str) -> np.ndarr
     if not packed:
         return read
     wrong = ~((read >= 0) & (read <= 255) & (read == np.floor(read))).all(axis=1)
-    if wrong.any():
-        raise ValueError(
-            f"{path}, row {int(wrong.argmax()) + 1}: packed descriptors are whole numbers 0 to 255; "
-            "read with packed=False, or write them again"
-        )
+    refuse_rows(path, wrong, lambda _: "packed descriptors are whole numbers 0 to 255")
     return np.unpackbits(read.astype(np.uint8), axis=1)
 
 
