@@ -210,7 +210,7 @@ def write_sequence(folder: Path, patches: Mapping[str, np.ndarray]) -> None:
     differing = {file: kind for file, kind in given.items() if expected.get(file) != kind}
     if differing or not count or set(given) != set(FILES):
         raise ValueError(
-            f"{folder}: (N, {PATCH}, {PATCH}) uint8 with one N of 1 or more expected for exactly the files "
+            f"{folder}: (N, {PATCH}, {PATCH}) uint8, one N of 1 or more, expected for exactly the files "
             f"{', '.join(FILES)}; got {', '.join(given)}, differing: {differing}"
         )
     for file in FILES:
