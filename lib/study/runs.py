@@ -119,9 +119,9 @@ def _subject(
 ) -> tuple[dict, Subject]:
     today = digests(job, place)
     if job.descriptor is not None:
-        module = import_module(f"lib.models.{job.descriptor.name}")
-        options = {**job.descriptor.options, "device": place.device}
-        return _record(job, place, today), Subject(partial(module.describe, **options))
+        model = parts.build("model", job.descriptor, **job.paths).to(place.device).eval()
+        described = partial(describe, model, device=place.device)
+        return _record(job, place, today), Subject(described, device=place.device)
 
     code = {"training": today["training"], "data": today["data"][job.train_set]}
     if before == "incomplete" and _weights_are(path, code):
