@@ -260,7 +260,8 @@ def make(study: Study, selected: dict[str, Artefact]) -> list[Failure]:
     print(study.heading())
     source, jobs = study.place.source, _jobs(study, selected)
     if source.skipped:
-        print(f"photographs that could not be read were skipped: {', '.join(source.skipped)}")
+        told = "; ".join(f"{name}: {why}" for name, why in source.skipped.items())
+        print(f"photographs left out: {told}")
     print("data: making or checking it …", flush=True)
     pool.prepare(source, _sets(study, jobs), study.at_once)
     todo = to_do(study, jobs)
@@ -294,6 +295,7 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     """
     import pandas as pd
 
+    from lib.data.mini.allotment import write_allotment
     from lib.reporting import effects
     from lib.reporting.page import rendering
 
@@ -317,7 +319,7 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         # The search for learning rates is made by lib.commands.tuning and no part of a run.
         shutil.copytree(folder / "tuning", new / "tuning")
     if study.place.source.name == "photos":
-        pass
+        write_allotment(new / photographs_path(name).name, study.place.source.allotment)
     if folder.is_dir():
         folder.rename(old)
     new.rename(folder)

@@ -172,6 +172,8 @@ def open_source(
     size: MiniSize,
     sequences: SequencesSize = SequencesSize(),  # noqa: B008 (frozen)
     homographies: Sequence[Path] = (),
+    *,
+    allotment: Path | None = None,
 ) -> Source:
     """The source that a command line's `--data` or `--photos` means.
 

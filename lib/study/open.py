@@ -135,7 +135,8 @@ def open_study(
 
     Args:
         profile: a key of `lib.profiles.PROFILES`.
-        data: "mini", "photos:DIR" or a folder of PhotoTour sets; see `lib.data.sources`.
+        data: "mini", "photos:DIR", "photos" (those of the profile's reference, which need not be here)
+            or a folder of PhotoTour sets; see `lib.data.sources`.
         results: "reference" reads the committed records and puts what is missing into results/;
             any other value is the folder of results to read and write, relative to the repository.
         seeds: in place of the profile's.
@@ -154,12 +155,18 @@ def open_study(
     if seeds is not None and (not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0):
         raise ValueError(f"seeds must be different and 0 or more, got {list(seeds)}")
     folder = ROOT / ("results" if results == "reference" else results) / profile
-    reference = REFERENCE / profile
-    source = open_source(data, folder / "data", chosen.mini, chosen.sequences, _sequences_in(real))
+    source = open_source(
+        data,
+        folder / "data",
+        chosen.mini,
+        chosen.sequences,
+        _sequences_in(real),
+        allotment=photographs_path(profile),
+    )
     return Study(
         data=data,
         place=Place(chosen, source, folder, device),
-        reading=(reference, folder) if results == "reference" else (folder,),
+        reading=(REFERENCE / profile, folder) if results == "reference" else (folder,),
         seeds=None if seeds is None else tuple(seeds),
         at_once=at_once or pool.default_at_once(chosen, device),
     )

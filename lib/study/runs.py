@@ -123,6 +123,19 @@ def _network(config: Mapping, weights: Mapping[str, Tensor], device: str) -> nn.
     return model.to(device, memory_format=torch.channels_last).eval()
 
 
+def checkpoint_path(job: Job, place: Place) -> Path:
+    """Where an unfinished run's checkpoint lies, named by all that it must not be continued across."""
+    begun_with = {
+        "config": configuration(job, place),
+        "digests": {**digests(job, place), "evaluation": {}},
+        "device": torch.device(place.device).type,
+        "threads": job.profile(place).threads or torch.get_num_threads(),
+        "torch": torch.__version__,
+    }
+    name = f"{job.name}-{record_path(job, place).stem}-{value_digest(begun_with)[:8]}.pt"
+    return place.folder / "checkpoints" / name
+
+
 def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -> tuple[dict, Subject]:
     record = before.content if before.state == "incomplete" else None
     if job.descriptor is not None:
@@ -132,7 +145,7 @@ def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -
 
     stages = _kept_weights(before.path) if record is not None else None
     if stages is None:
-        checkpoint = _checkpoint(job, place)
+        checkpoint = checkpoint_path(job, place)
         trained = _train(job, place, checkpoint, on_step)
         record, stages = _record(job, place, trained), trained.stages
         record["weights"] = _save_weights(before.path, stages)
@@ -180,28 +193,13 @@ def _train(job: Job, place: Place, checkpoint: Path, on_step: OnStep | None) -> 
         checkpoint=checkpoint,
         on_step=on_step,
     )
+    if checkpoint.exists() and not _is_whole(checkpoint):
+        _put_aside(checkpoint)
     try:
         return begin()
     except DamagedCheckpoint:
         _put_aside(checkpoint)
         return begin()
-
-
-def _checkpoint(job: Job, place: Place) -> Path:
-    # Named by all that a run must not be continued across.
-    begun_with = {
-        "config": configuration(job, place),
-        "digests": {**digests(job, place), "evaluation": {}},
-        "device": torch.device(place.device).type,
-        "threads": job.profile(place).threads or torch.get_num_threads(),
-        "torch": torch.__version__,
-    }
-    stem = record_path(job, place).stem
-    name = f"{job.name}-{stem}-{value_digest(begun_with)[:8]}.pt"
-    checkpoint = place.folder / "checkpoints" / name
-    if checkpoint.exists() and not _is_whole(checkpoint):
-        _put_aside(checkpoint)
-    return checkpoint
 
 
 def _is_whole(checkpoint: Path) -> bool:
