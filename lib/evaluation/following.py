@@ -14,7 +14,7 @@ from torch import nn
 
 from lib.data.patchset import LabelledPairs, PatchSet
 from lib.evaluation.fpr95 import fpr95
-from lib.evaluation.subject import Subject, describe, pair_distances
+from lib.evaluation.subject import describe, pair_distances
 
 SEED = 0
 # Non-matching pairs for each matching one.
@@ -58,5 +58,5 @@ def follow(model: nn.Module, few: Mapping[str, PatchSet], device: str) -> dict[s
         few: by name, from `few_pairs`.
         device: the model's.
     """
-    subject = Subject(partial(describe, model, device=device))
-    return {name: fpr95(*pair_distances(subject, of)).expected for name, of in few.items()}
+    by = partial(describe, model, device=device)
+    return {name: fpr95(*pair_distances(by, of)).expected for name, of in few.items()}

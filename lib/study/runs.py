@@ -34,7 +34,7 @@ from lib.study.jobs import (
     probe_path,
     record_path,
 )
-from lib.training import DamagedCheckpoint, Trained, train
+from lib.training import ForeignCheckpoint, Trained, train
 
 LIBRARIES = ("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn")
 OnStep = Callable[[int, int], None]
@@ -89,7 +89,8 @@ def weights_path(record: Path) -> Path:
 
 
 def load_weights(record: Path) -> dict[str, dict[str, Tensor]]:
-    """A run's state dicts by stage of its training, in order: "0.0" first, "1.0" last.
+    """A run's tensors by stage of its training, "0.0" first and "1.0" last, and by part and name, e.g.
+    "model/features.0.weight".
 
     Raises:
         FileNotFoundError: no record, or no weights beside it.
@@ -119,7 +120,8 @@ def load_network(record: Path, stage: str = "1.0", device: str = "cpu") -> nn.Mo
 
 def _network(config: Mapping, weights: Mapping[str, Tensor], device: str) -> nn.Module:
     model = parts.build("model", Part(**config["recipe"]["model"]), width=config["profile"]["width"])
-    model.load_state_dict(weights)
+    named = {tuple(name.split("/")): value for name, value in weights.items()}
+    model.load_state_dict({name: value for (part, name), value in named.items() if part == "model"})
     return model.to(device, memory_format=torch.channels_last).eval()
 
 
@@ -197,7 +199,7 @@ def _train(job: Job, place: Place, checkpoint: Path, on_step: OnStep | None) -> 
         _put_aside(checkpoint)
     try:
         return begin()
-    except DamagedCheckpoint:
+    except ForeignCheckpoint:
         _put_aside(checkpoint)
         return begin()
 
