@@ -167,9 +167,10 @@ def test_processes_end_with_the_one_that_started_them(number: int, tmp_path: Pat
     sent = time.monotonic()
     # Returns once nobody holds stdout and stderr any more, as `… | tee log` does.
     _, said = main.communicate(timeout=20)
-    assert time.monotonic() - sent < 5
-    # Where nothing collects orphans, what ended stays as a zombie.
-    assert not [of for of in workers if of.is_running() and of.status() != psutil.STATUS_ZOMBIE]
+    while [of for of in workers if of.is_running() and of.status() != psutil.STATUS_ZOMBIE]:
+        # Where nothing collects orphans, what ended stays as a zombie.
+        time.sleep(0.05)
+    assert time.monotonic() - sent < 10, "a second or two, on a machine that does nothing else"
     assert said == "", "no process prints a traceback"
     assert main.returncode == (130 if number == signal.SIGINT else -number)
     assert not list(tmp_path.glob("*.half*")), "they unwound"

@@ -641,10 +641,10 @@ def test_ctrl_c_while_the_command_is_being_imported_prints_no_traceback(tmp_path
     (tmp_path / "sitecustomize.py").write_text(
         "import builtins, os, signal\n"
         "whole = builtins.__import__\n"
-        "def pressed(name, *more):\n"
+        "def pressed(name, *more, **named):\n"
         "    if name == 'lib.experiments.artefacts':\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "    return whole(name, *more)\n"
+        "    return whole(name, *more, **named)\n"
         "builtins.__import__ = pressed\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
@@ -674,10 +674,12 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
     sent = time.monotonic()
     # Returns once nobody holds stdout and stderr any more, as `… | tee log` does.
     _, said = main.communicate(timeout=30)
-    assert time.monotonic() - sent < 5
+    while [of for of in started if of.is_running() and of.status() != psutil.STATUS_ZOMBIE]:
+        # Where nothing collects orphans, what ended stays as a zombie.
+        time.sleep(0.05)
+        assert time.monotonic() - sent < 10
     assert said == ""
     assert main.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
-    assert not [of for of in started if of.is_running() and of.status() != psutil.STATUS_ZOMBIE]
     assert not [file for file in tmp_path.rglob("*") if ".half" in file.name or ".part" in file.name]
 
 
