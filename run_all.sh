@@ -72,6 +72,7 @@ if [ "${1:-}" = test ]; then
     ruff check .
     ruff format --check .
     # nbval runs the notebooks' cells again and compares what they print with what is stored.
-    exec python -m pytest --nbval --nbval-current-env tests notebooks "$@"
+    exec python -m pytest -n auto --dist loadfile --no-loadscope-reorder \
+        --nbval --nbval-current-env tests notebooks "$@"
 fi
 exec python -m lib.commands.study "$@"

@@ -19,13 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from lib import parts
+from lib.batches import Batch, open_batches
 from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, descriptions
 from lib.files import write_bytes
 from lib.objective import build as build_objective
 from lib.profiles import Profile
 from lib.recipes import Recipe
-from lib.samplers.batches import Batch, open_batches
 from lib.samplers.candidates import Choice
 
 # Curves of long runs are means over this many stretches of equal length.

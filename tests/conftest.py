@@ -1,11 +1,29 @@
-"""Small sets of patches that several tests train and evaluate on."""
+"""Cores for the tests; small sets of patches that several of them train and evaluate on."""
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 
 from lib.data.patchset import LabelledPairs, PatchSet
+
+# Files that take longest, first, so that no core is left with one of them when the others are done.
+# A file's tests stay on one core: they share its fixtures, and a notebook's cells their kernel.
+LONGEST = (
+    *("test_study.py", "test_training.py", "hpatches.ipynb", "embedded.ipynb", "test_theory.py"),
+    *("test_reporting_scene_figures.py", "test_gradient_probes.py", "test_hpatches_building.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: as many as the cores that this process may use, by its affinity and quota."""
+    return joblib.cpu_count()
 
 
 @pytest.fixture(scope="session")

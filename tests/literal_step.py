@@ -8,11 +8,11 @@ import math
 import torch
 from torch import Tensor, nn
 
+from lib.batches import open_batches
 from lib.data.patchset import PatchSet
 from lib.models import l2net
 from lib.profiles import Profile
 from lib.recipes import Recipe
-from lib.samplers.batches import open_batches
 
 
 def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, steps: int) -> dict:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lib import objective, parts, profiles, recipes
+from lib.batches import Batch, open_batches
 from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, Triplets, descriptions
 from lib.distances import Distance, angular, euclidean
@@ -23,7 +24,6 @@ from lib.objective import Objective
 from lib.positives import pair
 from lib.recipes import Budget, part, replace_options
 from lib.samplers import adasample, random_pair
-from lib.samplers.batches import Batch, open_batches
 from lib.training import part_state, train
 
 TINY = replace(

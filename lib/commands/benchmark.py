@@ -73,10 +73,7 @@ def main() -> None:
         adasample_step(size, patches, chosen.device)
     for width in (1.0, profiles.find("quick").width):
         per_sample_gradients(width, chosen.device)
-    described, split = hpatches_data()
-    hpatches_matching(described, split, chosen.device)
-    hpatches_verification(described, split, chosen.device)
-    hpatches_retrieval(described, split, chosen.device)
+    hpatches_tasks(chosen.device)
 
 
 def training_step(size: Profile, plain: Profile, patches: PatchSet, device: str) -> None:
@@ -166,68 +163,53 @@ def hpatches_part(split: HPatchesSplit) -> HPatchesSplit:
     return replace(split, tasks=replace(split.tasks, queries=queries, **pairs))
 
 
-def hpatches_matching(described: Descriptors, split: HPatchesSplit, device: str) -> None:
-    """Matching against cdist of each pair of images."""
-    compare_hpatches(
-        f"matching, {SEQUENCES} sequences of {PATCHES:,} patches, {LENGTH} floats",
-        lambda: hpatches.matching(described, split, device),
-        lambda: plain_matching(described, split),
-        10,
-    )
+def hpatches_tasks(device: str) -> None:
+    """The three tasks against plain loops, which two of them run on a part of the work."""
+    described, whole = hpatches_data()
+    part = hpatches_part(whole)
+    for title, task, plain, split, wanted in (
+        (
+            f"matching, {SEQUENCES} sequences of {PATCHES:,} patches, {LENGTH} floats",
+            hpatches.matching,
+            plain_matching,
+            whole,
+            "  (wanted: 10 or more)",
+        ),
+        (
+            f"verification, {3 * VERIFIED:,} pairs at three levels",
+            hpatches.verification,
+            plain_verification,
+            part,
+            "  (wanted: 10 or more)",
+        ),
+        (
+            f"retrieval, {QUERIES:,} queries × {DISTRACTORS:,} distractors",
+            hpatches.retrieval,
+            plain_retrieval,
+            part,
+            "",
+        ),
+    ):
+        agree(task(described, split, device), plain(described, split))
+        fast, slow = in_turns(
+            lambda task=task: timed(lambda: task(described, whole, device)),
+            lambda plain=plain, split=split: timed(lambda: plain(described, split)),
+        )
+        note = ""
+        if split is part:
+            slow /= PART
+            note = f", measured on {100 * PART:.0f}% of them and scaled"
+        print(f"\nHPatches: {title}")
+        print(f"  plain, scipy      {slow:8.2f} s{note}")
+        print(f"  batched           {fast:8.2f} s")
+        print(f"  ratio             {slow / fast:8.2f}{wanted}")
 
 
-def hpatches_verification(described: Descriptors, split: HPatchesSplit, device: str) -> None:
-    """Verification against a loop over pairs."""
-    part = hpatches_part(split)
-    agree(hpatches.verification(described, part, device), plain_verification(described, part))
-    compare_hpatches(
-        f"verification, {3 * VERIFIED:,} pairs at three levels",
-        lambda: hpatches.verification(described, split, device),
-        lambda: plain_verification(described, part),
-        10,
-        len(split.tasks.positives.first) / len(part.tasks.positives.first),
-    )
-
-
-def hpatches_retrieval(described: Descriptors, split: HPatchesSplit, device: str) -> None:
-    """Retrieval against cdist and a sort a query, level and pool size."""
-    part = hpatches_part(split)
-    agree(hpatches.retrieval(described, part, device), plain_retrieval(described, part))
-    compare_hpatches(
-        f"retrieval, {QUERIES:,} queries × {DISTRACTORS:,} distractors",
-        lambda: hpatches.retrieval(described, split, device),
-        lambda: plain_retrieval(described, part),
-        None,
-        len(split.tasks.queries) / len(part.tasks.queries),
-    )
-
-
-def compare_hpatches(
-    title: str,
-    ours: Callable[[], dict[str, float]],
-    plain: Callable[[], dict[str, float]],
-    wanted: float | None,
-    scale: float | None = None,
-) -> None:
-    """Times both in turns; without a scale both do the same work, and must agree."""
-
-    def timed(work: Callable[[], dict[str, float]]) -> float:
-        started = time.perf_counter()
-        results.append(work())
-        return time.perf_counter() - started
-
-    results: list[dict[str, float]] = []
-    ours()
-    fast, slow = in_turns(lambda: timed(ours), lambda: timed(plain))
-    if scale is None:
-        agree(*results[:2])
-    note = "" if scale is None else f", measured on {100 / scale:.0f}% of them and scaled"
-    slow *= scale or 1
-    print(f"\nHPatches: {title}")
-    print(f"  plain, scipy      {slow:8.2f} s{note}")
-    print(f"  batched           {fast:8.2f} s")
-    told = "" if wanted is None else f"  (wanted: {wanted} or more)"
-    print(f"  ratio             {slow / fast:8.2f}{told}")
+def timed(work: Callable[[], object]) -> float:
+    """Seconds that some work takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def agree(ours: dict[str, float], plain: dict[str, float]) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from lib.batches import Batch, open_batches
 from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, descriptions
 from lib.evaluation.subject import Subject
 from lib.samplers import candidates
-from lib.samplers.batches import Batch, open_batches
 
 CHUNK = 256
 

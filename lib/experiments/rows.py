@@ -52,6 +52,13 @@ def training_job(
     )
 
 
+def training_jobs(
+    study: Study, names: Sequence[str], train_sets: Sequence[str], seeds: Sequence[int]
+) -> list[Job]:
+    """`training_job` of each recipe, each train set and each seed, in this order."""
+    return [training_job(study, *row) for row in itertools.product(names, train_sets, seeds)]
+
+
 def on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(itertools.product(modules, sets))
 

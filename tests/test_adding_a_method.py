@@ -1,0 +1,45 @@
+"""README's "Adding a method" word by word: its module and its row make the objective they name."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import lib.losses
+from lib import objective, recipes
+from lib.descriptions import Descriptions
+
+README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks() -> tuple[str, str]:
+    """The module and the row that README shows."""
+    section = README.split("## Adding a method")[1].split("\n## ")[0]
+    module, row = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    return module, row
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[recipes.Recipe]:
+    module, row = blocks()
+    (tmp_path / "softplus.py").write_text(module, encoding="utf-8")
+    monkeypatch.setattr(lib.losses, "__path__", [*lib.losses.__path__, str(tmp_path)])
+    (made,) = eval("{" + row + "}", vars(recipes)).values()
+    yield made
+    sys.modules.pop("lib.losses.softplus", None)
+
+
+def test_the_row_and_the_module_of_the_readme_make_an_objective(recipe: recipes.Recipe) -> None:
+    draw = torch.Generator().manual_seed(0)
+    raw = torch.randn(2, 6, 8, generator=draw)
+    made = objective.build(recipe)
+    triplets = made.triplets(Descriptions(raw, torch.nn.functional.normalize(raw, dim=-1)))
+    losses = made.loss(triplets)
+    assert recipe.label == "HardNet, softplus"
+    assert losses.shape == (6,)
+    torch.testing.assert_close(losses, (1 + (triplets.positive - triplets.negative).exp()).log())

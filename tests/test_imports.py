@@ -1,0 +1,122 @@
+"""Imports in lib point down one list, and what is reusable outside comes without the study."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# From top to bottom; modules of one line may import each other, but in no circle.
+LAYERS = (
+    ("commands",),
+    ("reporting",),
+    ("significance",),
+    ("experiments",),
+    ("study",),
+    ("evaluation", "theory"),
+    ("training", "objective", "batches", "parts"),
+    ("recipes", "profiles"),
+    (
+        *("models", "samplers", "distances", "positives", "negatives", "losses", "pair_weights"),
+        *("regularizers", "schedules", "augmentation", "descriptions"),
+    ),
+    ("data",),
+    ("files", "digests"),
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def imported_from_lib(file: Path) -> set[str]:
+    """Modules of lib that a file names in an import, in functions and for type checkers too."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # What is named may be a module or something in one.
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in found if name.startswith("lib.")}
+
+
+@cache
+def modules(package: Path) -> dict[str, set[str]]:
+    """What each module below a package called lib imports from it."""
+    return {
+        ".".join(file.relative_to(package.parent).with_suffix("").parts): imported_from_lib(file)
+        for file in sorted(package.rglob("*.py"))
+        if file.parent != package or file.name != "__init__.py"
+    }
+
+
+def level(module: str) -> int:
+    return LEVEL.get(module.split(".")[1], len(LAYERS))
+
+
+def upward(imports: dict[str, set[str]]) -> list[str]:
+    """The imports that point up the list, a line each; a module in no layer is below all."""
+    return [
+        f"{module} imports {name}"
+        for module, names in imports.items()
+        for name in sorted(names)
+        if level(name) < level(module)
+    ]
+
+
+def test_every_import_points_down_the_list() -> None:
+    assert upward(modules(ROOT / "lib")) == []
+
+
+def test_every_module_stands_in_the_list() -> None:
+    assert {name.split(".")[1] for name in modules(ROOT / "lib")} == LEVEL.keys()
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    imports = modules(ROOT / "lib")
+    TopologicalSorter({name: imports[name] & imports.keys() for name in imports}).prepare()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from lib.evaluation.fpr95 import fpr95",
+        "from lib.evaluation import fpr95",
+        "import lib.evaluation.fpr95",
+        "def late():\n    import lib.evaluation.fpr95",
+    ],
+)
+def test_an_import_that_points_up_is_named(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "lib" / "models" / "mine.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(line + "\n")
+    assert any(
+        found.startswith("lib.models.mine imports lib.evaluation")
+        for found in upward(modules(tmp_path / "lib"))
+    )
+
+
+def test_a_circle_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "lib" / "models"
+    package.mkdir(parents=True)
+    (package / "one.py").write_text("from lib.models import other\n")
+    (package / "other.py").write_text("def late():\n    from lib.models.one import build\n")
+    imports = modules(tmp_path / "lib")
+    with pytest.raises(CycleError):
+        TopologicalSorter({name: imports[name] & imports.keys() for name in imports}).prepare()
+
+
+@pytest.mark.parametrize("alone", ["lib.objective, lib.losses.hinge", "lib.significance"])
+def test_an_objective_and_the_statistics_come_without_the_study(alone: str) -> None:
+    code = f"import sys, {alone}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert alone.split(", ")[0] in loaded
+    study = ("lib.study", "lib.reporting", "lib.experiments", "lib.commands")
+    assert [name for name in loaded if name.startswith(study)] == []

@@ -1,0 +1,165 @@
+"""What a committed notebook must be: parameters first, outputs stored, no algorithm in it.
+
+Whether the stored outputs are those of today's code, nbval tells (`./run_all.sh test`).
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# As json reads it: nbformat takes seconds to import, and a commit waits for this check.
+Notebook = dict
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted(file for file in (ROOT / "notebooks").rglob("*.ipynb") if file.parent.name[0] != ".")
+LONGEST_FUNCTION = 8
+
+
+def faults(notebook: Notebook) -> list[str]:
+    """What is wrong with a notebook as it is to be committed, a sentence each."""
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    found = []
+    if not cells or "parameters" not in cells[0]["metadata"].get("tags", []):
+        found.append("the first code cell is not tagged 'parameters'")
+    elif not only_values("".join(cells[0]["source"])):
+        found.append("the parameters cell holds more than names with values")
+    if [cell["execution_count"] for cell in cells] != list(range(1, len(cells) + 1)):
+        found.append("it was not executed from top to bottom")
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    if not outputs:
+        found.append("no output is stored")
+    for output in outputs:
+        if output["output_type"] == "error":
+            found.append(f"a cell ended in {output['ename']}")
+        if output.get("name") == "stderr":
+            found.append("a cell wrote to stderr")
+    if any("papermill" in part["metadata"] for part in (notebook, *notebook["cells"])):
+        found.append("papermill's times and paths are in it")
+    for cell in cells:
+        found += [
+            f"{name} has {lines} lines: it belongs into lib"
+            for name, lines in functions("".join(cell["source"]))
+            if lines > LONGEST_FUNCTION
+        ]
+    return found
+
+
+def only_values(source: str) -> bool:
+    """Whether code is assignments of literals to single names, which is what papermill replaces."""
+    for statement in ast.parse(source).body:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            return False
+        try:
+            ast.literal_eval(statement.value)
+        except ValueError:
+            return False
+    return True
+
+
+def functions(source: str) -> list[tuple[str, int]]:
+    """Name and number of lines of each function, lambda and class in a cell."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    return [
+        (getattr(node, "name", "a lambda"), node.end_lineno - node.lineno + 1)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, kinds)
+    ]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_notebook_is_fit_to_be_committed(path: Path) -> None:
+    assert faults(json.loads(path.read_text(encoding="utf-8"))) == []
+
+
+def test_there_are_notebooks() -> None:
+    assert NOTEBOOKS
+
+
+def fit() -> Notebook:
+    """The smallest notebook without a fault."""
+    title = {"cell_type": "markdown", "metadata": {}, "source": ["# Table 1"]}
+    parameters = {
+        "cell_type": "code",
+        "execution_count": 1,
+        "metadata": {"tags": ["parameters"]},
+        "outputs": [],
+        "source": ['profile = "quick"\n', "seeds = None"],
+    }
+    printed = {"name": "stdout", "output_type": "stream", "text": ["quick\n"]}
+    shown = {
+        "cell_type": "code",
+        "execution_count": 2,
+        "metadata": {},
+        "outputs": [printed],
+        "source": ["print(profile)"],
+    }
+    return {"cells": [title, parameters, shown], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def test_the_smallest_notebook_has_no_fault() -> None:
+    assert faults(fit()) == []
+
+
+def untag(notebook: Notebook) -> None:
+    notebook["cells"][1]["metadata"] = {}
+
+
+def compute_a_parameter(notebook: Notebook) -> None:
+    notebook["cells"][1]["source"] = ["seeds = list(range(3))"]
+
+
+def clear(notebook: Notebook) -> None:
+    for cell in notebook["cells"][1:]:
+        cell.update(outputs=[], execution_count=None)
+
+
+def execute_backwards(notebook: Notebook) -> None:
+    for cell in notebook["cells"][1:]:
+        cell["execution_count"] = 3 - cell["execution_count"]
+
+
+def fail(notebook: Notebook) -> None:
+    error = {"output_type": "error", "ename": "KeyError", "evalue": "'x'", "traceback": []}
+    notebook["cells"][2]["outputs"] = [error]
+
+
+def warn(notebook: Notebook) -> None:
+    warning = {"name": "stderr", "output_type": "stream", "text": ["slow\n"]}
+    notebook["cells"][2]["outputs"].append(warning)
+
+
+def leave_times(notebook: Notebook) -> None:
+    notebook["cells"][0]["metadata"]["papermill"] = {"duration": 0.1}
+
+
+def define(lines: int) -> Callable[[Notebook], None]:
+    def spoil(notebook: Notebook) -> None:
+        body = [f"    x += {number}\n" for number in range(lines - 2)]
+        notebook["cells"][2]["source"] = ["def mine(x):\n", *body, "    return x\n"]
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentences"),
+    [
+        (untag, ["the first code cell is not tagged 'parameters'"]),
+        (compute_a_parameter, ["the parameters cell holds more than names with values"]),
+        (clear, ["it was not executed from top to bottom", "no output is stored"]),
+        (execute_backwards, ["it was not executed from top to bottom"]),
+        (fail, ["a cell ended in KeyError"]),
+        (warn, ["a cell wrote to stderr"]),
+        (leave_times, ["papermill's times and paths are in it"]),
+        (define(9), ["mine has 9 lines: it belongs into lib"]),
+        (define(8), []),
+    ],
+)
+def test_each_fault_is_told(spoil: Callable[[Notebook], None], sentences: list[str]) -> None:
+    notebook = fit()
+    spoil(notebook)
+    assert faults(notebook) == sentences
