@@ -17,6 +17,8 @@ from lib.recipes import Part, Recipe, values
 from lib.study import records
 
 NO_SET = "none"
+# What a run takes from its profile besides budget and rate, which may be the recipe's own.
+_SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
 
 
 @dataclass(frozen=True)
@@ -97,16 +99,9 @@ def configuration(job: Job, place: Place) -> dict:
         "data": place.source.name,
         "recipe": values(job.recipe),
         "profile": {
-            "name": profile.name,
-            "width": profile.width,
+            **{name: values(getattr(profile, name)) for name in _SIZE},
             "budget": values(profile.budget_for(job.recipe)),
             "learning_rate": profile.learning_rate_for(job.recipe),
-            "precision": profile.precision,
-            "channels_last": profile.channels_last,
-            "compile": profile.compile,
-            "threads": profile.threads,
-            "stages": list(profile.stages),
-            "followed_pairs": profile.followed_pairs,
         },
         "train_set": job.train_set,
         "seed": job.seed,
