@@ -30,7 +30,9 @@ class Job:
         label: the name readers know it by.
         recipe: how it is trained; None for a handcrafted one.
         train_set, seed: likewise.
-        descriptor: a handcrafted one: a module of `lib.models` with ``describe(patches, **options)``.
+        descriptor: one that nobody trains here: a module of `lib.models` with ``build(**options)``.
+        paths: options of it that name files of this machine, which are no part of what is on record;
+            what is in the files is, by a hash among the descriptor's own options.
         computation: one without data: a module of `lib.theory` with ``compute(**options)`` giving
             (numbers, arrays), which become the record's metrics and its probe, both of set "none".
         measures: what is measured: a module of `lib.evaluation` with ``measure``, and a set.
@@ -48,6 +50,7 @@ class Job:
     measures: tuple[tuple[str, str], ...] = ()
     probes: tuple[tuple[str, str], ...] = ()
     overrides: Mapping[str, object] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
