@@ -19,6 +19,7 @@ from lib.reporting import printed_p_values as forensic
 from lib.reporting.printed import printed
 from lib.significance import (
     binomial_error,
+    difference,
     fpr95_error,
     holm,
     mann_whitney,
@@ -476,3 +477,12 @@ def test_the_statistics_need_no_torch():
     code = "import sys, lib.significance, lib.reporting.printed_p_values; print('torch' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
+
+
+def test_a_difference_has_welchs_error_to_which_a_single_run_adds_nothing():
+    a, b = [1.0, 3.0, 5.0], [2.0, 2.5]
+    gap, error = difference(a, b)
+    assert gap == pytest.approx(0.75)
+    assert error == pytest.approx(math.sqrt(4 / 3 + 0.125 / 2))
+    assert difference(a, [2.0])[1] == pytest.approx(math.sqrt(4 / 3))
+    assert difference([1.0], [2.0]) == (-1.0, None)
