@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.data.mini.description import detections, redraw_view
+from lib.data.mini.description import detections, read_sites, redraw_view
 from lib.data.mini.detection import PATCH_WIDTH
 from lib.data.mini.geometry import Camera, Plane, nearest_plane, orbiting_camera
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import Photometry
 from lib.data.mini.scenes import Site, render_view
-from lib.data.mini.writing import read_sites
 from lib.data.patchset import PatchSet
 from lib.reporting.figures import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, style
 
