@@ -199,7 +199,7 @@ def test_patches_of_other_shapes_are_not_written(tmp_path: Path) -> None:
         np.zeros((1, 64, 64), np.uint8),
         np.zeros((1, 65, 65)),
     ):
-        with pytest.raises(ValueError, match=r"\(N, 65, 65\) uint8 .*differing: \{'t3'"):
+        with pytest.raises(ValueError, match=r"\(N, 65, 65\) uint8.*differing: \{'t3'"):
             write_sequence(tmp_path / "v", {**noise(1), "t3": wrong})
     with pytest.raises(ValueError, match="N of 1 or more"):
         write_sequence(tmp_path / "v", noise(0))
