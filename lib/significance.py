@@ -98,6 +98,22 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> MannWhitney:
         )
 
 
+def difference(a: ArrayLike, b: ArrayLike) -> tuple[float, float | None]:
+    """Mean of `a` minus mean of `b`, and its standard error (Welch, 1947).
+
+    Args:
+        a, b: A vector of runs each.
+
+    Returns:
+        The difference and √(s₁²/n₁ + s₂²/n₂), to which a single run contributes nothing; None where
+        neither has two runs.
+    """
+    groups = [np.asarray(values, dtype=float) for values in (a, b)]
+    gap = float(groups[0].mean() - groups[1].mean())
+    spread = [of.var(ddof=1) / len(of) for of in groups if len(of) > 1]
+    return gap, float(np.sqrt(sum(spread))) if spread else None
+
+
 def holm(p_values: ArrayLike) -> np.ndarray:
     """Adjust p for testing several hypotheses (Holm, 1979): step-down, the family-wise error kept.
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from lib.reporting import claims as module
 from lib.reporting.claims import Claim, read_claims, show_verdicts, verdict, verdict_table
+from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
 from lib.reporting.printed import printed
-from lib.reporting.tables import COLUMN_NAMES, printed_by_column
 
 SEEDS = (0, 1, 2, 3, 4)
 
@@ -190,18 +190,19 @@ def test_an_artefact_without_claims_is_refused_and_those_there_are_named():
     ],
 )
 def test_a_malformed_claim_is_refused_by_its_id(tmp_path, monkeypatch, old, new, message):
-    text = module.CLAIMS.read_text(encoding="utf-8")
+    text = (module.CLAIMS / "adasample.csv").read_text(encoding="utf-8")
     assert old in text
-    changed = tmp_path / "claims.csv"
+    changed = tmp_path / "adasample.csv"
     changed.write_text(text.replace(old, new, 1), encoding="utf-8")
-    monkeypatch.setattr(module, "CLAIMS", changed)
+    monkeypatch.setattr(module, "CLAIMS", tmp_path)
     with pytest.raises(ValueError, match=f"adasample-t1-star-mean'.*{message}"):
         read_claims()
 
 
 def test_the_papers_own_numbers_bear_out_its_claims_on_generation_and_sampling():
     table = printed_by_column(printed("adasample", "table1"))
-    values = {key: np.tile(table.loc[key, list(COLUMN_NAMES)], (5, 1)) for key in table.index}
+    rows = table.droplevel("label")[list(COLUMN_NAMES)]
+    values = {key: np.tile(row, (5, 1)) for key, row in rows.iterrows()}
     outcomes = {
         c.id: verdict(c, values, SEEDS, "paper", "ubc").outcome
         for c in read_claims("adasample", "Table 1")

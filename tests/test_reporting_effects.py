@@ -58,6 +58,14 @@ def test_the_document_shows_what_the_reference_holds() -> None:
     assert effects.filled_in(document, table, "quick, mini-a") == document
 
 
+def test_two_settings_differ_by_their_means_with_welch_s_error() -> None:
+    values = pd.DataFrame({"float32": [10.0, 12.0, 14.0], "bfloat16": [13.0, 14.0, 15.0]})
+    table = effects.two_settings(values, "float32", "bfloat16")
+    assert table["mean"].tolist() == [12, 14, 2]
+    assert table["sd"].tolist()[:2] == [2, 1]
+    assert table["s.e."].tolist() == pytest.approx([2 / 3**0.5, 1 / 3**0.5, np.sqrt(4 / 3 + 1 / 3)])
+
+
 def test_the_figure_shows_each_changed_option_once() -> None:
     figure = effects.effects_figure(effects.effects(RUNS), "note")
     (axes,) = figure.axes

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import reporting_records
 
-from lib.recipes import LAMBDAS, TRIPLET_LOSSES, lambda_recipe
-from lib.reporting import hpatches_tables as tables
+from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
+from lib.reporting import frames
+from lib.reporting import hpatches as tables
 from lib.reporting.claims import read_claims, verdict
-from lib.reporting.figures import png
-from lib.reporting.hpatches_figures import LEVEL_COLOURS, lambda_figure, ranking_figure, tasks_figure
-from lib.reporting.hpatches_tables import LEVELS, TASKS
-from lib.reporting.printed import printed
-from lib.reporting.tables import as_text
-from lib.study.jobs import Job
+from lib.reporting.hpatches import LEVELS, TASKS
+from lib.reporting.hpatches_figures import LEVEL_COLOURS, ranking_figure, tasks_figure
+from lib.reporting.papers import adasample
+from lib.reporting.style import png
+from lib.reporting.text import as_text
 from lib.study.open import Found
 
 TEST, HP_TRAIN = "some-hp-a", "some-hp-a-train"
@@ -46,15 +46,9 @@ def metrics(level: float, sequences: tuple[str, ...] = SEQUENCES) -> dict[str, f
 
 
 def run(key: str, level: float, seed: int | None = 0, train_set: str | None = "some-a", **kind) -> Found:
-    job = Job(key, key.upper(), train_set=train_set, seed=seed)
-    return Found(
-        job, Path("record.json"), {"metrics": {TEST: {"hpatches": metrics(level, **kind)}}}, False
+    return reporting_records.found(
+        key, train_set, seed, metrics={TEST: {"hpatches": metrics(level, **kind)}}
     )
-
-
-@pytest.fixture(scope="module")
-def paper() -> pd.DataFrame:
-    return printed("adasample", "table2")
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +73,12 @@ def test_left_and_right_of_a_photograph_are_one_thing():
 
 def lambda_runs(levels: dict[tuple[float, str], float], seeds: int = 1) -> pd.DataFrame:
     """Seeds differ by 1 around a cell's level."""
-    return tables.numbers(
-        [
-            run(lambda_recipe(*cell), level + seed - (seeds - 1) / 2, seed)
-            for cell, level in levels.items()
-            for seed in range(seeds)
-        ],
-        TEST,
-    )
+    runs = [
+        run(lambda_name(*cell), level + seed - (seeds - 1) / 2, seed)
+        for cell, level in levels.items()
+        for seed in range(seeds)
+    ]
+    return adasample.table2_runs([*runs, run("another", 99)], TEST)
 
 
 def all_lambdas() -> dict[tuple[float, str], float]:
@@ -101,15 +93,16 @@ def all_lambdas() -> dict[tuple[float, str], float]:
 
 
 def test_a_method_trained_on_hpatches_is_a_method_of_its_own(one_seed):
-    assert one_seed["key"].tolist() == ["sift", "net", "net_hp"]
-    assert one_seed["label"].tolist() == ["SIFT", "NET", "NET-HP"]
-    assert one_seed["seed"].tolist() == [pd.NA, 0, 0]
+    levels = [one_seed.index.get_level_values(name).tolist() for name in ("key", "label", "seed")]
+    assert levels[:2] == [["sift", "net", "net_hp"], ["SIFT", "NET", "NET-HP"]]
+    assert levels[2][1:] == [0, 0]
+    assert pd.isna(levels[2][0])
     assert one_seed["retrieval.hard.pools"].tolist() == [20, 40, 50]
 
 
 def test_without_a_name_of_the_train_set_nothing_is_marked():
     frame = tables.numbers([run("net", 70, train_set=HP_TRAIN)], TEST)
-    assert frame["key"].tolist() == ["net"]
+    assert frame.index.unique("key").tolist() == ["net"]
 
 
 def test_records_without_the_numbers_and_repeated_ones_are_refused_by_name():
@@ -117,7 +110,7 @@ def test_records_without_the_numbers_and_repeated_ones_are_refused_by_name():
         tables.numbers([run("net", 60)], "elsewhere")
     with pytest.raises(ValueError, match="two records of net, seed 0"):
         tables.numbers([run("net", 60), run("net", 61)], TEST)
-    with pytest.raises(ValueError, match="no records"):
+    with pytest.raises(ValueError, match="no such number"):
         tables.numbers([], TEST)
 
 
@@ -178,8 +171,8 @@ def test_one_photograph_has_no_interval_and_verification_no_sequences(one_seed):
 # Table 2
 
 
-def test_ours_stand_beside_the_papers_and_the_default_recipes_at_ten(paper):
-    table = tables.by_lambda(lambda_runs(all_lambdas()), paper)
+def test_ours_stand_beside_the_papers_and_the_default_recipes_at_ten():
+    table = adasample.table2(lambda_runs(all_lambdas()))
     assert table.index.tolist() == ["0", "1", "2", "5", "10", "20", "∞"]
     assert table["matching HT", "paper"].tolist()[1:] == [62.64, 65.92, 65.68, 65.37, 64.84, 64.02]
     assert np.isnan(table["matching HT", "paper"].iloc[0])
@@ -188,25 +181,25 @@ def test_ours_stand_beside_the_papers_and_the_default_recipes_at_ten(paper):
     assert "sd" not in table.columns.get_level_values(1)
 
 
-def test_lambdas_that_were_not_run_are_missing_and_seeds_give_deviations(paper):
+def test_lambdas_that_were_not_run_are_missing_and_seeds_give_deviations():
     levels = {cell: level for cell, level in all_lambdas().items() if cell != (2.0, "AHT")}
-    table = tables.by_lambda(lambda_runs(levels, seeds=3), paper)
+    table = adasample.table2(lambda_runs(levels, seeds=3))
     assert np.isnan(table.loc["2", ("retrieval AHT", "ours")])
     assert table.loc["1", ("retrieval AHT", "sd")] == pytest.approx(1)
-    with pytest.raises(ValueError, match="no run of AdaSample's Table 2 among net"):
-        tables.by_lambda(tables.numbers([run("net", 1)], TEST), paper)
+    with pytest.raises(ValueError, match="no such number in these records"):
+        adasample.table2_runs([run("net", 1)], TEST)
 
 
-def test_the_best_lambda_is_found_in_both_and_shared_tops_are_named_with_no_gap(paper):
-    best = tables.best_lambda(tables.by_lambda(lambda_runs(all_lambdas()), paper))
+def test_the_best_lambda_is_found_in_both_and_shared_tops_are_named_with_no_gap():
+    best = adasample.table2_best(adasample.table2(lambda_runs(all_lambdas())))
     assert best["paper", "best λ"].tolist() == ["5, 10", "5", "2", "2", "10", "20"]
     assert best["paper", "gap"].tolist() == pytest.approx([0, 0.07, 0.15, 0.24, 0.18, 0.07])
     assert best["ours", "best λ"].tolist() == ["5", "∞"] * 3
     assert best["ours", "gap"].tolist() == [2, 11] * 3
 
 
-def test_the_printed_table_supports_one_of_its_two_sentences(paper):
-    check = tables.printed_lambda_check(paper)
+def test_the_printed_table_supports_one_of_its_two_sentences():
+    check = adasample.table2_printed()
     assert check.loc["λ = 10 is best"].tolist() == [6, 1, 1, 4, False]
     assert check.loc["… with HT"].tolist() == [3, 0, 0, 3, False]
     assert check.loc["AHT is above HT"].tolist() == [18, 13, 0, 5, True]
@@ -215,8 +208,8 @@ def test_the_printed_table_supports_one_of_its_two_sentences(paper):
 # Claims
 
 
-def test_claims_on_table_2_get_three_tasks_a_lambda_and_the_18_pairs(paper):
-    values = tables.lambda_values(lambda_runs(all_lambdas(), seeds=5))
+def test_claims_on_table_2_get_three_tasks_a_lambda_and_the_18_pairs():
+    values = adasample.table2_values(lambda_runs(all_lambdas(), seeds=5))
     assert values["lambda_10_aht"].shape == values["lambda_0_ht"].shape == (5, 3)
     assert values["lambda_10_aht"].mean(axis=0).tolist() == [58, 48, 38]
     assert values["aht"].shape == values["ht"].shape == (5, 18)
@@ -233,7 +226,7 @@ def test_claims_on_table_2_get_three_tasks_a_lambda_and_the_18_pairs(paper):
 
 def test_a_lambda_without_runs_leaves_the_claims_that_name_it_undecided():
     levels = {cell: level for cell, level in all_lambdas().items() if cell != (math.inf, "HT")}
-    values = tables.lambda_values(lambda_runs(levels, seeds=5))
+    values = adasample.table2_values(lambda_runs(levels, seeds=5))
     assert "ht" not in values
     outcomes = {
         claim.id: verdict(claim, values, range(5), "quick", "mini").outcome
@@ -249,23 +242,21 @@ def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
     runs += [run(key, 50 + seed, seed) for key in rivals for seed in range(5)]
     runs += [run("adasample_aug_gen", 53 + seed, seed) for seed in range(5)]
     frame = tables.numbers(runs, TEST)
-    frame.loc[frame["key"] == "adasample_aug_gen", "matching"] -= 10
-    found = {}
+    frame.loc[frame.index.get_level_values("key") == "adasample_aug_gen", "matching"] -= 10
+    values, observed = adasample.figure2_values(frame), {}
     for claim in read_claims("adasample", "Figure 2"):
-        values = tables.values_of_methods(frame, [tables.claim_task(claim.id)])
-        assert values["sift"].shape == (1,)
-        found[tables.claim_task(claim.id)] = verdict(claim, values, range(5), "quick", "mini").observed
-    assert found == pytest.approx({"verification": 3, "matching": -7, "retrieval": 3})
-    with pytest.raises(ValueError, match="names no task"):
-        tables.claim_task("adasample-t2-angular")
+        assert values(claim)["sift"].shape == (1,)
+        judged = verdict(claim, values(claim), range(5), "quick", "mini")
+        observed[claim.id.rpartition("-")[2]] = judged.observed
+    assert observed == pytest.approx({"verification": 3, "matching": -7, "retrieval": 3})
 
 
 def test_values_come_in_the_order_of_the_seeds_and_unlike_seeds_are_refused():
     frame = tables.numbers([run("net", 61, 1), run("net", 60, 0)], TEST)
-    assert tables.values_of_methods(frame, ["verification"])["net"].tolist() == [[60], [61]]
+    assert frames.values(frame, ["verification"])["net"].tolist() == [[60], [61]]
     frame = tables.numbers([run("net", 61, 1), run("other", 60, 0)], TEST)
     with pytest.raises(ValueError, match=r"seeds: .*net \[1\]"):
-        tables.values_of_methods(frame)
+        frames.values(frame, TASKS)
 
 
 # Figures
@@ -311,22 +302,24 @@ def rings(axes) -> list[list[float]]:
     return [list(line.get_ydata()) for line in axes.lines if line.get_markersize() == 10]
 
 
-def test_each_line_of_table_2_has_its_best_lambda_ringed_and_zero_is_ours_alone(paper):
-    table = tables.by_lambda(lambda_runs(all_lambdas()), paper)
-    ours, papers = (lambda_figure(table, "").axes[place] for place in (0, 3))
+def test_each_line_of_table_2_has_its_best_lambda_ringed_and_zero_is_ours_alone():
+    table = adasample.table2(lambda_runs(all_lambdas()))
+    ours, papers = (adasample.table2_figure(table, "").axes[place] for place in (0, 3))
     assert rings(ours) == [[60], [56]]
     assert rings(papers) == [[94.78, 94.78], [94.76]]
     assert [label.get_text() for label in papers.get_xticklabels()] == table.index.tolist()
-    assert [list(axes.lines[0].get_xdata()) for axes in (ours, papers)] == [[*range(7)], [*range(1, 7)]]
+    for axes, known in ((ours, range(7)), (papers, range(1, 7))):
+        places, values = axes.lines[0].get_data()
+        assert places[np.isfinite(values.astype(float))].tolist() == [*known]
 
 
-def test_seeds_of_ours_get_bars_and_a_loss_without_runs_no_line(paper):
+def test_seeds_of_ours_get_bars_and_a_loss_without_runs_no_line():
     levels = {cell: level for cell, level in all_lambdas().items() if cell[1] == "AHT"}
-    figure = lambda_figure(tables.by_lambda(lambda_runs(levels, seeds=3), paper), "")
+    figure = adasample.table2_figure(adasample.table2(lambda_runs(levels, seeds=3)), "")
     aht, ht = (container for container in figure.axes[0].containers)
     _, _, (bar,) = aht
     assert np.array(bar.get_segments())[3, :, 1].tolist() == [59, 61]
-    assert list(ht.lines[0].get_ydata()) == []
+    assert np.isnan(ht.lines[0].get_ydata().astype(float)).all()
     assert rings(figure.axes[0])[1] == []
 
 
@@ -352,8 +345,9 @@ def test_no_order_agrees_with_values_that_are_all_equal():
 def test_without_the_other_side_the_left_is_drawn_alone_and_sorted():
     figure = ranking_figure(ranked({"a": 40, "b": 60, "c": 50}), None, ("embedded",))
     assert len(figure.axes) == len(TASKS)
-    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == ["A", "C", "B"]
-    assert [line.get_xdata()[0] for line in figure.axes[1].lines] == [30, 40, 50]
+    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == ["B", "C", "A"]
+    dots = [bars.lines[0].get_xdata()[0] for bars in figure.axes[1].containers]
+    assert dots == [30, 50, 40]
 
 
 def test_sides_with_one_method_in_common_have_no_order_to_compare():
@@ -374,9 +368,7 @@ def test_levels_of_several_methods_at_once_are_refused(three_seeds: pd.DataFrame
         tables.by_level(three_seeds)
 
 
-def test_printed_levels_say_whether_a_paper_names_retrievals_pool(paper: pd.DataFrame):
-    levels = tables.printed_levels(ours=("lambda_10_aht", paper), dsm=("dsm", printed("dsm", "table3")))
-    assert levels.loc["dsm"].tolist() == [89.06, 53.25, 61.72, "the whole pool"]
-    assert levels.loc["ours", "retrieval over"] == "not stated"
-    with pytest.raises(ValueError, match="no three tasks printed of 'sift'"):
-        tables.printed_levels(ours=("sift", paper))
+def test_printed_levels_say_whether_a_paper_names_retrievals_pool():
+    levels = adasample.table2_levels()
+    assert levels.loc["DSM, Table 3"].tolist() == [89.06, 53.25, 61.72, "the whole pool"]
+    assert levels["retrieval over"].tolist()[::2] == ["not stated", "not stated"]

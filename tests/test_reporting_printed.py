@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from lib.reporting.printed import audit_means, printed
+from lib.reporting.printed import printed
 
 COLUMNS = {
     ("notredame", "liberty"),
@@ -59,25 +59,34 @@ def test_lengths_are_128_but_for_matchnet_and_the_two_tower_l2net():
     assert others == {"matchnet": 4096, "cs_l2net": 256, "cs_l2net_aug": 256}
 
 
+def mean_gaps(table, of: str = "fpr95") -> dict[str, tuple[Decimal, Decimal, Decimal]]:
+    """By method its mean recomputed exactly from its printed values, how far the printed mean lies from
+    that, and how far it could move were the values not rounded."""
+    gaps = {}
+    for key, group in table.groupby("key", sort=False):
+        rows = group[group["statistic"] == of]
+        (mean,) = group.loc[group["statistic"] == "column_mean"].itertuples()
+        cells = [Decimal(f"{row.value:.{row.decimals}f}") for row in rows.itertuples()]
+        slack = sum(Decimal(5).scaleb(-row.decimals - 1) for row in rows.itertuples()) / len(cells)
+        recomputed = sum(cells) / len(cells)
+        gaps[key] = recomputed, abs(recomputed - Decimal(f"{mean.value:.{mean.decimals}f}")), slack
+    return gaps
+
+
+# Half a unit of a printed mean's last digit, so that a tie may be rounded either way.
+ROUNDING = Decimal("0.005")
+
+
 def test_printed_means_are_the_means_of_their_columns_but_for_five_known_rows():
-    audit = audit_means(printed("adasample", "table1")).set_index("key")
-    assert set(audit.index[~audit["agrees"]]) == set(DISAGREEING)
-    for key, recomputed in DISAGREEING.items():
-        assert f"{audit.loc[key, 'recomputed']:.4f}" == recomputed
+    gaps = mean_gaps(printed("adasample", "table1"))
+    disagreeing = {key: f"{mean:.4f}" for key, (mean, gap, _) in gaps.items() if gap > ROUNDING}
+    assert disagreeing == DISAGREEING
 
 
 def test_every_printed_mean_could_come_from_unrounded_columns():
-    assert audit_means(printed("adasample", "table1"))["attainable"].all()
-
-
-def test_a_mean_changed_in_its_last_digit_is_noticed():
-    table = printed("adasample", "table1")
-    row = (table["key"] == "adasample_aug_gen") & (table["statistic"] == "column_mean")
-    table.loc[row, "value"] += 0.01
-    audit = audit_means(table).set_index("key")
-    assert not audit.loc["adasample_aug_gen", "agrees"]
-    table.loc[row, "value"] += 0.02
-    assert not audit_means(table).set_index("key").loc["adasample_aug_gen", "attainable"]
+    gaps = mean_gaps(printed("adasample", "table1"))
+    assert len(gaps) == 18
+    assert all(gap <= ROUNDING + slack for _, gap, slack in gaps.values())
 
 
 def test_table_3_rounds_to_the_rows_of_table_1():
@@ -143,7 +152,9 @@ def test_the_hpatches_tables_of_dsm_and_tcdesc_have_all_tasks_of_every_method():
 
 
 def test_the_means_of_tcdescs_table_4_are_those_of_its_tasks():
-    assert audit_means(printed("tcdesc", "table4"), "map")["agrees"].all()
+    gaps = mean_gaps(printed("tcdesc", "table4"), "map")
+    assert len(gaps) == 7
+    assert all(gap <= ROUNDING for _, gap, _ in gaps.values())
 
 
 def test_an_unknown_table_is_refused_and_those_there_are_named():
@@ -151,10 +162,10 @@ def test_an_unknown_table_is_refused_and_those_there_are_named():
         printed("adasample", "table9")
 
 
-def test_reporting_is_imported_without_torch_and_without_matplotlib():
+def test_numbers_and_claims_are_imported_without_torch_and_without_matplotlib():
     code = (
-        "import sys; import lib.reporting.tables, lib.reporting.printed, lib.reporting.claims, "
-        "lib.reporting.figures, lib.reporting.compare, lib.reporting.report; "
+        "import sys; import lib.reporting.printed, lib.reporting.claims, lib.reporting.text, "
+        "lib.reporting.frames, lib.reporting.phototour, lib.reporting.hpatches; "
         "print([name for name in ('torch', 'matplotlib', 'nbconvert') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

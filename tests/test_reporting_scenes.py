@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lib.reporting.style import DOUBLE_WIDTH, png
 from matplotlib.colors import to_hex
 
 from lib.data.mini import MiniSize
@@ -24,6 +23,7 @@ from lib.data.patchset import PatchSet
 from lib.data.phototour import INTEREST, read_phototour
 from lib.reporting.data import pictures, scenes
 from lib.reporting.data.scenes import classes_figure, photographs_figure, site_figure, views_figure
+from lib.reporting.style import DOUBLE_WIDTH, png
 
 PHOTOGRAPHS = packaged_photographs()["a"]
 SMALL = MiniSize(points_per_photo=60, pairs=150, longest_side=320)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import errno
-import json
 import multiprocessing
 import os
 import pickle
@@ -30,7 +29,6 @@ from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.experiments.rows import training_job
 from lib.files import sha256
 from lib.reporting import effects
-from lib.reporting.page import rendering
 from lib.study import forecast, jobs, pool, records, runs
 from lib.study.jobs import Job
 from lib.study.open import ROOT, Found, Study, find, obtain, open_study, to_do
@@ -504,55 +502,6 @@ def test_ctrl_c_ends_the_workers_and_leaves_nothing_half_written(
     assert len(list((tmp_path / "records").rglob("*.json"))) < 6
 
 
-FAILING = {
-    "cells": [
-        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Fails"},
-        {
-            "cell_type": "code",
-            "execution_count": None,
-            "id": "b",
-            "metadata": {"tags": ["parameters"]},
-            "outputs": [],
-            "source": "profile = data = results = None",
-        },
-        {
-            "cell_type": "code",
-            "execution_count": None,
-            "id": "c",
-            "metadata": {},
-            "outputs": [],
-            "source": "raise RuntimeError('as it should')",
-        },
-    ],
-    "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
-    "nbformat": 4,
-    "nbformat_minor": 5,
-}
-
-
-def test_a_notebook_that_fails_is_named_with_its_cell(
-    cold: tuple[Study, Job, Path], tmp_path: Path
-) -> None:
-    opened, _, _ = cold
-    place = replace(opened.place, folder=tmp_path)
-    notebook = tmp_path / "failing.ipynb"
-    notebook.write_text(json.dumps(FAILING))
-    selected = {"a/b": Artefact(str(notebook), lambda study: [])}
-    # An absolute path stands for itself below the repository's root.
-    _, (failure,) = rendering.execute(replace(opened, place=place), selected, str(tmp_path))
-    assert failure.notebook == str(notebook)
-    assert failure.cell == 3, "counted in the notebook as it is committed"
-    assert failure.error == "RuntimeError: as it should"
-
-
-def test_a_notebook_whose_runs_failed_is_not_executed(cold: tuple[Study, Job, Path]) -> None:
-    opened, job, _ = cold
-    selected = {"a/b": Artefact("notebooks/none.ipynb", lambda study: [replace(job, seed=99)])}
-    copies, (failure,) = rendering.execute(opened, selected, "results")
-    assert copies == []
-    assert failure.error == "not executed: 1 of its runs failed, e.g. HardNet on mini-a, seed 99"
-
-
 def test_the_reference_renders_without_training_where_it_is_told_to(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -669,7 +618,6 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     study.update_reference(made, {"adasample/options": artefact})
 
     files = {file.relative_to(old).as_posix() for file in old.rglob("*") if file.is_file()}
-    record = jobs.record_path(job, place, old)
     assert {name for name in files if not name.startswith("records/")} == {
         "photographs.json",
         "tables/adasample/options.csv",

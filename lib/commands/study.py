@@ -24,7 +24,8 @@ from pathlib import Path
 from lib import profiles
 from lib.data.mini.allotment import HOMOGRAPHY
 from lib.experiments.artefacts import ARTEFACTS, Artefact
-from lib.reporting.report import Failure
+from lib.reporting.page.compare import artefacts_in
+from lib.reporting.page.report import Failure
 from lib.study import pool
 from lib.study.forecast import remaining, wall_clock
 from lib.study.jobs import Job, merged, probe_path, probes_of, record_path
@@ -291,10 +292,7 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     for job in merged(_jobs(study, selected), study.place):
         record = record_path(job, study.place)
         files += [record, *(probe_path(record, probe, of) for probe, of in probes_of(job))]
-    for part in ("tables", "figures"):
-        for file in (made / part).rglob("*.*"):
-            if any(rendering.belongs(file.relative_to(made), artefact) for artefact in selected):
-                files.append(file)
+    files += [made / path for path in artefacts_in(made, selected)]
     for file in files:
         target = new / file.relative_to(made)
         target.parent.mkdir(parents=True, exist_ok=True)

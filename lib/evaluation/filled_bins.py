@@ -1,4 +1,4 @@
-"""How a pair's distance hangs on how full its histograms are: why RootSIFT lags behind SIFT in FPR95.
+"""Probe: how a pair's distance hangs on how full its histograms are, which costs RootSIFT its FPR95.
 
 A histogram x of k bins and unit length has N = (Σ x)² filled bins: 1 where all lies in one, k where
 all are equal. Of two that nothing else relates, the product in a bin is that of their means, so that
@@ -20,40 +20,19 @@ GROUPS = 10
 PERCENTILES = (5, 25, 50, 75, 95)
 
 
-def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
-    """How much of a descriptor's FPR95 is due to one threshold for all pairs, full or not.
+def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
+    """Distances in ten groups of pairs by filled bins, equally many matching pairs in each.
 
     Args:
         subject: what describes: histograms, so no value is negative.
         test_set: with labelled pairs of both kinds.
 
     Returns:
-        "correlation" (Pearson's) of distance and filled bins √(N_x N_y) over non-matching pairs;
-        "own_thresholds", the share of these in percent that pass if each of ten groups of pairs, by
-        filled bins, has the threshold at which 95% of its own matching pairs pass.
-    """
-    distances, match, filled, group = _pairs(subject, test_set)
-    passed = 0.0
-    for number in range(GROUPS):
-        of_group = group == number
-        if match[of_group].any() and not match[of_group].all():
-            share = fpr95(distances[of_group], match[of_group]).expected
-            passed += share * (of_group & ~match).sum()
-    return {
-        "correlation": float(np.corrcoef(filled[~match], distances[~match])[0, 1]),
-        "own_thresholds": float(passed / (~match).sum()),
-    }
-
-
-def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
-    """Distances in ten groups of pairs by filled bins, equally many matching pairs in each.
-
-    Args:
-        subject, test_set: as `measure` takes them.
-
-    Returns:
-        All float32: "filled" (10,), the mean of each group; "matching" and "non_matching" (10, 5),
-        distances at `PERCENTILES`; NaN where a group has no such pair; "threshold" (), FPR95's.
+        All float32: "filled" (10,), √(N_x N_y), the mean of each group; "matching" and "non_matching"
+        (10, 5), distances at `PERCENTILES`; NaN where a group has no such pair; "threshold" (), FPR95's.
+        "own_thresholds" (), the share of non-matching pairs in percent that pass if each group has the
+        threshold at which 95% of its own matching pairs pass; "correlation" (), Pearson's, of distance
+        and filled bins over non-matching pairs.
     """
     distances, match, filled, group = _pairs(subject, test_set)
     groups = [group == number for number in range(GROUPS)]
@@ -64,13 +43,20 @@ def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
             [np.percentile(some, PERCENTILES) if len(some) else [np.nan] * 5 for some in of_groups]
         )
 
+    passed = [
+        fpr95(distances[some], match[some]).expected * (some & ~match).sum()
+        for some in groups
+        if match[some].any() and not match[some].all()
+    ]
     arrays = {
         "filled": np.array([filled[some].mean() if some.any() else np.nan for some in groups]),
         "matching": percentiles(match),
         "non_matching": percentiles(~match),
-        "threshold": np.array(fpr95(distances, match).threshold),
+        "threshold": fpr95(distances, match).threshold,
+        "own_thresholds": sum(passed) / (~match).sum(),
+        "correlation": np.corrcoef(filled[~match], distances[~match])[0, 1],
     }
-    return {name: array.astype(np.float32) for name, array in arrays.items()}
+    return {name: np.asarray(array, np.float32) for name, array in arrays.items()}
 
 
 def _pairs(

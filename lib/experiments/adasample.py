@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lib.experiments.published import published_jobs
 from lib.experiments.rows import (
     HANDCRAFTED,
     HPATCHES_SPLIT,
@@ -54,10 +55,11 @@ TABLE1_RECIPES = (
 )
 
 
-def table1(study: Study, also: Sequence[str] = ()) -> list[Job]:
-    """AdaSample's Table 1: its computed rows and recipes of one's own, each train set."""
+def table1(study: Study, also: Sequence[str] = (), checkpoints: Sequence[str] = ()) -> list[Job]:
+    """AdaSample's Table 1: its computed rows, recipes of one's own on each train set, checkpoints."""
     return [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
+        *published_jobs(study, checkpoints),
         *training_jobs(study, (*TABLE1_RECIPES, *also), study.place.source.sets, study.table_seeds),
     ]
 
@@ -163,13 +165,14 @@ FIGURE2_RECIPES = (
 FIGURE2_HP_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
 
 
-def figure2(study: Study) -> list[Job]:
+def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
     source = study.place.source
     tested = source.homographies.test_set(HPATCHES_SPLIT)
     own, seeds = source.homographies.train_set(HPATCHES_SPLIT), study.table_seeds
     jobs = [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
+        *published_jobs(study, checkpoints),
         *training_jobs(study, FIGURE2_RECIPES, source.sets[:1], seeds),
         *training_jobs(study, FIGURE2_HP_RECIPES, [own], seeds),
     ]

@@ -31,15 +31,8 @@ def embedded(study: Study) -> list[Job]:
         )
         for job in as_cut
     ]
-    sets = study.place.source.sets
-    return [
-        replace(
-            job,
-            measures=(*job.measures, *on(("filled_bins",), sets)),
-            probes=(*job.probes, *on(("filled_bins",), sets[:1])),
-        )
-        for job in (*as_cut, *smoothed)
-    ]
+    filled_bins = on(("filled_bins",), study.place.source.sets)
+    return [replace(job, probes=(*job.probes, *filled_bins)) for job in (*as_cut, *smoothed)]
 
 
 def hpatches(study: Study) -> list[Job]:

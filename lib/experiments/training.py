@@ -16,13 +16,16 @@ def tuning_path(profile: str, optimizer: str) -> Path:
     return ROOT / "results" / "reference" / profile / "tuning" / f"{optimizer}.json"
 
 
-def learning_rates(profile: str, optimizer: str) -> dict[str, dict[float, list[float]]]:
-    """That search's FPR95 in percent: by recipe's label, by rate, a value for each pair of scenes."""
-    found: dict[str, dict[float, list[float]]] = {}
-    for run in records.read(tuning_path(profile, optimizer))["runs"]:
-        by_rate = found.setdefault(find(run["recipe"]).label, {})
-        by_rate.setdefault(run["rate"], []).append(run["fpr95"])
-    return found
+def learning_rates(profile: str, optimizer: str) -> list[dict[str, object]]:
+    """That search's runs: "recipe" (its label), "learning rate" and "FPR95 (%)" on the other scene."""
+    return [
+        {
+            "recipe": find(run["recipe"]).label,
+            "learning rate": run["rate"],
+            "FPR95 (%)": run["fpr95"],
+        }
+        for run in records.read(tuning_path(profile, optimizer))["runs"]
+    ]
 
 
 PRECISIONS = ({"precision": "float32"}, {"precision": "bfloat16"})

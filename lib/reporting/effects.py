@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from lib.files import write_bytes
-from lib.reporting import figures
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from lib.reporting import plots
+from lib.reporting.style import DOUBLE_WIDTH, GREY, legend_below, panels
+from lib.significance import difference
 
 DEFAULT = "default"
 _MARK = re.compile(r"<!-- effect: (?P<recipe>[\w+*-]+), (?P<option>[^>]+?) -->[^|\n]*")
@@ -41,15 +40,30 @@ def effects(runs: Mapping[tuple[str, str], Sequence[float]]) -> pd.DataFrame:
     for (recipe, option), values in runs.items():
         if (recipe, DEFAULT) not in runs:
             raise ValueError(f"{recipe} has no {DEFAULT!r} to compare with")
-        value, base = np.asarray(values), np.asarray(runs[recipe, DEFAULT])
-        change = error = np.nan
+        change = (np.nan, np.nan)
         if option != DEFAULT:
-            change = value.mean() - base.mean()
-            error = np.sqrt(value.var(ddof=1) / len(value) + base.var(ddof=1) / len(base))
-        spread = value.std(ddof=1)
-        rows.append((recipe, option, value.mean(), spread, change, error, len(value)))
+            change = difference(values, runs[recipe, DEFAULT])
+        rows.append((recipe, option, np.mean(values), np.std(values, ddof=1), *change, len(values)))
     columns = ["recipe", "option", "FPR95", "sd", "change", "s.e.", "n"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def two_settings(values: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
+    """Compare two settings over seeds: their means, and the difference with its standard error.
+
+    Args:
+        values: (seeds, settings) FPR95 in percent, a column a setting; 2 seeds or more for a spread.
+        before, after: the two columns.
+
+    Returns:
+        Rows `before`, `after` and their difference; columns `mean`, `sd` over seeds and `s.e.` of
+        the mean; that of the difference is Welch's.
+    """
+    of = values[[before, after]]
+    table = pd.DataFrame({"mean": of.mean(), "sd": of.std(ddof=1), "s.e.": of.sem(ddof=1)})
+    change, error = difference(values[after], values[before])
+    table.loc[f"{after} − {before}"] = [change, np.nan, error]
+    return table.rename_axis("FPR95 (%)")
 
 
 def effects_figure(table: pd.DataFrame, note: str) -> Figure:
@@ -59,26 +73,13 @@ def effects_figure(table: pd.DataFrame, note: str) -> Figure:
         table: from `effects`.
         note: profile, data and seeds.
     """
-    shown = table.dropna(subset="change").iloc[::-1].reset_index(drop=True)
-    with figures.style():
-        figure, (axes,) = figures.new_figure(figures.DOUBLE_WIDTH * 0.8, 0.8 + 0.24 * len(shown))
-        for place, (recipe, of) in enumerate(shown.groupby("recipe", sort=False)):
-            axes.errorbar(
-                of["change"],
-                of.index,
-                xerr=2 * of["s.e."],
-                fmt="o",
-                ms=4,
-                lw=1.2,
-                color=figures.PALETTE[place],
-                label=recipe,
-            )
-        axes.axvline(0, color=figures.GREY, lw=1)
-        axes.set_yticks(range(len(shown)), shown["option"])
-        axes.grid(axis="x")
+    shown = table.dropna(subset="change").assign(error=2 * table["s.e."])
+    size = (DOUBLE_WIDTH * 0.8, 0.8 + 0.24 * len(shown))
+    with panels(*size, note=note) as (figure, [[axes]]):
+        plots.intervals(axes, shown, "change", "error", "option", "recipe")
+        axes.axvline(0, color=GREY, lw=1)
         axes.set_xlabel("change of mean FPR95 (points; right is worse), bar: ± 2 s.e.")
-        axes.set_title(note, loc="left", fontsize=8, color=figures.GREY)
-        figure.legend(loc="outside lower center", ncols=2)
+        legend_below(figure, axes, 2)
     return figure
 
 
@@ -93,19 +94,18 @@ def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
     Raises:
         ValueError: a mark names an option that is not in the table.
     """
-    known = {(row.recipe, row.option): row for row in table.itertuples()}
+    known = table.set_index(["recipe", "option"])
 
     def cell(found: re.Match) -> str:
         of = _PROFILE.search(found[0].partition("-->")[2])
         if of is not None and of[1] != where.partition(",")[0]:
             return found[0]
         key = found["recipe"], found["option"]
-        if key not in known:
+        if key not in known.index:
             raise ValueError(f"the document asks for the effect of {key}, which was not computed")
-        row = known[key]
-        error = table.loc[row.Index, "s.e."]
+        row = known.loc[key]
         mark = found[0].partition("-->")[0] + "-->"
-        return f"{mark} {row.change:+.2f} ± {error:.2f} ({where}, {row.n} seeds) "
+        return f"{mark} {row['change']:+.2f} ± {row['s.e.']:.2f} ({where}, {row['n']:.0f} seeds) "
 
     return _MARK.sub(cell, text)
 

@@ -61,20 +61,24 @@ def filled_bins_table(found: Sequence[Found]) -> pd.DataFrame:
     """What one threshold for all pairs costs, a row a descriptor.
 
     Args:
-        found: records with the measure `filled_bins`.
+        found: records with the probe `filled_bins` on the sets that they have FPR95 on.
 
     Returns:
         FPR95 in percent on each set and its mean; the same mean if pairs have a threshold by their
         filled bins, "own thresholds"; the correlation of distance and filled bins over non-matching
         pairs, "r", the mean over sets.
     """
-    order = [record.job.label for record in found]
-    table = frames.fpr95(found).pivot(index="label", columns="test_set", values="value")
-    table["mean"] = table.mean(axis=1)
-    filled = frames.tidy(found, "filled_bins").pivot_table("value", "label", "metric")
-    table[["own thresholds", "r"]] = filled[["own_thresholds", "correlation"]]
-    table.columns.name = None
-    return table.loc[order].rename_axis("FPR95 (%)")
+    rows = {}
+    for record in found:
+        by_set = record.fpr95s()
+        probes = [record.probe("filled_bins", name) for name in by_set]
+        rows[record.job.label] = {
+            **by_set,
+            "mean": np.mean(list(by_set.values())),
+            "own thresholds": np.mean([probe["own_thresholds"] for probe in probes]),
+            "r": np.mean([probe["correlation"] for probe in probes]),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("FPR95 (%)")
 
 
 def filled_bins_figure(probes: Mapping[str, Mapping[str, np.ndarray]], note: str) -> Figure:
@@ -91,7 +95,7 @@ def filled_bins_figure(probes: Mapping[str, Mapping[str, np.ndarray]], note: str
     if not probes:
         raise ValueError("no panel to draw; give at least one descriptor's probe")
     kinds = {"matching": PALETTE[0], "non_matching": PALETTE[1]}
-    with panels(DOUBLE_WIDTH, 2.3, len(probes), note=note, sharey=True) as (figure, [row]):
+    with panels(DOUBLE_WIDTH, 2.3, len(probes), note=note, sharex=True, sharey=True) as (figure, [row]):
         for axes, (title, probe) in zip(row, probes.items(), strict=True):
             for name, colour in kinds.items():
                 low, _, median, _, high = probe[name].T

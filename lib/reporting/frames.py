@@ -1,0 +1,137 @@
+"""Records as tidy frames, a row a number with the run that it is of, and ways to lay them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from lib.study.open import Found
+
+METHOD = ["key", "label"]
+RUN = [*METHOD, "seed"]
+
+
+def tidy(found: Sequence[Found], measure: str) -> pd.DataFrame:
+    """All numbers of a measure.
+
+    Args:
+        found: records.
+        measure: the module of `lib.evaluation`, e.g. "fpr95".
+
+    Returns:
+        One row a record, test set and number: `key`, `label`, `train_set`, `seed` (missing where nothing
+        was trained), `profile`, `data`, what the run changes of its profile, `test_set`, `metric` (the
+        number's key) and `value`.
+    """
+    return _frame(
+        {**_about(record), "test_set": test_set, "metric": metric, "value": value}
+        for record in found
+        for test_set, metrics in record.content["metrics"].items()
+        for metric, value in metrics.get(measure, {}).items()
+    )
+
+
+def fpr95(found: Sequence[Found]) -> pd.DataFrame:
+    """FPR95 in percent of every record and test set, the expected value over tie orders; as `tidy`."""
+    frame = tidy(found, "fpr95")
+    return frame[frame["metric"] == "expected"].drop(columns="metric")
+
+
+def epochs(found: Sequence[Found]) -> pd.DataFrame:
+    """FPR95 at the end of each epoch, from 1: as `tidy`, with `epoch` and `FPR95 (%)` for the number."""
+    return _frame(
+        {**_about(record), "test_set": test_set, "epoch": epoch, "FPR95 (%)": value}
+        for record in found
+        for test_set, values in record.content.get("epoch_fpr95", {}).items()
+        for epoch, value in enumerate(values, 1)
+    )
+
+
+def steps(found: Sequence[Found]) -> pd.DataFrame:
+    """What training said of itself: a row a record and step, `step` and a column a curve."""
+    curves = []
+    for record in found:
+        # A curve that begins later, such as one that needs an average, ends with the others.
+        ends = {name: pd.Series(of[::-1]) for name, of in record.content["curve"].items()}
+        curves.append(pd.DataFrame(ends)[::-1].assign(**_about(record)))
+    return pd.concat(curves, ignore_index=True)
+
+
+def wide(
+    frame: pd.DataFrame, columns: str = "metric", index: Sequence[str] = tuple(RUN)
+) -> pd.DataFrame:
+    """One row a run, methods as they come and seeds ascending.
+
+    Args:
+        frame: of `tidy`, or part of it.
+        columns: the column whose values head the columns.
+        index: the columns that tell runs apart; the last is the seed.
+
+    Raises:
+        ValueError: two numbers fall into one cell; the message names the method and the seed.
+    """
+    twice = frame[frame.duplicated([*index, columns])]
+    if len(twice):
+        of = twice.iloc[0]
+        raise ValueError(
+            f"two records of {of['key']}, seed {of['seed']}, hold {of[columns]}; "
+            "ask for one profile and one data source"
+        )
+    first = list(frame[index[0]].unique())
+    table = frame.pivot(index=list(index), columns=columns, values="value")[frame[columns].unique()]
+    in_order = {"level": 0, "key": lambda of: of.map(first.index), "sort_remaining": False}
+    return table.sort_index(kind="stable", **in_order)
+
+
+def means(table: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds of a frame of `wide`, index (`key`, `label`)."""
+    return table.groupby(level=METHOD, sort=False).mean()
+
+
+def deviations(table: pd.DataFrame) -> pd.DataFrame:
+    """Standard deviations over seeds (n − 1), NaN where a method has one run; as `means`."""
+    return table.groupby(level=METHOD, sort=False).std(ddof=1)
+
+
+def values(table: pd.DataFrame, cells: Sequence[str]) -> dict[str, np.ndarray]:
+    """Each method's numbers as `lib.reporting.claims.verdict` takes them.
+
+    Args:
+        table: of `wide`.
+        cells: the columns.
+
+    Returns:
+        By key (seeds, cells), seeds ascending, or (cells,) for a method without seeds.
+
+    Raises:
+        ValueError: methods differ in their seeds.
+    """
+    arrays, seeds = {}, {}
+    for key, of in table[list(cells)].groupby(level="key", sort=False):
+        its = of.index.get_level_values("seed")
+        arrays[key] = of.to_numpy(dtype=np.float64)
+        if its.isna().all():
+            arrays[key] = arrays[key][0]
+        else:
+            seeds[key] = list(map(int, its))
+    if len(set(map(tuple, seeds.values()))) > 1:
+        listed = "; ".join(f"{key} {of}" for key, of in seeds.items())
+        raise ValueError(f"methods differ in their seeds: {listed}")
+    return arrays
+
+
+def _about(record: Found) -> Mapping[str, object]:
+    job, content = record.job, record.content
+    of = {"key": job.name, "label": job.label, "train_set": job.train_set, "seed": job.seed}
+    return {**of, "profile": content.get("profile"), "data": content.get("data"), **job.overrides}
+
+
+def _frame(rows: object) -> pd.DataFrame:
+    frame = pd.DataFrame(rows)
+    if frame.empty:
+        raise ValueError("no such number in these records")
+    return frame.astype({"seed": "Int64"})

@@ -1,0 +1,165 @@
+"""Tables of HPatches (Balntas et al., CVPR 2017), in the numbers of `lib.evaluation.hpatches`, percent.
+
+Papers' tables differ in the protocol, above all in that of retrieval, so every head names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lib.reporting import frames
+
+if TYPE_CHECKING:
+    from lib.study.open import Found
+
+# As in lib.data.hpatches.release, which needs OpenCV.
+LEVELS = ("easy", "hard", "tough")
+TASKS = ("verification", "matching", "retrieval")
+# By the key of a number, what it is. Imbalanced verification has 0.2 positives to a negative.
+PROTOCOLS = {
+    "verification": "verification: AP, 1 to 5",
+    "matching": "matching: mAP",
+    "retrieval": "retrieval: mAP, whole pool",
+    "retrieval.pools": "retrieval: mAP, pool sizes",
+}
+METHOD = "Method (in %)"
+
+
+def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) -> pd.DataFrame:
+    """All numbers of runs on one set of HPatches patches.
+
+    Args:
+        found: records with the measure `hpatches`.
+        test_set: the set they were measured on.
+        hp_train: a set of HPatches patches; a method trained on it is a method of its own, with "_hp"
+            behind its key and "-HP" behind its label.
+
+    Returns:
+        One row a run as of `lib.reporting.frames.wide`, every number under its key in percent, NaN where
+        a run does not have it.
+
+    Raises:
+        ValueError: no records, one without the numbers, or two of one method and seed.
+    """
+    for record in found:
+        if "hpatches" not in record.content["metrics"].get(test_set, {}):
+            raise ValueError(f"{record.job.title}: no HPatches numbers on {test_set}; measure it there")
+    frame = frames.tidy(found, "hpatches")
+    frame = frame[frame["test_set"] == test_set]
+    own = frame["train_set"].eq(hp_train) if hp_train else pd.Series(False, frame.index)
+    for name, mark in (("key", "_hp"), ("label", "-HP")):
+        frame[name] = frame[name].where(~own, frame[name] + mark)
+    return frames.wide(frame)
+
+
+def by_task(runs: pd.DataFrame) -> pd.DataFrame:
+    """The three tasks, a row a method.
+
+    Args:
+        runs: of `numbers`.
+
+    Returns:
+        Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
+        a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
+    """
+    mean, deviation = frames.means(runs), frames.deviations(runs)
+    count = runs.groupby(level=frames.METHOD, sort=False).size()
+    columns = {}
+    for key, protocol in PROTOCOLS.items():
+        columns[(protocol, "mean")] = mean[key]
+        if count.max() > 1:
+            columns[(protocol, "sd")] = deviation[key]
+    return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis(METHOD)
+
+
+def by_level(runs: pd.DataFrame) -> pd.DataFrame:
+    """One method's numbers, level by level: what each task's number is the mean of.
+
+    Args:
+        runs: of `numbers`, of one method.
+
+    Returns:
+        Index `level`; columns a task's part, e.g. "verification inter", in percent, means over seeds; a
+        kind of sequences that there is none of is left out.
+
+    Raises:
+        ValueError: there are several methods.
+    """
+    mean = frames.means(runs)
+    if len(mean) != 1:
+        raise ValueError(f"one method expected, got {', '.join(mean.index.unique('key'))}")
+    parts = {
+        "verification inter": "verification.{}.inter.ap",
+        "verification intra": "verification.{}.intra.ap",
+        "matching viewpoint": "matching.{}.viewpoint",
+        "matching illumination": "matching.{}.illumination",
+        "retrieval whole pool": "retrieval.{}.all",
+        "retrieval pool of 100": "retrieval.{}.100",
+    }
+    there = {name: key for name, key in parts.items() if key.format(LEVELS[0]) in mean}
+    values = {name: [mean[key.format(level)].iloc[0] for level in LEVELS] for name, key in there.items()}
+    return pd.DataFrame(values, index=pd.Index(LEVELS, name="level"))
+
+
+def sequence_intervals(
+    runs: pd.DataFrame, task: str, *, against: str | None = None, resamples: int = 9999
+) -> pd.DataFrame:
+    """How far a mean over sequences carries to other sequences: 95% percentile bootstrap intervals.
+
+    What is shown is drawn, not sequences, since v_NAME and i_NAME may show one thing, and so may
+    NAME_left and NAME_right; a drawn thing brings all of its sequences. A value is the mean over
+    levels and seeds, so the interval leaves out the spread over seeds. All methods share the draws. Of
+    a handful of things the interval is wide, and still narrower than it should be.
+
+    Args:
+        runs: of `numbers`.
+        task: "matching", or "retrieval" (over the whole pool); verification has no sequences' numbers.
+        against: a method's key: then what a method is better than it by, sequence by sequence.
+            Sequences are shared, so such a difference is far surer than either mean.
+        resamples: number of bootstrap samples.
+
+    Returns:
+        Index the methods' labels; columns `mean` in percent (or points), `from`, `to` (NaN for fewer
+        than two things), `sequences`, `things`. The mean weighs all sequences equally, so it
+        is not the task's number where there are more of one kind, or more queries of some.
+
+    Raises:
+        ValueError: the task has no sequences' numbers, or there is no such method.
+    """
+    mean = frames.means(runs)
+    # A sequence's name begins with its kind, which tells its key from those of kinds and pool sizes.
+    of_sequences = mean.filter(regex=rf"^{task}\.({'|'.join(LEVELS)})\.[vi]_")
+    if of_sequences.empty:
+        raise ValueError(f"no sequences' numbers of {task!r}; give 'matching' or 'retrieval'")
+    names = of_sequences.columns.str.split(".", n=2).str[2]
+    values = of_sequences.T.groupby(names, sort=False).mean(skipna=False).T
+    if against is not None:
+        if against not in mean.index.unique("key"):
+            raise ValueError(f"no method {against!r}; there are: {', '.join(mean.index.unique('key'))}")
+        values = values - values.xs(against, level="key").iloc[0]
+    rows = {}
+    for (_, label), of_method in values.iterrows():
+        known = of_method.dropna()
+        things = known.groupby(known.index.str.replace(r"^[vi]_|_(left|right)$", "", regex=True))
+        sums, counts = things.sum().to_numpy(), things.size().to_numpy()
+        low = high = np.nan
+        if len(sums) > 1:
+            low, high = stats.bootstrap(
+                (sums, counts),
+                lambda sums, counts, axis: sums.sum(axis=axis) / counts.sum(axis=axis),
+                paired=True,
+                vectorized=True,
+                n_resamples=resamples,
+                method="percentile",
+                rng=np.random.default_rng(0),
+            ).confidence_interval
+        rows[label] = (known.mean(), low, high, len(known), len(sums))
+    columns = ["mean", "from", "to", "sequences", "things"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    labels = dict(mean.index)
+    return table.rename_axis(METHOD if against is None else f"Method (points above {labels[against]})")

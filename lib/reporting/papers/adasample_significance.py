@@ -1,0 +1,239 @@
+"""AdaSample's Table 3 (Sec. 5.4): the paper beside our runs, and how far either carries.
+
+A comparison is one column of the paper's six, by its short name (`phototour.COLUMN_NAMES`); the lower
+method is AdaSample+*, the higher one HardNet+*. FPR95 is in percent, p in [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib import significance
+from lib.reporting.audit import p_values
+from lib.reporting.phototour import COLUMN_NAMES, column_name, roles_of
+from lib.reporting.printed import printed
+from lib.reporting.significance import LEVEL
+from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, marker_legend, panels
+
+if TYPE_CHECKING:
+    from lib.study.open import Found
+
+LOWER, HIGHER = "adasample_aug_gen", "hardnet_aug_gen"
+LABELS = {"higher": "HardNet+*", "lower": "AdaSample+*"}
+# By role: colour and marker.
+DRAWN = {"higher": (PALETTE[0], "o"), "lower": (PALETTE[1], "^")}
+LEVELS = {"one test at 5%": LEVEL, "first of six by Holm": LEVEL / len(COLUMN_NAMES)}
+
+
+def paper_comparisons() -> pd.DataFrame:
+    """Table 3 as printed: as `p_values.comparisons`, indexed by the columns' short names."""
+    table = p_values.comparisons(printed("adasample", "table3"))
+    names = [column_name(*name.split(" → ")) for name in table.index]
+    return table.set_axis(pd.Index(names, name="train>test"), axis=0)
+
+
+def both_methods(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The runs of AdaSample+* and of HardNet+*, a row a seed, a column a comparison.
+
+    Args:
+        runs: of `lib.reporting.phototour.by_column`.
+
+    Raises:
+        ValueError: a method is missing or has one seed only.
+    """
+    keys = runs.index.get_level_values("key")
+    columns = runs[list(COLUMN_NAMES)].rename_axis(columns="train>test")
+    both = tuple(columns[keys == key].droplevel(["key", "label"]) for key in (LOWER, HIGHER))
+    if min(map(len, both)) < 2:
+        raise ValueError(f"a spread needs two seeds or more of {LOWER} and of {HIGHER}")
+    return both
+
+
+def our_comparisons(lower: pd.DataFrame, higher: pd.DataFrame) -> pd.DataFrame:
+    """Our runs in the layout of `paper_comparisons`; standard deviations with n − 1, p exact.
+
+    Args:
+        lower, higher: of `both_methods`.
+    """
+    columns = {}
+    for which, runs in (("lower", lower), ("higher", higher)):
+        columns |= {f"{which}_mean": runs.mean(), f"{which}_std": runs.std(ddof=1)}
+    table = pd.DataFrame(columns)
+    table["gain"] = 100 * (table["higher_mean"] - table["lower_mean"]) / table["higher_mean"]
+    table["p"] = significance.mann_whitney(lower, higher).exact
+    return table
+
+
+def table3(paper: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """Table 3 with the paper's values and ours side by side, one row a comparison.
+
+    Args:
+        paper, ours: of `paper_comparisons` and `our_comparisons`.
+    """
+    both = {"paper": paper, "ours": ours}
+    columns = {
+        (f"{label}, {whose}", statistic): of[f"{which}_{statistic}"]
+        for whose, of in both.items()
+        for which, label in LABELS.items()
+        for statistic in ("mean", "std")
+    }
+    columns |= {("gain (%)", whose): of["gain"] for whose, of in both.items()}
+    columns |= {("p", "printed"): paper["p"], ("p", "exact"): ours["p"]}
+    return pd.DataFrame(columns)
+
+
+def table3_rejected(
+    holm_on_paper: pd.DataFrame, tested: pd.DataFrame, level: float = LEVEL
+) -> pd.DataFrame:
+    """In how many comparisons the null hypothesis is rejected, the paper's and ours.
+
+    Args:
+        holm_on_paper: of `lib.reporting.audit.p_values.holm_table`.
+        tested: of `lib.reporting.significance.p_table`.
+        level: of the test, or of the family of six.
+
+    Returns:
+        One row a rule: "rejected" and the names of the comparisons that are "not" rejected. Where the
+        exact p is not certain, a comparison counts as rejected if its largest is.
+    """
+    rules = {
+        "paper, p as printed": holm_on_paper["as printed", "p"],
+        "paper, Holm on them": holm_on_paper["as printed", "Holm"],
+        "paper, exact p of the same U": holm_on_paper["exact, at most", "p"],
+        "paper, Holm on the exact p": holm_on_paper["exact, at most", "Holm"],
+        "ours, exact p": tested["one-sided p", "exact"],
+        "ours, Holm on the exact p": tested["over six", "Holm"],
+    }
+    rows = {}
+    for rule, p in rules.items():
+        others = ", ".join(p.index[p > level]) or "none"
+        rows[rule] = {"rejected": int((p <= level).sum()), "not rejected": others}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(f"at {100 * level:g}%")
+
+
+def table3_pairs(
+    paper: pd.DataFrame, ours: pd.DataFrame, found: Sequence[Found], sets: Sequence[str]
+) -> pd.DataFrame:
+    """The seeds' standard deviation beside the standard error that the test pairs alone leave.
+
+    Args:
+        paper, ours: of `paper_comparisons` and `our_comparisons`.
+        found: our runs, with the probe `distance_histogram`.
+        sets: the data source's three sets, in the order of their roles.
+
+    Returns:
+        For each comparison and method "seeds" and "pairs" in points of FPR95: the paper's pairs from
+        the binomial distribution, ours the root mean square over seeds of `pair_errors`.
+    """
+    errors = pair_errors(found, sets)
+    squares = (errors["standard_error"] ** 2).groupby([errors["key"], errors["column"]]).mean()
+    columns = {}
+    for which, label in LABELS.items():
+        columns[f"{label}, paper", "seeds"] = paper[f"{which}_std"]
+        columns[f"{label}, paper", "pairs"] = significance.binomial_error(paper[f"{which}_mean"])
+    for (which, label), key in zip(LABELS.items(), (HIGHER, LOWER), strict=True):
+        columns[f"{label}, ours", "seeds"] = ours[f"{which}_std"]
+        columns[f"{label}, ours", "pairs"] = np.sqrt(squares[key])
+    return pd.DataFrame(columns, index=paper.index)
+
+
+def pair_errors(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
+    """FPR95's uncertainty from the test pairs, of each run on each test set.
+
+    Args:
+        found, sets: as for `table3_pairs`.
+
+    Returns:
+        One row each: "key", "seed", "column", and in percent "from_bins", FPR95 of the binned distances,
+        and the "standard_error" of `lib.significance.fpr95_error`.
+    """
+    role, rows = roles_of(sets), []
+    for record in found:
+        for test_set in record.job.sets_of("fpr95"):
+            probe = record.probe("distance_histogram", test_set)
+            error = significance.fpr95_error(probe["matching"], probe["non_matching"])
+            column = column_name(role[record.job.train_set], role[test_set])
+            rows.append((record.job.name, record.job.seed, column, error.value, error.standard_error))
+    return pd.DataFrame(rows, columns=["key", "seed", "column", "from_bins", "standard_error"])
+
+
+def table3_pairs_larger(errors: pd.DataFrame, runs: int = 5) -> pd.DataFrame:
+    """In how many cells of `table3_pairs` the test pairs leave more uncertainty than the seeds.
+
+    The paper does not say what its standard deviations divide by; both are counted.
+
+    Args:
+        errors: of `table3_pairs`.
+        runs: of each method, in the paper.
+    """
+    unbiased = math.sqrt(runs / (runs - 1))
+    rows = {}
+    for name, whose, factor in (
+        ("paper, its std by n - 1", "paper", 1.0),
+        ("paper, its std by n", "paper", unbiased),
+        ("ours", "ours", 1.0),
+    ):
+        of = errors[[f"{label}, {whose}" for label in LABELS.values()]]
+        larger = of.xs("pairs", axis=1, level=1) > factor * of.xs("seeds", axis=1, level=1)
+        rows[name] = {"pairs > seeds": int(larger.to_numpy().sum()), "of": larger.size}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("whose")
+
+
+def table3_figure(
+    lower: pd.DataFrame, higher: pd.DataFrame, paper: pd.DataFrame, *, ours_name: str, same_data: bool
+) -> Figure:
+    """Each seed of both methods as a dot, a panel a comparison; the paper's mean ± std beside it.
+
+    Args:
+        lower, higher: of `both_methods`.
+        paper: of `paper_comparisons`.
+        ours_name: profile and data.
+        same_data: ours are of the paper's own data, so that its values are drawn on the same axes;
+            else they get a second row with axes of their own.
+    """
+    both = {"higher": higher, "lower": lower}
+    rows = 1 if same_data else 2
+    with panels(DOUBLE_WIDTH, 1.0 + 1.35 * rows, len(COLUMN_NAMES), rows) as (figure, grid):
+        for name, column in zip(COLUMN_NAMES, grid.T, strict=True):
+            for place, (which, of) in enumerate(both.items()):
+                _seeds(column[0], place, of[name].to_numpy(), which)
+                shift = 0.47 if same_data else 0.0
+                _mean(column[-1], place + shift, paper.loc[name], which)
+            column[0].set_title(name)
+            for axes in column:
+                axes.set(xlim=(-0.6, 1.75 if same_data else 1.6), xticks=[])
+                axes.margins(y=0.12)
+                axes.tick_params(axis="y", labelsize=7, pad=2)
+                axes.locator_params(axis="y", nbins=4)
+                axes.grid(axis="y")
+        grid[0, 0].set_ylabel(f"FPR95 (%)\n{ours_name}")
+        if not same_data:
+            grid[1, 0].set_ylabel("FPR95 (%)\npaper (UBC)")
+        figure.align_ylabels(grid[:, 0])
+        entries = {LABELS[which]: {"color": c, "marker": m, "mew": 0} for which, (c, m) in DRAWN.items()}
+        entries["filled: a seed of ours; line: mean"] = {"color": GREY, "marker": "o", "mew": 0}
+        entries["hollow: printed mean ± std"] = {"color": GREY, "marker": "o", "mfc": "white"}
+        marker_legend(figure, entries, ncols=4, handletextpad=0.4)
+    return figure
+
+
+def _seeds(axes: Axes, place: float, values: np.ndarray, which: str) -> None:
+    """Dots spread sideways in the order of their values, so that none covers another."""
+    colour, marker = DRAWN[which]
+    order = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+    spread = 0.3 * (order / max(1, len(values) - 1) - 0.5)
+    axes.plot(place + spread, values, marker, color=colour, ms=4, mew=0, alpha=0.85)
+    axes.plot([place - 0.3, place + 0.3], [values.mean()] * 2, color=colour, lw=1.2)
+
+
+def _mean(axes: Axes, place: float, row: pd.Series, which: str) -> None:
+    colour, marker = DRAWN[which]
+    looks = {"color": colour, "mfc": "white", "ms": 4.5, "capsize": 2.5, "lw": 1}
+    axes.errorbar(place, row[f"{which}_mean"], row[f"{which}_std"], fmt=marker, **looks)

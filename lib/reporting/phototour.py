@@ -1,0 +1,116 @@
+"""FPR95 along the six columns of UBC PhotoTour's protocol (Brown et al., PAMI 2011).
+
+Train on one set, test on the other two. `liberty`, `notredame` and `yosemite` are roles: of another
+data source the first set stands in the role of Liberty, the second in that of Notre Dame, the third in
+Yosemite's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from lib.reporting import frames
+
+if TYPE_CHECKING:
+    from lib.study.open import Found
+
+ROLES = ("liberty", "notredame", "yosemite")
+# By test set, as the papers order them.
+COLUMNS = tuple((train, test) for test in ROLES for train in ROLES if train != test)
+SHORT = {"liberty": "Lib", "notredame": "Ntr", "yosemite": "Yos"}
+
+
+def column_name(train: str, test: str) -> str:
+    """The compact head of a column, e.g. `Ntr>Lib` for Notre Dame to Liberty."""
+    return f"{SHORT[train]}>{SHORT[test]}"
+
+
+COLUMN_NAMES = tuple(column_name(train, test) for train, test in COLUMNS)
+
+
+def roles_of(sets: Sequence[str]) -> dict[str, str]:
+    """Which role each of a data source's three sets stands in, in their order.
+
+    Raises:
+        ValueError: there are not three different sets.
+    """
+    if len(sets) != len(ROLES) or len(set(sets)) != len(sets):
+        raise ValueError(f"sets {list(sets)}: a data source needs three different ones")
+    return dict(zip(sets, ROLES, strict=True))
+
+
+def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
+    """FPR95 of records along the six columns.
+
+    Args:
+        found: records of one profile and data. One without a train set (SIFT) fills every column of its
+            test sets.
+        sets: the data source's three sets, in the order of their roles.
+
+    Returns:
+        FPR95 in percent, index (key, label, seed) as of `lib.reporting.frames.wide`, the six columns and
+        `Mean`, NaN where no record holds the value; the mean is NaN unless all six are there.
+
+    Raises:
+        ValueError: two records hold the same value, or one has FPR95 on a set that is not in `sets`.
+    """
+    role, frame = roles_of(sets), frames.fpr95(found)
+    for name in ("train_set", "test_set"):
+        unknown = frame[frame[name].notna() & ~frame[name].isin(sets)]
+        if len(unknown):
+            raise ValueError(
+                f"a record of {unknown['key'].iloc[0]} names the set {unknown[name].iloc[0]!r}; "
+                f"this data source has {', '.join(sets)}"
+            )
+    table = _by_column(frame.replace({"train_set": role, "test_set": role}))
+    return table.assign(Mean=table.mean(axis=1, skipna=False))
+
+
+def printed_by_column(printed: pd.DataFrame) -> pd.DataFrame:
+    """A printed table of FPR95 like `by_column`: index (key, label), six columns and `Mean`.
+
+    A value without a train set fills both columns of its test set. The mean is the printed one.
+    """
+    frame = printed.rename(columns={"train": "train_set", "test": "test_set"}).assign(seed=0)
+    table = _by_column(frame[frame["statistic"] == "fpr95"]).droplevel("seed")
+    means = frame[frame["statistic"] == "column_mean"].set_index(frames.METHOD)["value"]
+    return table.assign(Mean=means)
+
+
+def _by_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """A tidy frame of FPR95, its sets named by their roles, along the six columns."""
+    trains = [[role] if role in ROLES else list(ROLES) for role in frame["train_set"]]
+    frame = frame.assign(train_set=trains).explode("train_set")
+    frame = frame[frame["train_set"] != frame["test_set"]]
+    columns = map(column_name, frame["train_set"], frame["test_set"])
+    table = frames.wide(frame.assign(column=list(columns)), "column")
+    return table.reindex(columns=list(COLUMN_NAMES))
+
+
+def paper_beside_ours(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """The printed FPR95 beside ours, one row a method.
+
+    Args:
+        printed: from `lib.reporting.printed.printed`.
+        ours: from `by_column`; the means over seeds are shown.
+
+    Returns:
+        Index `Method`, methods that the paper's table does not have last; columns (column, `paper` or
+        `ours`) for the six columns and `Mean`, in percent, then (`ours`, `sd`), the standard deviation
+        of our mean over seeds, and (`ours`, `n`), the number of seeds; (``, `dim`) comes first.
+    """
+    paper = printed_by_column(printed).droplevel("label")
+    mean = frames.means(ours)
+    labels = {**dict(mean.index), **dict(zip(printed["key"], printed["label"], strict=True))}
+    mean, seeds = mean.droplevel("label"), ours["Mean"].groupby(level="key")
+    columns = {("", "dim"): printed.groupby("key")["length"].first()}
+    for name in (*COLUMN_NAMES, "Mean"):
+        columns |= {(name, "paper"): paper[name], (name, "ours"): mean[name]}
+    columns |= {("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()}
+    keys = list(dict.fromkeys([*paper.index, *mean.index]))
+    table = pd.DataFrame(columns).reindex(keys)
+    table.index = pd.Index([labels[key] for key in keys], name="Method")
+    return table.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})

@@ -1,0 +1,51 @@
+"""The values the papers print in their tables, one row a value, read from the CSVs beside this file.
+
+The digits were read from two transcriptions of each paper; where one was damaged, the other, the
+row's printed mean and a table that prints the same value with more digits settled it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+PRINTED = Path(__file__).parent
+REQUIRED = ("key", "label", "length", "train", "test", "statistic", "value", "unit")
+
+
+def printed(paper: str, table: str) -> pd.DataFrame:
+    """Return one printed table in tidy form, in the paper's order of rows.
+
+    Args:
+        paper: the paper's name in the file names, e.g. `adasample`.
+        table: the table's name, e.g. `table1`.
+
+    Returns:
+        One row a printed value. `key` names the method (a recipe's key where the study computes
+        it), `label` is for display, `length` the descriptor's number of dimensions, `train` and
+        `test` the roles of the sets ("" where the value has none), `statistic` what the value is,
+        `value` the number as float64, `decimals` how many digits the paper prints after the
+        point, `unit` its unit ("1" for a pure number). Further columns are the table's own.
+
+    Raises:
+        FileNotFoundError: no such table; the message lists those there are.
+        ValueError: the file lacks a column or holds a value that is no number.
+    """
+    path = PRINTED / f"{paper}_{table}.csv"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in PRINTED.glob("*.csv")))
+        raise FileNotFoundError(f"no printed values {path.name}; there are: {known}")
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    missing = [name for name in REQUIRED if name not in frame.columns]
+    if missing:
+        raise ValueError(f"{path.name} lacks the columns {', '.join(missing)}")
+    text = frame["value"]
+    try:
+        frame["value"] = text.astype("float64")
+        frame["length"] = frame["length"].astype("int64")
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}; value and length must be numbers") from error
+    decimals = [len(digits.partition(".")[2]) for digits in text]
+    frame.insert(frame.columns.get_loc("value") + 1, "decimals", decimals)
+    return frame

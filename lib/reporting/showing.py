@@ -1,0 +1,139 @@
+"""What a notebook shows: tables, figures and verdicts, each shown, saved and judged in one call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lib.files import write_bytes
+from lib.reporting import claims, style, text
+from lib.reporting.artefacts import artefact_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from IPython.display import Image
+    from matplotlib.figure import Figure
+
+    from lib.study.open import Found, Study
+
+Values = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Showing:
+    """One artefact of one study, as its notebook shows it.
+
+    A notebook makes one and passes everything through it:
+
+        study = open_study(profile, data, results, seeds)
+        shown = Showing("adasample/table1", study)
+        shown.heading(found)                        # profile, data, how many records
+        shown.table(frame)                          # printed; tables/adasample/table1.csv
+        shown.table(frame, "pairs", decimals=3)     # printed; tables/adasample/table1_pairs.csv
+        shown.figure(figure, "What it shows")       # displayed; figures/adasample/table1.png
+        shown.verdicts(values)                      # printed; tables/adasample/table1_verdicts.csv
+
+    While the reference is read nothing is saved (`Study.saving`).
+
+    Attributes:
+        artefact: paper or part, a slash and the notebook's name, e.g. "adasample/table1"; it begins the
+            names of all files that are saved.
+        study: what the numbers come from.
+    """
+
+    artefact: str
+    study: Study
+
+    def heading(self, found: Sequence[Found], *also: str) -> None:
+        """Print profile and data, anything else to be said about them, and what records there are."""
+        from lib.study.open import provenance
+
+        print(", ".join([self.study.heading(), *also]))
+        print(provenance(found))
+
+    def table(
+        self,
+        frame: pd.DataFrame,
+        name: str = "",
+        decimals: int | Mapping[str, int] = 2,
+        as_shown: pd.DataFrame | None = None,
+    ) -> None:
+        """Print a table as plain rounded text, and save it as CSV with six digits.
+
+        Args:
+            frame: its index is a column if it has a name.
+            name: what follows the artefact's in the file's name; none for the artefact's own table.
+            decimals: digits after the point, for all floats or by column's name (last level).
+            as_shown: printed in place of `frame`, e.g. fewer rows or numbers formatted already.
+        """
+        self._save_table(frame, name)
+        print(text.as_text(frame if as_shown is None else as_shown, decimals))
+
+    def figure(self, figure: Figure, alt: str, name: str = "") -> Image:
+        """Save a figure as PNG, and return what a cell displays: the same PNG at 100 px an inch.
+
+        A cell displays it if it is the cell's last expression, else by `display(shown.figure(…))`.
+
+        Args:
+            figure: the figure.
+            alt: what the picture shows, for those who do not see it.
+            name: as in `table`.
+        """
+        from IPython.display import Image
+
+        content = style.png(figure)
+        self._save("figures", name, ".png", content)
+        return Image(content, format="png", width=round(figure.get_figwidth() * 100), alt=alt)
+
+    def verdicts(
+        self,
+        values: Values | Callable[[claims.Claim], Values],
+        seeds: Sequence[int] | None = None,
+        artefact: str | None = None,
+    ) -> None:
+        """Judge the paper's claims on this artefact, print what becomes of them, and save that as CSV.
+
+        Args:
+            values: by method's key as `lib.reporting.claims.verdict` takes them: (seeds, cells), or
+                (cells,) for a method without seeds; or a function that gives them for a claim.
+            seeds: in the order of the arrays' first axis; by default the study's for tables.
+            artefact: as the claims name it; by default from the artefact's own name, e.g. "Table 1".
+
+        Raises:
+            ValueError: there are no such claims, or values do not fit.
+        """
+        paper, _, own = self.artefact.partition("/")
+        name = artefact or re.sub(r"(?=\d+$)", " ", own, count=1).capitalize()
+        seeds = self.study.table_seeds if seeds is None else seeds
+        verdicts = [
+            claims.verdict(
+                claim,
+                values(claim) if callable(values) else values,
+                seeds,
+                self.study.place.profile.name,
+                self._data_name(claim),
+            )
+            for claim in claims.read_claims(paper, name)
+        ]
+        self._save_table(claims.verdict_table(verdicts), "verdicts")
+        claims.show_verdicts(verdicts)
+
+    def _save_table(self, frame: pd.DataFrame, name: str) -> None:
+        flat = text.with_index(frame)
+        if flat.columns.nlevels > 1:
+            flat.columns = [" ".join(str(part) for part in head if part) for head in flat.columns]
+        content = flat.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        self._save("tables", name, ".csv", content.encode())
+
+    def _save(self, kind: str, name: str, suffix: str, content: bytes) -> None:
+        if self.study.saving is not None:
+            name = f"{self.artefact}_{name}" if name else self.artefact
+            write_bytes(artefact_path(self.study.saving, kind, name, suffix), content)
+
+    def _data_name(self, claim: claims.Claim) -> str:
+        source = self.study.place.source
+        if source.embedded or not claim.on_hpatches:
+            return source.name
+        return f"{source.name}+{source.homographies.stem}"

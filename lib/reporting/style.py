@@ -1,0 +1,84 @@
+"""How figures look: sized for a journal's column, colour-blind safe, and their PNGs.
+
+The palette is Okabe and Ito's; methods differ in marker or line style as well, so that grey prints can
+be read. Everything else is in `study.mplstyle` beside this file.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+COLUMN_WIDTH = 3.5
+DOUBLE_WIDTH = 7.2
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (6, 2)))
+MARKERS = "os^Dv<>PX"
+GREY = "#777777"
+
+
+def style() -> AbstractContextManager[None]:
+    """Draw in the study's style inside a `with` block, whatever the user's matplotlibrc says."""
+    return mpl.rc_context(fname=Path(__file__).with_name("study.mplstyle"))
+
+
+@contextmanager
+def panels(
+    width: float, height: float, columns: int = 1, rows: int = 1, *, note: str = "", **layout: object
+) -> Iterator[tuple[Figure, np.ndarray]]:
+    """A figure in the study's style, drawn inside a `with` block.
+
+    It is bound to no window and to no global state, so nothing has to be closed.
+
+    Args:
+        width, height: inches.
+        columns, rows: of axes.
+        note: what the values are of; stands above, small and grey.
+        layout: for `Figure.subplots`, e.g. `sharey=True`.
+
+    Yields:
+        The figure, and its axes, (rows, columns).
+    """
+    with style():
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure, figure.subplots(rows, columns, squeeze=False, **layout)
+        if note:
+            figure.suptitle(note, fontsize=8, color=GREY, x=0.01, ha="left")
+
+
+def look(place: int, *, marker: bool = False) -> dict[str, object]:
+    """Colour and line, or marker, of the place-th method, the same wherever it is drawn."""
+    # As many lines as colours: the second round of colours begins with another line.
+    line = {"ls": LINES[(place + place // len(PALETTE)) % len(LINES)]}
+    dot = {"ls": "none", "marker": MARKERS[place % len(MARKERS)]}
+    return {"color": PALETTE[place % len(PALETTE)], **(dot if marker else line)}
+
+
+def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
+    """A legend below the panels, of what one of them holds."""
+    handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
+
+
+def marker_legend(figure: Figure, entries: Mapping[str, Mapping], **how: object) -> None:
+    """A legend of markers below the panels, by label what `Line2D` takes."""
+    handles = [Line2D([], [], label=label, **{"ls": "none", **of}) for label, of in entries.items()]
+    figure.legend(handles=handles, loc="outside lower center", **how)
+
+
+def png(figure: Figure) -> bytes:
+    """A figure's PNG at 200 dpi. It holds no time and no version: one figure, the same bytes."""
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
+    return buffer.getvalue()

@@ -1,0 +1,81 @@
+"""Records as frames: every number with its run, laid out without losing or mixing any."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from reporting_records import found, with_fpr95
+
+from lib.reporting import frames
+
+
+def some() -> list:
+    return [
+        with_fpr95("sift", None, None, a=30.0, b=20.0),
+        with_fpr95("net", "a", 1, b=5.0, c=7.0),
+        with_fpr95("net", "a", 0, b=4.0, c=6.0),
+    ]
+
+
+def test_every_number_keeps_its_record_test_set_and_key():
+    frame = frames.tidy(some(), "fpr95")
+    assert len(frame) == 2 * 6
+    row = frame.query("key == 'net' and seed == 1 and test_set == 'c' and metric == 'expected'")
+    assert row[["label", "train_set", "value"]].to_numpy().tolist() == [["NET", "a", 7.0]]
+    assert frame.query("key == 'sift'")["seed"].isna().all()
+
+
+def test_what_a_run_changes_of_its_profile_is_a_column():
+    of = with_fpr95("net", "a", 0, b=1.0)
+    changed = replace(of, job=replace(of.job, overrides={"precision": "bfloat16"}))
+    assert frames.fpr95([of, changed])["precision"].fillna("").tolist() == ["", "bfloat16"]
+
+
+def test_a_measure_that_no_record_has_is_refused():
+    with pytest.raises(ValueError, match="no such number"):
+        frames.tidy(some(), "hpatches")
+
+
+def test_epochs_count_from_one():
+    frame = frames.epochs([found("net", "a", 0, epoch_fpr95={"b": [9.0, 8.0]})])
+    assert frame[["test_set", "epoch", "FPR95 (%)"]].to_numpy().tolist() == [
+        ["b", 1, 9.0],
+        ["b", 2, 8.0],
+    ]
+
+
+def test_a_curve_that_begins_later_ends_with_the_others():
+    frame = frames.steps([found("net", "a", 0, curve={"step": [1, 2, 3], "exponent": [5.0, 6.0]})])
+    assert frame["step"].tolist() == [1, 2, 3]
+    assert frame["exponent"].isna().tolist() == [True, False, False]
+    assert frame["exponent"].tolist()[1:] == [5.0, 6.0]
+
+
+def test_a_run_is_a_row_methods_as_they_come_and_seeds_ascending():
+    table = frames.wide(frames.fpr95(some()), "test_set")
+    assert table.index.get_level_values("key").tolist() == ["sift", "net", "net"]
+    assert table["b"].tolist() == [20.0, 4.0, 5.0]
+    assert table["a"].isna().tolist() == [False, True, True]
+
+
+def test_two_numbers_of_one_cell_are_refused_by_method_and_seed():
+    with pytest.raises(ValueError, match="two records of net, seed 1, hold b"):
+        frames.wide(frames.fpr95([*some(), some()[1]]), "test_set")
+
+
+def test_means_and_deviations_are_over_seeds():
+    table = frames.wide(frames.fpr95(some()), "test_set")
+    assert frames.means(table)["b"].tolist() == [20.0, 4.5]
+    assert frames.deviations(table).loc[("net", "NET"), "c"] == pytest.approx(0.5**0.5)
+    assert frames.deviations(table).loc[("sift", "SIFT")].isna().all()
+
+
+def test_values_come_in_the_order_of_the_seeds_and_unlike_seeds_are_refused():
+    table = frames.wide(frames.fpr95(some()), "test_set")
+    values = frames.values(table, ["b"])
+    assert values["net"].tolist() == [[4.0], [5.0]]
+    assert values["sift"].tolist() == [20.0]
+    other = frames.fpr95([*some(), with_fpr95("other", "a", 0, b=1.0)])
+    with pytest.raises(ValueError, match=r"seeds: net \[0, 1\]; other \[0\]"):
+        frames.values(frames.wide(other, "test_set"), ["b"])

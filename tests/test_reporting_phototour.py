@@ -1,0 +1,114 @@
+"""FPR95 along the six columns of PhotoTour's protocol: roles, columns, paper beside ours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from reporting_records import with_fpr95
+
+from lib.reporting.phototour import (
+    COLUMN_NAMES,
+    by_column,
+    paper_beside_ours,
+    printed_by_column,
+    roles_of,
+)
+from lib.reporting.printed import printed
+from lib.reporting.text import as_text
+
+SETS = ("fountain", "wall", "street")
+
+
+def six_columns(name: str, seed: int, offset: float) -> list:
+    return [
+        with_fpr95(name, "fountain", seed, wall=offset + 3, street=offset + 5),
+        with_fpr95(name, "wall", seed, fountain=offset + 1, street=offset + 6),
+        with_fpr95(name, "street", seed, fountain=offset + 2, wall=offset + 4),
+    ]
+
+
+def values(frame: pd.DataFrame, key: str) -> list[float]:
+    return frame.xs(key, level="key").iloc[0].tolist()
+
+
+def test_the_ith_set_of_a_source_stands_in_the_ith_role():
+    assert roles_of(SETS) == {"fountain": "liberty", "wall": "notredame", "street": "yosemite"}
+    with pytest.raises(ValueError, match="three different"):
+        roles_of(("a", "b", "a"))
+
+
+def test_records_fall_into_the_six_columns_of_table_1():
+    frame = by_column(six_columns("hardnet", 0, 10.0), SETS)
+    assert tuple(frame.columns) == (*COLUMN_NAMES, "Mean")
+    assert frame.index.tolist() == [("hardnet", "HARDNET", 0)]
+    assert values(frame, "hardnet") == [11, 12, 13, 14, 15, 16, 13.5]
+
+
+def test_a_descriptor_that_is_not_trained_fills_both_columns_of_a_test_set():
+    sift = with_fpr95("sift", None, None, fountain=1.0, wall=2.0, street=3.0)
+    assert values(by_column([sift], SETS), "sift") == [1, 1, 2, 2, 3, 3, 2]
+
+
+def test_a_mean_stands_only_where_all_six_columns_do():
+    frame = by_column(six_columns("hardnet", 0, 0.0)[:2], SETS)
+    assert np.isnan(frame["Mean"].iloc[0])
+    assert frame.iloc[0].isna().sum() == 3
+
+
+def test_the_train_set_itself_is_no_test_column():
+    runs = six_columns("hardnet", 0, 0.0)
+    runs[0].content["metrics"]["fountain"] = {"fpr95": {"expected": 99.0}}
+    assert 99.0 not in by_column(runs, SETS).to_numpy()
+
+
+def test_what_else_a_run_was_measured_on_is_no_column():
+    runs = six_columns("hardnet", 0, 0.0)
+    before = by_column(runs, SETS)
+    runs[0].content["metrics"]["walls"] = {"hpatches": {"matching": 50.0}}
+    pd.testing.assert_frame_equal(by_column(runs, SETS), before)
+
+
+def test_two_records_of_one_value_and_unknown_sets_are_refused():
+    runs = six_columns("hardnet", 0, 0.0)
+    with pytest.raises(ValueError, match="two records of hardnet, seed 0"):
+        by_column([*runs, runs[0]], SETS)
+    with pytest.raises(ValueError, match="hardnet names the set 'castle'"):
+        by_column([with_fpr95("hardnet", "castle", 0, wall=1.0)], SETS)
+    with pytest.raises(ValueError, match="hardnet names the set 'castle'"):
+        by_column([with_fpr95("hardnet", "wall", 0, castle=1.0)], SETS)
+
+
+def test_the_printed_table_is_laid_out_with_its_own_means():
+    table = printed_by_column(printed("adasample", "table1"))
+    assert values(table, "adasample_aug_gen") == [1.25, 2.21, 0.40, 0.63, 1.40, 1.14, 1.17]
+    assert values(table, "sift") == [29.84, 29.84, 22.53, 22.53, 27.29, 27.29, 26.55]
+    assert table.notna().to_numpy().all()
+
+
+def beside() -> pd.DataFrame:
+    records = [r for seed in range(3) for r in six_columns("hardnet_gen", seed, 10.0 + seed)]
+    records.append(with_fpr95("orb", None, None, label="ORB", fountain=20.0, wall=21.0, street=22.0))
+    return paper_beside_ours(printed("adasample", "table1"), by_column(records, SETS))
+
+
+def test_paper_and_ours_stand_side_by_side_with_the_spread_over_seeds():
+    table = beside()
+    assert table.index[-1] == "ORB"
+    assert len(table) == 19
+    row = table.loc["HardNet*"]
+    assert row[("", "dim")] == 128
+    assert row[("Ntr>Lib", "paper")] == 1.80
+    assert row[("Ntr>Lib", "ours")] == 12.0
+    assert row[("Mean", "ours")] == pytest.approx(14.5)
+    assert row[("ours", "sd")] == pytest.approx(1.0)
+    assert row[("ours", "n")] == 3
+    assert np.isnan(table.loc["MatchNet", ("Mean", "ours")])
+
+
+def test_table_1_prints_within_120_columns_with_aligned_columns():
+    lines = as_text(beside()).splitlines()
+    assert max(map(len, lines)) <= 120
+    assert lines[0].split() == [*COLUMN_NAMES, "Mean", "ours"]
+    ends = lines[1].index("dim") + 3
+    assert all(line[:ends].endswith(("128", "4096", "256", "·", "dim")) for line in lines[1:])
