@@ -32,8 +32,9 @@ class Profile:
         sequences: likewise, of its homography sequences.
         patches_per_second: forwarded in training, a backward pass counted as two forward ones, by kind
             of device; for forecasts only.
-        seconds: on one CPU thread, for forecasts only: of each module of `lib.evaluation` on one set of
-            embedded data, of a "computation", of making a "set" and of executing a "notebook".
+        seconds: on one CPU thread, for forecasts only: of each module of `lib.evaluation`, any "other",
+            on one set of embedded data, of a "computation", of making data of a "photograph", and of
+            executing a "notebook".
     """
 
     name: str
@@ -69,8 +70,9 @@ SECONDS = {
     "set_statistics": 1.0,
     "gradient_norms": 30.0,
     "drawn_pairs": 2.0,
+    "other": 1.0,
     "computation": 5.0,
-    "set": 5.0,
+    "photograph": 1.5,
     "notebook": 10.0,
 }
 
@@ -89,7 +91,7 @@ PROFILES: Mapping[str, Profile] = {
         compile=False,
         threads=1,
         stages=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-        followed_pairs=150,
+        followed_pairs=180,
         mini=MiniSize(),
         sequences=SequencesSize(),
         seconds=SECONDS,

@@ -25,9 +25,10 @@ from lib import profiles, recipes, training
 from lib.commands import study
 from lib.data.mini import MiniSize
 from lib.data.sources import Source, open_source
-from lib.experiments.artefacts import ARTEFACTS
+from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.experiments.rows import training_job
 from lib.files import sha256
+from lib.reporting import effects
 from lib.study import forecast, jobs, pool, records, runs
 from lib.study.jobs import Job
 from lib.study.open import ROOT, Found, Study, find, obtain, open_study, to_do
@@ -586,6 +587,50 @@ def test_options_that_contradict_are_refused(
         study.parse(arguments)
     assert caught.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_reference_of_photographs_is_read_where_they_are_not(
+    cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, _, _ = cold
+    monkeypatch.setattr(study, "REFERENCE", tmp_path / "reference")
+    filled: list[str] = []
+    monkeypatch.setattr(effects, "fill_in", lambda path, table, where: filled.append(where))
+    place = replace(
+        opened.place,
+        folder=tmp_path / "made",
+        profile=replace(SMALL, name="standard"),
+        source=replace(opened.place.source, name="photos"),
+    )
+    made = replace(opened, place=place, reading=(place.folder,))
+    job = training_job(made, "hardnet", "photos-a", 0)
+    artefact = Artefact("x", lambda _: [job])
+    carry_out(job, place)
+    old = tmp_path / "reference/standard"
+    for file in (
+        old / "tuning/sgd.json",
+        old / "tables/adasample/gone.csv",
+        place.folder / "tables/adasample/options.csv",
+        place.folder / "tables/other/table1.csv",
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("a,b\n1,2\n")
+    study.update_reference(made, {"adasample/options": artefact})
+
+    files = {file.relative_to(old).as_posix() for file in old.rglob("*") if file.is_file()}
+    assert {name for name in files if not name.startswith("records/")} == {
+        "photographs.json",
+        "tables/adasample/options.csv",
+        "tuning/sgd.json",
+    }
+    assert len(files) == 3 + 1 + len(job.probes)
+    assert filled == ["standard, photos-a"]
+    assert [of.name for of in (tmp_path / "reference").iterdir()] == ["standard"]
+
+    shared = open_source("photos", tmp_path / "x", SMALL.mini, allotment=old / "photographs.json")
+    assert jobs.state(job, replace(place, source=shared), old) == "complete"
+    with pytest.raises(FileNotFoundError):
+        shared.load("photos-a")
 
 
 def test_ctrl_c_while_the_command_is_being_imported_prints_no_traceback(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lib import profiles
+from lib.data.mini.allotment import HOMOGRAPHY
 from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.reporting.page.compare import artefacts_in
 from lib.reporting.page.report import Failure
@@ -213,10 +214,14 @@ def plan(study: Study, selected: dict[str, Artefact]) -> str:
     width = max(len(row[0]) for row in rows)
     lines = ["".join([row[0].ljust(width), *(f"   {cell:>10}" for cell in row[1:])]) for row in rows]
     # The last of the loop are all of the study's.
-    seconds = study.place.profile.seconds
-    missing = [name for name in _sets(study, todo) if not study.place.source.scene_folder(name).exists()]
+    source, seconds = study.place.source, study.place.profile.seconds
+    made_of = {
+        source.scene_folder(name): source.photographs.get(name) or source.allotment.get(HOMOGRAPHY, ())
+        for name in _sets(study, todo)
+    }
+    data = [seconds["photograph"] * len(of) for folder, of in made_of.items() if not folder.exists()]
     parts = {
-        "data": wall_clock([seconds["set"]] * len(missing), study.at_once),
+        "data": wall_clock(data, study.at_once),
         "runs": wall_clock([cost.seconds for cost in costs], study.at_once),
         "notebooks": wall_clock([seconds["notebook"]] * len(selected), study.at_once),
     }

@@ -36,7 +36,9 @@ def cost(job: Job, place: Place) -> Cost:
     speeds = place.profile.patches_per_second
     speed = speeds[place.device.partition(":")[0]]
     larger = (1.0 if place.source.embedded else _REAL) * speeds["cpu"] / speed
-    evaluation = larger * sum(seconds[module] for module, _ in (*job.measures, *job.probes))
+    evaluation = larger * sum(
+        seconds.get(module, seconds["other"]) for module, _ in (*job.measures, *job.probes)
+    )
     if job.recipe is None:
         return Cost(0.0, evaluation)
     budget = job.profile(place).budget_for(job.recipe)
