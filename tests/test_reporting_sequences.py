@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lib.reporting.style import DOUBLE_WIDTH, png
 from matplotlib.colors import to_hex
 
 from lib.data.hpatches.building import REPORT, Plan, SequenceReport, build_release, plan_patches
@@ -35,6 +34,7 @@ from lib.reporting.data.sequences import (
     patches_figure,
     sequences_figure,
 )
+from lib.reporting.style import DOUBLE_WIDTH, png
 
 STILL = np.repeat(np.eye(3)[None], 5, axis=0)
 
