@@ -161,9 +161,7 @@ def report(
         comparison = compare(place.folder, reference, selected=selected)
         print("\n" + comparison.text())
     elif compared:
-        print(
-            "\nNot compared: there is no reference of this profile, data and photographs by today's code."
-        )
+        print("\nNot compared: no reference is of this profile, data and photographs by today's code.")
     path = build_report(
         place.folder,
         profile=place.profile.name,
