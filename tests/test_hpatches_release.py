@@ -192,14 +192,14 @@ def test_an_image_that_changed_or_went_since_it_was_opened_is_told(release: Path
 
 def test_patches_of_other_shapes_are_not_written(tmp_path: Path) -> None:
     without = {file: patches for file, patches in noise(1).items() if file != "h2"}
-    with pytest.raises(ValueError, match=r"exactly the files .*differing: \['h2'\]"):
+    with pytest.raises(ValueError, match=r"exactly the files .*got .*h1, h3,"):
         write_sequence(tmp_path / "v", without)
     for wrong in (
         np.zeros((2, 65, 65), np.uint8),
         np.zeros((1, 64, 64), np.uint8),
         np.zeros((1, 65, 65)),
     ):
-        with pytest.raises(ValueError, match=r"v, t3: \(N, 65, 65\) uint8"):
+        with pytest.raises(ValueError, match=r"\(N, 65, 65\) uint8.*differing: \{'t3'"):
             write_sequence(tmp_path / "v", {**noise(1), "t3": wrong})
     with pytest.raises(ValueError, match="N of 1 or more"):
         write_sequence(tmp_path / "v", noise(0))

@@ -1,4 +1,4 @@
-"""L2-Net: the published layout, its input normalisation, its descriptors; and the SIFT baselines."""
+"""L2-Net: the published layout, its input normalisation, its descriptors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.models import l2net, sift
+from lib.models import l2net
 
 # HardNet's checkpoints: convolution and batch norm without affine parameters, ReLU, six times;
 # dropout at 18; convolution over the whole 8×8 map, batch norm.
@@ -203,29 +203,28 @@ def test_weights_begin_orthogonal_with_gain_six_tenths(network):
         torch.testing.assert_close(gram, 0.36 * torch.eye(len(gram)), atol=1e-4, rtol=0)
 
 
-# SIFT
+# As the Image Matching Benchmark ported it
 
 
-def stored(seed: int, m: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (m, 64, 64), dtype=np.uint8)
-
-
-@pytest.mark.parametrize("root", [False, True])
-def test_sift_descriptors_are_finite_non_negative_and_of_unit_length(root):
-    described = sift.describe(stored(1, 5), root=root)
-    assert described.shape == (5, 128)
-    assert described.dtype == np.float32
-    assert np.isfinite(described).all()
-    assert described.min() >= 0
-    np.testing.assert_allclose(np.linalg.norm(described, axis=1), 1, atol=1e-4)
-
-
-def test_rootsift_is_the_square_root_of_sift_divided_by_its_sum():
-    plain, root = (sift.describe(stored(2, 4), root=flag) for flag in (False, True))
-    expected = np.sqrt(plain / plain.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(root, expected, atol=1e-4)
-
-
-@pytest.mark.parametrize("root", [False, True])
-def test_sift_of_a_patch_without_contrast_is_finite(root):
-    assert np.isfinite(sift.describe(np.full((1, 64, 64), 90, np.uint8), root=root)).all()
+def test_the_ported_network_is_l2net_with_biases_and_affine_norms_and_no_dropout():
+    torch.manual_seed(2)
+    ported, plain = l2net.Ported().eval(), l2net.build().eval()
+    names = [type(layer).__name__ for layer in ported.features]
+    assert names == ["Conv2d", "BatchNorm2d", "ReLU"] * 6 + ["Conv2d", "BatchNorm2d"]
+    layers = [layer for layer in plain.features if not isinstance(layer, torch.nn.Dropout)]
+    pairs = list(zip(layers, ported.features, strict=True))
+    convolutions = [pair for pair in pairs if isinstance(pair[0], torch.nn.Conv2d)]
+    norms = [pair for pair in pairs if isinstance(pair[0], torch.nn.BatchNorm2d)]
+    for (conv, conv_ported), (norm, norm_ported) in zip(convolutions, norms, strict=True):
+        bias, scale = torch.rand(norm.num_features), 1 + torch.rand(norm.num_features)
+        conv_ported.weight.data, conv_ported.bias.data = conv.weight.data, bias
+        # The mean takes the bias away again, and the weight undoes the deviation.
+        norm_ported.running_mean, norm_ported.running_var = bias.clone(), scale**2
+        norm_ported.weight.data = scale
+        norm.running_mean.zero_(), norm.running_var.fill_(1)
+        norm.eps = norm_ported.eps
+    with torch.no_grad():
+        some = patches(9, 3)
+        raw = plain.raw(some)
+        expected = raw / (raw.square().sum(1, keepdim=True) + 0.5).sqrt()
+        torch.testing.assert_close(ported(some), expected, atol=1e-5, rtol=0)

@@ -186,7 +186,7 @@ def test_lambdas_that_were_not_run_are_missing_and_seeds_give_deviations():
     table = adasample.table2(lambda_runs(levels, seeds=3))
     assert np.isnan(table.loc["2", ("retrieval AHT", "ours")])
     assert table.loc["1", ("retrieval AHT", "sd")] == pytest.approx(1)
-    with pytest.raises(ValueError, match="no run of AdaSample's Table 2 among net"):
+    with pytest.raises(ValueError, match="no such number in these records"):
         adasample.table2_runs([run("net", 1)], TEST)
 
 

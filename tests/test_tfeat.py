@@ -1,10 +1,6 @@
-"""TFeat: the published layout, its input normalisation, and checkpoints that are refused."""
+"""TFeat and HardTFeat: the published layouts, their input normalisation, their descriptors."""
 
 from __future__ import annotations
-
-import hashlib
-import os
-import pickle
 
 import numpy as np
 import pytest
@@ -35,51 +31,23 @@ def patches(seed: int, m: int) -> torch.Tensor:
     return 255 * torch.rand(m, 1, 32, 32, generator=torch.Generator().manual_seed(seed))
 
 
-def stored(seed: int, m: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (m, 64, 64), dtype=np.uint8)
-
-
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    path = tmp_path_factory.mktemp("tfeat") / "tfeat.params"
-    torch.save(published(), path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def network(checkpoint):
-    return tfeat.load_checkpoint(checkpoint)
-
-
-def refused(path, **changed: object) -> str:
-    """What is said of a state dict with some entries replaced, or removed where None."""
-    entries = {name.replace("__", "."): value for name, value in changed.items()}
-    state = {name: value for name, value in {**published(), **entries}.items() if value is not None}
-    torch.save(state, path)
-    with pytest.raises(ValueError, match=path.name) as caught:
-        tfeat.load_checkpoint(path)
-    return str(caught.value)
-
-
-class Malicious:
-    """Makes a folder when it is unpickled."""
-
-    def __init__(self, trace):
-        self.trace = trace
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.trace),)
+def network():
+    network = tfeat.build()
+    network.load_state_dict(published())
+    return network.eval()
 
 
 def test_the_state_dict_has_the_keys_and_shapes_of_the_published_checkpoint():
     assert {name: tuple(v.shape) for name, v in tfeat.build().state_dict().items()} == PUBLISHED
 
 
-def literal(patch: np.ndarray, state: dict[str, torch.Tensor]) -> np.ndarray:
+def literal(patch: np.ndarray, state: dict[str, torch.Tensor], unbiased: bool = False) -> np.ndarray:
     """The descriptor in float64, one channel at a time."""
     weights = {name: value.double().numpy() for name, value in state.items()}
     x = patch.astype(np.float64)
-    x = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+    deviation = x.std(ddof=1) + 1e-7 if unbiased else np.sqrt(x.var() + 1e-5)
+    x = (x - x.mean()) / deviation
     first = [
         np.tanh(correlate2d(x, kernel[0], mode="valid") + bias)
         for kernel, bias in zip(weights["features.1.weight"], weights["features.1.bias"], strict=True)
@@ -166,121 +134,16 @@ def test_a_width_that_leaves_no_channel_is_refused():
         tfeat.build(width=0.01)
 
 
-# Stored patches
-
-
-def test_stored_patches_get_128_float32_values_each_the_same_every_time(checkpoint):
-    described = tfeat.describe(stored(1, 5), weights=checkpoint)
-    assert described.shape == (5, 128)
-    assert described.dtype == np.float32
-    assert np.abs(described).max() <= 1
-    assert np.array_equal(described, tfeat.describe(stored(1, 5), weights=str(checkpoint)))
-
-
-def test_a_stored_patch_is_described_by_its_halved_image(checkpoint):
-    images = stored(2, 2)
-    halved = images.reshape(2, 32, 2, 32, 2).mean(axis=(2, 4))
-    for image, descriptor in zip(halved, tfeat.describe(images, weights=checkpoint), strict=True):
-        np.testing.assert_allclose(descriptor, literal(image, published()), atol=1e-5)
-
-
-def test_the_weights_are_the_files_of_the_moment(tmp_path):
-    path = tmp_path / "tfeat.params"
-    torch.save(published(1), path)
-    before = tfeat.describe(stored(3, 2), weights=path)
-    torch.save(published(2), path)
-    assert np.abs(tfeat.describe(stored(3, 2), weights=path) - before).max() > 0.01
-
-
-# Checkpoints
-
-
-@pytest.mark.parametrize("zipped", [True, False])
-def test_a_checkpoint_of_either_format_loads_whole(tmp_path, zipped):
-    path = tmp_path / "tfeat.params"
-    torch.save(published(), path, _use_new_zipfile_serialization=zipped)
-    network = tfeat.load_checkpoint(path)
-    assert not network.training
-    for name, value in network.state_dict().items():
-        assert torch.equal(value, published()[name]), name
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.params"):
-        tfeat.load_checkpoint(tmp_path / "nowhere.params")
-
-
-@pytest.mark.parametrize("zipped", [True, False])
-def test_a_checkpoint_that_would_execute_code_is_refused_and_not_executed(tmp_path, zipped):
-    path, trace = tmp_path / "evil.params", tmp_path / "executed"
-    content = {**published(), "descr.0.bias": Malicious(trace)}
-    torch.save(content, path, _use_new_zipfile_serialization=zipped)
-    with pytest.raises(ValueError, match=r"evil\.params was refused for safety"):
-        tfeat.load_checkpoint(path)
-    assert not trace.exists()
-    torch.load(path, weights_only=False)
-    assert trace.exists()  # the file was indeed dangerous
-
-
-@pytest.mark.filterwarnings("ignore:Detected pickle protocol 4")
-@pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_a_bare_pickle_that_would_execute_code_is_refused_and_not_executed(tmp_path, protocol):
-    path, trace = tmp_path / "evil.params", tmp_path / "executed"
-    path.write_bytes(pickle.dumps(Malicious(trace), protocol=protocol))
-    with pytest.raises(ValueError, match=r"evil\.params was refused for safety"):
-        tfeat.load_checkpoint(path)
-    assert not trace.exists()
-
-
-def test_a_whole_pickled_network_is_refused(tmp_path):
-    torch.save(tfeat.build(), tmp_path / "network.params")
-    with pytest.raises(ValueError, match=r"network\.params was refused for safety"):
-        tfeat.load_checkpoint(tmp_path / "network.params")
-
-
-@pytest.mark.parametrize("content", [b"", b"a page of text\n", b"\x89PNG\r\n\x1a\n", b"PK\x03\x04 cut"])
-def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
-    path = tmp_path / "foreign.params"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"foreign\.params .*is no checkpoint"):
-        tfeat.load_checkpoint(path)
-
-
-@pytest.mark.parametrize("zipped", [True, False])
-def test_a_checkpoint_that_is_cut_off_is_named(tmp_path, zipped):
-    path = tmp_path / "short.params"
-    torch.save(published(), path, _use_new_zipfile_serialization=zipped)
-    path.write_bytes(path.read_bytes()[:500_000])
-    with pytest.raises(ValueError, match=r"short\.params is no checkpoint, or a damaged one"):
-        tfeat.load_checkpoint(path)
-
-
-@pytest.mark.parametrize(("content", "kind"), [([torch.zeros(3)], "list"), ({"epoch": 3}, "dict")])
-def test_a_file_without_a_state_dict_is_named(tmp_path, content, kind):
-    torch.save(content, tmp_path / "other.params")
-    with pytest.raises(ValueError, match=rf"other\.params holds no state dict .* but a {kind}"):
-        tfeat.load_checkpoint(tmp_path / "other.params")
-
-
-def test_a_missing_an_extra_and_a_misshapen_tensor_are_listed(tmp_path):
-    path = tmp_path / "wrong.params"
-    assert "features.4.bias is missing" in refused(path, features__4__bias=None)
-    assert "descr.2.weight is not TFeat's" in refused(path, descr__2__weight=torch.zeros(2))
-    shape = "descr.0.weight has shape (64, 4096) and not (128, 4096)"
-    assert shape in refused(path, descr__0__weight=torch.zeros(64, 4096))
-    of_all = refused(
-        path, features__4__bias=None, features__9__bias=torch.ones(1), descr__0__bias=torch.ones(1)
-    )
-    assert of_all.endswith(
-        "features.4.bias is missing; features.9.bias is not TFeat's; "
-        "descr.0.bias has shape (1,) and not (128,)"
-    )
-
-
-def test_another_file_than_the_one_asked_for_is_refused(checkpoint):
-    images = stored(2, 2)
-    contents = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
-    asked = tfeat.describe(images, weights=checkpoint, sha256=contents)
-    np.testing.assert_array_equal(asked, tfeat.describe(images, weights=checkpoint))
-    with pytest.raises(ValueError, match=r"tfeat.params is not the file asked for"):
-        tfeat.describe(images, weights=checkpoint, sha256="0" * 64)
+def test_hardtfeat_is_tfeat_by_other_names_on_hardnets_input_and_of_unit_length():
+    state = {name.replace("descr.0", "classifier.1"): value for name, value in published().items()}
+    for place in (1, 4):
+        for kind in ("weight", "bias"):
+            state[f"features.{place - 1}.{kind}"] = state.pop(f"features.{place}.{kind}")
+    state["classifier.1.weight"] = state["classifier.1.weight"].view(128, 64, 8, 8)
+    network = tfeat.HardTFeat()
+    network.load_state_dict(state)
+    for patch in patches(8, 2):
+        with torch.no_grad():
+            found = network.eval()(patch[None])[0]
+        expected = literal(patch[0].numpy(), published(), unbiased=True)
+        np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=1e-6)

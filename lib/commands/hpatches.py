@@ -1,8 +1,9 @@
-"""HPatches from the command line: cut patches, describe them, score descriptors made here or elsewhere.
+"""HPatches, ``python -m lib.commands.hpatches``: cut patches, describe them, score descriptors.
 
 ``build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
-``describe DATA OUT --record R`` writes descriptors in the benchmark's CSV layout.
-``score DATA DESCRIPTORS --split a`` measures the three tasks on such files.
+``describe DATA OUT --record R`` writes descriptors in the benchmark's CSV layout, by a run of this
+study; ``--weights FILE`` by a checkpoint that others published.
+``score DATA DESCRIPTORS --split a`` measures the three tasks on such files, made here or elsewhere.
 
 DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
 """
@@ -11,11 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,11 +24,11 @@ from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, writ
 from lib.data.hpatches.packing import RELEASE, TASKS, build_hpatches
 from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
 from lib.data.hpatches.tasks import TaskSize, open_split
-from lib.files import make_once
-from lib.reporting.hpatches_tables import PROTOCOLS
+from lib.files import make_once, write_bytes
+from lib.reporting.hpatches import PROTOCOLS
 
-Describe = Callable[[np.ndarray], np.ndarray]
-UNTRAINED = {"sift": ("sift", {"root": False}), "rootsift": ("sift", {"root": True})}
+if TYPE_CHECKING:
+    from torch import nn
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,8 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("data", type=Path)
     describe.add_argument("out", type=Path)
     which = describe.add_mutually_exclusive_group(required=True)
-    which.add_argument("--descriptor", choices=list(UNTRAINED))
-    which.add_argument("--tfeat", type=Path, metavar="FILE", help="TFeat's published checkpoint")
+    which.add_argument("--descriptor", choices=["sift", "rootsift"])
+    which.add_argument("--weights", type=Path, metavar="FILE", help="a published checkpoint")
     which.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
     describe.add_argument("--device", default="cpu")
     describe.set_defaults(run=_describe)
@@ -93,33 +94,33 @@ def _build(chosen: argparse.Namespace) -> None:
 
 
 def _describe(chosen: argparse.Namespace) -> None:
-    describe = _described_by(chosen)
+    from lib.evaluation.subject import describe
+
+    model = _model(chosen).to(chosen.device).eval()
     for sequence in read_sequences(chosen.data / RELEASE).values():
-        values = [describe(as_64(sequence.patches(file))) for file in FILES]
-        described = lay_out([sequence], np.concatenate(values))
+        patches = np.concatenate([as_64(sequence.patches(file)) for file in FILES])
+        described = lay_out([sequence], describe(model, patches, chosen.device))
         check(described)
         write_descriptors(chosen.out, described)
         print(f"{sequence.name}: {len(FILES)} files of {sequence.count} descriptors", flush=True)
 
 
-def _described_by(chosen: argparse.Namespace) -> Describe:
-    if chosen.descriptor:
-        name, options = UNTRAINED[chosen.descriptor]
-        module = import_module(f"lib.models.{name}")
-        return partial(module.describe, **options, device=chosen.device)
-    if chosen.tfeat:
-        from lib.models import tfeat
-
-        return partial(tfeat.describe, weights=chosen.tfeat, device=chosen.device)
-    from lib.evaluation.subject import describe
+def _model(chosen: argparse.Namespace) -> nn.Module:
+    from lib.models import published, sift
     from lib.study.runs import load_network
 
-    return partial(describe, load_network(chosen.record, device=chosen.device), device=chosen.device)
+    if chosen.weights:
+        return published.build(chosen.weights)
+    if chosen.record:
+        return load_network(chosen.record)
+    return sift.build(root=chosen.descriptor == "rootsift")
 
 
 def _score(chosen: argparse.Namespace) -> None:
     from lib.evaluation import hpatches
 
+    if chosen.json:
+        _check_writable(chosen.json)
     there = read_splits(chosen.data / TASKS)
     name = chosen.split or (next(iter(there)) if len(there) == 1 else "a")
     split = open_split(chosen.data / RELEASE, chosen.data / TASKS, name)
@@ -127,11 +128,20 @@ def _score(chosen: argparse.Namespace) -> None:
         chosen.descriptors, split.sequences, packed=chosen.packed, delimiter=chosen.delimiter
     )
     numbers = hpatches.score(described, split, chosen.device)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(numbers, indent=1) + "\n")
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
     for key, protocol in PROTOCOLS.items():
         print(f"  {protocol:<34}{numbers[key]:7.2f}")
+    if chosen.json:
+        write_bytes(chosen.json, (json.dumps(numbers, indent=1) + "\n").encode())
+
+
+def _check_writable(path: Path) -> None:
+    """Before an hour's work rather than after it."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name the file that the numbers go to")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise PermissionError(f"{path} cannot be written: name another file")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import fnmatch
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lib import profiles
@@ -34,25 +34,9 @@ from lib.study.open import REFERENCE, ROOT, Study, find, open_study, photographs
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
 
 
-@dataclass(frozen=True)
-class Options:
-    """The command line; see `parse`."""
-
-    profile: str
-    data: str
-    results: str
-    device: str
-    jobs: int | None
-    only: str
-    cached: bool
-    plan: bool
-    extras: bool
-    update_reference: bool
-    records_only: bool
-
-
-def parse(arguments: Sequence[str] | None = None) -> Options:
-    """The command line as options; exits with 2 and a line that says why if it cannot be taken."""
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line; exits with 2 and a line that says why if it cannot be taken. ``data`` is what
+    `lib.study.open.open_study` takes."""
     parser = argparse.ArgumentParser(
         prog="./run_all.sh",
         description="Regenerate every table and figure of the study. With no option: train and "
@@ -88,37 +72,41 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     )
     add("--records-only", action="store_true", help="train and evaluate, execute no notebook")
     chosen = parser.parse_args(arguments)
-    if chosen.jobs is not None and chosen.jobs < 1:
-        parser.error(f"--jobs must be 1 or more, got {chosen.jobs}")
-    if not _selected(chosen.only, extras=True):
-        parser.error(f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}")
-    if not _selected(chosen.only, chosen.extras or chosen.update_reference):
-        parser.error(f"--only {chosen.only!r} fits extras alone; add --extras")
-    if chosen.update_reference and chosen.records_only:
-        parser.error("--update-reference stores the notebooks' outputs too; leave out --records-only")
-    for name in ("data", "photos", "results"):
-        if getattr(chosen, name) == "":
-            parser.error(f"--{name} must name a folder, got nothing")
+
+    def refuse(wrong: object, told: str) -> None:
+        if wrong:
+            parser.error(told)
+
+    folders = (chosen.data, chosen.photos, chosen.results)
     results = (ROOT / chosen.results).resolve()
-    if chosen.results == "reference" or REFERENCE in (results, *results.parents):
-        parser.error("--results must not be the committed reference; --update-reference writes that")
-    if chosen.update_reference and (chosen.cached or chosen.data):
-        parser.error("--update-reference takes embedded data made anew, not --cached or --data")
-    if chosen.update_reference and chosen.photos and chosen.profile == "quick":
-        parser.error("quick's reference is of the packaged photographs; leave out --photos")
-    if chosen.update_reference and chosen.only != "*":
-        parser.error("--update-reference writes the whole reference; leave out --only")
-    if chosen.cached and (chosen.data or chosen.photos):
-        parser.error("--cached renders the committed reference; leave out --data and --photos")
-    data = f"photos:{Path(chosen.photos).resolve()}" if chosen.photos else "mini"
-    if chosen.data:
-        data = str(Path(chosen.data).resolve())
-    elif chosen.cached and photographs_path(chosen.profile).exists():
-        data = "photos"
+    ours = chosen.results == "reference" or REFERENCE in (results, *results.parents)
+    updates, other = chosen.update_reference, chosen.data or chosen.photos
+    every, default = (_selected(chosen.only, extras) for extras in (True, chosen.extras or updates))
+    refuse(chosen.jobs is not None and chosen.jobs < 1, f"--jobs must be 1 or more, got {chosen.jobs}")
+    refuse(not every, f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}")
+    refuse(not default, f"--only {chosen.only!r} fits extras alone; add --extras")
+    refuse("" in folders, "--data, --photos and --results name a folder each, got nothing")
+    refuse(ours, "--results must not be the committed reference, which --update-reference writes")
+    refuse(chosen.cached and other, "--cached renders the committed reference; leave out other data")
+    if updates:
+        refuse(
+            chosen.records_only, "--update-reference takes tables and figures; leave out --records-only"
+        )
+        refuse(chosen.cached, "--update-reference takes what is made anew; leave out --cached")
+        refuse(chosen.data, "--update-reference takes embedded data; leave out --data")
+        refuse(chosen.only != "*", "--update-reference writes the whole reference; leave out --only")
+        packaged = chosen.profile == "quick" and chosen.photos
+        refuse(packaged, "quick's reference is of the packaged photographs; leave out --photos")
     # The notebooks are tested as they stand, the extras among them.
-    chosen.extras |= chosen.update_reference
-    kept = {key: value for key, value in vars(chosen).items() if key not in ("photos", "data")}
-    return Options(data=data, **kept)
+    chosen.extras |= updates
+    if chosen.photos:
+        chosen.data = f"photos:{Path(chosen.photos).resolve()}"
+    elif chosen.data:
+        chosen.data = str(Path(chosen.data).resolve())
+    else:
+        on_record = chosen.cached and photographs_path(chosen.profile).exists()
+        chosen.data = "photos" if on_record else "mini"
+    return chosen
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _run(options: Options) -> int:
+def _run(options: argparse.Namespace) -> int:
     selected = _selected(options.only, options.extras)
     results = "reference" if options.cached else options.results
     study = open_study(options.profile, options.data, results, None, options.device, options.jobs)
@@ -222,13 +210,8 @@ def plan(study: Study, selected: dict[str, Artefact]) -> str:
             for seconds in ((cost.training for cost in costs), (cost.evaluation for cost in costs))
         )
         rows.append((name, str(len(asked)), str(len(todo)), *(f"{of:.2f} h" for of in hours)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "   ".join(
-            [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]
+    width = max(len(row[0]) for row in rows)
+    lines = ["".join([row[0].ljust(width), *(f"   {cell:>10}" for cell in row[1:])]) for row in rows]
     # The last of the loop are all of the study's.
     seconds = study.place.profile.seconds
     missing = [name for name in _sets(study, todo) if not study.place.source.scene_folder(name).exists()]
@@ -239,16 +222,12 @@ def plan(study: Study, selected: dict[str, Artefact]) -> str:
     }
     each = ", ".join(f"{name} {pool.span(of)}" for name, of in parts.items())
     disk = len(todo) * _MEGABYTES_PER_RUN[study.place.profile.width < 1] / 1000
-    return "\n".join(
-        [
-            study.heading(),
-            "",
-            *lines,
-            "",
-            f"{pool.span(sum(parts.values()))} in all ({each}), forecast within a factor of two;",
-            f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk, data aside.",
-        ]
-    )
+    lines += [
+        "",
+        f"{pool.span(sum(parts.values()))} in all ({each}), forecast within a factor of two;",
+        f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk, data aside.",
+    ]
+    return "\n".join([study.heading(), "", *lines])
 
 
 def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:

@@ -206,17 +206,10 @@ def read_point_ids(path: Path, sheets: int) -> np.ndarray:
     """
     point_ids = _numbers(path, (0,))[:, 0]
     count = len(point_ids)
-    if count == 0:
-        raise ValueError(f"{path} is empty: the scene has no patches; unpack or make it again")
-    if count <= (sheets - 1) * PER_SHEET:
+    if not (sheets - 1) * PER_SHEET < count <= sheets * PER_SHEET:
         raise ValueError(
-            f"{path} has {count} lines, too few for {sheets} sheets of {PER_SHEET} patches: "
-            "it is cut short; unpack the set again"
-        )
-    if count > sheets * PER_SHEET:
-        raise ValueError(
-            f"{path} has {count} lines but {sheets} sheets hold {sheets * PER_SHEET} patches: "
-            "sheets are missing; unpack the set again"
+            f"{path} has {count} lines, but {sheets} sheets of {PER_SHEET} patches: it is cut short or "
+            "sheets are missing; unpack or make the set again"
         )
     points, sizes = np.unique(point_ids, return_counts=True)
     single = points[sizes == 1]

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from lib.experiments.rows import HANDCRAFTED, handcrafted_job, on_hpatches, training_job
-from lib.recipes import part
+from lib.experiments.published import published_jobs
+from lib.experiments.rows import HANDCRAFTED, handcrafted_job, on, on_hpatches, training_jobs
+from lib.recipes import replace_options
 from lib.study.jobs import Job
 from lib.study.open import Study
 
+# Px of a patch of 64, which is 14 standard deviations of its keypoint's Gaussian wide.
+KEYPOINT_SMOOTHING = 4.6
+
 
 def embedded(study: Study) -> list[Job]:
-    """The notebook that shows the data: how hard it is for descriptors that nobody trained."""
-    return [handcrafted_job(study, name) for name in HANDCRAFTED]
+    """The notebook that shows the data: how hard it is for descriptors that nobody trained.
+
+    SIFT and RootSIFT, each on the cut as it is and at the keypoint's own smoothing.
+    """
+    as_cut = [handcrafted_job(study, name) for name in HANDCRAFTED]
+    smoothed = [
+        replace(
+            job,
+            name=f"{job.name}_smooth",
+            label=f"{job.label}, smoothed",
+            descriptor=replace_options(job.descriptor, smoothing=KEYPOINT_SMOOTHING),
+        )
+        for job in as_cut
+    ]
+    filled_bins = on(("filled_bins",), study.place.source.sets)
+    return [replace(job, probes=(*job.probes, *filled_bins)) for job in (*as_cut, *smoothed)]
 
 
 def hpatches(study: Study) -> list[Job]:
@@ -22,27 +41,19 @@ def hpatches(study: Study) -> list[Job]:
     return [on_hpatches(handcrafted_job(study, "sift"), tested)]
 
 
-def ranking(study: Study, checkpoint: str | None = None) -> list[Job]:
+def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     """Descriptors on all embedded sequences and on real ones, where the study has them.
 
     Args:
         study: real sequences are what `open_study` was given as `real`.
-        checkpoint: TFeat as its authors published it, or None.
+        checkpoints: published ones, as `published_jobs` takes them.
 
     Raises:
-        FileNotFoundError: the checkpoint is missing.
+        FileNotFoundError, ValueError: as `published_jobs`.
     """
     sets = [sets.test_set("full") for sets in study.place.source.hpatches]
     jobs = [handcrafted_job(study, name) for name in HANDCRAFTED]
-    if checkpoint is not None:
-        if not Path(checkpoint).is_file():
-            raise FileNotFoundError(f"{checkpoint} is missing: put TFeat's published checkpoint there")
-        contents = hashlib.sha256(Path(checkpoint).read_bytes()).hexdigest()
-        descriptor = part("tfeat", weights=checkpoint, sha256=contents)
-        jobs.append(Job("tfeat", "TFeat (published)", descriptor=descriptor))
-    jobs += [
-        training_job(study, recipe, study.place.source.sets[0], seed)
-        for recipe in ("hardnet_aug_gen", "adasample_aug_gen")
-        for seed in study.test_seeds
-    ]
+    jobs += published_jobs(study, checkpoints)
+    ours = ("hardnet_aug_gen", "adasample_aug_gen")
+    jobs += training_jobs(study, ours, study.place.source.sets[:1], study.test_seeds)
     return [on_hpatches(job, *sets) for job in jobs]

@@ -7,25 +7,53 @@ gradient and is given the flat histogram, so that every descriptor has unit leng
 
 from __future__ import annotations
 
-import numpy as np
+import math
+
+import torch
 from kornia.feature import SIFTDescriptor
+from kornia.filters import gaussian_blur2d
+from torch import Tensor, nn
 
-from lib import augmentation
-from lib.evaluation import subject
+# What a patch is smoothed by already, in px of the 64: half a px by the camera, as Lowe assumes and as
+# the cutter keeps (`lib.data.mini.detection.cut`), and half a px by the 2×2 means.
+ALREADY = math.hypot(0.5, 0.5)
+# Px of the 64 to one of the input.
+_STEP = 2
 
 
-def describe(patches: np.ndarray, *, root: bool, device: str = "cpu") -> np.ndarray:
-    """Descriptors of patches.
+class Sift(nn.Module):
+    """From a 32×32 patch to a histogram of 128 bins, of unit length.
 
     Args:
-        patches: (m, 64, 64) uint8.
         root: RootSIFT.
-        device: where to compute.
+        smoothing: standard deviation of the Gaussian at which gradients are taken, in px of the 64.
+            Lowe takes the keypoint's own, which is 64 / 14 = 4.6 where a patch is 14 of them wide; 0
+            for the cut as it is. What it is smoothed by already (`ALREADY`) is not added again.
 
-    Returns:
-        (m, 128) float32, of unit length.
+    Raises:
+        ValueError: a smoothing above 0 and below what there is already.
     """
-    sift = SIFTDescriptor(patch_size=augmentation.INPUT_SIZE, rootsift=root).to(device)
-    described = subject.describe(lambda images: sift(images / 255), patches, device)
-    described[np.ptp(patches, axis=(1, 2)) == 0] = described.shape[1] ** -0.5
-    return described
+
+    input_size = 32
+
+    def __init__(self, root: bool = False, smoothing: float = 0.0):
+        super().__init__()
+        if smoothing and smoothing < ALREADY:
+            raise ValueError(f"smoothing is 0, or {ALREADY:.2f} px of the 64 or more, got {smoothing}")
+        self.sigma = math.sqrt(smoothing**2 - ALREADY**2) / _STEP if smoothing else 0.0
+        self.sift = SIFTDescriptor(patch_size=self.input_size, rootsift=root).requires_grad_(False)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """Descriptors (n, 128) of grey patches (n, 1, 32, 32), 0 to 255."""
+        images = patches / 255
+        if self.sigma:
+            size = 2 * math.ceil(4 * self.sigma) + 1
+            images = gaussian_blur2d(images, (size, size), (self.sigma, self.sigma))
+        described = self.sift(images)
+        flat = patches.amax((1, 2, 3)) == patches.amin((1, 2, 3))
+        return torch.where(flat[:, None], described.shape[1] ** -0.5, described)
+
+
+def build(root: bool = False, smoothing: float = 0.0) -> Sift:
+    """SIFT or RootSIFT; see `Sift`."""
+    return Sift(root, smoothing)

@@ -2,20 +2,15 @@
 
 The layers and their names are those of the PyTorch model that the authors published
 (``features.N``, ``descr.0``), so that their checkpoints load strictly. Its descriptor is not normalised.
+HardTFeat is the same network trained with HardNet's loss, by HardNet's authors.
 """
 
 from __future__ import annotations
 
-import hashlib
-import pickle
-from collections.abc import Mapping
-from pathlib import Path
-
-import numpy as np
-import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.evaluation import subject
+from lib.models.l2net import standardise
 
 DESCRIPTOR_LENGTH = 128
 _MAP = 8  # side of the last map of a 32×32 patch: (32 - 6) / 2 - 5
@@ -30,6 +25,8 @@ class TFeat(nn.Module):
     Raises:
         ValueError: the width leaves no channel.
     """
+
+    input_size = 32
 
     def __init__(self, width: float = 1.0):
         super().__init__()
@@ -68,77 +65,17 @@ def build(width: float = 1.0) -> TFeat:
     return TFeat(width)
 
 
-def load_checkpoint(path: Path | str) -> TFeat:
-    """The full-width network with the weights of a published checkpoint, in evaluation mode, on the CPU.
+class HardTFeat(nn.Module):
+    """TFeat's layers as HardNet's authors have them: HardNet's input, unit descriptors."""
 
-    Only tensors in plain containers are read: nothing that the file holds is executed.
+    input_size = 32
 
-    Args:
-        path: a state dict as ``torch.save`` wrote it, on any device.
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(*TFeat().features[1:])
+        last = nn.Conv2d(64, DESCRIPTOR_LENGTH, _MAP)
+        self.classifier = nn.Sequential(nn.Dropout(0.1), last, nn.Tanh())
 
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is no checkpoint, is damaged, holds objects that loading could execute, or its
-            names and shapes are not TFeat's.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no TFeat checkpoint at {path}; give the path of a published one")
-    network = build()
-    state = _read(path)
-    if faults := _faults(state, network.state_dict()):
-        raise ValueError(f"{path} does not fit TFeat: {'; '.join(faults)}")
-    network.load_state_dict(state)
-    return network.eval()
-
-
-def describe(
-    patches: np.ndarray, *, weights: Path | str, sha256: str | None = None, device: str = "cpu"
-) -> np.ndarray:
-    """Descriptors of patches by a published checkpoint.
-
-    Args:
-        patches: (m, 64, 64) uint8.
-        weights: path of the checkpoint.
-        sha256: of the file, so that another file of this name is another descriptor; None for any.
-        device: where to compute.
-
-    Returns:
-        (m, 128) float32, not of unit length.
-
-    Raises:
-        FileNotFoundError, ValueError: as `load_checkpoint`, or the file is another one.
-    """
-    network = load_checkpoint(weights)
-    if sha256 is not None and hashlib.sha256(Path(weights).read_bytes()).hexdigest() != sha256:
-        raise ValueError(f"{weights} is not the file asked for: its SHA-256 is not {sha256}")
-    return subject.describe(network.to(device), patches, device)
-
-
-def _read(path: Path) -> Mapping[str, Tensor]:
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise ValueError(
-            f"{path} was refused for safety: it holds more than tensors, which loading could execute, "
-            "or is no checkpoint at all. Give a plain state dict"
-        ) from error
-    except OSError:
-        raise
-    # What foreign bytes raise depends on the first of them: KeyError, EOFError, RuntimeError, …
-    except Exception as error:
-        raise ValueError(f"{path} is no checkpoint, or a damaged one: {error!r}") from error
-    if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
-        raise ValueError(f"{path} holds no state dict (tensors by name) but a {type(state).__name__}")
-    return state
-
-
-def _faults(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    missing = [f"{name} is missing" for name in expected if name not in found]
-    foreign = [f"{name} is not TFeat's" for name in found if name not in expected]
-    misshapen = [
-        f"{name} has shape {tuple(found[name].shape)} and not {tuple(value.shape)}"
-        for name, value in expected.items()
-        if name in found and found[name].shape != value.shape
-    ]
-    return missing + foreign + misshapen
+    def forward(self, patches: Tensor) -> Tensor:
+        """Unit descriptors (n, 128) of grey patches (n, 1, 32, 32) on any scale."""
+        return F.normalize(self.classifier(self.features(standardise(patches))).flatten(1), dim=1)

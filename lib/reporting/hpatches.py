@@ -107,15 +107,9 @@ def by_level(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def sequence_intervals(
-    runs: pd.DataFrame,
-    task: str,
-    *,
-    against: str | None = None,
-    confidence: float = 0.95,
-    resamples: int = 9999,
-    seed: int = 0,
+    runs: pd.DataFrame, task: str, *, against: str | None = None, resamples: int = 9999
 ) -> pd.DataFrame:
-    """How far a mean over sequences carries to other sequences: percentile bootstrap intervals.
+    """How far a mean over sequences carries to other sequences: 95% percentile bootstrap intervals.
 
     What is shown is drawn, not sequences, since v_NAME and i_NAME may show one thing, and so may
     NAME_left and NAME_right; a drawn thing brings all of its sequences. A value is the mean over
@@ -127,9 +121,7 @@ def sequence_intervals(
         task: "matching", or "retrieval" (over the whole pool); verification has no sequences' numbers.
         against: a method's key: then what a method is better than it by, sequence by sequence.
             Sequences are shared, so such a difference is far surer than either mean.
-        confidence: of the two-sided intervals, in (0, 1).
         resamples: number of bootstrap samples.
-        seed: of the bootstrap.
 
     Returns:
         Index the methods' labels; columns `mean` in percent (or points), `from`, `to` (NaN for fewer
@@ -163,9 +155,8 @@ def sequence_intervals(
                 paired=True,
                 vectorized=True,
                 n_resamples=resamples,
-                confidence_level=confidence,
                 method="percentile",
-                rng=np.random.default_rng(seed),
+                rng=np.random.default_rng(0),
             ).confidence_interval
         rows[label] = (known.mean(), low, high, len(known), len(sums))
     columns = ["mean", "from", "to", "sequences", "things"]

@@ -62,11 +62,9 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
                         axes.plot(mean[part], rows + shift, marker, zorder=3, clip_on=False, **looks)
             for above in np.flatnonzero(own[1:] != own[:-1]):
                 axes.axhline(rows[above] - 0.5, color="black", lw=0.6)
-            axes.set_xlim(0, 100)
             plots.name_rows(axes, mean.index.get_level_values("label"))
             axes.grid(visible=False)
-            axes.set_title(task, loc="left")
-            axes.set_xlabel(QUANTITIES[task])
+            axes.set(title=task, xlabel=QUANTITIES[task], xlim=(0, 100))
         entries = {"mean": {"marker": "s", "color": BAR}}
         entries |= {level: {"marker": "o", "color": c} for level, c in LEVEL_COLOURS.items()}
         for label, _, marker in itertools.chain(*SETUPS.values()):
@@ -122,7 +120,7 @@ def ranking_figure(
             axes.set_xticks([0, 1], names)
             axes.tick_params(axis="x", length=0)
             axes.set_xlim(0, 1)
-            axes.set_title(f"{task}\n{_agreement(pair)}", fontsize=8)
+            axes.set_title(f"{task}\n{_agreement(pair)}", loc="center", fontsize=8)
     return figure
 
 
@@ -136,8 +134,7 @@ def _alone(runs: pd.DataFrame, name: str) -> Figure:
             frame = mean[["key", "label", task]].assign(sd=deviation[task])
             best_first = frame.sort_values(task, kind="stable", ascending=False)
             plots.intervals(axes, best_first, task, "sd", "label", "key")
-            axes.set_title(task, loc="left")
-            axes.set_xlabel(QUANTITIES[task])
+            axes.set(title=task, xlabel=QUANTITIES[task])
     return figure
 
 

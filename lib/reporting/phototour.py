@@ -18,14 +18,8 @@ if TYPE_CHECKING:
     from lib.study.open import Found
 
 ROLES = ("liberty", "notredame", "yosemite")
-COLUMNS = (
-    ("notredame", "liberty"),
-    ("yosemite", "liberty"),
-    ("liberty", "notredame"),
-    ("yosemite", "notredame"),
-    ("liberty", "yosemite"),
-    ("notredame", "yosemite"),
-)
+# By test set, as the papers order them.
+COLUMNS = tuple((train, test) for test in ROLES for train in ROLES if train != test)
 SHORT = {"liberty": "Lib", "notredame": "Ntr", "yosemite": "Yos"}
 
 
@@ -71,12 +65,7 @@ def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
                 f"a record of {unknown['key'].iloc[0]} names the set {unknown[name].iloc[0]!r}; "
                 f"this data source has {', '.join(sets)}"
             )
-    trains = [[name] if isinstance(name, str) else list(sets) for name in frame["train_set"]]
-    frame = frame.assign(train_set=trains).explode("train_set")
-    frame = frame[frame["train_set"] != frame["test_set"]].replace({"train_set": role, "test_set": role})
-    columns = map(column_name, frame["train_set"], frame["test_set"])
-    table = frames.wide(frame.assign(column=list(columns)), "column")
-    table = table.reindex(columns=list(COLUMN_NAMES))
+    table = _by_column(frame.replace({"train_set": role, "test_set": role}))
     return table.assign(Mean=table.mean(axis=1, skipna=False))
 
 
@@ -85,16 +74,20 @@ def printed_by_column(printed: pd.DataFrame) -> pd.DataFrame:
 
     A value without a train set fills both columns of its test set. The mean is the printed one.
     """
-    rows: dict[tuple[str, str], dict[str, float]] = {}
-    for value in printed.itertuples():
-        row = rows.setdefault((value.key, value.label), {})
-        if value.statistic == "column_mean":
-            row["Mean"] = value.value
-        elif value.statistic == "fpr95":
-            trains = [value.train] if value.train else [r for r in ROLES if r != value.test]
-            row.update({column_name(train, value.test): value.value for train in trains})
-    index = pd.MultiIndex.from_tuples(rows, names=frames.METHOD)
-    return pd.DataFrame(list(rows.values()), index, columns=[*COLUMN_NAMES, "Mean"])
+    frame = printed.rename(columns={"train": "train_set", "test": "test_set"}).assign(seed=0)
+    table = _by_column(frame[frame["statistic"] == "fpr95"]).droplevel("seed")
+    means = frame[frame["statistic"] == "column_mean"].set_index(frames.METHOD)["value"]
+    return table.assign(Mean=means)
+
+
+def _by_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """A tidy frame of FPR95, its sets named by their roles, along the six columns."""
+    trains = [[role] if role in ROLES else list(ROLES) for role in frame["train_set"]]
+    frame = frame.assign(train_set=trains).explode("train_set")
+    frame = frame[frame["train_set"] != frame["test_set"]]
+    columns = map(column_name, frame["train_set"], frame["test_set"])
+    table = frames.wide(frame.assign(column=list(columns)), "column")
+    return table.reindex(columns=list(COLUMN_NAMES))
 
 
 def paper_beside_ours(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:

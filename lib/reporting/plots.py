@@ -171,8 +171,7 @@ def distance_histograms(
             # As if the pairs of a bin were spread evenly in it.
             threshold = np.interp(rank / probe["matching"][level], [0, 1], edges[level : level + 2])
             axes.axvline(threshold, color="black", lw=1, ls="--", label="95% recall")
-            axes.set_title(title, loc="left")
-            axes.set_xlabel(distance)
+            axes.set(title=title, xlabel=distance)
             axes.set_ylim(bottom=0)
         row[0].set_ylabel("density")
         legend_below(figure, row[0], 3 if len(probes) > 1 else 2)

@@ -56,14 +56,6 @@ def panels(
             figure.suptitle(note, fontsize=8, color=GREY, x=0.01, ha="left")
 
 
-def new_figure(
-    width: float, height: float, columns: int = 1, *, share_y: bool = False
-) -> tuple[Figure, list[Axes]]:
-    """A figure of this size in inches with its axes in one row; to be used inside `style`."""
-    with panels(width, height, columns, sharey=share_y) as (figure, [row]):
-        return figure, list(row)
-
-
 def look(place: int, *, marker: bool = False) -> dict[str, object]:
     """Colour and line, or marker, of the place-th method, the same wherever it is drawn."""
     # As many lines as colours: the second round of colours begins with another line.

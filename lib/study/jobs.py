@@ -17,6 +17,8 @@ from lib.recipes import Part, Recipe, values
 from lib.study import records
 
 NO_SET = "none"
+# What a run takes from its profile besides budget and rate, which may be the recipe's own.
+_SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,9 @@ class Job:
         label: the name readers know it by.
         recipe: how it is trained; None for a handcrafted one.
         train_set, seed: likewise.
-        descriptor: a handcrafted one: a module of `lib.models` with ``describe(patches, **options)``.
+        descriptor: one that nobody trains here: a module of `lib.models` with ``build(**options)``.
+        paths: options of it that name files of this machine, which are no part of what is on record;
+            what is in the files is, by a hash among the descriptor's own options.
         computation: one without data: a module of `lib.theory` with ``compute(**options)`` giving
             (numbers, arrays), which become the record's metrics and its probe, both of set "none".
         measures: what is measured: a module of `lib.evaluation` with ``measure``, and a set.
@@ -46,6 +50,7 @@ class Job:
     measures: tuple[tuple[str, str], ...] = ()
     probes: tuple[tuple[str, str], ...] = ()
     overrides: Mapping[str, object] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -97,16 +102,9 @@ def configuration(job: Job, place: Place) -> dict:
         "data": place.source.name,
         "recipe": values(job.recipe),
         "profile": {
-            "name": profile.name,
-            "width": profile.width,
+            **{name: values(getattr(profile, name)) for name in _SIZE},
             "budget": values(profile.budget_for(job.recipe)),
             "learning_rate": profile.learning_rate_for(job.recipe),
-            "precision": profile.precision,
-            "channels_last": profile.channels_last,
-            "compile": profile.compile,
-            "threads": profile.threads,
-            "stages": list(profile.stages),
-            "followed_pairs": profile.followed_pairs,
         },
         "train_set": job.train_set,
         "seed": job.seed,

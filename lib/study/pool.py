@@ -115,7 +115,7 @@ def run(
     """
     show = report or (lambda standing: None)
     outcomes: list[Outcome | None] = [None] * len(tasks)
-    shares = [0.0] * len(tasks)
+    shares, whole = [0.0] * len(tasks), sum(task.weight for task in tasks)
     waiting = list(reversed(range(len(tasks))))
     workers: dict[connection.Connection, _Worker] = {}
     started = time.monotonic()
@@ -133,7 +133,7 @@ def run(
                     # One that has ended meanwhile is found out below.
                     with contextlib.suppress(BrokenPipeError):
                         pipe.send(tasks[worker.number].do)
-            ended: list[int] = []
+            ended: list[tuple[Task | None, Outcome]] = []
             for pipe in connection.wait(list(workers), timeout=0.5):
                 number = workers[pipe].number
                 try:
@@ -142,24 +142,17 @@ def run(
                     told = Outcome(failure=_end_of(workers.pop(pipe).process))
                 if number is None:
                     continue
-                if isinstance(told, Outcome):
-                    outcomes[number], shares[number] = told, 1.0
-                    ended.append(number)
-                    if pipe in workers:
-                        workers[pipe].number = None
-                else:
+                if not isinstance(told, Outcome):
                     shares[number] = told
-            done = sum(task.weight * share for task, share in zip(tasks, shares, strict=True))
-            for number in ended or (None,):
-                show(
-                    Standing(
-                        None if number is None else tasks[number],
-                        None if number is None else outcomes[number].failure,
-                        outcomes.count(None),
-                        done / sum(task.weight for task in tasks),
-                        time.monotonic() - started,
-                    )
-                )
+                    continue
+                outcomes[number], shares[number] = told, 1.0
+                ended.append((tasks[number], told))
+                if pipe in workers:
+                    workers[pipe].number = None
+            share = sum(t.weight * of for t, of in zip(tasks, shares, strict=True)) / whole
+            for task, outcome in ended or [(None, Outcome())]:
+                seconds = time.monotonic() - started
+                show(Standing(task, outcome.failure, outcomes.count(None), share, seconds))
     return outcomes
 
 

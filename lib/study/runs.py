@@ -141,9 +141,9 @@ def checkpoint_path(job: Job, place: Place) -> Path:
 def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -> tuple[dict, Subject]:
     record = before.content if before.state == "incomplete" else None
     if job.descriptor is not None:
-        module = import_module(f"lib.models.{job.descriptor.name}")
-        options = {**job.descriptor.options, "device": place.device}
-        return record or _record(job, place), Subject(partial(module.describe, **options))
+        model = parts.build("model", job.descriptor, **job.paths).to(place.device).eval()
+        described = partial(describe, model, device=place.device)
+        return record or _record(job, place), Subject(described, device=place.device)
 
     stages = _kept_weights(before.path) if record is not None else None
     if stages is None:

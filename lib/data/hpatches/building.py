@@ -103,8 +103,8 @@ def build_release(
         seed: of everything drawn.
 
     Returns:
-        A report of each sequence, ``build.json`` holds them beside limit, seed and the
-        intended median overlap by level.
+        A report of each sequence. ``build.json`` holds them beside limit, seed and the intended median
+        overlap by level.
 
     Raises:
         ValueError: no sequence; two of one name; a limit below 1; an image that cannot be read; or a

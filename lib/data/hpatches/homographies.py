@@ -139,11 +139,12 @@ def write_homography_sequence(
 
     folder = Path(folder)
     homographies = np.asarray(homographies, float)
-    if homographies.shape != (IMAGES - 1, 3, 3):
-        raise ValueError(f"{folder}: (5, 3, 3) homographies expected, got {homographies.shape}")
-    if len(images) != IMAGES or any(i.ndim != 2 or i.dtype != np.uint8 for i in images):
-        given = ", ".join(f"{i.shape} {i.dtype}" for i in images)
-        raise ValueError(f"{folder}: six (H, W) uint8 images expected, got {given}")
+    kinds = {(image.ndim, image.dtype.name) for image in images}
+    if homographies.shape != (IMAGES - 1, 3, 3) or len(images) != IMAGES or kinds != {(2, "uint8")}:
+        given = [homographies.shape, *((image.shape, image.dtype.name) for image in images)]
+        raise ValueError(
+            f"{folder}: (5, 3, 3) homographies, six (H, W) uint8 images expected; got {given}"
+        )
     for number, image in enumerate(images, 1):
         colour = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
         write_bytes(folder / f"{number}.ppm", cv2.imencode(".ppm", colour)[1].tobytes())

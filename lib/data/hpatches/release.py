@@ -204,16 +204,15 @@ def write_sequence(folder: Path, patches: Mapping[str, np.ndarray]) -> None:
     from PIL import Image
 
     folder = Path(folder)
-    if set(patches) != set(FILES):
-        differing = sorted(set(patches) ^ set(FILES))
-        raise ValueError(f"{folder}: give exactly the files {', '.join(FILES)}; differing: {differing}")
-    shape = (len(patches[FILES[0]]), PATCH, PATCH)
-    for file in FILES:
-        if patches[file].shape != shape or shape[0] == 0 or patches[file].dtype != np.uint8:
-            raise ValueError(
-                f"{folder}, {file}: (N, {PATCH}, {PATCH}) uint8 with N of 1 or more, the same for all "
-                f"files, expected; got {patches[file].shape} {patches[file].dtype}"
-            )
+    count = len(next(iter(patches.values()), ()))
+    given = {file: (array.shape, array.dtype.name) for file, array in patches.items()}
+    expected = dict.fromkeys(FILES, ((count, PATCH, PATCH), "uint8"))
+    differing = {file: kind for file, kind in given.items() if expected.get(file) != kind}
+    if differing or not count or set(given) != set(FILES):
+        raise ValueError(
+            f"{folder}: (N, {PATCH}, {PATCH}) uint8, one N of 1 or more, expected for exactly the files "
+            f"{', '.join(FILES)}; got {', '.join(given)}, differing: {differing}"
+        )
     for file in FILES:
         column = np.ascontiguousarray(patches[file]).reshape(-1, PATCH)
         with replacing(_path(folder, file)) as half:

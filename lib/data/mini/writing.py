@@ -52,7 +52,7 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
         pairs = draw_pairs(ids, size.pairs, np.random.default_rng([*seed, 2**31]))
         writer.write_pairs(pairs, ids)
     facts = {"name": name, "size": asdict(size), "sites": sites}
-    (folder / SCENE).write_text(json.dumps(facts) + "\n")
+    (folder / SCENE).write_text(json.dumps(facts, default=np.ndarray.tolist) + "\n")
 
 
 def _groups(photographs: Sequence[Photograph], largest: int) -> Iterator[Sequence[Photograph]]:
@@ -114,26 +114,13 @@ def _site_facts(site: Site, group: Sequence[Photograph], first_image: int) -> di
         "first_image": first_image,
         "photographs": [{"name": p.name, "sha256": p.sha256} for p in group],
         "pieces": [
-            {
-                "photograph": piece.photograph,
-                "left": piece.left,
-                "top": piece.top,
-                **{key: _plain(value) for key, value in vars(piece.plane).items()},
-            }
-            for piece in site.pieces
+            {"photograph": p.photograph, "left": p.left, "top": p.top, **vars(p.plane)}
+            for p in site.pieces
         ],
-        "intrinsics": site.cameras[0].intrinsics.tolist(),
+        "intrinsics": site.cameras[0].intrinsics,
         "image_size": [site.cameras[0].width, site.cameras[0].height],
         "images": [
-            {
-                "rotation": camera.rotation.tolist(),
-                "translation": camera.translation.tolist(),
-                "photometry": asdict(photometry),
-            }
-            for camera, photometry in zip(site.cameras, site.photometry, strict=True)
+            {"rotation": c.rotation, "translation": c.translation, "photometry": asdict(photometry)}
+            for c, photometry in zip(site.cameras, site.photometry, strict=True)
         ],
     }
-
-
-def _plain(value: object) -> object:
-    return value.tolist() if isinstance(value, np.ndarray) else value

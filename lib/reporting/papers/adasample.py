@@ -60,13 +60,10 @@ def table2_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
         test_set: the set they were measured on.
 
     Raises:
-        ValueError: no run of the table is among those given, or as `lib.reporting.hpatches.numbers`.
+        ValueError: no run of the table is among those given, or one was not measured there.
     """
     keys = {lambda_name(lam, loss): _key(lam, loss) for loss in TRIPLET_LOSSES for lam in LAMBDAS}
     ours = [record for record in found if record.job.name in keys]
-    if not ours:
-        names = ", ".join(dict.fromkeys(record.job.name for record in found))
-        raise ValueError(f"no run of AdaSample's Table 2 among {names}")
     return hpatches.numbers(ours, test_set).rename(index=keys, level="key")
 
 
@@ -179,11 +176,12 @@ def table2_figure(table: pd.DataFrame, note: str) -> Figure:
                     _against_lambda(axes, table[f"{task} {loss}"], whose, place)
                 axes.grid(axis="y")
                 axes.margins(y=0.15)
-                axes.set_xticks(range(len(table)), table.index)
-                axes.set_xlim(-0.4, len(table) - 0.6)
+                axes.set(
+                    xticks=range(len(table)), xticklabels=table.index, xlim=(-0.4, len(table) - 0.6)
+                )
             row[0].set_ylabel(f"{whose}: mAP (%)")
         for above, below, task in zip(*grid, TASKS, strict=True):
-            above.set_title(task, loc="left")
+            above.set_title(task)
             below.set_xlabel("λ")
         figure.align_ylabels(grid[:, 0])
         entries = {
@@ -259,7 +257,7 @@ def figure1(probe: Mapping[str, np.ndarray]) -> Figure:
             _drawn_class(probe, number, *rows[2 * number : 2 * number + 2, 0])
         top = rows[0, 0]
         top.set_title("anchor", loc="left", fontsize=8)
-        top.set_title("its candidates, nearest first; below: p of each", fontsize=8)
+        top.set_title("its candidates, nearest first; below: p of each", loc="center", fontsize=8)
         top.set_title("negative", loc="right", fontsize=8)
         moments = zip(probe["stage"], probe["exponent"], PALETTE, strict=False)
         entries = {

@@ -173,8 +173,8 @@ def probabilities_figure(probe: Probe, stages: Sequence[int], way: str, note: st
             axes.plot(norm, distance, ".", ms=3, alpha=0.6, color=PALETTE[0], mew=0)
             pearson = np.corrcoef(norm, distance)[0, 1]
             share = f"{float(probe['stage'][stage]):.0%} of training"
-            axes.set_title(f"{share}\nPearson {pearson:.2f}", loc="left")
-            axes.set(xlim=(0, limit), ylim=(0, limit), xlabel="p by gradient norm")
+            axes.set(title=f"{share}\nPearson {pearson:.2f}", xlabel="p by gradient norm")
+            axes.set(xlim=(0, limit), ylim=(0, limit))
         row[0].set_ylabel("p by matching distance")
     return figure
 
@@ -194,8 +194,7 @@ def correlations_figure(table: pd.DataFrame, claimed: float, note: str) -> Figur
         for axes, way in zip(row, WAYS, strict=True):
             plots.curves(axes, long[long["way"] == way], STAGE, "correlation", "kind", marker=".")
             axes.axhline(claimed, color="black", lw=1, ls=":", label=f"the paper: above {claimed:g}")
-            axes.set_title(f"normalised {way}", loc="left")
-            axes.set_ylim(0, 1)
+            axes.set(title=f"normalised {way}", ylim=(0, 1))
             axes.label_outer()
         legend_below(figure, row[0], 3)
     return figure
@@ -214,7 +213,6 @@ def constants_figure(probes: Mapping[str, Probe], note: str) -> Figure:
         names, values = list(relative), list(relative.values())
         axes.boxplot(values, tick_labels=names, whis=(5, 95), showfliers=False, **looks)
         axes.axhline(1, color=GREY, lw=0.8, ls=":")
-        axes.set_xlabel("training done")
-        axes.set_ylabel("M over its median")
+        axes.set(xlabel="training done", ylabel="M over its median")
         axes.grid(axis="y")
     return figure

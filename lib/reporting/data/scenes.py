@@ -21,14 +21,13 @@ from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import Photometry
 from lib.data.mini.scenes import Site, render_view
 from lib.data.patchset import PatchSet
-from lib.reporting.figures import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, style
+from lib.reporting.data.pictures import GAP, ON_GREY, beside, evenly, mosaic, outline, show
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Light enough to be told apart on grey photographs.
-ON_GREY = ("#E69F00", "#56B4E9", "#F0E442", "#CC79A7", "#009E73", "#D55E00")
 AS_IT_IS = Photometry(gain=1.0, gamma=1.0, blur=0.0, noise=0.0, noise_seed=0, jpeg_quality=100)
 # Of the drawing in space: yaw and pitch in radians, distances of the reference camera, px.
 VIEWER_ANGLES, VIEWER_DISTANCE, VIEWER_WIDTH = (-0.72, -0.42), 2.3, 1000
@@ -36,6 +35,8 @@ VIEWER_ANGLES, VIEWER_DISTANCE, VIEWER_WIDTH = (-0.72, -0.42), 2.3, 1000
 AIM = {"color": "#BBBBBB", "lw": 0.5, "ls": ":", "zorder": 0.5}
 # Length of a drawn camera, in distances of the reference camera.
 CAMERA_LENGTH = 0.11
+# A way along all edges of a pyramid whose tip is corner 0.
+EDGES = [1, 2, 0, 3, 4, 0, 1, 4, 3, 2]
 
 
 def photographs_figure(groups: Mapping[str, Sequence[Photograph]], most: int = 4) -> Figure:
@@ -52,26 +53,20 @@ def photographs_figure(groups: Mapping[str, Sequence[Photograph]], most: int = 4
     if not groups:
         raise ValueError("no photograph to show; give groups that hold some")
     columns = min(most, max(len(photographs) for photographs in groups.values()))
-    with style():
-        figure, rows = _grid(DOUBLE_WIDTH, 1.5 * len(groups), len(groups), columns)
+    with panels(DOUBLE_WIDTH, 1.5 * len(groups), columns, len(groups)) as (figure, rows):
         for axes_of_row, (name, photographs) in zip(rows, groups.items(), strict=True):
             shown = photographs[:columns]
-            count = f"\n{len(shown)} of {len(photographs)}" if len(photographs) > columns else ""
             for axes in axes_of_row:
                 axes.set_axis_off()
                 axes.set_anchor("NW")
             for axes, photograph in zip(axes_of_row, shown, strict=False):
-                axes.imshow(photograph.grey(400), cmap="gray", vmin=0, vmax=255)
+                show(axes, photograph.grey(400), DOUBLE_WIDTH / columns)
                 axes.set_title(photograph.name, fontsize=8, loc="left", pad=3)
                 licence = textwrap.fill(photograph.licence, 32, break_on_hyphens=False)
-                axes.annotate(
-                    licence, (0, 0), (0, -2), "axes fraction", "offset points",
-                    va="top", size=7, color=GREY,
-                )  # fmt: skip
-            axes_of_row[0].annotate(
-                name + count, (0, 0.5), (-8, 0), "axes fraction", "offset points",
-                rotation=90, ha="right", va="center", weight="bold", multialignment="center",
-            )  # fmt: skip
+                beside(axes, licence, (0, 0), (0, -2), va="top", size=7, color=GREY)
+            count = f"\n{len(shown)} of {len(photographs)}" if len(photographs) > columns else ""
+            at = {"rotation": 90, "ha": "right", "va": "center", "multialignment": "center"}
+            beside(axes_of_row[0], name + count, (0, 0.5), (-8, 0), weight="bold", **at)
     return figure
 
 
@@ -100,13 +95,11 @@ def site_figure(folder: Path, photographs: Sequence[Photograph], site: int = 0) 
         raise ValueError(f"{folder}: not among the photographs given: {', '.join(missing)}")
     longest = facts["size"]["longest_side"]
     textures = [by_hash[p["sha256"]].grey(longest) for p in entry["photographs"]]
-    names = [p["name"] for p in entry["photographs"]]
-    with style():
-        figure, ((in_space, above),) = _grid(DOUBLE_WIDTH, 3.5, 1, 2, width_ratios=[1.75, 1])
+    names = {index: p["name"] for index, p in enumerate(entry["photographs"])}
+    with panels(DOUBLE_WIDTH, 3.5, 2, width_ratios=[1.75, 1]) as (figure, [[in_space, above]]):
         _draw_in_space(in_space, shown, textures)
-        _draw_from_above(above, shown)
-        handles = [_swatch(PALETTE[i % len(PALETTE)], name) for i, name in enumerate(names)]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        _draw_from_above(above, shown, names)
+        legend_below(figure, above, len(names))
     return figure
 
 
@@ -139,20 +132,20 @@ def views_figure(
     views = [redraw_view(folder, photographs, image) for image in images]
     points = [patch_set.point_ids[patch_set.image_ids == image] for image in images]
     common = set.intersection(*(set(of.tolist()) for of in points))
-    chosen = _evenly(sorted(common), most)
+    chosen = evenly(sorted(common), most)
     colour = {point: ON_GREY[i % len(ON_GREY)] for i, point in enumerate(chosen)}
-    with style():
-        height = sum(DOUBLE_WIDTH * v.shape[0] / v.shape[1] for v in views) + 0.25 * len(views)
-        figure, rows = _grid(DOUBLE_WIDTH, height, len(views), 1)
+    height = sum(DOUBLE_WIDTH * v.shape[0] / v.shape[1] for v in views) + 0.25 * len(views)
+    with panels(DOUBLE_WIDTH, height, rows=len(views)) as (figure, rows):
         for (axes,), view, of, image in zip(rows, views, points, images, strict=True):
             frames = detections(folder, image)
             circled = np.array([point in colour for point in of.tolist()], dtype=bool)
-            axes.imshow(view, cmap="gray", vmin=0, vmax=255, interpolation="antialiased")
+            show(axes, view, DOUBLE_WIDTH)
             axes.plot(*frames[~circled, :2].T, ".", color="white", ms=3.0, mec="black", mew=0.3)
-            _draw_circles(axes, frames[circled], [colour[point] for point in of[circled].tolist()])
+            for (x, y, turn, octaves), point in zip(frames[circled], of[circled], strict=True):
+                radius = PATCH_WIDTH / 2 * 2.0**octaves
+                hand = radius * np.array([np.cos(turn), np.sin(turn)])
+                outline(axes, np.array([[hand[0], -hand[1], x], [hand[1], hand[0], y]]), colour[point])
             axes.set_title(f"view {image}: {len(of)} patches", loc="left", pad=3, fontsize=8)
-            axes.set_xlim(-0.5, view.shape[1] - 0.5)
-            axes.set_ylim(view.shape[0] - 0.5, -0.5)
             axes.set_axis_off()
     return figure
 
@@ -174,34 +167,23 @@ def classes_figure(sets: Mapping[str, PatchSet], rows: int = 8, columns: int = 5
     if not sets or any(len(patch_set.patches) == 0 for patch_set in sets.values()):
         raise ValueError("no patches to show; give sets that hold some")
     width = DOUBLE_WIDTH if len(sets) > 1 else COLUMN_WIDTH
-    with style():
-        cell = (width / len(sets) - 0.4) / columns
-        figure, (blocks,) = _grid(width, 0.3 + cell * rows, 1, len(sets))
+    cell = (width / len(sets) - 0.4) / columns
+    with panels(width, 0.3 + cell * rows, len(sets)) as (figure, [blocks]):
         for axes, (name, patch_set) in zip(blocks, sets.items(), strict=True):
             points, counts = np.unique(patch_set.point_ids, return_counts=True)
-            shown = _evenly(range(len(points)), rows)
-            side = patch_set.patches.shape[1] + PATCH_GAP
-            mosaic = np.full((rows * side - PATCH_GAP, columns * side - PATCH_GAP), 255, np.uint8)
-            for row, place in enumerate(shown):
+            chosen = evenly(range(len(points)), rows)
+            side = patch_set.patches.shape[1]
+            shown = np.full((len(chosen), columns, side, side), 255, np.uint8)
+            for row, place in zip(shown, chosen, strict=True):
                 of_point = np.flatnonzero(patch_set.point_ids == points[place])[:columns]
-                for column, patch in enumerate(patch_set.patches[of_point]):
-                    top, left = row * side, column * side
-                    mosaic[top : top + len(patch), left : left + len(patch)] = patch
+                row[: len(of_point)] = patch_set.patches[of_point]
+            lefts = mosaic(axes, shown, points[chosen])
+            for middle, place in zip(axes.get_yticks(), chosen, strict=True):
                 if counts[place] > columns:
-                    more = f"+{counts[place] - columns}"
-                    end = columns * side
-                    axes.annotate(more, (end, (row + 0.45) * side), va="center", size=7, color=GREY)
-            axes.imshow(mosaic, cmap="gray", vmin=0, vmax=255, interpolation="antialiased")
-            axes.set_yticks((np.arange(len(shown)) + 0.45) * side, [str(points[i]) for i in shown])
-            axes.tick_params(axis="y", length=0, labelsize=7, labelcolor=GREY, pad=2)
-            axes.set_xticks([])
-            axes.spines[:].set_visible(False)
+                    end = (lefts[-1] + side + GAP, middle)
+                    axes.annotate(f"+{counts[place] - columns}", end, va="center", size=7, color=GREY)
             axes.set_title(name, loc="left", pad=4)
     return figure
-
-
-# Between the patches of a mosaic, px.
-PATCH_GAP = 4
 
 
 def _draw_in_space(axes: Axes, site: Site, textures: Sequence[np.ndarray]) -> None:
@@ -209,49 +191,45 @@ def _draw_in_space(axes: Axes, site: Site, textures: Sequence[np.ndarray]) -> No
     planes = [piece.plane for piece in site.pieces]
     pyramids = [np.vstack([c.centre, _corners(c, CAMERA_LENGTH * unit)]) for c in site.cameras]
     viewer = _viewer(np.vstack([*map(_outline, planes), *pyramids]), unit)
-    size = (viewer.width, viewer.height)
     image = render_view(Site(site.pieces, (viewer,), (AS_IT_IS,)), textures, 0)
-    pixels = np.stack(np.meshgrid(*map(np.arange, size)), axis=-1).reshape(-1, 2).astype(float)
+    pixels = np.argwhere(np.ones_like(image))[:, ::-1].astype(float)
     seen = nearest_plane(planes, viewer, pixels).reshape(image.shape)
-    axes.imshow(np.where(seen >= 0, image, 255), cmap="gray", vmin=0, vmax=255)
+    show(axes, np.where(seen >= 0, image, 255))
     for number, piece in enumerate(site.pieces):
         # Outlined by what is seen of it, so that hidden edges stay hidden.
         colour = PALETTE[piece.photograph % len(PALETTE)]
         axes.contour(seen == number, levels=[0.5], colors=[colour], linewidths=0.8)
     middle = np.array([[0, 0, unit]])
     for number, pyramid in enumerate(pyramids):
-        centre, *corners, aim = _pixels(viewer, np.vstack([pyramid, middle]))
-        axes.plot(*zip(centre, aim, strict=True), **AIM)
-        colour = "black" if number == 0 else GREY
-        for corner, following in zip(corners, [*corners[1:], corners[0]], strict=True):
-            axes.plot(*zip(centre, corner, following, strict=True), color=colour, lw=0.8)
-        axes.annotate(str(number), centre, (3, 0), textcoords="offset points", va="center", size=7)
-    axes.set_xlim(0, size[0])
-    axes.set_ylim(size[1], 0)
+        places = _pixels(viewer, np.vstack([pyramid, middle]))
+        axes.plot(*places[[0, -1]].T, **AIM)
+        axes.plot(*places[EDGES].T, color="black" if number == 0 else GREY, lw=0.8)
+        at = {"textcoords": "offset points", "va": "center", "size": 7}
+        axes.annotate(str(number), places[0], (3, 0), **at)
     axes.set_axis_off()
     axes.set_anchor("N")
     axes.set_title("planes and cameras in space", loc="left", fontsize=8)
 
 
-def _draw_from_above(axes: Axes, site: Site) -> None:
-    unit = _unit(site)
+def _draw_from_above(axes: Axes, site: Site, names: Mapping[int, str]) -> None:
+    unit, unnamed = _unit(site), dict(names)
     for piece in site.pieces:
         colour = PALETTE[piece.photograph % len(PALETTE)]
-        axes.fill(*(_outline(piece.plane)[:, [0, 2]].T / unit), fc=colour, alpha=0.25, lw=0)
-        axes.fill(*(_outline(piece.plane)[:, [0, 2]].T / unit), fc="none", ec=colour, lw=0.7)
+        x_and_z = _outline(piece.plane)[:, [0, 2]].T / unit
+        # Of a photograph's pieces the first one names it in the legend.
+        name = unnamed.pop(piece.photograph, "_")
+        axes.fill(*x_and_z, fc=colour + "40", ec=colour, lw=0.7, label=name)
     for number, camera in enumerate(site.cameras):
-        left, right = _edges(camera, CAMERA_LENGTH * unit)
-        colour = "black" if number == 0 else GREY
+        corners = _corners(camera, CAMERA_LENGTH * unit)
+        left, right = corners[[0, 3]].mean(axis=0), corners[[1, 2]].mean(axis=0)
         triangle = np.array([camera.centre, left, right])[:, [0, 2]] / unit
         axes.plot(*zip(triangle[0], (0, 1), strict=True), **AIM)
-        axes.fill(*triangle.T, fc="white", ec=colour, lw=0.8)
-        axes.annotate(
-            str(number), triangle[0], (0, -3), textcoords="offset points", ha="center", va="top", size=7
-        )
+        axes.fill(*triangle.T, fc="white", ec="black" if number == 0 else GREY, lw=0.8)
+        under = {"textcoords": "offset points", "ha": "center", "va": "top", "size": 7}
+        axes.annotate(str(number), triangle[0], (0, -3), **under)
     axes.set_aspect("equal")
     axes.margins(0.06, 0.08)
-    axes.set_xlabel("x (distances of camera 0)")
-    axes.set_ylabel("z (distances of camera 0)")
+    axes.set(xlabel="x (distances of camera 0)", ylabel="z (distances of camera 0)")
     axes.set_title("from above", loc="left", fontsize=8)
 
 
@@ -281,19 +259,9 @@ def _outline(plane: Plane) -> np.ndarray:
 
 
 def _corners(camera: Camera, depth: float) -> np.ndarray:
-    """(4, 3) where the rays of the image's corners are at a depth."""
+    """(4, 3) where the rays of the image's corners are at a depth, clockwise from the upper left."""
     w, h = camera.width - 1, camera.height - 1
-    return _at_depth(camera, np.array([[0, 0], [w, 0], [w, h], [0, h]]), depth)
-
-
-def _edges(camera: Camera, depth: float) -> np.ndarray:
-    """(2, 3) where the rays of the middles of the image's left and right edge are at a depth."""
-    w, middle = camera.width - 1, (camera.height - 1) / 2
-    return _at_depth(camera, np.array([[0, middle], [w, middle]]), depth)
-
-
-def _at_depth(camera: Camera, pixels: np.ndarray, depth: float) -> np.ndarray:
-    rays = np.linalg.solve(camera.intrinsics, np.column_stack([pixels, np.ones(len(pixels))]).T)
+    rays = np.linalg.solve(camera.intrinsics, np.array([[0, w, w, 0], [0, 0, h, h], [1, 1, 1, 1]]))
     return (depth * rays).T @ camera.rotation + camera.centre
 
 
@@ -301,46 +269,3 @@ def _pixels(camera: Camera, points: np.ndarray) -> np.ndarray:
     """(N, 2) where points in space are seen."""
     seen = (points @ camera.rotation.T + camera.translation) @ camera.intrinsics.T
     return seen[:, :2] / seen[:, 2:]
-
-
-def _draw_circles(axes: Axes, frames: np.ndarray, colours: Sequence[str]) -> None:
-    from matplotlib.collections import EllipseCollection, LineCollection
-
-    x, y, orientation, octaves = frames.T
-    radius = PATCH_WIDTH / 2 * 2.0**octaves
-    tip = np.column_stack([x + radius * np.cos(orientation), y + radius * np.sin(orientation)])
-    spokes = np.stack([frames[:, :2], tip], axis=1)
-    # A dark rim keeps light circles visible on light ground.
-    for width, colour in ((2.4, "black"), (1.2, list(colours))):
-        circles = EllipseCollection(
-            2 * radius, 2 * radius, np.zeros(len(x)), units="x", offsets=frames[:, :2],
-            offset_transform=axes.transData, facecolors="none", edgecolors=colour, linewidths=width,
-        )  # fmt: skip
-        axes.add_collection(circles)
-        axes.add_collection(LineCollection(spokes, colors=colour, linewidths=width))
-
-
-def _evenly(items: Sequence[int], most: int) -> list[int]:
-    """At most so many of them, evenly spaced."""
-    items = list(items)
-    if len(items) <= most:
-        return items
-    return [items[place] for place in np.linspace(0, len(items) - 1, most).round().astype(int)]
-
-
-def _swatch(colour: str, label: str) -> object:
-    from matplotlib.patches import Patch
-
-    return Patch(facecolor=colour + "40", edgecolor=colour, label=label)
-
-
-def _grid(
-    width: float, height: float, rows: int, columns: int, **ratios: Sequence[float]
-) -> tuple[Figure, np.ndarray]:
-    """A figure of this size in inches, bound to no window, and its (rows, columns) axes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(rows, columns, squeeze=False, **ratios)

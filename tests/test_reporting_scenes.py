@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.collections import EllipseCollection
 from matplotlib.colors import to_hex
 
 from lib.data.mini import MiniSize
@@ -21,14 +21,9 @@ from lib.data.mini.photographs import Photograph
 from lib.data.mini.writing import write_scene
 from lib.data.patchset import PatchSet
 from lib.data.phototour import INTEREST, read_phototour
-from lib.reporting import scene_figures
-from lib.reporting.figures import png
-from lib.reporting.scene_figures import (
-    classes_figure,
-    photographs_figure,
-    site_figure,
-    views_figure,
-)
+from lib.reporting.data import pictures, scenes
+from lib.reporting.data.scenes import classes_figure, photographs_figure, site_figure, views_figure
+from lib.reporting.style import DOUBLE_WIDTH, png
 
 PHOTOGRAPHS = packaged_photographs()["a"]
 SMALL = MiniSize(points_per_photo=60, pairs=150, longest_side=320)
@@ -51,7 +46,7 @@ def some_patches(point_ids: list[int], name: str = "some") -> PatchSet:
     return PatchSet(name, patches, np.array(point_ids), None, None)
 
 
-def pictures(axes) -> np.ndarray:
+def picture(axes) -> np.ndarray:
     (image,) = axes.images
     return np.asarray(image.get_array())
 
@@ -64,7 +59,11 @@ def test_a_thumbnail_is_the_photograph_in_grey_with_its_name_and_licence():
     figure = photographs_figure({"a": PHOTOGRAPHS})
     assert len(figure.axes) == len(PHOTOGRAPHS)
     for axes, photograph in zip(figure.axes, PHOTOGRAPHS, strict=True):
-        np.testing.assert_array_equal(pictures(axes), photograph.grey(400))
+        grey = photograph.grey(400)
+        shown = cv2.resize(grey, picture(axes).shape[::-1], interpolation=cv2.INTER_AREA)
+        np.testing.assert_array_equal(picture(axes), shown)
+        assert picture(axes).shape[1] == round(100 * DOUBLE_WIDTH / len(PHOTOGRAPHS))
+        assert np.ptp(axes.get_xlim()) / np.ptp(axes.get_ylim()) == grey.shape[1] / grey.shape[0]
         assert axes.get_title(loc="left") == photograph.name
         assert photograph.licence in [text.replace("\n", " ") for text in texts(axes)]
     assert "a" in texts(figure.axes[0])
@@ -125,8 +124,8 @@ def test_every_camera_is_numbered_in_both_drawings_and_every_photograph_named(sc
 @given(seed=st.integers(0, 2**32 - 1), stretch=st.tuples(*[st.floats(0.1, 1)] * 3))
 def test_the_drawing_in_space_holds_all_points_and_is_no_wider_than_they_need(seed, stretch):
     points = np.random.default_rng(seed).uniform(-300, 300, (30, 3)) * stretch
-    viewer = scene_figures._viewer(points, 1000.0)
-    seen = scene_figures._pixels(viewer, points)
+    viewer = scenes._viewer(points, 1000.0)
+    seen = scenes._pixels(viewer, points)
     assert (seen >= 0).all()
     assert (seen <= [viewer.width, viewer.height]).all()
     assert np.ptp(seen[:, 0]) == pytest.approx(viewer.width / 1.08, rel=0.01)
@@ -141,12 +140,18 @@ def test_a_site_that_is_not_there_is_refused(scene: Path, tmp_path: Path):
         site_figure(tmp_path, PHOTOGRAPHS)
 
 
-def circles_of(axes) -> dict[tuple[float, float], tuple[float, str]]:
-    """Diameter and colour by place, of the coloured circles above the dark rims."""
-    _, circles = (c for c in axes.collections if isinstance(c, EllipseCollection))
-    colours = [to_hex(colour) for colour in circles.get_edgecolors()]
-    places = [tuple(place) for place in circles.get_offsets()]
-    return dict(zip(places, zip(circles.get_widths(), colours, strict=True), strict=True))
+def circles_of(axes) -> dict[tuple[float, float], tuple[float, str, np.ndarray]]:
+    """Radius, colour and hand by centre, of the coloured circles above the dark rims."""
+    lines = [line for line in axes.lines if line.get_linestyle() != "None"]
+    assert [to_hex(line.get_color()) for line in lines[::2]] == ["#000000"] * (len(lines) // 2)
+    found = {}
+    for rim, line in zip(lines[::2], lines[1::2], strict=True):
+        np.testing.assert_array_equal(rim.get_xydata(), line.get_xydata())
+        centre, *circle = line.get_xydata()
+        radii = np.linalg.norm(circle - centre, axis=1)
+        np.testing.assert_allclose(radii, radii[0])
+        found[tuple(centre)] = (radii[0], to_hex(line.get_color()), circle[0] - centre)
+    return found
 
 
 def test_circles_are_the_detections_of_points_with_a_patch_in_every_view_shown(
@@ -159,7 +164,11 @@ def test_circles_are_the_detections_of_points_with_a_patch_in_every_view_shown(
     common = of_image[0] & of_image[1]
     colours: dict[int, set[str]] = {point: set() for point in common}
     for axes, image in zip(figure.axes, images, strict=True):
-        np.testing.assert_array_equal(pictures(axes), redraw_view(scene, PHOTOGRAPHS, image))
+        view = redraw_view(scene, PHOTOGRAPHS, image)
+        shown = cv2.resize(view, picture(axes).shape[::-1], interpolation=cv2.INTER_AREA)
+        np.testing.assert_array_equal(picture(axes), shown)
+        assert axes.images[0].get_extent() == [-0.5, view.shape[1] - 0.5, view.shape[0] - 0.5, -0.5]
+        assert axes.get_xlim() == (-0.5, view.shape[1] - 0.5)
         drawn = circles_of(axes)
         expected = [
             (int(point), row)
@@ -168,23 +177,22 @@ def test_circles_are_the_detections_of_points_with_a_patch_in_every_view_shown(
         ]
         assert len(drawn) == len(expected) > 0
         for point, (_, x, y, _, octaves) in expected:
-            diameter, colour = drawn[(x, y)]
-            assert diameter == pytest.approx(PATCH_WIDTH * 2**octaves)
+            radius, colour, _ = drawn[(x, y)]
+            assert radius == pytest.approx(PATCH_WIDTH / 2 * 2**octaves)
             colours[point].add(colour)
-        (dots,) = axes.lines
+        (dots,) = (line for line in axes.lines if line.get_linestyle() == "None")
         assert len(dots.get_xdata()) == (patch_set.image_ids == image).sum() - len(expected)
     assert all(len(of_point) == 1 for of_point in colours.values())
 
 
 def test_a_circles_hand_points_along_the_orientation(scene: Path, patch_set: PatchSet):
     (axes,) = views_figure(scene, PHOTOGRAPHS, patch_set, (1,), most=5).axes
-    hands = axes.collections[-1].get_segments()
-    assert len(hands) == 5
+    drawn = circles_of(axes)
+    assert len(drawn) == 5
     rows = {(x, y): turn for image, x, y, turn, _ in np.loadtxt(scene / INTEREST) if image == 1}
-    for start, end in hands:
-        turn = rows[tuple(start)]
-        direction = (end - start) / np.linalg.norm(end - start)
-        np.testing.assert_allclose(direction, [np.cos(turn), np.sin(turn)], atol=1e-9)
+    for centre, (radius, _, hand) in drawn.items():
+        turn = rows[centre]
+        np.testing.assert_allclose(hand / radius, [np.cos(turn), np.sin(turn)], atol=1e-9)
 
 
 def test_views_that_are_not_there_are_refused(scene: Path, patch_set: PatchSet):
@@ -197,8 +205,8 @@ def test_views_that_are_not_there_are_refused(scene: Path, patch_set: PatchSet):
 def test_each_row_holds_the_patches_of_one_point_in_their_order():
     patch_set = some_patches([7, 9, 7, 9, 7])
     (axes,) = classes_figure({"some": patch_set}, rows=2, columns=3).axes
-    mosaic = pictures(axes)
-    step = 64 + scene_figures.PATCH_GAP
+    mosaic = picture(axes)
+    step = 64 + pictures.GAP
     cells = [
         [mosaic[r * step : r * step + 64, c * step : c * step + 64] for c in range(3)] for r in (0, 1)
     ]
@@ -235,5 +243,5 @@ def test_a_figure_has_the_same_bytes_each_time(scene: Path, patch_set: PatchSet)
 
 
 def test_drawing_needs_no_torch():
-    code = "import sys, lib.reporting.scene_figures; sys.exit('torch' in sys.modules)"
+    code = "import sys, lib.reporting.data.scenes; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

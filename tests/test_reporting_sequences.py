@@ -24,10 +24,9 @@ from lib.data.hpatches.homographies import (
 )
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter
 from lib.data.hpatches.release import FILES, LEVELS, read_sequence, write_sequence
-from lib.reporting import sequence_figures
-from lib.reporting.figures import DOUBLE_WIDTH, png
-from lib.reporting.sequence_figures import (
-    DENSITY,
+from lib.reporting.data import sequences as module
+from lib.reporting.data.pictures import DENSITY, GAP
+from lib.reporting.data.sequences import (
     REACH,
     detections_table,
     jitter_figure,
@@ -35,6 +34,7 @@ from lib.reporting.sequence_figures import (
     patches_figure,
     sequences_figure,
 )
+from lib.reporting.style import DOUBLE_WIDTH, png
 
 STILL = np.repeat(np.eye(3)[None], 5, axis=0)
 
@@ -84,22 +84,42 @@ def a_plan(position: np.ndarray, radius: np.ndarray, orientation: float = 0.0) -
     return Plan(frames, jitter, SequenceReport("v_x", {}, 0, 0, 0, 0, {}, medians))
 
 
-def pictures(figure) -> list[tuple[np.ndarray, tuple[float, float, float, float]]]:
-    """Each picture with its left, right, lower and upper edge in inches."""
-    return [(np.asarray(image.get_array()), image.get_extent()) for image in figure.axes[0].images]
+def pictures(figure) -> list[np.ndarray]:
+    """What is drawn in each pair of axes, row by row."""
+    return [np.asarray(axes.images[0].get_array()) for axes in figure.axes]
 
 
 def texts(figure) -> list[str]:
-    return [text.get_text() for text in figure.axes[0].texts]
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def inches(axes) -> tuple[float, float, float, float]:
+    """Left, right, lower and upper edge of a picture."""
+    axes.figure.draw_without_rendering()
+    box = axes.get_window_extent()
+    return tuple(value / axes.figure.dpi for value in (box.x0, box.x1, box.y0, box.y1))
 
 
 def disjoint(figure) -> bool:
-    boxes = [box for _, box in pictures(figure)]
+    boxes = [inches(axes) for axes in figure.axes]
     return all(
-        a[1] <= b[0] + 1e-9 or b[1] <= a[0] + 1e-9 or a[2] <= b[3] + 1e-9 or b[2] <= a[3] + 1e-9
+        a[1] <= b[0] + 1e-9 or b[1] <= a[0] + 1e-9 or a[3] <= b[2] + 1e-9 or b[3] <= a[2] + 1e-9
         for n, a in enumerate(boxes)
         for b in boxes[:n]
     )
+
+
+def cells(axes, side: int = 65) -> list[list[np.ndarray]]:
+    """The patches of a mosaic, found by the white between them."""
+    canvas = np.asarray(axes.images[0].get_array())
+    white = [(canvas == 255).all(axis=axis) for axis in (1, 0)]
+    starts = []
+    for blank in white:
+        edges = np.flatnonzero(np.diff(np.concatenate([[True], blank, [True]]).astype(int)))
+        starts.append(edges[::2])
+        assert set(np.diff(edges)[::2]) == {side}
+        assert set(np.diff(edges)[1::2]) <= {GAP, 3 * GAP}
+    return [[canvas[top : top + side, left : left + side] for left in starts[1]] for top in starts[0]]
 
 
 def test_a_row_of_the_contact_sheet_is_a_sequences_six_images_in_order(tmp_path: Path):
@@ -107,16 +127,16 @@ def test_a_row_of_the_contact_sheet_is_a_sequences_six_images_in_order(tmp_path:
         images = [np.full((30, 40), 100 * place + 10 * n, np.uint8) for n in range(6)]
         write_homography_sequence(tmp_path / name, images, STILL)
     figure = sequences_figure(read_homography_sequences(tmp_path))
-    shown = pictures(figure)
-    assert [picture.mean() for picture, _ in shown] == [
+    assert [picture.mean() for picture in pictures(figure)] == [
         100 * place + 10 * n for place in range(2) for n in range(6)
     ]
-    for row in (shown[:6], shown[6:]):
-        assert len({upper for _, (_, _, _, upper) in row}) == 1
-        lefts = [left for _, (left, _, _, _) in row]
+    boxes = [inches(axes) for axes in figure.axes]
+    for row in (boxes[:6], boxes[6:]):
+        assert len({round(upper, 6) for _, _, _, upper in row}) == 1
+        lefts = [left for left, *_ in row]
         assert lefts == sorted(lefts)
-    assert shown[0][1][2] < shown[6][1][3]
-    assert texts(figure) == ["i_low", "v_high", "1 (reference)", *"23456"]
+    assert boxes[0][2] > boxes[6][3]
+    assert texts(figure) == ["i_low", "1 (reference)", *"23456", "v_high"]
 
 
 def test_large_and_upright_images_are_reduced_to_their_cell(tmp_path: Path):
@@ -124,12 +144,12 @@ def test_large_and_upright_images_are_reduced_to_their_cell(tmp_path: Path):
     images = [np.full(shape, 7, np.uint8) for shape in shapes]
     write_homography_sequence(tmp_path / "v_mixed", images, STILL)
     figure = sequences_figure(read_homography_sequences(tmp_path))
-    for (picture, (left, right, lower, upper)), (height, width) in zip(
-        pictures(figure), shapes, strict=True
-    ):
-        assert (lower - upper) / (right - left) == pytest.approx(height / width, rel=0.03)
-        assert lower - upper <= 0.8 * DOUBLE_WIDTH / 6
-        assert picture.shape[1] <= max(DENSITY * (right - left) + 1, 40)
+    for axes, picture, (height, width) in zip(figure.axes, pictures(figure), shapes, strict=True):
+        left, right, lower, upper = inches(axes)
+        assert (upper - lower) / (right - left) == pytest.approx(height / width, rel=0.03)
+        assert upper - lower <= 0.8 * DOUBLE_WIDTH / 6
+        assert picture.shape[1] <= max(DENSITY * DOUBLE_WIDTH / 6, 40)
+        assert picture.shape[1] >= min(0.95 * DENSITY * (right - left), 40)
     assert disjoint(figure)
 
 
@@ -140,7 +160,7 @@ def test_a_contact_sheet_of_nothing_is_refused():
 
 def test_titles_of_levels_give_the_plans_median_overlaps(still: HomographySequence):
     figure = jitter_figure(still, a_plan([[160, 120]], [20]))
-    assert texts(figure)[0] == "easy: median overlap 0.91"
+    assert "easy: median overlap 0.91" in texts(figure)
     assert "hard: median overlap 0.82" in texts(figure)
     assert "tough: median overlap 0.73" in texts(figure)
 
@@ -163,29 +183,30 @@ def test_outlines_are_the_plans_regions_on_the_reference_and_the_detected_one_is
     radius = 17.0
     plan = a_plan([[141, 97]], [radius], 0.6)
     figure = jitter_figure(read_homography_sequence(tmp_path / "v_x"), plan)
-    (axes,) = figure.axes
-    crops = [(picture, box) for picture, box in pictures(figure) if box[1] - box[0] > 1]
-    lines = [line for line in axes.lines if len(line.get_xdata()) > 2]
-    coloured = [line for line in lines if to_hex(line.get_color()) != "#000000"]
-    assert len(crops) == 3
-    assert len(coloured) == 18 == len(lines) / 2
-    for number, (level, (crop, (left, right, _, top))) in enumerate(zip(LEVELS, crops, strict=True)):
+    panels = figure.axes[:3]
+    for level, axes in zip(LEVELS, panels, strict=True):
+        (picture,) = axes.images
+        crop, (left, right, lower, upper) = np.asarray(picture.get_array()), picture.get_extent()
+        # As many pixels as the crop has, each as large as one.
+        assert crop.shape == (lower - upper, right - left)
         row, column = np.argwhere(crop == 255)[0]
-        inches = (right - left) / crop.shape[1]
-        centre = np.array([left + (column + 0.5) * inches, top + (row + 0.5) * inches])
-        of_panel = coloured[6 * number : 6 * number + 6]
-        for image_number, line in zip((5, 4, 3, 2, 1, 0), of_panel, strict=True):
+        assert (left + 0.5 + column, upper + 0.5 + row) == (141, 97)
+        assert axes.get_xlim() == (left, right)
+        assert axes.get_ylim() == (lower, upper)
+        rims, coloured = axes.lines[::2], axes.lines[1::2]
+        assert {to_hex(line.get_color()) for line in rims} == {"#000000"}
+        for image_number, line in zip((5, 4, 3, 2, 1, 0), coloured, strict=True):
             file = f"{level[0]}{image_number}" if image_number else "ref"
             region = plan.regions(file)[0]
-            hand, tip, *circle = (line.get_xydata() - centre) / inches + [141, 97]
-            np.testing.assert_allclose(hand, region[:, 2], atol=1e-6)
-            np.testing.assert_allclose(tip, region[:, 0] + region[:, 2], atol=1e-6)
+            hand, tip, *circle = line.get_xydata()
+            np.testing.assert_allclose(hand, region[:, 2])
+            np.testing.assert_allclose(tip, region[:, 0] + region[:, 2])
             on_unit_circle = np.linalg.solve(region[:, :2], (circle - region[:, 2]).T)
-            np.testing.assert_allclose(np.linalg.norm(on_unit_circle, axis=0), 1, atol=1e-6)
-        assert to_hex(of_panel[-1].get_color()) == "#ffffff"
+            np.testing.assert_allclose(np.linalg.norm(on_unit_circle, axis=0), 1)
+        assert to_hex(coloured[-1].get_color()) == "#ffffff"
         distances = np.linalg.norm(np.array(circle) - [141, 97], axis=1)
-        np.testing.assert_allclose(distances, radius, atol=1e-6)
-        assert len({line.get_color() for line in of_panel}) == 6
+        np.testing.assert_allclose(distances, radius)
+        assert len({line.get_color() for line in coloured}) == 6
 
 
 def test_with_a_builds_limit_and_seed_the_patches_below_are_the_builds(
@@ -196,12 +217,17 @@ def test_with_a_builds_limit_and_seed_the_patches_below_are_the_builds(
     (label,) = (text for text in texts(figure) if "patch" in text)
     index = int(label.split("patch ")[1].split(":")[0])
     sequence = read_sequence(built / still.name)
-    strip = [(picture, box) for picture, box in pictures(figure) if box[1] - box[0] < 1]
-    files = [f"{level[0]}{n}" if n else "ref" for level in LEVELS for n in range(6)]
-    assert [text for text in texts(figure) if text in FILES] == files
-    for (picture, (left, right, _, _)), file in zip(strip, files, strict=True):
-        patch = sequence.patches(file)[index]
-        np.testing.assert_array_equal(picture, sequence_figures._reduced(patch, right - left))
+    for level, axes in zip(LEVELS, figure.axes[3:], strict=True):
+        files = [f"{level[0]}{n}" if n else "ref" for n in range(6)]
+        assert [label.get_text() for label in axes.get_xticklabels()] == files
+        ((*shown,),) = cells(axes)
+        for patch, file in zip(shown, files, strict=True):
+            np.testing.assert_array_equal(patch, sequence.patches(file)[index])
+        # The line under a patch has its outline's colour.
+        lines = [to_hex(line.get_color()) for line in figure.axes[0].lines[1::2]][:5]
+        assert [to_hex(line.get_color()) for line in axes.lines] == lines[::-1]
+        lefts = [line.get_xdata()[0] for line in axes.lines]
+        assert lefts == [number * (65 + GAP) for number in range(1, 6)]
     assert disjoint(figure)
 
 
@@ -217,7 +243,7 @@ def test_regions_drawn_are_the_largest_that_are_well_inside_and_apart(seed, coun
             continue
         if all(np.abs(place[index] - place[i]).max() >= r + reach[i] for i in expected):
             expected.append(index)
-    assert sequence_figures._well_apart(plan, (240, 320), most) == expected[:most]
+    assert module._well_apart(plan, (240, 320), most) == expected[:most]
 
 
 def test_a_plan_without_a_region_well_inside_is_refused_by_the_sequences_name(
@@ -231,34 +257,28 @@ def test_a_row_of_the_grid_is_one_spot_in_the_reference_and_at_each_level(releas
     sequences = [read_sequence(release / name) for name in ("v_one", "i_two")]
     figure = patches_figure(sequences, rows=3, images=(2, 5))
     files = ["ref", "e2", "e5", "h2", "h5", "t2", "t5"]
-    cells = {(round(box[3], 6), round(box[0], 6)): picture for picture, box in pictures(figure)}
-    rows = sorted({top for top, _ in cells})
-    columns = sorted({left for _, left in cells})
-    assert len(cells) == len(rows) * len(columns) == 5 * 7
-    spots = [
-        (sequences[0], 0),
-        (sequences[0], 4),
-        (sequences[0], 8),
-        (sequences[1], 0),
-        (sequences[1], 1),
-    ]
-    for top, (sequence, index) in zip(rows, spots, strict=True):
-        for left, file in zip(columns, files, strict=True):
-            np.testing.assert_array_equal(cells[top, left], sequence.patches(file)[index])
+    for axes, sequence, spots in zip(figure.axes, sequences, ([0, 4, 8], [0, 1]), strict=True):
+        found = cells(axes)
+        assert [len(row) for row in found] == [7] * len(spots)
+        for row, spot in zip(found, spots, strict=True):
+            for patch, file in zip(row, files, strict=True):
+                np.testing.assert_array_equal(patch, sequence.patches(file)[spot])
+        assert [label.get_text() for label in axes.get_yticklabels()] == [str(spot) for spot in spots]
+        assert axes.get_title(loc="left") == sequence.name
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == files
     assert disjoint(figure)
-    assert texts(figure) == [*"048", "v_one", *"01", "i_two", *files, *LEVELS]
 
 
 def test_levels_stand_over_their_columns(release: Path):
     figure = patches_figure([read_sequence(release / "v_one")], rows=1, images=range(1, 6))
-    lefts = [box[0] for _, box in pictures(figure)]
-    rights = [box[1] for _, box in pictures(figure)]
-    heads = {text.get_text(): text.get_position()[0] for text in figure.axes[0].texts}
+    (axes,) = figure.axes
+    middles, right = axes.get_xticks(), axes.get_xlim()[1]
+    heads = {text.get_text(): text.xy[0] * right for text in axes.texts}
     for place, level in enumerate(LEVELS):
         first, last = 1 + 5 * place, 5 + 5 * place
-        assert heads[level] == pytest.approx((lefts[first] + rights[last]) / 2)
-        assert lefts[first] - rights[first - 1] > 2 * (lefts[last] - rights[last - 1])
-    assert rights[-1] == pytest.approx(DOUBLE_WIDTH)
+        assert heads[level] == pytest.approx((middles[first] + middles[last]) / 2, abs=1)
+        farther = middles[first] - middles[first - 1] - 65
+        assert farther > 2 * (middles[last] - middles[last - 1] - 65)
 
 
 def test_a_grid_of_no_patches_or_of_images_that_are_not_there_is_refused(release: Path):
@@ -311,5 +331,5 @@ def test_a_figure_has_the_same_bytes_each_time(still: HomographySequence, built:
 
 
 def test_importing_needs_no_torch():
-    code = "import sys, lib.reporting.sequence_figures; sys.exit('torch' in sys.modules)"
+    code = "import sys, lib.reporting.data.sequences; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,1 @@
+"""Pictures of data: scenes and their patches, homography sequences, and how hard they are."""

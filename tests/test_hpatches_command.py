@@ -1,0 +1,133 @@
+"""The command line on HPatches files: what it describes, and what it refuses before it works."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lib.commands import hpatches
+from lib.data.hpatches.descriptors import read_descriptors
+from lib.data.hpatches.homographies import write_homography_sequence
+from lib.data.hpatches.packing import RELEASE
+from lib.data.hpatches.release import as_64, read_sequences
+from lib.evaluation import hpatches as tasks
+from lib.evaluation.subject import describe
+from lib.models import published, sift, tfeat
+
+STILL = np.repeat(np.eye(3)[None], 5, axis=0)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Patches and tasks of two sequences of blobs, built by the command."""
+    folder = tmp_path_factory.mktemp("hpatches")
+    rng = np.random.default_rng(3)
+    y, x = np.mgrid[:200, :260]
+    for name in ("i_one", "v_two"):
+        image = np.full(y.shape, 110.0)
+        for _ in range(60):
+            cx, cy, size = rng.uniform(0, 260), rng.uniform(0, 200), rng.uniform(2, 6)
+            image += rng.uniform(-90, 90) * np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / (2 * size**2))
+        images = [image.clip(0, 255).astype(np.uint8)] * 6
+        write_homography_sequence(folder / "sequences" / name, images, STILL)
+    amounts = ["--patches", "8", "--pairs", "20", "--queries", "3", "--distractors", "20"]
+    made = str(folder / "made")
+    assert hpatches.main(["build", made, str(folder / "sequences"), *amounts]) == 0
+    return folder / "made"
+
+
+@pytest.fixture(scope="module")
+def described(data: Path) -> Path:
+    out = data.parent / "sift"
+    assert hpatches.main(["describe", str(data), str(out), "--descriptor", "sift"]) == 0
+    return out
+
+
+def check_written(data: Path, out: Path, model: torch.nn.Module) -> None:
+    for sequence in read_sequences(data / RELEASE).values():
+        written = read_descriptors(out, [sequence])
+        expected = describe(model, as_64(sequence.patches("t3")))
+        rows = [sequence.count * 13 + patch for patch in range(sequence.count)]
+        np.testing.assert_allclose(written.values[rows], expected, atol=1e-5)
+
+
+def test_sift_is_written_as_it_describes(data: Path, described: Path) -> None:
+    check_written(data, described, sift.build())
+
+
+def test_rootsift_and_a_published_checkpoint_are_written_as_they_describe(
+    data: Path, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "rootsift")
+    assert hpatches.main(["describe", str(data), out, "--descriptor", "rootsift"]) == 0
+    check_written(data, tmp_path / "rootsift", sift.build(root=True))
+    weights = tmp_path / "weights.pth"
+    torch.save({"epoch": 3, "state_dict": tfeat.build().state_dict()}, weights)
+    out = str(tmp_path / "published")
+    assert hpatches.main(["describe", str(data), out, "--weights", str(weights)]) == 0
+    check_written(data, tmp_path / "published", published.build(weights))
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused_before_anything_is_written(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = tmp_path / "weights.pth"
+    state = tfeat.build().state_dict()
+    del state["descr.0.bias"]
+    torch.save(state, weights)
+    out = tmp_path / "out"
+    assert hpatches.main(["describe", str(data), str(out), "--weights", str(weights)]) == 1
+    told = capsys.readouterr().err
+    assert "nearest is that of TFeat: descr.0.bias is missing" in told
+    assert "Traceback" not in told
+    assert not out.exists()
+
+
+def test_numbers_for_a_folder_are_refused_before_the_work(
+    data: Path,
+    described: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def work(*_: object) -> None:
+        pytest.fail("it worked first")
+
+    monkeypatch.setattr(tasks, "score", work)
+    score = ["score", str(data), str(described), "--json"]
+    assert hpatches.main([*score, str(tmp_path)]) == 1
+    assert f"{tmp_path} is a folder: name the file" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert hpatches.main([*score, str(tmp_path / "file" / "numbers.json")]) == 1
+    assert "file" in capsys.readouterr().err
+
+
+def test_numbers_are_printed_even_where_their_file_can_no_longer_be_written(
+    data: Path,
+    described: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(28, f"no space left on {path}")
+
+    monkeypatch.setattr(hpatches, "write_bytes", full)
+    score = ["score", str(data), str(described), "--json", str(tmp_path / "numbers.json")]
+    assert hpatches.main(score) == 1
+    told = capsys.readouterr()
+    assert "split full, 2 sequences" in told.out
+    assert "no space left" in told.err
+
+
+def test_numbers_go_to_a_file_in_a_folder_that_is_made(
+    data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = tmp_path / "new" / "numbers.json"
+    assert hpatches.main(["score", str(data), str(described), "--json", str(numbers)]) == 0
+    found = json.loads(numbers.read_text())
+    assert f"{found['matching']:.2f}" in capsys.readouterr().out

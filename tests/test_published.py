@@ -1,0 +1,279 @@
+"""Checkpoints that others published: their layouts, what is refused, and their rows in tables."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from kornia import feature
+from torch import Tensor, nn
+
+from lib.experiments import datasets
+from lib.experiments.published import published_jobs
+from lib.models import l2net, published, tfeat
+from lib.study.jobs import configuration, record_path
+from lib.study.open import open_study
+
+State = dict[str, Tensor]
+
+
+def patches(seed: int, m: int) -> Tensor:
+    return 255 * torch.rand(m, 1, 32, 32, generator=torch.Generator().manual_seed(seed))
+
+
+def random_state(network: nn.Module, seed: int = 1) -> State:
+    """A checkpoint of that network as in 2017: without the count of batches."""
+    random = torch.Generator().manual_seed(seed)
+    return {
+        name: torch.rand(value.shape, generator=random) / 10 + name.endswith("var")
+        for name, value in network.state_dict().items()
+        if not name.endswith("num_batches_tracked")
+    }
+
+
+def renamed(state: State, names: dict[str, str]) -> State:
+    """With the first part of each name replaced, e.g. ``layers.1`` by ``layer1.1``."""
+    split = {name: name.rpartition(".") for name in state}
+    return {f"{names[first]}.{last}": state[name] for name, (first, _, last) in split.items()}
+
+
+# Layers of L2-Net with weights, in order: as SOSNet's code calls them, and as HyNet's.
+IN_SOSNET = [f"layers.{n}" for n in (1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 20, 21)]
+IN_HYNET = ["layer1.1", "layer1.2"]
+IN_HYNET += [f"layer{n}.{k}" for n in range(2, 7) for k in (0, 1)] + ["layer7.1", "layer7.2"]
+TO_HYNETS = dict(zip(IN_SOSNET, IN_HYNET, strict=True))
+
+
+def without_downloads(network: type[nn.Module]) -> nn.Module:
+    return network(pretrained=False).eval()
+
+
+NETWORKS = {
+    "hardnet": lambda: without_downloads(feature.HardNet),
+    "sosnet": lambda: without_downloads(feature.SOSNet),
+    "tfeat": lambda: without_downloads(feature.TFeat),
+    "hardnet8": lambda: without_downloads(feature.HardNet8),
+    "hynet": lambda: without_downloads(feature.HyNet),
+    "hardtfeat": lambda: tfeat.HardTFeat().eval(),
+    "ported": lambda: l2net.Ported().eval(),
+}
+
+
+def save(path: Path, content: object, **options: object) -> Path:
+    torch.save(content, path, **options)
+    return path
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    return save(tmp_path / "tfeat.params", random_state(tfeat.build()))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_a_checkpoint_gives_the_descriptors_of_the_network_it_is_of(tmp_path, name, wrapped):
+    network = NETWORKS[name]()
+    state = random_state(network)
+    network.load_state_dict(state, strict=False)
+    path = save(tmp_path / "x.pth", {"epoch": 9, "state_dict": state} if wrapped else state)
+    loaded = published.build(path)
+    assert not loaded.training
+    assert loaded.input_size == 32
+    with torch.no_grad():
+        found, expected = loaded(patches(0, 3)), network(patches(0, 3))
+    assert found.shape == (3, 128)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+def test_l2net_in_hynets_naming_is_the_same_network_as_in_sosnets(tmp_path):
+    state = random_state(feature.SOSNet(pretrained=False))
+    theirs = save(tmp_path / "hynets.pth", renamed(state, TO_HYNETS))
+    sosnets = save(tmp_path / "sosnets.pth", state)
+    with torch.no_grad():
+        found, expected = (published.build(path)(patches(1, 2)) for path in (theirs, sosnets))
+    assert torch.equal(found, expected)
+
+
+def test_counts_of_batches_may_be_there_or_not(tmp_path):
+    state = random_state(l2net.build())
+    counted = {**state, "features.1.num_batches_tracked": torch.tensor(7)}
+    networks = [published.build(save(tmp_path / f"{n}", s)) for n, s in enumerate((state, counted))]
+    for name, value in networks[0].state_dict().items():
+        if not name.endswith("num_batches_tracked"):
+            assert torch.equal(value, state[name])
+            assert torch.equal(value, networks[1].state_dict()[name])
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_file_of_either_format_loads_whole(tmp_path, zipped):
+    state = random_state(tfeat.build())
+    path = save(tmp_path / "x", state, _use_new_zipfile_serialization=zipped)
+    for name, value in published.build(path).state_dict().items():
+        assert torch.equal(value, state[name]), name
+
+
+# What is refused
+
+
+def refused(path: Path, **changed: object) -> str:
+    """What is said of TFeat's state dict with some entries replaced, or removed where None."""
+    entries = {name.replace("__", "."): value for name, value in changed.items()}
+    state = {**random_state(tfeat.build()), **entries}
+    save(path, {name: value for name, value in state.items() if value is not None})
+    with pytest.raises(ValueError, match=path.name) as caught:
+        published.build(path)
+    return str(caught.value)
+
+
+def test_a_missing_an_unknown_and_a_misshapen_tensor_are_listed(tmp_path):
+    path = tmp_path / "wrong.params"
+    assert "features.4.bias is missing" in refused(path, features__4__bias=None)
+    assert "descr.2.weight is unknown" in refused(path, descr__2__weight=torch.zeros(2))
+    shape = "descr.0.weight has shape (64, 4096) and not (128, 4096)"
+    assert shape in refused(path, descr__0__weight=torch.zeros(64, 4096))
+    of_all = refused(
+        path, features__4__bias=None, features__9__bias=torch.ones(1), descr__0__bias=torch.ones(1)
+    )
+    assert of_all.endswith(
+        "nearest is that of TFeat: features.4.bias is missing; features.9.bias is unknown; "
+        "descr.0.bias has shape (1,) and not (128,)"
+    )
+
+
+def test_names_are_those_of_the_file_also_where_a_layout_renames_them(tmp_path):
+    state = renamed(random_state(feature.SOSNet(pretrained=False)), TO_HYNETS)
+    del state["layer7.1.weight"]
+    with pytest.raises(ValueError, match=r"HyNet's naming: layer7\.1\.weight is missing$"):
+        published.build(save(tmp_path / "cut.pth", state))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.params"):
+        published.build(tmp_path / "nowhere.params")
+
+
+class Malicious:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.trace),)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_checkpoint_that_would_execute_code_is_refused_and_not_executed(tmp_path, zipped):
+    path, trace = tmp_path / "evil.params", tmp_path / "executed"
+    content = {**random_state(tfeat.build()), "descr.0.bias": Malicious(trace)}
+    save(path, content, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(ValueError, match=r"evil\.params was refused for safety"):
+        published.build(path)
+    assert not trace.exists()
+    torch.load(path, weights_only=False)
+    assert trace.exists()  # the file was indeed dangerous
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol 4")
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_a_bare_pickle_that_would_execute_code_is_refused_and_not_executed(tmp_path, protocol):
+    path, trace = tmp_path / "evil.params", tmp_path / "executed"
+    path.write_bytes(pickle.dumps(Malicious(trace), protocol=protocol))
+    with pytest.raises(ValueError, match=r"evil\.params was refused for safety"):
+        published.build(path)
+    assert not trace.exists()
+
+
+def test_a_whole_pickled_network_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"network\.params was refused for safety"):
+        published.build(save(tmp_path / "network.params", tfeat.build()))
+
+
+@pytest.mark.parametrize("content", [b"", b"a page of text\n", b"\x89PNG\r\n\x1a\n", b"PK\x03\x04 cut"])
+def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
+    path = tmp_path / "foreign.params"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"foreign\.params .*is no checkpoint"):
+        published.build(path)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_checkpoint_that_is_cut_off_is_named(tmp_path, zipped):
+    state = random_state(tfeat.build())
+    path = save(tmp_path / "short.params", state, _use_new_zipfile_serialization=zipped)
+    path.write_bytes(path.read_bytes()[:500_000])
+    with pytest.raises(ValueError, match=r"short\.params is no checkpoint, or a damaged one"):
+        published.build(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [([torch.zeros(3)], "list"), ({"epoch": 3}, "dict"), ({"state_dict": {"epoch": 3}}, "dict")],
+)
+def test_a_file_without_a_state_dict_is_named(tmp_path, content, kind):
+    with pytest.raises(ValueError, match=rf"other\.params holds no state dict .* but a {kind}"):
+        published.build(save(tmp_path / "other.params", content))
+
+
+def test_an_empty_state_dict_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"empty\.params fits no published layout"):
+        published.build(save(tmp_path / "empty.params", {}))
+
+
+def test_another_file_than_the_one_asked_for_is_refused(checkpoint):
+    published.build(checkpoint, sha256=hashlib.sha256(checkpoint.read_bytes()).hexdigest())
+    with pytest.raises(ValueError, match=r"tfeat.params is not the file asked for"):
+        published.build(checkpoint, sha256="0" * 64)
+
+
+# Rows
+
+
+def test_a_row_is_known_by_the_files_content_wherever_it_lies(checkpoint, tmp_path):
+    study = open_study()
+    elsewhere = tmp_path / "elsewhere" / checkpoint.name
+    elsewhere.parent.mkdir()
+    shutil.copy(checkpoint, elsewhere)
+    (here,), (there,) = (published_jobs(study, [path]) for path in (checkpoint, elsewhere))
+    assert here.label == "tfeat (published)"
+    assert record_path(here, study.place) == record_path(there, study.place)
+    assert str(tmp_path) not in str(configuration(here, study.place))
+    save(elsewhere, random_state(tfeat.build(), seed=2))
+    (changed,) = published_jobs(study, [elsewhere])
+    assert record_path(changed, study.place) != record_path(here, study.place)
+
+
+def test_a_row_is_measured_as_sift_is(checkpoint):
+    study = open_study()
+    (job,) = published_jobs(study, [checkpoint])
+    sift = datasets.ranking(study)[0]
+    assert set(job.measures) < set(sift.measures)
+    assert job.probes == sift.probes
+    in_ranking = datasets.ranking(study, [checkpoint])
+    assert [job.label for job in in_ranking[:3]] == ["SIFT", "RootSIFT", "tfeat (published)"]
+    assert in_ranking[2].measures == sift.measures
+
+
+def test_a_name_that_no_folder_can_have_is_replaced_in_the_records_path_alone(checkpoint):
+    odd = checkpoint.with_name("TFeat* /ü?.params".replace("/", ""))
+    checkpoint.rename(odd)
+    (job,) = published_jobs(open_study(), [odd])
+    assert job.label == "TFeat* ü? (published)"
+    assert job.name.startswith("TFeat___")
+    assert "*" not in job.name
+
+
+def test_a_missing_checkpoint_two_of_one_name_and_a_bare_text_are_refused(checkpoint, tmp_path):
+    study = open_study()
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.params"):
+        published_jobs(study, [tmp_path / "nowhere.params"])
+    with pytest.raises(ValueError, match="two checkpoints are called tfeat"):
+        published_jobs(study, [checkpoint, checkpoint])
+    with pytest.raises(ValueError, match="checkpoints is a list of files"):
+        published_jobs(study, str(checkpoint))
+    assert published_jobs(study) == []
