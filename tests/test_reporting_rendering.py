@@ -128,13 +128,14 @@ def test_folders_with_braces_in_their_names_are_taken_as_they_are(tmp_path, monk
     [("quick", "mini", True), ("quick", "photos", False), ("standard", "mini", False)],
 )
 def test_results_are_compared_with_a_reference_of_their_own_profile_and_data(
-    profile, data, compared, tmp_path, opened, monkeypatch
+    profile, data, compared, tmp_path, opened, monkeypatch, capsys
 ):
     folder = state_reference(tmp_path / "reference", monkeypatch, profile, data)
     if profile != "quick":
         shutil.copytree(folder, tmp_path / "reference" / "quick")
     _, missing = rendering.report(opened, A_B, [], [], compared=True)
     assert [failure.notebook for failure in missing] == ["tables/a/b.csv"] * compared
+    assert ("Not compared" in capsys.readouterr().out) is not compared
 
 
 def test_a_reference_of_photographs_is_compared_with_where_they_are_the_same(

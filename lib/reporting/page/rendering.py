@@ -160,6 +160,8 @@ def report(
     if compared and is_reference_of(place, reference):
         comparison = compare(place.folder, reference, selected=selected)
         print("\n" + comparison.text())
+    elif compared:
+        print("\nNot compared: no reference is of this profile, data and photographs by today's code.")
     path = build_report(
         place.folder,
         profile=place.profile.name,
