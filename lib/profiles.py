@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lib.data.mini import MiniSize
-from lib.data.mini.sequences_size import SequencesSize
+from lib.data.mini.sizes import MiniSize, SequencesSize
 from lib.recipes import Budget, Recipe
 
 

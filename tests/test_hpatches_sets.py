@@ -18,7 +18,7 @@ from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
 from lib.data.hpatches_sets import HPatchesSets, built_sets, embedded_sets, released_sets
 from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.sequences_size import SequencesSize
+from lib.data.mini.sizes import SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import Source, open_source
 from lib.experiments import adasample, datasets

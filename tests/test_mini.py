@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lib.data.keypoints import Keypoints
-from lib.data.mini import MiniSize, allotment, scenes
+from lib.data.mini import allotment, scenes
 from lib.data.mini.allotment import (
-    ALLOTMENT,
     folder_photographs,
     packaged_photographs,
     read_allotment,
@@ -49,6 +48,7 @@ from lib.data.mini.geometry import (
 )
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import Photometry, photograph_through
+from lib.data.mini.sizes import MiniSize
 from lib.data.mini.writing import draw_pairs, write_scene
 from lib.data.phototour import read_phototour
 
@@ -275,9 +275,9 @@ def test_pairs_that_do_not_match_use_all_patches_about_equally() -> None:
 
 
 def test_each_packaged_photograph_is_allotted_once_and_has_a_licence() -> None:
-    names = [name for part in ALLOTMENT.values() for name in part]
-    assert len(names) == len(set(names))
     allotted = packaged_photographs()
+    names = [photograph.name for part in allotted.values() for photograph in part]
+    assert len(names) == len(set(names)) == 19
     hashes = [photograph.sha256 for part in allotted.values() for photograph in part]
     assert len(hashes) == len(set(hashes))
     assert all(photograph.licence for part in allotted.values() for photograph in part)
@@ -287,7 +287,7 @@ def test_each_packaged_photograph_is_allotted_once_and_has_a_licence() -> None:
 
 
 def test_the_two_motorcycles_stay_together() -> None:
-    holders = [part for part, names in ALLOTMENT.items() for n in names if "motorcycle" in n]
+    holders = [part for part, of in packaged_photographs().items() for p in of if "motorcycle" in p.name]
     assert len(holders) == 2
     assert len(set(holders)) == 1
 

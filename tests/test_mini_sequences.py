@@ -19,7 +19,7 @@ from lib.data.hpatches.homographies import read_homography_sequence
 from lib.data.hpatches.release import Split, read_sequences, read_splits
 from lib.data.hpatches.tasks import HPatchesSplit, open_split
 from lib.data.mini import sequences as module
-from lib.data.mini.allotment import ALLOTMENT, packaged_photographs
+from lib.data.mini.allotment import packaged_photographs
 from lib.data.mini.geometry import transfer
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.sequences import (
@@ -31,7 +31,7 @@ from lib.data.mini.sequences import (
     viewpoint_sequence,
     write_hpatches,
 )
-from lib.data.mini.sequences_size import SequencesSize
+from lib.data.mini.sizes import SequencesSize
 
 SMALL = SequencesSize(
     longest_side=160, patches_per_sequence=20, pairs=50, queries=10, distractors=30, seed=3
@@ -62,7 +62,7 @@ def correlation_in_the_middle(reference: np.ndarray, view: np.ndarray, homograph
     return float(np.corrcoef(smooth(reference)[middle].ravel(), back[middle].ravel())[0, 1])
 
 
-@pytest.mark.parametrize("name", ALLOTMENT["homography"])
+@pytest.mark.parametrize("name", [p.name for p in packaged_photographs()["homography"]])
 def test_homographies_carry_the_reference_onto_the_views(name: str) -> None:
     photograph = next(p for p in homography_photographs() if p.name == name)
     images, homographies = viewpoint_sequence(photograph.grey(320), np.random.default_rng(1))
@@ -374,7 +374,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_one_others(tmp_path: Pa
 
 def test_the_size_is_imported_without_numpy() -> None:
     code = (
-        "import sys, lib.data.mini.sequences_size; "
+        "import sys, lib.data.mini.sizes; "
         "sys.exit(any(name in sys.modules for name in ('numpy', 'torch', 'cv2')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

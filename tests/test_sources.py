@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from lib.data import sources, states
-from lib.data.mini import MiniSize, writing
+from lib.data.mini import writing
 from lib.data.mini.allotment import write_allotment
+from lib.data.mini.sizes import MiniSize
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import PhotoTourWriter
 from lib.data.sources import open_source

@@ -23,7 +23,7 @@ import torch
 
 from lib import profiles, recipes, training
 from lib.commands import study
-from lib.data.mini import MiniSize
+from lib.data.mini.sizes import MiniSize
 from lib.data.sources import Source, open_source
 from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.experiments.rows import training_job

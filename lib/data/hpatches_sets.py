@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.mini.photographs import Photograph
-from lib.data.mini.sequences_size import SequencesSize
+from lib.data.mini.sizes import SequencesSize
 from lib.data.patchset import PatchSet
 from lib.digests import value_digest
 from lib.files import make_checked

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches_sets import HPatchesSets, built_sets, embedded_sets, released_sets
-from lib.data.mini import MiniSize
 from lib.data.mini.allotment import (
     CONFIRMATION,
     HOMOGRAPHY,
@@ -26,7 +25,7 @@ from lib.data.mini.allotment import (
     read_allotment,
 )
 from lib.data.mini.photographs import Photograph
-from lib.data.mini.sequences_size import SequencesSize
+from lib.data.mini.sizes import MiniSize, SequencesSize
 from lib.data.patchset import PatchSet
 from lib.files import ended_cleanly, make_checked, remove_unfinished
 

@@ -4,9 +4,3 @@ The parts: `photographs` (which photograph goes where), `geometry` (planes, came
 `photometry` (exposure to JPEG), `detection` (the detector, its errors, cutting), `scenes` (a site put
 together), `writing` (PhotoTour files), `description` (what a notebook shows of them).
 """
-
-from __future__ import annotations
-
-from lib.data.mini.size import MiniSize
-
-__all__ = ["MiniSize"]

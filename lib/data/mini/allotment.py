@@ -6,6 +6,7 @@ and a second reserve, which nothing reads before a last confirmation, share none
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import itertools
 import json
@@ -29,67 +30,26 @@ FEWEST_PHOTOGRAPHS = 5
 FEWEST_FOR_CONFIRMATION = 20
 SMALLEST_SIDE = 64
 
-CC0 = "CC0 1.0"
-PUBLIC_DOMAIN = "public domain"
-CC_BY = "CC BY 2.0"
-UNSTATED = "no licence stated"
-
-# File inside its package, licence and source. Licences as the packages' documentation gives them.
-_PACKAGED: Mapping[str, tuple[str, str, str]] = {
-    "astronaut": ("skimage", "data/astronaut.png", f"{PUBLIC_DOMAIN}, NASA"),
-    "brick": ("skimage", "data/brick.png", f"{CC0}, CC0Textures"),
-    "camera": ("skimage", "data/camera.png", f"{CC0}, Lav Varshney"),
-    "chelsea": ("skimage", "data/chelsea.png", f"{CC0}, Stefan van der Walt"),
-    "china": ("sklearn", "datasets/images/china.jpg", f"{CC_BY}, danielbuechele"),
-    "coffee": ("skimage", "data/coffee.png", f"{CC0}, Rachel Michetti"),
-    "coins": ("skimage", "data/coins.png", f"{PUBLIC_DOMAIN}, Brooklyn Museum"),
-    "flower": ("sklearn", "datasets/images/flower.jpg", f"{CC_BY}, vultilion"),
-    "grass": ("skimage", "data/grass.png", f"{CC0}, linolafett"),
-    "gravel": ("skimage", "data/gravel.png", f"{CC0}, CC0Textures"),
-    "hubble_deep_field": ("skimage", "data/hubble_deep_field.jpg", f"{PUBLIC_DOMAIN}, NASA"),
-    "ihc": ("skimage", "data/ihc.png", f"{PUBLIC_DOMAIN}, scikit-image's immunohistochemistry"),
-    "moon": ("skimage", "data/moon.png", f"{UNSTATED}, scikit-image"),
-    "motorcycle_left": (
-        "skimage",
-        "data/motorcycle_left.png",
-        f"{UNSTATED}, Scharstein et al., Middlebury stereo 2014",
-    ),
-    "motorcycle_right": (
-        "skimage",
-        "data/motorcycle_right.png",
-        f"{UNSTATED}, Scharstein et al., Middlebury stereo 2014",
-    ),
-    "page": ("skimage", "data/page.png", f"{UNSTATED}, scikit-image"),
-    "retina": ("skimage", "data/retina.jpg", f"{CC0}, Mikael Häggström"),
-    "rocket": ("skimage", "data/rocket.jpg", f"{PUBLIC_DOMAIN}, SpaceX"),
-    "text": ("skimage", "data/text.png", f"{PUBLIC_DOMAIN}, Wikipedia's Corner.png"),
-}
-
-# Each scene mixes things of different kinds, one regular texture in each. The two of the motorcycle show
-# one thing and stay together.
-ALLOTMENT: Mapping[str, tuple[str, ...]] = {
-    "a": ("china", "chelsea", "brick"),
-    "b": ("coffee", "astronaut", "gravel"),
-    "c": ("camera", "grass", "ihc"),
-    HOMOGRAPHY: ("motorcycle_left", "motorcycle_right", "coins", "page", "text", "rocket"),
-    "reserve-a": ("flower", "retina"),
-    "reserve-b": ("moon", "hubble_deep_field"),
-}
+# The photographs that packages bring, by what each serves, with their licences as the packages'
+# documentation gives them. Each scene mixes things of different kinds, one regular texture in each. The
+# two of the motorcycle show one thing and stay together.
+PACKAGED = Path(__file__).with_name("packaged.csv")
 
 
 def packaged_photographs() -> Allotment:
-    """The installed packages' photographs by allotment, the keys of `ALLOTMENT`; no second reserve.
+    """The installed packages' photographs by allotment, as `PACKAGED` lists them; no second reserve.
 
     Raises:
         FileNotFoundError: a package does not bring a photograph that its pinned release brings.
     """
-    return {part: tuple(_packaged(name) for name in names) for part, names in ALLOTMENT.items()}
+    with PACKAGED.open(encoding="utf-8", newline="") as file:
+        rows = itertools.groupby(csv.DictReader(file), lambda row: row["part"])
+        return {part: tuple(_packaged(**row) for row in of) for part, of in rows}
 
 
-def _packaged(name: str) -> Photograph:
-    package, inside, licence = _PACKAGED[name]
+def _packaged(name: str, package: str, file: str, licence: str, **_: str) -> Photograph:
     found = importlib.util.find_spec(package)
-    path = Path(found.origin).parent / inside if found and found.origin else Path(package, inside)
+    path = Path(found.origin).parent / file if found and found.origin else Path(package, file)
     if not path.is_file():
         raise FileNotFoundError(
             f"{path} is missing: install the releases of requirements.txt, which bring it"

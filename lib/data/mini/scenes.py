@@ -36,7 +36,7 @@ from lib.data.mini.photometry import (
     draw_photometry,
     photograph_through,
 )
-from lib.data.mini.size import MiniSize
+from lib.data.mini.sizes import MiniSize
 
 # The constants down to SMALLEST_SCALE were set by SIFT's FPR95 on the three scenes alone and frozen
 # before anything was trained on them: 31%, 27% and 26% at the quick size (kornia's SIFT on 64 px; on

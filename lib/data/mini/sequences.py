@@ -44,7 +44,7 @@ from lib.data.hpatches.tasks import TaskSize, generate_tasks, sparing, write_tas
 from lib.data.mini.geometry import Camera, Plane, local_affine, orbiting_camera, plane_homography
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import PhotometricSpread, draw_photometry, photograph_through
-from lib.data.mini.sequences_size import SequencesSize
+from lib.data.mini.sizes import SequencesSize
 
 SEQUENCES = "sequences"
 

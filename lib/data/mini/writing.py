@@ -12,7 +12,7 @@ import numpy as np
 
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.scenes import Site, SitePatches, cut_site, plan_site
-from lib.data.mini.size import MiniSize
+from lib.data.mini.sizes import MiniSize
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import PhotoTourWriter
 
