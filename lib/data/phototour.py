@@ -8,6 +8,7 @@ unused, patch, point, unused; a match where the point ids are equal).
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,7 +68,7 @@ def read_layout(
     sheets = find_sheets(folder)
     point_ids = read_point_ids(folder / INFO, len(sheets))
     interest, matches = folder / INTEREST, folder / MATCHES
-    image_ids = read_image_ids(interest, len(point_ids)) if interest.exists() else None
+    image_ids = _read_image_ids(interest, len(point_ids)) if interest.exists() else None
     return sheets, point_ids, image_ids, read_pairs(matches, point_ids) if matches.exists() else None
 
 
@@ -115,17 +116,13 @@ class PhotoTourWriter:
             self.count += 1
             if self.count % PER_SHEET == 0:
                 self._write_sheet()
-        rows = zip(point_ids.tolist(), image_ids.tolist(), frames.tolist(), strict=True)
-        for point, image, (x, y, orientation, scale) in rows:
-            self._info.write(f"{point} {image}\n")
-            self._interest.write(f"{image} {x:.3f} {y:.3f} {orientation:.5f} {scale:.4f}\n")
+        np.savetxt(self._info, np.column_stack([point_ids, image_ids]), "%d")
+        np.savetxt(self._interest, np.column_stack([image_ids, frames]), "%d %.3f %.3f %.5f %.4f")
 
     def write_pairs(self, pairs: LabelledPairs, point_ids: np.ndarray) -> None:
         """Write the match file; `point_ids` are those of all patches written."""
-        with (self.folder / MATCHES).open("w") as file:
-            points = point_ids.tolist()
-            for first, second in zip(pairs.first.tolist(), pairs.second.tolist(), strict=True):
-                file.write(f"{first} {points[first]} 0 {second} {points[second]} 0\n")
+        ends = ([end, point_ids[end], np.zeros_like(end)] for end in (pairs.first, pairs.second))
+        np.savetxt(self.folder / MATCHES, np.column_stack([*itertools.chain(*ends)]), "%d")
 
     def __enter__(self) -> PhotoTourWriter:
         return self

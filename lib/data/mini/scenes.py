@@ -9,33 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.data.keypoints import Keypoints
-from lib.data.mini.detection import (
-    PATCH_WIDTH,
-    DetectorError,
-    carry,
-    contrast,
-    cut,
-    detect,
-    disturb,
-    spread_out,
-)
-from lib.data.mini.geometry import (
-    Camera,
-    Plane,
-    axis_rotation,
-    inverse_depth,
-    local_affine,
-    nearest_plane,
-    orbiting_camera,
-    plane_homography,
-    transfer,
-)
-from lib.data.mini.photometry import (
-    PhotometricSpread,
-    Photometry,
-    draw_photometry,
-    photograph_through,
-)
+from lib.data.mini import detection, geometry, photometry
+from lib.data.mini.geometry import Camera, Plane, nearest_plane, plane_homography
+from lib.data.mini.photometry import Photometry
 from lib.data.mini.sizes import MiniSize
 
 # The constants down to SMALLEST_SCALE were set by SIFT's FPR95 on the three scenes alone and frozen
@@ -47,8 +23,10 @@ TILT = np.deg2rad(28)
 DEPTH = 0.25
 YAW, PITCH, ROLL = np.deg2rad(28), np.deg2rad(16), np.deg2rad(20)
 DISTANCE = (0.8, 1.35)
-DETECTOR_ERROR = DetectorError(position=0.45, octaves=0.12, orientation=np.deg2rad(8))
-PHOTOMETRY = PhotometricSpread(exposure=0.25, gamma=0.3, blur=1.0, noise=4.0, jpeg_quality=(50, 95))
+DETECTOR_ERROR = detection.DetectorError(position=0.45, octaves=0.12, orientation=np.deg2rad(8))
+PHOTOMETRY = photometry.PhotometricSpread(
+    exposure=0.25, gamma=0.3, blur=1.0, noise=4.0, jpeg_quality=(50, 95)
+)
 CONTRAST = 0.01
 # Grey levels; a view that shows less of a point gives no patch of it.
 LEAST_CONTRAST = 8.0
@@ -125,14 +103,16 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: MiniSize, rng: np.random.
         left += wide
     intrinsics = np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1.0]])
     target = np.array([0, 0, focal])
-    cameras = [orbiting_camera(target, focal, 0, 0, 0, intrinsics, (width, height))]
+    cameras = [geometry.orbiting_camera(target, focal, 0, 0, 0, intrinsics, (width, height))]
     # Stratified, so that scenes with few views are about equally hard.
     for turn in LatinHypercube(4, rng=rng).random(size.views - 1):
         yaw, pitch, roll = (2 * turn[:3] - 1) * (YAW, PITCH, ROLL)
         distance = focal * (DISTANCE[0] + turn[3] * (DISTANCE[1] - DISTANCE[0]))
-        cameras.append(orbiting_camera(target, distance, yaw, pitch, roll, intrinsics, (width, height)))
-    photometry = tuple(draw_photometry(PHOTOMETRY, rng) for _ in cameras)
-    return Site(tuple(pieces), tuple(cameras), photometry)
+        cameras.append(
+            geometry.orbiting_camera(target, distance, yaw, pitch, roll, intrinsics, (width, height))
+        )
+    taken = tuple(photometry.draw_photometry(PHOTOMETRY, rng) for _ in cameras)
+    return Site(tuple(pieces), tuple(cameras), taken)
 
 
 def _cuts(length: int, parts: int, rng: np.random.Generator) -> list[int]:
@@ -148,7 +128,7 @@ def _tilted_plane(
     rng: np.random.Generator,
 ) -> Plane:
     angle = rng.uniform(0, 2 * np.pi)
-    turn = axis_rotation(np.array([np.cos(angle), np.sin(angle), 0]), TILT * rng.uniform())
+    turn = geometry.axis_rotation(np.array([np.cos(angle), np.sin(angle), 0]), TILT * rng.uniform())
     u_axis, v_axis = (turn * depth * OVERLAP).T[:2]
     middle = depth * np.array([*centre, focal])
     origin = middle - u_axis * (size[0] - 1) / 2 - v_axis * (size[1] - 1) / 2
@@ -173,7 +153,7 @@ def render_view(site: Site, photographs: Sequence[np.ndarray], image: int) -> np
     closest = np.zeros_like(light)
     for piece in site.pieces:
         _draw(piece, photographs[piece.photograph], camera, light, closest)
-    return photograph_through(site.photometry[image], light)
+    return photometry.photograph_through(site.photometry[image], light)
 
 
 def _draw(
@@ -185,13 +165,13 @@ def _draw(
     plane = piece.plane
     homography = plane_homography(plane, camera)
     w, h = plane.width, plane.height
-    corners = transfer(homography, np.array([[0, 0], [w - 1, 0], [w - 1, h - 1], [0, h - 1.0]]))
+    corners = geometry.transfer(homography, np.array([[0, 0], [w - 1, 0], [w - 1, h - 1], [0, h - 1.0]]))
     low = np.maximum(np.floor(corners.min(axis=0)).astype(int), 0)
     high = np.minimum(np.ceil(corners.max(axis=0)).astype(int) + 1, [camera.width, camera.height])
     if (high <= low).any():
         return
     texture = photograph[piece.top : piece.top + h, piece.left : piece.left + w]
-    area = abs(np.linalg.det(local_affine(homography, np.array([[w / 2, h / 2]]))[0]))
+    area = abs(np.linalg.det(geometry.local_affine(homography, np.array([[w / 2, h / 2]]))[0]))
     if area < 1:
         texture = cv2.GaussianBlur(texture, (0, 0), 0.5 * np.sqrt(1 / area - 1) + 1e-3)
     to_corner = np.array([[1, 0, -low[0]], [0, 1, -low[1]], [0, 0, 1.0]])
@@ -206,7 +186,7 @@ def _draw(
     inside = np.zeros((height, width), np.uint8)
     # OpenCV takes the polygon's corners in 1/16 px here.
     cv2.fillConvexPoly(inside, np.rint((corners - low) * 16).astype(np.int32), 1, shift=4)
-    a, b, c = inverse_depth(plane, camera)
+    a, b, c = geometry.inverse_depth(plane, camera)
     rows = np.arange(low[1], high[1])[:, None]
     closeness = (a * np.arange(low[0], high[0]) + b * rows + c).astype(np.float32)
     window = (slice(low[1], high[1]), slice(low[0], high[0]))
@@ -220,11 +200,11 @@ def cut_site(
 ) -> SitePatches:
     """Detect points in the reference view, carry them into the others, cut their patches."""
     views = [render_view(site, photographs, image) for image in range(len(site.cameras))]
-    found = detect(views[0], SMALLEST_SCALE, CONTRAST)
+    found = detection.detect(views[0], SMALLEST_SCALE, CONTRAST)
     planes = [piece.plane for piece in site.pieces]
     seen = nearest_plane(planes, site.cameras[0], found.position)
     found, seen = found[seen >= 0], seen[seen >= 0]
-    kept = spread_out(found, CROWDING)
+    kept = detection.spread_out(found, CROWDING)
     found, seen = found[kept], seen[kept]
     carried = [_carried(site, found, seen, image, view) for image, view in enumerate(views)]
     visible = np.stack([flags for _, flags in carried], axis=1)
@@ -236,9 +216,9 @@ def cut_site(
         points = np.flatnonzero(views_chosen[:, image])
         keypoints = carried[image][0][chosen[points]]
         if image > 0:
-            keypoints = disturb(keypoints, DETECTOR_ERROR, rng)
+            keypoints = detection.disturb(keypoints, DETECTOR_ERROR, rng)
         frames = np.column_stack([keypoints.position, keypoints.orientation, np.log2(keypoints.scale)])
-        parts.append((cut(view, keypoints), points, np.full(len(points), image), frames))
+        parts.append((detection.cut(view, keypoints), points, np.full(len(points), image), frames))
     patches, points, images, frames = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((images, points))
     return SitePatches(patches[order], points[order], images[order], frames[order])
@@ -256,16 +236,16 @@ def _carried(
         there = plane_homography(piece.plane, camera)
         here = plane_homography(piece.plane, site.cameras[0])
         homography = there @ np.linalg.inv(here)
-        position[of] = transfer(homography, found.position[of])
-        affine[of] = local_affine(homography, found.position[of])
-    keypoints = carry(found, position, affine)
+        position[of] = geometry.transfer(homography, found.position[of])
+        affine[of] = geometry.local_affine(homography, found.position[of])
+    keypoints = detection.carry(found, position, affine)
     planes = [piece.plane for piece in site.pieces]
-    radius = keypoints.scale[:, None] * PATCH_WIDTH / 2
+    radius = keypoints.scale[:, None] * detection.PATCH_WIDTH / 2
     inside = (position >= radius) & (position <= [camera.width - 1, camera.height - 1] - radius)
     # A back side would be mirrored.
     facing = np.linalg.det(affine) > 0
     visible = inside.all(axis=1) & facing & (nearest_plane(planes, camera, position) == seen)
-    visible[visible] = contrast(view, keypoints[visible]) >= LEAST_CONTRAST
+    visible[visible] = detection.contrast(view, keypoints[visible]) >= LEAST_CONTRAST
     return keypoints, visible
 
 
