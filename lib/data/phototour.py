@@ -48,7 +48,6 @@ def read_phototour(folder: Path, cache: Path, name: str | None = None) -> PatchS
         ValueError: a file is damaged or contradicts another, or a point has a single patch.
         OSError: the cache cannot be written.
     """
-    folder = Path(folder)
     name = name or folder.name
     sheets, point_ids, image_ids, pairs = read_layout(folder)
     count = len(point_ids)
@@ -57,7 +56,7 @@ def read_phototour(folder: Path, cache: Path, name: str | None = None) -> PatchS
         for number, sheet in enumerate(sheets):
             yield read_sheet(sheet)[: count - number * PER_SHEET]
 
-    patches = decoded(Path(cache), name, [*sheets, folder / INFO], count, blocks)
+    patches = decoded(cache, name, [*sheets, folder / INFO], count, blocks)
     return PatchSet(name, patches, point_ids, image_ids, pairs)
 
 
@@ -68,7 +67,7 @@ def read_layout(
     sheets = find_sheets(folder)
     point_ids = read_point_ids(folder / INFO, len(sheets))
     interest, matches = folder / INTEREST, folder / MATCHES
-    image_ids = _read_image_ids(interest, len(point_ids)) if interest.exists() else None
+    image_ids = read_image_ids(interest, len(point_ids)) if interest.exists() else None
     return sheets, point_ids, image_ids, read_pairs(matches, point_ids) if matches.exists() else None
 
 
@@ -90,7 +89,7 @@ class PhotoTourWriter:
     """Writes a set patch by patch, holding one sheet in memory; a context that ends well is whole."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = Path(folder)
+        self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self.count = 0
         self._sheet = np.zeros((PER_SHEET, PATCH, PATCH), np.uint8)

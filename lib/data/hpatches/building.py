@@ -111,7 +111,6 @@ def build_release(
             sequence of which no detection is left.
         OSError: a folder cannot be written.
     """
-    release = Path(release)
     if not sequences:
         raise ValueError(f"no sequence to build {release} from: give at least one")
     refuse_equal_names(sequences)

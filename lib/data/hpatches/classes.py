@@ -48,7 +48,7 @@ def read_classes(sequences: abc.Sequence[Sequence], cache: Path, name: str) -> P
         np.repeat(IMAGES * s + _image_of_file(), sequence.count) for s, sequence in enumerate(sequences)
     ]
     patches = decoded(
-        Path(cache),
+        cache,
         name,
         [sequence.folder / f"{file}.png" for sequence in sequences for file in FILES],
         len(FILES) * int(starts[-1]),

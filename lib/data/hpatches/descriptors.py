@@ -138,7 +138,7 @@ def read_descriptors(
     values: np.ndarray | None = None
     for sequence, start in zip(sequences, starts.tolist(), strict=True):
         for place, file in enumerate(FILES):
-            path = Path(folder) / sequence.name / f"{file}.csv"
+            path = folder / sequence.name / f"{file}.csv"
             read = _read_file(path, sequence.count, packed, delimiter)
             if values is None:
                 first, values = path, np.empty((total, read.shape[1]), read.dtype)
@@ -178,9 +178,7 @@ def write_descriptors(folder: Path, descriptors: Descriptors, *, packed: bool = 
         for place, file in enumerate(FILES):
             start = int(descriptors.starts[s]) + place * count
             values = descriptors.values[start : start + count]
-            _write_file(
-                Path(folder) / name / f"{file}.csv", np.packbits(values, 1) if packed else values
-            )
+            _write_file(folder / name / f"{file}.csv", np.packbits(values, 1) if packed else values)
 
 
 def _places(sequences: abc.Sequence[Sequence]) -> tuple[np.ndarray, np.ndarray, int]:

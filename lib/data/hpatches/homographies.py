@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.hpatches.release import IMAGES, refuse_equal_names
-from lib.data.images import read_image
+from lib.data.images import decode_grey, read_image
 from lib.data.mini.geometry import transfer
 from lib.files import write_bytes
 
@@ -57,7 +57,16 @@ class HomographySequence:
         Raises:
             ValueError: the file cannot be decoded or is cut short.
         """
-        return _grey(self.images[index])
+        import cv2
+
+        read_image(self.images[index])
+        # Homographies hold for the pixels as stored, so a camera's note on orientation is not followed.
+        grey = decode_grey(self.images[index], cv2.IMREAD_IGNORE_ORIENTATION)
+        if grey is None:
+            raise ValueError(
+                f"{self.images[index]} is an image that OpenCV cannot read: save it as PPM or PNG"
+            )
+        return grey
 
 
 def read_homography_sequence(folder: Path) -> HomographySequence:
@@ -71,7 +80,6 @@ def read_homography_sequence(folder: Path) -> HomographySequence:
         ValueError: a homography that is not nine finite numbers or is singular; two images of one
             number; a reference that is no image.
     """
-    folder = Path(folder)
     layout = _layout(folder)
     if layout is None:
         raise FileNotFoundError(
@@ -100,7 +108,7 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
         ValueError: two sequences of one name, or as `read_homography_sequence` raises.
     """
     found: list[HomographySequence] = []
-    for folder in map(Path, folders):
+    for folder in folders:
         if not folder.is_dir():
             raise FileNotFoundError(f"{folder} is no folder: give one that holds homography sequences")
         inside = [folder] if _layout(folder) else sorted(p for p in folder.iterdir() if _layout(p))
@@ -116,7 +124,6 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
 
 def sequence_folders(folder: Path) -> list[Path]:
     """The folders of sequences in a folder, itself or up to two levels below; others are passed over."""
-    folder = Path(folder)
     return [p for p in (folder, *sorted(folder.glob("*")), *sorted(folder.glob("*/*"))) if _layout(p)]
 
 
@@ -137,7 +144,6 @@ def write_homography_sequence(
     """
     import cv2
 
-    folder = Path(folder)
     homographies = np.asarray(homographies, float)
     kinds = {(image.ndim, image.dtype.name) for image in images}
     if homographies.shape != (IMAGES - 1, 3, 3) or len(images) != IMAGES or kinds != {(2, "uint8")}:
@@ -199,20 +205,6 @@ def _homography(path: Path) -> np.ndarray:
     if not np.isfinite(homography).all() or not np.linalg.cond(homography) < _LARGEST_CONDITION:
         raise ValueError(f"{path} holds a number that is infinite or NaN, or a singular matrix")
     return homography
-
-
-def _grey(path: Path) -> np.ndarray:
-    import cv2
-
-    read_image(path)
-    # Homographies hold for the pixels as stored, so a camera's note on orientation is not followed.
-    grey = cv2.imdecode(
-        np.frombuffer(path.read_bytes(), np.uint8),
-        cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION,
-    )
-    if grey is None:
-        raise ValueError(f"{path} is an image that OpenCV cannot read: save it as PPM or PNG")
-    return grey
 
 
 def _moves_little(homographies: np.ndarray, size: tuple[int, int]) -> bool:

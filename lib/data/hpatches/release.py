@@ -122,7 +122,6 @@ def read_sequence(folder: Path) -> Sequence:
         ValueError: an image is none, is not 65 px wide, has a height that is no multiple of 65, or
             another height than the rest.
     """
-    folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder: give one with {', '.join(FILES[:3])}, … .png")
     missing = [file for file in FILES if not _path(folder, file).is_file()]
@@ -151,7 +150,7 @@ def read_sequences(*folders: Path) -> dict[str, Sequence]:
         FileNotFoundError: a folder is missing, holds no sequences, or a sequence lacks an image.
         ValueError: two sequences have one name, or as `read_sequence` raises.
     """
-    found = [read_sequence(one) for release in folders for one in _folders(Path(release))]
+    found = [read_sequence(one) for release in folders for one in _folders(release)]
     refuse_equal_names(found)
     return {sequence.name: sequence for sequence in found}
 
@@ -179,7 +178,7 @@ def open_sequences(release: Path, names: Iterable[str]) -> tuple[Sequence, ...]:
         FileNotFoundError: the release is missing, or a sequence lacks an image.
         ValueError: the release has no sequence of a name; or as `read_sequence` raises.
     """
-    release, names = Path(release), tuple(names)
+    names = tuple(names)
     there = [folder.name for folder in _folders(release)]
     missing = [name for name in names if name not in there]
     if missing:
@@ -203,7 +202,6 @@ def write_sequence(folder: Path, patches: Mapping[str, np.ndarray]) -> None:
     """
     from PIL import Image
 
-    folder = Path(folder)
     count = len(next(iter(patches.values()), ()))
     given = {file: (array.shape, array.dtype.name) for file, array in patches.items()}
     expected = dict.fromkeys(FILES, ((count, PATCH, PATCH), "uint8"))
@@ -260,7 +258,7 @@ def read_splits(path: Path) -> dict[str, Split]:
         ValueError: it is no such file, or a split lists a sequence twice, for test and training taken
             together.
     """
-    path = _splits_file(Path(path))
+    path = _splits_file(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -292,7 +290,6 @@ def write_splits(path: Path, splits: Mapping[str, Split]) -> None:
         ValueError: a split lists a sequence twice, or goes by another name than its key.
         OSError: the file cannot be written.
     """
-    path = Path(path)
     path = path if path.suffix == ".json" else path / SPLITS
     content = {}
     for name, split in splits.items():

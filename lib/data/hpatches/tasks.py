@@ -301,7 +301,7 @@ def _first_drawn(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _file(folder: Path, stem: str, split_name: str) -> Path:
-    return Path(folder) / f"{stem}_split-{split_name}.csv"
+    return folder / f"{stem}_split-{split_name}.csv"
 
 
 def _read_pairs(path: Path, sequences: abc.Sequence[Sequence]) -> PatchPairs:

@@ -14,8 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
+from lib.data.images import decode_grey
 from lib.data.mini.photographs import Photograph
 from lib.files import write_bytes
 
@@ -67,7 +66,6 @@ def folder_photographs(folder: Path) -> tuple[Allotment, Mapping[str, str]]:
         FileNotFoundError: no such folder.
         ValueError: fewer than 5 readable photographs.
     """
-    folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder: give one that holds photographs")
     reasons = {path: _unfit(path) for path in sorted(folder.iterdir()) if path.is_file()}
@@ -154,7 +152,6 @@ def _unfit(path: Path) -> str | None:
         return "is cut short or no image"
     if short < SMALLEST_SIDE or long > 8 * short:
         return f"is {long} by {short} px: smaller than {SMALLEST_SIDE}, or 8 times longer than wide"
-    data = np.frombuffer(path.read_bytes(), np.uint8)
-    if cv2.imdecode(data, cv2.IMREAD_REDUCED_GRAYSCALE_8) is None:
+    if decode_grey(path, cv2.IMREAD_REDUCED_GRAYSCALE_8) is None:
         return "is of a kind that OpenCV does not read: save it with 8 or 16 bits a channel"
     return None

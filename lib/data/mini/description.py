@@ -22,7 +22,7 @@ def read_sites(folder: Path) -> tuple[dict[str, object], tuple[Site, ...]]:
     Raises:
         FileNotFoundError: the folder holds no generated scene.
     """
-    path = Path(folder) / SCENE
+    path = folder / SCENE
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: {folder} holds no generated scene")
     facts = json.loads(path.read_text())
@@ -77,5 +77,5 @@ def redraw_view(folder: Path, photographs: Sequence[Photograph], image: int) -> 
 
 def detections(folder: Path, image: int) -> np.ndarray:
     """(N, 4) keypoints whose patches were cut from an image: x, y, orientation, log2 scale."""
-    rows = np.loadtxt(Path(folder) / INTEREST, ndmin=2)
+    rows = np.loadtxt(folder / INTEREST, ndmin=2)
     return rows[rows[:, 0] == image, 1:]

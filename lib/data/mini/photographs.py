@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.data.images import decode_grey, reduced
 from lib.files import sha256
 
 
@@ -38,19 +39,12 @@ class Photograph:
             FileNotFoundError: the photograph is not here.
             ValueError: the file is no image that can be read.
         """
-        import cv2
-
         if self.path is None:
             raise FileNotFoundError(
                 f"the photograph {self.name} (SHA-256 {self.sha256[:16]}…) is not here, and data is "
                 "to be made of it: give the folder that holds it with --photos"
             )
-        data = np.frombuffer(self.path.read_bytes(), np.uint8)
-        image = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE) if len(data) else None
+        image = decode_grey(self.path)
         if image is None:
             raise ValueError(f"{self.path} is no image that can be read: remove or replace it")
-        factor = longest_side / max(image.shape)
-        if factor < 1:
-            size = (round(image.shape[1] * factor), round(image.shape[0] * factor))
-            image = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-        return image
+        return reduced(image, longest_side)

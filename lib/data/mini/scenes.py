@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from lib.data.keypoints import Keypoints
 from lib.data.mini import detection, geometry, photometry
 from lib.data.mini.geometry import Camera, Plane, nearest_plane, plane_homography
-from lib.data.mini.photometry import Photometry
+from lib.data.mini.photometry import PhotometricSpread, Photometry
 from lib.data.mini.sizes import MiniSize
 
 # The constants down to SMALLEST_SCALE were set by SIFT's FPR95 on the three scenes alone and frozen
@@ -24,9 +25,7 @@ DEPTH = 0.25
 YAW, PITCH, ROLL = np.deg2rad(28), np.deg2rad(16), np.deg2rad(20)
 DISTANCE = (0.8, 1.35)
 DETECTOR_ERROR = detection.DetectorError(position=0.45, octaves=0.12, orientation=np.deg2rad(8))
-PHOTOMETRY = photometry.PhotometricSpread(
-    exposure=0.25, gamma=0.3, blur=1.0, noise=4.0, jpeg_quality=(50, 95)
-)
+PHOTOMETRY = PhotometricSpread(exposure=0.25, gamma=0.3, blur=1.0, noise=4.0, jpeg_quality=(50, 95))
 CONTRAST = 0.01
 # Grey levels; a view that shows less of a point gives no patch of it.
 LEAST_CONTRAST = 8.0
@@ -103,14 +102,13 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: MiniSize, rng: np.random.
         left += wide
     intrinsics = np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1.0]])
     target = np.array([0, 0, focal])
-    cameras = [geometry.orbiting_camera(target, focal, 0, 0, 0, intrinsics, (width, height))]
+    look = partial(geometry.orbiting_camera, target, intrinsics=intrinsics, size=(width, height))
+    cameras = [look(focal, 0, 0, 0)]
     # Stratified, so that scenes with few views are about equally hard.
     for turn in LatinHypercube(4, rng=rng).random(size.views - 1):
         yaw, pitch, roll = (2 * turn[:3] - 1) * (YAW, PITCH, ROLL)
         distance = focal * (DISTANCE[0] + turn[3] * (DISTANCE[1] - DISTANCE[0]))
-        cameras.append(
-            geometry.orbiting_camera(target, distance, yaw, pitch, roll, intrinsics, (width, height))
-        )
+        cameras.append(look(distance, yaw, pitch, roll))
     taken = tuple(photometry.draw_photometry(PHOTOMETRY, rng) for _ in cameras)
     return Site(tuple(pieces), tuple(cameras), taken)
 

@@ -41,6 +41,7 @@ from lib.data.hpatches.building import build_release
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.release import Split, open_sequences, write_splits
 from lib.data.hpatches.tasks import TaskSize, generate_tasks, sparing, write_tasks
+from lib.data.images import reduced
 from lib.data.mini.geometry import Camera, Plane, local_affine, orbiting_camera, plane_homography
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import PhotometricSpread, draw_photometry, photograph_through
@@ -125,17 +126,8 @@ def textures(photographs: Sequence[Photograph], longest_side: int) -> tuple[Text
         grey = photograph.grey(2 * strips * longest_side)
         strip = np.array_split(grey, strips, axis=1)[things[:index].count(things[index])]
         halves = np.array_split(strip, 2, axis=int(np.argmax(strip.shape)))
-        made.append(Texture(names[index], parted[index], *(_reduced(h, longest_side) for h in halves)))
+        made.append(Texture(names[index], parted[index], *(reduced(h, longest_side) for h in halves)))
     return tuple(made)
-
-
-def _reduced(grey: np.ndarray, longest_side: int) -> np.ndarray:
-    import cv2
-
-    height, width = grey.shape
-    factor = min(longest_side / max(height, width), 1.0)
-    size = (max(round(width * factor), 1), max(round(height * factor), 1))
-    return cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
 
 
 def _file_names(names: Sequence[str]) -> list[str]:
@@ -355,7 +347,6 @@ def write_hpatches(folder: Path, photographs: Sequence[Photograph], size: Sequen
         ValueError: no photograph, one that cannot be read, or one with too little texture for patches.
         OSError: the folder cannot be written.
     """
-    folder = Path(folder)
     things, made = {}, []
     for texture in textures(photographs, size.longest_side):
         things[texture.name] = texture.thing
