@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
+
+from lib.data.mini.geometry import local_affine
 
 _SAMPLED_AT_ONCE = 512
 
@@ -30,22 +31,27 @@ class Keypoints:
     def __getitem__(self, index: np.ndarray | slice) -> Keypoints:
         return type(self)(*(getattr(self, field.name)[index] for field in fields(self)))
 
+    def discs(self, magnification: float) -> np.ndarray:
+        """(N, 2, 3) affine maps that carry the unit disc to discs of so many scales' radius, px."""
+        radius = magnification * self.scale
+        cosine, sine = radius * np.cos(self.orientation), radius * np.sin(self.orientation)
+        linear = np.stack([np.stack([cosine, -sine], 1), np.stack([sine, cosine], 1)], 1)
+        return np.concatenate([linear, self.position[:, :, None]], axis=2)
+
 
 def sample(
-    image: np.ndarray,
-    step: np.ndarray,
-    places: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    side: int,
-    border: int,
+    image: np.ndarray, homography: np.ndarray, regions: np.ndarray, side: int, border: int
 ) -> np.ndarray:
-    """Patches of an image, bicubic.
+    """Patches of an image at regions of the reference, bicubic.
 
-    The image is blurred before it is sampled more coarsely than its pixels, in half octaves.
+    The image is blurred before it is sampled more coarsely than its pixels, in half octaves. How
+    coarsely is taken at the middle of the patch, as the mean over directions.
 
     Args:
         image: (H, W) uint8.
-        step: (N,) how far apart a patch's samples are, px.
-        places: from indices of patches, (n,), to x and y of their samples, px, (n, side²) each.
+        homography: (3, 3), from the reference to the image.
+        regions: (N, 2, 3), maps of the unit disc to pixels of the reference; the centres of a patch's
+            outermost pixels lie on the square around the disc.
         side: of a patch, px.
         border: OpenCV's rule for what lies outside the image.
 
@@ -54,6 +60,11 @@ def sample(
     """
     import cv2
 
+    ends = np.linspace(-1, 1, side)
+    grid = np.stack([*np.meshgrid(ends, ends), np.ones((side, side))]).reshape(3, -1)
+    at_middle = local_affine(homography, regions[:, :, 2]) @ regions[:, :, :2]
+    step = 2 * np.sqrt(np.abs(np.linalg.det(at_middle))) / (side - 1)
+    projective = homography[:, :2] @ regions + homography[:, 2:] * [0, 0, 1]
     level = np.maximum(np.floor(2 * np.log2(step)), 0).astype(int)
     patches = np.empty((len(step), side, side), np.uint8)
     for half_octave in np.unique(level):
@@ -64,7 +75,8 @@ def sample(
         members = np.flatnonzero(level == half_octave)
         for start in range(0, len(members), _SAMPLED_AT_ONCE):
             chosen = members[start : start + _SAMPLED_AT_ONCE]
-            x, y = (axis.astype(np.float32) for axis in places(chosen))
+            points = projective[chosen] @ grid
+            x, y = ((points[:, axis] / points[:, 2]).astype(np.float32) for axis in (0, 1))
             sampled = cv2.remap(source, x, y, cv2.INTER_CUBIC, borderMode=border)
             patches[chosen] = sampled.reshape(-1, side, side)
     return patches

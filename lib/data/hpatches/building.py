@@ -25,12 +25,10 @@ from lib.data.hpatches.detection import DETECTORS, Frames, detect, inside, orien
 from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter, overlaps
 from lib.data.hpatches.release import FILES, LEVELS, PATCH, refuse_equal_names, write_sequence
-from lib.data.mini.geometry import local_affine
 from lib.files import write_bytes
 
 REPORT = "build.json"
 SMALLEST_CONTRAST = 5.0
-_MIDDLE = PATCH // 2
 
 
 @dataclass(frozen=True)
@@ -197,8 +195,6 @@ def cut_patches(sequence: HomographySequence, plan: Plan) -> dict[str, np.ndarra
 def sample(image: np.ndarray, homography: np.ndarray, regions: np.ndarray) -> np.ndarray:
     """Patches of an image at regions of the reference, bicubic (`keypoints.sample`).
 
-    How coarsely is taken at the middle of the patch, as the mean over directions.
-
     Args:
         image: (H, W) uint8; beyond its border its outermost pixels are repeated.
         homography: (3, 3), from the reference to the image.
@@ -209,17 +205,7 @@ def sample(image: np.ndarray, homography: np.ndarray, regions: np.ndarray) -> np
     """
     import cv2
 
-    side = (np.arange(PATCH) - _MIDDLE) / _MIDDLE
-    grid = np.stack([*np.meshgrid(side, side), np.ones((PATCH, PATCH))]).reshape(3, -1)
-    at_middle = local_affine(homography, regions[:, :, 2]) @ regions[:, :, :2]
-    step = np.sqrt(np.abs(np.linalg.det(at_middle))) / _MIDDLE
-    projective = homography[:, :2] @ regions + homography[:, 2:] * [0, 0, 1]
-
-    def places(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        points = projective[chosen] @ grid
-        return points[:, 0] / points[:, 2], points[:, 1] / points[:, 2]
-
-    return keypoints.sample(image, step, places, PATCH, cv2.BORDER_REPLICATE)
+    return keypoints.sample(image, homography, regions, PATCH, cv2.BORDER_REPLICATE)
 
 
 def _least_contrast(sequence: HomographySequence, regions: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from lib.files import replacing
 
 MOST_NUMBERS = 1 << 16
 _LONGEST_LINE = 1 << 21
-# Rows looked at or written at once, so that checks take little memory beside the descriptors.
+# Rows looked at at once, so that checks take little memory beside the descriptors.
 _BLOCK = 4096
 
 
@@ -173,12 +173,15 @@ def write_descriptors(folder: Path, descriptors: Descriptors, *, packed: bool = 
             f"{kind} descriptors of length {length} cannot be packed, only binary ones of a multiple of "
             "8 bits: write with packed=False"
         )
-    for s, name in enumerate(descriptors.sequences):
-        count = int(descriptors.counts[s])
-        for place, file in enumerate(FILES):
-            start = int(descriptors.starts[s]) + place * count
-            values = descriptors.values[start : start + count]
-            _write_file(folder / name / f"{file}.csv", np.packbits(values, 1) if packed else values)
+    # Nine significant digits tell any two float32 apart.
+    form = "%d" if descriptors.binary else "%.9g"
+    for name, start, count in zip(
+        descriptors.sequences, descriptors.starts, descriptors.counts, strict=True
+    ):
+        files = descriptors.values[start : start + len(FILES) * count].reshape(len(FILES), count, -1)
+        for file, values in zip(FILES, files, strict=True):
+            with replacing(folder / name / f"{file}.csv") as half:
+                np.savetxt(half, np.packbits(values, 1) if packed else values, form, delimiter=",")
 
 
 def _places(sequences: abc.Sequence[Sequence]) -> tuple[np.ndarray, np.ndarray, int]:
@@ -193,15 +196,6 @@ def _where(descriptors: Descriptors, row: int) -> tuple[str, str, int]:
     s = int(np.searchsorted(descriptors.starts, row, side="right")) - 1
     file, patch = divmod(row - int(descriptors.starts[s]), int(descriptors.counts[s]))
     return descriptors.sequences[s], FILES[file], patch
-
-
-def _write_file(path: Path, values: np.ndarray) -> None:
-    # Nine significant digits tell any two float32 apart.
-    line = ",".join(["%d" if values.dtype == np.uint8 else "%.9g"] * values.shape[1]) + "\n"
-    with replacing(path) as half, half.open("w") as file:
-        for start in range(0, len(values), _BLOCK):
-            block = values[start : start + _BLOCK]
-            file.write((line * len(block)) % tuple(block.ravel().tolist()))
 
 
 def _read_file(path: Path, count: int, packed: bool, delimiter: str) -> np.ndarray:

@@ -50,10 +50,7 @@ class Frames(Keypoints):
     @property
     def regions(self) -> np.ndarray:
         """(N, 2, 3) affine maps that carry the unit disc to the regions that patches show, px."""
-        radius = MAGNIFICATION * self.scale
-        cosine, sine = radius * np.cos(self.orientation), radius * np.sin(self.orientation)
-        linear = np.stack([np.stack([cosine, -sine], 1), np.stack([sine, cosine], 1)], 1)
-        return np.concatenate([linear, self.position[:, :, None]], axis=2)
+        return self.discs(MAGNIFICATION)
 
 
 def detect(image: np.ndarray) -> Frames:

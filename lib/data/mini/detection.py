@@ -90,15 +90,13 @@ def carry(keypoints: Keypoints, position: np.ndarray, affine: np.ndarray) -> Key
 def disturb(keypoints: Keypoints, error: DetectorError, rng: np.random.Generator) -> Keypoints:
     """Keypoints as a real detector finds them: moved, scaled and turned a little."""
     n = len(keypoints)
+
+    def limited(deviation: float, largest: float) -> np.ndarray:
+        return np.clip(deviation * rng.standard_normal(n), -largest, largest)
+
     shift = error.position * rng.standard_normal((n, 2)) * keypoints.scale[:, None]
-    octaves = np.clip(
-        error.octaves * rng.standard_normal(n), -LARGEST_OCTAVE_ERROR, LARGEST_OCTAVE_ERROR
-    )
-    turn = np.clip(
-        error.orientation * rng.standard_normal(n),
-        -LARGEST_ORIENTATION_ERROR,
-        LARGEST_ORIENTATION_ERROR,
-    )
+    octaves = limited(error.octaves, LARGEST_OCTAVE_ERROR)
+    turn = limited(error.orientation, LARGEST_ORIENTATION_ERROR)
     return Keypoints(
         keypoints.position + shift, keypoints.scale * 2.0**octaves, keypoints.orientation + turn
     )
@@ -117,18 +115,8 @@ def cut(image: np.ndarray, keypoints: Keypoints, side: int = PATCH) -> np.ndarra
     """
     import cv2
 
-    step = PATCH_WIDTH * keypoints.scale / side
-    offset = np.arange(side) - (side - 1) / 2
-
-    def places(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        cosine = (np.cos(keypoints.orientation[chosen]) * step[chosen])[:, None, None]
-        sine = (np.sin(keypoints.orientation[chosen]) * step[chosen])[:, None, None]
-        x, y = (axis[:, None, None] for axis in keypoints.position[chosen].T)
-        x = x + (cosine * offset[None, None, :] - sine * offset[None, :, None])
-        y = y + (sine * offset[None, None, :] + cosine * offset[None, :, None])
-        return x.reshape(len(chosen), -1), y.reshape(len(chosen), -1)
-
-    return sample(image, step, places, side, cv2.BORDER_REFLECT_101)
+    discs = keypoints.discs(PATCH_WIDTH * (1 - 1 / side) / 2)
+    return sample(image, np.eye(3), discs, side, cv2.BORDER_REFLECT_101)
 
 
 def contrast(image: np.ndarray, keypoints: Keypoints) -> np.ndarray:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.mini.photographs import Photograph
-from lib.data.mini.scenes import Site, SitePatches, cut_site, plan_site
+from lib.data.mini.scenes import Site, cut_site, plan_site
 from lib.data.mini.sizes import MiniSize
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import PhotoTourWriter
@@ -37,7 +37,10 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
     points = images = 0
     with PhotoTourWriter(folder) as writer:
         for number, group in enumerate(_groups(photographs, size.photos_per_site)):
-            site, made = _make(group, size, np.random.default_rng([*seed, number]))
+            rng = np.random.default_rng([*seed, number])
+            textures = [photograph.grey(size.longest_side) for photograph in group]
+            site = plan_site([texture.shape for texture in textures], size, rng)
+            made = cut_site(site, textures, size, rng)
             writer.add(made.patches, made.points + points, made.images + images, made.frames)
             point_ids.append(made.points + points)
             sites.append(_site_facts(site, group, images))
@@ -60,14 +63,6 @@ def _groups(photographs: Sequence[Photograph], largest: int) -> Iterator[Sequenc
     number = -(-len(photographs) // largest)
     for index in range(number):
         yield photographs[index * len(photographs) // number : (index + 1) * len(photographs) // number]
-
-
-def _make(
-    group: Sequence[Photograph], size: MiniSize, rng: np.random.Generator
-) -> tuple[Site, SitePatches]:
-    textures = [photograph.grey(size.longest_side) for photograph in group]
-    site = plan_site([texture.shape for texture in textures], size, rng)
-    return site, cut_site(site, textures, size, rng)
 
 
 def draw_pairs(point_ids: np.ndarray, count: int, rng: np.random.Generator) -> LabelledPairs:
