@@ -16,7 +16,7 @@ from lib.commands import hpatches, study
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
-from lib.data.hpatches_sets import HPatchesSets, built_sets, embedded_sets, released_sets
+from lib.data.hpatches_sets import HPatchesSets
 from lib.data.mini.allotment import packaged_photographs
 from lib.data.mini.sizes import SequencesSize
 from lib.data.patchset import PatchSet
@@ -38,7 +38,7 @@ SMALL = SequencesSize(
 def made(tmp_path_factory: pytest.TempPathFactory) -> HPatchesSets:
     """Embedded sets of three photographs, generated."""
     photographs = packaged_photographs()["homography"][:3]
-    sets = embedded_sets("mini-hp", photographs, tmp_path_factory.mktemp("data"), SMALL)
+    sets = HPatchesSets("mini-hp", tmp_path_factory.mktemp("data"), SMALL, photographs)
     sets.make()
     return sets
 
@@ -75,7 +75,7 @@ def test_names_are_those_that_can_be_loaded(made: HPatchesSets) -> None:
 def test_an_unpacked_release_is_read_where_it_lies(
     real: Path, made: HPatchesSets, tmp_path: Path
 ) -> None:
-    sets = released_sets("hpatches", real, tmp_path / "cache", SMALL)
+    sets = HPatchesSets("hpatches", tmp_path / "cache", SMALL, real=real)
     assert sets.root == real
     ours, theirs = made.load("mini-hp-full"), sets.load("hpatches-full")
     assert [one.name for one in ours.sequences] == [one.name for one in theirs.sequences]
@@ -84,7 +84,7 @@ def test_an_unpacked_release_is_read_where_it_lies(
 
 @pytest.mark.parametrize("file", ["tasks/verif_pos_split-a.csv", "hpatches-release/v_coins/h3.png"])
 def test_a_releases_digest_changes_with_its_files(real: Path, tmp_path: Path, file: str) -> None:
-    sets = released_sets("hpatches", real, tmp_path, SMALL)
+    sets = HPatchesSets("hpatches", tmp_path, SMALL, real=real)
     before = sets.digest("hpatches-a")
     assert replace(sets).digest("hpatches-a") == before
     with (real / file).open("ab") as opened:
@@ -96,7 +96,7 @@ def test_homographies_digest_changes_with_what_an_image_shows(
     made: HPatchesSets, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(made.root / "sequences" / "i_coins", tmp_path / "i_coins")
-    sets = built_sets("real-hp", [folder], tmp_path / "data", SMALL)
+    sets = HPatchesSets("real-hp", tmp_path / "data", SMALL, homographies=(folder,))
     before = sets.digest("real-hp-full")
     image = bytearray((folder / "3.ppm").read_bytes())
     image[-1] ^= 255
@@ -106,10 +106,10 @@ def test_homographies_digest_changes_with_what_an_image_shows(
 
 def test_an_embedded_sets_digest_tells_sizes_photographs_and_names_apart(tmp_path: Path) -> None:
     photographs = packaged_photographs()["homography"]
-    sets = embedded_sets("mini-hp", photographs, tmp_path / "data", SMALL)
+    sets = HPatchesSets("mini-hp", tmp_path / "data", SMALL, photographs)
     others = [
-        embedded_sets("mini-hp", photographs[1:], tmp_path / "data", SMALL),
-        embedded_sets("mini-hp", photographs, tmp_path / "data", replace(SMALL, seed=2)),
+        HPatchesSets("mini-hp", tmp_path / "data", SMALL, photographs[1:]),
+        HPatchesSets("mini-hp", tmp_path / "data", replace(SMALL, seed=2), photographs),
     ]
     digests = [s.digest("mini-hp-a") for s in (sets, *others)] + [sets.digest("mini-hp-a-train")]
     assert len(set(digests)) == 4
@@ -117,7 +117,9 @@ def test_an_embedded_sets_digest_tells_sizes_photographs_and_names_apart(tmp_pat
 
 
 def test_ones_own_homographies_become_one_split_of_all(made: HPatchesSets, tmp_path: Path) -> None:
-    sets = built_sets("real-hp", [made.root / "sequences"], tmp_path, replace(SMALL, queries=6))
+    sets = HPatchesSets(
+        "real-hp", tmp_path, replace(SMALL, queries=6), homographies=(made.root / "sequences",)
+    )
     assert sets.names == ("real-hp-full",)
     split = sets.load("real-hp-full")
     assert sorted(one.name for one in split.sequences) == sorted(read_sequences(made.root / RELEASE))
@@ -126,7 +128,7 @@ def test_ones_own_homographies_become_one_split_of_all(made: HPatchesSets, tmp_p
 
 def test_a_missing_folder_of_homographies_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere is no folder"):
-        built_sets("real-hp", [tmp_path / "nowhere"], tmp_path, SMALL)
+        HPatchesSets("real-hp", tmp_path, SMALL, homographies=(tmp_path / "nowhere",))
 
 
 def real_source(real: Path, tmp_path: Path) -> Source:

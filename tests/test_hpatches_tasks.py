@@ -21,7 +21,6 @@ from lib.data.hpatches.release import (
 from lib.data.hpatches.tasks import (
     PatchPairs,
     Tasks,
-    TaskSize,
     generate_tasks,
     open_split,
     read_tasks,
@@ -29,8 +28,13 @@ from lib.data.hpatches.tasks import (
     textured,
     write_tasks,
 )
+from lib.data.mini.sizes import SequencesSize
 
 PAIRS_HEADER = "s1,t1,idx1,s2,t2,idx2\n"
+
+
+def sized(pairs: int, queries: int, distractors: int) -> SequencesSize:
+    return SequencesSize(pairs=pairs, queries=queries, distractors=distractors)
 
 
 def write_patches(folder: Path, deviations: list[float]) -> None:
@@ -63,7 +67,7 @@ def equal(one: Tasks, other: Tasks) -> bool:
 
 
 def test_every_drawn_row_keeps_the_benchmarks_rules(sequences: list[Sequence]) -> None:
-    size = TaskSize(pairs=3000, queries=12, distractors=9)
+    size = sized(pairs=3000, queries=12, distractors=9)
     tasks = generate_tasks(sequences, size, 0)
     for pairs in (tasks.positives, tasks.intra, tasks.inter):
         assert pairs.first.shape == pairs.second.shape == (3000, 3)
@@ -98,7 +102,7 @@ def test_every_drawn_row_keeps_the_benchmarks_rules(sequences: list[Sequence]) -
 
 
 def test_every_value_that_may_be_drawn_is_drawn_as_often(sequences: list[Sequence]) -> None:
-    tasks = generate_tasks(sequences, TaskSize(60_000, 1, 1), 3)
+    tasks = generate_tasks(sequences, sized(60_000, 1, 1), 3)
     s, image, patch = tasks.intra.first.T
     _, other_image, other = tasks.intra.second.T
     inter_s, _, inter_patch = tasks.inter.second.T
@@ -122,7 +126,7 @@ def test_every_value_that_may_be_drawn_is_drawn_as_often(sequences: list[Sequenc
 
 
 def draw_literally(
-    counts: list[int], allowed: set[tuple], size: TaskSize, rng: np.random.Generator
+    counts: list[int], allowed: set[tuple], size: SequencesSize, rng: np.random.Generator
 ) -> tuple[list[tuple], list[tuple]]:
     """Queries and distractors one candidate after the other, in the order of gen_retrieval."""
 
@@ -145,7 +149,7 @@ def test_queries_and_distractors_come_as_often_as_in_a_literal_draw(tmp_path: Pa
     write_patches(tmp_path / "v_b", [40, 40, 40, 5])
     found = list(read_sequences(tmp_path).values())
     allowed = {(0, 0), (1, 0), (1, 1), (1, 2)}
-    size = TaskSize(1, 2, 1)
+    size = sized(1, 2, 1)
     times = 1200
     ours: Counter = Counter()
     literal: Counter = Counter()
@@ -163,20 +167,20 @@ def test_queries_and_distractors_come_as_often_as_in_a_literal_draw(tmp_path: Pa
 
 
 def test_the_seed_decides_the_draw(sequences: list[Sequence]) -> None:
-    size = TaskSize(50, 5, 5)
+    size = sized(50, 5, 5)
     assert equal(generate_tasks(sequences, size, 7), generate_tasks(sequences, size, 7))
     assert not equal(generate_tasks(sequences, size, 7), generate_tasks(sequences, size, 8))
 
 
 def test_with_few_patches_there_are_as_many_as_patches_allow(sequences: list[Sequence]) -> None:
-    tasks = generate_tasks(sequences, TaskSize(5, 28, 1000), 1)
+    tasks = generate_tasks(sequences, sized(5, 28, 1000), 1)
     assert len(tasks.queries) == 28
     assert len(tasks.distractors) == 2 + 8 + 20 - 28
 
 
 def test_queries_that_leave_no_distractor_are_refused(sequences: list[Sequence]) -> None:
     with pytest.raises(ValueError, match="all 30 patches with texture are queries, so there are no dis"):
-        generate_tasks(sequences, TaskSize(5, 1000, 10), 1)
+        generate_tasks(sequences, sized(5, 1000, 10), 1)
 
 
 def test_sequences_without_texture_have_no_queries(tmp_path: Path) -> None:
@@ -185,33 +189,33 @@ def test_sequences_without_texture_have_no_queries(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match="none of the 6 reference patches has a standard deviation above"
     ):
-        generate_tasks(list(read_sequences(tmp_path).values()), TaskSize(1, 1, 1), 0)
+        generate_tasks(list(read_sequences(tmp_path).values()), sized(1, 1, 1), 0)
 
 
 def test_a_sequence_of_one_patch_has_no_intra_negative(tmp_path: Path) -> None:
     write_patches(tmp_path / "v_single", [40])
     write_patches(tmp_path / "v_three", [40] * 3)
     with pytest.raises(ValueError, match="v_single has 1 patch, but an intra negative needs two"):
-        generate_tasks(list(read_sequences(tmp_path).values()), TaskSize(1, 1, 1), 0)
+        generate_tasks(list(read_sequences(tmp_path).values()), sized(1, 1, 1), 0)
 
 
 @pytest.mark.parametrize("wanted", [1, 3, 7, 8, 1000])
 def test_sparing_queries_are_a_quarter_of_the_patches_with_texture_at_most(
     sequences: list[Sequence], wanted: int
 ) -> None:
-    size = sparing(sequences, TaskSize(5, wanted, 1000))
-    assert size == TaskSize(5, min(wanted, 30 // 4), 1000)
+    size = sparing(sequences, sized(5, wanted, 1000))
+    assert size == sized(5, min(wanted, 30 // 4), 1000)
     assert len(generate_tasks(sequences, size, 1).distractors) == 30 - size.queries
 
 
 def test_one_sequence_alone_makes_no_tasks(sequences: list[Sequence]) -> None:
     for few in ([], sequences[:1]):
         with pytest.raises(ValueError, match=r"two sequences at least .*inter negatives"):
-            generate_tasks(few, TaskSize(1, 1, 1), 0)
+            generate_tasks(few, sized(1, 1, 1), 0)
 
 
 def test_nothing_is_drawn_of_no_size(sequences: list[Sequence]) -> None:
-    for size in (TaskSize(0, 1, 1), TaskSize(1, 0, 1), TaskSize(1, 1, -1)):
+    for size in (sized(0, 1, 1), sized(1, 0, 1), sized(1, 1, -1)):
         with pytest.raises(ValueError, match="every size must be 1 or more"):
             generate_tasks(sequences, size, 0)
 
@@ -288,7 +292,7 @@ def test_tasks_are_written_as_the_benchmark_has_them(sequences: list[Sequence], 
 @pytest.fixture
 def written(sequences: list[Sequence], tmp_path: Path) -> Path:
     """A folder of tasks of 20 pairs, 5 queries and 5 distractors for split a."""
-    write_tasks(tmp_path, "a", sequences, generate_tasks(sequences, TaskSize(20, 5, 5), 0))
+    write_tasks(tmp_path, "a", sequences, generate_tasks(sequences, sized(20, 5, 5), 0))
     write_splits(tmp_path, {"a": Split("a", tuple(sequence.name for sequence in sequences))})
     return tmp_path
 
@@ -305,7 +309,7 @@ def test_a_split_is_opened_with_its_sequences_and_tasks(
     release = sequences[0].folder.parent
     opened = open_split(release, written, "a")
     assert (opened.name, opened.sequences) == ("a", tuple(sequences))
-    assert equal(opened.tasks, generate_tasks(sequences, TaskSize(20, 5, 5), 0))
+    assert equal(opened.tasks, generate_tasks(sequences, sized(20, 5, 5), 0))
     assert open_split(release, written, "a", name="mini-a").name == "mini-a"
     with pytest.raises(ValueError, match="unknown split 'b'; there are: a"):
         open_split(release, written, "b")

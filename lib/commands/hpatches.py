@@ -23,7 +23,8 @@ import numpy as np
 from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, write_descriptors
 from lib.data.hpatches.packing import RELEASE, TASKS, build_hpatches
 from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
-from lib.data.hpatches.tasks import TaskSize, open_split
+from lib.data.hpatches.tasks import open_split
+from lib.data.mini.sizes import SequencesSize
 from lib.files import make_once, write_bytes
 from lib.reporting.hpatches import PROTOCOLS
 
@@ -84,10 +85,16 @@ def _parser() -> argparse.ArgumentParser:
 def _build(chosen: argparse.Namespace) -> None:
     if chosen.out.exists():
         raise FileExistsError(f"{chosen.out} is there already: name a folder that is not, or remove it")
-    amounts = TaskSize(chosen.pairs, chosen.queries, chosen.distractors)
+    size = SequencesSize(
+        patches_per_sequence=chosen.patches,
+        pairs=chosen.pairs,
+        queries=chosen.queries,
+        distractors=chosen.distractors,
+        seed=chosen.seed,
+    )
 
     def make(folder: Path) -> None:
-        build_hpatches(folder, chosen.sequences, chosen.patches, amounts, chosen.seed)
+        build_hpatches(folder, chosen.sequences, size)
 
     make_once(chosen.out, chosen.out.name, make)
     print((chosen.out / "build.json").read_text())

@@ -6,7 +6,6 @@ of 16 patches. Cheap to import and to ask for digests.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,25 +31,37 @@ _TRAIN = "-train"
 
 @dataclass(frozen=True)
 class HPatchesSets:
-    """The sets of one collection of sequences.
+    """The sets of one collection of sequences: of photographs, of one's own, or the release.
 
     Attributes:
         stem: how the names of its sets begin, e.g. "mini-hp".
-        splits: names of its splits.
         folder: where generated data and decoded patches lie.
         size: of what is generated.
         photographs: of which sequences are made.
-        homographies: folders of homography sequences of which patches are made.
-        real: the folder that holds ``hpatches-release`` and ``tasks``.
+        homographies: folders of homography sequences of which patches are made, with one split that
+            tests on all of them.
+        real: the folder that holds ``hpatches-release`` and ``tasks``, as downloaded.
+
+    Raises:
+        FileNotFoundError: a folder of homography sequences is missing.
     """
 
     stem: str
-    splits: tuple[str, ...]
     folder: Path
     size: SequencesSize
     photographs: tuple[Photograph, ...] = ()
     homographies: tuple[Path, ...] = ()
     real: Path | None = None
+
+    def __post_init__(self) -> None:
+        for path in self.homographies:
+            if not path.is_dir():
+                raise FileNotFoundError(f"{path} is no folder: give one that holds homography sequences")
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of its splits."""
+        return ("full",) if self.homographies else SPLITS
 
     def test_set(self, split: str) -> str:
         """The name of what a split tests on."""
@@ -130,35 +141,5 @@ class HPatchesSets:
             write_hpatches(folder, self.photographs, self.size)
         else:
             from lib.data.hpatches.packing import build_hpatches
-            from lib.data.hpatches.tasks import TaskSize
 
-            size = self.size
-            amounts = TaskSize(size.pairs, size.queries, size.distractors)
-            limit = size.patches_per_sequence
-            build_hpatches(folder, self.homographies, limit, amounts, size.seed)
-
-
-def embedded_sets(
-    stem: str, photographs: Sequence[Photograph], folder: Path, size: SequencesSize
-) -> HPatchesSets:
-    """Sequences made of photographs."""
-    return HPatchesSets(stem, SPLITS, folder, size, tuple(photographs))
-
-
-def built_sets(
-    stem: str, homographies: Sequence[Path], folder: Path, size: SequencesSize
-) -> HPatchesSets:
-    """Patches cut from homography sequences, with one split that tests on all of them.
-
-    Raises:
-        FileNotFoundError: a folder is missing.
-    """
-    for path in homographies:
-        if not path.is_dir():
-            raise FileNotFoundError(f"{path} is no folder: give one that holds homography sequences")
-    return HPatchesSets(stem, ("full",), folder, size, homographies=tuple(homographies))
-
-
-def released_sets(stem: str, real: Path, folder: Path, size: SequencesSize) -> HPatchesSets:
-    """The release as downloaded: ``hpatches-release`` and, beside it, the benchmark's tasks."""
-    return HPatchesSets(stem, SPLITS, folder, size, real=real)
+            build_hpatches(folder, self.homographies, self.size)

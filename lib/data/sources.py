@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
-from lib.data.hpatches_sets import HPatchesSets, built_sets, embedded_sets, released_sets
+from lib.data.hpatches_sets import HPatchesSets
 from lib.data.mini.allotment import (
     CONFIRMATION,
     HOMOGRAPHY,
@@ -133,23 +133,19 @@ class Source:
             FileNotFoundError: a real set's files, or the photographs of one to generate, are missing.
             OSError: `folder` cannot be written.
         """
+        from lib.data.mini.writing import write_scene
         from lib.data.phototour import read_phototour, verify_counts
 
         if (sets := self._hpatches_of(name)) is not None:
             return sets.load(name)
         scene = self.scene_folder(name)
         if name in self.photographs:
-            self._generate(name, scene)
+            make = partial(write_scene, name=name, photographs=self.photographs[name], size=self.size)
+            make_checked(scene, name, make)
             return read_phototour(scene, scene / "decoded", name)
         patch_set = read_phototour(scene, self.folder / "decoded", name)
         verify_counts(patch_set)
         return patch_set
-
-    def _generate(self, name: str, scene: Path) -> None:
-        from lib.data.mini.writing import write_scene
-
-        photographs = self.photographs[name]
-        make_checked(scene, name, lambda folder: write_scene(folder, name, photographs, self.size))
 
     def prepare(self, names: Iterable[str], jobs: int = 1) -> None:
         """Generate and decode sets, `jobs` at a time; raises what `load` raises, and leaves no parts."""
@@ -229,7 +225,9 @@ def open_source(
         ValueError: no data named, or a folder of photographs has fewer than 5 that can be read.
     """
     folder, (kind, _, photos) = Path(folder), data.partition(":")
-    beside = built_sets("real-hp", homographies, folder, sequences) if homographies else None
+    beside = None
+    if homographies:
+        beside = HPatchesSets("real-hp", folder, sequences, homographies=tuple(homographies))
     skipped: Mapping[str, str] = {}
     if data == "mini":
         allotted = packaged_photographs()
@@ -242,10 +240,10 @@ def open_source(
     else:
         real, own = _real(Path(data)), None
         if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
-            own = released_sets("hpatches", real, folder, sequences)
+            own = HPatchesSets("hpatches", folder, sequences, real=real)
         spare = {part: of for part, of in packaged_photographs().items() if part in RESERVE}
         return Source("ubc", folder, size, spare, real, own, beside)
-    own = embedded_sets(f"{kind}-hp", allotted[HOMOGRAPHY], folder, sequences)
+    own = HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY])
     return Source(kind, folder, size, allotted, None, own, beside, skipped)
 
 

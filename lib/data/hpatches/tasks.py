@@ -25,6 +25,7 @@ from lib.data.hpatches.release import (
     open_sequences,
     read_splits,
 )
+from lib.data.mini.sizes import SequencesSize
 from lib.data.tables import refuse_rows
 from lib.files import replacing
 
@@ -73,15 +74,6 @@ class Tasks:
     inter: PatchPairs
     queries: np.ndarray
     distractors: np.ndarray
-
-
-@dataclass(frozen=True)
-class TaskSize:
-    """How much to generate: pairs of each of the three sorts, queries, distractors."""
-
-    pairs: int
-    queries: int
-    distractors: int
 
 
 @dataclass(frozen=True)
@@ -148,7 +140,7 @@ def read_tasks(folder: Path, split: Split, sequences: abc.Sequence[Sequence]) ->
 
 
 def generate_tasks(
-    sequences: abc.Sequence[Sequence], size: TaskSize, seed: int | np.random.SeedSequence
+    sequences: abc.Sequence[Sequence], size: SequencesSize, seed: int | np.random.SeedSequence
 ) -> Tasks:
     """Draw tasks by the benchmark's rules; the same seed gives the same tasks.
 
@@ -168,7 +160,7 @@ def generate_tasks(
 
     Args:
         sequences: to draw from, in the split's order.
-        size: the numbers wanted, 1 or more each.
+        size: the numbers of pairs, queries and distractors wanted, 1 or more each.
         seed: of the draw.
 
     Raises:
@@ -184,7 +176,7 @@ def generate_tasks(
     return Tasks(*pairs, *_draw_patches(sequences, size, rng))
 
 
-def sparing(sequences: abc.Sequence[Sequence], size: TaskSize) -> TaskSize:
+def sparing(sequences: abc.Sequence[Sequence], size: SequencesSize) -> SequencesSize:
     """The size, with queries at most a quarter of the patches that can be one: others must distract."""
     return replace(size, queries=min(size.queries, max(len(_candidates(sequences)) // 4, 1)))
 
@@ -263,7 +255,7 @@ def _two_of(counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 
 def _draw_patches(
-    sequences: abc.Sequence[Sequence], size: TaskSize, rng: np.random.Generator
+    sequences: abc.Sequence[Sequence], size: SequencesSize, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     candidates = _candidates(sequences)
     if not len(candidates):

@@ -36,11 +36,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.hpatches import RELEASE, TASKS
-from lib.data.hpatches.building import build_release
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
-from lib.data.hpatches.release import Split, open_sequences, write_splits
-from lib.data.hpatches.tasks import TaskSize, generate_tasks, sparing, write_tasks
+from lib.data.hpatches.packing import pack
+from lib.data.hpatches.release import Split
 from lib.data.images import reduced
 from lib.data.mini.geometry import Camera, Plane, local_affine, orbiting_camera, plane_homography
 from lib.data.mini.photographs import Photograph
@@ -357,14 +355,9 @@ def write_hpatches(folder: Path, photographs: Sequence[Photograph], size: Sequen
             rng = np.random.default_rng([size.seed, zlib.crc32(name.encode())])
             write_homography_sequence(folder / SEQUENCES / name, *make(grey, rng))
             made.append(read_homography_sequence(folder / SEQUENCES / name))
-    release = folder / RELEASE
-    build_release(made, release, limit=size.patches_per_sequence, seed=size.seed)
-    splits = make_splits(things)
-    sequences = {one.name: one for one in open_sequences(release, [one.name for one in made])}
-    for split in splits.values():
-        tested = [sequences[name] for name in split.test]
-        amounts = sparing(tested, TaskSize(size.pairs, size.queries, size.distractors))
+
+    def seed_of(split: str) -> np.random.SeedSequence:
         # Of the split's name too, so that splits that test the same sequences differ in their pairs.
-        seed = np.random.SeedSequence([size.seed, zlib.crc32(split.name.encode())])
-        write_tasks(folder / TASKS, split.name, tested, generate_tasks(tested, amounts, seed))
-    write_splits(folder / TASKS, splits)
+        return np.random.SeedSequence([size.seed, zlib.crc32(split.encode())])
+
+    pack(folder, made, make_splits(things), size, seed_of)
