@@ -22,10 +22,10 @@ from lib.data.hpatches.release import (
     Split,
     as_64,
     file_index,
-    find_split,
     open_sequences,
     read_sequence,
     read_sequences,
+    read_split,
     read_splits,
     write_sequence,
     write_splits,
@@ -301,11 +301,12 @@ def test_a_split_that_lists_a_sequence_twice_is_not_written(tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unknown_split_is_refused_with_those_there_are() -> None:
+def test_an_unknown_split_is_refused_with_those_there_are(tmp_path: Path) -> None:
     splits = {"a": Split("a", ("v_one",)), "full": Split("full", ("v_one",))}
-    assert find_split(splits, "full") is splits["full"]
+    write_splits(tmp_path, splits)
+    assert read_split(tmp_path, "full") == splits["full"]
     with pytest.raises(ValueError, match="unknown split 'd'; there are: a, full"):
-        find_split(splits, "d")
+        read_split(tmp_path, "d")
 
 
 def test_the_sequences_of_a_split_are_opened_in_its_order(release: Path) -> None:

@@ -115,14 +115,14 @@ class HPatchesSets:
             OSError: `folder` cannot be written.
         """
         from lib.data.hpatches.classes import read_classes
-        from lib.data.hpatches.release import find_split, open_sequences, read_splits
+        from lib.data.hpatches.release import open_sequences, read_split
         from lib.data.hpatches.tasks import open_split
 
         self.make()
         split = name.removeprefix(f"{self.stem}-").removesuffix(_TRAIN)
         if not name.endswith(_TRAIN):
             return open_split(self.root / RELEASE, self.root / TASKS, split, name)
-        sequences = find_split(read_splits(self.root / TASKS), split).train
+        sequences = read_split(self.root / TASKS, split).train
         if not sequences:
             raise ValueError(f"{self.root / TASKS}: split {split} trains on no sequence")
         return read_classes(

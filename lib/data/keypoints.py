@@ -35,8 +35,8 @@ class Keypoints:
         """(N, 2, 3) affine maps that carry the unit disc to discs of so many scales' radius, px."""
         radius = magnification * self.scale
         cosine, sine = radius * np.cos(self.orientation), radius * np.sin(self.orientation)
-        linear = np.stack([np.stack([cosine, -sine], 1), np.stack([sine, cosine], 1)], 1)
-        return np.concatenate([linear, self.position[:, :, None]], axis=2)
+        x, y = self.position.T
+        return np.array([[cosine, -sine, x], [sine, cosine, y]]).transpose(2, 0, 1).copy()
 
 
 def sample(

@@ -18,7 +18,7 @@ import numpy as np
 from lib.data.decoded import decoded
 from lib.data.images import read_image
 from lib.data.patchset import LabelledPairs, PatchSet
-from lib.data.tables import first_trouble, refuse_rows
+from lib.data.tables import filled_lines, refuse_rows
 
 PATCH = 64
 SHEET = 1024
@@ -177,16 +177,16 @@ def _numbers(path: Path, columns: tuple[int, ...]) -> np.ndarray:
             warnings.simplefilter("ignore", UserWarning)
             return np.loadtxt(path, dtype=np.int64, comments=None, usecols=columns, ndmin=2)
     except (ValueError, DeprecationWarning, OverflowError) as error:
-        told = first_trouble(path, None, lambda fields: _trouble(fields, columns))
-        raise ValueError(told or f"{path}: {error}") from error
+        raise ValueError(_trouble(path, columns) or f"{path}: {error}") from error
 
 
-def _trouble(fields: list[str], columns: tuple[int, ...]) -> str | None:
-    try:
-        [np.int64(int(fields[column])) for column in columns]
-    except (ValueError, IndexError, OverflowError):
-        numbers = ", ".join(str(column + 1) for column in columns)
-        return f"whole numbers expected in columns {numbers}; unpack the set again"
+def _trouble(path: Path, columns: tuple[int, ...]) -> str | None:
+    for where, fields in filled_lines(path, None):
+        try:
+            [np.int64(int(fields[column])) for column in columns]
+        except (ValueError, IndexError, OverflowError):
+            numbers = ", ".join(str(column + 1) for column in columns)
+            return f"{where}: whole numbers expected in columns {numbers}; unpack the set again"
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,18 +27,14 @@ def refuse_rows(path: Path, wrong: np.ndarray, told: Callable[[int], str], heade
         raise ValueError(f"{path}, line {filled[row + header]}: {told(row)}; take the file again")
 
 
-def first_trouble(
-    path: Path, delimiter: str | None, trouble: Callable[[list[str]], str | None]
-) -> str | None:
-    """What is wrong with the first line of a file that is not as it should be, None for nothing.
+def filled_lines(path: Path, delimiter: str | None) -> Iterator[tuple[str, list[str]]]:
+    """A file's lines that are not empty: how to name each, by file and number, and its fields.
 
     Args:
-        path: the file; empty lines are passed over.
+        path: the file.
         delimiter: between fields; None for white space.
-        trouble: what is wrong with a line's fields, None for nothing.
     """
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, start=1):
-            if line.strip() and (told := trouble(line.rstrip("\r\n").split(delimiter))):
-                return f"{path}, line {number}: {told}"
-    return None
+            if line.strip():
+                yield f"{path}, line {number}", line.rstrip("\r\n").split(delimiter)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.hpatches.release import FILES, Sequence
-from lib.data.tables import first_trouble, refuse_rows
+from lib.data.tables import filled_lines, refuse_rows
 from lib.files import replacing
 
 MOST_NUMBERS = 1 << 16
@@ -239,20 +239,16 @@ def _read_file(path: Path, count: int, packed: bool, delimiter: str) -> np.ndarr
 def _trouble(path: Path, delimiter: str) -> str | None:
     """What is wrong with the first line that is not as the first, or not of numbers."""
     length = 0
-
-    def trouble(fields: list[str]) -> str | None:
-        nonlocal length
+    for where, fields in filled_lines(path, delimiter):
         length = length or len(fields)
         if len(fields) != length:
-            return f"{len(fields)} numbers, but the first has {length}: write the file again"
+            return f"{where}: {len(fields)} numbers, but the first has {length}: write the file again"
         for field in fields:
             try:
                 float(field)
             except ValueError:
                 return (
-                    f"{field[:40]!r} is no number; write numbers with {delimiter!r} between them and no "
-                    "header, or name another delimiter"
+                    f"{where}: {field[:40]!r} is no number; write numbers with {delimiter!r} between "
+                    "them and no header, or name another delimiter"
                 )
-        return None
-
-    return first_trouble(path, delimiter, trouble)
+    return None

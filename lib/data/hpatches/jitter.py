@@ -53,13 +53,11 @@ def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
     along = 2 ** (OCTAVES * drawn[1] + ANISOTROPY * drawn[2] / 2)
     across = 2 ** (OCTAVES * drawn[1] - ANISOTROPY * drawn[2] / 2)
     shift = TRANSLATION * drawn[3:]
-    return np.stack(
-        [
-            np.stack([cosine * along, -sine * across, shift[0]], axis=1),
-            np.stack([sine * along, cosine * across, shift[1]], axis=1),
-        ],
-        axis=1,
-    )
+    rows = [
+        [cosine * along, -sine * across, shift[0]],
+        [sine * along, cosine * across, shift[1]],
+    ]
+    return np.array(rows).transpose(2, 0, 1).copy()
 
 
 def overlaps(affines: np.ndarray) -> np.ndarray:

@@ -268,12 +268,17 @@ def read_splits(path: Path) -> dict[str, Split]:
     return {name: _split(path, name, entry) for name, entry in content.items()}
 
 
-def find_split(splits: Mapping[str, Split], name: str) -> Split:
+def read_split(path: Path, name: str) -> Split:
     """The split of a name.
+
+    Args:
+        path: as of `read_splits`, which may raise.
+        name: of the split.
 
     Raises:
         ValueError: there is none; the message lists those there are.
     """
+    splits = read_splits(path)
     if name not in splits:
         raise ValueError(f"unknown split {name!r}; there are: {', '.join(splits)}")
     return splits[name]

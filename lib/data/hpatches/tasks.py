@@ -17,14 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.data.hpatches.release import (
-    IMAGES,
-    Sequence,
-    Split,
-    find_split,
-    open_sequences,
-    read_splits,
-)
+from lib.data.hpatches.release import IMAGES, Sequence, Split, open_sequences, read_split
 from lib.data.mini.sizes import SequencesSize
 from lib.data.tables import refuse_rows
 from lib.files import replacing
@@ -98,7 +91,7 @@ def open_split(release: Path, tasks: Path, split: str, name: str | None = None) 
         FileNotFoundError: a folder or file is missing.
         ValueError: an unknown split, one with a sequence that the release has not, or a damaged file.
     """
-    chosen = find_split(read_splits(tasks), split)
+    chosen = read_split(tasks, split)
     sequences = open_sequences(release, chosen.test)
     return HPatchesSplit(name or split, sequences, read_tasks(tasks, chosen, sequences))
 
