@@ -24,6 +24,7 @@ from lib.experiments import adasample, datasets
 from lib.experiments.rows import training_job
 from lib.profiles import find
 from lib.recipes import Budget
+from lib.study import records
 from lib.study.jobs import Job, Place, look, record_path
 from lib.study.open import open_study
 from lib.study.runs import carry_out, load_network
@@ -312,7 +313,7 @@ def test_what_was_not_trained_has_no_network(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
     facts = {"kind": "descriptor", "name": "sift", "metrics": {}}
     facts["digests"] = {"training": "", "evaluation": {}, "data": {}}
-    record.write_text(json.dumps({**facts, "config": {"descriptor": {"name": "sift"}}}))
+    records.write(record, {**facts, "config": {"descriptor": {"name": "sift"}}})
     with pytest.raises(ValueError, match="no training run"):
         load_network(record)
 
