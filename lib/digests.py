@@ -1,8 +1,9 @@
 """Short digests of code and of values: what a record names so that its numbers can be traced.
 
 A code digest covers the parsed modules and whatever they import inside `lib`, without docstrings,
-comments or formatting, so that it changes when behaviour can and stays when only words do. The tree
-is written out by our own walk, since `ast.dump` prints differently from one Python to the next.
+comments, formatting or the texts of errors, so that it changes when behaviour can and stays when only
+words do: of ``raise ValueError(f"got {x}")`` it knows that a ValueError is raised, not what it says. The
+tree is written out by our own walk, since `ast.dump` prints differently from one Python to the next.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
-# The values in these two are in a record's configuration themselves.
-NOT_CODE = frozenset({"lib.recipes", "lib.profiles"})
+# The values in the first two are in a record's configuration themselves; how files are written and locked
+# changes no number.
+NOT_CODE = frozenset({"lib.recipes", "lib.profiles", "lib.files"})
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _SKIPPED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
 
@@ -83,7 +85,20 @@ def module_file(name: str) -> Path:
 
 @cache
 def _tree(name: str) -> ast.Module:
-    return ast.parse(module_file(name).read_text(encoding="utf-8"))
+    tree = ast.parse(module_file(name).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            said = [*node.exc.args, *node.exc.keywords]
+            node.exc.args, node.exc.keywords = [_Wordless().visit(part) for part in said], []
+    return tree
+
+
+class _Wordless(ast.NodeTransformer):
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Constant:
+        return ast.Constant("")
 
 
 @cache

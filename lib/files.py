@@ -5,11 +5,53 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import json
+import logging
 import os
 import shutil
-import tempfile
+import signal
+import sys
+import threading
+import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+
+CHECKSUMS = "checksums.json"
+_REFUSAL = "cannot write"
+_CHUNK = 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def told(where: Path) -> Iterator[None]:
+    """Have the operating system's refusals to write say which place they are about, and what to do.
+
+    Raises:
+        OSError: of the same number; what says no number, or that a file is missing, is left as it is.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_told = str(error.strerror).startswith(_REFUSAL)
+        if error.errno is None or is_told or isinstance(error, FileNotFoundError):
+            raise
+        raise OSError(error.errno, f"{_REFUSAL} {where}: {_advice(error)}") from error
+
+
+@contextlib.contextmanager
+def ended_cleanly() -> Iterator[None]:
+    """While the block runs, SIGTERM ends it as an exception does, unless somebody else handles it."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
@@ -26,16 +68,15 @@ def replacing(path: Path) -> Iterator[Path]:
         OSError: the folder cannot be written or the disk is full; the message says what to do.
     """
     half = path.with_name(f"{path.stem}.{os.getpid()}.half{path.suffix}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield half
-        os.replace(half, path)
-    except OSError as error:
-        raise OSError(error.errno, f"{_advice(error)} ({path})") from error
-    finally:
-        # A folder that cannot be written holds no half file either.
-        with contextlib.suppress(OSError):
-            half.unlink(missing_ok=True)
+    with told(path), ended_cleanly():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield half
+            os.replace(half, path)
+        finally:
+            # A folder that cannot be written holds no half file either.
+            with contextlib.suppress(OSError):
+                half.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -51,15 +92,17 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Renames a damaged file to ``….damaged``, over an earlier one, and returns the new path."""
+    """Renames a damaged file or folder to ``….damaged``, over an earlier one; returns the new path."""
     aside = path.with_name(path.name + ".damaged")
+    if aside.is_dir():
+        shutil.rmtree(aside)
     os.replace(path, aside)
     return aside
 
 
 @contextlib.contextmanager
 def locked(path: Path, wait: float = -1) -> Iterator[None]:
-    """Holds a lock file among processes; its folder is made.
+    """Holds a lock file among processes; its folder is made, the file goes when the block ends.
 
     Args:
         path: of the lock file.
@@ -73,57 +116,134 @@ def locked(path: Path, wait: float = -1) -> Iterator[None]:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path, timeout=wait):
-        yield
+        try:
+            yield
+        finally:
+            # Whoever waits on this very file finds it without a name, and filelock then starts over.
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, 64 hexadecimal digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """SHA-256 of a file's bytes, 64 hexadecimal digits; read once a process until the file changes."""
+    state = path.stat()
+    return _sha256(path, state.st_size, state.st_mtime_ns)
 
 
-def make_once(folder: Path, name: str, make: Callable[[Path], None]) -> None:
+def make_once(
+    folder: Path,
+    name: str,
+    make: Callable[[Path], None],
+    *,
+    is_sound: Callable[[Path], bool] = lambda _: True,
+    wait: float = -1,
+) -> None:
     """Have a folder made unless it is there; of several processes one makes it.
+
+    Whatever ends the making, SIGTERM included, what is half-made is removed; after SIGKILL, by whoever
+    makes it next.
 
     Args:
         folder: to be made; its parents are made too.
-        name: of what is made; what another process of this name left half-made is removed.
+        name: of what is made, for which one process at a time makes anything in `folder`'s parent.
         make: fills the empty folder that it is given.
+        is_sound: whether what is there will do; otherwise it is set aside and made anew.
+        wait: seconds to wait for another process that makes it; -1 waits for ever.
+
+    Raises:
+        filelock.Timeout: another process is still making it.
+        OSError: the folder cannot be written.
+    """
+    if folder.is_dir() and is_sound(folder):
+        return
+    with told(folder), locked(folder.parent / f".{name}.lock", wait):
+        if folder.is_dir():
+            if is_sound(folder):
+                return
+            set_aside(folder)
+        part = folder.parent / f".{name}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        with ended_cleanly():
+            try:
+                part.mkdir()
+                make(part)
+                os.rename(part, folder)
+            except BaseException:
+                shutil.rmtree(part, ignore_errors=True)
+                raise
+
+
+def make_checked(folder: Path, name: str, make: Callable[[Path], None]) -> None:
+    """As `make_once`, with a checksum of every file beside them, against which they are read once.
+
+    A folder with a file that is not as it was made is set aside and made anew, which a warning says. A
+    checksum is the file's CRC-32, at 1.5 GB/s on one core of 2.5 GHz (SHA-256: 0.2); a process reads a
+    file for it once and again only when its size or time of change is another.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    if folder.is_dir():
-        return
+
+    def make_with_checksums(part: Path) -> None:
+        make(part)
+        files = sorted(path for path in part.rglob("*") if path.is_file())
+        sums = {path.relative_to(part).as_posix(): _checksum(path) for path in files}
+        (part / CHECKSUMS).write_text(json.dumps(sums) + "\n")
+
+    make_once(folder, name, make_with_checksums, is_sound=_is_as_made)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Removes what killed processes left half-made by `make_once` anywhere below a folder."""
+    for part in folder.rglob(".*.part"):
+        # Who holds the lock for long is alive and makes it.
+        with contextlib.suppress(TimeoutError), locked(part.with_suffix(".lock"), wait=5):
+            shutil.rmtree(part, ignore_errors=True)
+
+
+def _is_as_made(folder: Path) -> bool:
+    damaged = _first_damaged(folder)
+    if damaged is not None:
+        log.warning("%s is damaged: %s is set aside and made anew", damaged, folder)
+    return damaged is None
+
+
+def _first_damaged(folder: Path) -> Path | None:
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with locked(folder.parent / f".{name}.lock"):
-            if folder.is_dir():
-                return
-            # Under the lock, what another process left half-made is nobody's.
-            for left in folder.parent.glob(f".{name}-*.part"):
-                shutil.rmtree(left)
-            temporary = Path(tempfile.mkdtemp(prefix=f".{name}-", suffix=".part", dir=folder.parent))
-            try:
-                make(temporary)
-                os.chmod(temporary, 0o755)
-                os.rename(temporary, folder)
-            except BaseException:
-                shutil.rmtree(temporary, ignore_errors=True)
-                raise
-    except OSError as error:
-        if error.errno is None or isinstance(error, FileNotFoundError):
-            raise
-        raise OSError(
-            error.errno,
-            f"cannot write generated data in {folder.parent}: {error.strerror}; free some space or "
-            "give a folder that can be written",
-        ) from error
+        sums = json.loads((folder / CHECKSUMS).read_bytes())
+        for name, expected in sums.items():
+            if _checksum(folder / name) != expected:
+                return folder / name
+    except FileNotFoundError as error:
+        return Path(error.filename)
+    except (ValueError, AttributeError):
+        return folder / CHECKSUMS
+    return None
+
+
+def _checksum(path: Path) -> int:
+    state = path.stat()
+    return _crc32(path, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _crc32(path: Path, _size: int, _changed: int) -> int:
+    value = 0
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            value = zlib.crc32(chunk, value)
+    return value
+
+
+@cache
+def _sha256(path: Path, _size: int, _changed: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _advice(error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         return "the disk is full: make room and run again, what is done is kept"
-    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-        return "the folder cannot be written: give another one or change its permissions"
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST):
+        return f"{error.strerror}: give a folder that can be written, or change its permissions"
     return error.strerror or str(error)

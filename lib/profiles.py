@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lib.data.mini import MiniSize
 from lib.data.mini.sequences_size import SequencesSize
@@ -26,10 +26,15 @@ class Profile:
         compile: whether training compiles the network.
         threads: of one run; 0 leaves it to torch.
         stages: fractions of training at which weights are kept for probes.
+        followed_pairs: matching pairs of each test set on which FPR95 is followed from epoch to epoch,
+            so few that it costs at most a tenth of the training.
         mini: size of the embedded data.
         sequences: likewise, of its homography sequences.
-        forward_patches_per_second: by kind of device, of the network at this width, for estimates
-            of time only; measured by `lib.commands.benchmark`.
+        patches_per_second: forwarded in training, a backward pass counted as two forward ones, by kind
+            of device; for forecasts only.
+        seconds: on one CPU thread, for forecasts only: of each module of `lib.evaluation`, any "other",
+            on one set of embedded data, of a "computation", of making data of a "photograph", and of
+            executing a "notebook".
     """
 
     name: str
@@ -43,9 +48,11 @@ class Profile:
     compile: bool
     threads: int
     stages: tuple[float, ...]
+    followed_pairs: int
     mini: MiniSize
     sequences: SequencesSize
-    forward_patches_per_second: Mapping[str, float] = field(default_factory=dict)
+    patches_per_second: Mapping[str, float]
+    seconds: Mapping[str, float]
 
     def budget_for(self, recipe: Recipe) -> Budget:
         """This profile's budget, or the recipe's own."""
@@ -55,6 +62,19 @@ class Profile:
         """The initial rate: this profile's for the recipe's optimiser, or the recipe's own."""
         return self.learning_rates.get(recipe.optimizer.name, recipe.optimizer.options["lr"])
 
+
+SECONDS = {
+    "fpr95": 1.0,
+    "distance_histogram": 1.0,
+    "hpatches": 5.0,
+    "set_statistics": 1.0,
+    "gradient_norms": 30.0,
+    "drawn_pairs": 2.0,
+    "other": 1.0,
+    "computation": 5.0,
+    "photograph": 1.5,
+    "notebook": 10.0,
+}
 
 PROFILES: Mapping[str, Profile] = {
     "quick": Profile(
@@ -71,9 +91,11 @@ PROFILES: Mapping[str, Profile] = {
         compile=False,
         threads=1,
         stages=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+        followed_pairs=180,
         mini=MiniSize(),
         sequences=SequencesSize(),
-        forward_patches_per_second={"cpu": 18_000.0, "cuda": 400_000.0},
+        seconds=SECONDS,
+        patches_per_second={"cpu": 10_000.0, "cuda": 400_000.0},
     ),
     "standard": Profile(
         name="standard",
@@ -87,9 +109,11 @@ PROFILES: Mapping[str, Profile] = {
         compile=False,
         threads=0,
         stages=(0.0, 0.05, 0.1, 0.3, 0.6, 1.0),
+        followed_pairs=10_000,
         mini=MiniSize(),
         sequences=SequencesSize(),
-        forward_patches_per_second={"cpu": 9_000.0, "cuda": 150_000.0},
+        seconds=SECONDS,
+        patches_per_second={"cpu": 9_000.0, "cuda": 150_000.0},
     ),
     "paper": Profile(
         name="paper",
@@ -103,9 +127,11 @@ PROFILES: Mapping[str, Profile] = {
         compile=False,
         threads=0,
         stages=(0.0, 0.05, 0.1, 0.3, 0.6, 1.0),
+        followed_pairs=50_000,
         mini=MiniSize(),
         sequences=SequencesSize(),
-        forward_patches_per_second={"cpu": 4_000.0, "cuda": 60_000.0},
+        seconds=SECONDS,
+        patches_per_second={"cpu": 4_000.0, "cuda": 60_000.0},
     ),
 }
 

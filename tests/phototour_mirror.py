@@ -17,12 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lib.data.download import Patience
+from lib.data import fetching
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import PhotoTourWriter
 
 COUNTS = {"liberty": 300, "notredame": 20, "yosemite": 256}
-PATIENT = Patience(tries=3, first_wait=0.0, silence=5.0)
 
 
 @dataclass
@@ -41,7 +40,7 @@ class Mirror:
     length_error: int = 0
     cuts: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
-    retry_after: str | None = None
+    reason: str | None = None
     halfway: Callable[[], object] | None = None
     released: threading.Event = field(default_factory=threading.Event)
     asked: list[tuple[str, str | None]] = field(default_factory=list)
@@ -60,10 +59,8 @@ def handler_of(mirror: Mirror) -> type[BaseHTTPRequestHandler]:
             status = mirror.statuses.pop(0) if mirror.statuses else 200
             content = mirror.files.get(self.path)
             if status != 200 or content is None:
-                self.send_response(status if status != 200 else 404)
+                self.send_response(status if status != 200 else 404, mirror.reason)
                 self.send_header("Content-Length", "0")
-                if mirror.retry_after:
-                    self.send_header("Retry-After", mirror.retry_after)
                 self.end_headers()
                 return
             start = self._start()
@@ -118,6 +115,9 @@ class Server(ThreadingHTTPServer):
 def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     """A mirror that answers until the block ends."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(fetching, "TRIES", 3)
+    monkeypatch.setattr(fetching, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(fetching, "SILENCE", 5.0)
     kept = Mirror()
     with Server(("127.0.0.1", 0), handler_of(kept)) as server:
         kept.url = f"http://127.0.0.1:{server.server_port}/"
@@ -169,9 +169,9 @@ def tiny_scenes(root: Path) -> Scenes:
     return Scenes(patches, files, {name: packed(members) for name, members in files.items()})
 
 
-def visible(folder: Path) -> list[str]:
-    """What lies in a folder, locks apart."""
-    return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
+def names_in(folder: Path) -> list[str]:
+    """What lies in a folder, hidden files too."""
+    return sorted(path.name for path in folder.iterdir())
 
 
 def with_free(monkeypatch: pytest.MonkeyPatch, free: int) -> None:

@@ -85,6 +85,55 @@ def test_a_constant_a_name_or_an_operator_changes_the_digest(package, old, new):
     assert package(main=MODULE) != package(main=changed)
 
 
+ERROR = """
+def check(x, known):
+    if x not in known:
+        raise ValueError(f"unknown {x!r}; there are: {', '.join(known)}") from None
+    if x < 0:
+        raise OSError(5, "below zero")
+    return "kept"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("unknown {x!r}; there are: ", "no such thing as {x}, but "),
+        ("f\"unknown {x!r}; there are: {', '.join(known)}\"", '"there is none"'),
+        ("below zero", "negative"),
+        ('"below zero"', 'f"{x} is below zero"'),
+        ('"below zero"', '"below " "zero"'),
+    ],
+)
+def test_what_an_error_says_is_not_part(package, old, new):
+    changed = ERROR.replace(old, new)
+    assert changed != ERROR
+    assert package(main=ERROR) == package(main=changed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ValueError(", "TypeError("),
+        ("ValueError(", 'vars()["ValueError"]('),
+        ("OSError(5, ", "OSError(6, "),
+        (" from None", ""),
+        ("x < 0", "x <= 0"),
+        ("kept", "sent"),
+        ('raise OSError(5, "below zero")', 'OSError(5, "below zero")'),
+    ],
+)
+def test_which_error_is_raised_and_when_is_part(package, old, new):
+    changed = ERROR.replace(old, new)
+    assert changed != ERROR
+    assert package(main=ERROR) != package(main=changed)
+
+
+def test_a_text_that_chooses_the_error_is_part(package):
+    chosen = 'def check(errors):\n    raise errors["{}"]("what it says")\n'
+    assert package(main=chosen.format("a")) != package(main=chosen.format("b"))
+
+
 IMPORTS = [
     "import lib.other",
     "import lib.other as o",

@@ -479,12 +479,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_build_is_a_release_with_its_report_beside_it(tmp_path, still, moving):
-    report = build_release([still, moving], tmp_path / "release", limit=12, seed=3)
+    reports = build_release([still, moving], tmp_path / "release", limit=12, seed=3)
     assert {p.name for p in tmp_path.iterdir()} == {"release", "build.json"}
     sequences = read_sequences(tmp_path / "release")
     assert {name: s.count for name, s in sequences.items()} == {"i_still": 12, "v_moving": 12}
     written = json.loads((tmp_path / "build.json").read_text())
-    assert written == json.loads(json.dumps(asdict(report)))
+    assert written["sequences"] == json.loads(json.dumps([asdict(report) for report in reports]))
+    assert (written["limit"], written["seed"]) == (12, 3)
     assert written["intended_overlap"] == {"easy": 0.85, "hard": 0.72, "tough": 0.6}
     expected = cut_patches(moving, plan_patches(moving, 12, 3))
     for file in FILES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -198,8 +199,8 @@ def test_a_missing_file_is_named(written: Path, missing: str) -> None:
         ("", " has 0 rows but the sequence has 2 patches"),
         ("1,2,3,4\n", " has 1 rows but the sequence has 2 patches"),
         ("1,2,3,4\n" * 3, " has 3 rows but the sequence has 2 patches"),
-        ("1,2,3,4\n1,2,3\n", ", line 2 has 3 numbers but the first has 4"),
-        ("1,2,3\n\n1,2,3,4\n", ", line 3 has 4 numbers but the first has 3"),
+        ("1,2,3,4\n1,2,3\n", ", line 2: 3 numbers, but the first has 4"),
+        ("1,2,3\n\n1,2,3,4\n", ", line 3: 4 numbers, but the first has 3"),
         ("1,2,3,4\n1,2,x,4\n", ", line 2: 'x' is no number"),
         ("a,b,c,d\n1,2,3,4\n1,2,3,4\n", ", line 1: 'a' is no number"),
         ("1,2,3,4\n1,,3,4\n", ", line 2: '' is no number"),
@@ -233,5 +234,15 @@ def test_a_descriptor_that_is_none_is_named(written: Path, row: str, told: str) 
 def test_a_packed_number_that_is_no_byte_is_told_by_file_and_row(tmp_path: Path, value: str) -> None:
     write_descriptors(tmp_path, lay_out(SEQUENCES, bits(16)), packed=True)
     (tmp_path / "i_two" / "e4.csv").write_text(f"0,255\n{value},0\n")
-    with pytest.raises(ValueError, match=r"i_two/e4\.csv, row 2: packed descriptors are whole numbers"):
+    with pytest.raises(ValueError, match=r"i_two/e4\.csv, line 2: packed descriptors are whole numbers"):
         read_descriptors(tmp_path, SEQUENCES, packed=True)
+
+
+@pytest.mark.parametrize("columns", [10**7, 70_000])
+def test_a_line_too_long_for_a_descriptor_is_refused_at_once(tmp_path: Path, columns: int) -> None:
+    (tmp_path / "v_x").mkdir()
+    (tmp_path / "v_x" / "ref.csv").write_text("0," * columns + "0\n")
+    started = time.monotonic()
+    with pytest.raises(ValueError, match=r"ref\.csv: its first line has more than 65,536 numbers"):
+        read_descriptors(tmp_path, [Sequence("v_x", tmp_path, 1)])
+    assert time.monotonic() - started < 1

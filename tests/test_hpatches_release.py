@@ -159,7 +159,7 @@ def test_an_image_that_is_no_column_of_patches_is_refused(release: Path, size: t
 @pytest.mark.parametrize("content", [b"", b"not an image"])
 def test_a_file_that_is_no_image_is_refused_by_name(release: Path, content: bytes) -> None:
     (release / "v_one" / "e1.png").write_bytes(content)
-    with pytest.raises(ValueError, match=r"e1\.png is no image"):
+    with pytest.raises(ValueError, match=r"e1\.png is cut short or no image"):
         read_sequence(release / "v_one")
 
 
@@ -192,14 +192,14 @@ def test_an_image_that_changed_or_went_since_it_was_opened_is_told(release: Path
 
 def test_patches_of_other_shapes_are_not_written(tmp_path: Path) -> None:
     without = {file: patches for file, patches in noise(1).items() if file != "h2"}
-    with pytest.raises(ValueError, match=r"exactly the files .*differing: \['h2'\]"):
+    with pytest.raises(ValueError, match=r"exactly the files .*got .*h1, h3,"):
         write_sequence(tmp_path / "v", without)
     for wrong in (
         np.zeros((2, 65, 65), np.uint8),
         np.zeros((1, 64, 64), np.uint8),
         np.zeros((1, 65, 65)),
     ):
-        with pytest.raises(ValueError, match=r"v, t3: \(N, 65, 65\) uint8"):
+        with pytest.raises(ValueError, match=r"\(N, 65, 65\) uint8.*differing: \{'t3'"):
             write_sequence(tmp_path / "v", {**noise(1), "t3": wrong})
     with pytest.raises(ValueError, match="N of 1 or more"):
         write_sequence(tmp_path / "v", noise(0))
@@ -343,7 +343,7 @@ def test_classes_are_mapped_from_the_disk_and_decoded_once(
     assert isinstance(first.patches, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         first.patches[0, 0, 0] = 1
-    monkeypatch.setattr(classes, "_decode", None)
+    monkeypatch.setattr(classes, "as_64", None)
     second = read_classes(sequences, tmp_path / "cache", "a")
     np.testing.assert_array_equal(first.patches, second.patches)
 
@@ -357,8 +357,8 @@ def test_classes_are_decoded_anew_when_an_image_changes(release: Path, tmp_path:
     os.utime(release / "v_one" / "t5.png", ns=(1, 1))
     read = read_classes(sequences, tmp_path / "cache", "a")
     np.testing.assert_array_equal(read.patches[-3:], as_64(changed["t5"]))
-    assert len(list((tmp_path / "cache").glob("a-*.npy"))) == 1
-    assert len(list((tmp_path / "cache").glob("another-*.npy"))) == 1
+    assert len(list((tmp_path / "cache").glob("a-*"))) == 1
+    assert len(list((tmp_path / "cache").glob("another-*"))) == 1
 
 
 def test_no_sequences_or_one_given_twice_make_no_classes(release: Path, tmp_path: Path) -> None:
@@ -373,23 +373,23 @@ def test_a_damaged_image_leaves_no_classes_behind(release: Path, tmp_path: Path)
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(ValueError, match=r"t5\.png is cut short"):
         read_classes(open_sequences(release, ("v_one",)), tmp_path / "cache", "a")
-    assert [p.name for p in (tmp_path / "cache").iterdir() if p.suffix != ".lock"] == []
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_a_full_disk_is_told_and_leaves_no_classes_behind(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: int) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"the disk is full.*cache") as raised:
+    monkeypatch.setattr(np.lib.format, "write_array_header_1_0", full)
+    with pytest.raises(OSError, match=r"cannot write .*cache.*: the disk is full") as raised:
         read_classes(open_sequences(release, ("v_one",)), tmp_path / "cache", "a")
     assert raised.value.errno == errno.ENOSPC
-    assert [p.name for p in (tmp_path / "cache").iterdir() if p.suffix != ".lock"] == []
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_a_cache_folder_that_cannot_be_made_is_named(release: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OSError, match=r"file/cache: .*can be written"):
+    with pytest.raises(OSError, match=r"cannot write .*file/cache.*can be written"):
         read_classes(open_sequences(release, ("v_one",)), tmp_path / "file" / "cache", "a")

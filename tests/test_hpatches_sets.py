@@ -13,10 +13,11 @@ import pytest
 
 from lib import recipes
 from lib.commands import hpatches, study
+from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
-from lib.data.hpatches_sets import RELEASE, TASKS, HPatchesSets, built_sets, embedded_sets, released_sets
-from lib.data.mini.photographs import packaged_photographs
+from lib.data.hpatches_sets import HPatchesSets, built_sets, embedded_sets, released_sets
+from lib.data.mini.allotment import packaged_photographs
 from lib.data.mini.sequences_size import SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import Source, open_source
@@ -213,9 +214,7 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
         stages=(1.0,),
         sequences=SMALL,
     )
-    source = replace(
-        open_source("mini", made.folder, profile.mini, SMALL), sets=(), own_hpatches=made, photographs={}
-    )
+    source = replace(open_source("mini", made.folder, profile.mini, SMALL), own_hpatches=made)
     place = Place(profile, source, tmp_path_factory.mktemp("results"))
     opened = open_study()
     job = training_job(opened, "adasample_aug_gen", "mini-hp-a-train", 0)
@@ -277,23 +276,32 @@ def test_the_command_line_names_what_it_cannot_read(
 def test_homographies_are_built_and_described_from_the_command_line(
     made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = str(made.root / "sequences" / "i_coins")
+    two = [str(made.root / "sequences" / name) for name in ("i_coins", "v_coins")]
     out, described = str(tmp_path / "out"), str(tmp_path / "described")
-    build = ["build", out, one, "--patches", "5", "--pairs", "9", "--queries", "1"]
-    assert hpatches.main(build) == 0
+    assert hpatches.main(["build", out, *two, "--patches", "5", "--pairs", "9"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "no lock stays beside it"
     assert '"i_coins"' in capsys.readouterr().out
     assert {one.count for one in read_sequences(tmp_path / "out" / RELEASE).values()} == {5}
     assert hpatches.main(["describe", out, described, "--descriptor", "sift"]) == 0
     assert hpatches.main(["score", out, described]) == 0
-    assert "split full, 1 sequences" in capsys.readouterr().out
+    assert "split full, 2 sequences" in capsys.readouterr().out
 
 
-def test_a_build_that_fails_leaves_nothing(
-    made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_build_that_cannot_succeed_is_refused_before_its_work_and_leaves_nothing(
+    made: HPatchesSets,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one = str(made.root / "sequences" / "i_coins")
-    assert hpatches.main(["build", str(tmp_path / "out"), one, "--patches", "1"]) == 1
-    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr("lib.data.hpatches.packing.build_release", None)
+    for more, told in (
+        ([], "i_coins is the only sequence, but tasks need two"),
+        ([str(made.root / "sequences" / "v_coins"), "--patches", "1"], "intra negatives need 2"),
+    ):
+        assert hpatches.main(["build", str(tmp_path / "out"), one, *more]) == 1
+        assert told in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == []
     (tmp_path / "out").mkdir()
     assert hpatches.main(["build", str(tmp_path / "out"), one]) == 1
     assert "out is there already" in capsys.readouterr().err

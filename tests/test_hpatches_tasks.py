@@ -25,6 +25,7 @@ from lib.data.hpatches.tasks import (
     generate_tasks,
     open_split,
     read_tasks,
+    sparing,
     textured,
     write_tasks,
 )
@@ -180,8 +181,9 @@ def test_queries_that_leave_no_distractor_are_refused(sequences: list[Sequence])
 
 def test_sequences_without_texture_have_no_queries(tmp_path: Path) -> None:
     write_patches(tmp_path / "v_flat", [5] * 4)
+    write_patches(tmp_path / "i_flat", [5] * 2)
     with pytest.raises(
-        ValueError, match="none of the 4 reference patches has a standard deviation above"
+        ValueError, match="none of the 6 reference patches has a standard deviation above"
     ):
         generate_tasks(list(read_sequences(tmp_path).values()), TaskSize(1, 1, 1), 0)
 
@@ -193,9 +195,22 @@ def test_a_sequence_of_one_patch_has_no_intra_negative(tmp_path: Path) -> None:
         generate_tasks(list(read_sequences(tmp_path).values()), TaskSize(1, 1, 1), 0)
 
 
-def test_nothing_is_drawn_from_nothing(sequences: list[Sequence]) -> None:
-    with pytest.raises(ValueError, match="no sequences"):
-        generate_tasks([], TaskSize(1, 1, 1), 0)
+@pytest.mark.parametrize("wanted", [1, 3, 7, 8, 1000])
+def test_sparing_queries_are_a_quarter_of_the_patches_with_texture_at_most(
+    sequences: list[Sequence], wanted: int
+) -> None:
+    size = sparing(sequences, TaskSize(5, wanted, 1000))
+    assert size == TaskSize(5, min(wanted, 30 // 4), 1000)
+    assert len(generate_tasks(sequences, size, 1).distractors) == 30 - size.queries
+
+
+def test_one_sequence_alone_makes_no_tasks(sequences: list[Sequence]) -> None:
+    for few in ([], sequences[:1]):
+        with pytest.raises(ValueError, match=r"two sequences at least .*inter negatives"):
+            generate_tasks(few, TaskSize(1, 1, 1), 0)
+
+
+def test_nothing_is_drawn_of_no_size(sequences: list[Sequence]) -> None:
     for size in (TaskSize(0, 1, 1), TaskSize(1, 0, 1), TaskSize(1, 1, -1)):
         with pytest.raises(ValueError, match="every size must be 1 or more"):
             generate_tasks(sequences, size, 0)

@@ -10,7 +10,7 @@ import pytest
 from lib import recipes
 from lib.experiments.rows import computation_job, training_job
 from lib.recipes import part
-from lib.study import jobs
+from lib.study import forecast, jobs
 from lib.study.open import Study, open_study
 from lib.study.runs import carry_out
 
@@ -28,6 +28,8 @@ def test_what_decides_the_numbers_decides_the_file(study: Study) -> None:
         replace(job, recipe=recipes.adasample(5.0)),
         replace(job, recipe=replace(job.recipe, loss=part("hinge", margin=0.5))),
         replace(job, overrides={"precision": "bfloat16"}),
+        replace(job, overrides={"stages": (0.0, 1.0)}),
+        replace(job, overrides={"followed_pairs": 10}),
     ]
     paths = [jobs.record_path(each, study.place) for each in (job, *others)]
     assert len(set(paths)) == len(paths)
@@ -60,12 +62,19 @@ def test_requests_for_one_record_become_one_job_that_asks_for_all(study: Study) 
 
 
 def test_the_forecast_grows_with_the_candidates(study: Study) -> None:
-    blind = training_job(study, "hardnet_gen", "mini-a", 0)
-    sampling = training_job(study, "adasample_gen", "mini-a", 0)
+    blind, sampling = (
+        forecast.cost(training_job(study, name, "mini-a", 0), study.place)
+        for name in ("hardnet_gen", "adasample_gen")
+    )
     # 6 forward passes' worth a pair, and 15 candidates a class on top.
-    assert jobs.cost(sampling, study.place) == pytest.approx(jobs.cost(blind, study.place) * 21 / 6)
-    one, two = (jobs.estimated_seconds([blind] * 4, study.place, at_once) for at_once in (1, 2))
-    assert one == pytest.approx(2 * two)
+    assert sampling.training == pytest.approx(blind.training * 21 / 6)
+    assert sampling.evaluation == blind.evaluation
+
+
+def test_work_that_does_not_divide_takes_as_long_as_its_longest_part() -> None:
+    assert forecast.wall_clock([1.0] * 4, at_once=2) == 2.0
+    assert forecast.wall_clock([9.0, 1.0], at_once=2) == 9.0
+    assert forecast.wall_clock([], at_once=2) == 0.0
 
 
 def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +15,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
-from lib.data.mini import MiniSize, scenes
-from lib.data.mini.description import describe_scene, detections, redraw_view
+from lib.data.keypoints import Keypoints
+from lib.data.mini import MiniSize, allotment, scenes
+from lib.data.mini.allotment import (
+    ALLOTMENT,
+    folder_photographs,
+    packaged_photographs,
+    read_allotment,
+    write_allotment,
+)
+from lib.data.mini.description import detections, read_sites, redraw_view
 from lib.data.mini.detection import (
     PATCH_WIDTH,
     DetectorError,
-    Keypoints,
     contrast,
     cut,
     detect,
@@ -36,12 +47,7 @@ from lib.data.mini.geometry import (
     plane_homography,
     transfer,
 )
-from lib.data.mini.photographs import (
-    ALLOTMENT,
-    Photograph,
-    folder_photographs,
-    packaged_photographs,
-)
+from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import Photometry, photograph_through
 from lib.data.mini.writing import draw_pairs, write_scene
 from lib.data.phototour import read_phototour
@@ -295,34 +301,84 @@ def photo_folder(folder: Path, count: int) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("count", [5, 7, 30])
-def test_a_folders_photographs_are_dealt_out_once_each(tmp_path: Path, count: int) -> None:
-    allotted, skipped = folder_photographs(photo_folder(tmp_path / "photos", count))
+@settings(max_examples=60, deadline=None)
+@given(count=st.integers(5, 400))
+def test_photographs_are_allotted_once_with_a_tenth_for_each_reserve(count: int) -> None:
+    allotted = allotment._deal([Photograph(f"{i:03d}", None, "", f"{i}") for i in range(count)])
     dealt = Counter(photograph.name for part in allotted.values() for photograph in part)
-    assert skipped == 0
     assert len(dealt) == count
     assert set(dealt.values()) == {1}
-    sizes = [len(allotted[scene]) for scene in "abc"]
-    assert min(sizes) >= 1
-    assert max(sizes) - min(sizes) <= 1
+    size = {part: len(of) for part, of in allotted.items()}
+    assert min(size.values()) >= 1
+    assert max(size[scene] for scene in "abc") - min(size[scene] for scene in "abc") <= 1
+    assert 10 * (size["reserve-a"] + size.get("reserve-b", 0)) >= count
+    assert ("reserve-b" in size) == (count > 5)
+    second = size.get("confirmation-a", 0) + size.get("confirmation-b", 0)
+    assert 10 * second >= count if count >= 20 else second == 0
+    assert sum(size[scene] for scene in "abc") >= count / 2
 
 
-def test_unreadable_files_are_skipped_and_counted(tmp_path: Path) -> None:
+def test_neighbours_by_name_are_on_one_side_of_a_reserve() -> None:
+    allotted = allotment._deal([Photograph(f"{i:03d}", None, "", f"{i}") for i in range(200)])
+    order = ("homography", "reserve-a", "reserve-b", "confirmation-a", "confirmation-b")
+    names = [photograph.name for part in order for photograph in allotted[part]]
+    assert names == [f"{i:03d}" for i in range(150, 200)]
+
+
+def test_an_allotment_is_read_back_without_files(tmp_path: Path) -> None:
+    allotted, _ = folder_photographs(photo_folder(tmp_path / "photos", 7))
+    write_allotment(tmp_path / "photographs.json", allotted)
+    read = read_allotment(tmp_path / "photographs.json")
+    assert [(part, [(p.name, p.sha256) for p in of]) for part, of in read.items()] == [
+        (part, [(p.name, p.sha256) for p in of]) for part, of in allotted.items()
+    ]
+    assert str(tmp_path) not in (tmp_path / "photographs.json").read_text()
+    with pytest.raises(FileNotFoundError, match=r"photograph 00 \(SHA-256 .* is not here"):
+        read["a"][0].grey(64)
+
+
+def test_unreadable_files_are_skipped_and_named_with_the_reason(tmp_path: Path) -> None:
     folder = photo_folder(tmp_path / "photos", 6)
     (folder / "notes.txt").write_text("no image")
     (folder / "empty.jpg").write_bytes(b"")
     whole = (folder / "00.jpg").read_bytes()
     (folder / "cut.jpg").write_bytes(whole[: len(whole) // 2])
     cv2.imwrite(str(folder / "icon.png"), np.zeros((16, 16), np.uint8))
+    Image.fromarray(np.random.default_rng(0).random((90, 120), np.float32)).save(folder / "float.tif")
+    deep = np.random.default_rng(0).integers(0, 1 << 16, (90, 120), np.uint16)
+    cv2.imwrite(str(folder / "deep.png"), deep)
     allotted, skipped = folder_photographs(folder)
-    assert skipped == 4
-    assert sum(len(part) for part in allotted.values()) == 6
+    assert set(skipped) == {"notes.txt", "empty.jpg", "cut.jpg", "icon.png", "float.tif"}
+    assert "no image" in skipped["cut.jpg"]
+    assert "16 by 16 px" in skipped["icon.png"]
+    assert "8 or 16 bits" in skipped["float.tif"]
+    used = [photograph for part in allotted.values() for photograph in part]
+    assert len(used) == 7
+    assert all(photograph.grey(64).dtype == np.uint8 for photograph in used)
+
+
+def test_a_name_that_is_no_utf8_is_read_and_shown(tmp_path: Path) -> None:
+    folder = photo_folder(tmp_path / "photos", 5)
+    (folder / "00.jpg").rename(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.jpg"))
+    (folder / os.fsdecode(b"\xff.txt")).write_text("no image")
+    code = (
+        "import sys\n"
+        "from lib.data.sources import open_source, MiniSize\n"
+        "source = open_source(sys.argv[1], sys.argv[2], MiniSize(10, 10, views=3, longest_side=64))\n"
+        "print(source.skipped, [p.name for of in source.allotment.values() for p in of])\n"
+        "print(source.digest('photos-a'), source.photographs['reserve-a'][0].grey(64).shape)"
+    )
+    arguments = [f"photos:{folder}", str(tmp_path / "data")]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "'caf\N{REPLACEMENT CHARACTER}'" in done.stdout
+    assert "\N{REPLACEMENT CHARACTER}.txt" in done.stdout
 
 
 def test_fewer_than_five_photographs_are_refused(tmp_path: Path) -> None:
     folder = photo_folder(tmp_path / "photos", 4)
     (folder / "notes.txt").write_text("no image")
-    with pytest.raises(ValueError, match=r"photos holds 4 readable .*1 files skipped.*5"):
+    with pytest.raises(ValueError, match=r"4 readable .*1 files skipped; notes.txt is cut short .*5"):
         folder_photographs(folder)
 
 
@@ -388,23 +444,12 @@ def test_photographs_in_several_sites_share_no_point_or_image(tmp_path: Path) ->
     photographs = packaged_photographs()["a"]
     write_scene(tmp_path / "s", "x", photographs, replace(SMALL, photos_per_site=2))
     scene = read_phototour(tmp_path / "s", tmp_path / "cache")
-    described = describe_scene(tmp_path / "s")
-    assert [len(names) for names in described.photographs] == [1, 2]
-    site_of = np.array([view.site for view in described.views])[scene.image_ids]
+    facts, sites = read_sites(tmp_path / "s")
+    assert [len(site["photographs"]) for site in facts["sites"]] == [1, 2]
+    site_of = np.repeat([0, 1], [len(site.cameras) for site in sites])[scene.image_ids]
     for point in range(scene.point_ids.max() + 1):
         assert len(set(site_of[scene.point_ids == point])) == 1
     assert len(np.unique(scene.point_ids)) == scene.point_ids.max() + 1
-
-
-def test_a_description_agrees_with_the_files(small_scene: Path) -> None:
-    scene = read_phototour(small_scene, small_scene / "cache")
-    described = describe_scene(small_scene)
-    assert described.photographs == (ALLOTMENT["a"],)
-    assert described.patches == len(scene.patches)
-    assert described.points == len(np.unique(scene.point_ids)) <= described.detected
-    counts = Counter(np.bincount(scene.point_ids).tolist())
-    assert described.views_per_point == dict(sorted(counts.items()))
-    assert [v.patches for v in described.views] == np.bincount(scene.image_ids).tolist()
 
 
 def test_a_view_drawn_again_is_the_one_patches_were_cut_from(small_scene: Path) -> None:

@@ -19,8 +19,9 @@ from lib.data.hpatches.homographies import read_homography_sequence
 from lib.data.hpatches.release import Split, read_sequences, read_splits
 from lib.data.hpatches.tasks import HPatchesSplit, open_split
 from lib.data.mini import sequences as module
+from lib.data.mini.allotment import ALLOTMENT, packaged_photographs
 from lib.data.mini.geometry import transfer
-from lib.data.mini.photographs import ALLOTMENT, Photograph, packaged_photographs
+from lib.data.mini.photographs import Photograph
 from lib.data.mini.sequences import (
     Texture,
     illumination_sequence,

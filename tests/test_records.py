@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lib import files as atomic
 from lib.study import records
+from lib.study.open import REFERENCE
 
 RECORD = {
     "kind": "run",
@@ -34,15 +38,83 @@ def test_a_number_that_is_not_finite_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "a.json").exists()
 
 
-@pytest.mark.parametrize("content", ["", '{"kind": "run"', "[]", '{"kind": "run"}', "\0\0"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        '{"kind": "run"',
+        "[]",
+        "null",
+        '{"kind": "run"}',
+        "\0\0",
+        "[" * 100_000,
+        '{"a": NaN}',
+        "9" * 5000,
+    ],
+)
 def test_a_damaged_record_is_named(content: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(content)
     with pytest.raises(records.DamagedRecord, match=r"a\.json is damaged"):
         records.read(path)
-    aside = records.set_aside(path)
+    aside = atomic.set_aside(path)
     assert aside.read_text() == content, "a damaged record is kept for whoever wants to look"
     assert not path.exists()
+
+
+def test_a_whole_file_that_is_no_record_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    records.write(path, {"kind": "run"})
+    with pytest.raises(records.DamagedRecord, match="it lacks name, config, digests, metrics"):
+        records.read(path)
+
+
+REAL = sorted((REFERENCE / "quick" / "records").rglob("*.json"))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def places(value: object, path: tuple = ()) -> list[tuple]:
+    """Every place in a JSON value, outermost first."""
+    items = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    return [path, *(place for key, of in items for place in places(of, (*path, key)))]
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=300)
+def test_whatever_is_changed_in_a_record_it_is_damaged(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("changed") / "a.json"
+    records.write(path, json.loads(data.draw(st.sampled_from(REAL)).read_bytes()))
+    whole = json.loads(path.read_bytes())
+    holder = changed = copy.deepcopy(whole)
+    *above, last = data.draw(st.sampled_from(places(whole)[1:]))
+    for key in above:
+        holder = holder[key]
+    if data.draw(st.booleans()):
+        del holder[last]
+    else:
+        holder[last] = data.draw(JSON)
+    path.write_text(json.dumps(changed))
+    if json.dumps(changed, sort_keys=True) == json.dumps(whole, sort_keys=True):
+        assert records.read(path)
+    else:
+        with pytest.raises(records.DamagedRecord, match=r"a\.json is damaged"):
+            records.read(path)
+
+
+def test_formatting_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    records.write(path, {**RECORD, "by rate": {9: 1.0, 10: 2.0}})
+    content = json.loads(path.read_text())
+    path.write_text("\r\n".join(json.dumps(content, indent=7, sort_keys=True).splitlines()))
+    assert records.read(path)["by rate"] == {"9": 1.0, "10": 2.0}
 
 
 def test_a_write_that_fails_leaves_the_old_record(
@@ -64,8 +136,9 @@ def test_a_write_that_fails_leaves_the_old_record(
 
 def test_a_probe_reads_as_it_was_written(tmp_path: Path) -> None:
     arrays = {"edges": np.linspace(0, 2, 5, dtype=np.float32), "counts": np.arange(4, dtype=np.int32)}
-    records.write_probe(tmp_path / "a.npz", arrays)
-    read = records.read_probe(tmp_path / "a.npz")
+    expected = records.write_probe(tmp_path / "a.npz", arrays)
+    assert records.is_whole(tmp_path / "a.npz", expected)
+    read = records.read_probe(tmp_path / "a.npz", expected)
     assert all(np.array_equal(read[name], value) for name, value in arrays.items())
 
 
@@ -82,18 +155,29 @@ def test_a_probe_above_200_kB_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "a.npz").exists()
 
 
-def test_a_damaged_probe_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [0, 0.3, 0.5, 0.9])
+def test_a_probe_damaged_anywhere_is_named(place: float, tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
-    path.write_bytes(b"PK\x03\x04 and then nothing")
+    expected = records.write_probe(path, {"x": np.random.default_rng(0).normal(size=1000)})
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1
+    path.write_bytes(content)
+    assert not records.is_whole(path, expected)
     with pytest.raises(records.DamagedRecord, match=r"a\.npz is damaged"):
-        records.read_probe(path)
+        records.read_probe(path, expected)
 
 
 def test_a_probe_of_pickled_objects_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, x=np.array([{}], dtype=object))
-    with pytest.raises(records.DamagedRecord, match=r"a\.npz is damaged"):
-        records.read_probe(path)
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        records.read_probe(path, atomic.sha256(path))
+
+
+def test_a_probe_that_is_not_there_is_not_whole(tmp_path: Path) -> None:
+    assert not records.is_whole(tmp_path / "a.npz", "0" * 64)
+    with pytest.raises(FileNotFoundError):
+        records.read_probe(tmp_path / "a.npz", "0" * 64)
 
 
 def test_records_are_readable_text(tmp_path: Path) -> None:
@@ -101,4 +185,4 @@ def test_records_are_readable_text(tmp_path: Path) -> None:
     text = (tmp_path / "a.json").read_text(encoding="utf-8")
     assert "λ" in text
     assert text.endswith("}\n")
-    assert list(json.loads(text)) == list(RECORD), "keys stay in the order given"
+    assert list(json.loads(text)) == [*RECORD, "seal"], "keys stay in the order given"

@@ -39,6 +39,13 @@ def test_a_marked_cell_is_filled_in_and_filled_in_anew() -> None:
     assert effects.filled_in(once, effects.effects(RUNS), "quick, mini-a") == once
 
 
+def test_what_was_filled_in_of_another_profile_stays() -> None:
+    cell = "<!-- effect: AdaSample+*, w_i = 1 --> +7.00 ± 0.10 (quick, mini-a, 5 seeds) |"
+    table = effects.effects(RUNS)
+    assert effects.filled_in(cell, table, "evening, photos-a") == cell
+    assert "(quick, mini-a, 3 seeds)" in effects.filled_in(cell, table, "quick, mini-a")
+
+
 def test_a_mark_that_nothing_was_computed_for_is_named() -> None:
     with pytest.raises(ValueError, match=r"\('HardNet', 'z'\), which was not computed"):
         effects.filled_in("<!-- effect: HardNet, z -->", effects.effects(RUNS), "")

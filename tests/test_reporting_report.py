@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from html.parser import HTMLParser
+from io import StringIO
 from pathlib import Path
 
 import nbformat
@@ -13,10 +14,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lib.reporting.claims import read_claims, verdict, verdict_table
-from lib.reporting.compare import compare
-from lib.reporting.figures import paper_vs_ours, png
-from lib.reporting.report import Failure, build_report, caveat
-from lib.reporting.tables import save_table
+from lib.reporting.page.compare import compare
+from lib.reporting.page.report import Failure, build_report, caveat
+from lib.reporting.style import panels, png
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 
@@ -47,7 +47,8 @@ class Page(HTMLParser):
 
 
 def write_notebook(path: Path, title: str) -> Path:
-    picture = png(paper_vs_ours({"A": 1.0}, {"A": [2.0]}, ours_name="ours"))
+    with panels(1, 1) as (figure, _):
+        picture = png(figure)
     output = new_output(
         "display_data", data={"image/png": base64.b64encode(picture).decode(), "text/plain": "<I>"}
     )
@@ -178,28 +179,32 @@ def test_runs_are_listed_and_those_of_older_code_are_marked(tmp_path):
     assert "No record." in build(tmp_path, records=[])
 
 
-def test_verdicts_that_notebooks_saved_are_gathered(tmp_path):
+def test_verdicts_stand_before_the_notebooks_by_the_claims_sentences(tmp_path):
     assert "Claims and verdicts" not in build(tmp_path)
     claims = read_claims("adasample", "Table 3")
     results = [verdict(claim, {}, (0,), "quick", "mini") for claim in claims]
-    save_table(verdict_table(results), tmp_path / "quick", "adasample/table3_verdicts")
-    text = build(tmp_path)
+    saved = StringIO(verdict_table(results).to_csv(index=False))
+    given = pd.read_csv(saved, keep_default_na=False)
+    text = build(tmp_path, verdicts=given)
     assert text.index('id="claims"') < text.index('id="notebook-1"')
     for claim in claims:
         assert claim.sentence in text
-    given = verdict_table(results[:1])
-    assert claims[1].sentence not in build(tmp_path, verdicts=given)
+    assert claims[1].sentence not in build(tmp_path, verdicts=given[:1])
 
 
 def test_the_comparison_and_its_differing_cells_stand_in_the_report(tmp_path):
-    for name, value in (("reference", 1.0), ("results", 2.0)):
-        table = pd.DataFrame({"Mean": [value]}, index=pd.Index(["SIFT"], name="Method"))
-        save_table(table, tmp_path / name, "adasample/table1")
-    save_table(table, tmp_path / "reference", "adasample/table2")
+    for name, value in (
+        ("reference/tables/t1", 1),
+        ("results/tables/t1", 2),
+        ("reference/tables/t2", 1),
+    ):
+        path = tmp_path / f"{name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"Method,Mean\nSIFT,{value}\n", encoding="utf-8")
     comparison = compare(tmp_path / "results", tmp_path / "reference")
     text = build(tmp_path, comparison=comparison)
     section = text[text.index('<section id="comparison"') : text.index('<section id="runs"')]
-    assert "MISSING: tables/adasample/table2.csv" in section
+    assert "MISSING: tables/t2.csv" in section
     assert '<td class="number">1.0000</td>' in section
 
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
 from lib.data.mini import MiniSize
+from lib.data.mini.allotment import packaged_photographs
 from lib.data.mini.description import read_sites, redraw_view
 from lib.data.mini.detection import PATCH_WIDTH
-from lib.data.mini.photographs import Photograph, packaged_photographs
+from lib.data.mini.photographs import Photograph
 from lib.data.mini.writing import write_scene
 from lib.data.patchset import PatchSet
 from lib.data.phototour import INTEREST, read_phototour

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.reporting import printed_p_tables, significance
+from lib.reporting import significance
+from lib.reporting.audit import p_values
 from lib.reporting.papers import adasample_significance as adasample
 from lib.reporting.papers.adasample_significance import HIGHER, LEVELS, LOWER
 from lib.reporting.phototour import COLUMN_NAMES
@@ -132,7 +133,7 @@ def test_at_five_runs_the_bootstrap_misses_a_large_effect_and_newcombes_interval
 
 def test_what_survives_is_counted_by_each_rule(paper, runs):
     found = adasample.table3_rejected(
-        printed_p_tables.holm_table(paper), significance.p_table(*adasample.both_methods(runs))
+        p_values.holm_table(paper), significance.p_table(*adasample.both_methods(runs))
     )
     assert found["rejected"].tolist()[:4] == [5, 1, 4, 2]
     assert found.loc["paper, p as printed", "not rejected"] == "Lib>Ntr"
@@ -140,7 +141,7 @@ def test_what_survives_is_counted_by_each_rule(paper, runs):
     # U of 0 to 4 is rejected alone; by Holm 6/252, 10/252 and then 4 · 4/252, which is above 5%.
     assert found["rejected"].tolist()[4:] == [5, 2]
     lenient = adasample.table3_rejected(
-        printed_p_tables.holm_table(paper),
+        p_values.holm_table(paper),
         significance.p_table(*adasample.both_methods(runs)),
         level=0.5,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 import subprocess
 import sys
 
@@ -12,11 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mann_whitney_oracle import exact_by_hand, normal_by_hand, u_by_hand
 from scipy import stats
 
 from lib.evaluation.fpr95 import counts_by_distance, fpr95
-from lib.reporting import printed_p_values as forensic
-from lib.reporting.printed import printed
 from lib.significance import (
     binomial_error,
     difference,
@@ -31,31 +29,6 @@ coarse = st.integers(0, 6).map(float)
 runs = st.lists(coarse, min_size=2, max_size=5)
 fives = st.lists(coarse, min_size=5, max_size=5)
 SCIPY_DEFAULT = "normal, continuity and ties corrected"
-
-
-def u_by_hand(lower, higher) -> float:
-    return sum((a > b) + 0.5 * (a == b) for a in lower for b in higher)
-
-
-def exact_by_hand(lower, higher) -> float:
-    pooled, observed = [*lower, *higher], u_by_hand(lower, higher)
-    as_low = []
-    for chosen in itertools.combinations(range(len(pooled)), len(lower)):
-        left = [pooled[i] for i in chosen]
-        right = [pooled[i] for i in range(len(pooled)) if i not in chosen]
-        as_low.append(u_by_hand(left, right) <= observed)
-    return sum(as_low) / len(as_low)
-
-
-def normal_by_hand(lower, higher, continuity: float) -> float:
-    n, m = len(lower), len(higher)
-    pooled = [*lower, *higher]
-    ties = sum(t**3 - t for t in (pooled.count(v) for v in set(pooled)))
-    variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)))
-    if variance < 1e-12:
-        return 1.0
-    z = (u_by_hand(lower, higher) - n * m / 2 + continuity) / math.sqrt(variance)
-    return statistics.NormalDist().cdf(z)
 
 
 # The test
@@ -313,168 +286,8 @@ def test_counts_without_one_kind_of_pair_are_refused():
         fpr95_error([3, 1], [1, 2, 3])
 
 
-# The printed p-values
-
-
-@pytest.fixture(scope="module")
-def table3():
-    return forensic.comparisons(printed("adasample", "table3"))
-
-
-def test_the_comparisons_are_the_tables_rows(table3):
-    row = table3.loc["yosemite → notredame"]
-    assert row.tolist() == [0.627, 0.012, 0.671, 0.010, 6.62, 0.006]
-    assert len(table3) == 6
-
-
-@given(lower=fives, higher=fives)
-@settings(deadline=None, max_examples=40)
-def test_each_form_gives_the_p_that_the_values_themselves_have(lower, higher):
-    found = forensic.outcomes(np.array([lower]), np.array([higher]))
-    exact, above = exact_by_hand(lower, higher), exact_by_hand(higher, lower)
-    normal = {c: normal_by_hand(lower, higher, c) for c in (0.0, 0.5)}
-    tied = len({*lower, *higher}) < 10
-    by_hand = {
-        "exact": exact,
-        "exact, mid-p": (exact + 1 - above) / 2,
-        "exact, ties ignored": stats.mannwhitneyu(
-            lower, higher, alternative="less", method="exact"
-        ).pvalue,
-        SCIPY_DEFAULT: normal[0.5],
-        "normal, ties corrected": normal[0.0],
-        "exact without ties, else normal with both (R, scipy since 1.7)": normal[0.5] if tied else exact,
-    }
-    for form, p in by_hand.items():
-        assert forensic.p_value(form, 1, found).item() == pytest.approx(p)
-    z = (u_by_hand(lower, higher) - 12.5) / math.sqrt(275 / 12)
-    uncorrected = forensic.p_value("normal, uncorrected", 2, found).item()
-    assert uncorrected == pytest.approx(2 * statistics.NormalDist().cdf(-abs(z)))
-    assert uncorrected == pytest.approx(stats.ranksums(lower, higher).pvalue)
-    both_tails = min(1, 2 * min(exact, above))
-    assert forensic.p_value("exact", 2, found).item() == pytest.approx(both_tails)
-    two_sided = stats.mannwhitneyu(lower, higher, method="asymptotic").pvalue
-    assert forensic.p_value(SCIPY_DEFAULT, 2, found).item() == pytest.approx(two_sided)
-
-
-def test_the_outcomes_searched_are_all_that_any_five_and_five_values_can_have():
-    found, groups = forensic._every_outcome(2, 3)
-    listed = set(zip(found.u, groups, found.at_most.round(9), found.at_least.round(9), strict=True))
-    met = set()
-    for values in itertools.product(range(5), repeat=5):
-        lower, higher = values[:2], values[2:]
-        sizes = sorted((values.count(v) for v in set(values) if values.count(v) > 1), reverse=True)
-        tails = exact_by_hand(lower, higher), exact_by_hand(higher, lower)
-        met.add((u_by_hand(lower, higher), tuple(sizes), *(round(p, 9) for p in tails)))
-    assert listed == met
-
-
-def test_only_the_one_sided_normal_form_with_continuity_needs_no_ties_for_four_of_the_six(table3):
-    found = forensic.explain(table3["p"].to_dict())
-    best, second = found.iloc[0], found.iloc[1]
-    assert (best["form"], best["sides"]) == (SCIPY_DEFAULT, "one-sided")
-    assert (best["reproduced"], best["without_ties"], second["without_ties"]) == (6, 4, 0)
-    assert best[list(table3.index)].tolist() == [
-        "U = 3.5, ties 4+3+2",
-        "U = 2",
-        "U = 10, ties 2+2",
-        "U = 0",
-        "U = 3",
-        "U = 1",
-    ]
-    exact = found[found["form"].isin(["exact", "exact, ties ignored"])]
-    assert exact["reproduced"].max() == 1
-
-
-def test_the_runs_that_an_explanation_speaks_of_have_the_printed_p_when_tested(table3):
-    found = forensic.implied(table3["p"].to_dict(), SCIPY_DEFAULT)
-    witnesses = {
-        "notredame → liberty": ([1, 1, 1, 2, 2], [1, 3, 4, 4, 4]),
-        "yosemite → liberty": ([1, 2, 3, 4, 7], [5, 6, 8, 9, 10]),
-        "liberty → notredame": ([1, 2, 3, 6, 8], [2, 4, 5, 6, 7]),
-        "yosemite → notredame": ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]),
-        "liberty → yosemite": ([1, 2, 3, 4, 8], [5, 6, 7, 9, 10]),
-        "notredame → yosemite": ([1, 2, 3, 4, 6], [5, 7, 8, 9, 10]),
-    }
-    for name, (lower, higher) in witnesses.items():
-        tested, row = mann_whitney(lower, higher), found.loc[name]
-        assert row["u"] == tested.u
-        assert row["p"] == pytest.approx(tested.continuity)
-        assert round(row["p"], 3) == row["printed"]
-        assert row["exact_low"] - 1e-9 <= tested.exact <= row["exact_high"] + 1e-9
-        assert row["superiority"] == pytest.approx(vargha_delaney(higher, lower, resamples=9).value)
-    # Where the two tied pairs are decides the exact p: as above 87 of 252, elsewhere as few as 76.
-    low, high = found.loc["liberty → notredame", ["exact_low", "exact_high"]]
-    assert low == pytest.approx(mann_whitney([2, 3, 3, 5, 8], [1, 4, 6, 6, 7]).exact)
-    assert high == pytest.approx(mann_whitney([1, 2, 3, 7, 8], [3, 4, 5, 6, 7]).exact)
-    untied = found[found["ties"] == ""]
-    assert (untied["exact_low"] * 252).round(9).tolist() == [4, 1, 7, 2]
-    assert (untied["exact_low"] == untied["exact_high"]).all()
-
-
-def test_a_p_value_that_a_form_cannot_give_is_left_open():
-    found = forensic.implied({"none": 0.031, "u0": 0.004}, "exact")
-    assert math.isnan(found.loc["none", "u"])
-    assert math.isnan(found.loc["none", "p"])
-    assert found.loc["u0", "u"] == 0
-
-
-def test_more_runs_than_can_be_enumerated_are_refused():
-    with pytest.raises(ValueError, match="12 in all"):
-        forensic.explain({"p": 0.05}, lower=7, higher=6)
-
-
-def test_no_t_test_on_the_printed_means_gives_more_than_one_of_the_six(table3):
-    found = forensic.explain_by_t(table3)
-    assert len(found) == 8
-    assert found["reproduced"].max() == 1
-    # Complete separation by six standard errors: any t-test is far below the printed 0.006.
-    largest = [float(text.partition("–")[2]) for text in found["yosemite → notredame"]]
-    assert max(largest) < 0.001
-
-
-def test_the_range_of_a_t_test_holds_the_p_of_runs_that_print_so(table3):
-    draw = np.random.default_rng(8)
-    compared, name = table3.copy(), "notredame → liberty"
-    found = forensic.explain_by_t(compared.loc[[name]]).set_index(["form", "sides"])[name]
-    for ddof in (0, 1):
-        groups = []
-        for which in ("lower", "higher"):
-            mean, std = compared.loc[name, [f"{which}_mean", f"{which}_std"]]
-            x = draw.normal(size=5)
-            groups.append(mean + 4e-4 + (std - 4e-4) * (x - x.mean()) / x.std(ddof=ddof))
-        for form, equal in (("Student's t", True), ("Welch's t", False)):
-            for sides in ("less", "two-sided"):
-                p = stats.ttest_ind(*groups, equal_var=equal, alternative=sides).pvalue
-                key = f"{form}, variance / {5 - ddof}", "one-sided" if sides == "less" else sides
-                low, _, high = found[key].partition("–")
-                assert float(low) - 5e-5 <= p <= float(high) + 5e-5
-                assert float(high) < 1.4 * float(low)
-
-
-def test_runs_with_the_printed_means_nearly_always_give_0006_and_never_0031(table3):
-    found = forensic.plausibility(table3, draws=2000).loc[(SCIPY_DEFAULT, "one-sided")]
-    assert found["yosemite → notredame"] > 0.95
-    assert found["notredame → liberty"] < 0.002
-    others = ["yosemite → liberty", "liberty → yosemite", "notredame → yosemite"]
-    assert found[others].between(0.2, 0.6).all()
-
-
-@pytest.mark.parametrize("ddof", [0, 1])
-def test_drawn_runs_print_the_mean_and_deviation_asked_for(ddof):
-    random = np.random.default_rng(9)
-    values = 0.002 * forensic._runs(0.671, 0.010, 5, ddof, 0.002, 0.0005, 500, random)
-    assert values.shape == (500, 5)
-    assert np.abs(values.mean(1) - 0.671).max() <= 0.0005 + 1e-9
-    assert np.abs(values.std(1, ddof=ddof) - 0.010).max() <= 0.0005 + 1e-9
-
-
-def test_five_values_of_two_decimals_cannot_have_the_mean_0671(table3):
-    with pytest.raises(ValueError, match="hardly ever have mean 0"):
-        forensic.plausibility(table3.loc[["yosemite → notredame"]], step=0.01, draws=50)
-
-
 def test_the_statistics_need_no_torch():
-    code = "import sys, lib.significance, lib.reporting.printed_p_values; print('torch' in sys.modules)"
+    code = "import sys, lib.significance; print('torch' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +14,13 @@ import cv2
 import numpy as np
 import pytest
 
-from lib.data import sources
+from lib.data import sources, states
 from lib.data.mini import MiniSize, writing
+from lib.data.mini.allotment import write_allotment
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import PhotoTourWriter
 from lib.data.sources import open_source
+from lib.files import remove_unfinished
 
 SMALL = MiniSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
 
@@ -90,8 +94,10 @@ def test_digests_tell_sets_and_sizes_apart_and_make_nothing(tmp_path: Path) -> N
 def test_changed_generator_code_makes_new_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = open_source("mini", tmp_path, SMALL)
     before = source.scene_folder("mini-a")
-    monkeypatch.setattr(sources, "_generator_digest", lambda: "other code")
+    asked = []
+    monkeypatch.setattr(states, "_code", lambda modules: asked.append(modules) or "other code")
     assert source.scene_folder("mini-a") != before
+    assert asked == [("lib.data.mini.writing", "lib.data.phototour")]
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,9 +120,55 @@ def test_a_generation_cut_short_leaves_nothing_and_can_be_repeated(
         with pytest.raises(KeyboardInterrupt):
             source.load("mini-a")
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
-    (tmp_path / ".mini-a-killed.part").mkdir()
+    (tmp_path / ".mini-a.part").mkdir()
     assert len(source.load("mini-a").patches) > 100
-    assert not list(tmp_path.glob("*.part"))
+    assert [path.name for path in tmp_path.iterdir()] == [source.scene_folder("mini-a").name]
+
+
+@pytest.mark.parametrize(
+    ("sent", "jobs"),
+    [
+        (signal.SIGINT, 1),
+        (signal.SIGTERM, 1),
+        (signal.SIGKILL, 1),
+        (signal.SIGINT, 2),
+        (signal.SIGTERM, 2),
+    ],
+)
+def test_whatever_ends_a_preparation_no_part_and_no_lock_stays(
+    tmp_path: Path, sent: signal.Signals, jobs: int
+) -> None:
+    code = f"""
+import signal
+from lib.data import sources
+signal.signal(signal.SIGINT, signal.default_int_handler)
+source = sources.open_source("mini", {str(tmp_path)!r}, sources.MiniSize(points_per_photo=20_000))
+source.prepare(source.sets, {jobs})
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.glob("*.part/info.txt"))) < jobs and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(sent)
+        process.wait(30)
+    if sent is signal.SIGKILL:
+        assert list(tmp_path.rglob("*.part"))
+        remove_unfinished(tmp_path)
+    assert list(tmp_path.rglob(".*")) == []
+
+
+@pytest.mark.parametrize("file", ["patches0000.bmp", "info.txt", "scene.json", "checksums.json"])
+def test_a_damaged_scene_is_set_aside_and_made_anew(
+    tmp_path: Path, file: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = open_source("mini", tmp_path, SMALL)
+    whole = source.load("reserve-b").patches.copy()
+    path = source.scene_folder("reserve-b") / file
+    content = path.read_bytes()[: path.stat().st_size // 2]
+    path.write_bytes(content)
+    np.testing.assert_array_equal(source.load("reserve-b").patches, whole)
+    assert f"{path} is damaged" in caplog.text
+    assert (path.parent.with_name(path.parent.name + ".damaged") / file).read_bytes() == content
 
 
 def test_two_at_once_make_a_scene_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +190,7 @@ def test_two_at_once_make_a_scene_once(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     source = open_source("mini", tmp_path / "file" / "data", SMALL)
-    with pytest.raises(OSError, match=r"cannot write generated data in .*file/data"):
+    with pytest.raises(OSError, match=r"cannot write .*file/data"):
         source.load("mini-a")
 
 
@@ -150,22 +202,68 @@ def test_preparing_in_parallel_makes_all_three_sets(tmp_path: Path) -> None:
     np.testing.assert_array_equal(source.load("mini-c").patches, alone.patches)
 
 
-def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
+def photo_folder(folder: Path, count: int = 5) -> Path:
+    folder.mkdir()
     rng = np.random.default_rng(0)
-    for index in range(5):
+    for index in range(count):
         noise = cv2.GaussianBlur(rng.integers(0, 256, (200, 240), dtype=np.uint8), (0, 0), 2)
         noise = cv2.normalize(noise, None, 0, 255, cv2.NORM_MINMAX)
-        cv2.imwrite(str(tmp_path / "photos" / f"{index}.png"), noise)
+        cv2.imwrite(str(folder / f"{index:02d}.png"), noise)
+    return folder
+
+
+@pytest.mark.parametrize("data", ["", "photos:", "photos"])
+def test_data_that_is_not_named_is_refused(tmp_path: Path, data: str) -> None:
+    with pytest.raises(ValueError, match=f"^'{data}' names no data: give 'mini', 'photos:DIR' or"):
+        open_source(data, tmp_path, SMALL)
+
+
+def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
+    photo_folder(tmp_path / "photos")
     (tmp_path / "photos" / "broken.jpg").write_text("no image")
     source = open_source(f"photos:{tmp_path / 'photos'}", tmp_path / "data", SMALL)
-    assert (source.name, source.embedded, source.skipped) == ("photos", True, 1)
+    assert (source.name, source.embedded) == ("photos", True)
+    assert source.skipped == {"broken.jpg": "is cut short or no image"}
     assert source.sets == ("photos-a", "photos-b", "photos-c")
+    assert (source.reserve, source.confirmation) == (("reserve-a",), ())
     assert len(source.load("photos-c").patches) > 20
     before = source.digest("photos-a")
     first = source.photographs["photos-a"][0].path
     cv2.imwrite(str(first), np.zeros((200, 240), np.uint8))
     assert source.digest("photos-a") != before
+
+
+def test_a_folders_reserves_are_scenes_of_their_own(tmp_path: Path) -> None:
+    source = open_source(f"photos:{photo_folder(tmp_path / 'photos', 20)}", tmp_path / "data", SMALL)
+    assert source.reserve == ("reserve-a", "reserve-b")
+    assert source.confirmation == ("confirmation-a", "confirmation-b")
+    assert len(source.load("reserve-a").patches) > 20
+    assert len(source.load("confirmation-b").patches) > 20
+    assert source.digest("reserve-a") != open_source("mini", tmp_path, SMALL).digest("reserve-a")
+
+
+def test_recorded_photographs_have_their_digests_and_no_pixels(tmp_path: Path) -> None:
+    there = open_source(f"photos:{photo_folder(tmp_path / 'photos')}", tmp_path / "data", SMALL)
+    write_allotment(tmp_path / "photographs.json", there.allotment)
+    here = open_source("photos", tmp_path / "elsewhere", SMALL, allotment=tmp_path / "photographs.json")
+    names = (*there.sets, *there.reserve, *there.homographies.names)
+    assert (here.name, here.sets, here.reserve) == (there.name, there.sets, there.reserve)
+    assert here.homographies.names == there.homographies.names
+    assert [here.digest(name) for name in names] == [there.digest(name) for name in names]
+    for name in ("photos-a", "photos-hp-full"):
+        with pytest.raises(FileNotFoundError, match=r"photograph 0\d .* is not here.*--photos"):
+            here.load(name)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    there.load("photos-b")
+    made = open_source("photos", tmp_path / "data", SMALL, allotment=tmp_path / "photographs.json")
+    assert len(made.load("photos-b").patches) > 20
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"a": [{}]}', '{"a": 3}'])
+def test_a_list_of_photographs_that_is_none_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "photographs.json").write_text(content)
+    with pytest.raises(ValueError, match=r"photographs\.json lists no photographs by allotment"):
+        open_source("photos", tmp_path, SMALL, allotment=tmp_path / "photographs.json")
 
 
 def test_real_sets_are_read_in_the_papers_order(real: Path, tmp_path: Path) -> None:
@@ -190,10 +288,21 @@ def test_a_real_set_with_another_count_is_refused(
 def test_a_real_sets_digest_changes_with_its_files(real: Path, tmp_path: Path, file: str) -> None:
     source = open_source(str(real), tmp_path / "data", SMALL)
     before = source.digest("liberty")
-    assert source.digest("liberty") == before
+    assert replace(source).digest("liberty") == before
     with (real / "liberty" / file).open("a") as opened:
         opened.write("\n")
-    assert source.digest("liberty") != before
+    assert replace(source).digest("liberty") != before
+
+
+def test_a_real_sets_digest_holds_the_readers_code_and_is_worked_out_once(
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_source(str(real), tmp_path / "data", SMALL)
+    before = source.digest("liberty")
+    monkeypatch.setattr(states, "_code", lambda modules: f"other code of {modules}")
+    assert replace(source).digest("liberty") != before
+    monkeypatch.setattr(states, "of_files", None)
+    assert source.digest("liberty") == before
 
 
 def test_a_missing_real_set_is_named(real: Path, tmp_path: Path) -> None:

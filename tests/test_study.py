@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
-import json
+import copy
+import errno
 import multiprocessing
 import os
+import pickle
+import shutil
 import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
-from lib import recipes, training
+from lib import profiles, recipes, training
 from lib.commands import study
+from lib.data.mini import MiniSize
+from lib.data.sources import Source, open_source
 from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.experiments.rows import training_job
-from lib.reporting.page import rendering
-from lib.study import jobs, pool, records, runs
+from lib.files import sha256
+from lib.reporting import effects
+from lib.study import forecast, jobs, pool, records, runs
 from lib.study.jobs import Job
-from lib.study.open import ROOT, Study, open_study
+from lib.study.open import ROOT, Found, Study, find, obtain, open_study, to_do
 from lib.study.runs import carry_out, load_weights, weights_path
+
+# Eight steps on scenes of a few dozen points.
+SMALL = replace(
+    profiles.find("quick"),
+    budget=recipes.Budget(batch_pairs=16, epoch_pairs=64, epochs=2),
+    mini=MiniSize(points_per_photo=40, pairs=200, views=4, longest_side=320),
+)
 
 
 @pytest.fixture(scope="session")
 def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
-    """One recipe trained cold into a temporary folder, at the quick size, as run_all.sh does it."""
-    opened = open_study(results=str(tmp_path_factory.mktemp("results")))
+    """A small run made cold in a temporary folder, as run_all.sh does it."""
+    folder = tmp_path_factory.mktemp("results")
+    opened = open_study(results=str(folder))
+    source = open_source("mini", folder / "data", SMALL.mini)
+    opened = replace(opened, place=replace(opened.place, profile=SMALL, source=source))
     job = training_job(opened, "hardnet", "mini-a", 0)
     return opened, job, carry_out(job, opened.place)
 
@@ -37,25 +58,31 @@ def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Pat
     record = records.read(path)
     assert record["config"] == jobs.configuration(job, opened.place)
     assert record["digests"] == jobs.digests(job, opened.place)
-    assert set(record["metrics"]) == {"mini-b", "mini-c"}
-    assert all(0 < record["metrics"][name]["fpr95"]["expected"] < 50 for name in record["metrics"])
-    assert all(len(by_epoch) == 5 for by_epoch in record["epoch_fpr95"].values())
-    last = {name: by_epoch[-1] for name, by_epoch in record["epoch_fpr95"].items()}
-    assert last == {name: record["metrics"][name]["fpr95"]["expected"] for name in last}
-    assert weights_path(path).exists()
+    assert set(record["metrics"]) == set(record["epoch_fpr95"]) == {"mini-b", "mini-c"}
+    assert all(len(by_epoch) == 2 for by_epoch in record["epoch_fpr95"].values())
+    assert record["weights"] == sha256(weights_path(path))
+    assert record["probes"] == {
+        f"distance_histogram.{name}": sha256(jobs.probe_path(path, "distance_histogram", name))
+        for name in ("mini-b", "mini-c")
+    }
+    assert set(record["evaluation_seconds"]) == {".".join(of) for of in (*job.measures, *job.probes)}
     assert jobs.state(job, opened.place) == "complete"
 
 
-def test_the_reference_is_what_the_code_makes(cold: tuple[Study, Job, Path]) -> None:
-    opened, job, path = cold
-    ours = records.read(path)
+def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
+    opened = open_study(results=str(tmp_path))
+    job = training_job(opened, "hardnet", "mini-a", 0)
+    ours = records.read(carry_out(job, opened.place))
     theirs = records.read(jobs.record_path(job, opened.place, ROOT / "results/reference/quick"))
-    assert ours["digests"]["training"] == theirs["digests"]["training"]
-    for part in ("evaluation", "data"):
+    for part in ("training", "following"):
+        assert ours["digests"][part] == theirs["digests"][part]
+    for module, by in ours["digests"]["evaluation"].items():
         # The reference is measured on more.
-        assert ours["digests"][part].items() <= theirs["digests"][part].items()
+        assert by["code"] == theirs["digests"]["evaluation"][module]["code"]
+        assert by["data"].items() <= theirs["digests"]["evaluation"][module]["data"].items()
     for name in ours["metrics"]:
         one, other = (r["metrics"][name]["fpr95"]["expected"] for r in (ours, theirs))
+        assert 0 < one < 50
         # Bits differ between processors; then a short training may end a few points away.
         assert one == pytest.approx(other, abs=6.0)
 
@@ -101,39 +128,175 @@ def test_a_training_cut_off_before_its_evaluation_is_not_done_again(
     steps: list[int] = []
     carry_out(job, opened.place, lambda step, total: steps.append(step))
     assert steps == []
-    assert records.read(path) == record
+    assert {**records.read(path), "evaluation_seconds": {}} == {**record, "evaluation_seconds": {}}
 
 
-def test_damaged_weights_are_set_aside_and_made_anew(cold: tuple[Study, Job, Path]) -> None:
+def flip_a_bit(file: Path, place: float) -> None:
+    content = bytearray(file.read_bytes())
+    content[int(place * len(content))] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5, 0.999])
+def test_weights_damaged_anywhere_are_set_aside_and_made_anew(
+    cold: tuple[Study, Job, Path], place: float, capfd: pytest.CaptureFixture[str]
+) -> None:
     opened, job, path = cold
     record, weights = records.read(path), weights_path(path)
-    whole = {name: value.clone() for name, value in load_weights(path).items()}
-    weights.write_bytes(weights.read_bytes()[:50])
+    whole = load_weights(path)
+    flip_a_bit(weights, place)
+    with pytest.raises(records.DamagedRecord, match=r"\.safetensors is damaged"):
+        load_weights(path)
     records.write(path, {**record, "metrics": {}})
     carry_out(job, opened.place)
     assert same(load_weights(path), whole), "the same seed on the same machine gives the same bits"
     assert weights.with_name(weights.name + ".damaged").exists()
+    assert f"{weights} is damaged: set aside as" in capfd.readouterr().err
     assert records.read(path)["metrics"] == record["metrics"]
 
 
-def test_a_damaged_probe_is_made_anew(cold: tuple[Study, Job, Path]) -> None:
+@pytest.mark.parametrize("place", [0.0, 0.5, 0.999])
+def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
+    cold: tuple[Study, Job, Path], place: float, capfd: pytest.CaptureFixture[str]
+) -> None:
     opened, job, path = cold
     probe = jobs.probe_path(path, "distance_histogram", "mini-b")
     whole = probe.read_bytes()
-    probe.write_bytes(whole[:100])
-    assert jobs.state(job, opened.place) == "incomplete"
-    assert not jobs.readable(job, opened.place, opened.place.folder)
-    carry_out(job, opened.place)
+    flip_a_bit(probe, place)
+    found = jobs.look(job, opened.place)
+    assert (found.state, found.readable, found.damaged) == ("incomplete", False, (probe,))
+    with pytest.raises(records.DamagedRecord, match=r"\.npz is damaged"):
+        Found(job, path, records.read(path), older=False).probe("distance_histogram", "mini-b")
+    steps: list[int] = []
+    carry_out(job, opened.place, lambda step, total: steps.append(step))
+    assert steps == []
     assert probe.read_bytes() == whole
+    assert f"{probe} is damaged: set aside as" in capfd.readouterr().err
 
 
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+def as_reference(cold: tuple[Study, Job, Path], folder: Path) -> tuple[Study, Path]:
+    """A study that reads a copy of the cold records as a reference, and the record in it."""
+    opened, job, _ = cold
+    shutil.copytree(opened.place.folder / "records", folder / "records")
+    return replace(opened, reading=(folder, opened.place.folder)), jobs.record_path(
+        job, opened.place, folder
+    )
 
 
-def killed_at_step_30(job: Job, place: jobs.Place) -> None:
+@pytest.mark.parametrize("suffix", [".json", ".distance_histogram.mini-b.npz"])
+def test_damage_in_the_reference_is_said_and_not_made_anew(
+    cold: tuple[Study, Job, Path], tmp_path: Path, suffix: str
+) -> None:
+    reading, record = as_reference(cold, tmp_path / "reference")
+    assert obtain(reading, [cold[1]])[0].path == record
+    file = record.with_name(record.stem + suffix)
+    flip_a_bit(file, 0.5)
+    with pytest.raises(records.DamagedRecord, match=f"{file.name} is damaged.* git checkout"):
+        obtain(reading, [cold[1]])
+
+
+def test_a_record_that_is_no_record_is_made_anew_and_planned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened = open_study(results=str(tmp_path))
+    (job,) = jobs.merged([training_job(opened, "hardnet", "mini-a", 0)], opened.place)
+    path = jobs.record_path(job, opened.place)
+    path.parent.mkdir(parents=True)
+    for content in ("[]", '{"digests": null}', '{"kind": "run", "metrics": 3, "digests": []}'):
+        path.write_text(content)
+        assert jobs.look(job, opened.place).state == "damaged"
+        assert to_do(opened, [job]) == [job]
+        assert study.main(["--plan", "--only", "adasample/table1", "--results", str(tmp_path)]) == 0
+
+
+def stale(record: dict, *keys: str) -> dict:
+    """The record with the digest at these keys changed."""
+    changed = copy.deepcopy(record)
+    holder = changed["digests"]
+    for key in keys[:-1]:
+        holder = holder[key]
+    holder[keys[-1]] = "0" * 16
+    return changed
+
+
+def test_a_curve_followed_by_other_code_or_on_other_data_is_older_code(
+    cold: tuple[Study, Job, Path],
+) -> None:
+    opened, job, path = cold
+    record = records.read(path)
+    for keys in (("code",), ("data", "mini-b")):
+        records.write(path, stale(record, "following", *keys))
+        assert jobs.look(job, opened.place).state == "older code"
+        assert find(opened, job).older
+        assert to_do(opened, [job]) == [job]
+    records.write(path, record)
+
+
+def test_older_code_is_kept_and_marked_where_runs_are_costly(cold: tuple[Study, Job, Path]) -> None:
+    opened, job, path = cold
+    costly = replace(opened.place, profile=replace(opened.place.profile, name="standard"))
+    costly_study, moved = replace(opened, place=costly), jobs.record_path(job, costly)
+    for file in path.parent.glob(f"{path.stem}.*.npz"):
+        shutil.copyfile(file, moved.with_name(file.name.replace(path.stem, moved.stem)))
+    records.write(moved, stale(records.read(path), "training", "code"))
+    assert to_do(costly_study, [job]) == []
+    assert find(costly_study, job).older
+    more = replace(job, measures=(*job.measures, ("fpr95", "mini-a")))
+    assert to_do(costly_study, [more]) == [more], "what it lacks has to be made"
+
+
+def test_other_following_code_is_found_out(
+    cold: tuple[Study, Job, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, job, _ = cold
+    whole = jobs.code_digest
+    monkeypatch.setattr(
+        jobs,
+        "code_digest",
+        lambda modules: "1" * 16 if "lib.evaluation.following" in modules else whole(modules),
+    )
+    assert jobs.look(job, opened.place).state == "older code"
+
+
+def test_a_metric_by_other_code_is_measured_anew_and_others_are_not_restamped(
+    cold: tuple[Study, Job, Path],
+) -> None:
+    opened, job, path = cold
+    record = records.read(path)
+    records.write(path, stale(record, "evaluation", "fpr95", "code"))
+    only_b = replace(job, measures=(("fpr95", "mini-b"),), probes=())
+    assert jobs.look(only_b, opened.place).stale == (("fpr95", "mini-b"),)
+    carry_out(only_b, opened.place)
+    assert jobs.look(only_b, opened.place).state == "complete"
+    assert jobs.look(job, opened.place).stale == (("fpr95", "mini-c"),), "it was not measured anew"
+    carry_out(job, opened.place)
+    assert records.read(path)["digests"] == record["digests"]
+
+
+def test_a_set_is_loaded_once_for_all_that_is_measured_on_it(
+    cold: tuple[Study, Job, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, job, path = cold
+    records.write(path, {**records.read(path), "metrics": {}, "probes": {}})
+    loaded: list[str] = []
+    load = Source.load
+    monkeypatch.setattr(Source, "load", lambda of, name: loaded.append(name) or load(of, name))
+    carry_out(job, opened.place)
+    assert sorted(loaded) == ["mini-b", "mini-c"]
+
+
+Stages = dict[str, dict[str, torch.Tensor]]
+
+
+def same(one: Stages, other: Stages) -> bool:
+    return one.keys() == other.keys() and all(
+        torch.equal(kept[name], other[stage][name]) for stage, kept in one.items() for name in kept
+    )
+
+
+def killed_at_step_5(job: Job, place: jobs.Place) -> None:
     def kill(step: int, total: int) -> None:
-        if step == 30:
+        if step == 5:
             os.kill(os.getpid(), signal.SIGKILL)
 
     training.train = partial(training.train, checkpoint_seconds=0)
@@ -144,33 +307,164 @@ def killed_at_step_30(job: Job, place: jobs.Place) -> None:
 def test_a_killed_job_goes_on_from_its_checkpoint(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
     opened, job, path = cold
     place = replace(opened.place, folder=tmp_path)
-    worker = multiprocessing.get_context("spawn").Process(target=killed_at_step_30, args=(job, place))
+    worker = multiprocessing.get_context("spawn").Process(target=killed_at_step_5, args=(job, place))
     worker.start()
     worker.join(120)
     assert worker.exitcode == -signal.SIGKILL
     (checkpoint,) = (tmp_path / "checkpoints").glob("*.pt")
     steps: list[int] = []
     made = carry_out(job, place, lambda step, total: steps.append(step))
-    assert steps[0] == 30, "the 29 steps before are not done again"
+    assert steps[0] == 5, "the 4 steps before are not done again"
     assert same(load_weights(made), load_weights(path))
     assert not checkpoint.exists()
 
 
-def test_a_checkpoint_cut_short_is_set_aside_and_the_run_starts_anew(
-    cold: tuple[Study, Job, Path], tmp_path: Path
-) -> None:
-    opened, job, path = cold
-    place = replace(opened.place, folder=tmp_path)
-    worker = multiprocessing.get_context("spawn").Process(target=killed_at_step_30, args=(job, place))
-    worker.start()
-    worker.join(120)
-    (checkpoint,) = (tmp_path / "checkpoints").glob("*.pt")
+def cut_short(checkpoint: Path) -> None:
     checkpoint.write_bytes(checkpoint.read_bytes()[:-1000])
+
+
+def damaged_in_its_middle(checkpoint: Path) -> None:
+    flip_a_bit(checkpoint, 0.5)
+
+
+def foreign(content: object, checkpoint: Path) -> None:
+    torch.save(content, checkpoint)
+
+
+def pickled(checkpoint: Path) -> None:
+    checkpoint.write_bytes(pickle.dumps({"progress": object()}))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        cut_short,
+        damaged_in_its_middle,
+        pickled,
+        *(
+            partial(foreign, content)
+            for content in (
+                {},
+                [],
+                torch.zeros(3),
+                {"progress": None},
+                {"parts": {"model": {}}},
+                Path("x"),
+            )
+        ),
+    ],
+)
+def test_a_checkpoint_that_is_none_of_the_run_is_set_aside_and_the_run_starts_anew(
+    small: tuple[Study, Job], spoil: Callable[[Path], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    opened, job = small
+    checkpoint = runs.checkpoint_path(job, opened.place)
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({"progress": torch.zeros(10_000)}, checkpoint)
+    spoil(checkpoint)
     steps: list[int] = []
-    made = carry_out(job, place, lambda step, total: steps.append(step))
+    carry_out(job, opened.place, lambda step, total: steps.append(step))
     assert steps[0] == 1
     assert checkpoint.with_name(checkpoint.name + ".damaged").exists()
-    assert same(load_weights(made), load_weights(path))
+    assert f"{checkpoint} is damaged: set aside as" in capfd.readouterr().err
+
+
+@pytest.fixture
+def small(cold: tuple[Study, Job, Path], tmp_path: Path) -> tuple[Study, Job]:
+    """The same run, in an empty folder."""
+    opened, job, _ = cold
+    return replace(opened, place=replace(opened.place, folder=tmp_path / "quick")), job
+
+
+def test_a_checkpoint_is_of_all_that_training_reads(
+    small: tuple[Study, Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, job = small
+    place = opened.place
+
+    def with_code(of: str) -> Path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(jobs, "code_digest", lambda modules: "1" * 16 if of in modules else "0" * 16)
+            return runs.checkpoint_path(job, place)
+
+    def with_data(of: str) -> Path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Source, "digest", lambda source, name: "1" * 16 if of == name else "0" * 16)
+            return runs.checkpoint_path(job, place)
+
+    def with_torch(version: str) -> Path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch, "__version__", version)
+            return runs.checkpoint_path(job, place)
+
+    paths = [
+        *(
+            runs.checkpoint_path(replace(job, **changed), place)
+            for changed in (
+                {},
+                {"seed": 1},
+                {"overrides": {"stages": (1.0,)}},
+                {"overrides": {"followed_pairs": 10}},
+                {"overrides": {"threads": 2}},
+                {"measures": job.measures[:1]},
+            )
+        ),
+        *map(with_code, ("nothing", "lib.training", "lib.evaluation.following")),
+        *map(with_data, ("nothing", "mini-a", "mini-b")),
+        with_torch("2.0"),
+        runs.checkpoint_path(job, replace(place, device="cuda")),
+    ]
+    assert len(set(paths)) == len(paths)
+    assert runs.checkpoint_path(replace(job, label="another", probes=()), place) == paths[0]
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_at_the_end_of_training_costs_no_training(
+    small: tuple[Study, Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, job = small
+    monkeypatch.setattr(runs, "train", partial(training.train, checkpoint_seconds=0))
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(runs, "write_bytes", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            carry_out(job, opened.place)
+    steps: list[int] = []
+    carry_out(job, opened.place, lambda step, total: steps.append(step))
+    assert steps == [], "the last checkpoint held the whole training"
+    assert jobs.state(job, opened.place) == "complete"
+    assert not list((opened.place.folder / "checkpoints").iterdir())
+
+
+def test_a_full_disk_at_a_checkpoint_is_said_and_the_one_before_is_kept(
+    small: tuple[Study, Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, job = small
+    monkeypatch.setattr(runs, "train", partial(training.train, checkpoint_seconds=0))
+
+    def fills(step: int, total: int) -> None:
+        if step == 5:
+            monkeypatch.setattr(os, "replace", full_disk)
+
+    with pytest.raises(OSError, match="the disk is full: make room and run again, what is done is kept"):
+        carry_out(job, opened.place, fills)
+    monkeypatch.undo()
+    steps: list[int] = []
+    carry_out(job, opened.place, lambda step, total: steps.append(step))
+    assert steps[0] == 5, "the checkpoint after step 4 was kept"
+
+
+def test_weights_are_readable_by_whom_the_umask_lets(small: tuple[Study, Job]) -> None:
+    opened, job = small
+    before = os.umask(0o027)
+    try:
+        path = carry_out(job, opened.place)
+    finally:
+        os.umask(before)
+    for file in (path, weights_path(path), jobs.probe_path(path, "distance_histogram", "mini-b")):
+        assert file.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_failed_job_is_reported_and_the_others_are_done(
@@ -180,9 +474,9 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
     place = replace(opened.place, folder=tmp_path)
     impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
     seen: list[pool.Standing] = []
-    (failure,) = pool.complete([impossible, job], place, 2, seen.append)
-    assert failure.job == impossible
-    assert "2 pairs or more" in failure.reason
+    ((failed, reason),) = pool.complete([impossible, job], place, 2, seen.append)
+    assert failed == impossible
+    assert "2 pairs or more" in reason
     assert jobs.state(job, place) == "complete"
     assert seen[-1].left == 0
     assert seen[-1].share == pytest.approx(1)
@@ -208,55 +502,6 @@ def test_ctrl_c_ends_the_workers_and_leaves_nothing_half_written(
     assert len(list((tmp_path / "records").rglob("*.json"))) < 6
 
 
-FAILING = {
-    "cells": [
-        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Fails"},
-        {
-            "cell_type": "code",
-            "execution_count": None,
-            "id": "b",
-            "metadata": {"tags": ["parameters"]},
-            "outputs": [],
-            "source": "profile = data = results = None",
-        },
-        {
-            "cell_type": "code",
-            "execution_count": None,
-            "id": "c",
-            "metadata": {},
-            "outputs": [],
-            "source": "raise RuntimeError('as it should')",
-        },
-    ],
-    "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
-    "nbformat": 4,
-    "nbformat_minor": 5,
-}
-
-
-def test_a_notebook_that_fails_is_named_with_its_cell(
-    cold: tuple[Study, Job, Path], tmp_path: Path
-) -> None:
-    opened, _, _ = cold
-    place = replace(opened.place, folder=tmp_path)
-    notebook = tmp_path / "failing.ipynb"
-    notebook.write_text(json.dumps(FAILING))
-    selected = {"a/b": Artefact(str(notebook), lambda study: [])}
-    # An absolute path stands for itself below the repository's root.
-    _, (failure,) = rendering.execute(replace(opened, place=place), selected, str(tmp_path))
-    assert failure.notebook == str(notebook)
-    assert failure.cell == 3, "counted in the notebook as it is committed"
-    assert failure.error == "RuntimeError: as it should"
-
-
-def test_a_notebook_whose_runs_failed_is_not_executed(cold: tuple[Study, Job, Path]) -> None:
-    opened, job, _ = cold
-    selected = {"a/b": Artefact("notebooks/none.ipynb", lambda study: [replace(job, seed=99)])}
-    copies, (failure,) = rendering.execute(opened, selected, "results")
-    assert copies == []
-    assert failure.error == "not executed: 1 of its runs failed, e.g. HardNet on mini-a, seed 99"
-
-
 def test_the_reference_renders_without_training_where_it_is_told_to(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,8 +514,8 @@ def test_the_reference_renders_without_training_where_it_is_told_to(
 def test_a_record_by_other_code_is_older_code(cold: tuple[Study, Job, Path]) -> None:
     opened, job, path = cold
     record = records.read(path)
-    for part in ({"training": "0" * 16}, {"data": {**record["digests"]["data"], "mini-a": "0" * 16}}):
-        records.write(path, {**record, "digests": {**record["digests"], **part}})
+    for keys in (("code",), ("data", "mini-a")):
+        records.write(path, stale(record, "training", *keys))
         assert jobs.state(job, opened.place) == "older code"
     records.write(path, record)
 
@@ -323,6 +568,15 @@ def test_a_value_that_cannot_be_taken_is_named(
         (["--only", "nothing/*"], "fits no artefact; there are: data/embedded, adasample/table1"),
         (["--cached", "--photos", "x"], "--cached renders the committed reference"),
         (["--update-reference", "--only", "adasample/*"], "leave out --only"),
+        (["--update-reference", "--data", "x"], "--update-reference takes embedded data"),
+        (["--update-reference", "--cached"], "leave out --cached"),
+        (["--update-reference", "--records-only"], "leave out --records-only"),
+        (["--update-reference", "--photos", "x"], "quick's reference is of the packaged photographs"),
+        (["--data", ""], "name a folder each, got nothing"),
+        (["--photos", ""], "name a folder each, got nothing"),
+        (["--results", ""], "name a folder each, got nothing"),
+        (["--results", "reference"], "--results must not be the committed reference"),
+        (["--results", "results/reference/x"], "--results must not be the committed reference"),
         (["--data", "x", "--photos", "y"], "not allowed with"),
     ],
 )
@@ -335,6 +589,96 @@ def test_options_that_contradict_are_refused(
     assert message in capsys.readouterr().err
 
 
+def test_a_reference_of_photographs_is_read_where_they_are_not(
+    cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, _, _ = cold
+    monkeypatch.setattr(study, "REFERENCE", tmp_path / "reference")
+    filled: list[str] = []
+    monkeypatch.setattr(effects, "fill_in", lambda path, table, where: filled.append(where))
+    place = replace(
+        opened.place,
+        folder=tmp_path / "made",
+        profile=replace(SMALL, name="standard"),
+        source=replace(opened.place.source, name="photos"),
+    )
+    made = replace(opened, place=place, reading=(place.folder,))
+    job = training_job(made, "hardnet", "photos-a", 0)
+    artefact = Artefact("x", lambda _: [job])
+    carry_out(job, place)
+    old = tmp_path / "reference/standard"
+    for file in (
+        old / "tuning/sgd.json",
+        old / "tables/adasample/gone.csv",
+        place.folder / "tables/adasample/options.csv",
+        place.folder / "tables/other/table1.csv",
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("a,b\n1,2\n")
+    study.update_reference(made, {"adasample/options": artefact})
+
+    files = {file.relative_to(old).as_posix() for file in old.rglob("*") if file.is_file()}
+    assert {name for name in files if not name.startswith("records/")} == {
+        "photographs.json",
+        "tables/adasample/options.csv",
+        "tuning/sgd.json",
+    }
+    assert len(files) == 3 + 1 + len(job.probes)
+    assert filled == ["standard, photos-a"]
+    assert [of.name for of in (tmp_path / "reference").iterdir()] == ["standard"]
+
+    shared = open_source("photos", tmp_path / "x", SMALL.mini, allotment=old / "photographs.json")
+    assert jobs.state(job, replace(place, source=shared), old) == "complete"
+    with pytest.raises(FileNotFoundError):
+        shared.load("photos-a")
+
+
+def test_ctrl_c_while_the_command_is_being_imported_prints_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import builtins, os, signal\n"
+        "whole = builtins.__import__\n"
+        "def pressed(name, *more, **named):\n"
+        "    if name == 'lib.experiments.artefacts':\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return whole(name, *more, **named)\n"
+        "builtins.__import__ = pressed\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    command = [sys.executable, "-m", "lib.commands.study", "--plan"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
+    number: int, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "lib.commands.study", "--only", "adasample/theory", "--results"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    main = subprocess.Popen(
+        [*command, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    while not main.stdout.readline().startswith("data:"):
+        assert main.poll() is None
+    while len(started := psutil.Process(main.pid).children(recursive=True)) < 2:
+        time.sleep(0.05)
+    main.send_signal(number)
+    sent = time.monotonic()
+    # Returns once nobody holds stdout and stderr any more, as `… | tee log` does.
+    _, said = main.communicate(timeout=30)
+    while [of for of in started if of.is_running() and of.status() != psutil.STATUS_ZOMBIE]:
+        # Where nothing collects orphans, what ended stays as a zombie.
+        time.sleep(0.05)
+        assert time.monotonic() - sent < 10
+    assert said == ""
+    assert main.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
+    assert not [file for file in tmp_path.rglob("*") if ".half" in file.name or ".part" in file.name]
+
+
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1]])
 def test_seeds_that_make_no_sense_are_refused(seeds: list[int]) -> None:
     with pytest.raises(ValueError, match="seeds must be different and 0 or more"):
@@ -344,10 +688,26 @@ def test_seeds_that_make_no_sense_are_refused(seeds: list[int]) -> None:
 def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert study.main(["--plan", "--results", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
-    assert "adasample/table1" in printed
-    assert "hours" in printed
+    head, *lines = printed.splitlines()[2:]
+    assert head.split() == ["artefact", "runs", "to", "make", "training", "evaluation"]
+    row = next(line.split() for line in lines if line.startswith("adasample/table1 "))
+    assert row[1:3] == ["26", "26"]
+    assert float(row[3]) > 0, "hours of training"
+    assert float(row[5]) > 0, "hours of evaluation"
     assert "GB of disk" in printed
     assert not (tmp_path / "new").exists()
+
+
+def test_the_forecast_is_within_a_factor_of_two_of_what_the_reference_took() -> None:
+    opened = open_study()
+    jobs_of = (job for artefact in ARTEFACTS.values() for job in artefact.jobs(opened))
+    asked = jobs.merged(jobs_of, opened.place)
+    found = [find(opened, job).content for job in asked]
+    costs = [forecast.cost(job, opened.place) for job in asked]
+    took = sum(record.get("seconds", 0) for record in found)
+    assert 0.5 < sum(cost.training for cost in costs) / took < 2
+    took = sum(sum(record["evaluation_seconds"].values()) for record in found)
+    assert 0.5 < sum(cost.evaluation for cost in costs) / took < 2
 
 
 def test_the_reference_holds_every_record_of_today_s_code() -> None:
@@ -373,9 +733,6 @@ def test_reading_records_imports_no_torch(tmp_path: Path) -> None:
         "import sys; from lib.experiments import adasample as a; from lib.study import open as o;"
         "s = o.open_study(); assert o.obtain(s, a.table1(s)); assert 'torch' not in sys.modules"
     )
-    import subprocess
-    import sys
-
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ)
     )

@@ -1,4 +1,4 @@
-"""AdaSample's theory: identities against enumeration and hand, and figures that draw their records."""
+"""AdaSample's theory: identities against enumeration and hand."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.reporting import theory_figures, theory_tables
-from lib.reporting.figures import png
 from lib.theory import (
     hinge_against_distance,
     least_squares,
@@ -194,7 +192,7 @@ def test_a_class_without_a_pair_is_refused():
 
 def test_algorithm_1s_probabilities_are_a_random_class_a_random_anchor_and_eq_13():
     pairs = few_pairs()
-    found = unbiasedness.probabilities(pairs, 3.0)
+    found = unbiasedness.probabilities(pairs, 3.0, "raw")
     for q in range(len(found)):
         same = [r for r in range(len(found)) if pairs.anchor[r] == pairs.anchor[q]]
         z = sum(pairs.distance[r] ** 3 for r in same)
@@ -206,7 +204,7 @@ def test_algorithm_1s_probabilities_are_a_random_class_a_random_anchor_and_eq_13
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_scaling_by_the_batch_is_enumerated_as_a_loop_over_all_batches_would(scheme, batch):
     pairs, exponent = few_pairs(), 2.0
-    drawn = unbiasedness.probabilities(pairs, exponent) * 4
+    drawn = unbiasedness.probabilities(pairs, exponent, scheme) * 4
     z = [sum(pairs.distance[pairs.anchor == a] ** exponent) for a in pairs.anchor]
     weight = [(z[q] if scheme == "class" else 1) / d for q, d in enumerate(pairs.distance)]
     members = [[q for q in range(len(drawn)) if pairs.class_of[q] == c] for c in range(4)]
@@ -281,14 +279,15 @@ def test_each_closed_form_is_the_gradient_that_autograd_finds(case, dimensions):
             random.uniform(0.2, 1.9, 20), case.side, negative, dimensions, random
         )
         np.testing.assert_allclose(
-            output_gradient.by_autograd(case, triplets), case.norm(triplets), rtol=1e-8, atol=1e-10
+            output_gradient.by_autograd(case, triplets), case.norms(triplets), rtol=1e-8, atol=1e-10
         )
 
 
 def test_eq_24_by_hand_in_the_plane():
     case = output_gradient.CASES[0]
     triplet = output_gradient.Triplet(*(np.array([v]) for v in ([1.0, 0], [0, 1.0], [-1.0, 0])))
-    assert triplet.distance("anchor", "positive") == pytest.approx(math.sqrt(2))
+    assert triplet.d == pytest.approx(math.sqrt(2))
+    assert (triplet.theta, triplet.phi) == (pytest.approx(math.pi / 2), pytest.approx(math.pi / 2))
     assert triplet.turn() == pytest.approx(-1)
     assert output_gradient.by_autograd(case, triplet) == pytest.approx(2 * math.sqrt(2))
 
@@ -298,8 +297,8 @@ def test_eq_24_by_hand_in_the_plane():
 def test_triplets_lie_at_the_distances_asked_for(distance, negative, side):
     random = np.random.default_rng(0)
     triplet = output_gradient.draw(np.array([distance]), side, negative, 8, random, square=True)
-    assert triplet.distance("anchor", "positive") == pytest.approx(distance)
-    assert triplet.distance(side, "negative") == pytest.approx(negative)
+    assert triplet.d == pytest.approx(distance)
+    assert np.linalg.norm(getattr(triplet, side) - triplet.negative) == pytest.approx(negative)
     if side == "positive":
         assert triplet.turn() == pytest.approx(0, abs=1e-6)
 
@@ -337,99 +336,3 @@ def test_at_the_distance_that_is_given_the_hinge_just_closes(negative):
 
 def test_where_no_pair_closes_the_hinge_there_is_no_distance():
     assert all(np.isnan(of).all() for of in hinge_against_distance.zero_below(np.array([0.9])).values())
-
-
-# Tables and figures
-
-
-def test_rounding_reads_the_same_above_and_below_a_power_of_ten():
-    table = theory_tables.three_digits(
-        theory_tables.pd.DataFrame({"x": [1.0, 1 - 1e-16, 0.0, 12345.678, 0.02345, -0.73523, math.nan]})
-    )
-    assert list(table["x"][:6]) == ["1.00", "1.00", "0.00", "1.23e+04", "0.0234", "-0.735"]
-    assert math.isnan(table["x"][6])
-
-
-def test_agreement_is_told_without_the_rounding_itself():
-    assert theory_tables.agrees(4e-16, 1e-12) == "agree to 1e-12: yes"
-    assert theory_tables.agrees(4e-9, 1e-12) == "agree to 1e-12: NO"
-
-
-def test_tables_hold_the_records_numbers_under_readers_names():
-    numbers, arrays = computed("unbiasedness")
-    rows = {(row["scheme"], row["exponent"]): row for row in numbers["table"]}
-    table = theory_tables.cosine_table(numbers)
-    assert table.loc["Z per class, 1/d (raw)", "2a-1 = 7"] == rows["raw", 7]["cosine"]
-    assert table.loc["Z per class, Z/d (class)", "share of batch"] == rows["class", 10]["effective"]
-    by_class = theory_tables.factor_table(numbers, arrays, 10)
-    assert list(by_class["mean d"]) == sorted(arrays["class_distance"])
-    assert by_class["Z/d"].to_numpy() == pytest.approx(1)
-    spread = theory_tables.problems_table(numbers)
-    row = next(r for r in numbers["problems"] if (r["scheme"], r["exponent"]) == ("raw", 10))
-    assert list(spread.loc["Z per class, 1/d (raw)", "2a-1 = 10"]) == [
-        row["lowest"],
-        row["median"],
-        row["highest"],
-    ]
-
-
-def run(name: str, zero: list[float]) -> dict:
-    curve = {"step": [1, 2, 3], "d_pos": [1.0, 0.8, 0.5], "d_neg": [1.0, 1.0, 1.1], "zero_share": zero}
-    return {"name": name, "label": name.upper(), "seed": 0, "curve": curve}
-
-
-def test_zero_hinges_are_counted_and_the_gap_is_negative_minus_positive():
-    records = [run("a", [0.0, 0.25, 0.5]), run("b", [0.0, 0.0, 0.0])]
-    table = theory_tables.zero_table(records)
-    assert list(table["points with a zero"]) == [2, 0]
-    assert list(table["largest zero share"]) == [0.5, 0]
-    assert list(table["gap, last tenth"]) == pytest.approx([0.6, 0.6])
-    assert theory_tables.zero_shares(records, ["a"]) == [0, 0.25, 0.5]
-    assert theory_tables.gaps(records)["B"]["gap"] == pytest.approx([0, 0.2, 0.6])
-
-
-def test_the_points_of_the_gain_lie_on_the_drawn_line():
-    figure = theory_figures.progress_figure(*computed("progress"))
-    (axes,) = figure.axes
-    line, *points = axes.lines
-    for drawn in points:
-        on_line = np.interp(drawn.get_xdata(), line.get_xdata(), line.get_ydata())
-        inside = np.asarray(drawn.get_xdata()) <= line.get_xdata()[1]
-        np.testing.assert_allclose(np.asarray(drawn.get_ydata())[inside], on_line[inside])
-
-
-def test_on_the_simplex_the_stated_point_is_drawn_at_its_barycentre():
-    numbers, arrays = computed("variance")
-    figure = theory_figures.simplex_figure(numbers, arrays)
-    corners = np.array([[0, 0], [1, 0], [0.5, math.sqrt(0.75)]])
-    for axes, alpha in zip(figure.axes, (1, 2, 4), strict=False):
-        stated = next(line for line in axes.lines if line.get_label().startswith("stated"))
-        np.testing.assert_allclose(stated.get_xydata()[0], arrays[f"stated_{alpha}"] @ corners)
-
-
-def test_an_exponent_that_the_record_lacks_is_refused():
-    with pytest.raises(ValueError, match="no exponent 5"):
-        theory_figures.unbiasedness_figure(*computed("unbiasedness"), exponent=5)
-    with pytest.raises(ValueError, match="no run"):
-        theory_figures.zero_hinge_figure({}, computed("hinge_against_distance")[1])
-
-
-def test_figures_are_pictures_that_repeat():
-    gaps = theory_tables.gaps([run("a", [0.0, 0.25, 0.5])])
-    draw = {
-        "batch_scaling_figure": computed("unbiasedness"),
-        "output_gradient_figure": computed("output_gradient"),
-        "hinge_figure": computed("hinge_against_distance"),
-        "zero_hinge_figure": (gaps, computed("hinge_against_distance")[1]),
-    }
-    for name, content in draw.items():
-        assert png(getattr(theory_figures, name)(*content)).startswith(b"\x89PNG")
-    first, second = (png(theory_figures.hinge_figure(*draw["hinge_figure"])) for _ in range(2))
-    assert first == second
-
-
-def test_the_curves_of_the_gradient_are_drawn_along_the_distance():
-    numbers, arrays = computed("output_gradient")
-    left, _ = theory_figures.output_gradient_figure(numbers, arrays).axes
-    eq24 = next(line for line in left.lines if "Eq. 24" in line.get_label())
-    np.testing.assert_allclose(eq24.get_ydata(), 2 * eq24.get_xdata(), atol=3e-3)

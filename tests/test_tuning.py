@@ -6,7 +6,7 @@ import pytest
 
 from lib import parts, profiles, recipes
 from lib.commands import tuning
-from lib.data.mini.photographs import packaged_photographs
+from lib.data.mini.allotment import packaged_photographs
 from lib.digests import code_digest
 from lib.experiments import training
 from lib.study import records

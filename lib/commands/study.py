@@ -6,54 +6,38 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # The imports below take a second, in which there is nothing to put in order.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
 import argparse
 import fnmatch
 import shutil
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lib import profiles
+from lib.data.mini.allotment import HOMOGRAPHY
 from lib.experiments.artefacts import ARTEFACTS, Artefact
-from lib.reporting.report import Failure
+from lib.reporting.page.compare import artefacts_in
+from lib.reporting.page.report import Failure
 from lib.study import pool
-from lib.study.jobs import (
-    Job,
-    estimated_seconds,
-    merged,
-    probe_path,
-    probes_of,
-    readable,
-    record_path,
-)
-from lib.study.open import ROOT, Study, open_study, to_do
+from lib.study.forecast import remaining, wall_clock
+from lib.study.jobs import Job, merged, probe_path, probes_of, record_path
+from lib.study.open import REFERENCE, ROOT, Study, find, open_study, photographs_path, to_do
 
-REFERENCE = ROOT / "results" / "reference"
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
 
 
-@dataclass(frozen=True)
-class Options:
-    """The command line; see `parse`."""
-
-    profile: str
-    data: str
-    results: str
-    device: str
-    jobs: int | None
-    only: str
-    cached: bool
-    plan: bool
-    extras: bool
-    update_reference: bool
-    records_only: bool
-
-
-def parse(arguments: Sequence[str] | None = None) -> Options:
-    """The command line as options; exits with 2 and a line that says why if it cannot be taken."""
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line; exits with 2 and a line that says why if it cannot be taken. ``data`` is what
+    `lib.study.open.open_study` takes."""
     parser = argparse.ArgumentParser(
         prog="./run_all.sh",
         description="Regenerate every table and figure of the study. With no option: train and "
@@ -84,31 +68,46 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     add(
         "--update-reference",
         action="store_true",
-        help="write results/reference and the notebooks' stored outputs anew, with the extras",
+        help="write the profile's results/reference anew, with the extras; quick's are also the "
+        "notebooks' stored outputs",
     )
     add("--records-only", action="store_true", help="train and evaluate, execute no notebook")
     chosen = parser.parse_args(arguments)
-    if chosen.jobs is not None and chosen.jobs < 1:
-        parser.error(f"--jobs must be 1 or more, got {chosen.jobs}")
-    if not _selected(chosen.only, extras=True):
-        parser.error(f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}")
-    if not _selected(chosen.only, chosen.extras or chosen.update_reference):
-        parser.error(f"--only {chosen.only!r} fits extras alone; add --extras")
-    if chosen.update_reference and chosen.records_only:
-        parser.error("--update-reference stores the notebooks' outputs too; leave out --records-only")
-    if chosen.update_reference and (chosen.cached or chosen.data or chosen.photos):
-        parser.error("--update-reference takes the embedded data made anew, not --cached or other data")
-    if chosen.update_reference and chosen.only != "*":
-        parser.error("--update-reference writes the whole reference; leave out --only")
-    if chosen.cached and (chosen.data or chosen.photos):
-        parser.error("--cached renders the committed reference; leave out --data and --photos")
-    data = chosen.data or (f"photos:{Path(chosen.photos).resolve()}" if chosen.photos else "mini")
-    if chosen.data:
-        data = str(Path(chosen.data).resolve())
+
+    def refuse(wrong: object, told: str) -> None:
+        if wrong:
+            parser.error(told)
+
+    folders = (chosen.data, chosen.photos, chosen.results)
+    results = (ROOT / chosen.results).resolve()
+    ours = chosen.results == "reference" or REFERENCE in (results, *results.parents)
+    updates, other = chosen.update_reference, chosen.data or chosen.photos
+    every, default = (_selected(chosen.only, extras) for extras in (True, chosen.extras or updates))
+    refuse(chosen.jobs is not None and chosen.jobs < 1, f"--jobs must be 1 or more, got {chosen.jobs}")
+    refuse(not every, f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}")
+    refuse(not default, f"--only {chosen.only!r} fits extras alone; add --extras")
+    refuse("" in folders, "--data, --photos and --results name a folder each, got nothing")
+    refuse(ours, "--results must not be the committed reference, which --update-reference writes")
+    refuse(chosen.cached and other, "--cached renders the committed reference; leave out other data")
+    if updates:
+        refuse(
+            chosen.records_only, "--update-reference takes tables and figures; leave out --records-only"
+        )
+        refuse(chosen.cached, "--update-reference takes what is made anew; leave out --cached")
+        refuse(chosen.data, "--update-reference takes embedded data; leave out --data")
+        refuse(chosen.only != "*", "--update-reference writes the whole reference; leave out --only")
+        packaged = chosen.profile == "quick" and chosen.photos
+        refuse(packaged, "quick's reference is of the packaged photographs; leave out --photos")
     # The notebooks are tested as they stand, the extras among them.
-    chosen.extras |= chosen.update_reference
-    kept = {key: value for key, value in vars(chosen).items() if key not in ("photos", "data")}
-    return Options(data=data, **kept)
+    chosen.extras |= updates
+    if chosen.photos:
+        chosen.data = f"photos:{Path(chosen.photos).resolve()}"
+    elif chosen.data:
+        chosen.data = str(Path(chosen.data).resolve())
+    else:
+        on_record = chosen.cached and photographs_path(chosen.profile).exists()
+        chosen.data = "photos" if on_record else "mini"
+    return chosen
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,11 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _run(options: Options) -> int:
+def _run(options: argparse.Namespace) -> int:
     selected = _selected(options.only, options.extras)
-    study = open_study(
-        options.profile, options.data, options.results, None, options.device, options.jobs
-    )
+    results = "reference" if options.cached else options.results
+    study = open_study(options.profile, options.data, results, None, options.device, options.jobs)
     selected = _with_data(study, selected)
     if options.plan:
         print(plan(study, selected))
@@ -136,10 +134,9 @@ def _run(options: Options) -> int:
     _check_device(options.device)
     failures: list[Failure] = []
     if options.cached:
-        study = open_study(options.profile, device=options.device, at_once=options.jobs)
-        # Records are read from the reference; what is rendered goes where --results says.
+        # Records are read from the reference alone; what is rendered goes where --results says.
         rendered = replace(study.place, folder=ROOT / options.results / options.profile)
-        study = replace(study, place=rendered)
+        study = replace(study, place=rendered, reading=study.reading[:1])
         _check_cached(study, selected)
     else:
         failures += make(study, selected)
@@ -148,8 +145,6 @@ def _run(options: Options) -> int:
 
     from lib.reporting.page import rendering
 
-    started = time.time()
-    results = "reference" if options.cached else options.results
     executed, failed = rendering.execute(study, selected, results)
     failures += failed
     report, problems = rendering.report(study, selected, executed, failures, compared=not options.cached)
@@ -157,7 +152,7 @@ def _run(options: Options) -> int:
         # What the old reference has and the study no longer makes is what an update is for.
         problems = []
         if not failures:
-            update_reference(study, selected, started)
+            update_reference(study, selected)
     print(f"\nThe report: {report}")
     return _closing(failures + problems)
 
@@ -205,132 +200,125 @@ def _jobs(study: Study, selected: dict[str, Artefact]) -> list[Job]:
 
 def plan(study: Study, selected: dict[str, Artefact]) -> str:
     """What a run of the study would do, as text: runs by artefact, hours and disk."""
-    lines = [study.heading(), "", f"{'artefact':<28}{'runs':>6}{'to make':>9}{'hours':>8}"]
-    for name, artefact in selected.items():
-        jobs = artefact.jobs(study)
-        todo = to_do(study, jobs)
-        hours = estimated_seconds(todo, study.place, study.at_once) / 3600
-        lines.append(f"{name:<28}{len(jobs):>6}{len(todo):>9}{hours:>8.2f}")
-    todo = to_do(study, _jobs(study, selected))
-    hours = estimated_seconds(todo, study.place, study.at_once) / 3600
+    rows = [("artefact", "runs", "to make", "training", "evaluation")]
+    jobs = {name: artefact.jobs(study) for name, artefact in selected.items()}
+    jobs["all, shared runs once"] = [job for of in jobs.values() for job in of]
+    for name, asked in jobs.items():
+        todo = to_do(study, asked)
+        costs = [remaining(job, study.place) for job in todo]
+        hours = (
+            wall_clock(seconds, study.at_once) / 3600
+            for seconds in ((cost.training for cost in costs), (cost.evaluation for cost in costs))
+        )
+        rows.append((name, str(len(asked)), str(len(todo)), *(f"{of:.2f} h" for of in hours)))
+    width = max(len(row[0]) for row in rows)
+    lines = ["".join([row[0].ljust(width), *(f"   {cell:>10}" for cell in row[1:])]) for row in rows]
+    # The last of the loop are all of the study's.
+    source, seconds = study.place.source, study.place.profile.seconds
+    made_of = {
+        source.scene_folder(name): source.photographs.get(name) or source.allotment.get(HOMOGRAPHY, ())
+        for name in _sets(study, todo)
+    }
+    data = [seconds["photograph"] * len(of) for folder, of in made_of.items() if not folder.exists()]
+    parts = {
+        "data": wall_clock(data, study.at_once),
+        "runs": wall_clock([cost.seconds for cost in costs], study.at_once),
+        "notebooks": wall_clock([seconds["notebook"]] * len(selected), study.at_once),
+    }
+    each = ", ".join(f"{name} {pool.span(of)}" for name, of in parts.items())
     disk = len(todo) * _MEGABYTES_PER_RUN[study.place.profile.width < 1] / 1000
-    lines.append(f"{'all, shared runs once':<28}{'':>6}{len(todo):>9}{hours:>8.2f}")
     lines += [
         "",
+        f"{pool.span(sum(parts.values()))} in all ({each}), forecast within a factor of two;",
         f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk, data aside.",
-        "Hours are forecast from a measured speed and can be off by a factor of two.",
     ]
-    return "\n".join(lines)
+    return "\n".join([study.heading(), "", *lines])
+
+
+def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
+    named = (name for job in jobs for name in job.sets)
+    return list(dict.fromkeys([*study.place.source.sets, *named]))
 
 
 def make(study: Study, selected: dict[str, Artefact]) -> list[Failure]:
     """Has all missing records made and returns what failed."""
     print(study.heading())
-    source = study.place.source
+    source, jobs = study.place.source, _jobs(study, selected)
     if source.skipped:
-        print(f"{source.skipped} file(s) among the photographs could not be read and were skipped.")
+        told = "; ".join(f"{name}: {why}" for name, why in source.skipped.items())
+        print(f"photographs left out: {told}")
     print("data: making or checking it …", flush=True)
-    jobs = _jobs(study, selected)
-    sets = dict.fromkeys([*source.sets, *(name for job in jobs for name in job.sets)])
-    source.prepare(sets, study.at_once)
+    pool.prepare(source, _sets(study, jobs), study.at_once)
     todo = to_do(study, jobs)
     if not todo:
         print("runs: all on record")
         return []
-    seconds = estimated_seconds(todo, study.place, study.at_once)
-    print(f"runs: {len(todo)} to make, {study.at_once} at once, about {_span(seconds)}", flush=True)
-
-    told = 0.0
-
-    def show(standing: pool.Standing) -> None:
-        nonlocal told
-        if standing.ended is None:
-            # A long run says once a minute that it goes on.
-            if standing.seconds - told >= 60:
-                told = standing.seconds
-                more = _span(standing.seconds_left) if standing.seconds_left is not None else "unknown"
-                print(f"      {standing.share:.0%} of all work done, {more} more", flush=True)
-            return
-        told = standing.seconds
-        left = (
-            f", {_span(standing.seconds_left)} more" if standing.seconds_left and standing.left else ""
-        )
-        outcome = f"FAILED: {standing.failure}" if standing.failure else "done"
-        print(
-            f"[{len(todo) - standing.left:>3}/{len(todo)}] {standing.ended.title}: {outcome}"
-            f" ({_span(standing.seconds)} so far{left})",
-            flush=True,
-        )
-
-    failures = pool.complete(todo, study.place, study.at_once, show)
-    return [Failure(failure.job.title, None, failure.reason) for failure in failures]
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    seconds = wall_clock([remaining(job, study.place).seconds for job in todo], study.at_once)
+    print(f"runs: {len(todo)} to make, {study.at_once} at once, about {pool.span(seconds)}", flush=True)
+    failures = pool.complete(todo, study.place, study.at_once, pool.printed(len(todo)))
+    return [Failure(job.title, None, reason) for job, reason in failures]
 
 
 def _check_cached(study: Study, selected: dict[str, Artefact]) -> None:
-    reference = study.reading[0]
-    jobs = _jobs(study, selected)
-    missing = [job.title for job in jobs if not readable(job, study.place, reference)]
+    missing = [job.title for job in _jobs(study, selected) if find(study, job) is None]
     if missing:
         raise ValueError(
-            f"the reference {reference.relative_to(ROOT)} lacks {len(missing)} record(s), e.g. "
+            f"the reference {study.reading[0].relative_to(ROOT)} lacks {len(missing)} record(s), e.g. "
             f"{missing[0]}; run without --cached"
         )
 
 
-def update_reference(study: Study, selected: dict[str, Artefact], since: float) -> None:
+def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     """Writes the reference of the study's profile anew: records, probes, tables, figures.
 
-    It is put together beside the old one and takes its place at once; then the notebooks' stored
-    outputs are made anew from it, by executing them as they stand.
+    It is put together beside the old one and takes its place at once. The quick one is what the
+    notebooks read as they stand: their stored outputs are made anew from it, by executing them.
 
     Args:
-        study: what was run, in its own folder.
+        study: what was run, in its own folder, in which executing has left its tables and figures alone.
         selected: the artefacts.
-        since: tables and figures older than this (seconds since 1970) are not of this run.
     """
     import pandas as pd
 
+    from lib.data.mini.allotment import write_allotment
     from lib.reporting import effects
     from lib.reporting.page import rendering
 
-    made, folder = study.place.folder, REFERENCE / study.place.profile.name
-    new, old = (REFERENCE / f".{study.place.profile.name}.{kind}" for kind in ("new", "old"))
-    shutil.rmtree(new, ignore_errors=True)
+    name, made = study.place.profile.name, study.place.folder
+    folder, new, old = (REFERENCE / of for of in (name, f".{name}.new", f".{name}.old"))
+    for left in (new, old):
+        shutil.rmtree(left, ignore_errors=True)
     files: list[Path] = []
     for job in merged(_jobs(study, selected), study.place):
         record = record_path(job, study.place)
-        files += [record, *(probe_path(record, probe, name) for probe, name in probes_of(job))]
-    for part in ("tables", "figures"):
-        for file in (made / part).rglob("*.*"):
-            ours = any(rendering.belongs(file.relative_to(made), name) for name in selected)
-            if ours and file.stat().st_mtime >= since:
-                files.append(file)
+        files += [record, *(probe_path(record, probe, of) for probe, of in probes_of(job))]
+    files += [made / path for path in artefacts_in(made, selected)]
     for file in files:
         target = new / file.relative_to(made)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
-    # The search for learning rates is made by lib.commands.tuning and no part of a run.
-    shutil.copytree(folder / "tuning", new / "tuning", dirs_exist_ok=True)
-    shutil.rmtree(old, ignore_errors=True)
-    folder.rename(old)
+    if (folder / "tuning").is_dir():
+        # The search for learning rates is made by lib.commands.tuning and no part of a run.
+        shutil.copytree(folder / "tuning", new / "tuning")
+    if study.place.source.name == "photos":
+        write_allotment(new / photographs_path(name).name, study.place.source.allotment)
+    if folder.is_dir():
+        folder.rename(old)
     new.rename(folder)
-    shutil.rmtree(old)
-    for artefact in selected.values():
-        rendering.store_outputs(ROOT / artefact.notebook)
+    shutil.rmtree(old, ignore_errors=True)
+    if name == "quick":
+        for artefact in selected.values():
+            rendering.store_outputs(ROOT / artefact.notebook)
     effects.fill_in(
         ROOT / "docs" / "paper_vs_code.md",
         pd.read_csv(folder / "tables" / "adasample" / "options.csv"),
-        f"{study.place.profile.name}, {study.place.source.sets[0]}",
+        f"{name}, {study.place.source.sets[0]}",
     )
 
 
 if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Told to end, everything unwinds, as it does for Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

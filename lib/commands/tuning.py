@@ -10,22 +10,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from lib import parts, profiles, recipes
-from lib.data.sources import open_source
 from lib.digests import code_digest
-from lib.evaluation.fpr95 import measure
-from lib.evaluation.subject import Subject, describe
 from lib.experiments.training import tuning_path
-from lib.study import records
-from lib.study.open import ROOT
-from lib.training import train
+from lib.study import pool, records
+from lib.study.jobs import Job, look
+from lib.study.open import Study, open_study
 
 RATES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 # One blind and one sampling recipe, on either distance, for each optimiser.
@@ -33,32 +26,41 @@ RECIPES = {"sgd": ("hardnet", "hardnet_gen", "adasample_gen", "adasample_aug_gen
 SEED = 0
 
 
-def fpr95_at(rate: float, recipe: str, train_set: str, test_set: str, profile: str, data: Path) -> float:
-    """FPR95 in percent of one run; 100 where the loss was no longer finite."""
-    chosen, size = recipes.find(recipe), profiles.find(profile)
-    size = replace(size, learning_rates={**size.learning_rates, chosen.optimizer.name: rate})
-    source = open_source("mini", data, size.mini)
-    try:
-        trained = train(chosen, size, source.load(train_set), SEED)
-    except FloatingPointError:
-        return 100.0
-    subject = Subject(partial(describe, trained.model))
-    return measure(subject, source.load(test_set))["expected"]
-
-
-def search(profile: str, optimizer: str, jobs: int) -> dict:
-    """Trains all runs of a search and returns its outcome, rates with their mean FPR95 among it."""
-    size = profiles.find(profile)
-    data = ROOT / "results" / profile / "data"
-    source = open_source("mini", data, size.mini)
-    for name in source.reserve:
-        source.load(name)
-    ways = list(itertools.permutations(source.reserve, 2))
-    searched = RECIPES[optimizer]
-    asked = list(itertools.product(RATES, searched, ways))
-    values = Parallel(n_jobs=jobs, verbose=10)(
-        delayed(fpr95_at)(rate, recipe, *way, profile, data) for rate, recipe, way in asked
+def searching_job(rate: float, recipe: str, train_set: str, test_set: str) -> Job:
+    """A run of a recipe at a rate of its own."""
+    chosen = recipes.find(recipe)
+    return Job(
+        recipe,
+        chosen.label,
+        recipe=chosen,
+        train_set=train_set,
+        seed=SEED,
+        measures=(("fpr95", test_set),),
+        overrides={"learning_rates": {chosen.optimizer.name: rate}},
     )
+
+
+def search(study: Study, optimizer: str) -> dict:
+    """Has all runs of a search made and returns its outcome, rates with their mean FPR95 among it.
+
+    A run whose loss was no longer finite counts as 100%.
+
+    Raises:
+        RuntimeError: another run failed.
+    """
+    source, searched = study.place.source, RECIPES[optimizer]
+    pool.prepare(source, source.reserve, study.at_once)
+    asked = list(itertools.product(RATES, searched, itertools.permutations(source.reserve, 2)))
+    jobs = [searching_job(rate, recipe, *way) for rate, recipe, way in asked]
+    failures = pool.complete(jobs, study.place, study.at_once, pool.printed(len(jobs)))
+    other = [f"{job.title}: {why}" for job, why in failures if not why.startswith("FloatingPointError")]
+    if other:
+        raise RuntimeError("; ".join(other))
+    found = [look(job, study.place).content for job in jobs]
+    values = [
+        100.0 if record is None else record["metrics"][way[1]]["fpr95"]["expected"]
+        for record, (_, _, way) in zip(found, asked, strict=True)
+    ]
     runs = [
         {"rate": rate, "recipe": recipe, "train_set": way[0], "test_set": way[1], "fpr95": round(v, 4)}
         for (rate, recipe, way), v in zip(asked, values, strict=True)
@@ -69,7 +71,7 @@ def search(profile: str, optimizer: str, jobs: int) -> dict:
     return {
         "kind": "tuning",
         "name": optimizer,
-        "config": {"profile": profile, "seed": SEED, "rates": list(RATES)},
+        "config": {"profile": study.place.profile.name, "seed": SEED, "rates": list(RATES)},
         "digests": {
             "training": code_digest(
                 ["lib.training", *(m for name in searched for m in parts.modules(recipes.find(name)))]
@@ -88,9 +90,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--profile", default="quick", choices=list(profiles.PROFILES))
     parser.add_argument("--optimizer", default="sgd", choices=list(RECIPES))
-    parser.add_argument("--jobs", type=int, default=2, help="runs at once")
+    parser.add_argument("--jobs", type=int, help="runs at once (default: as many as the cores hold)")
     chosen = parser.parse_args()
-    outcome = search(chosen.profile, chosen.optimizer, chosen.jobs)
+    outcome = search(
+        open_study(chosen.profile, results="results", at_once=chosen.jobs), chosen.optimizer
+    )
     records.write(tuning_path(chosen.profile, chosen.optimizer), outcome)
     print(outcome["metrics"]["mean_fpr95"], "best:", outcome["best"])
 

@@ -6,23 +6,24 @@ of 16 patches. Cheap to import and to ask for digests.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lib.data import states
+from lib.data.hpatches import RELEASE, TASKS
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.sequences_size import SequencesSize
 from lib.data.patchset import PatchSet
-from lib.digests import code_digest, value_digest
-from lib.files import make_once
+from lib.digests import value_digest
+from lib.files import make_checked
 
 if TYPE_CHECKING:
     from lib.data.hpatches.tasks import HPatchesSplit
 
-RELEASE, TASKS = "hpatches-release", "tasks"
+_READERS = ("lib.data.hpatches.classes", "lib.data.hpatches.tasks")
 # With patches to train on; the others test on all their sequences, or train on what is no other kind.
 PARTITIONS = ("a", "b", "c")
 SPLITS = (*PARTITIONS, "illum", "view", "full")
@@ -68,8 +69,9 @@ class HPatchesSets:
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
 
-        Generated sets: generator's code, size and the bytes of photographs or homography sequences. The
-        release: names and sizes of its files, and what the tasks hold. Found out once for each object.
+        Generated sets: code, size, and hashes of the photographs or of the homography sequences' files.
+        The release: the reader's code, names and sizes of its files, and what the tasks hold. Looked at
+        once for each object.
 
         Raises:
             FileNotFoundError: a folder is missing.
@@ -79,13 +81,14 @@ class HPatchesSets:
     @cached_property
     def _sequences_digest(self) -> str:
         if self.photographs:
-            made_of: object = [(p.name, p.sha256) for p in self.photographs]
-            return _digest_of_made("lib.data.mini.sequences", self.size, made_of)
+            made_of = states.of_photographs(self.photographs)
+            return states.digest([*_READERS, "lib.data.mini.sequences"], made_of, self.size)
         if self.homographies:
-            # Uncompressed images of one size are files of one size.
-            made_of = [_folder_facts(folder, contents=True) for folder in self.homographies]
-            return _digest_of_made("lib.data.hpatches.packing", self.size, made_of)
-        return value_digest([_folder_facts(self.real / part) for part in (RELEASE, TASKS)])
+            files = [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
+            return states.digest([*_READERS, "lib.data.hpatches.packing"], files, self.size)
+        patches = states.of_files(self.real / RELEASE, read=[], sized=["*/*.png"])
+        tasks = states.of_files(self.real / TASKS, read=["**/*.csv", "**/*.json"])
+        return states.digest(_READERS, [patches, tasks])
 
     @property
     def root(self) -> Path:
@@ -118,7 +121,7 @@ class HPatchesSets:
     def make(self) -> None:
         """Generate what is to be generated, unless it is there."""
         if self.real is None:
-            make_once(self.root, self.stem, self._generate)
+            make_checked(self.root, self.stem, self._generate)
 
     def _generate(self, folder: Path) -> None:
         if self.photographs:
@@ -159,24 +162,3 @@ def built_sets(
 def released_sets(stem: str, real: Path, folder: Path, size: SequencesSize) -> HPatchesSets:
     """The release as downloaded: ``hpatches-release`` and, beside it, the benchmark's tasks."""
     return HPatchesSets(stem, SPLITS, folder, size, real=real)
-
-
-@cache
-def _code(module: str) -> str:
-    return code_digest([module])
-
-
-def _digest_of_made(module: str, size: SequencesSize, made_of: object) -> str:
-    return value_digest({"generator": _code(module), "size": asdict(size), "of": made_of})
-
-
-def _folder_facts(folder: Path, contents: bool = False) -> list:
-    """Names and sizes of a folder's files, and what text files, or all, hold."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is missing: unpack it there")
-    facts = []
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        read = contents or path.suffix in {".csv", ".json"}
-        held = hashlib.sha256(path.read_bytes()).hexdigest() if read else path.stat().st_size
-        facts.append([str(path.relative_to(folder)), held])
-    return facts

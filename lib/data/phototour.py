@@ -8,19 +8,16 @@ unused, patch, point, unused; a match where the point ids are equal).
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import logging
-import os
-import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from lib.data.decoded import decoded
+from lib.data.images import read_image
 from lib.data.patchset import LabelledPairs, PatchSet
+from lib.data.tables import first_trouble, refuse_rows
 
 PATCH = 64
 SHEET = 1024
@@ -31,16 +28,8 @@ INTEREST = "interest.txt"
 MATCHES = "m50_100000_100000_0.txt"
 KNOWN_COUNTS = {"liberty": 450_092, "notredame": 468_159, "yosemite": 633_587}
 
-log = logging.getLogger(__name__)
 
-
-def read_phototour(
-    folder: Path,
-    cache: Path,
-    name: str | None = None,
-    *,
-    allow_single: bool = False,
-) -> PatchSet:
+def read_phototour(folder: Path, cache: Path, name: str | None = None) -> PatchSet:
     """Read a patch set; its sheets are decoded once and cached as one memory-mapped array.
 
     Args:
@@ -48,8 +37,6 @@ def read_phototour(
         cache: folder for the decoded patches, made if missing; what it holds is made anew when
             sheets or info.txt change.
         name: the set's name, the folder's by default.
-        allow_single: whether a point may have one patch only. Such a patch has no positive; it
-            stays where it is, since pairs name patches by place, and a warning tells of it.
 
     Returns:
         patches (P, 64, 64) uint8 and read-only, point ids (P,), image ids (P,) where interest.txt
@@ -57,19 +44,31 @@ def read_phototour(
 
     Raises:
         FileNotFoundError: the folder, info.txt or a sheet is missing.
-        ValueError: a file is damaged or contradicts another.
+        ValueError: a file is damaged or contradicts another, or a point has a single patch.
         OSError: the cache cannot be written.
     """
     folder = Path(folder)
     name = name or folder.name
-    sheets = find_sheets(folder)
-    point_ids = read_point_ids(folder / INFO, len(sheets), allow_single)
-    interest = folder / INTEREST
-    image_ids = read_image_ids(interest, len(point_ids)) if interest.exists() else None
-    matches = folder / MATCHES
-    pairs = read_pairs(matches, point_ids) if matches.exists() else None
-    patches = _cached(sheets, folder / INFO, len(point_ids), Path(cache), name)
+    sheets, point_ids, image_ids, pairs = read_layout(folder)
+    count = len(point_ids)
+
+    def blocks() -> Iterator[np.ndarray]:
+        for number, sheet in enumerate(sheets):
+            yield read_sheet(sheet)[: count - number * PER_SHEET]
+
+    patches = decoded(Path(cache), name, [*sheets, folder / INFO], count, blocks)
     return PatchSet(name, patches, point_ids, image_ids, pairs)
+
+
+def read_layout(
+    folder: Path,
+) -> tuple[list[Path], np.ndarray, np.ndarray | None, LabelledPairs | None]:
+    """All of a set but pixels: sheets, point ids, image ids, pairs; raises as `read_phototour` does."""
+    sheets = find_sheets(folder)
+    point_ids = read_point_ids(folder / INFO, len(sheets))
+    interest, matches = folder / INTEREST, folder / MATCHES
+    image_ids = read_image_ids(interest, len(point_ids)) if interest.exists() else None
+    return sheets, point_ids, image_ids, read_pairs(matches, point_ids) if matches.exists() else None
 
 
 def verify_counts(patch_set: PatchSet) -> None:
@@ -149,17 +148,6 @@ class PhotoTourWriter:
         Image.fromarray(sheet).save(self.folder / f"patches{number:04d}.bmp")
 
 
-def write_phototour(
-    folder: Path,
-    parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
-) -> int:
-    """Write a set from parts, each as `PhotoTourWriter.add` takes them; the number of patches."""
-    with PhotoTourWriter(folder) as writer:
-        for part in parts:
-            writer.add(*part)
-    return writer.count
-
-
 def find_sheets(folder: Path) -> list[Path]:
     """A set's sheets in order.
 
@@ -193,59 +181,43 @@ def _numbers(path: Path, columns: tuple[int, ...]) -> np.ndarray:
             warnings.simplefilter("ignore", UserWarning)
             return np.loadtxt(path, dtype=np.int64, comments=None, usecols=columns, ndmin=2)
     except (ValueError, DeprecationWarning, OverflowError) as error:
-        raise ValueError(
-            f"{path}, line {_first_bad_line(path, columns)}: whole numbers expected in columns "
-            f"{', '.join(str(c + 1) for c in columns)}; unpack the set again"
-        ) from error
+        told = first_trouble(path, None, lambda fields: _trouble(fields, columns))
+        raise ValueError(told or f"{path}: {error}") from error
 
 
-def _first_bad_line(path: Path, columns: tuple[int, ...]) -> int:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            fields = line.split()
-            try:
-                if fields:
-                    [np.int64(int(fields[column])) for column in columns]
-            except (ValueError, IndexError, OverflowError):
-                return number
-    return 1
+def _trouble(fields: list[str], columns: tuple[int, ...]) -> str | None:
+    try:
+        [np.int64(int(fields[column])) for column in columns]
+    except (ValueError, IndexError, OverflowError):
+        numbers = ", ".join(str(column + 1) for column in columns)
+        return f"whole numbers expected in columns {numbers}; unpack the set again"
+    return None
 
 
-def read_point_ids(path: Path, sheets: int, allow_single: bool) -> np.ndarray:
+def read_point_ids(path: Path, sheets: int) -> np.ndarray:
     """(P,) int64, the point of each patch, from ``info.txt``.
 
     Args:
         path: the file.
         sheets: how many there are, which bounds P.
-        allow_single: as `read_phototour` takes it.
 
     Raises:
         ValueError: too few or too many lines, no numbers, or a point with a single patch.
     """
     point_ids = _numbers(path, (0,))[:, 0]
     count = len(point_ids)
-    if count == 0:
-        raise ValueError(f"{path} is empty: the scene has no patches; unpack or make it again")
-    if count <= (sheets - 1) * PER_SHEET:
+    if not (sheets - 1) * PER_SHEET < count <= sheets * PER_SHEET:
         raise ValueError(
-            f"{path} has {count} lines, too few for {sheets} sheets of {PER_SHEET} patches: "
-            "it is cut short; unpack the set again"
-        )
-    if count > sheets * PER_SHEET:
-        raise ValueError(
-            f"{path} has {count} lines but {sheets} sheets hold {sheets * PER_SHEET} patches: "
-            "sheets are missing; unpack the set again"
+            f"{path} has {count} lines, but {sheets} sheets of {PER_SHEET} patches: it is cut short or "
+            "sheets are missing; unpack or make the set again"
         )
     points, sizes = np.unique(point_ids, return_counts=True)
     single = points[sizes == 1]
     if len(single):
-        told = (
-            f"{path}: {len(single)} of {len(points)} points have a single patch (the first is "
-            f"point {single[0]}) and so no matching pair"
+        raise ValueError(
+            f"{path}: {len(single)} of {len(points)} points have a single patch (the first is point "
+            f"{single[0]}) and so no matching pair: unpack or make the set again"
         )
-        if not allow_single:
-            raise ValueError(f"{told}; read with allow_single=True to keep them for testing only")
-        log.warning("%s", told)
     return point_ids
 
 
@@ -275,72 +247,18 @@ def read_pairs(path: Path, point_ids: np.ndarray) -> LabelledPairs:
         raise ValueError(f"{path} is empty: it has no pairs; unpack the set again")
     first, first_point, second, second_point = columns.T
     patches = columns[:, [0, 2]]
-    outside = np.flatnonzero(((patches < 0) | (patches >= len(point_ids))).any(axis=1))
-    if len(outside):
-        row = outside[0]
-        raise ValueError(
-            f"{path}, line {row + 1}: patches {first[row]} and {second[row]}, but the set's "
-            f"patches are 0 to {len(point_ids) - 1}: the file belongs to another set"
-        )
+    refuse_rows(
+        path,
+        ((patches < 0) | (patches >= len(point_ids))).any(axis=1),
+        lambda row: f"patches {first[row]} and {second[row]}, the set's are 0 to {len(point_ids) - 1}",
+    )
     match = first_point == second_point
-    wrong = np.flatnonzero(match != (point_ids[first] == point_ids[second]))
-    if len(wrong):
-        raise ValueError(
-            f"{path}, line {wrong[0] + 1}: {INFO} says otherwise whether patches "
-            f"{first[wrong[0]]} and {second[wrong[0]]} match: the file belongs to another set"
-        )
+    refuse_rows(
+        path,
+        match != (point_ids[first] == point_ids[second]),
+        lambda row: f"{INFO} says otherwise whether patches {patches[row]} match",
+    )
     return LabelledPairs(first.copy(), second.copy(), match)
-
-
-def _cached(sheets: list[Path], info: Path, count: int, cache: Path, name: str) -> np.ndarray:
-    from filelock import FileLock
-
-    facts = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in [*sheets, info]]
-    stamp = hashlib.sha256(repr((str(info.resolve()), count, facts)).encode()).hexdigest()[:16]
-    path = cache / f"{name}-{stamp}.npy"
-    if not path.exists():
-        with _told(cache):
-            cache.mkdir(parents=True, exist_ok=True)
-            with FileLock(cache / f".{name}.lock"):
-                if not path.exists():
-                    _decode(sheets, count, path)
-                    for old in cache.glob(f"{name}-{'[0-9a-f]' * 16}.npy"):
-                        if old != path:
-                            old.unlink()
-    return np.load(path, mmap_mode="r")
-
-
-@contextmanager
-def _told(cache: Path) -> Iterator[None]:
-    """Say which folder an operating system's refusal to write is about, and what to do."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            advice = "the disk is full: free some space or cache elsewhere"
-        else:
-            advice = f"{error.strerror}: give a cache folder that can be written"
-        raise OSError(error.errno, f"cannot cache decoded patches in {cache}: {advice}") from error
-
-
-def _decode(sheets: list[Path], count: int, path: Path) -> None:
-    """Write the patches sheet by sheet; a plain file, since a full disk kills a mapped one's writer."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            header = {"descr": "|u1", "fortran_order": False, "shape": (count, PATCH, PATCH)}
-            np.lib.format.write_array_header_1_0(file, header)
-            for number, sheet in enumerate(sheets):
-                used = min(PER_SHEET, count - number * PER_SHEET)
-                file.write(read_sheet(sheet)[:used].tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def read_sheet(sheet: Path) -> np.ndarray:
@@ -350,23 +268,11 @@ def read_sheet(sheet: Path) -> np.ndarray:
         FileNotFoundError: there is none.
         ValueError: it is no whole BMP image of 1024×1024 grey pixels.
     """
-    from PIL import Image
-
-    try:
-        with Image.open(sheet) as image:
-            image.load()
-            mode, size = image.mode, image.size
-            grey = np.asarray(image)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
+    image = read_image(sheet)
+    if image.size != (SHEET, SHEET) or image.mode != "L":
         raise ValueError(
-            f"{sheet} is cut short or no BMP image ({error}): unpack the set again"
-        ) from error
-    if size != (SHEET, SHEET) or mode != "L":
-        raise ValueError(
-            f"{sheet} is {size[0]}x{size[1]} px of mode {mode}; a sheet is {SHEET}x{SHEET} px of "
-            "8-bit grey (mode L): unpack the original set again"
+            f"{sheet} is {image.width}x{image.height} px of mode {image.mode}, not {SHEET}x{SHEET} of "
+            "8-bit grey (mode L): unpack the original again"
         )
-    tiles = grey.reshape(PER_ROW, PATCH, PER_ROW, PATCH)
+    tiles = np.asarray(image).reshape(PER_ROW, PATCH, PER_ROW, PATCH)
     return tiles.transpose(0, 2, 1, 3).reshape(PER_SHEET, PATCH, PATCH)

@@ -5,102 +5,121 @@ Cheap to import and to ask for digests; what makes or decodes pixels is imported
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lib.data.hpatches_sets import (
-    RELEASE,
-    TASKS,
-    HPatchesSets,
-    built_sets,
-    embedded_sets,
-    released_sets,
-)
+from lib.data import states
+from lib.data.hpatches import RELEASE, TASKS
+from lib.data.hpatches_sets import HPatchesSets, built_sets, embedded_sets, released_sets
 from lib.data.mini import MiniSize
-from lib.data.mini.photographs import (
+from lib.data.mini.allotment import (
+    CONFIRMATION,
+    HOMOGRAPHY,
+    RESERVE,
     SCENES,
-    Photograph,
+    Allotment,
     folder_photographs,
     packaged_photographs,
+    read_allotment,
 )
+from lib.data.mini.photographs import Photograph
 from lib.data.mini.sequences_size import SequencesSize
 from lib.data.patchset import PatchSet
-from lib.digests import code_digest, value_digest
-from lib.files import make_once
+from lib.files import ended_cleanly, make_checked, remove_unfinished
 
 if TYPE_CHECKING:
     from lib.data.hpatches.tasks import HPatchesSplit
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
-RESERVE = ("reserve-a", "reserve-b")
+_READER = "lib.data.phototour"
 _GENERATOR = "lib.data.mini.writing"
-_PHOTOS_PREFIX = "photos:"
+_PHOTOS = "photos"
 
 
 @dataclass(frozen=True)
 class Source:
-    """Three patch sets that take the parts of Liberty, Notre Dame and Yosemite, and a reserve.
+    """Three patch sets that take the parts of Liberty, Notre Dame and Yosemite, and reserves.
 
     Attributes:
         name: "mini", "photos" or "ubc".
-        embedded: whether the data is generated from photographs.
-        sets: names of the three, in that order.
-        reserve: names of further sets, on which learning rates are set.
         folder: where generated data and decoded patches lie.
         size: of what is generated.
-        photographs: of each generated set.
-        real: the folder of the real sets, or None.
+        allotment: of the photographs that data is generated from.
+        real: the folder of the real sets; None where all is generated.
         own_hpatches: the study's own sets of HPatches patches; a real source may have none.
         real_hpatches: sets of real homography sequences beside them, where asked for.
-        skipped: files of a folder of photographs that could not be read.
+        skipped: files of a folder of photographs that are none, and why.
     """
 
     name: str
-    embedded: bool
-    sets: tuple[str, ...]
-    reserve: tuple[str, ...]
     folder: Path
     size: MiniSize
-    photographs: Mapping[str, tuple[Photograph, ...]] = field(default_factory=dict)
+    allotment: Allotment
     real: Path | None = None
-    skipped: int = 0
     own_hpatches: HPatchesSets | None = None
     real_hpatches: HPatchesSets | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the data is generated from photographs."""
+        return self.real is None
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """Names of the three, in that order."""
+        return tuple(f"{self.name}-{scene}" for scene in SCENES) if self.embedded else REAL_SETS
+
+    @property
+    def reserve(self) -> tuple[str, ...]:
+        """Names of two further sets for searches, e.g. of learning rates; of five photographs one."""
+        return tuple(part for part in RESERVE if part in self.allotment)
+
+    @property
+    def confirmation(self) -> tuple[str, ...]:
+        """Names of two more that nothing reads before a last confirmation, or none."""
+        return tuple(part for part in CONFIRMATION if part in self.allotment)
+
+    @property
+    def photographs(self) -> Mapping[str, tuple[Photograph, ...]]:
+        """Of each generated set of patches."""
+        scenes = {f"{self.name}-{scene}": self.allotment[scene] for scene in SCENES if self.embedded}
+        return scenes | {part: self.allotment[part] for part in (*self.reserve, *self.confirmation)}
 
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
 
-        Generated sets: generator's code, size and the photographs' bytes. Real sets: names and
-        sizes of their files, and what the text files hold.
+        Generated sets: generator's and reader's code, size, and the photographs' names and hashes. Real
+        sets: the reader's code, names and sizes of their files, and what the text files hold, looked at
+        once for each object.
 
         Raises:
             ValueError: the source has no such set.
             FileNotFoundError: a real set's folder is missing.
         """
-        self._check(name)
         if (sets := self._hpatches_of(name)) is not None:
             return sets.digest(name)
-        if self.real is not None and name in self.sets:
-            return _folder_digest(self.real / name)
-        return value_digest(
-            {
-                "generator": _generator_digest(),
-                "set": name,
-                "size": asdict(self.size),
-                "photographs": [(p.name, p.sha256) for p in self.photographs[name]],
-            }
-        )
+        if name not in self.photographs:
+            return self._real_digests[name]
+        of = [name, states.of_photographs(self.photographs[name])]
+        return states.digest([_GENERATOR, _READER], of, self.size)
+
+    @cached_property
+    def _real_digests(self) -> Mapping[str, str]:
+        def digest(name: str) -> str:
+            files = states.of_files(self.real / name, read=["*.txt"], sized=["*.bmp"])
+            return states.digest([_READER], files)
+
+        return {name: digest(name) for name in self.sets}
 
     def scene_folder(self, name: str) -> Path:
         """The folder of a set's files; a generated one may not be there yet."""
-        self._check(name)
         if (sets := self._hpatches_of(name)) is not None:
             return sets.root
-        if self.real is not None and name in self.sets:
+        if name not in self.photographs:
             return self.real / name
         return self.folder / f"{name}-{self.digest(name)}"
 
@@ -108,26 +127,33 @@ class Source:
         """A set, generated and decoded first where it is not there yet; what an HPatches split tests
         on is a split with its tasks, everything else a set of patches.
 
+        Generated and decoded files that are damaged are set aside and made anew.
+
         Raises:
             ValueError: the source has no such set, or its files are damaged.
-            FileNotFoundError: a real set's files are missing.
+            FileNotFoundError: a real set's files, or the photographs of one to generate, are missing.
             OSError: `folder` cannot be written.
         """
         from lib.data.phototour import read_phototour, verify_counts
 
-        self._check(name)
         if (sets := self._hpatches_of(name)) is not None:
             return sets.load(name)
         scene = self.scene_folder(name)
         if name in self.photographs:
-            _generate(scene, name, self.photographs[name], self.size)
+            self._generate(name, scene)
             return read_phototour(scene, scene / "decoded", name)
         patch_set = read_phototour(scene, self.folder / "decoded", name)
         verify_counts(patch_set)
         return patch_set
 
+    def _generate(self, name: str, scene: Path) -> None:
+        from lib.data.mini.writing import write_scene
+
+        photographs = self.photographs[name]
+        make_checked(scene, name, lambda folder: write_scene(folder, name, photographs, self.size))
+
     def prepare(self, names: Iterable[str], jobs: int = 1) -> None:
-        """Generate and decode sets, `jobs` at a time; raises what `load` raises."""
+        """Generate and decode sets, `jobs` at a time; raises what `load` raises, and leaves no parts."""
         # Sets of one stem come of one generation.
         one_each = {getattr(self._hpatches_of(name), "stem", name): name for name in names}
         if jobs <= 1:
@@ -136,7 +162,13 @@ class Source:
             return
         from joblib import Parallel, delayed
 
-        Parallel(n_jobs=jobs)(delayed(_load_only)(self, name) for name in one_each.values())
+        with ended_cleanly():
+            try:
+                Parallel(n_jobs=jobs)(delayed(_load_only)(self, name) for name in one_each.values())
+            except BaseException:
+                # The processes that were at it have been killed.
+                remove_unfinished(self.folder)
+                raise
 
     @property
     def homographies(self) -> HPatchesSets:
@@ -158,12 +190,19 @@ class Source:
         return tuple(sets for sets in (self.own_hpatches, self.real_hpatches) if sets is not None)
 
     def _hpatches_of(self, name: str) -> HPatchesSets | None:
-        return next((sets for sets in self.hpatches if name in sets.names), None)
+        """The HPatches sets that a set is of, None for a set of another kind.
 
-    def _check(self, name: str) -> None:
-        known = (*self.sets, *self.reserve, *(n for sets in self.hpatches for n in sets.names))
-        if name not in known:
-            raise ValueError(f"no set {name!r} in source {self.name}: choose from {known}")
+        Raises:
+            ValueError: the source has no such set.
+        """
+        known = (*self.sets, *self.reserve, *self.confirmation)
+        if name in known:
+            return None
+        for sets in self.hpatches:
+            if name in sets.names:
+                return sets
+        known += tuple(n for sets in self.hpatches for n in sets.names)
+        raise ValueError(f"no set {name!r} in source {self.name}: choose from {known}")
 
 
 def open_source(
@@ -172,95 +211,54 @@ def open_source(
     size: MiniSize,
     sequences: SequencesSize = SequencesSize(),  # noqa: B008 (frozen)
     homographies: Sequence[Path] = (),
+    *,
+    allotment: Path | None = None,
 ) -> Source:
     """The source that a command line's `--data` or `--photos` means.
 
     Args:
-        data: "mini", "photos:DIR", or a folder that holds liberty, notredame and yosemite.
+        data: "mini", "photos:DIR", "photos", or a folder that holds liberty, notredame and yosemite.
         folder: where generated data and decoded patches go; made when first needed.
         size: of what is generated.
         sequences: likewise, of homography sequences.
         homographies: folders of real homography sequences, for sets "real-hp-…" beside the others.
+        allotment: for "photos", a file of `write_allotment`: its sets have digests, and can be loaded
+            where they have been generated before.
 
     Raises:
-        FileNotFoundError: a folder, or one of the three sets in it, is missing.
-        ValueError: a folder of photographs has fewer than 5 that can be read.
+        FileNotFoundError: a folder, the allotment, or one of the three sets is missing.
+        ValueError: no data named, or a folder of photographs has fewer than 5 that can be read.
     """
-    folder = Path(folder)
-    packaged = packaged_photographs()
-    reserve = {name: packaged[name] for name in RESERVE}
+    folder, (kind, _, photos) = Path(folder), data.partition(":")
     beside = built_sets("real-hp", homographies, folder, sequences) if homographies else None
-    if data == "mini" or data.startswith(_PHOTOS_PREFIX):
-        name, allotted, skipped = "mini", packaged, 0
-        if data != "mini":
-            name = "photos"
-            allotted, skipped = folder_photographs(Path(data.removeprefix(_PHOTOS_PREFIX)))
-        photographs = {f"{name}-{scene}": allotted[scene] for scene in SCENES}
-        return Source(
-            name,
-            True,
-            tuple(photographs),
-            RESERVE,
-            folder,
-            size,
-            {**photographs, **reserve},
-            skipped=skipped,
-            own_hpatches=embedded_sets(f"{name}-hp", allotted["homography"], folder, sequences),
-            real_hpatches=beside,
-        )
-    real = Path(data)
-    if not real.is_dir():
-        raise FileNotFoundError(
-            f"{data} is no folder: give 'mini', 'photos:DIR' or a folder that holds "
-            f"{', '.join(REAL_SETS)}"
-        )
+    skipped: Mapping[str, str] = {}
+    if data == "mini":
+        allotted = packaged_photographs()
+    elif kind == _PHOTOS and photos:
+        allotted, skipped = folder_photographs(Path(photos))
+    elif data == _PHOTOS and allotment is not None:
+        allotted = read_allotment(allotment)
+    elif not data or kind == _PHOTOS:
+        raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
+    else:
+        real, own = _real(Path(data)), None
+        if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
+            own = released_sets("hpatches", real, folder, sequences)
+        spare = {part: of for part, of in packaged_photographs().items() if part in RESERVE}
+        return Source("ubc", folder, size, spare, real, own, beside)
+    own = embedded_sets(f"{kind}-hp", allotted[HOMOGRAPHY], folder, sequences)
+    return Source(kind, folder, size, allotted, None, own, beside, skipped)
+
+
+def _real(folder: Path) -> Path:
+    if not folder.is_dir():
+        choices = f"'mini', 'photos:DIR' or a folder that holds {', '.join(REAL_SETS)}"
+        raise FileNotFoundError(f"{folder} is no folder: give {choices}")
     for name in REAL_SETS:
-        if not (real / name).is_dir():
-            raise FileNotFoundError(f"{real / name} is missing: unpack {name} there")
-    unpacked = (real / RELEASE).is_dir() and (real / TASKS).is_dir()
-    own = released_sets("hpatches", real, folder, sequences) if unpacked else None
-    return Source(
-        "ubc",
-        False,
-        REAL_SETS,
-        RESERVE,
-        folder,
-        size,
-        reserve,
-        real,
-        own_hpatches=own,
-        real_hpatches=beside,
-    )
+        if not (folder / name).is_dir():
+            raise FileNotFoundError(f"{folder / name} is missing: unpack {name} there")
+    return folder
 
 
 def _load_only(source: Source, name: str) -> None:
     source.load(name)
-
-
-@cache
-def _generator_digest() -> str:
-    return code_digest([_GENERATOR])
-
-
-def _folder_digest(folder: Path) -> str:
-    from lib.data.phototour import INFO, MATCHES
-
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is missing: unpack the set there")
-    names = sorted(p.name for p in folder.iterdir() if p.suffix in {".bmp", ".txt"})
-    return value_digest(
-        {
-            "sizes": [(name, (folder / name).stat().st_size) for name in names],
-            "texts": {
-                name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-                for name in (INFO, MATCHES)
-                if name in names
-            },
-        }
-    )
-
-
-def _generate(scene: Path, name: str, photographs: tuple[Photograph, ...], size: MiniSize) -> None:
-    from lib.data.mini.writing import write_scene
-
-    make_once(scene, name, lambda folder: write_scene(folder, name, photographs, size))

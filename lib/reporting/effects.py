@@ -18,6 +18,8 @@ from lib.significance import difference
 DEFAULT = "default"
 _MARK = re.compile(r"<!-- effect: (?P<recipe>[\w+*-]+), (?P<option>[^>]+?) -->[^|\n]*")
 
+_PROFILE = re.compile(r"\((\w+), ")
+
 
 def effects(runs: Mapping[tuple[str, str], Sequence[float]]) -> pd.DataFrame:
     """Differences from the default.
@@ -87,7 +89,7 @@ def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
     Args:
         text: Markdown whose cells hold ``<!-- effect: RECIPE, OPTION -->`` and what was last filled in.
         table: from `effects`.
-        where: profile and data.
+        where: profile and data. What was last filled in of another profile stays as it is.
 
     Raises:
         ValueError: a mark names an option that is not in the table.
@@ -95,6 +97,9 @@ def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
     known = table.set_index(["recipe", "option"])
 
     def cell(found: re.Match) -> str:
+        of = _PROFILE.search(found[0].partition("-->")[2])
+        if of is not None and of[1] != where.partition(",")[0]:
+            return found[0]
         key = found["recipe"], found["option"]
         if key not in known.index:
             raise ValueError(f"the document asks for the effect of {key}, which was not computed")

@@ -5,8 +5,7 @@ Plain data and file names, no torch.
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +17,8 @@ from lib.recipes import Part, Recipe, values
 from lib.study import records
 
 NO_SET = "none"
+# What a run takes from its profile besides budget and rate, which may be the recipe's own.
+_SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,9 @@ def configuration(job: Job, place: Place) -> dict:
         "data": place.source.name,
         "recipe": values(job.recipe),
         "profile": {
-            "name": profile.name,
-            "width": profile.width,
+            **{name: values(getattr(profile, name)) for name in _SIZE},
             "budget": values(profile.budget_for(job.recipe)),
             "learning_rate": profile.learning_rate_for(job.recipe),
-            "precision": profile.precision,
-            "channels_last": profile.channels_last,
-            "compile": profile.compile,
-            "threads": profile.threads,
         },
         "train_set": job.train_set,
         "seed": job.seed,
@@ -116,18 +112,29 @@ def configuration(job: Job, place: Place) -> dict:
 
 
 def digests(job: Job, place: Place) -> dict:
-    """Digests of today's code and data: "training", "evaluation" by module, "data" by set."""
+    """Digests of today's code and data, as a record made today holds them.
+
+    Returns:
+        Each of "training", "following" (runs only: FPR95 by epoch) and, by module of `lib.evaluation`,
+        "evaluation" says the "code" that was run and, by set, the "data" that it read.
+    """
     if job.computation is not None:
-        training = code_digest([f"lib.theory.{job.computation.name}"])
-    elif job.descriptor is not None:
-        training = code_digest([f"lib.models.{job.descriptor.name}"])
-    else:
-        training = code_digest(["lib.training", *parts.modules(job.recipe)])
+        training = _made_by([f"lib.theory.{job.computation.name}"], (), place)
+        return {"training": training, "evaluation": {}}
     wanted = (*job.measures, *job.probes)
+    evaluation = {
+        module: _made_by(
+            [f"lib.evaluation.{module}"], (name for of, name in wanted if of == module), place
+        )
+        for module, _ in wanted
+    }
+    if job.descriptor is not None:
+        training = _made_by([f"lib.models.{job.descriptor.name}"], (), place)
+        return {"training": training, "evaluation": evaluation}
     return {
-        "training": training,
-        "evaluation": {name: code_digest([f"lib.evaluation.{name}"]) for name, _ in wanted},
-        "data": {name: place.source.digest(name) for name in sorted(job.sets)},
+        "training": _made_by(["lib.training", *parts.modules(job.recipe)], [job.train_set], place),
+        "following": _following(job.sets_of("fpr95"), place),
+        "evaluation": evaluation,
     }
 
 
@@ -143,65 +150,81 @@ def probe_path(record: Path, probe: str, test_set: str) -> Path:
     return record.with_name(f"{record.stem}.{probe}.{test_set}.npz")
 
 
-def state(job: Job, place: Place, folder: Path | None = None) -> str:
-    """How a job's record stands: "complete", "incomplete", "older code", "damaged" or "missing".
+@dataclass(frozen=True)
+class OnRecord:
+    """How a job's record stands in a folder.
 
-    "incomplete": trained by today's code on today's data, but a metric or a probe is missing, or is
-    by older code or on older data.
+    Attributes:
+        path: where it lies, or would lie.
+        state: "complete", "incomplete" (trained by today's code on today's data, but a metric or a
+            probe is missing, damaged, or by older code or on older data), "older code", "damaged" or
+            "missing".
+        content: the record, or None where it is damaged or missing.
+        lacking: the (module of `lib.evaluation`, set) that the job asks for and the record has not.
+        stale: those that it has by older code or on older data.
+        damaged: files that do not hold what was written.
     """
+
+    path: Path
+    state: str
+    content: Mapping | None = None
+    lacking: tuple[tuple[str, str], ...] = ()
+    stale: tuple[tuple[str, str], ...] = ()
+    damaged: tuple[Path, ...] = ()
+
+    @property
+    def readable(self) -> bool:
+        """Whether all that the job asks for is there, by whatever code."""
+        return self.content is not None and not self.lacking
+
+
+def look(job: Job, place: Place, folder: Path | None = None) -> OnRecord:
+    """How a job's record stands in a folder, by default the place's own."""
     path = record_path(job, place, folder)
     try:
         record = records.read(path)
     except FileNotFoundError:
-        return "missing"
+        return OnRecord(path, "missing")
     except records.DamagedRecord:
-        return "damaged"
-    # What training itself looked at: its own set, and those it was followed on epoch by epoch.
-    seen = {job.train_set, *record.get("epoch_fpr95", ())}
-    if record["digests"]["training"] != digests(job, place)["training"] or seen & _changed(
-        job, place, record
-    ):
-        return "older code"
-    return "incomplete" if to_evaluate(job, place, record, path) else "complete"
+        return OnRecord(path, "damaged", damaged=(path,))
+    today, then = digests(job, place), record["digests"]
+    lacking = [of for of in measures_of(job) if of[0] not in record["metrics"].get(of[1], {})]
+    damaged = []
+    for of in probes_of(job):
+        if not records.is_whole(file := probe_path(path, *of), record["probes"].get(".".join(of))):
+            lacking.append(of)
+            damaged += [file] if file.exists() else []
+    stale = [of for of in (*job.measures, *job.probes) if _made(then, *of) != _made(today, *of)]
+    # What training itself looked at: its own set, and those on which it was followed.
+    trained = then["training"] == today["training"] and (
+        "following" not in then or then["following"] == _following(then["following"]["data"], place)
+    )
+    state = "older code" if not trained else "incomplete" if lacking or stale else "complete"
+    return OnRecord(path, state, record, tuple(lacking), tuple(stale), tuple(damaged))
 
 
-def to_evaluate(job: Job, place: Place, record: Mapping, path: Path) -> list[tuple[str, str]]:
-    """The (module of `lib.evaluation`, set) that a record lacks or has by older code or data."""
-    if job.computation is not None:
-        # Its numbers and arrays are of one making, and its code is the record's.
-        return [wanted for wanted in probes_of(job) if not _whole(probe_path(path, *wanted))]
-    today, then = digests(job, place)["evaluation"], record["digests"]["evaluation"]
-    there = {(m, name): m in record["metrics"].get(name, {}) for m, name in job.measures}
-    there |= {(probe, name): _whole(probe_path(path, probe, name)) for probe, name in job.probes}
-    changed = _changed(job, place, record)
-    return [
-        (module, name)
-        for (module, name), found in there.items()
-        if not found or then.get(module) != today[module] or name in changed
-    ]
+def state(job: Job, place: Place, folder: Path | None = None) -> str:
+    """The state of `look`."""
+    return look(job, place, folder).state
 
 
-def _changed(job: Job, place: Place, record: Mapping) -> set[str]:
-    """The sets whose data is no longer what the record was made on."""
-    then = record["digests"]["data"]
-    return {name for name, new in digests(job, place)["data"].items() if then.get(name, new) != new}
+def _made(of: Mapping, module: str, test_set: str) -> tuple:
+    by = of["evaluation"].get(module, {"code": None, "data": {}})
+    return by["code"], by["data"].get(test_set)
 
 
-def readable(job: Job, place: Place, folder: Path) -> bool:
-    """Whether a record below a folder holds all that a job asks for, by whatever code."""
-    path = record_path(job, place, folder)
-    try:
-        record = records.read(path)
-    except (FileNotFoundError, records.DamagedRecord):
-        return False
-    measures = job.measures if job.computation is None else [(job.computation.name, NO_SET)]
-    measured = all(name in record["metrics"].get(of, {}) for name, of in measures)
-    return measured and all(_whole(probe_path(path, *wanted)) for wanted in probes_of(job))
+def _made_by(modules: Iterable[str], sets: Iterable[str], place: Place) -> dict:
+    data = {name: place.source.digest(name) for name in dict.fromkeys(sets)}
+    return {"code": code_digest(modules), "data": data}
 
 
-def _whole(probe: Path) -> bool:
-    # A probe cut short has lost the directory at its end.
-    return zipfile.is_zipfile(probe)
+def _following(sets: Iterable[str], place: Place) -> dict:
+    return _made_by(["lib.evaluation.following"], sets, place)
+
+
+def measures_of(job: Job) -> list[tuple[str, str]]:
+    """The (measure, set) that a job has; a computation has one, of its own name."""
+    return [(job.computation.name, NO_SET)] if job.computation is not None else list(job.measures)
 
 
 def probes_of(job: Job) -> list[tuple[str, str]]:
@@ -221,23 +244,3 @@ def merged(jobs: Iterable[Job], place: Place) -> list[Job]:
         }
         by_path[path] = replace(other, **both)
     return list(by_path.values())
-
-
-def cost(job: Job, place: Place) -> float:
-    """Patches forwarded in a job's training, a backward pass counted as two forward ones."""
-    if job.recipe is None:
-        return 0.0
-    budget = job.profile(place).budget_for(job.recipe)
-    steps = budget.epochs * max(1, budget.epoch_pairs // budget.batch_pairs)
-    candidates = 0
-    if job.recipe.sampler.name != "random_pair":
-        generate = job.recipe.generate
-        candidates = generate.options["patches_per_class"] if generate else 3
-    return steps * budget.batch_pairs * (6.0 + candidates)
-
-
-def estimated_seconds(jobs: Sequence[Job], place: Place, at_once: int) -> float:
-    """A rough forecast of the wall clock that jobs take, from the profile's stated speed."""
-    speed = place.profile.forward_patches_per_second[place.device.partition(":")[0]]
-    each = [2.0 + cost(job, place) / speed for job in jobs]
-    return max([sum(each) / at_once, *each], default=0.0)

@@ -11,19 +11,11 @@ from pathlib import Path
 from lib import profiles
 from lib.data.sources import open_source
 from lib.study import pool, records
-from lib.study.jobs import (
-    NO_SET,
-    Job,
-    Place,
-    estimated_seconds,
-    merged,
-    probe_path,
-    readable,
-    record_path,
-    state,
-)
+from lib.study.forecast import remaining, wall_clock
+from lib.study.jobs import NO_SET, Job, Place, look, merged, probe_path
 
 ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "results" / "reference"
 
 
 @dataclass(frozen=True)
@@ -60,6 +52,15 @@ class Study:
         writes."""
         return self.place.folder if self.reading[0] == self.place.folder else None
 
+    def data_name(self, hpatches: bool = False) -> str:
+        """What a claim's data is called; "ubc+hpatches" was trained on the one and tested on the other.
+
+        Args:
+            hpatches: whether the claim is about HPatches.
+        """
+        source = self.place.source
+        return f"{source.name}+hpatches" if hpatches and not source.embedded else source.name
+
     def heading(self) -> str:
         """One line that says what the numbers come from."""
         source = self.place.source
@@ -90,8 +91,14 @@ class Found:
         """`fpr95` by test set."""
         return {name: self.fpr95(name) for name in self.job.sets_of("fpr95")}
 
+    @property
+    def followed_pairs(self) -> int:
+        """Matching pairs of each set, at most, on which training was followed."""
+        return self.content["config"]["profile"]["followed_pairs"]
+
     def mean_by_epoch(self) -> list[float]:
-        """FPR95 in percent at the end of each epoch, the mean over the test sets."""
+        """FPR95 in percent at the end of each epoch, the mean over the test sets, each by the few pairs
+        on which training is followed (`followed_pairs`)."""
         by_set = self.content["epoch_fpr95"].values()
         return [sum(values) / len(values) for values in zip(*by_set, strict=True)]
 
@@ -106,8 +113,13 @@ class Found:
         return self.probe(self.job.computation.name, NO_SET)
 
     def probe(self, name: str, test_set: str) -> dict:
-        """A probe's arrays."""
-        return records.read_probe(probe_path(self.path, name, test_set))
+        """A probe's arrays.
+
+        Raises:
+            DamagedRecord: its file does not hold what was written.
+        """
+        expected = self.content["probes"][f"{name}.{test_set}"]
+        return records.read_probe(probe_path(self.path, name, test_set), expected)
 
 
 def open_study(
@@ -123,7 +135,8 @@ def open_study(
 
     Args:
         profile: a key of `lib.profiles.PROFILES`.
-        data: "mini", "photos:DIR" or a folder of PhotoTour sets; see `lib.data.sources`.
+        data: "mini", "photos:DIR", "photos" (those of the profile's reference, which need not be here)
+            or a folder of PhotoTour sets; see `lib.data.sources`.
         results: "reference" reads the committed records and puts what is missing into results/;
             any other value is the folder of results to read and write, relative to the repository.
         seeds: in place of the profile's.
@@ -142,15 +155,27 @@ def open_study(
     if seeds is not None and (not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0):
         raise ValueError(f"seeds must be different and 0 or more, got {list(seeds)}")
     folder = ROOT / ("results" if results == "reference" else results) / profile
-    reference = ROOT / "results" / "reference" / profile
-    source = open_source(data, folder / "data", chosen.mini, chosen.sequences, _sequences_in(real))
+    source = open_source(
+        data,
+        folder / "data",
+        chosen.mini,
+        chosen.sequences,
+        _sequences_in(real),
+        allotment=photographs_path(profile),
+    )
     return Study(
         data=data,
         place=Place(chosen, source, folder, device),
-        reading=(reference, folder) if results == "reference" else (folder,),
+        reading=(REFERENCE / profile, folder) if results == "reference" else (folder,),
         seeds=None if seeds is None else tuple(seeds),
         at_once=at_once or pool.default_at_once(chosen, device),
     )
+
+
+def photographs_path(profile: str) -> Path:
+    """Where the names and hashes of the photographs lie of which a profile's reference was made, if it
+    was made of any but the packaged ones."""
+    return REFERENCE / profile / "photographs.json"
 
 
 def _sequences_in(real: str | None) -> tuple[Path, ...]:
@@ -171,11 +196,34 @@ def obtain(study: Study, jobs: Sequence[Job]) -> list[Found]:
 
     Raises:
         RuntimeError: a job failed; the message names each and why.
+        DamagedRecord: a file of the reference does not hold what was written.
     """
-    missing = merged([job for job in jobs if where(study, job) is None], study.place)
+    found = [find(study, job) for job in jobs]
+    missing = [job for job, record in zip(jobs, found, strict=True) if record is None]
     if missing:
-        _make(study, missing)
-    return [_found(study, job) for job in jobs]
+        _make(study, merged(missing, study.place))
+    return [record or find(study, job) for job, record in zip(jobs, found, strict=True)]
+
+
+def find(study: Study, job: Job) -> Found | None:
+    """A job's record: the first that is complete, or else the first by older code that holds everything.
+
+    Raises:
+        DamagedRecord: a file of the reference does not hold what was written.
+    """
+    older = None
+    for folder in study.reading:
+        there = look(job, study.place, folder)
+        if there.damaged and folder != study.place.folder:
+            raise records.DamagedRecord(
+                f"{there.damaged[0]} is damaged: it does not hold what was committed; bring it back, "
+                "e.g. with git checkout"
+            )
+        if there.state == "complete":
+            return Found(job, there.path, there.content, older=False)
+        if there.readable and older is None:
+            older = Found(job, there.path, there.content, older=True)
+    return older
 
 
 def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
@@ -184,35 +232,35 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
     Records by older code are made anew at the quick size and kept at others, where they are costly;
     the report marks them.
     """
-    done = {"complete"} if study.place.profile.name == "quick" else {"complete", "older code"}
-    return [job for job in merged(jobs, study.place) if state(job, study.place) not in done]
+    quick = study.place.profile.name == "quick"
+
+    def done(job: Job) -> bool:
+        there = look(job, study.place)
+        return there.state == "complete" or (
+            there.state == "older code" and there.readable and not quick
+        )
+
+    return [job for job in merged(jobs, study.place) if not done(job)]
 
 
 def where(study: Study, job: Job) -> Path | None:
-    """The first folder with a complete record, or else with one by older code that holds everything."""
-    for folder in study.reading:
-        if state(job, study.place, folder) == "complete":
-            return folder
-    return next((folder for folder in study.reading if readable(job, study.place, folder)), None)
-
-
-def _found(study: Study, job: Job) -> Found:
-    folder = where(study, job)
-    path = record_path(job, study.place, folder)
-    older = state(job, study.place, folder) != "complete"
-    return Found(job, path, records.read(path), older)
+    """The record that `find` finds."""
+    found = find(study, job)
+    return None if found is None else found.path
 
 
 def _make(study: Study, missing: Sequence[Job]) -> None:
     from tqdm import tqdm
 
-    seconds = estimated_seconds(missing, study.place, study.at_once)
+    seconds = [remaining(job, study.place).seconds for job in missing]
     print(
         f"{len(missing)} of the records asked for are missing; making them takes about "
-        f"{seconds:.0f} s with {study.at_once} at once on {study.place.device}.",
+        f"{pool.span(wall_clock(seconds, study.at_once))} with {study.at_once} at once on "
+        f"{study.place.device}.",
         file=sys.stderr,
     )
-    study.place.source.prepare(name for job in missing for name in job.sets)
+    sets = {name for job in missing for name in job.sets}
+    pool.prepare(study.place.source, sorted(sets), study.at_once)
     with tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}") as bar:
 
         def show(standing: pool.Standing) -> None:
@@ -220,7 +268,7 @@ def _make(study: Study, missing: Sequence[Job]) -> None:
 
         failures = pool.complete(missing, study.place, study.at_once, show)
     if failures:
-        reasons = "\n".join(f"  {failure.job.title}: {failure.reason}" for failure in failures)
+        reasons = "\n".join(f"  {job.title}: {reason}" for job, reason in failures)
         raise RuntimeError(f"{len(failures)} of {len(missing)} failed:\n{reasons}")
 
 

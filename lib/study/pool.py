@@ -1,20 +1,27 @@
-"""Does many jobs at once, each in a process of its own, and tells how far they are."""
+"""Does many things at once, each in a process of its own, and tells how far they are.
+
+The one way in which the study runs things side by side: runs, searches, notebooks, the making of data. A
+process that is killed fails only what it was doing; all of them end with the process that started them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
 import os
-import queue
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import connection
 
+from lib.data.sources import Source
 from lib.profiles import Profile
-from lib.study.jobs import Job, Place, cost
+from lib.study.forecast import cost
+from lib.study.jobs import Job, Place
 
 _STEPS_PER_MESSAGE = 10
 # glibc's allocator keeps what a step frees: returned to the system and fetched again at each step,
@@ -24,29 +31,46 @@ _WORKERS = {
     "MALLOC_TRIM_THRESHOLD_": str(4 * 10**9),
     "MALLOC_TOP_PAD_": str(64 * 2**20),
 }
+Tell = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A job that could not be done, and why."""
+class Task:
+    """Something to do in another process.
 
-    job: Job
-    reason: str
+    Attributes:
+        title: one line for people.
+        do: called there; both it and what it returns can be pickled. It is given a function that takes
+            the share of it that is done, 0 to 1, and may call it.
+        weight: its share of all work, in any unit.
+    """
+
+    title: str
+    do: Callable[[Tell], object]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task returned, or why it failed."""
+
+    value: object = None
+    failure: str | None = None
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far the work is: the job that just ended, if one did, and where the whole stands.
+    """How far the work is: the task that just ended, if one did, and where the whole stands.
 
     Attributes:
-        ended: the job, or None when only time has passed.
+        ended: the task, or None when only time has passed.
         failure: why it failed, or None.
-        left: jobs not ended yet.
+        left: tasks not ended yet.
         share: of all work, 0 to 1.
         seconds: since the start.
     """
 
-    ended: Job | None
+    ended: Task | None
     failure: str | None
     left: int
     share: float
@@ -58,115 +82,248 @@ class Standing:
         return self.seconds * (1 - self.share) / self.share if self.share > 0.02 else None
 
 
+Report = Callable[[Standing], None]
+
+
 def default_at_once(profile: Profile, device: str) -> int:
-    """Runs at once: one on a GPU, on a CPU as many as its cores hold at the profile's threads."""
+    """Runs at once: one on a GPU; on a CPU as many as the cores that this process may use hold at the
+    profile's threads."""
     if not device.startswith("cpu") or not profile.threads:
         return 1
-    return max(1, (os.cpu_count() or 1) // profile.threads)
+    from joblib import cpu_count
+
+    return max(1, cpu_count() // profile.threads)
 
 
-def complete(
-    jobs: Sequence[Job], place: Place, at_once: int, report: Callable[[Standing], None]
-) -> list[Failure]:
+def run(
+    tasks: Sequence[Task], at_once: int, report: Report | None = None, threads: int = 0
+) -> list[Outcome]:
+    """Does tasks in their order, some at once, each by a process that goes on to the next.
+
+    Args:
+        tasks: what to do.
+        at_once: processes.
+        report: called at least twice a second, or None.
+        threads: of a process; 0 leaves it to the libraries.
+
+    Returns:
+        Their outcomes, in the tasks' order.
+
+    Raises:
+        KeyboardInterrupt, or what ``report`` raises: once the processes have ended, unwound so that no
+            file is left half-written.
+    """
+    show = report or (lambda standing: None)
+    outcomes: list[Outcome | None] = [None] * len(tasks)
+    shares, whole = [0.0] * len(tasks), sum(task.weight for task in tasks)
+    waiting = list(reversed(range(len(tasks))))
+    workers: dict[connection.Connection, _Worker] = {}
+    started = time.monotonic()
+    with (
+        _environment(_WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})),
+        _ended(workers),
+    ):
+        while None in outcomes:
+            idle = sum(worker.number is None for worker in workers.values())
+            for _ in range(min(at_once - len(workers), len(waiting) - idle)):
+                _start(workers)
+            for pipe, worker in workers.items():
+                if worker.number is None and waiting:
+                    worker.number = waiting.pop()
+                    # One that has ended meanwhile is found out below.
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.send(tasks[worker.number].do)
+            ended: list[tuple[Task | None, Outcome]] = []
+            for pipe in connection.wait(list(workers), timeout=0.5):
+                number = workers[pipe].number
+                try:
+                    told = pipe.recv()
+                except (EOFError, OSError):
+                    told = Outcome(failure=_end_of(workers.pop(pipe).process))
+                if number is None:
+                    continue
+                if not isinstance(told, Outcome):
+                    shares[number] = told
+                    continue
+                outcomes[number], shares[number] = told, 1.0
+                ended.append((tasks[number], told))
+                if pipe in workers:
+                    workers[pipe].number = None
+            share = sum(t.weight * of for t, of in zip(tasks, shares, strict=True)) / whole
+            for task, outcome in ended or [(None, Outcome())]:
+                seconds = time.monotonic() - started
+                show(Standing(task, outcome.failure, outcomes.count(None), share, seconds))
+    return outcomes
+
+
+@dataclass
+class _Worker:
+    process: multiprocessing.Process
+    number: int | None = None
+
+
+def _start(workers: dict[connection.Connection, _Worker]) -> None:
+    context = multiprocessing.get_context("spawn")
+    pipe, theirs = context.Pipe()
+    worker = _Worker(context.Process(target=_work, args=(theirs,), daemon=True))
+    # Ctrl-C reaches every process of a terminal and the first of them decides: the others are started
+    # with it held back, so that it cannot find them halfway through their imports.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        worker.process.start()
+        theirs.close()
+        workers[pipe] = worker
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_of(process: multiprocessing.Process) -> str:
+    process.join()
+    if process.exitcode == -signal.SIGKILL:
+        return (
+            "its process was killed by signal 9, as a system does that is out of memory; --jobs with a "
+            "smaller number takes less"
+        )
+    if process.exitcode < 0:
+        return f"its process was ended by signal {-process.exitcode}"
+    return f"its process ended with status {process.exitcode}"
+
+
+@contextlib.contextmanager
+def _ended(workers: Mapping[connection.Connection, _Worker]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        for worker in workers.values():
+            worker.process.terminate()
+        raise
+    finally:
+        for pipe, worker in workers.items():
+            pipe.close()
+            worker.process.join(10)
+            worker.process.kill()
+
+
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ[name] for name in changes if name in os.environ}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name in changes:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _work(pipe: connection.Connection) -> None:
+    # Told to end, a process unwinds, which removes its half-written files.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with contextlib.suppress(EOFError, OSError):  # the pipe is closed: there is no more to do
+        while True:
+            do = pipe.recv()
+            try:
+                outcome = Outcome(do(pipe.send))
+            except Exception as error:
+                outcome = Outcome(failure=f"{type(error).__name__}: {error}")
+            pipe.send(outcome)
+
+
+def _end_with_parent() -> None:
+    multiprocessing.parent_process().join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(1)
+    os._exit(1)
+
+
+def complete(jobs: Iterable[Job], place: Place, at_once: int, report: Report) -> list[tuple[Job, str]]:
     """Does jobs, the longest first; those already complete cost nothing.
 
     Args:
         jobs: what to have.
         place: where.
-        at_once: processes.
-        report: called at least twice a second.
+        at_once, report: as for `run`.
 
     Returns:
-        The jobs that failed; all others are complete.
+        The jobs that failed, each with the reason; all others are complete.
 
     Raises:
-        KeyboardInterrupt: once the processes have ended; no file is left half-written.
+        KeyboardInterrupt: as `run` does.
     """
-    todo = sorted(jobs, key=lambda job: -cost(job, place))
-    # Starting a process and evaluating cost about as much as a few thousand patches.
-    whole = [5_000.0 + cost(job, place) for job in todo]
-    shares = [0.0] * len(todo)
-    failures: list[Failure] = []
-    started = time.monotonic()
-    context = multiprocessing.get_context("spawn")
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_environment(_WORKERS | _threads(place.profile.threads)))
-        messages = stack.enter_context(context.Manager()).Queue()
-        pool = ProcessPoolExecutor(at_once, context, _ready)
-        stack.enter_context(_ended(pool))
-        futures: dict[Future, int] = {
-            pool.submit(_do, number, job, place, messages): number for number, job in enumerate(todo)
-        }
-        waiting = set(futures)
-        while waiting:
-            ended, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    number, share = messages.get_nowait()
-                    shares[number] = share
-            for future in ended or (None,):
-                job = reason = None
-                if future is not None:
-                    shares[futures[future]] = 1.0
-                    job, error = todo[futures[future]], future.exception()
-                    if error is not None:
-                        reason = f"{type(error).__name__}: {error}"
-                        failures.append(Failure(job, reason))
-                share = sum(w * s for w, s in zip(whole, shares, strict=True)) / sum(whole)
-                seconds = time.monotonic() - started
-                report(Standing(job, reason, len(waiting), share, seconds))
-    return failures
+    costs = sorted(((cost(job, place), job) for job in jobs), key=lambda pair: -pair[0].seconds)
+    tasks = [
+        Task(job.title, partial(_carry_out, job, place, of.training / of.seconds), of.seconds)
+        for of, job in costs
+    ]
+    outcomes = run(tasks, at_once, report, place.profile.threads)
+    return [(job, of.failure) for (_, job), of in zip(costs, outcomes, strict=True) if of.failure]
 
 
-@contextlib.contextmanager
-def _ended(pool: ProcessPoolExecutor) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        processes = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join(10)
-        raise
-    pool.shutdown()
+def prepare(source: Source, names: Iterable[str], at_once: int, report: Report | None = None) -> None:
+    """Has sets made, or read once where they are there.
+
+    Args:
+        source: whose sets they are.
+        names: of the sets.
+        at_once, report: as for `run`.
+
+    Raises:
+        ValueError: one could not be had; the message names each and why.
+    """
+    # Sets of one folder come of one making.
+    of_folder = {source.scene_folder(name): name for name in names}
+    tasks = [Task(f"data {name}", partial(_load, source, name)) for name in of_folder.values()]
+    outcomes = run(tasks, at_once, report)
+    failed = [f"{t.title}: {of.failure}" for t, of in zip(tasks, outcomes, strict=True) if of.failure]
+    if failed:
+        raise ValueError("; ".join(failed))
 
 
-@contextlib.contextmanager
-def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in changes}
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+def printed(count: int) -> Report:
+    """A report that prints a line when a task has ended, and once a minute that a long one goes on.
+
+    Args:
+        count: of tasks.
+    """
+    told = 0.0
+
+    def report(standing: Standing) -> None:
+        nonlocal told
+        left = standing.seconds_left
+        if standing.ended is not None:
+            more = f", {span(left)} more" if left and standing.left else ""
+            outcome = f"FAILED: {standing.failure}" if standing.failure else "done"
+            line = f"[{count - standing.left:>3}/{count}] {standing.ended.title}: {outcome}"
+            print(f"{line} ({span(standing.seconds)} so far{more})", flush=True)
+        elif standing.seconds - told < 60:
+            return
+        else:
+            more = "unknown" if left is None else span(left)
+            print(f"      {standing.share:.0%} of all work done, {more} more", flush=True)
+        told = standing.seconds
+
+    return report
 
 
-def _threads(threads: int) -> dict[str, str]:
-    return {"OMP_NUM_THREADS": str(threads)} if threads else {}
+def span(seconds: float) -> str:
+    """A time in words, e.g. "3 min 05 s"."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def _ready() -> None:
-    # Ctrl-C reaches every process and the parent decides; told to end, a worker unwinds, which
-    # removes its half-written files.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-
-
-def _do(number: int, job: Job, place: Place, messages: queue.Queue) -> None:
+def _carry_out(job: Job, place: Place, training: float, tell: Tell) -> None:
     from lib.study.runs import carry_out  # torch is imported here, in the worker, and not by the parent
 
     def on_step(step: int, total: int) -> None:
         if step % _STEPS_PER_MESSAGE == 0:
-            messages.put((number, step / total))
+            tell(training * step / total)
 
-    try:
-        carry_out(job, place, on_step)
-    except SystemExit:
-        # The pool would take it for a failure of this job and begin the next.
-        os._exit(1)
+    carry_out(job, place, on_step)
+
+
+def _load(source: Source, name: str, tell: Tell) -> None:
+    source.load(name)

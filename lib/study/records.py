@@ -1,27 +1,30 @@
 """Records and probes: what a run leaves, read and written whole or not at all. No torch.
 
-A record is one JSON file; its probes are one compressed array file each beside it.
+A record is one JSON file; its probes are one compressed array file each beside it. A record ends with
+a digest of all that it holds, and holds a hash of each file beside it, so that whatever has happened
+to one of them since it was written is found out when it is read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from lib.files import write_bytes
+from lib.digests import value_digest
+from lib.files import sha256, write_bytes
 
 LARGEST_PROBE = 200_000
-_DIGESTS = ("training", "evaluation", "data")
+_SEAL = "seal"
 _NEEDED = ("kind", "name", "config", "digests", "metrics")
 
 
 class DamagedRecord(ValueError):
-    """A file that should be a record and is not one."""
+    """A file that should be a record, or one beside a record, and is not what was written."""
 
 
 def read(path: Path) -> dict:
@@ -29,33 +32,34 @@ def read(path: Path) -> dict:
 
     Raises:
         FileNotFoundError: there is none.
-        DamagedRecord: the file is not whole; the message names it.
+        DamagedRecord: the file does not hold what was written; the message names it.
     """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        record = json.loads(path.read_bytes())
+        sealed = isinstance(record, dict) and record.pop(_SEAL, None) == value_digest(record)
+    except (ValueError, RecursionError) as error:
         raise DamagedRecord(f"{path} is damaged: {error}") from error
-    missing = [key for key in _NEEDED if not isinstance(record, dict) or key not in record]
-    if not missing:
-        missing = [f"digests.{key}" for key in _DIGESTS if key not in record["digests"]]
-    if missing:
+    if not sealed:
+        raise DamagedRecord(f"{path} is damaged: it does not hold what was written")
+    if missing := [key for key in _NEEDED if key not in record]:
         raise DamagedRecord(f"{path} is damaged: it lacks {', '.join(missing)}")
     return record
 
 
 def write(path: Path, record: Mapping) -> None:
-    """Writes a record atomically, keys in the order given.
+    """Writes a record atomically, keys in the order given and the seal last.
 
     Raises:
         ValueError: a number is not finite.
         OSError: the folder cannot be written or the disk is full; the message names the folder.
     """
-    text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    plain = json.loads(json.dumps(record, allow_nan=False))
+    text = json.dumps({**plain, _SEAL: value_digest(plain)}, indent=1, ensure_ascii=False) + "\n"
     write_bytes(path, text.encode())
 
 
-def write_probe(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a probe atomically as a compressed ``.npz``.
+def write_probe(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
+    """Writes a probe atomically as a compressed ``.npz``, and returns its SHA-256.
 
     Raises:
         ValueError: it takes more than 200 kB.
@@ -67,17 +71,36 @@ def write_probe(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     if len(content) > LARGEST_PROBE:
         raise ValueError(f"{path}: a probe of {len(content):,} bytes; bin it to {LARGEST_PROBE:,}")
     write_bytes(path, content)
+    return hashlib.sha256(content).hexdigest()
 
 
-def read_probe(path: Path) -> dict[str, np.ndarray]:
+def read_probe(path: Path, expected: str) -> dict[str, np.ndarray]:
     """A probe's arrays.
+
+    Args:
+        path: of the probe.
+        expected: its SHA-256, from its record.
 
     Raises:
         FileNotFoundError: there is none.
-        DamagedRecord: the file is not whole.
+        DamagedRecord: the file does not hold what was written; the message names it.
     """
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DamagedRecord(f"{path} is damaged: {error}") from error
+    with np.load(io.BytesIO(read_checked(path, expected)), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def read_checked(path: Path, expected: str) -> bytes:
+    """What a file beside a record holds, once its SHA-256 is found to be the one in the record.
+
+    Raises:
+        FileNotFoundError, DamagedRecord: as for `read_probe`.
+    """
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise DamagedRecord(f"{path} is damaged: it does not hold what was written")
+    return content
+
+
+def is_whole(path: Path, expected: str | None) -> bool:
+    """Whether a file beside a record is there as it was written."""
+    return path.is_file() and sha256(path) == expected

@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
+import sys
+import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
 
+import safetensors.torch
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, safe_open, save_file
 from torch import Tensor, nn
 
 from lib import parts
 from lib.digests import value_digest
-from lib.evaluation.fpr95 import measure as measure_fpr95
+from lib.evaluation.following import few_pairs, follow
 from lib.evaluation.subject import Subject, describe
-from lib.files import locked, replacing, set_aside
+from lib.files import locked, set_aside, write_bytes
 from lib.recipes import Part
 from lib.study import records
 from lib.study.jobs import (
     NO_SET,
     Job,
+    OnRecord,
     Place,
     configuration,
     digests,
+    look,
     probe_path,
     record_path,
-    state,
-    to_evaluate,
 )
-from lib.training import Trained, train
+from lib.training import ForeignCheckpoint, Trained, train
 
 LIBRARIES = ("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn")
+OnStep = Callable[[int, int], None]
 
 
-def carry_out(job: Job, place: Place, on_step: Callable[[int, int], None] | None = None) -> Path:
+def carry_out(job: Job, place: Place, on_step: OnStep | None = None) -> Path:
     """Does a job in this process, unless its record is complete, and returns the record's path.
 
     Training is skipped where weights by today's code are there. Probes and weights are written
-    before the record, so a record that exists has them. Two processes never do the same job: the
-    second waits for the first and finds the record.
+    before the record, so a record that exists has them, and the checkpoint goes after it. Files that
+    do not hold what was written are set aside, which stderr names, and made anew. Two processes never
+    do the same job: the second waits for the first and finds the record.
 
     Args:
         job: what to have.
@@ -51,7 +55,7 @@ def carry_out(job: Job, place: Place, on_step: Callable[[int, int], None] | None
 
     Raises:
         ValueError, FloatingPointError: as training and evaluation do.
-        OSError: results cannot be written.
+        OSError: results cannot be written, or the disk is full; what was done is kept.
     """
     path = record_path(job, place)
     lock = place.folder / "locks" / f"{job.name}-{path.stem}.lock"
@@ -64,17 +68,18 @@ def carry_out(job: Job, place: Place, on_step: Callable[[int, int], None] | None
             f"results cannot be written ({error.strerror}: {lock.parent}); give another folder",
         ) from error
     with locked(lock):
-        before = state(job, place)
-        if before == "complete":
+        before = look(job, place)
+        for file in before.damaged:
+            _put_aside(file)
+        if before.state == "complete":
             return path
-        if before == "damaged":
-            set_aside(path)
         if job.computation is not None:
-            record = _compute(job, place, path)
+            records.write(path, _compute(job, place, path))
         else:
-            record, subject = _subject(job, place, path, before, on_step)
-            _evaluate(job, place, path, record, subject)
-        records.write(path, record)
+            record, subject = _subject(job, place, before, on_step)
+            fresh = record is not before.content
+            wanted = (*job.measures, *job.probes) if fresh else (*before.lacking, *before.stale)
+            _evaluate(job, place, path, record, subject, tuple(dict.fromkeys(wanted)))
     return path
 
 
@@ -83,111 +88,124 @@ def weights_path(record: Path) -> Path:
     return record.with_suffix(".safetensors")
 
 
-def load_weights(record: Path, stage: str = "1.0") -> dict[str, Tensor]:
-    """A run's state dict at a stage of its training.
+def load_weights(record: Path) -> dict[str, dict[str, Tensor]]:
+    """A run's tensors by stage of its training, "0.0" first and "1.0" last, and by part and name, e.g.
+    "model/features.0.weight".
 
     Raises:
-        FileNotFoundError: no weights lie beside the record.
-        KeyError: no such stage was kept.
+        FileNotFoundError: no record, or no weights beside it.
+        DamagedRecord: one of them does not hold what was written.
+        ValueError: the record is of nothing that was trained.
     """
-    prefix = f"{stage}/"
-    kept = load_file(weights_path(record))
-    weights = {n.removeprefix(prefix): v for n, v in kept.items() if n.startswith(prefix)}
-    if not weights:
-        raise KeyError(f"{weights_path(record)} holds no stage {stage}")
-    return weights
+    expected = records.read(record).get("weights")
+    if expected is None:
+        raise ValueError(f"{record} is the record of no training run, so it has no network")
+    stages: dict[str, dict[str, Tensor]] = {}
+    kept = safetensors.torch.load(records.read_checked(weights_path(record), expected))
+    for name in sorted(kept, key=lambda name: float(name.partition("/")[0])):
+        stage, _, parameter = name.partition("/")
+        stages.setdefault(stage, {})[parameter] = kept[name]
+    return stages
 
 
 def load_network(record: Path, stage: str = "1.0", device: str = "cpu") -> nn.Module:
     """A run's network at a stage of its training, in evaluation mode.
 
     Raises:
-        FileNotFoundError: no record, or no weights beside it.
+        FileNotFoundError, ValueError: as for `load_weights`.
         KeyError: no such stage was kept.
-        ValueError: the record is of nothing that was trained.
     """
-    config = records.read(record)["config"]
-    if "recipe" not in config:
-        raise ValueError(f"{record} is the record of no training run, so it has no network")
+    return _network(records.read(record)["config"], load_weights(record)[stage], device)
+
+
+def _network(config: Mapping, weights: Mapping[str, Tensor], device: str) -> nn.Module:
     model = parts.build("model", Part(**config["recipe"]["model"]), width=config["profile"]["width"])
-    model.load_state_dict(load_weights(record, stage))
+    named = {tuple(name.split("/")): value for name, value in weights.items()}
+    model.load_state_dict({name: value for (part, name), value in named.items() if part == "model"})
     return model.to(device, memory_format=torch.channels_last).eval()
 
 
-def _subject(
-    job: Job, place: Place, path: Path, before: str, on_step: Callable[[int, int], None] | None
-) -> tuple[dict, Subject]:
-    today = digests(job, place)
+def checkpoint_path(job: Job, place: Place) -> Path:
+    """Where an unfinished run's checkpoint lies, named by all that it must not be continued across."""
+    begun_with = {
+        "config": configuration(job, place),
+        "digests": {**digests(job, place), "evaluation": {}},
+        "device": torch.device(place.device).type,
+        "threads": job.profile(place).threads or torch.get_num_threads(),
+        "torch": torch.__version__,
+    }
+    name = f"{job.name}-{record_path(job, place).stem}-{value_digest(begun_with)[:8]}.pt"
+    return place.folder / "checkpoints" / name
+
+
+def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -> tuple[dict, Subject]:
+    record = before.content if before.state == "incomplete" else None
     if job.descriptor is not None:
         model = parts.build("model", job.descriptor, **job.paths).to(place.device).eval()
         described = partial(describe, model, device=place.device)
-        return _record(job, place, today), Subject(described, device=place.device)
+        return record or _record(job, place), Subject(described, device=place.device)
 
-    code = {"training": today["training"], "data": today["data"][job.train_set]}
-    if before == "incomplete" and _weights_are(path, code):
-        record = records.read(path)
-    else:
-        trained = _train(job, place, path, today, on_step)
-        record = _record(job, place, today, trained)
-        _save_weights(path, trained.stages, code)
+    stages = _kept_weights(before.path) if record is not None else None
+    if stages is None:
+        checkpoint = checkpoint_path(job, place)
+        trained = _train(job, place, checkpoint, on_step)
+        record, stages = _record(job, place, trained), trained.stages
+        record["weights"] = _save_weights(before.path, stages)
         # From here on the training is on record, and what ends the evaluation costs no more than it.
-        records.write(path, record)
-    with safe_open(weights_path(path), "pt") as file:
-        stages = sorted({name.partition("/")[0] for name in file.keys()}, key=float)  # noqa: SIM118
-    models = {stage: load_network(path, stage, place.device) for stage in stages}
-    described = partial(describe, models[stages[-1]], device=place.device)
+        records.write(before.path, record)
+        checkpoint.unlink(missing_ok=True)
+    models = {name: _network(record["config"], kept, place.device) for name, kept in stages.items()}
+    described = partial(describe, models[max(models, key=float)], device=place.device)
     return record, Subject(described, job.recipe, models, record, place.device)
 
 
+def _kept_weights(path: Path) -> dict[str, dict[str, Tensor]] | None:
+    try:
+        return load_weights(path)
+    except FileNotFoundError:
+        return None
+    except records.DamagedRecord:
+        _put_aside(weights_path(path))
+        return None
+
+
 def _compute(job: Job, place: Place, path: Path) -> dict:
-    module = import_module(f"lib.theory.{job.computation.name}")
-    numbers, arrays = module.compute(**job.computation.options)
-    records.write_probe(probe_path(path, job.computation.name, NO_SET), arrays)
-    record = _record(job, place, digests(job, place))
-    record["metrics"] = {NO_SET: {job.computation.name: numbers}}
+    name = job.computation.name
+    started = time.monotonic()
+    numbers, arrays = import_module(f"lib.theory.{name}").compute(**job.computation.options)
+    record = _record(job, place)
+    record["seconds"] = round(time.monotonic() - started, 2)
+    record["metrics"] = {NO_SET: {name: numbers}}
+    record["probes"] = {f"{name}.{NO_SET}": records.write_probe(probe_path(path, name, NO_SET), arrays)}
     return record
 
 
-def _train(
-    job: Job, place: Place, path: Path, today: dict, on_step: Callable[[int, int], None] | None
-) -> Trained:
-    test_sets = {name: place.source.load(name) for name in job.sets_of("fpr95")}
-
-    def evaluate(model: nn.Module) -> dict[str, float]:
-        subject = Subject(partial(describe, model, device=place.device))
-        return {name: measure_fpr95(subject, data)["expected"] for name, data in test_sets.items()}
-
-    return train(
+def _train(job: Job, place: Place, checkpoint: Path, on_step: OnStep | None) -> Trained:
+    profile = job.profile(place)
+    sets = {name: place.source.load(name) for name in job.sets_of("fpr95")}
+    few = {name: few_pairs(of, profile.followed_pairs) for name, of in sets.items()}
+    begin = partial(
+        train,
         job.recipe,
-        job.profile(place),
+        profile,
         place.source.load(job.train_set),
         job.seed,
         device=place.device,
-        evaluate=evaluate,
-        checkpoint=_checkpoint(job, place, path, today),
+        evaluate=lambda model: follow(model, few, place.device),
+        checkpoint=checkpoint,
         on_step=on_step,
     )
-
-
-def _checkpoint(job: Job, place: Place, path: Path, today: dict) -> Path:
-    # Named by all that a run must not be continued across: code, data, kind of device, torch.
-    begun_with = [
-        today["training"],
-        today["data"][job.train_set],
-        torch.device(place.device).type,
-        torch.__version__,
-    ]
-    name = f"{job.name}-{path.stem}-{value_digest(begun_with)[:8]}.pt"
-    checkpoint = place.folder / "checkpoints" / name
     if checkpoint.exists() and not _is_whole(checkpoint):
-        set_aside(checkpoint)
-    return checkpoint
+        _put_aside(checkpoint)
+    try:
+        return begin()
+    except ForeignCheckpoint:
+        _put_aside(checkpoint)
+        return begin()
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    with open(checkpoint, "rb") as file:
-        if file.read(1) == b"\x80":
-            return True  # a bare pickle, which loading refuses by name
+    # torch checks no checksum of what it loads.
     try:
         with zipfile.ZipFile(checkpoint) as archive:
             return archive.testzip() is None
@@ -195,7 +213,12 @@ def _is_whole(checkpoint: Path) -> bool:
         return False
 
 
-def _record(job: Job, place: Place, today: dict, trained: Trained | None = None) -> dict:
+def _put_aside(file: Path) -> None:
+    aside = set_aside(file)
+    print(f"{file} is damaged: set aside as {aside.name} and made anew", file=sys.stderr, flush=True)
+
+
+def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
     record = {
         "kind": "run" if job.recipe else "descriptor" if job.descriptor else "computation",
         "name": job.name,
@@ -205,12 +228,14 @@ def _record(job: Job, place: Place, today: dict, trained: Trained | None = None)
         "profile": place.profile.name,
         "data": place.source.name,
         "config": configuration(job, place),
-        "digests": {**today, "evaluation": {}},
-        "libraries": {name: metadata.version(name) for name in LIBRARIES if _installed(name)},
+        "digests": {**digests(job, place), "evaluation": {}},
+        "libraries": {name: version for name in LIBRARIES if (version := _version(name))},
         "python": platform.python_version(),
         "device": _device_name(place.device),
         "threads": torch.get_num_threads(),
         "metrics": {},
+        "probes": {},
+        "evaluation_seconds": {},
     }
     if trained is not None:
         record["seconds"] = round(trained.seconds, 2)
@@ -220,48 +245,51 @@ def _record(job: Job, place: Place, today: dict, trained: Trained | None = None)
     return record
 
 
-def _evaluate(job: Job, place: Place, path: Path, record: dict, subject: Subject) -> None:
-    today = digests(job, place)
-    for name, test_set in to_evaluate(job, place, record, path):
-        module, data = import_module(f"lib.evaluation.{name}"), place.source.load(test_set)
-        if (name, test_set) in job.measures:
-            measured = module.measure(subject, data)
-            record["metrics"].setdefault(test_set, {})[name] = {
-                key: round(value, 6) for key, value in measured.items()
-            }
-        else:
-            records.write_probe(probe_path(path, name, test_set), module.probe(subject, data))
-    record["digests"]["evaluation"] |= today["evaluation"]
-    record["digests"]["data"] |= today["data"]
+def _evaluate(
+    job: Job, place: Place, path: Path, record: dict, subject: Subject, wanted: Sequence[tuple[str, str]]
+) -> None:
+    today, there = digests(job, place)["evaluation"], record["digests"]["evaluation"]
+    # A set is read and described once for all that is asked of it, and on record when it is done.
+    for test_set in dict.fromkeys(name for _, name in wanted):
+        data = place.source.load(test_set)
+        for name in (module for module, of in wanted if of == test_set):
+            module, key, started = (
+                import_module(f"lib.evaluation.{name}"),
+                f"{name}.{test_set}",
+                time.monotonic(),
+            )
+            if (name, test_set) in job.measures:
+                measured = module.measure(subject, data)
+                record["metrics"].setdefault(test_set, {})[name] = {
+                    of: round(value, 6) for of, value in measured.items()
+                }
+            else:
+                file = probe_path(path, name, test_set)
+                record["probes"][key] = records.write_probe(file, module.probe(subject, data))
+            record["evaluation_seconds"][key] = round(time.monotonic() - started, 2)
+            # What other sets were measured by other code is not restamped.
+            if name not in there or there[name]["code"] != today[name]["code"]:
+                there[name] = {"code": today[name]["code"], "data": {}}
+            there[name]["data"][test_set] = today[name]["data"][test_set]
+        records.write(path, record)
 
 
-def _save_weights(path: Path, stages: Mapping[str, Mapping[str, Tensor]], code: dict) -> None:
+def _save_weights(path: Path, stages: Mapping[str, Mapping[str, Tensor]]) -> str:
     flat = {f"{stage}/{name}": value for stage, kept in stages.items() for name, value in kept.items()}
-    with replacing(weights_path(path)) as half:
-        save_file({name: value.contiguous() for name, value in flat.items()}, half, metadata=code)
-
-
-def _weights_are(path: Path, code: dict) -> bool:
-    if not weights_path(path).exists():
-        return False
-    try:
-        with safe_open(weights_path(path), "pt") as file:
-            return file.metadata() == code
-    except SafetensorError:
-        set_aside(weights_path(path))
-        return False
+    content = safetensors.torch.save({name: value.contiguous() for name, value in flat.items()})
+    write_bytes(weights_path(path), content)
+    return hashlib.sha256(content).hexdigest()
 
 
 def _rounded(values: list[float]) -> list[float]:
     return [round(value, 6) for value in values]
 
 
-def _installed(name: str) -> bool:
+def _version(name: str) -> str | None:
     try:
-        metadata.version(name)
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return False
-    return True
+        return None
 
 
 def _device_name(device: str) -> str:

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from lib.descriptions import drawn
 from lib.distances import Distance, angular, euclidean
-from lib.losses import hinge
 from lib.negatives.hardest import hardest
 
 LOSSES = {"HT": euclidean, "AHT": angular}
@@ -48,8 +46,7 @@ def compute(
         distance = module.build(power=2)
         for batch in batches:
             positive, negative = _mined(distance, batch, 4096 // batch, dimensions, seed)
-            losses = hinge.build(margin=1.0)(drawn(positive, negative)).numpy()
-            positive, negative = positive.numpy(), negative.numpy()
+            losses = np.maximum(1 + positive - negative, 0)
             rows.append({"loss": name, "batch": batch, **_row(positive, negative, losses)})
         arrays[f"squared_{name}"] = positive[:shown].astype(np.float32)
         arrays[f"loss_{name}"] = losses[:shown].astype(np.float32)
@@ -100,18 +97,16 @@ def _row(positive: np.ndarray, negative: np.ndarray, losses: np.ndarray) -> dict
 
 def _mined(
     distance: Distance, batch: int, count: int, dimensions: int, seed: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Squared distances of matching pairs and of their hardest negatives (Eq. 14), (count · batch,)."""
     generator = torch.Generator().manual_seed(seed)
     found = []
     for _ in range(count):
         centre = torch.randn(batch, dimensions, generator=generator, dtype=torch.float64)
         strength = torch.rand(batch, 1, generator=generator, dtype=torch.float64)
-        pair = [
-            centre + strength * torch.randn(batch, dimensions, generator=generator, dtype=torch.float64)
-            for _ in range(2)
-        ]
-        both = torch.nn.functional.normalize(torch.stack(pair), dim=-1)
-        mined = hardest(both, distance, scope="within", floor=0.008)
-        found.append((distance.paired(*both), mined.distances(both, distance)))
-    return torch.cat([p for p, _ in found]), torch.cat([n for _, n in found])
+        noise = torch.randn(2, batch, dimensions, generator=generator, dtype=torch.float64)
+        pairs = torch.nn.functional.normalize(centre + strength * noise, dim=-1)
+        mined = hardest(pairs, distance, scope="within", floor=0.008)
+        found.append(torch.stack([distance.paired(*pairs), mined.distances(pairs, distance)]))
+    positive, negative = torch.cat(found, dim=1).numpy()
+    return positive, negative

@@ -33,24 +33,29 @@ class Triplet:
     positive: np.ndarray
     negative: np.ndarray
 
-    def angle(self, first: str, second: str) -> np.ndarray:
-        """(n,) radians between two of the three."""
-        x, y = getattr(self, first), getattr(self, second)
-        return 2 * np.arctan2(np.linalg.norm(x - y, axis=1), np.linalg.norm(x + y, axis=1))
+    @property
+    def theta(self) -> np.ndarray:
+        """(n,) radians between anchor and positive."""
+        return _angle(self.anchor, self.positive)
 
-    def distance(self, first: str, second: str) -> np.ndarray:
-        """(n,) Euclidean distance between two of the three."""
-        return 2 * np.sin(self.angle(first, second) / 2)
+    @property
+    def phi(self) -> np.ndarray:
+        """(n,) radians between positive and negative."""
+        return _angle(self.positive, self.negative)
+
+    @property
+    def d(self) -> np.ndarray:
+        """(n,) Euclidean distance of anchor and positive."""
+        return np.linalg.norm(self.anchor - self.positive, axis=1)
+
+    def beside_positive(self, pull: np.ndarray, push: np.ndarray) -> np.ndarray:
+        """(n,) length of a pull (n,) towards the anchor and a push off the negative, at the angle ω."""
+        squared = pull**2 + push**2 - 2 * pull * push * self.turn()
+        return np.sqrt(np.maximum(squared, 0.0))
 
     def turn(self) -> np.ndarray:
-        """(n,) cosine of the angle at the positive between the directions to anchor and negative."""
-        inner = {
-            name: (getattr(self, name) * self.positive).sum(1, keepdims=True)
-            for name in ("anchor", "negative")
-        }
-        along = [getattr(self, name) - inner[name] * self.positive for name in inner]
-        lengths = [np.linalg.norm(direction, axis=1) for direction in along]
-        return (along[0] * along[1]).sum(1) / (lengths[0] * lengths[1])
+        """(n,) cos ω of the angle at the positive between the directions to anchor and negative."""
+        return np.vecdot(*(_orthogonal(y, self.positive) for y in (self.anchor, self.negative)))
 
 
 @dataclass(frozen=True)
@@ -60,121 +65,80 @@ class Case:
     Attributes:
         key: names the case in records.
         loss: its name for readers.
+        distance: D of (x, y).
         formula: the closed form, for readers.
-        distance: D of x·y or, where it is a function of the two vectors, of (x, y).
+        norm: from triplets to the closed form, (n,) or a constant.
         normalised: the gradient is by y with x⁺ = y/‖y‖ and ‖y‖ = 1; else by x⁺ itself.
         side: "anchor" or "positive", what the negative lies close to.
-        norm: from triplets to the closed form (n,).
     """
 
     key: str
     loss: str
-    formula: str
     distance: Callable[[Tensor, Tensor], Tensor]
-    normalised: bool
-    side: str
-    norm: Callable[[Triplet], np.ndarray]
+    formula: str
+    norm: Callable[[Triplet], np.ndarray | float]
+    normalised: bool = True
+    side: str = "anchor"
+
+    def norms(self, triplets: Triplet) -> np.ndarray:
+        """(n,) of the closed form."""
+        return np.broadcast_to(self.norm(triplets), len(triplets.anchor))
 
 
 def _difference(x: Tensor, y: Tensor) -> Tensor:
     return ((x - y) ** 2).sum(-1)
 
 
+def _length(x: Tensor, y: Tensor) -> Tensor:
+    return _difference(x, y).sqrt()
+
+
 _INNER = euclidean.build(power=2).paired
 _ROOT = euclidean.build(power=1, epsilon=0.0).paired
 _ANGLE = angular.build(power=1, epsilon=0.0).paired
-_ANGLE_SQUARED = angular.build(power=2, epsilon=0.0).paired
-
-
-def _d(t: Triplet) -> np.ndarray:
-    return t.distance("anchor", "positive")
-
-
-def _theta(t: Triplet) -> np.ndarray:
-    return t.angle("anchor", "positive")
-
-
-def _beside_positive(t: Triplet, pull: np.ndarray, push: np.ndarray) -> np.ndarray:
-    """Length of a pull towards the anchor and a push off the negative, at the angle between them."""
-    squared = pull**2 + push**2 - 2 * pull * push * t.turn()
-    return np.sqrt(np.maximum(squared, 0.0))
-
-
-def _sine_case(t: Triplet) -> np.ndarray:
-    return _beside_positive(t, 2 * np.sin(_theta(t)), 2 * np.sin(t.angle("positive", "negative")))
-
-
-def _angle_case(t: Triplet) -> np.ndarray:
-    return _beside_positive(t, 2 * _theta(t), 2 * t.angle("positive", "negative"))
-
-
+_ANGLE2 = angular.build(power=2, epsilon=0.0).paired
+_PLAIN = {"normalised": False}
+_BESIDE = {"side": "positive"}
 CASES = (
-    Case("ht", "HT, ‖x − x⁺‖²", "2d", _difference, False, "anchor", lambda t: 2 * _d(t)),
-    Case("ht_inner", "HT, 2 − 2 x·x⁺", "2", _INNER, False, "anchor", lambda t: 2 + 0 * _d(t)),
-    Case(
-        "ht_normalised",
-        "HT",
-        "2 sin θ = d √(4 − d²)",
-        _INNER,
-        True,
-        "anchor",
-        lambda t: _d(t) * np.sqrt(4 - _d(t) ** 2),
-    ),
-    Case(
-        "root",
-        "HardNet, ‖x − x⁺‖",
-        "1",
-        lambda x, y: _difference(x, y).sqrt(),
-        False,
-        "anchor",
-        lambda t: 1 + 0 * _d(t),
-    ),
-    Case(
-        "root_normalised",
-        "HardNet",
-        "cos(θ/2) = √(1 − d²/4)",
-        _ROOT,
-        True,
-        "anchor",
-        lambda t: np.sqrt(1 - _d(t) ** 2 / 4),
-    ),
+    Case("ht", "HT, ‖x − x⁺‖²", _difference, "2d", lambda t: 2 * t.d, **_PLAIN),
+    Case("ht_inner", "HT, 2 − 2 x·x⁺", _INNER, "2", lambda t: 2.0, **_PLAIN),
+    Case("ht_normalised", "HT", _INNER, "2 sin θ = d √(4 − d²)", lambda t: t.d * np.sqrt(4 - t.d**2)),
+    Case("root", "HardNet, ‖x − x⁺‖", _length, "1", lambda t: 1.0, **_PLAIN),
+    Case("root_normalised", "HardNet", _ROOT, "cos(θ/2) = √(1 − d²/4)", lambda t: np.cos(t.theta / 2)),
     Case(
         "aht",
         "AHT, arccos(x·x⁺)²",
+        _ANGLE2,
         "2θ / sin θ",
-        _ANGLE_SQUARED,
-        False,
-        "anchor",
-        lambda t: 2 * _theta(t) / np.sin(_theta(t)),
+        lambda t: 2 * t.theta / np.sin(t.theta),
+        **_PLAIN,
     ),
-    Case("aht_normalised", "AHT", "2θ", _ANGLE_SQUARED, True, "anchor", lambda t: 2 * _theta(t)),
-    Case("angle_normalised", "angle, no square", "1", _ANGLE, True, "anchor", lambda t: 1 + 0 * _d(t)),
+    Case("aht_normalised", "AHT", _ANGLE2, "2θ", lambda t: 2 * t.theta),
+    Case("angle_normalised", "angle, no square", _ANGLE, "1", lambda t: 1.0),
     Case(
         "ht_positive",
         "HT",
-        "2 ‖x − x⁻‖",
         _difference,
-        False,
-        "positive",
-        lambda t: 2 * t.distance("anchor", "negative"),
+        "2 ‖x − x⁻‖",
+        lambda t: 2 * np.linalg.norm(t.anchor - t.negative, axis=1),
+        **_PLAIN,
+        **_BESIDE,
     ),
     Case(
         "ht_normalised_positive",
         "HT",
-        "2 √(sin²θ + sin²φ − 2 sin θ sin φ cos ω)",
         _INNER,
-        True,
-        "positive",
-        _sine_case,
+        "2 √(sin²θ + sin²φ − 2 sin θ sin φ cos ω)",
+        lambda t: 2 * t.beside_positive(np.sin(t.theta), np.sin(t.phi)),
+        **_BESIDE,
     ),
     Case(
         "aht_normalised_positive",
         "AHT",
+        _ANGLE2,
         "2 √(θ² + φ² − 2 θ φ cos ω)",
-        _ANGLE_SQUARED,
-        True,
-        "positive",
-        _angle_case,
+        lambda t: 2 * t.beside_positive(t.theta, t.phi),
+        **_BESIDE,
     ),
 )
 
@@ -215,15 +179,18 @@ def compute(
     arrays = {"distance": along, "dot_distance": scattered}
     rows = []
     for case in CASES:
-
-        def at(distances: np.ndarray, square: bool = True, side: str = case.side) -> Triplet:
-            return draw(distances, side, negative_distance, dimensions, random, square)
-
-        triplets = [at(scattered, square=False), at(inside), at(np.array([0.5, 1.0, 1.4])), at(even)]
-        found = by_autograd(case, triplets[0])
-        error = np.abs(found / case.norm(triplets[0]) - 1).max()
-        by = triplets[3].angle("anchor", "positive") if "aht" in case.key else even
-        norms = case.norm(triplets[3])
+        dotted, curved, three, evenly = (
+            draw(distances, case.side, negative_distance, dimensions, random, square)
+            for distances, square in (
+                (scattered, False),
+                (inside, True),
+                (np.array([0.5, 1.0, 1.4]), True),
+                (even, True),
+            )
+        )
+        found = by_autograd(case, dotted)
+        by = evenly.theta if "aht" in case.key else even
+        norms = case.norms(evenly)
         constant = np.ptp(norms) < 1e-9 * norms.max()
         rows.append(
             {
@@ -232,13 +199,13 @@ def compute(
                 "formula": case.formula,
                 "normalised": case.normalised,
                 "side": case.side,
-                "error": float(error),
-                "at": case.norm(triplets[2]).tolist(),
+                "error": float(np.abs(found / case.norms(dotted) - 1).max()),
+                "at": case.norms(three).tolist(),
                 "variation": float((norms / by).max() / (norms / by).min()),
                 "correlation": None if constant else float(np.corrcoef(norms, by)[0, 1]),
             }
         )
-        arrays[f"curve_{case.key}"] = case.norm(triplets[1]).astype(np.float32)
+        arrays[f"curve_{case.key}"] = case.norms(curved).astype(np.float32)
         arrays[f"dot_{case.key}"] = found.astype(np.float32)
     return {"usual": list(usual), "cases": rows}, arrays
 
@@ -285,6 +252,10 @@ def by_autograd(case: Case, triplets: Triplet) -> np.ndarray:
     return gradient.norm(dim=1).numpy()
 
 
+def _angle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return 2 * np.arctan2(np.linalg.norm(x - y, axis=1), np.linalg.norm(x + y, axis=1))
+
+
 def _unit(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
@@ -304,4 +275,4 @@ def _away(
 
 
 def _orthogonal(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return _unit(y - (y * x).sum(1, keepdims=True) * x)
+    return _unit(y - np.vecdot(y, x)[:, None] * x)

@@ -10,11 +10,12 @@ then drawn at random with the library's own sampler and weights.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import combinations
 
 import numpy as np
 import torch
+from scipy.stats import sem
 
 from lib.distances import euclidean
 from lib.pair_weights.inverse_distance import inverse_distance
@@ -23,7 +24,8 @@ from lib.samplers.candidates import Pool
 from lib.theory.small_classes import Pairs, draw
 
 # Form of w_i by the name it has here; all but the first with Alg. 1's probabilities.
-SCHEMES = ("one Z, 1/d", "per class, none", "raw", "batch_mean", "class, raw", "class")
+ONE_Z = "one Z, 1/d"
+SCHEMES = (ONE_Z, "per class, none", "raw", "batch_mean", "class, raw", "class")
 BATCH_SCALED = {"batch_mean": "raw", "class": "class, raw"}
 
 
@@ -77,6 +79,7 @@ def compute(
             alpha = (exponent + 1) / 2
             goal, expected = (c @ pairs.gradients["distance"] for c in (needed, got))
             goal = goal * alpha / len(needed)
+            drawn, weight = probabilities(pairs, exponent, scheme), weights(pairs, exponent, scheme)
             table.append(
                 {
                     "exponent": exponent,
@@ -84,7 +87,7 @@ def compute(
                     "cosine": cosine(expected, goal),
                     "length": float(expected @ goal / (goal @ goal)),
                     "hinge_cosine": _hinge_cosine(pairs, got, alpha),
-                    "effective": _effective(pairs, exponent, scheme),
+                    "effective": float((drawn @ weight) ** 2 / (drawn @ weight**2)),
                     "spread": float((got / needed).max() / (got / needed).min()),
                 }
             )
@@ -93,22 +96,21 @@ def compute(
     arrays["exponents"] = np.linspace(0, 10, 21)
     arrays["batch_sizes"] = np.arange(1, largest_batch + 1)
     for scheme in SCHEMES:
-        arrays[f"cosine_{scheme}"] = np.array(
-            [_cosine(pairs, e, scheme, batch) for e in arrays["exponents"]]
-        )
+        cosines = [_cosine(pairs, e, scheme, batch) for e in arrays["exponents"]]
+        arrays[f"cosine_{scheme}"] = np.array(cosines)
     for scheme in BATCH_SCALED:
-        arrays[f"by_batch_{scheme}"] = np.array(
-            [_cosine(pairs, drawn_exponent, scheme, n) for n in range(1, largest_batch + 1)]
-        )
+        cosines = [_cosine(pairs, drawn_exponent, scheme, int(n)) for n in arrays["batch_sizes"]]
+        arrays[f"by_batch_{scheme}"] = np.array(cosines)
+    others = [draw((patches,) * classes, seed + 1 + other) for other in range(problems)]
     numbers = {
         "table": table,
         "monte_carlo": _monte_carlo(pairs, drawn_exponent, batch, draws, seed),
         "unequal": _unequal(draw(unequal, seed), drawn_exponent),
-        "problems": _over_problems(
-            [draw((patches,) * classes, seed + 1 + other) for other in range(problems)],
-            (drawn_exponent, exponents[-1]),
-            batch,
-        ),
+        "problems": [
+            {"scheme": scheme, "exponent": exponent, **_spread(others, exponent, scheme, batch)}
+            for scheme in SCHEMES
+            for exponent in (drawn_exponent, exponents[-1])
+        ],
     }
     return numbers, arrays
 
@@ -127,18 +129,16 @@ def coefficients(pairs: Pairs, exponent: float, scheme: str, batch: int) -> np.n
     """
     if scheme not in SCHEMES:
         raise ValueError(f"unknown scheme {scheme!r}; there are: {', '.join(SCHEMES)}")
-    if scheme == "one Z, 1/d":
-        powers = pairs.distance**exponent
-        return powers / powers.sum() / pairs.distance
-    drawn, weight = probabilities(pairs, exponent), weights(pairs, exponent, scheme)
-    if scheme not in BATCH_SCALED:
-        return drawn * weight
-    return _batch_scaled(pairs, drawn, weight, batch)
+    drawn, weight = probabilities(pairs, exponent, scheme), weights(pairs, exponent, scheme)
+    return _batch_scaled(pairs, drawn, weight, batch) if scheme in BATCH_SCALED else drawn * weight
 
 
-def probabilities(pairs: Pairs, exponent: float) -> np.ndarray:
-    """P(q) of Alg. 1, (Q,): a random class, a random anchor of it, and Eq. 13 within the class."""
+def probabilities(pairs: Pairs, exponent: float, scheme: str) -> np.ndarray:
+    """P(q), (Q,): of Alg. 1 a random class, a random anchor of it, and Eq. 13 within the class; of
+    Eq. 12 with one normaliser for all pairs."""
     powers = pairs.distance**exponent
+    if scheme == ONE_Z:
+        return powers / powers.sum()
     of_anchor = np.bincount(pairs.anchor, powers)[pairs.anchor]
     return powers / of_anchor / (len(pairs.sizes) * np.array(pairs.sizes)[pairs.class_of])
 
@@ -147,7 +147,7 @@ def weights(pairs: Pairs, exponent: float, scheme: str) -> np.ndarray:
     """w_q before any scaling by the batch, (Q,)."""
     if scheme == "per class, none":
         return np.ones_like(pairs.distance)
-    if BATCH_SCALED.get(scheme, scheme) == "raw":
+    if BATCH_SCALED.get(scheme, scheme) in ("raw", ONE_Z):
         return 1 / pairs.distance
     return np.bincount(pairs.anchor, pairs.distance**exponent)[pairs.anchor] / pairs.distance
 
@@ -164,15 +164,12 @@ def _batch_scaled(pairs: Pairs, drawn: np.ndarray, weight: np.ndarray, batch: in
     chosen = list(combinations(range(len(members)), batch))
     total = np.zeros_like(drawn)
     for group in chosen:
-        chance, mass = np.ones(()), np.zeros(())
-        for place, c in enumerate(group):
-            shape = [1] * batch
-            shape[place] = -1
-            chance = chance * within[members[c]].reshape(shape)
-            mass = mass + weight[members[c]].reshape(shape)
-        for place, c in enumerate(group):
+        inside = [members[c] for c in group]
+        chance = reduce(np.multiply.outer, (within[of] for of in inside))
+        mass = reduce(np.add.outer, (weight[of] for of in inside))
+        for place, of in enumerate(inside):
             others = tuple(axis for axis in range(batch) if axis != place)
-            total[members[c]] += weight[members[c]] * (chance / mass).sum(axis=others)
+            total[of] += weight[of] * (chance / mass).sum(axis=others)
     return total / len(chosen)
 
 
@@ -189,49 +186,35 @@ def _cosine(pairs: Pairs, exponent: float, scheme: str, batch: int) -> float:
 def _hinge_cosine(pairs: Pairs, got: np.ndarray, alpha: float) -> float:
     loss, gradients = pairs.losses["hinge"], pairs.gradients["hinge"]
     # A pair with zero hinge has zero gradient; for α < 1 its power would still be infinite.
-    needed = np.where(loss > 0, np.maximum(loss, 1e-300) ** (alpha - 1), 0.0)
+    needed = np.power(loss, alpha - 1, out=np.zeros_like(loss), where=loss > 0)
     return cosine(got @ gradients, needed @ gradients)
 
 
-def _effective(pairs: Pairs, exponent: float, scheme: str) -> float:
-    if scheme == "one Z, 1/d":
-        powers = pairs.distance**exponent
-        drawn, weight = powers / powers.sum(), 1 / pairs.distance
-    else:
-        drawn, weight = probabilities(pairs, exponent), weights(pairs, exponent, scheme)
-    return float((drawn @ weight) ** 2 / (drawn @ weight**2))
-
-
 def _monte_carlo(pairs: Pairs, exponent: float, batch: int, draws: int, seed: int) -> list[dict]:
-    """Batches drawn by `lib.samplers.adasample` and weighted by `lib.pair_weights`."""
+    """Batches of the library's own sampler and weights; all classes are of one size."""
     generator = torch.Generator().manual_seed(seed)
     order = torch.rand(draws, len(pairs.sizes), generator=generator).argsort(dim=1)[:, :batch]
-    sizes = torch.tensor(pairs.sizes)
-    place = torch.arange(max(pairs.sizes)).expand(draws * batch, -1)
-    counts = sizes[order.flatten()]
-    valid = place < counts[:, None]
-    starts = (sizes.cumsum(0) - sizes)[order.flatten()]
-    patch = (starts[:, None] + place).clamp(max=len(pairs.descriptors) - 1)
-    pool = Pool(patch, torch.zeros(patch.shape), valid, counts)
-
-    sampler = adasample.build(euclidean.build(power=2), lam=exponent)
+    patch = order.reshape(-1, 1) * pairs.sizes[0] + torch.arange(pairs.sizes[0])
+    counts = torch.full((len(patch),), pairs.sizes[0])
+    pool = Pool(patch, torch.zeros(patch.shape), torch.ones_like(patch, dtype=torch.bool), counts)
+    sampler = adasample.build(distance=euclidean.build(power=2), lam=exponent)
     sampler.observe(None, torch.ones(1, dtype=torch.float64))
     descriptors = torch.from_numpy(pairs.descriptors)
     choice = sampler.choose(pool, lambda: descriptors[patch], generator)
+
     number = np.full((len(pairs.descriptors),) * 2, -1)
     number[pairs.anchor, pairs.positive] = np.arange(len(pairs.anchor))
     rows = torch.arange(len(patch))
     drawn = number[patch[rows, choice.anchor].numpy(), patch[rows, choice.positive].numpy()]
     gradients = pairs.gradients["distance"][drawn].reshape(draws, batch, -1)
-
+    goal = pairs.distance ** (exponent - 1) @ pairs.gradients["distance"]
     found = []
     for scale in ("batch_mean", "raw", "class"):
         weigh = torch.vmap(partial(inverse_distance, scale=scale))
         weight = weigh(choice.distance.view(draws, batch), choice.log_normaliser.view(draws, batch))
         each = (weight.numpy()[:, :, None] * gradients).mean(axis=1)
-        mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / draws**0.5
+        mean, error = each.mean(axis=0), sem(each)
         exact = coefficients(pairs, exponent, scale, batch) @ pairs.gradients["distance"]
-        goal = pairs.distance ** (exponent - 1) @ pairs.gradients["distance"]
         found.append(
             {
                 "scheme": scale,
@@ -244,28 +227,19 @@ def _monte_carlo(pairs: Pairs, exponent: float, batch: int, draws: int, seed: in
     return found
 
 
-def _over_problems(problems: Sequence[Pairs], exponents: Sequence[float], batch: int) -> list[dict]:
-    rows = []
-    for scheme in SCHEMES:
-        for exponent in exponents:
-            cosines = [_cosine(pairs, exponent, scheme, batch) for pairs in problems]
-            spread = {
-                "lowest": min(cosines),
-                "median": float(np.median(cosines)),
-                "highest": max(cosines),
-            }
-            rows.append({"scheme": scheme, "exponent": exponent, **spread})
-    return rows
+def _spread(problems: Sequence[Pairs], exponent: float, scheme: str, batch: int) -> dict[str, float]:
+    cosines = [_cosine(pairs, exponent, scheme, batch) for pairs in problems]
+    quantiles = np.quantile(cosines, (0, 0.5, 1)).tolist()
+    return dict(zip(("lowest", "median", "highest"), quantiles, strict=True))
 
 
 def _unequal(pairs: Pairs, exponent: float) -> list[dict]:
-    size = np.array(pairs.sizes)[pairs.class_of]
     by_class = coefficients(pairs, exponent, "class, raw", 1)
     schemes = {
-        "one Z, 1/d": coefficients(pairs, exponent, "one Z, 1/d", 1),
+        ONE_Z: coefficients(pairs, exponent, ONE_Z, 1),
         "class, raw": by_class,
-        "class, raw, times k": by_class * size,
+        "class, raw, times k": by_class * np.array(pairs.sizes)[pairs.class_of],
     }
-    goal = pairs.distance ** (exponent - 1) @ pairs.gradients["distance"]
     gradients = pairs.gradients["distance"]
+    goal = pairs.distance ** (exponent - 1) @ gradients
     return [{"scheme": name, "cosine": cosine(c @ gradients, goal)} for name, c in schemes.items()]

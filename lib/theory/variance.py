@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import softmax
+from scipy.stats import hmean
 
 from lib.theory.least_squares import draw, needed_scale, stated_probabilities, trace_variance
 
@@ -73,7 +75,7 @@ def compute(
                     "gain": at(uniform) / least,
                     "searched": max(at(end) for end in ends) / least,
                     "distance": max(far),
-                    "harmonic_stated": float(count / (1 / stated).sum()),
+                    "harmonic_stated": float(hmean(stated)),
                     "harmonic_uniform": 1 / count,
                     "effective": float(1 / (stated**2).sum()),
                 }
@@ -105,15 +107,10 @@ def search(factor: np.ndarray, start: np.ndarray) -> np.ndarray:
     squares = (factor / factor.sum()) ** 2
 
     def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
-        p = _softmax(z)
+        p = softmax(z)
         each = squares / p
         return float(np.log(each.sum())), p - each / each.sum()
 
     options = {"maxiter": 5000, "ftol": 0.0, "gtol": 1e-9}
     found = minimize(objective, np.log(start), jac=True, method="L-BFGS-B", options=options)
-    return _softmax(found.x)
-
-
-def _softmax(z: np.ndarray) -> np.ndarray:
-    p = np.exp(z - z.max())
-    return p / p.sum()
+    return softmax(found.x)

@@ -4,3 +4,6 @@ The release: `release` (patches and splits), `tasks` (verification pairs, querie
 `descriptors` (the benchmark's CSV layout), `classes` (patches to train on). Patches made from
 images and homographies: `homographies`, `detection`, `jitter`, `building`.
 """
+
+# Folders as in the benchmark's repository: the patches by sequence, and beside them the tasks by split.
+RELEASE, TASKS = "hpatches-release", "tasks"

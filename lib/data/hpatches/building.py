@@ -20,17 +20,17 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.data import keypoints
 from lib.data.hpatches.detection import DETECTORS, Frames, detect, inside, orient, thin
-from lib.data.hpatches.homographies import HomographySequence, refuse_equal_names
+from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter, overlaps
-from lib.data.hpatches.release import FILES, LEVELS, PATCH, write_sequence
+from lib.data.hpatches.release import FILES, LEVELS, PATCH, refuse_equal_names, write_sequence
 from lib.data.mini.geometry import local_affine
 from lib.files import write_bytes
 
 REPORT = "build.json"
 SMALLEST_CONTRAST = 5.0
 _MIDDLE = PATCH // 2
-_CUT_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -56,23 +56,6 @@ class SequenceReport:
     beyond_limit: int
     patches: Mapping[str, int]
     median_overlap: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class BuildReport:
-    """What a build was asked for and what it made; ``build.json`` holds the same.
-
-    Attributes:
-        limit: most patches of a sequence; None for all.
-        seed: of everything drawn.
-        intended_overlap: median by level.
-        sequences: one report each, in the order built.
-    """
-
-    limit: int | None
-    seed: int
-    intended_overlap: Mapping[str, float]
-    sequences: tuple[SequenceReport, ...]
 
 
 @dataclass(frozen=True)
@@ -107,7 +90,7 @@ def build_release(
     release: Path,
     limit: int | None = None,
     seed: int = 0,
-) -> BuildReport:
+) -> tuple[SequenceReport, ...]:
     """Cut all sequences' patches and write them as a release, with ``build.json`` beside its folder.
 
     What is drawn for a sequence depends on the seed and on its name, not on the other sequences.
@@ -118,6 +101,10 @@ def build_release(
         limit: most patches of a sequence, a random sample of what is found, so that each detector is
             represented by its share; None keeps all.
         seed: of everything drawn.
+
+    Returns:
+        A report of each sequence. ``build.json`` holds them beside limit, seed and the intended median
+        overlap by level.
 
     Raises:
         ValueError: no sequence; two of one name; a limit below 1; an image that cannot be read; or a
@@ -133,9 +120,10 @@ def build_release(
         plan = plan_patches(sequence, limit, seed)
         write_sequence(release / sequence.name, cut_patches(sequence, plan))
         reports.append(plan.report)
-    report = BuildReport(limit, seed, MEDIAN_OVERLAP, tuple(reports))
-    write_bytes(release.parent / REPORT, (json.dumps(asdict(report), indent=1) + "\n").encode())
-    return report
+    asked = {"limit": limit, "seed": seed, "intended_overlap": MEDIAN_OVERLAP}
+    content = {**asked, "sequences": [asdict(report) for report in reports]}
+    write_bytes(release.parent / REPORT, (json.dumps(content, indent=1) + "\n").encode())
+    return tuple(reports)
 
 
 def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: int = 0) -> Plan:
@@ -208,10 +196,9 @@ def cut_patches(sequence: HomographySequence, plan: Plan) -> dict[str, np.ndarra
 
 
 def sample(image: np.ndarray, homography: np.ndarray, regions: np.ndarray) -> np.ndarray:
-    """Patches of an image at regions of the reference, bicubic.
+    """Patches of an image at regions of the reference, bicubic (`keypoints.sample`).
 
-    The image is blurred before it is sampled more coarsely than its pixels, in half octaves; how
-    coarsely is taken at the middle of the patch, as the mean over directions.
+    How coarsely is taken at the middle of the patch, as the mean over directions.
 
     Args:
         image: (H, W) uint8; beyond its border its outermost pixels are repeated.
@@ -227,28 +214,13 @@ def sample(image: np.ndarray, homography: np.ndarray, regions: np.ndarray) -> np
     grid = np.stack([*np.meshgrid(side, side), np.ones((PATCH, PATCH))]).reshape(3, -1)
     at_middle = local_affine(homography, regions[:, :, 2]) @ regions[:, :, :2]
     step = np.sqrt(np.abs(np.linalg.det(at_middle))) / _MIDDLE
-    level = np.maximum(np.floor(2 * np.log2(step)), 0).astype(int)
     projective = homography[:, :2] @ regions + homography[:, 2:] * [0, 0, 1]
-    patches = np.empty((len(regions), PATCH, PATCH), np.uint8)
-    for half_octave in np.unique(level):
-        coarse = 2.0 ** (half_octave / 2)
-        source = image
-        if coarse > 1:
-            source = cv2.GaussianBlur(image, (0, 0), 0.5 * np.sqrt(coarse**2 - 1))
-        members = np.flatnonzero(level == half_octave)
-        for start in range(0, len(members), _CUT_AT_ONCE):
-            chosen = members[start : start + _CUT_AT_ONCE]
-            points = projective[chosen] @ grid
-            x, y = (points[:, axis] / points[:, 2] for axis in (0, 1))
-            cut = cv2.remap(
-                source,
-                x.astype(np.float32),
-                y.astype(np.float32),
-                cv2.INTER_CUBIC,
-                borderMode=cv2.BORDER_REPLICATE,
-            )
-            patches[chosen] = cut.reshape(-1, PATCH, PATCH)
-    return patches
+
+    def places(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        points = projective[chosen] @ grid
+        return points[:, 0] / points[:, 2], points[:, 1] / points[:, 2]
+
+    return keypoints.sample(image, step, places, PATCH, cv2.BORDER_REPLICATE)
 
 
 def _least_contrast(sequence: HomographySequence, regions: np.ndarray) -> np.ndarray:

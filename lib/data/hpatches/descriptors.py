@@ -14,8 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.hpatches.release import FILES, Sequence
+from lib.data.tables import first_trouble, refuse_rows
 from lib.files import replacing
 
+MOST_NUMBERS = 1 << 16
+_LONGEST_LINE = 1 << 21
 # Rows looked at or written at once, so that checks take little memory beside the descriptors.
 _BLOCK = 4096
 
@@ -209,6 +212,13 @@ def _read_file(path: Path, count: int, packed: bool, delimiter: str) -> np.ndarr
 
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: write descriptors of all 16 files of each sequence")
+    with path.open("rb") as file:
+        first = file.readline(_LONGEST_LINE)
+    if len(first) == _LONGEST_LINE or first.count(delimiter.encode()) >= MOST_NUMBERS:
+        raise ValueError(
+            f"{path}: its first line has more than {MOST_NUMBERS:,} numbers or {_LONGEST_LINE:,} bytes, "
+            "which is no descriptor: write a line for each patch"
+        )
     try:
         # What is too large for float32 becomes infinite, which `check` tells.
         with np.errstate(over="ignore"):
@@ -230,34 +240,27 @@ def _read_file(path: Path, count: int, packed: bool, delimiter: str) -> np.ndarr
     if not packed:
         return read
     wrong = ~((read >= 0) & (read <= 255) & (read == np.floor(read))).all(axis=1)
-    if wrong.any():
-        raise ValueError(
-            f"{path}, row {int(wrong.argmax()) + 1}: packed descriptors are whole numbers 0 to 255; "
-            "read with packed=False, or write them again"
-        )
+    refuse_rows(path, wrong, lambda _: "packed descriptors are whole numbers 0 to 255")
     return np.unpackbits(read.astype(np.uint8), axis=1)
 
 
 def _trouble(path: Path, delimiter: str) -> str | None:
     """What is wrong with the first line that is not as the first, or not of numbers."""
-    length = None
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
-            fields = line.rstrip("\r\n").split(delimiter)
-            if not line.strip():
-                continue
-            length = length or len(fields)
-            if len(fields) != length:
+    length = 0
+
+    def trouble(fields: list[str]) -> str | None:
+        nonlocal length
+        length = length or len(fields)
+        if len(fields) != length:
+            return f"{len(fields)} numbers, but the first has {length}: write the file again"
+        for field in fields:
+            try:
+                float(field)
+            except ValueError:
                 return (
-                    f"{path}, line {number} has {len(fields)} numbers but the first has {length}: write "
-                    "the file again"
+                    f"{field[:40]!r} is no number; write numbers with {delimiter!r} between them and no "
+                    "header, or name another delimiter"
                 )
-            for field in fields:
-                try:
-                    float(field)
-                except ValueError:
-                    return (
-                        f"{path}, line {number}: {field[:40]!r} is no number; write numbers with "
-                        f"{delimiter!r} between them and no header, or name another delimiter"
-                    )
-    return None
+        return None
+
+    return first_trouble(path, delimiter, trouble)

@@ -9,9 +9,11 @@ where the Laplacian has an extremum (Mikolajczyk and Schmid, IJCV 2004).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from lib.data.keypoints import Keypoints
 
 DETECTORS = ("hessian", "harris", "dog")
 MAGNIFICATION = 5.0
@@ -36,28 +38,14 @@ _ORIENTED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
-class Frames:
-    """Detections: discs with a direction.
+class Frames(Keypoints):
+    """Detections: discs with a direction, whose radius is the keypoint's scale.
 
     Attributes:
-        position: (N, 2) float64, px.
-        scale: (N,) float64, px: radius of the disc, standard deviation of the detector's Gaussian.
-        orientation: (N,) float64, radians from +x towards +y.
         detector: (N,) int64, index into `DETECTORS`.
     """
 
-    position: np.ndarray
-    scale: np.ndarray
-    orientation: np.ndarray
     detector: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.scale)
-
-    def __getitem__(self, index: np.ndarray | slice) -> Frames:
-        return Frames(
-            self.position[index], self.scale[index], self.orientation[index], self.detector[index]
-        )
 
     @property
     def regions(self) -> np.ndarray:
@@ -192,7 +180,7 @@ def orient(image: np.ndarray, frames: Frames) -> Frames:
             turned = orienter(laf_from_center_scale_ori(position, radius[None, :, None, None]), grey)
             axis = turned[0, :, :, 0].double().numpy()
             orientation[part] = np.arctan2(axis[:, 1], axis[:, 0])
-    return Frames(frames.position, frames.scale, orientation, frames.detector)
+    return replace(frames, orientation=orientation)
 
 
 def _as_tensor(image: np.ndarray):

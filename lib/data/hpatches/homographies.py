@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.hpatches.release import IMAGES
+from lib.data.hpatches.release import IMAGES, refuse_equal_names
+from lib.data.images import read_image
 from lib.data.mini.geometry import transfer
 from lib.files import write_bytes
 
@@ -82,7 +83,8 @@ def read_homography_sequence(folder: Path) -> HomographySequence:
     homographies = np.stack([_homography(folder / matrix.format(n)) for n in range(2, IMAGES + 1)])
     name = folder.resolve().name
     if not name.startswith(_KINDS):
-        name = ("i_" if _moves_little(homographies, _size(images[0])) else "v_") + name
+        size = read_image(images[0], header_only=True).size
+        name = ("i_" if _moves_little(homographies, size) else "v_") + name
     return HomographySequence(name, images, homographies)
 
 
@@ -118,22 +120,6 @@ def sequence_folders(folder: Path) -> list[Path]:
     return [p for p in (folder, *sorted(folder.glob("*")), *sorted(folder.glob("*/*"))) if _layout(p)]
 
 
-def refuse_equal_names(sequences: Sequence[HomographySequence]) -> None:
-    """Sequences are told apart by their names alone.
-
-    Raises:
-        ValueError: two have one name; the message names both folders.
-    """
-    first: dict[str, Path] = {}
-    for sequence in sequences:
-        if sequence.name in first:
-            raise ValueError(
-                f"two sequences are called {sequence.name}: {first[sequence.name]} and "
-                f"{sequence.folder}; rename one of the folders"
-            )
-        first[sequence.name] = sequence.folder
-
-
 def write_homography_sequence(
     folder: Path, images: Sequence[np.ndarray], homographies: np.ndarray
 ) -> None:
@@ -153,11 +139,12 @@ def write_homography_sequence(
 
     folder = Path(folder)
     homographies = np.asarray(homographies, float)
-    if homographies.shape != (IMAGES - 1, 3, 3):
-        raise ValueError(f"{folder}: (5, 3, 3) homographies expected, got {homographies.shape}")
-    if len(images) != IMAGES or any(i.ndim != 2 or i.dtype != np.uint8 for i in images):
-        given = ", ".join(f"{i.shape} {i.dtype}" for i in images)
-        raise ValueError(f"{folder}: six (H, W) uint8 images expected, got {given}")
+    kinds = {(image.ndim, image.dtype.name) for image in images}
+    if homographies.shape != (IMAGES - 1, 3, 3) or len(images) != IMAGES or kinds != {(2, "uint8")}:
+        given = [homographies.shape, *((image.shape, image.dtype.name) for image in images)]
+        raise ValueError(
+            f"{folder}: (5, 3, 3) homographies, six (H, W) uint8 images expected; got {given}"
+        )
     for number, image in enumerate(images, 1):
         colour = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
         write_bytes(folder / f"{number}.ppm", cv2.imencode(".ppm", colour)[1].tobytes())
@@ -206,46 +193,18 @@ def _homography(path: Path) -> np.ndarray:
         raise FileNotFoundError(f"{path} is missing: unpack the sequence again")
     words = path.read_text(encoding="utf-8", errors="replace").replace(",", " ").split()
     try:
-        numbers = np.array([float(word) for word in words])
+        homography = np.array([float(word) for word in words]).reshape(3, 3)
     except ValueError as error:
-        raise ValueError(f"{path} holds what is no number ({error}): give nine numbers") from error
-    if numbers.size != 9:
-        raise ValueError(
-            f"{path} holds {numbers.size} numbers: a homography has nine, three rows of three"
-        )
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{path} holds a number that is infinite or NaN: give nine finite numbers")
-    homography = numbers.reshape(3, 3)
-    if not np.linalg.cond(homography) < _LARGEST_CONDITION:
-        raise ValueError(f"{path} holds a singular matrix: a homography can be inverted")
+        raise ValueError(f"{path}: nine numbers expected, three rows of three ({error})") from error
+    if not np.isfinite(homography).all() or not np.linalg.cond(homography) < _LARGEST_CONDITION:
+        raise ValueError(f"{path} holds a number that is infinite or NaN, or a singular matrix")
     return homography
-
-
-def _size(path: Path) -> tuple[int, int]:
-    """Width and height in px, from the header."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as image:
-            return image.size
-    except Exception as error:
-        raise ValueError(
-            f"{path} is no image that can be read ({error}): unpack the sequence again"
-        ) from error
 
 
 def _grey(path: Path) -> np.ndarray:
     import cv2
-    from PIL import Image
 
-    try:
-        # Pillow refuses a file that is cut short, OpenCV fills up what is missing.
-        with Image.open(path) as image:
-            image.load()
-    except Exception as error:
-        raise ValueError(
-            f"{path} is no image that can be read ({error}): unpack the sequence again"
-        ) from error
+    read_image(path)
     # Homographies hold for the pixels as stored, so a camera's note on orientation is not followed.
     grey = cv2.imdecode(
         np.frombuffer(path.read_bytes(), np.uint8),

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.data.images import read_image
 from lib.files import replacing, write_bytes
 
 PATCH = 65
@@ -150,16 +151,25 @@ def read_sequences(*folders: Path) -> dict[str, Sequence]:
         FileNotFoundError: a folder is missing, holds no sequences, or a sequence lacks an image.
         ValueError: two sequences have one name, or as `read_sequence` raises.
     """
-    found: dict[str, Sequence] = {}
-    for release in folders:
-        for folder in _folders(Path(release)):
-            if folder.name in found:
-                raise ValueError(
-                    f"two sequences are called {folder.name}: {found[folder.name].folder} and "
-                    f"{folder}; rename one or leave one release out"
-                )
-            found[folder.name] = read_sequence(folder)
-    return found
+    found = [read_sequence(one) for release in folders for one in _folders(Path(release))]
+    refuse_equal_names(found)
+    return {sequence.name: sequence for sequence in found}
+
+
+def refuse_equal_names(sequences: Iterable) -> None:
+    """Sequences, which have a name and a folder, are told apart by their names alone.
+
+    Raises:
+        ValueError: two have one name; the message names both folders.
+    """
+    first: dict[str, Path] = {}
+    for sequence in sequences:
+        if sequence.name in first:
+            raise ValueError(
+                f"two sequences are called {sequence.name}: {first[sequence.name]} and "
+                f"{sequence.folder}; rename one of the folders"
+            )
+        first[sequence.name] = sequence.folder
 
 
 def open_sequences(release: Path, names: Iterable[str]) -> tuple[Sequence, ...]:
@@ -194,16 +204,15 @@ def write_sequence(folder: Path, patches: Mapping[str, np.ndarray]) -> None:
     from PIL import Image
 
     folder = Path(folder)
-    if set(patches) != set(FILES):
-        differing = sorted(set(patches) ^ set(FILES))
-        raise ValueError(f"{folder}: give exactly the files {', '.join(FILES)}; differing: {differing}")
-    shape = (len(patches[FILES[0]]), PATCH, PATCH)
-    for file in FILES:
-        if patches[file].shape != shape or shape[0] == 0 or patches[file].dtype != np.uint8:
-            raise ValueError(
-                f"{folder}, {file}: (N, {PATCH}, {PATCH}) uint8 with N of 1 or more, the same for all "
-                f"files, expected; got {patches[file].shape} {patches[file].dtype}"
-            )
+    count = len(next(iter(patches.values()), ()))
+    given = {file: (array.shape, array.dtype.name) for file, array in patches.items()}
+    expected = dict.fromkeys(FILES, ((count, PATCH, PATCH), "uint8"))
+    differing = {file: kind for file, kind in given.items() if expected.get(file) != kind}
+    if differing or not count or set(given) != set(FILES):
+        raise ValueError(
+            f"{folder}: (N, {PATCH}, {PATCH}) uint8, one N of 1 or more, expected for exactly the files "
+            f"{', '.join(FILES)}; got {', '.join(given)}, differing: {differing}"
+        )
     for file in FILES:
         column = np.ascontiguousarray(patches[file]).reshape(-1, PATCH)
         with replacing(_path(folder, file)) as half:
@@ -316,13 +325,7 @@ def _few(names: list[str]) -> str:
 
 def _count(path: Path) -> int:
     """Patches in an image, from its header."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as image:
-            width, height = image.size
-    except Exception as error:
-        raise ValueError(f"{path} is no image ({error}): unpack the release again") from error
+    width, height = read_image(path, header_only=True).size
     if width != PATCH or height % PATCH:
         raise ValueError(
             f"{path} is {width}x{height} px; a column of patches is {PATCH} px wide and a multiple of "
@@ -333,23 +336,10 @@ def _count(path: Path) -> int:
 
 def _decoded(path: Path) -> np.ndarray:
     """(H, W) uint8 grey; colour is weighted as luma (ITU-R 601)."""
-    from PIL import Image
-
-    try:
-        # Pillow refuses a file that is cut short, OpenCV fills up what is missing.
-        with Image.open(path) as image:
-            image.load()
-            deep = image.mode.startswith(("I", "F"))
-            grey = np.asarray(image if image.mode == "L" else image.convert("L"))
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise ValueError(
-            f"{path} is cut short or no image ({error}): unpack the release again"
-        ) from error
-    if deep:
+    image = read_image(path)
+    if image.mode.startswith(("I", "F")):
         raise ValueError(f"{path} has more than 8 bits a pixel: save it as 8-bit grey")
-    return grey
+    return np.asarray(image if image.mode == "L" else image.convert("L"))
 
 
 def _splits_file(path: Path) -> Path:

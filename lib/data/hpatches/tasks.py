@@ -10,7 +10,8 @@ Generation follows gen_verif and gen_retrieval in the benchmark's python/utils/t
 from __future__ import annotations
 
 from collections import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from lib.data.hpatches.release import (
     open_sequences,
     read_splits,
 )
+from lib.data.tables import refuse_rows
 from lib.files import replacing
 
 POSITIVES, INTRA, INTER = "verif_pos", "verif_neg_intra", "verif_neg_inter"
@@ -32,8 +34,15 @@ PAIR_COLUMNS = ("s1", "t1", "idx1", "s2", "t2", "idx2")
 PATCH_COLUMNS = ("s", "idx")
 # What gen_verif draws images from: the last of the six, image 5, is in no pair.
 DRAWN_IMAGES = 5
+ONE_SEQUENCE = (
+    "tasks need two sequences at least (of one alone, inter negatives are of the same sequence, and "
+    "retrieval has no others to confuse its queries with): give another"
+)
 # Grey levels: gen_retrieval takes patches whose standard deviation is above it.
 LEAST_DEVIATION = 10
+
+
+_refuse = partial(refuse_rows, header=1)
 
 
 @dataclass(frozen=True)
@@ -131,8 +140,9 @@ def read_tasks(folder: Path, split: Split, sequences: abc.Sequence[Sequence]) ->
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{files[stem].name} has {count}" for stem, count in counts.items())
         raise ValueError(f"{folder}: as many pairs of each sort expected, but {told}: take them again")
+    paths = [_file(folder, stem, split.name) for stem in (QUERIES, DISTRACTORS)]
     queries, distractors = (
-        _read_patches(_file(folder, stem, split.name), sequences) for stem in (QUERIES, DISTRACTORS)
+        _side(path, _frame(path, PATCH_COLUMNS), "", sequences)[:, [0, 2]] for path in paths
     )
     return Tasks(pairs[POSITIVES], pairs[INTRA], pairs[INTER], queries, distractors)
 
@@ -162,16 +172,21 @@ def generate_tasks(
         seed: of the draw.
 
     Raises:
-        ValueError: no sequences; a size below 1; a sequence with a single patch, which has no intra
-            negative; no patch with texture enough for a query, or none left for a distractor.
+        ValueError: fewer than two sequences; a size below 1; a sequence with a single patch, which has
+            no intra negative; no patch with texture enough for a query, or none left for a distractor.
     """
-    if not sequences:
-        raise ValueError("no sequences to draw tasks from: give one or more")
+    if len(sequences) < 2:
+        raise ValueError(ONE_SEQUENCE)
     if min(size.pairs, size.queries, size.distractors) < 1:
         raise ValueError(f"every size must be 1 or more, got {size}")
     rng = np.random.default_rng(seed)
     pairs = _draw_pairs(sequences, size.pairs, rng)
     return Tasks(*pairs, *_draw_patches(sequences, size, rng))
+
+
+def sparing(sequences: abc.Sequence[Sequence], size: TaskSize) -> TaskSize:
+    """The size, with queries at most a quarter of the patches that can be one: others must distract."""
+    return replace(size, queries=min(size.queries, max(len(_candidates(sequences)) // 4, 1)))
 
 
 def write_tasks(folder: Path, split_name: str, sequences: abc.Sequence[Sequence], tasks: Tasks) -> None:
@@ -250,7 +265,7 @@ def _two_of(counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, n
 def _draw_patches(
     sequences: abc.Sequence[Sequence], size: TaskSize, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    candidates = np.concatenate([_textured_of(s, sequence) for s, sequence in enumerate(sequences)])
+    candidates = _candidates(sequences)
     if not len(candidates):
         raise ValueError(
             f"none of the {sum(s.count for s in sequences)} reference patches has a standard deviation "
@@ -269,10 +284,11 @@ def _draw_patches(
     return candidates[queries], candidates[distractors]
 
 
-def _textured_of(index: int, sequence: Sequence) -> np.ndarray:
+def _candidates(sequences: abc.Sequence[Sequence]) -> np.ndarray:
     """(n, 2) int64, sequence and patch of those that may be queries."""
-    found = np.flatnonzero(textured(sequence.patches("ref")))
-    return np.column_stack([np.full(len(found), index), found])
+    found = [np.flatnonzero(textured(sequence.patches("ref"))) for sequence in sequences]
+    owner = np.repeat(np.arange(len(sequences)), [len(patches) for patches in found])
+    return np.column_stack([owner, np.concatenate(found)])
 
 
 def _first_drawn(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -290,27 +306,25 @@ def _file(folder: Path, stem: str, split_name: str) -> Path:
 
 def _read_pairs(path: Path, sequences: abc.Sequence[Sequence]) -> PatchPairs:
     frame = _frame(path, PAIR_COLUMNS)
-    first, second = (
-        np.column_stack(
-            [
-                _sequence_column(path, frame[f"s{side}"], sequences),
-                _number_column(path, frame[f"t{side}"], IMAGES),
-                frame[f"idx{side}"].to_numpy(),
-            ]
-        )
-        for side in (1, 2)
-    )
-    for side in (first, second):
-        _check_patches(path, side[:, 0], side[:, 2], sequences)
-    return PatchPairs(first, second)
+    return PatchPairs(_side(path, frame, "1", sequences), _side(path, frame, "2", sequences))
 
 
-def _read_patches(path: Path, sequences: abc.Sequence[Sequence]) -> np.ndarray:
-    frame = _frame(path, PATCH_COLUMNS)
-    column = _sequence_column(path, frame["s"], sequences)
-    patch = frame["idx"].to_numpy()
-    _check_patches(path, column, patch, sequences)
-    return np.column_stack([column, patch])
+def _side(path: Path, frame: pd.DataFrame, side: str, sequences: abc.Sequence[Sequence]) -> np.ndarray:
+    """(N, 3) int64, sequence, image and patch of a side of all rows; image 0 where none is named."""
+    names, patch = frame[f"s{side}"], frame[f"idx{side}"].to_numpy()
+    image = frame[f"t{side}"].to_numpy() if f"t{side}" in frame else np.zeros_like(patch)
+    indices = {sequence.name: index for index, sequence in enumerate(sequences)}
+    table = np.array([indices.get(name, -1) for name in names.cat.categories], np.int64)
+    sequence = table[names.cat.codes.to_numpy()]
+    unknown = "is no sequence that the split tests"
+    _refuse(path, sequence < 0, lambda row: f"{names.iloc[row]!r} {unknown}")
+    images = f"but a sequence's images are 0 to {IMAGES - 1}"
+    _refuse(path, (image < 0) | (image >= IMAGES), lambda row: f"t{side} is {image[row]}, {images}")
+    last = np.array([one.count for one in sequences])[sequence] - 1
+    told = "patch {} of {}, whose patches are 0 to {}"
+    outside = (patch < 0) | (patch > last)
+    _refuse(path, outside, lambda row: told.format(patch[row], names.iloc[row], last[row]))
+    return np.column_stack([sequence, image, patch])
 
 
 def _frame(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
@@ -327,7 +341,8 @@ def _frame(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     except pd.errors.ParserError as error:
         raise ValueError(f"{path}: {str(error).strip()}; take it again") from error
     except (ValueError, OverflowError) as error:
-        raise ValueError(_number_trouble(path, columns)) from error
+        _refuse_fractions(path, columns)
+        raise ValueError(f"{path}: whole numbers expected ({error}); take the file again") from error
     missing = [column for column in columns if column not in frame]
     if missing or not isinstance(frame.index, pd.RangeIndex):
         raise ValueError(
@@ -339,68 +354,17 @@ def _frame(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     return frame
 
 
-def _number_trouble(path: Path, columns: tuple[str, ...]) -> str:
+def _refuse_fractions(path: Path, columns: tuple[str, ...]) -> None:
     text = pd.read_csv(path, dtype=str, na_filter=False, encoding_errors="replace")
     for column in columns:
         if column in text and not column.startswith("s"):
-            bad = np.flatnonzero(~text[column].fillna("").str.fullmatch(r"\s*[+-]?\d{1,18}\s*"))
-            if len(bad):
-                return (
-                    f"{path}, line {_line(path, bad[0])}: {column} is {text[column].iloc[bad[0]]!r}, a "
-                    "whole number expected; take the file again"
-                )
-    return f"{path}: whole numbers expected in all columns but the sequences'; take the file again"
-
-
-def _line(path: Path, row: int) -> int:
-    """The line of a row of data; pandas leaves out empty lines."""
-    with path.open("rb") as file:
-        filled = (number for number, line in enumerate(file, start=1) if line.strip())
-        return next(number for place, number in enumerate(filled) if place == row + 1)
-
-
-def _sequence_column(path: Path, column: pd.Series, sequences: abc.Sequence[Sequence]) -> np.ndarray:
-    indices = {sequence.name: index for index, sequence in enumerate(sequences)}
-    table = np.array([indices.get(name, -1) for name in column.cat.categories], np.int64)
-    found = table[column.cat.codes.to_numpy()]
-    unknown = np.flatnonzero(found < 0)
-    if len(unknown):
-        raise ValueError(
-            f"{path}, line {_line(path, unknown[0])}: {column.iloc[unknown[0]]!r} is no sequence that "
-            "the split tests: the file belongs to another split or release"
-        )
-    return found
-
-
-def _number_column(path: Path, column: pd.Series, below: int) -> np.ndarray:
-    values = column.to_numpy()
-    outside = np.flatnonzero((values < 0) | (values >= below))
-    if len(outside):
-        raise ValueError(
-            f"{path}, line {_line(path, outside[0])}: {column.name} is {values[outside[0]]}, but a "
-            f"sequence's images are 0 to {below - 1}: take the file again"
-        )
-    return values
-
-
-def _check_patches(
-    path: Path, sequence: np.ndarray, patch: np.ndarray, sequences: abc.Sequence[Sequence]
-) -> None:
-    counts = np.array([one.count for one in sequences])[sequence]
-    outside = np.flatnonzero((patch < 0) | (patch >= counts))
-    if len(outside):
-        row = outside[0]
-        raise ValueError(
-            f"{path}, line {_line(path, row)}: patch {patch[row]} of {sequences[sequence[row]].name}, "
-            f"whose patches are 0 to {counts[row] - 1}: the file belongs to another release"
-        )
+            wrong = ~text[column].fillna("").str.fullmatch(r"\s*[+-]?\d{1,18}\s*").to_numpy(bool)
+            told = (column + " is " + text[column].map(repr) + ", a whole number expected").__getitem__
+            _refuse(path, wrong, told)
 
 
 def _require(path: Path, pairs: PatchPairs, columns: tuple[int, ...], rule: str) -> None:
     """Check that both patches of a pair agree in columns."""
     places = list(columns)
-    wrong = np.flatnonzero((pairs.first[:, places] != pairs.second[:, places]).any(axis=1))
-    if len(wrong):
-        raise ValueError(
-            f"{path}, line {_line(path, wrong[0])}: {rule}, which this is not; take the file again"
-        )
+    wrong = (pairs.first[:, places] != pairs.second[:, places]).any(axis=1)
+    _refuse(path, wrong, lambda _: f"{rule}, which this is not")

@@ -2,90 +2,45 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from lib.data.mini.geometry import Camera
+from lib.data.mini.geometry import Camera, Plane
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import Photometry
-from lib.data.mini.scenes import render_view
-from lib.data.mini.writing import read_sites
+from lib.data.mini.scenes import Piece, Site, render_view
+from lib.data.mini.writing import SCENE
 from lib.data.phototour import INTEREST
 
 
-@dataclass(frozen=True)
-class View:
-    """One image of a scene.
-
-    Attributes:
-        image: its id, as in the patch set.
-        site: index of the site it shows.
-        camera, photometry: where and how it was taken.
-        patches: cut from it.
-    """
-
-    image: int
-    site: int
-    camera: Camera
-    photometry: Photometry
-    patches: int
-
-
-@dataclass(frozen=True)
-class SceneDescription:
-    """A scene in numbers.
-
-    Attributes:
-        name: the scene's.
-        photographs: names, site by site.
-        planes, points, patches: how many.
-        detected: keypoints found in the reference views, from which the points were chosen.
-        views_per_point: how many points have 2, 3, … patches, by that number.
-        views: every image, in the order of ids.
-    """
-
-    name: str
-    photographs: tuple[tuple[str, ...], ...]
-    planes: int
-    points: int
-    patches: int
-    detected: int
-    views_per_point: dict[int, int]
-    views: tuple[View, ...]
-
-
-def describe_scene(folder: Path) -> SceneDescription:
-    """Summary of the generated scene in a folder.
+def read_sites(folder: Path) -> tuple[dict[str, object], tuple[Site, ...]]:
+    """The facts of ``scene.json`` and its sites as they were when the scene was generated.
 
     Raises:
         FileNotFoundError: the folder holds no generated scene.
     """
-    facts, sites = read_sites(folder)
-    entries = facts["sites"]
-    per_point: dict[int, int] = {}
-    for entry in entries:
-        for count, points in entry["views_per_point"].items():
-            per_point[int(count)] = per_point.get(int(count), 0) + points
-    views = tuple(
-        View(entry["first_image"] + index, number, camera, photometry, image["patches"])
-        for number, (entry, site) in enumerate(zip(entries, sites, strict=True))
-        for index, (camera, photometry, image) in enumerate(
-            zip(site.cameras, site.photometry, entry["images"], strict=True)
-        )
-    )
-    return SceneDescription(
-        name=facts["name"],
-        photographs=tuple(tuple(p["name"] for p in entry["photographs"]) for entry in entries),
-        planes=sum(len(site.pieces) for site in sites),
-        points=sum(per_point.values()),
-        patches=sum(view.patches for view in views),
-        detected=sum(entry["detected"] for entry in entries),
-        views_per_point=dict(sorted(per_point.items())),
-        views=views,
-    )
+    path = Path(folder) / SCENE
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: {folder} holds no generated scene")
+    facts = json.loads(path.read_text())
+    return facts, tuple(_site(entry) for entry in facts["sites"])
+
+
+def _site(entry: dict) -> Site:
+    pieces = []
+    for piece in entry["pieces"]:
+        axes = (np.array(piece[key]) for key in ("origin", "u_axis", "v_axis"))
+        plane = Plane(*axes, piece["width"], piece["height"])
+        pieces.append(Piece(plane, piece["photograph"], piece["left"], piece["top"]))
+    cameras = []
+    for image in entry["images"]:
+        pose = np.array(image["rotation"]), np.array(image["translation"])
+        cameras.append(Camera(np.array(entry["intrinsics"]), *pose, *entry["image_size"]))
+    photometry = tuple(Photometry(**image["photometry"]) for image in entry["images"])
+    return Site(tuple(pieces), tuple(cameras), photometry)
 
 
 def redraw_view(folder: Path, photographs: Sequence[Photograph], image: int) -> np.ndarray:

@@ -11,32 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lib.data.keypoints import Keypoints, sample
+
 PATCH = 64
 # Width of a patch in standard deviations of the keypoint's Gaussian.
 PATCH_WIDTH = 14.0
 LARGEST_OCTAVE_ERROR = 0.25
 LARGEST_ORIENTATION_ERROR = np.pi / 8
-
-
-@dataclass(frozen=True)
-class Keypoints:
-    """Interest points of one image.
-
-    Attributes:
-        position: (N, 2) float64, px.
-        scale: (N,) float64, standard deviation of the keypoint's Gaussian, px.
-        orientation: (N,) float64, radians from +x towards +y.
-    """
-
-    position: np.ndarray
-    scale: np.ndarray
-    orientation: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.scale)
-
-    def __getitem__(self, index: np.ndarray | slice) -> Keypoints:
-        return Keypoints(self.position[index], self.scale[index], self.orientation[index])
 
 
 @dataclass(frozen=True)
@@ -126,8 +107,6 @@ def disturb(keypoints: Keypoints, error: DetectorError, rng: np.random.Generator
 def cut(image: np.ndarray, keypoints: Keypoints, side: int = PATCH) -> np.ndarray:
     """Patches upright and of one size in units of the keypoint's scale.
 
-    An image is blurred before it is sampled more coarsely than its pixels, in half octaves.
-
     Args:
         image: (H, W) uint8.
         keypoints: N of them.
@@ -139,32 +118,17 @@ def cut(image: np.ndarray, keypoints: Keypoints, side: int = PATCH) -> np.ndarra
     import cv2
 
     step = PATCH_WIDTH * keypoints.scale / side
-    patches = np.empty((len(keypoints), side, side), np.uint8)
-    level = np.maximum(np.floor(2 * np.log2(step)), 0).astype(int)
     offset = np.arange(side) - (side - 1) / 2
-    for half_octave in np.unique(level):
-        chosen = np.flatnonzero(level == half_octave)
-        coarse = 2.0 ** (half_octave / 2)
-        source = image
-        if coarse > 1:
-            source = cv2.GaussianBlur(image, (0, 0), 0.5 * np.sqrt(coarse**2 - 1))
+
+    def places(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         cosine = (np.cos(keypoints.orientation[chosen]) * step[chosen])[:, None, None]
         sine = (np.sin(keypoints.orientation[chosen]) * step[chosen])[:, None, None]
-        x = keypoints.position[chosen, 0][:, None, None] + (
-            cosine * offset[None, None, :] - sine * offset[None, :, None]
-        )
-        y = keypoints.position[chosen, 1][:, None, None] + (
-            sine * offset[None, None, :] + cosine * offset[None, :, None]
-        )
-        flat = (len(chosen), side * side)
-        patches[chosen] = cv2.remap(
-            source,
-            x.reshape(flat).astype(np.float32),
-            y.reshape(flat).astype(np.float32),
-            cv2.INTER_CUBIC,
-            borderMode=cv2.BORDER_REFLECT_101,
-        ).reshape(-1, side, side)
-    return patches
+        x, y = (axis[:, None, None] for axis in keypoints.position[chosen].T)
+        x = x + (cosine * offset[None, None, :] - sine * offset[None, :, None])
+        y = y + (sine * offset[None, None, :] + cosine * offset[None, :, None])
+        return x.reshape(len(chosen), -1), y.reshape(len(chosen), -1)
+
+    return sample(image, step, places, side, cv2.BORDER_REFLECT_101)
 
 
 def contrast(image: np.ndarray, keypoints: Keypoints) -> np.ndarray:

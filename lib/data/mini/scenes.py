@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lib.data.keypoints import Keypoints
 from lib.data.mini.detection import (
     PATCH_WIDTH,
     DetectorError,
-    Keypoints,
     carry,
     contrast,
     cut,
@@ -97,14 +97,12 @@ class SitePatches:
         points: (P,) int64 from 0 on, without gaps.
         images: (P,) int64 index of the camera.
         frames: (P, 4) float64: x, y, orientation, log2 of the scale, in the image.
-        detected: keypoints found in the reference view.
     """
 
     patches: np.ndarray
     points: np.ndarray
     images: np.ndarray
     frames: np.ndarray
-    detected: int
 
 
 def plan_site(shapes: Sequence[tuple[int, int]], size: MiniSize, rng: np.random.Generator) -> Site:
@@ -223,7 +221,6 @@ def cut_site(
     """Detect points in the reference view, carry them into the others, cut their patches."""
     views = [render_view(site, photographs, image) for image in range(len(site.cameras))]
     found = detect(views[0], SMALLEST_SCALE, CONTRAST)
-    detected = len(found)
     planes = [piece.plane for piece in site.pieces]
     seen = nearest_plane(planes, site.cameras[0], found.position)
     found, seen = found[seen >= 0], seen[seen >= 0]
@@ -244,7 +241,7 @@ def cut_site(
         parts.append((cut(view, keypoints), points, np.full(len(points), image), frames))
     patches, points, images, frames = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((images, points))
-    return SitePatches(patches[order], points[order], images[order], frames[order], detected)
+    return SitePatches(patches[order], points[order], images[order], frames[order])
 
 
 def _carried(

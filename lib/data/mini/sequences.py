@@ -36,27 +36,17 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_release
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.release import Split, open_sequences, write_splits
-from lib.data.hpatches.tasks import TaskSize, generate_tasks, textured, write_tasks
+from lib.data.hpatches.tasks import TaskSize, generate_tasks, sparing, write_tasks
 from lib.data.mini.geometry import Camera, Plane, local_affine, orbiting_camera, plane_homography
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.photometry import PhotometricSpread, draw_photometry, photograph_through
 from lib.data.mini.sequences_size import SequencesSize
 
-__all__ = [
-    "SequencesSize",
-    "Texture",
-    "illumination_sequence",
-    "lamp_shading",
-    "make_splits",
-    "textures",
-    "viewpoint_sequence",
-    "write_hpatches",
-]
-
-SEQUENCES, RELEASE, TASKS = "sequences", "hpatches-release", "tasks"
+SEQUENCES = "sequences"
 
 # In lengths of the longest side.
 FOCAL = 1.5
@@ -380,12 +370,9 @@ def write_hpatches(folder: Path, photographs: Sequence[Photograph], size: Sequen
     build_release(made, release, limit=size.patches_per_sequence, seed=size.seed)
     splits = make_splits(things)
     sequences = {one.name: one for one in open_sequences(release, [one.name for one in made])}
-    usable = {name: int(textured(sequence.patches("ref")).sum()) for name, sequence in sequences.items()}
     for split in splits.values():
         tested = [sequences[name] for name in split.test]
-        # Queries are taken first: at most a quarter of the patches, so that the others can distract.
-        queries = min(size.queries, max(sum(usable[name] for name in split.test) // 4, 1))
-        amounts = TaskSize(size.pairs, queries, size.distractors)
+        amounts = sparing(tested, TaskSize(size.pairs, size.queries, size.distractors))
         # Of the split's name too, so that splits that test the same sequences differ in their pairs.
         seed = np.random.SeedSequence([size.seed, zlib.crc32(split.name.encode())])
         write_tasks(folder / TASKS, split.name, tested, generate_tasks(tested, amounts, seed))

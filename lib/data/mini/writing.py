@@ -10,10 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.mini.geometry import Camera, Plane
 from lib.data.mini.photographs import Photograph
-from lib.data.mini.photometry import Photometry
-from lib.data.mini.scenes import Piece, Site, SitePatches, cut_site, plan_site
+from lib.data.mini.scenes import Site, SitePatches, cut_site, plan_site
 from lib.data.mini.size import MiniSize
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import PhotoTourWriter
@@ -42,7 +40,7 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
             site, made = _make(group, size, np.random.default_rng([*seed, number]))
             writer.add(made.patches, made.points + points, made.images + images, made.frames)
             point_ids.append(made.points + points)
-            sites.append(_site_facts(site, group, made, images))
+            sites.append(_site_facts(site, group, images))
             points += int(made.points.max(initial=-1)) + 1
             images += len(site.cameras)
         if points < 2:
@@ -54,7 +52,7 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
         pairs = draw_pairs(ids, size.pairs, np.random.default_rng([*seed, 2**31]))
         writer.write_pairs(pairs, ids)
     facts = {"name": name, "size": asdict(size), "sites": sites}
-    (folder / SCENE).write_text(json.dumps(facts) + "\n")
+    (folder / SCENE).write_text(json.dumps(facts, default=np.ndarray.tolist) + "\n")
 
 
 def _groups(photographs: Sequence[Photograph], largest: int) -> Iterator[Sequence[Photograph]]:
@@ -111,83 +109,18 @@ def draw_pairs(point_ids: np.ndarray, count: int, rng: np.random.Generator) -> L
     )
 
 
-def _site_facts(
-    site: Site, group: Sequence[Photograph], made: SitePatches, first_image: int
-) -> dict[str, object]:
+def _site_facts(site: Site, group: Sequence[Photograph], first_image: int) -> dict[str, object]:
     return {
         "first_image": first_image,
-        "detected": made.detected,
-        "views_per_point": {
-            str(views): int(points)
-            for views, points in enumerate(np.bincount(np.bincount(made.points)))
-            if points
-        },
         "photographs": [{"name": p.name, "sha256": p.sha256} for p in group],
         "pieces": [
-            {
-                "photograph": piece.photograph,
-                "left": piece.left,
-                "top": piece.top,
-                **{key: _plain(value) for key, value in vars(piece.plane).items()},
-            }
-            for piece in site.pieces
+            {"photograph": p.photograph, "left": p.left, "top": p.top, **vars(p.plane)}
+            for p in site.pieces
         ],
-        "intrinsics": site.cameras[0].intrinsics.tolist(),
+        "intrinsics": site.cameras[0].intrinsics,
         "image_size": [site.cameras[0].width, site.cameras[0].height],
         "images": [
-            {
-                "rotation": camera.rotation.tolist(),
-                "translation": camera.translation.tolist(),
-                "photometry": asdict(photometry),
-                "patches": int((made.images == index).sum()),
-            }
-            for index, (camera, photometry) in enumerate(zip(site.cameras, site.photometry, strict=True))
+            {"rotation": c.rotation, "translation": c.translation, "photometry": asdict(photometry)}
+            for c, photometry in zip(site.cameras, site.photometry, strict=True)
         ],
     }
-
-
-def _plain(value: object) -> object:
-    return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def read_sites(folder: Path) -> tuple[dict[str, object], tuple[Site, ...]]:
-    """The facts of ``scene.json`` and its sites as they were when the scene was generated.
-
-    Raises:
-        FileNotFoundError: the folder holds no generated scene.
-    """
-    path = Path(folder) / SCENE
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: {folder} holds no generated scene")
-    facts = json.loads(path.read_text())
-    return facts, tuple(_site(entry) for entry in facts["sites"])
-
-
-def _site(entry: dict) -> Site:
-    width, height = entry["image_size"]
-    pieces = tuple(
-        Piece(
-            Plane(
-                np.array(piece["origin"]),
-                np.array(piece["u_axis"]),
-                np.array(piece["v_axis"]),
-                piece["width"],
-                piece["height"],
-            ),
-            piece["photograph"],
-            piece["left"],
-            piece["top"],
-        )
-        for piece in entry["pieces"]
-    )
-    cameras = tuple(
-        Camera(
-            np.array(entry["intrinsics"]),
-            np.array(image["rotation"]),
-            np.array(image["translation"]),
-            width,
-            height,
-        )
-        for image in entry["images"]
-    )
-    return Site(pieces, cameras, tuple(Photometry(**image["photometry"]) for image in entry["images"]))

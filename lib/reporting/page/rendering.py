@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from lib.data.mini.allotment import Allotment, read_allotment
 from lib.experiments.artefacts import Artefact
 from lib.files import replacing
-from lib.reporting.compare import compare
-from lib.reporting.report import Failure, build_report
-from lib.study import records
-from lib.study.jobs import record_path, state
-from lib.study.open import ROOT, Study, where
+from lib.reporting.page.compare import artefacts_in, compare
+from lib.reporting.page.report import Failure, build_report
+from lib.study import pool, records
+from lib.study.jobs import Place, look
+from lib.study.open import REFERENCE, ROOT, Study, find, photographs_path
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
-
-REFERENCE = ROOT / "results" / "reference"
 
 
 def execute(
     study: Study, selected: Mapping[str, Artefact], results: str
 ) -> tuple[list[Path], list[Failure]]:
     """Executes copies of the notebooks, as many at once as runs.
+
+    What earlier executions saved of these artefacts is removed first, so that all that is there
+    afterwards is of this one.
 
     Args:
         study: whose profile and data the notebooks get as parameters.
@@ -40,68 +42,67 @@ def execute(
         The executed copies, in the study's folder, and the notebooks that failed with the cell.
     """
     parameters = {"profile": study.place.profile.name, "data": study.data, "results": results}
+    if study.saving is not None:
+        for name in artefacts_in(study.saving, selected):
+            (study.saving / name).unlink()
     failures, notebooks = [], []
     for artefact in selected.values():
-        lacking = [job for job in artefact.jobs(study) if where(study, job) is None]
+        lacking = [job for job in artefact.jobs(study) if find(study, job) is None]
         if lacking:
             # Executed, it would train them itself, one notebook after the other.
             reason = f"not executed: {len(lacking)} of its runs failed, e.g. {lacking[0].title}"
             failures.append(Failure(artefact.notebook, None, reason))
         else:
             notebooks.append(artefact.notebook)
-    if not notebooks:
-        return [], failures
     copies = [study.place.folder / notebook for notebook in notebooks]
-    with ProcessPoolExecutor(min(study.at_once, len(notebooks)), get_context("spawn")) as pool:
-        reasons = pool.map(_execute, notebooks, copies, [parameters] * len(notebooks))
-        for number, (notebook, reason) in enumerate(zip(notebooks, reasons, strict=True), start=1):
-            outcome = "done" if reason is None else "FAILED"
-            print(f"[{number:>3}/{len(notebooks)}] {notebook}: {outcome}", flush=True)
-            if reason is not None:
-                failures.append(Failure(notebook, *reason))
-                print(f"      {reason[1]}", flush=True)
+    tasks = [
+        pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters))
+        for notebook, copy in zip(notebooks, copies, strict=True)
+    ]
+    outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)))
+    for notebook, copy, outcome in zip(notebooks, copies, outcomes, strict=True):
+        if outcome.failure is not None:
+            cell, error = _error_in(copy) or (None, outcome.failure)
+            failures.append(Failure(notebook, cell, error))
     return copies, failures
 
 
-def _execute(notebook: str, copy: Path, parameters: dict) -> tuple[int | None, str] | None:
+def _execute(notebook: Path, copy: Path, parameters: dict, tell: pool.Tell) -> None:
     import papermill
 
-    try:
-        # papermill writes after every cell; a copy takes its place once it is whole.
-        with replacing(copy) as half:
-            try:
-                _papermill(ROOT / notebook, half, parameters)
-            except papermill.PapermillExecutionError:
-                shutil.copyfile(half, copy)
-                raise
-    except papermill.PapermillExecutionError as error:
-        return _cell_number(copy, error.cell_index), f"{error.ename}: {error.evalue}"
-    except Exception as error:  # the kernel died or the file is no notebook: name it, do the others
-        return None, f"{type(error).__name__}: {error}"
-    return None
+    copy.unlink(missing_ok=True)
+    # papermill writes after every cell; a copy takes its place once it is whole.
+    with replacing(copy) as half:
+        try:
+            _papermill(notebook, half, parameters)
+        except papermill.PapermillExecutionError as error:
+            shutil.copyfile(half, copy)
+            raise RuntimeError(f"in a cell, {error.ename}: {error.evalue}") from error
 
 
-def _cell_number(copy: Path, index: int) -> int:
-    """The cell's number in the notebook as committed, from 1, without the cell papermill injects."""
+def _error_in(copy: Path) -> tuple[int, str] | None:
+    """The cell that failed, from 1 in the notebook as committed, and its error; None if none did."""
     import nbformat
 
-    before = nbformat.read(copy, nbformat.NO_CONVERT).cells[: index + 1]
-    return len([c for c in before if "injected-parameters" not in c.metadata.get("tags", [])])
-
-
-def belongs(file: Path, artefact: str) -> bool:
-    """Whether a file below a results folder, e.g. tables/adasample/table1_verdicts.csv, is one of an
-    artefact's, e.g. adasample/table1."""
-    name = Path(*file.with_suffix("").parts[1:]).as_posix()
-    return name == artefact or name.startswith(f"{artefact}_")
+    if not copy.exists():
+        return None
+    added = {"injected-parameters", "papermill-error-cell-tag"}
+    cells = nbformat.read(copy, nbformat.NO_CONVERT).cells
+    for number, cell in enumerate((c for c in cells if not added & set(c.metadata.get("tags", []))), 1):
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                return number, f"{output.ename}: {output.evalue}"
+    return None
 
 
 def _papermill(notebook: Path, copy: Path, parameters: dict | None = None) -> NotebookNode:
     import papermill
 
+    # papermill takes paths for format strings.
+    source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
     return papermill.execute_notebook(
-        notebook,
-        copy,
+        source,
+        target,
         parameters=parameters,
         cwd=notebook.parent,
         progress_bar=False,
@@ -154,16 +155,13 @@ def report(
     Returns:
         The report's path, and the artefacts of the reference that are missing.
     """
-    place = study.place
+    place, comparison = study.place, None
     reference = REFERENCE / place.profile.name
-    comparison = None
-    if compared and place.source.name == "mini" and reference.is_dir():
-
-        def wanted(path: str) -> bool:
-            return any(belongs(Path(path), name) for name in selected)
-
-        comparison = compare(place.folder, reference, wanted=wanted)
+    if compared and is_reference_of(place, reference):
+        comparison = compare(place.folder, reference, selected=selected)
         print("\n" + comparison.text())
+    elif compared:
+        print("\nNot compared: no reference is of this profile, data and photographs by today's code.")
     path = build_report(
         place.folder,
         profile=place.profile.name,
@@ -178,18 +176,34 @@ def report(
     return path, [Failure(name, None, "it is in the reference and was not made") for name in missing]
 
 
-def _verdicts(folder: Path, selected: Mapping[str, Artefact]) -> pd.DataFrame:
+def is_reference_of(place: Place, reference: Path) -> bool:
+    """Whether a reference says of itself that it was made with this profile, data and photographs."""
+    said = set()
+    for path in reference.glob("records/*/*.json"):
+        # By older code a record may not be one; the reference is then about to be made anew.
+        with contextlib.suppress(records.DamagedRecord):
+            record = records.read(path)
+            said.add((record["profile"], record["data"]))
+    if (place.profile.name, place.source.name) not in said:
+        return False
+    photographs = reference / photographs_path(place.profile.name).name
+    return not photographs.exists() or _hashes(read_allotment(photographs)) == _hashes(
+        place.source.allotment
+    )
+
+
+def _hashes(allotment: Allotment) -> dict[str, list[str]]:
+    return {name: [photograph.sha256 for photograph in of] for name, of in allotment.items()}
+
+
+def _verdicts(folder: Path, selected: Mapping[str, Artefact]) -> pd.DataFrame | None:
     files = [folder / "tables" / f"{name}_verdicts.csv" for name in selected]
     found = [pd.read_csv(file, keep_default_na=False) for file in files if file.exists()]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    return pd.concat(found, ignore_index=True) if found else None
 
 
 def _records(study: Study, selected: Mapping[str, Artefact]) -> list[dict]:
-    found = {}
-    for artefact in selected.values():
-        for job in artefact.jobs(study):
-            standing = state(job, study.place, study.reading[0])
-            if standing in ("complete", "incomplete", "older code"):
-                path = record_path(job, study.place, study.reading[0])
-                found[path] = records.read(path) | {"older_code": standing == "older code"}
-    return list(found.values())
+    jobs = (job for artefact in selected.values() for job in artefact.jobs(study))
+    looked = (look(job, study.place, study.reading[0]) for job in jobs)
+    found = {there.path: there for there in looked if there.content is not None}
+    return [{**of.content, "older_code": of.state == "older code"} for of in found.values()]

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib import significance
-from lib.reporting import printed_p_values
+from lib.reporting.audit import p_values
 from lib.reporting.phototour import COLUMN_NAMES, column_name, roles_of
 from lib.reporting.printed import printed
 from lib.reporting.significance import LEVEL
@@ -33,8 +33,8 @@ LEVELS = {"one test at 5%": LEVEL, "first of six by Holm": LEVEL / len(COLUMN_NA
 
 
 def paper_comparisons() -> pd.DataFrame:
-    """Table 3 as printed: as `printed_p_values.comparisons`, indexed by the columns' short names."""
-    table = printed_p_values.comparisons(printed("adasample", "table3"))
+    """Table 3 as printed: as `p_values.comparisons`, indexed by the columns' short names."""
+    table = p_values.comparisons(printed("adasample", "table3"))
     names = [column_name(*name.split(" → ")) for name in table.index]
     return table.set_axis(pd.Index(names, name="train>test"), axis=0)
 
@@ -95,7 +95,7 @@ def table3_rejected(
     """In how many comparisons the null hypothesis is rejected, the paper's and ours.
 
     Args:
-        holm_on_paper: of `lib.reporting.printed_p_tables.holm_table`.
+        holm_on_paper: of `lib.reporting.audit.p_values.holm_table`.
         tested: of `lib.reporting.significance.p_table`.
         level: of the test, or of the family of six.
 

@@ -1,7 +1,7 @@
 """The report: one self-contained HTML page with every notebook's outputs, verdicts and runs.
 
 Notebooks are rendered by nbconvert without their code; the page needs no network, so mathematics
-in a notebook's text stands as written there.
+in a notebook's text stands as written there. Its layout is `page.html`, its typography `page.css`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from lib.files import write_bytes
-from lib.reporting.compare import Comparison
-from lib.reporting.report_page import CSS, PAGE
+from lib.reporting.page.compare import Comparison
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 TITLE = "AdaSample, DSM, TCDesc and HyNet under one protocol"
-MOST_DIFFERENCES = 200
+DISPLAY_ORDER = ["text/html", "image/png", "image/svg+xml", "image/jpeg", "text/plain"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def build_report(
         records: records of runs and computations; one with a true `older_code` is marked.
         comparison: with the reference, or None where there is none.
         failures: what went wrong, named at the head.
-        verdicts: from `claims.verdict_table`; None gathers those that the notebooks saved.
+        verdicts: as the notebooks save them, or None where there are none.
 
     Returns:
         The report's path.
@@ -75,40 +74,26 @@ def build_report(
         ValueError: a notebook is not one.
         OSError: the folder cannot be written.
     """
-    from jinja2 import Environment
-    from markupsafe import Markup
+    from jinja2 import Environment, FileSystemLoader
 
-    verdicts = gather_verdicts(folder) if verdicts is None else verdicts
-    rendered = [render_notebook(path, f"notebook-{n}") for n, path in enumerate(notebooks, 1)]
-    run_heads, run_rows = _runs(records)
-    differences = None if comparison is None else comparison.differences.head(MOST_DIFFERENCES)
-    contents = [(notebook.anchor, notebook.title) for notebook in rendered]
-    if not verdicts.empty:
-        contents.insert(0, ("claims", "Claims and verdicts"))
-    if comparison is not None:
-        contents.append(("comparison", "Comparison with the reference"))
-    contents.append(("runs", "Runs"))
-    environment = Environment(autoescape=True, trim_blocks=True)
-    page = environment.from_string(PAGE).render(
+    runs = _runs(records)
+    layout = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
+    ).get_template("page.html")
+    page = layout.render(
         title=TITLE,
-        css=Markup(CSS),
         profile=profile,
         data_name=data_name,
         caveat=caveat(profile, data_name),
         failures=failures,
-        contents=contents,
-        verdict_heads=VERDICT_HEADS,
-        verdict_rows=_verdicts(verdicts),
-        notebooks=[
-            {"anchor": n.anchor, "title": n.title, "name": n.name, "body": Markup(n.body)}
-            for n in rendered
-        ],
-        comparison=None if comparison is None else comparison.text(most=0),
-        difference_heads=DIFFERENCE_HEADS,
-        difference_rows=[] if differences is None else _differences(differences),
-        run_heads=run_heads,
-        run_rows=run_rows,
-        any_older=any(record.get("older_code") for record in records),
+        verdicts=pd.DataFrame() if verdicts is None else _verdicts(verdicts),
+        notebooks=[render_notebook(path, f"notebook-{n}") for n, path in enumerate(notebooks, 1)],
+        comparison=comparison,
+        runs=runs,
+        run_decimals={
+            **{head: 2 for head in runs if head.startswith("FPR95 ")},
+            **{"seed": 0, "seconds": 1, "threads": 0},
+        },
     )
     path = Path(folder, "report.html")
     write_bytes(path, page.encode("utf-8"))
@@ -132,13 +117,6 @@ def caveat(profile: str, data_name: str) -> str:
         "whether a claim held here, and that the code does what the papers describe. Only the "
         "paper profile on a paper's own data reproduces a claim or fails to."
     )
-
-
-def gather_verdicts(folder: Path) -> pd.DataFrame:
-    """Read every `tables/**/*verdicts.csv` that the notebooks saved, one below the other."""
-    paths = sorted(Path(folder, "tables").rglob("*verdicts.csv"))
-    frames = [pd.read_csv(path, keep_default_na=False) for path in paths]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def render_notebook(path: Path, anchor: str) -> RenderedNotebook:
@@ -175,27 +153,6 @@ def render_notebook(path: Path, anchor: str) -> RenderedNotebook:
     return RenderedNotebook(anchor, title or path.stem, "/".join(path.parts[-2:]), body)
 
 
-DISPLAY_ORDER = ["text/html", "image/png", "image/svg+xml", "image/jpeg", "text/plain"]
-VERDICT_HEADS = (
-    ("paper's claim", "text"),
-    ("verdict", ""),
-    ("observed", "number"),
-    ("s.e.", "number"),
-    ("to hold", "keep"),
-    ("seeds", "number"),
-    ("where", "keep"),
-    ("artefact", "keep"),
-)
-DIFFERENCE_HEADS = (
-    ("table", ""),
-    ("row", ""),
-    ("column", ""),
-    ("reference", "number"),
-    ("results", "number"),
-    ("difference", "number"),
-)
-
-
 def _with_alternative_texts(notebook: NotebookNode) -> NotebookNode:
     """Give each picture without one an alternative text: the heading that it stands under."""
     heading = "the notebook's beginning"
@@ -217,12 +174,9 @@ def _as_section(body: str, anchor: str) -> tuple[str, str]:
     soup = BeautifulSoup(body, features="html.parser")
     for element in soup.select("script, style, a.anchor-link"):
         element.decompose()
-    title = ""
-    if soup.h1 is not None:
-        title = soup.h1.extract().get_text().strip()
-    for level in range(5, 0, -1):
-        for heading in soup.find_all(f"h{level}"):
-            heading.name = f"h{level + 1}"
+    title = soup.h1.extract().get_text().strip() if soup.h1 is not None else ""
+    for heading in soup.find_all(re.compile("^h[1-5]$")):
+        heading.name = f"h{int(heading.name[1]) + 1}"
     for element in soup.select("[id]"):
         element["id"] = f"{anchor}-{element['id']}"
     for link in soup.select('a[href^="#"]'):
@@ -230,79 +184,44 @@ def _as_section(body: str, anchor: str) -> tuple[str, str]:
     return title, str(soup)
 
 
-def _verdicts(verdicts: pd.DataFrame) -> list[tuple[str, ...]]:
-    return [
-        (
-            row.sentence,
-            f"{row.verdict}: {row.why}" if row.why else row.verdict,
-            _number(row.observed, 3),
-            _number(row.standard_error, 3),
-            row.needed,
-            str(row.seeds),
-            f"{row.profile}, {row.data}",
-            f"{row.paper}, {row.artefact}",
-        )
-        for row in verdicts.itertuples()
-    ]
-
-
-def _differences(differences: pd.DataFrame) -> list[tuple[str, ...]]:
-    return [
-        (
-            row.table,
-            str(row.row),
-            row.column,
-            str(row.reference),
-            str(row.results),
-            _number(row.difference, 4),
-        )
-        for row in differences.itertuples()
-    ]
-
-
-def _runs(records: Sequence[Mapping]) -> tuple[tuple[tuple[str, str], ...], list[tuple]]:
-    """Heads and rows of the table of runs, one column of FPR95 a test set."""
-    from markupsafe import Markup
-
-    tests = sorted({test for record in records for test in record.get("metrics") or {}})
-    heads = (
-        ("kind", ""),
-        ("method", ""),
-        ("train set", ""),
-        ("data", ""),
-        ("profile", ""),
-        ("seed", "number"),
-        *((f"FPR95 {test}", "number") for test in tests),
-        ("seconds", "number"),
-        ("device", ""),
-        ("threads", "number"),
-        ("", ""),
+def _verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
+    why = verdicts["why"].where(verdicts["why"] == "", ": " + verdicts["why"])
+    return pd.DataFrame(
+        {
+            "paper's claim": verdicts["sentence"],
+            "verdict": verdicts["verdict"] + why,
+            "observed": pd.to_numeric(verdicts["observed"]),
+            "s.e.": pd.to_numeric(verdicts["standard_error"]),
+            "to hold": verdicts["needed"],
+            "seeds": verdicts["seeds"],
+            "where": verdicts["profile"] + ", " + verdicts["data"],
+            "artefact": verdicts["paper"] + ", " + verdicts["artefact"],
+        }
     )
-    rows = [
-        (
-            record.get("kind", ""),
-            record.get("label") or record.get("name", ""),
-            record.get("train_set") or "",
-            record.get("data") or "",
-            record.get("profile") or "",
-            "" if record.get("seed") is None else str(record["seed"]),
-            *(_fpr95(record, test) for test in tests),
-            _number(record.get("seconds"), 1),
-            record.get("device") or "",
-            "" if record.get("threads") is None else str(record["threads"]),
-            Markup('<span class="badge">older code</span>') if record.get("older_code") else "",
-        )
+
+
+def _runs(records: Sequence[Mapping]) -> pd.DataFrame:
+    """The table of runs, one column of FPR95 a test set."""
+    measured = [
+        {name: of["fpr95"]["expected"] for name, of in record["metrics"].items() if "fpr95" in of}
         for record in records
     ]
-    return heads, rows
-
-
-def _fpr95(record: Mapping, test: str) -> str:
-    metrics = (record.get("metrics") or {}).get(test) or {}
-    return _number((metrics.get("fpr95") or {}).get("expected"), 2)
-
-
-def _number(value: object, digits: int) -> str:
-    if value is None or value == "" or pd.isna(value):
-        return ""
-    return f"{float(value):.{digits}f}"
+    tests = sorted({name for of in measured for name in of})
+    any_older = any(record.get("older_code") for record in records)
+    rows = [
+        {
+            "kind": record["kind"],
+            "method": record.get("label") or record["name"],
+            **({"older code": bool(record.get("older_code"))} if any_older else {}),
+            "train set": record.get("train_set"),
+            "data": record.get("data"),
+            "profile": record.get("profile"),
+            "seed": record.get("seed"),
+            **{f"FPR95 {name}": of.get(name) for name in tests},
+            "seconds": record.get("seconds"),
+            "device": record.get("device"),
+            "threads": record.get("threads"),
+        }
+        for record, of in zip(records, measured, strict=True)
+    ]
+    return pd.DataFrame(rows)

@@ -7,7 +7,7 @@ processors and library builds differ; figures are compared by presence only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pandas as pd
 ABSOLUTE = 0.005
 RELATIVE = 1e-3
 PATTERNS = (("tables", "*.csv"), ("figures", "*.png"))
+HEADS = ["table", "row", "column", "reference", "results", "difference"]
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,6 @@ class Comparison:
     absolute: float
     relative: float
 
-    @property
-    def passed(self) -> bool:
-        """True if nothing is missing; differing numbers do not fail a study."""
-        return not self.missing
-
     def text(self, most: int = 20) -> str:
         """Return a summary in plain text with at most `most` differing cells."""
         tables, cells = self.compared
@@ -55,7 +51,7 @@ class Comparison:
         lines += [f"MISSING: {name} (the reference has it)" for name in self.missing]
         lines += [f"New: {name} (not in the reference)" for name in self.extra]
         if self.differences.empty:
-            lines.append("No cell differs.")
+            lines += ["No cell differs."] * (tables > 0)
             return "\n".join(lines)
         count = len(self.differences)
         lines.append(f"{count} cell{' differs' if count == 1 else 's differ'}; reported, no failure.")
@@ -72,7 +68,7 @@ def compare(
     *,
     absolute: float = ABSOLUTE,
     relative: float = RELATIVE,
-    wanted: Callable[[str], bool] | None = None,
+    selected: Collection[str] | None = None,
 ) -> Comparison:
     """Compare a results folder with a reference folder.
 
@@ -80,8 +76,7 @@ def compare(
         results: what the study made.
         reference: what it is compared with.
         absolute, relative: the tolerance for numbers.
-        wanted: says of a path such as `tables/adasample/table1.csv` whether it was asked for;
-            others are left aside. None: all.
+        selected: as in `artefacts_in`.
 
     Raises:
         FileNotFoundError: a folder is missing.
@@ -91,84 +86,72 @@ def compare(
     for folder in (results, reference):
         if not folder.is_dir():
             raise FileNotFoundError(f"no results folder {folder}; run the study first")
-    ours = [name for name in _artefacts(results) if wanted is None or wanted(name)]
-    theirs = [name for name in _artefacts(reference) if wanted is None or wanted(name)]
-    tables = [name for name in theirs if name.endswith(".csv") and name in set(ours)]
-    rows: list[dict[str, object]] = []
-    cells = 0
+    ours, theirs = (set(artefacts_in(folder, selected)) for folder in (results, reference))
+    tables = sorted(name for name in ours & theirs if name.endswith(".csv"))
+    differences, cells = [pd.DataFrame(columns=HEADS)], 0
     for name in tables:
         before, now = _read(reference / name), _read(results / name)
         if list(before.columns) != list(now.columns) or len(before) != len(now):
-            rows.append(
-                _difference(
-                    name,
-                    "",
-                    "(shape)",
-                    f"{before.shape} {list(before.columns)}",
-                    f"{now.shape} {list(now.columns)}",
-                )
-            )
+            shapes = [f"{table.shape} {list(table.columns)}" for table in (before, now)]
+            differences.append(pd.DataFrame([[name, "", "(shape)", *shapes, np.nan]], columns=HEADS))
             continue
         cells += before.size
-        rows += _differing_cells(name, before, now, absolute, relative)
-    heads = ["table", "row", "column", "reference", "results", "difference"]
+        differences.append(_differing_cells(name, before, now, absolute, relative))
     return Comparison(
-        missing=tuple(name for name in theirs if name not in set(ours)),
-        extra=tuple(name for name in ours if name not in set(theirs)),
+        missing=tuple(sorted(theirs - ours)),
+        extra=tuple(sorted(ours - theirs)),
         compared=(len(tables), cells),
-        differences=pd.DataFrame(rows, columns=heads),
+        differences=pd.concat(differences, ignore_index=True),
         absolute=absolute,
         relative=relative,
     )
 
 
-def _artefacts(folder: Path) -> list[str]:
-    return sorted(
-        path.relative_to(folder).as_posix()
+def artefacts_in(folder: Path, selected: Collection[str] | None = None) -> list[str]:
+    """The tables and figures below a results folder, as paths in it.
+
+    Args:
+        folder: of results.
+        selected: artefacts by name, e.g. `adasample/table1`, which `tables/adasample/table1.csv` and
+            `tables/adasample/table1_verdicts.csv` are of; None: all.
+    """
+    found = [
+        path.relative_to(folder)
         for kind, pattern in PATTERNS
         for path in (folder / kind).rglob(pattern)
         if not path.name.startswith(".")
-    )
+    ]
+    return [path.as_posix() for path in found if selected is None or _is_of(path, selected)]
+
+
+def _is_of(path: Path, selected: Collection[str]) -> bool:
+    name = Path(*path.with_suffix("").parts[1:]).as_posix()
+    return any(name == artefact or name.startswith(f"{artefact}_") for artefact in selected)
 
 
 def _read(path: Path) -> pd.DataFrame:
     try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False)
+        return pd.read_csv(path, dtype=object, keep_default_na=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no readable table: {error}; make it anew") from error
 
 
 def _differing_cells(
     name: str, before: pd.DataFrame, now: pd.DataFrame, absolute: float, relative: float
-) -> list[dict[str, object]]:
-    rows = []
-    for position, column in enumerate(before.columns):
-        old, new = before.iloc[:, position], now.iloc[:, position]
-        for place in np.flatnonzero((old != new).to_numpy()):
-            gap = _gap(old.iloc[place], new.iloc[place])
-            if gap is not None and abs(gap) <= absolute + relative * abs(float(old.iloc[place])):
-                continue
-            label = before.iloc[place, 0] if position else f"row {place + 1}"
-            rows.append(_difference(name, label, column, old.iloc[place], new.iloc[place], gap))
-    return rows
-
-
-def _gap(old: str, new: str) -> float | None:
-    try:
-        gap = float(new) - float(old)
-    except ValueError:
-        return None
-    return gap if np.isfinite(gap) else None
-
-
-def _difference(
-    table: str, row: str, column: str, reference: str, results: str, gap: float | None = None
-) -> dict[str, object]:
-    return {
-        "table": table,
-        "row": row,
-        "column": column,
-        "reference": reference,
-        "results": results,
-        "difference": np.nan if gap is None else gap,
-    }
+) -> pd.DataFrame:
+    old, new = (
+        table.apply(pd.to_numeric, errors="coerce").replace([np.inf, -np.inf], np.nan).to_numpy(float)
+        for table in (before, now)
+    )
+    was, now_is = before.to_numpy(), now.to_numpy()
+    columns, rows = np.nonzero(((was != now_is) & ~np.isclose(new, old, relative, absolute)).T)
+    return pd.DataFrame(
+        {
+            "table": name,
+            "row": np.where(columns > 0, was[rows, 0], [f"row {row + 1}" for row in rows]),
+            "column": before.columns[columns],
+            "reference": was[rows, columns],
+            "results": now_is[rows, columns],
+            "difference": (new - old)[rows, columns],
+        }
+    )

@@ -1,0 +1,433 @@
+"""AdaSample's theory (Sec. 3.2 and 4): tables and figures of the records of `lib.theory`.
+
+`numbers` and `arrays` are what the computation named returns (`Found.numbers`, `Found.arrays`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm
+from matplotlib.figure import Figure
+
+from lib.reporting import plots
+from lib.reporting.style import (
+    COLUMN_WIDTH,
+    DOUBLE_WIDTH,
+    GREY,
+    LINES,
+    PALETTE,
+    legend_below,
+    look,
+    panels,
+)
+
+Numbers = Mapping[str, object]
+Arrays = Mapping[str, np.ndarray]
+MARKERS = "o*s^Dv"
+# Label, colour, line and marker of the forms that weights take in `lib.theory.unbiasedness`.
+SCHEMES = {
+    "one Z, 1/d": ("one Z (Eq. 9), 1/d", PALETTE[6], "-", "o"),
+    "per class, none": ("Z per class, no weight", PALETTE[4], LINES[3], "v"),
+    "raw": ("Z per class, 1/d (raw)", PALETTE[1], "--", "s"),
+    "batch_mean": ("Z per class, 1/d (batch_mean)", PALETTE[3], LINES[2], "D"),
+    "class, raw": ("Z per class, Z/d", PALETTE[5], "-", "o"),
+    "class": ("Z per class, Z/d (class)", PALETTE[2], LINES[4], "^"),
+    "class, raw, times k": ("Z per class, k Z/d", PALETTE[5], "-", "o"),
+}
+DIRECTION = "cosine with ∇ (1/K) Σ L$^α$"
+GAP = "batch mean of d$_{neg}$ − d$_{pos}$,\nat the power of the loss"
+
+
+def agrees(error: float, tolerance: float) -> str:
+    """Say whether a relative error is rounding alone, without printing the rounding."""
+    return f"agree to {tolerance:.0e}: {'yes' if error <= tolerance else 'NO'}"
+
+
+def three_digits(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose floats are text with three significant digits, for showing."""
+
+    def text(value: object) -> object:
+        if not isinstance(value, float | np.floating) or np.isnan(value):
+            return value
+        # Rounded first: a cosine of one and one a rounding error below it have to read the same.
+        rounded = float(f"{value:.2e}")
+        if rounded and not 1e-3 <= abs(rounded) < 1e4:
+            return f"{rounded:.2e}"
+        return f"{rounded:.0f}" if abs(rounded) >= 100 else f"{rounded:#.3g}"
+
+    return table.map(text)
+
+
+# Theorem 1: `lib.theory.progress`
+
+
+def progress_table(numbers: Numbers) -> pd.DataFrame:
+    """The terms of Eq. 16 for each named p."""
+    columns = {"first": "drift", "second": "mean_square", "third": "noise", "R (enumerated)": "gain"}
+    frame = pd.DataFrame({head: numbers[name] for head, name in columns.items()}, index=numbers["name"])
+    return frame.rename_axis("p")
+
+
+def progress_figure(numbers: Numbers, arrays: Arrays) -> Figure:
+    """Expected gain R_t of a step against tr Var[G], one point a p, on the line of Theorem 1."""
+    gain, variance, named = arrays["gain"], arrays["trace_variance"], len(numbers["name"])
+    # A few random p lie far out; the line says where.
+    ends = np.array([variance.min() * 0.8, variance[:named].max() * 1.1])
+    line = numbers["drift"][0] + numbers["mean_square"][0] - numbers["rate"] ** 2 * ends
+    random = {"color": GREY, "ms": 4, "alpha": 0.6, "mew": 0, "label": "random p"}
+    with panels(COLUMN_WIDTH, 2.7) as (figure, [[axes]]):
+        axes.plot(ends, line, color="black", lw=0.8, label="Theorem 1")
+        axes.plot(variance[named:], gain[named:], ".", **random)
+        for place, name in enumerate(numbers["name"]):
+            size = 11 if MARKERS[place] == "*" else 6
+            point = {"color": PALETTE[place], "ms": size, "mec": "white", "mew": 0.6, "ls": ""}
+            axes.plot(variance[place], gain[place], MARKERS[place], label=name, **point)
+        axes.set_xlim(ends)
+        axes.set_ylim(np.sort(line) + np.ptp(line) * np.array([-0.04, 0.04]))
+        axes.set(xlabel="tr Var[G]", ylabel="expected gain R$_t$, by enumeration")
+        axes.grid()
+        axes.legend(loc="upper right", handletextpad=0.3, fontsize=7.5)
+    return figure
+
+
+# Theorem 2: `lib.theory.variance`
+
+
+def variance_table(numbers: Numbers) -> pd.DataFrame:
+    """Uniform over stated p, and where the search ended."""
+    return pd.DataFrame(
+        {
+            "K": numbers["samples"],
+            "alpha": numbers["alpha"],
+            "tr Var uniform": numbers["uniform"],
+            "stated": numbers["least"],
+            "ratio": numbers["gain"],
+            "samples used": numbers["effective"],
+            "K x harm. mean": np.multiply(numbers["samples"], numbers["harmonic_stated"]),
+            "search": ["same p" if far < 1e-4 else "OTHER p" for far in numbers["distance"]],
+        }
+    )
+
+
+def variance_figure(numbers: Numbers, arrays: Arrays) -> Figure:
+    """tr Var[G] over the simplex of three sampling probabilities, a panel an α."""
+    alphas = list(dict.fromkeys(numbers["alpha"]))
+    levels = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20)
+    colours = colormaps["cividis_r"]
+    filled = {"cmap": colours, "norm": BoundaryNorm(levels, colours.N, extend="max"), "extend": "max"}
+    with panels(DOUBLE_WIDTH, 2.75, len(alphas)) as (figure, [row]):
+        places = _in_plane(arrays["points"])
+        for axes, alpha in zip(row, alphas, strict=True):
+            drawn = axes.tricontourf(*places, arrays[f"relative_{alpha:g}"], levels, **filled)
+            axes.plot(*_in_plane(np.eye(3)[[0, 1, 2, 0]]), color="black", lw=0.8)
+            for p, point in (
+                (np.full(3, 1 / 3), {"label": "uniform", "marker": "o", "color": "white"}),
+                (arrays[f"stated_{alpha:g}"], {"label": "stated (Eq. 17)", "marker": "*", "ms": 12}),
+                (arrays[f"searched_{alpha:g}"], {"label": "found by search", "marker": "x", "mew": 1.2}),
+            ):
+                drawn_as = {"color": PALETTE[4], "ms": 6, "ls": "", "mec": "black", "mew": 0.7}
+                axes.plot(*_in_plane(p[None]), **drawn_as | point)
+            corners = {"left": (-0.05, -0.03), "right": (1.05, -0.03), "center": (0.5, 0.9)}
+            for number, at in enumerate(corners.values(), 1):
+                low = "bottom" if at[1] > 0 else "top"
+                axes.text(*at, f"$p_{number}=1$", ha="center", va=low)
+            axes.set_title(f"α = {alpha:g}", loc="left")
+            axes.set(aspect="equal", ylim=(-0.12, 1.0))
+            axes.set_axis_off()
+        bar = figure.colorbar(drawn, ax=row, shrink=0.8, pad=0.02, ticks=levels, format="{x:g}")
+        bar.set_label("tr Var[G] over its least")
+        legend_below(figure, row[0], 3)
+    return figure
+
+
+def _in_plane(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of an equilateral triangle for the three certainties, first at the left, third on top."""
+    return points[:, 1] + 0.5 * points[:, 2], np.sqrt(0.75) * points[:, 2]
+
+
+# Eq. 10: `lib.theory.unbiasedness`
+
+
+def cosine_table(numbers: Numbers) -> pd.DataFrame:
+    """Cosine with Eq. 10's gradient by form of weight and exponent."""
+    rows = pd.DataFrame(numbers["table"])
+    table = rows.pivot(index="scheme", columns="exponent", values="cosine")
+    smallest, largest = (
+        rows[rows["exponent"] == end].set_index("scheme") for end in table.columns[[0, -1]]
+    )
+    table.columns = [f"2a-1 = {exponent:g}" for exponent in table.columns]
+    table["length, first"], table["last"] = smallest["length"], largest["length"]
+    table["share of batch"], table["hinge"] = largest["effective"], largest["hinge_cosine"]
+    return _by_scheme(table)
+
+
+def problems_table(numbers: Numbers) -> pd.DataFrame:
+    """Spread of the cosine over random problems."""
+    rows = pd.DataFrame(numbers["problems"])
+    table = rows.pivot(index="scheme", columns="exponent", values=["lowest", "median", "highest"])
+    table = table.swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False)
+    heads = [(f"2a-1 = {exponent:g}", name) for exponent, name in table.columns]
+    return _by_scheme(table.set_axis(pd.MultiIndex.from_tuples(heads), axis=1))
+
+
+def unequal_table(numbers: Numbers) -> pd.DataFrame:
+    """Cosines where classes differ in size."""
+    return _by_scheme(pd.DataFrame(numbers["unequal"]).set_index("scheme"))
+
+
+def monte_carlo_table(numbers: Numbers, most: float = 4.0) -> pd.DataFrame:
+    """Drawn with the library's sampler and weights beside the exact expectation."""
+    rows = pd.DataFrame(numbers["monte_carlo"])
+    return pd.DataFrame(
+        {
+            "exact cosine": rows["cosine"],
+            "drawn cosine": rows["cosine_drawn"],
+            f"all within {most:g} s.e.": np.where(rows["largest_z"] <= most, "yes", "NO"),
+        },
+    ).set_axis(pd.Index(rows["scheme"], name="w_i"), axis=0)
+
+
+def classes_table(numbers: Numbers, arrays: Arrays, exponent: float) -> pd.DataFrame:
+    """Each class's weight over what Eq. 9 gives it, easiest class first; a column a form of weight."""
+    heads = {"per class, none": "w = 1", "raw": "raw", "batch_mean": "batch_mean", "class": "class"}
+    distance, factors = _by_class(numbers, arrays, exponent)
+    columns = {head: factors[scheme] for scheme, head in (heads | {"class, raw": "Z/d"}).items()}
+    index = pd.RangeIndex(1, len(distance) + 1, name="from easiest")
+    return pd.DataFrame({"mean d": distance} | columns, index=index)
+
+
+def unbiasedness_figure(numbers: Numbers, arrays: Arrays, exponent: float = 7) -> Figure:
+    """How far each form of weight turns the expected gradient away, and which classes it favours.
+
+    Args:
+        numbers, arrays: of the computation.
+        exponent: 2α − 1 of the panel by class, one of the table's.
+
+    Raises:
+        ValueError: the table has no such exponent.
+    """
+    distance, factors = _by_class(numbers, arrays, exponent)
+    with panels(DOUBLE_WIDTH, 3.1, 2) as (figure, [[left, right]]):
+        for scheme in factors:
+            # The one coincides with the other.
+            if scheme != "class, raw":
+                also = "; and Z per class, Z/d" if scheme == "one Z, 1/d" else ""
+                _draw(left, scheme, arrays["exponents"], arrays[f"cosine_{scheme}"], also, markevery=4)
+                _draw(right, scheme, distance, factors[scheme])
+        left.set(xlabel="exponent 2α − 1 = λ / L$_{avg}$", ylabel=DIRECTION)
+        left.set_title("Direction of the expected gradient", loc="left")
+        right.set(xlabel="mean matching distance of the class", yscale="log")
+        right.set_ylabel("weight got / weight that Eq. 9 gives")
+        right.set_title(f"Class by class, exponent {exponent:g}", loc="left")
+        for axes in (left, right):
+            axes.grid()
+        legend_below(figure, left, 2)
+    return figure
+
+
+def batch_scaling_figure(numbers: Numbers, arrays: Arrays, note: str = "") -> Figure:
+    """What scaling weights to a batch mean of 1 does to the direction, by batch size.
+
+    Args:
+        numbers, arrays: of the computation.
+        note: stands above the axes.
+    """
+    (raw,) = (row["cosine"] for row in numbers["monte_carlo"] if row["scheme"] == "raw")
+    with panels(COLUMN_WIDTH, 2.5, note=note) as (figure, [[axes]]):
+        for scheme in ("class", "batch_mean"):
+            _draw(axes, scheme, arrays["batch_sizes"], arrays[f"by_batch_{scheme}"])
+        axes.axhline(1, color=PALETTE[5], lw=1, label="Z/d, not scaled")
+        axes.axhline(raw, color=PALETTE[1], lw=1, ls="--", label="1/d, not scaled")
+        axes.set(xlabel="pairs a batch", ylabel=DIRECTION)
+        axes.set_ylim(bottom=raw - 0.01)
+        axes.grid(axis="y")
+        figure.legend(loc="outside lower center", ncols=2, columnspacing=1.0, fontsize=7)
+    return figure
+
+
+def _by_scheme(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows in the order and under the names of `SCHEMES`."""
+    table = table.loc[[scheme for scheme in SCHEMES if scheme in table.index]]
+    return table.rename(index=lambda scheme: SCHEMES[scheme][0]).rename_axis("probabilities, w")
+
+
+def _by_class(
+    numbers: Numbers, arrays: Arrays, exponent: float
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The classes' mean matching distance, ascending, and each form's factors in that order."""
+    exponents = list(dict.fromkeys(row["exponent"] for row in numbers["table"]))
+    if exponent not in exponents:
+        raise ValueError(f"no exponent {exponent:g} in the record; there are: {exponents}")
+    order, at = np.argsort(arrays["class_distance"]), exponents.index(exponent)
+    schemes = dict.fromkeys(row["scheme"] for row in numbers["table"])
+    return arrays["class_distance"][order], {of: arrays[f"factor_{of}"][at][order] for of in schemes}
+
+
+def _draw(axes: Axes, scheme: str, x: np.ndarray, y: np.ndarray, also: str = "", **how: object) -> None:
+    label, colour, line, marker = SCHEMES[scheme]
+    axes.plot(x, y, color=colour, ls=line, marker=marker, label=label + also, **how)
+
+
+# Eq. 24: `lib.theory.output_gradient`
+
+
+def gradient_table(numbers: Numbers, tolerance: float = 1e-9) -> pd.DataFrame:
+    """The closed forms of the gradient's norm."""
+    rows = pd.DataFrame(numbers["cases"])
+    at = np.array(rows["at"].tolist())
+    return pd.DataFrame(
+        {
+            "loss": rows["loss"],
+            "negative at": rows["side"],
+            "normalised": np.where(rows["normalised"], "yes", "no"),
+            "norm": rows["formula"],
+            "d=0.5": at[:, 0],
+            "d=1": at[:, 1],
+            "d=1.4": at[:, 2],
+            "max/min of norm/d": rows["variation"],
+            "r": rows["correlation"].astype(float),
+            "autograd": np.where(rows["error"] < tolerance, "same", "DIFFERS"),
+        }
+    )
+
+
+GRADIENT_PANELS = {
+    "Negative close to the anchor": {
+        "ht": ("black", "HT, ‖x − x⁺‖²: 2d (Eq. 24)"),
+        "ht_inner": (PALETTE[4], "HT, 2 − 2 x·x⁺: 2"),
+        "ht_normalised": (PALETTE[0], "HT, normalised: 2 sin θ"),
+        "root_normalised": (PALETTE[5], "HardNet, normalised: cos(θ/2)"),
+        "aht_normalised": (PALETTE[1], "AHT, normalised: 2θ"),
+    },
+    "Negative close to the positive": {
+        "ht": ("black", "Eq. 24, 2d"),
+        "ht_positive": (PALETTE[3], "HT, ‖x − x⁺‖²: 2 ‖x − x⁻‖"),
+        "ht_normalised_positive": (PALETTE[0], "HT, normalised"),
+        "aht_normalised_positive": (PALETTE[1], "AHT, normalised"),
+    },
+}
+
+
+def output_gradient_figure(arrays: Arrays) -> Figure:
+    """Norms of the gradient at the positive's descriptor against the matching distance.
+
+    Lines are closed forms, markers automatic differentiation at random triplets.
+    """
+    dots = {"ls": "", "ms": 3, "mew": 0, "alpha": 0.8}
+    with panels(DOUBLE_WIDTH, 3.7, 2, sharey=True) as (figure, [row]):
+        for axes, (title, cases) in zip(row, GRADIENT_PANELS.items(), strict=True):
+            for place, (key, (colour, label)) in enumerate(cases.items()):
+                line = {"color": colour, "ls": LINES[place], "lw": 1.4, "label": label}
+                axes.plot(arrays["distance"], arrays[f"curve_{key}"], **line)
+                # On the right the printed law is there to compare with.
+                if place or axes is row[0]:
+                    found = arrays["dot_distance"][::2], arrays[f"dot_{key}"][::2]
+                    axes.plot(*found, MARKERS[place], color=colour, **dots)
+            axes.set_title(title, loc="left")
+            axes.set(xlabel="matching distance d = 2 sin(θ/2)", xlim=(0, 2), ylim=(0, 6.4))
+            axes.grid()
+            below = {"bbox_to_anchor": (0.5, -0.2), "borderaxespad": 0}
+            axes.legend(loc="upper center", handlelength=2.6, **below)
+        row[0].set_ylabel("norm of the gradient")
+    return figure
+
+
+# Eq. 12 and footnote 5: `lib.theory.hinge_against_distance`, and training
+
+
+def hinge_table(numbers: Numbers) -> pd.DataFrame:
+    """Loss against squared distance over mined batches."""
+    heads = {
+        "loss": "loss",
+        "batch": "batch",
+        "positive": "mean d_pos",
+        "negative": "mean d_neg",
+        "correlation": "r",
+        "formula": "r by formula",
+        "elasticity": "power",
+        "zero_share": "zero hinge",
+    }
+    return pd.DataFrame(numbers["rows"])[list(heads)].rename(columns=heads)
+
+
+def hinge_figure(numbers: Numbers, arrays: Arrays) -> Figure:
+    """The hinge triplet loss against the squared matching distance that Eq. 12 takes for it."""
+    units = {"HT": "squared distance", "AHT": "squared angle (rad²)"}
+    last = {row["loss"]: row for row in numbers["rows"]}
+    with panels(DOUBLE_WIDTH * 0.8, 2.6, len(units)) as (figure, [row]):
+        for axes, (name, unit) in zip(row, units.items(), strict=True):
+            squared, losses = arrays[f"squared_{name}"], arrays[f"loss_{name}"]
+            end = float(squared.max()) * 1.03
+            axes.plot(squared, losses, ".", color=PALETTE[0], ms=4, mew=0, alpha=0.7, label="triplets")
+            axes.plot([0, end], [0, end], color=PALETTE[1], ls="--", label="proportional (Eq. 12)")
+            axes.set_title(f"{name}, r = {last[name]['correlation']:.2f}", loc="left")
+            axes.set(xlabel=f"{unit} of the matching pair", xlim=(0, end))
+            axes.set_ylim(bottom=0)
+            axes.grid()
+        row[0].set_ylabel("hinge triplet loss")
+        legend_below(figure, row[0], 2)
+    return figure
+
+
+def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
+    """How often the hinge was zero in training: one row a run.
+
+    Points are those of the training curve, single steps in a short run. The gaps are the batch mean of
+    d_neg − d_pos at the loss's power over the first and last tenth of training; a hinge is zero where a
+    triplet's own reaches the margin.
+
+    Args:
+        steps: of `lib.reporting.frames.steps`, of runs of different methods.
+    """
+    rows = {}
+    for label, of in steps.groupby("label", sort=False):
+        tenth, gap = max(1, len(of) // 10), of["d_neg"] - of["d_pos"]
+        rows[label] = {
+            "seed": of["seed"].iloc[0],
+            "steps": of["step"].iloc[-1],
+            "points with a zero": (of["zero_share"] > 0).sum(),
+            "largest zero share": of["zero_share"].max(),
+            "gap, first tenth": gap[:tenth].mean(),
+            "gap, last tenth": gap[-tenth:].mean(),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("run")
+
+
+def zero_shares(steps: pd.DataFrame, keys: Sequence[str]) -> list[float]:
+    """The share of zero hinges at each point of the curves of the recipes named, end to end."""
+    return steps.loc[steps["key"].isin(keys), "zero_share"].tolist()
+
+
+def zero_hinge_figure(steps: pd.DataFrame, arrays: Arrays, note: str = "") -> Figure:
+    """How near training comes to a zero hinge: on the left over time, on the right what it takes.
+
+    Args:
+        steps: as for `zero_table`.
+        arrays: of the computation.
+        note: profile and data; stands above.
+
+    Raises:
+        ValueError: there is no run.
+    """
+    with panels(DOUBLE_WIDTH, 2.8, 2, note=note) as (figure, [[left, right]]):
+        gaps = steps.assign(**{GAP: steps["d_neg"] - steps["d_pos"]})
+        plots.curves(left, gaps, "step", GAP, "label")
+        left.axhline(1, color="black", lw=0.8)
+        left.annotate("margin t = 1", (0.02, 1), xycoords=("axes fraction", "data"), va="bottom")
+        left.set_ylim(top=1.25)
+        left.legend(loc="center right", bbox_to_anchor=(1, 0.66))
+        for place, name in enumerate(("HardNet", "HT", "AHT")):
+            line = look(place) | {"color": PALETTE[place + 3]}
+            right.plot(arrays["negative"], arrays[f"zero_{name}"], label=name, **line)
+        right.set(xlim=(0.8, 1.5), ylim=(0, 1.25), xlabel="distance of the negative")
+        right.set_ylabel("matching distance up to which\nthe hinge is zero")
+        right.set_title("What it takes, t = 1", loc="left", fontsize=8, color=GREY)
+        right.legend(loc="upper left")
+        for axes in (left, right):
+            axes.grid()
+    return figure

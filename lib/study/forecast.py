@@ -1,0 +1,65 @@
+"""How long jobs will take, before any of them is begun. Plain arithmetic, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lib.study.jobs import Job, Place, look
+
+# A real set of patches has 100,000 labelled pairs, an embedded one 10,000 at the quick size.
+_REAL = 10.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of one process: of training, and of metrics and probes."""
+
+    training: float
+    evaluation: float
+
+    @property
+    def seconds(self) -> float:
+        """Of both."""
+        return self.training + self.evaluation
+
+
+def cost(job: Job, place: Place) -> Cost:
+    """What a job takes from nothing.
+
+    Training goes by the patches forwarded, a backward pass counted as two forward ones, at the speed
+    that the profile states; metrics and probes by the profile's measured seconds for each set.
+    """
+    seconds = place.profile.seconds
+    if job.computation is not None:
+        return Cost(seconds["computation"], 0.0)
+    speeds = place.profile.patches_per_second
+    speed = speeds[place.device.partition(":")[0]]
+    larger = (1.0 if place.source.embedded else _REAL) * speeds["cpu"] / speed
+    evaluation = larger * sum(
+        seconds.get(module, seconds["other"]) for module, _ in (*job.measures, *job.probes)
+    )
+    if job.recipe is None:
+        return Cost(0.0, evaluation)
+    budget = job.profile(place).budget_for(job.recipe)
+    steps = budget.epochs * max(1, budget.epoch_pairs // budget.batch_pairs)
+    candidates = 0
+    if job.recipe.sampler.name != "random_pair":
+        generate = job.recipe.generate
+        candidates = generate.options["patches_per_class"] if generate else 3
+    return Cost(steps * budget.batch_pairs * (6.0 + candidates) / speed, evaluation)
+
+
+def remaining(job: Job, place: Place) -> Cost:
+    """What is left to be done of a job in the place's folder."""
+    whole, there = cost(job, place), look(job, place)
+    if there.state != "incomplete" or job.computation is not None:
+        return whole
+    share = len({*there.lacking, *there.stale}) / len((*job.measures, *job.probes))
+    return Cost(0.0, share * whole.evaluation)
+
+
+def wall_clock(seconds: Iterable[float], at_once: int) -> float:
+    """Seconds until work of these lengths is done, so much of it at once."""
+    each: Sequence[float] = list(seconds)
+    return max([sum(each) / at_once, *each], default=0.0)

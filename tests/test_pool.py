@@ -1,0 +1,176 @@
+"""Many at once: what happens to the others when one process is killed, and to all when the first is."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lib import profiles
+from lib.study import pool
+from lib.study.pool import Task
+
+
+def doubled(number: int, tell: pool.Tell) -> int:
+    tell(0.5)
+    return 2 * number
+
+
+def refused(tell: pool.Tell) -> None:
+    raise ValueError("as it should")
+
+
+def killed(number: int, tell: pool.Tell) -> None:
+    os.kill(os.getpid(), number)
+    time.sleep(60)
+
+
+def left(status: int, tell: pool.Tell) -> None:
+    os._exit(status)
+
+
+def environment(tell: pool.Tell) -> dict[str, str]:
+    return dict(os.environ)
+
+
+def process(tell: pool.Tell) -> int:
+    time.sleep(0.3)
+    return os.getpid()
+
+
+def test_outcomes_come_in_the_order_of_the_tasks() -> None:
+    tasks = [Task(f"{n}", partial(doubled, n)) for n in range(7)]
+    seen: list[pool.Standing] = []
+    outcomes = pool.run(tasks, 3, seen.append)
+    assert [outcome.value for outcome in outcomes] == [0, 2, 4, 6, 8, 10, 12]
+    ended = [standing for standing in seen if standing.ended is not None]
+    assert sorted(standing.ended.title for standing in ended) == [f"{n}" for n in range(7)]
+    assert [standing.left for standing in ended][-1] == 0
+    assert ended[-1].share == pytest.approx(1)
+    assert all(a.share <= b.share for a, b in itertools.pairwise(seen))
+
+
+def test_nothing_to_do_is_done_at_once() -> None:
+    assert pool.run([], 2) == []
+
+
+def test_a_task_that_raises_fails_alone_and_says_why() -> None:
+    one, other = pool.run([Task("a", refused), Task("b", partial(doubled, 1))], 1)
+    assert one.failure == "ValueError: as it should"
+    assert other.value == 2
+
+
+def test_a_process_killed_for_lack_of_memory_fails_its_own_task_alone() -> None:
+    tasks = [Task("heavy", partial(killed, signal.SIGKILL))]
+    tasks += [Task(f"{n}", partial(doubled, n)) for n in range(5)]
+    heavy, *others = pool.run(tasks, 2)
+    assert "killed by signal 9" in heavy.failure
+    assert "memory" in heavy.failure
+    assert "--jobs" in heavy.failure
+    assert [outcome.value for outcome in others] == [0, 2, 4, 6, 8]
+
+
+def test_every_process_may_be_killed_and_the_work_ends() -> None:
+    outcomes = pool.run([Task("heavy", partial(killed, signal.SIGKILL))] * 3, 2)
+    assert all("killed by signal 9" in outcome.failure for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("do", "said"),
+    [
+        (partial(killed, signal.SIGSEGV), "its process was ended by signal 11"),
+        (partial(left, 3), "its process ended with status 3"),
+        (partial(left, 0), "its process ended with status 0"),
+    ],
+)
+def test_how_a_process_ended_is_said(do: pool.Tell, said: str) -> None:
+    (outcome,) = pool.run([Task("a", do)], 1)
+    assert outcome.failure == said
+
+
+def test_a_process_goes_on_to_the_next_task_and_no_more_are_started_than_there_is_work() -> None:
+    several = pool.run([Task("a", process)] * 4, 2)
+    assert len({outcome.value for outcome in several}) == 2
+    assert pool.run([Task("a", process)], 8)[0].value != os.getpid()
+
+
+def test_processes_have_the_threads_asked_for_and_this_one_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    (outcome,) = pool.run([Task("a", environment)], 1, threads=3)
+    assert outcome.value["OMP_NUM_THREADS"] == "3"
+    assert os.environ["OMP_NUM_THREADS"] == "5"
+    assert "MALLOC_TOP_PAD_" not in os.environ
+
+
+def test_cores_are_those_that_this_process_may_use() -> None:
+    quick = profiles.find("quick")
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        assert pool.default_at_once(quick, "cpu") == 1
+    finally:
+        os.sched_setaffinity(0, before)
+    assert pool.default_at_once(quick, "cpu") <= len(before)
+    assert pool.default_at_once(quick, "cuda:0") == 1
+
+
+# Two processes that would go on for a minute, and what they leave half-written unless they unwind.
+MAIN = r"""
+import os, sys, time
+from functools import partial
+from pathlib import Path
+from lib.files import replacing
+from lib.study import pool
+
+def long(folder, number, tell):
+    with replacing(folder / f"{number}.txt") as half:
+        half.write_text("half")
+        (folder / f"{number}.pid").write_text(str(os.getpid()))
+        os.write(1, b"begun\n")
+        for _ in range(600):
+            time.sleep(0.1)
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    try:
+        pool.run([pool.Task(f"{n}", partial(long, folder, n)) for n in range(2)], 2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_processes_end_with_the_one_that_started_them(number: int, tmp_path: Path) -> None:
+    script = tmp_path / "main.py"
+    script.write_text(textwrap.dedent(MAIN))
+    main = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert [main.stdout.readline() for _ in range(2)] == ["begun\n"] * 2
+    workers = [psutil.Process(int(file.read_text())) for file in tmp_path.glob("*.pid")]
+    main.send_signal(number)
+    sent = time.monotonic()
+    # Returns once nobody holds stdout and stderr any more, as `… | tee log` does.
+    _, said = main.communicate(timeout=20)
+    while [of for of in workers if of.is_running() and of.status() != psutil.STATUS_ZOMBIE]:
+        # Where nothing collects orphans, what ended stays as a zombie.
+        time.sleep(0.05)
+    assert time.monotonic() - sent < 10, "a second or two, on a machine that does nothing else"
+    assert said == "", "no process prints a traceback"
+    assert main.returncode == (130 if number == signal.SIGINT else -number)
+    assert not list(tmp_path.glob("*.half*")), "they unwound"

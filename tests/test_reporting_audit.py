@@ -1,0 +1,223 @@
+"""The test behind AdaSample's printed p-values: every outcome of five runs against five, by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mann_whitney_oracle import exact_by_hand, normal_by_hand, u_by_hand
+from scipy import stats
+
+from lib import significance
+from lib.reporting.audit import mann_whitney, p_values
+from lib.reporting.papers.adasample_significance import paper_comparisons
+from lib.reporting.phototour import COLUMN_NAMES
+from lib.reporting.printed import printed
+
+coarse = st.integers(0, 6).map(float)
+fives = st.lists(coarse, min_size=5, max_size=5)
+SCIPY_DEFAULT = "normal, continuity + ties"
+
+
+@pytest.fixture(scope="module")
+def table3():
+    return p_values.comparisons(printed("adasample", "table3"))
+
+
+def test_the_comparisons_are_the_tables_rows(table3):
+    row = table3.loc["yosemite → notredame"]
+    assert row.tolist() == [0.627, 0.012, 0.671, 0.010, 6.62, 0.006]
+    assert len(table3) == 6
+
+
+@given(lower=fives, higher=fives)
+@settings(deadline=None, max_examples=40)
+def test_each_form_gives_the_p_that_the_values_themselves_have(lower, higher):
+    found = mann_whitney.outcomes(np.array([lower]), np.array([higher]))
+    exact, above = exact_by_hand(lower, higher), exact_by_hand(higher, lower)
+    normal = {c: normal_by_hand(lower, higher, c) for c in (0.0, 0.5)}
+    tied = len({*lower, *higher}) < 10
+    by_hand = {
+        "exact": exact,
+        "exact, mid-p": (exact + 1 - above) / 2,
+        "exact, ties ignored": stats.mannwhitneyu(
+            lower, higher, alternative="less", method="exact"
+        ).pvalue,
+        SCIPY_DEFAULT: normal[0.5],
+        "normal, ties": normal[0.0],
+        "R, scipy 1.7 and later": normal[0.5] if tied else exact,
+    }
+    for form, p in by_hand.items():
+        assert mann_whitney.p_value(form, 1, found).item() == pytest.approx(p)
+    z = (u_by_hand(lower, higher) - 12.5) / math.sqrt(275 / 12)
+    uncorrected = mann_whitney.p_value("normal, plain", 2, found).item()
+    assert uncorrected == pytest.approx(2 * statistics.NormalDist().cdf(-abs(z)))
+    assert uncorrected == pytest.approx(stats.ranksums(lower, higher).pvalue)
+    both_tails = min(1, 2 * min(exact, above))
+    assert mann_whitney.p_value("exact", 2, found).item() == pytest.approx(both_tails)
+    two_sided = stats.mannwhitneyu(lower, higher, method="asymptotic").pvalue
+    assert mann_whitney.p_value(SCIPY_DEFAULT, 2, found).item() == pytest.approx(two_sided)
+
+
+def test_the_outcomes_searched_are_all_that_any_five_and_five_values_can_have():
+    found, groups = mann_whitney.every_outcome(2, 3)
+    listed = set(zip(found.u, groups, found.at_most.round(9), found.at_least.round(9), strict=True))
+    met = set()
+    for values in itertools.product(range(5), repeat=5):
+        lower, higher = values[:2], values[2:]
+        sizes = sorted((values.count(v) for v in set(values) if values.count(v) > 1), reverse=True)
+        tails = exact_by_hand(lower, higher), exact_by_hand(higher, lower)
+        met.add((u_by_hand(lower, higher), tuple(sizes), *(round(p, 9) for p in tails)))
+    assert listed == met
+
+
+def test_the_runs_that_an_explanation_speaks_of_have_the_printed_p_when_tested(table3):
+    found = p_values.implied(table3, SCIPY_DEFAULT)
+    witnesses = {
+        "notredame → liberty": ([1, 1, 1, 2, 2], [1, 3, 4, 4, 4]),
+        "yosemite → liberty": ([1, 2, 3, 4, 7], [5, 6, 8, 9, 10]),
+        "liberty → notredame": ([1, 2, 3, 6, 8], [2, 4, 5, 6, 7]),
+        "yosemite → notredame": ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]),
+        "liberty → yosemite": ([1, 2, 3, 4, 8], [5, 6, 7, 9, 10]),
+        "notredame → yosemite": ([1, 2, 3, 4, 6], [5, 7, 8, 9, 10]),
+    }
+    for name, (lower, higher) in witnesses.items():
+        tested, row = significance.mann_whitney(lower, higher), found.loc[name]
+        assert row["u"] == tested.u
+        assert round(float(tested.continuity), 3) == table3.loc[name, "p"]
+        assert row["exact_low"] - 1e-9 <= tested.exact <= row["exact_high"] + 1e-9
+    # Where the two tied pairs are decides the exact p: as above 87 of 252, elsewhere as few as 76.
+    low, high = found.loc["liberty → notredame", ["exact_low", "exact_high"]]
+    assert low == pytest.approx(significance.mann_whitney([2, 3, 3, 5, 8], [1, 4, 6, 6, 7]).exact)
+    assert high == pytest.approx(significance.mann_whitney([1, 2, 3, 7, 8], [3, 4, 5, 6, 7]).exact)
+    ties = p_values.forms_table(table3).loc[(SCIPY_DEFAULT, 1), list(table3.index)]
+    untied = found[~ties.str.contains("(", regex=False)]
+    assert (untied["exact_low"] * 252).round(9).tolist() == [4, 1, 7, 2]
+    assert (untied["exact_low"] == untied["exact_high"]).all()
+
+
+def test_a_p_value_that_a_form_cannot_give_is_left_open():
+    printed_p = pd.DataFrame({"p": [0.031, 0.004]}, index=["none", "u0"])
+    found = p_values.implied(printed_p, "exact")
+    assert found.loc["none"].isna().all()
+    assert found.loc["u0"].tolist() == [0, 1 / 252, 1 / 252]
+
+
+def test_more_runs_than_can_be_enumerated_are_refused():
+    with pytest.raises(ValueError, match="12 in all"):
+        p_values.forms_table(pd.DataFrame({"p": [0.05]}), runs=7)
+
+
+def test_no_t_test_on_the_printed_means_gives_more_than_one_of_the_six(table3):
+    found = p_values.t_table(table3)
+    assert len(found) == 8
+    assert found["fits"].max() == 1
+    # Complete separation by six standard errors: any t-test is far below the printed 0.006.
+    largest = [float(text.partition("–")[2]) for text in found["yosemite → notredame"]]
+    assert max(largest) < 0.001
+
+
+def test_the_range_of_a_t_test_holds_the_p_of_runs_that_print_so(table3):
+    draw = np.random.default_rng(8)
+    compared, name = table3.copy(), "notredame → liberty"
+    found = p_values.t_table(compared.loc[[name]])[name]
+    for ddof in (0, 1):
+        groups = []
+        for which in ("lower", "higher"):
+            mean, std = compared.loc[name, [f"{which}_mean", f"{which}_std"]]
+            x = draw.normal(size=5)
+            groups.append(mean + 4e-4 + (std - 4e-4) * (x - x.mean()) / x.std(ddof=ddof))
+        for form, equal in (("Student's t", True), ("Welch's t", False)):
+            for sides, alternative in ((1, "less"), (2, "two-sided")):
+                p = stats.ttest_ind(*groups, equal_var=equal, alternative=alternative).pvalue
+                key = f"{form}, variance / {5 - ddof}", sides
+                low, _, high = found[key].partition("–")
+                assert float(low) - 5e-5 <= p <= float(high) + 5e-5
+                assert float(high) < 1.4 * float(low)
+
+
+def test_runs_with_the_printed_means_nearly_always_give_0006_and_never_0031(table3):
+    found = p_values.plausibility_table(table3, least=0, draws=2000).loc[(SCIPY_DEFAULT, 1)]
+    assert found["yosemite → notredame"] > 0.95
+    assert found["notredame → liberty"] < 0.002
+    others = ["yosemite → liberty", "liberty → yosemite", "notredame → yosemite"]
+    assert found[others].between(0.2, 0.6).all()
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_drawn_runs_print_the_mean_and_deviation_asked_for(ddof):
+    random = np.random.default_rng(9)
+    values = 0.002 * p_values._runs(0.671, 0.010, 5, ddof, 0.002, 3, 500, random)
+    assert values.shape == (500, 5)
+    assert np.abs(values.mean(1) - 0.671).max() <= 0.0005 + 1e-9
+    assert np.abs(values.std(1, ddof=ddof) - 0.010).max() <= 0.0005 + 1e-9
+
+
+def test_five_values_of_two_decimals_cannot_have_the_mean_0671(table3):
+    with pytest.raises(ValueError, match="hardly ever have mean 0"):
+        p_values.plausibility_table(table3.loc[["yosemite → notredame"]], step=0.01, draws=50)
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return paper_comparisons()
+
+
+def test_one_form_alone_gives_four_p_without_ties_and_0031_only_with_nine_tied_runs(paper):
+    found = p_values.forms_table(paper)
+    best = found.iloc[0]
+    assert found.index[0] == ("normal, continuity + ties", 1)
+    assert best[list(COLUMN_NAMES)].tolist() == ["3.5 (4+3+2)", "2", "10 (2+2)", "0", "3", "1"]
+    others = found.iloc[1:]
+    assert (others.loc[others["fits"] == 6, "untied"] == 0).all()
+    assert found.loc[("exact", 1), "fits"] == 1
+
+
+def test_the_signed_rank_row_is_that_of_scipys_exact_test(paper):
+    found = p_values.forms_table(paper)
+    row = found.loc[("signed-rank, exact", 1), list(COLUMN_NAMES)]
+    assert row.dropna().to_dict() == {"Ntr>Lib": "W = 0"}
+    every_sign = itertools.product((-1, 1), repeat=5)
+    differences = [np.arange(1, 6) * sign for sign in every_sign]
+    for sides, alternative in ((1, "less"), (2, "two-sided")):
+        p = {round(stats.wilcoxon(d, alternative=alternative).pvalue, 6) for d in differences}
+        hits = {value for value in paper["p"] if any(abs(value - one) <= 0.0005 for one in p)}
+        fits = found.loc[("signed-rank, exact", sides), "fits"]
+        assert fits == len(hits)
+
+
+def test_no_t_test_fits_more_than_one_printed_p(paper):
+    found = p_values.t_table(paper)
+    assert found["fits"].max() == 1
+    assert found.loc[("Welch's t, variance / 4", 2), "Yos>Lib"] == "0.0247–0.0288"
+
+
+def test_plausibility_leaves_out_forms_that_never_give_a_p_and_ranks_the_rest_by_the_product(paper):
+    found = p_values.plausibility_table(paper, draws=1000)
+    assert found.index[0] == ("normal, continuity + ties", 1)
+    assert found["together"].iloc[0] == 1
+    assert found["together"].iloc[1] < 0.02
+    assert "exact" not in found.index.get_level_values("form")
+    assert (found["Ntr>Lib"] < 0.005).all()
+    explained = [name for name in COLUMN_NAMES if name != "Ntr>Lib"]
+    ratio = found[explained].iloc[1].prod() / found[explained].iloc[0].prod()
+    assert found["together"].iloc[1] == pytest.approx(ratio)
+
+
+def test_holm_on_the_printed_p_by_hand(paper):
+    found = p_values.holm_table(paper)
+    assert found[("as printed", "Holm")].tolist() == pytest.approx(
+        [0.090, 0.072, 0.337, 0.036, 0.090, 0.055]
+    )
+    exact = found[("exact, at most", "p")]
+    assert exact["Yos>Ntr"] == pytest.approx(1 / 252)
+    assert exact["Ntr>Yos"] == pytest.approx(2 / 252)
+    # The third smallest is 4 / 252, which four times is above 5%.
+    assert found.loc["Ntr>Yos", ("exact, at most", "Holm")] == pytest.approx(5 * 2 / 252)
+    assert found.loc["Yos>Lib", ("exact, at most", "Holm")] == pytest.approx(4 * 4 / 252)

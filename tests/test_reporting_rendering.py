@@ -1,0 +1,153 @@
+"""Notebooks executed for the report: what they saved, and which reference it is compared with."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from lib.data.mini.allotment import write_allotment
+from lib.experiments.artefacts import Artefact
+from lib.experiments.rows import training_job
+from lib.reporting.page import rendering
+from lib.study import records
+from lib.study.open import Study, open_study
+
+SAVES = """
+from pathlib import Path
+table = Path(results, profile, "tables", "a", "b.csv")
+table.parent.mkdir(parents=True, exist_ok=True)
+table.write_text("method,mean\\nSIFT,26.5\\n")
+"""
+
+
+def write_notebook(root: Path, monkeypatch: pytest.MonkeyPatch, *cells: str) -> None:
+    """The notebook of `A_B` in a checkout that lies at `root`."""
+    monkeypatch.setattr(rendering, "ROOT", root)
+    path = root / A_B["a/b"].notebook
+    parameters = new_code_cell('profile = data = results = ""', metadata={"tags": ["parameters"]})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    python = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    cells = [parameters, *map(new_code_cell, cells)]
+    nbformat.write(new_notebook(cells=cells, metadata=python), path)
+
+
+A_B = {"a/b": Artefact("notebooks/a/b.ipynb", lambda study: [])}
+
+
+def state_reference(folder: Path, monkeypatch: pytest.MonkeyPatch, profile: str, data: str) -> Path:
+    """A reference that was made with this profile and data, with one table of the artefact a/b."""
+    record = {"kind": "run", "name": "n", "config": {}, "metrics": {}, "profile": profile, "data": data}
+    record["digests"] = {"training": "", "evaluation": {}, "data": {}}
+    records.write(folder / profile / "records" / "n" / "r.json", record)
+    table = folder / profile / "tables" / "a" / "b.csv"
+    table.parent.mkdir(parents=True)
+    table.write_text("method,mean\nSIFT,26.5\n")
+    monkeypatch.setattr(rendering, "REFERENCE", folder)
+    return folder / profile
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Study:
+    opened = open_study(results=str(tmp_path / "results"))
+    opened.place.folder.mkdir(parents=True)
+    return opened
+
+
+def save_earlier(opened: Study, name: str) -> Path:
+    path = opened.place.folder / "tables" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("method,mean\nSIFT,26.5\n")
+    return path
+
+
+def test_what_a_notebook_saved_before_it_failed_counts_as_missing(tmp_path, opened, monkeypatch, capsys):
+    state_reference(tmp_path / "reference", monkeypatch, "quick", "mini")
+    save_earlier(opened, "a/b.csv")
+    other = save_earlier(opened, "a/c.csv")
+    write_notebook(tmp_path, monkeypatch, "1", "raise RuntimeError('as it should')", SAVES)
+    copies, (failed,) = rendering.execute(opened, A_B, str(tmp_path / "results"))
+    assert failed.notebook == "notebooks/a/b.ipynb"
+    assert failed.cell == 3, "counted in the notebook as it is committed"
+    assert failed.error == "RuntimeError: as it should"
+    report, (missing,) = rendering.report(opened, A_B, copies, [failed], compared=True)
+    assert "as it should" in report.read_text(encoding="utf-8")
+    assert missing.notebook == "tables/a/b.csv"
+    said = capsys.readouterr().out
+    assert "MISSING: tables/a/b.csv" in said
+    assert "No cell differs" not in said
+    assert other.exists()
+
+
+def test_what_is_no_notebook_is_named_and_its_earlier_copy_is_gone(tmp_path, opened, monkeypatch):
+    write_notebook(tmp_path, monkeypatch)
+    (tmp_path / A_B["a/b"].notebook).write_text("{")
+    copy = opened.place.folder / A_B["a/b"].notebook
+    copy.parent.mkdir(parents=True)
+    copy.write_text("of a run before")
+    (told,), (failed,) = rendering.execute(opened, A_B, str(tmp_path / "results"))
+    assert told == copy
+    assert not copy.exists()
+    assert (failed.notebook, failed.cell) == ("notebooks/a/b.ipynb", None)
+
+
+def test_a_notebook_whose_runs_failed_is_not_executed(opened):
+    lacking = {
+        "a/b": Artefact("none.ipynb", lambda study: [training_job(study, "hardnet", "mini-a", 9)])
+    }
+    copies, (failure,) = rendering.execute(opened, lacking, "results")
+    assert copies == []
+    assert failure.error == "not executed: 1 of its runs failed, e.g. HardNet on mini-a, seed 9"
+
+
+def test_a_notebook_that_only_reads_the_reference_removes_nothing(tmp_path, opened, monkeypatch):
+    monkeypatch.setattr(rendering, "ROOT", tmp_path)
+    saved = save_earlier(opened, "a/b.csv")
+    reading = replace(opened, reading=(tmp_path / "reference" / "quick", opened.place.folder))
+    _, (absent,) = rendering.execute(reading, A_B, "reference")
+    assert "b.ipynb" in absent.error
+    assert saved.exists()
+
+
+def test_folders_with_braces_in_their_names_are_taken_as_they_are(tmp_path, monkeypatch):
+    root = tmp_path / "{x} {0}}"
+    opened = open_study(results=str(root))
+    write_notebook(root, monkeypatch, SAVES)
+    (copy,), failures = rendering.execute(opened, A_B, str(root))
+    assert failures == []
+    assert copy.is_file()
+    assert (root / "quick" / "tables" / "a" / "b.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("profile", "data", "compared"),
+    [("quick", "mini", True), ("quick", "photos", False), ("standard", "mini", False)],
+)
+def test_results_are_compared_with_a_reference_of_their_own_profile_and_data(
+    profile, data, compared, tmp_path, opened, monkeypatch, capsys
+):
+    folder = state_reference(tmp_path / "reference", monkeypatch, profile, data)
+    if profile != "quick":
+        shutil.copytree(folder, tmp_path / "reference" / "quick")
+    _, missing = rendering.report(opened, A_B, [], [], compared=True)
+    assert [failure.notebook for failure in missing] == ["tables/a/b.csv"] * compared
+    assert ("Not compared" in capsys.readouterr().out) is not compared
+
+
+def test_a_reference_of_photographs_is_compared_with_where_they_are_the_same(
+    tmp_path, opened, monkeypatch
+):
+    folder = state_reference(tmp_path / "reference", monkeypatch, "quick", "photos")
+    write_allotment(folder / "photographs.json", opened.place.source.allotment)
+    source = replace(opened.place.source, name="photos")
+    same = replace(opened, place=replace(opened.place, source=source))
+    _, missing = rendering.report(same, A_B, [], [], compared=True)
+    assert [failure.notebook for failure in missing] == ["tables/a/b.csv"]
+    fewer = replace(source, allotment={"a": source.allotment["a"][:1]})
+    others = replace(opened, place=replace(opened.place, source=fewer))
+    _, missing = rendering.report(others, A_B, [], [], compared=True)
+    assert missing == []
