@@ -41,10 +41,20 @@ def found(tmp_path: Path) -> list[Found]:
             name: {"fpr95": {"expected": 10.0 * place + shift}, "set_statistics": STATISTICS}
             for place, name in enumerate(SETS, 1)
         }
-        for place, name in enumerate(SETS, 1):
-            records.write_probe(probe_path(path, "filled_bins", name), a_probe(place / 10))
+        probes = {
+            f"filled_bins.{name}": records.write_probe(
+                probe_path(path, "filled_bins", name), a_probe(place / 10)
+            )
+            for place, name in enumerate(SETS, 1)
+        }
         job = Job(label.lower(), label, measures=tuple(("fpr95", name) for name in SETS))
-        content = {"metrics": metrics, "profile": "quick", "data": "mini", "label": label}
+        content = {
+            "metrics": metrics,
+            "probes": probes,
+            "profile": "quick",
+            "data": "mini",
+            "label": label,
+        }
         content |= {"name": label.lower(), "train_set": None, "seed": None}
         made.append(Found(job, path, content, older=False))
     return made
