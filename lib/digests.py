@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
-# The values in the first two are in a record's configuration themselves; how files are written and locked
-# changes no number.
+# The values in the first two are in a record's configuration themselves; how files are written and
+# locked changes no number.
 NOT_CODE = frozenset({"lib.recipes", "lib.profiles", "lib.files"})
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _SKIPPED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})

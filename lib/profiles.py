@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lib.data.mini.sizes import MiniSize, SequencesSize
 from lib.recipes import Budget, Recipe
@@ -75,64 +75,48 @@ SECONDS = {
     "notebook": 10.0,
 }
 
-PROFILES: Mapping[str, Profile] = {
-    "quick": Profile(
-        name="quick",
-        width=0.25,
-        # 100 steps in 5 epochs.
-        budget=Budget(batch_pairs=64, epoch_pairs=64 * 20, epochs=5),
-        table_seeds=(0,),
-        test_seeds=(0, 1, 2, 3, 4),
-        # Set by lib.commands.tuning on the reserve photographs; the search is in the reference.
-        learning_rates={"sgd": 0.1},
-        precision="float32",
-        channels_last=True,
-        compile=False,
-        threads=1,
-        stages=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-        followed_pairs=180,
-        mini=MiniSize(),
-        sequences=SequencesSize(),
-        seconds=SECONDS,
-        patches_per_second={"cpu": 10_000.0, "cuda": 400_000.0},
-    ),
-    "standard": Profile(
-        name="standard",
-        width=1.0,
-        budget=Budget(batch_pairs=512, epoch_pairs=512 * 500, epochs=20),
-        table_seeds=(0, 1, 2, 3, 4),
-        test_seeds=(0, 1, 2, 3, 4),
-        learning_rates={},
-        precision="bfloat16",
-        channels_last=True,
-        compile=False,
-        threads=0,
-        stages=(0.0, 0.05, 0.1, 0.3, 0.6, 1.0),
-        followed_pairs=10_000,
-        mini=MiniSize(),
-        sequences=SequencesSize(),
-        seconds=SECONDS,
-        patches_per_second={"cpu": 9_000.0, "cuda": 150_000.0},
-    ),
-    "paper": Profile(
-        name="paper",
-        width=1.0,
-        budget=None,
-        table_seeds=(0, 1, 2, 3, 4),
-        test_seeds=(0, 1, 2, 3, 4),
-        learning_rates={},
-        precision="float32",
-        channels_last=True,
-        compile=False,
-        threads=0,
-        stages=(0.0, 0.05, 0.1, 0.3, 0.6, 1.0),
-        followed_pairs=50_000,
-        mini=MiniSize(),
-        sequences=SequencesSize(),
-        seconds=SECONDS,
-        patches_per_second={"cpu": 4_000.0, "cuda": 60_000.0},
-    ),
-}
+STANDARD = Profile(
+    name="standard",
+    width=1.0,
+    budget=Budget(batch_pairs=512, epoch_pairs=512 * 500, epochs=20),
+    table_seeds=(0, 1, 2, 3, 4),
+    test_seeds=(0, 1, 2, 3, 4),
+    learning_rates={},
+    precision="bfloat16",
+    channels_last=True,
+    compile=False,
+    threads=0,
+    stages=(0.0, 0.05, 0.1, 0.3, 0.6, 1.0),
+    followed_pairs=10_000,
+    mini=MiniSize(),
+    sequences=SequencesSize(),
+    seconds=SECONDS,
+    patches_per_second={"cpu": 9_000.0, "cuda": 150_000.0},
+)
+QUICK = replace(
+    STANDARD,
+    name="quick",
+    width=0.25,
+    # 100 steps in 5 epochs.
+    budget=Budget(batch_pairs=64, epoch_pairs=64 * 20, epochs=5),
+    table_seeds=(0,),
+    # Set by lib.commands.tuning on the reserve photographs; the search is in the reference.
+    learning_rates={"sgd": 0.1},
+    precision="float32",
+    threads=1,
+    stages=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+    followed_pairs=180,
+    patches_per_second={"cpu": 10_000.0, "cuda": 400_000.0},
+)
+PAPER = replace(
+    STANDARD,
+    name="paper",
+    budget=None,
+    precision="float32",
+    followed_pairs=50_000,
+    patches_per_second={"cpu": 4_000.0, "cuda": 60_000.0},
+)
+PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (QUICK, STANDARD, PAPER)}
 
 
 def find(name: str) -> Profile:

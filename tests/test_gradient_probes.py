@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from looped_gradients import looped_gradient_norms
 
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
 from lib.evaluation import drawn_pairs, gradient_norms
-from lib.evaluation.gradient_norms import Samples, looped_gradient_norms, per_sample_gradient_norms
+from lib.evaluation.gradient_norms import Samples, per_sample_gradient_norms
 from lib.evaluation.subject import Subject
 from lib.models import l2net
 from lib.objective import build as build_objective

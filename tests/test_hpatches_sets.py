@@ -11,7 +11,6 @@ import cv2
 import numpy as np
 import pytest
 
-from lib import recipes
 from lib.commands import hpatches, study
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.release import FILES, read_sequences
@@ -25,7 +24,8 @@ from lib.experiments import adasample, datasets
 from lib.experiments.rows import training_job
 from lib.profiles import find
 from lib.recipes import Budget
-from lib.study.jobs import Job, Place, record_path, state, to_evaluate
+from lib.study import records
+from lib.study.jobs import Job, Place, look, record_path
 from lib.study.open import open_study
 from lib.study.runs import carry_out, load_network
 
@@ -188,7 +188,9 @@ def test_table_2_has_every_lambda_under_both_losses_once_a_seed() -> None:
     paths = {record_path(job, opened.place) for job in asked}
     assert len(paths) == len(asked) == 14 * len(opened.table_seeds)
     assert {job.name for job in asked} == {
-        recipes.lambda_recipe(lam, loss) for lam in recipes.LAMBDAS for loss in recipes.TRIPLET_LOSSES
+        adasample.lambda_name(lam, loss)
+        for lam in adasample.LAMBDAS
+        for loss in adasample.TRIPLET_LOSSES
     }
     assert all(job.sets_of("hpatches") == ("mini-hp-a",) for job in asked)
 
@@ -222,7 +224,7 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
     job = training_job(opened, "adasample_aug_gen", "mini-hp-a-train", 0)
     job = replace(job, measures=(("hpatches", "mini-hp-a"),), probes=())
     path = carry_out(job, place)
-    assert to_evaluate(job, place, json.loads(path.read_text()), path) == []
+    assert look(job, place).state == "complete"
     return path, place, job
 
 
@@ -236,18 +238,18 @@ def test_a_network_trains_on_classes_of_sixteen_and_is_measured_in_all_tasks(tra
 def test_other_test_data_costs_an_evaluation_and_other_training_data_a_training(
     trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, place, job = trained
-    record, digest = json.loads(path.read_text()), Source.digest
+    _, place, job = trained
+    digest = Source.digest
 
     def change(name: str) -> None:
         monkeypatch.setattr(Source, "digest", lambda self, n: "new" if n == name else digest(self, n))
 
-    assert state(job, place) == "complete"
+    assert look(job, place).state == "complete"
     change("mini-hp-a")
-    assert state(job, place) == "incomplete"
-    assert to_evaluate(job, place, record, path) == [("hpatches", "mini-hp-a")]
+    there = look(job, place)
+    assert (there.state, there.stale) == ("incomplete", (("hpatches", "mini-hp-a"),))
     change("mini-hp-a-train")
-    assert state(job, place) == "older code"
+    assert look(job, place).state == "older code"
 
 
 def test_descriptors_written_here_score_as_they_were_measured(
@@ -313,7 +315,7 @@ def test_what_was_not_trained_has_no_network(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
     facts = {"kind": "descriptor", "name": "sift", "metrics": {}}
     facts["digests"] = {"training": "", "evaluation": {}, "data": {}}
-    record.write_text(json.dumps({**facts, "config": {"descriptor": {"name": "sift"}}}))
+    records.write(record, {**facts, "config": {"descriptor": {"name": "sift"}}})
     with pytest.raises(ValueError, match="no training run"):
         load_network(record)
 

@@ -80,14 +80,14 @@ def test_work_that_does_not_divide_takes_as_long_as_its_longest_part() -> None:
 def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
     job = computation_job("variance", "Theorem 2")
-    assert jobs.state(job, opened.place) == "missing"
+    assert jobs.look(job, opened.place).state == "missing"
     path = carry_out(job, opened.place)
-    assert jobs.state(job, opened.place) == "complete"
+    assert jobs.look(job, opened.place).state == "complete"
     (probe,) = jobs.probes_of(job)
     jobs.probe_path(path, *probe).unlink()
-    assert jobs.state(job, opened.place) == "incomplete"
+    assert jobs.look(job, opened.place).state == "incomplete"
     carry_out(job, opened.place)
-    assert jobs.state(job, opened.place) == "complete"
+    assert jobs.look(job, opened.place).state == "complete"
 
 
 def test_a_record_lies_where_a_reader_looks_for_it(study: Study) -> None:

@@ -20,19 +20,11 @@ import torch
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
-from lib.evaluation.gradient_norms import (
-    Samples,
-    looped_gradient_norms,
-    per_sample_gradient_norms,
-    triplet_loss,
-)
-from lib.objective import build as build_objective
 from lib.profiles import Profile
 from lib.recipes import Budget, Recipe
 from lib.training import CANDIDATE_CHUNK, train
 
 PAIRS = 128
-SAMPLES = 64
 STEPS = 6
 ROUNDS = 3
 # The first steps allocate memory and pick kernels.
@@ -61,8 +53,6 @@ def main() -> None:
         patches = open_source("mini", Path(folder), size.mini).load("mini-a")
         training_step(size, plain, patches, chosen.device)
         adasample_step(size, patches, chosen.device)
-    for width in (1.0, profiles.find("quick").width):
-        per_sample_gradients(width, chosen.device)
 
 
 def training_step(size: Profile, plain: Profile, patches: PatchSet, device: str) -> None:
@@ -92,34 +82,6 @@ def adasample_step(size: Profile, patches: PatchSet, device: str) -> None:
     print(f"  forward passes    {1000 * forward:8.1f} ms, over {candidates:,} candidates")
     print(f"  AdaSample+*'s step{1000 * whole:8.1f} ms")
     print(f"  ratio to the sum  {whole / (base + forward):8.2f}  (wanted: 1.2 or less)")
-
-
-def per_sample_gradients(width: float, device: str) -> None:
-    """Gradient norms a sample by vmap of grad against a loop of single backward passes."""
-    recipe = recipes.find("adasample_aug_gen")
-    model = parts.build("model", recipe.model, width=width).to(device).eval()
-    loss = triplet_loss(build_objective(recipe, device))
-    yes = torch.ones(SAMPLES, dtype=torch.bool, device=device)
-    samples = Samples(255 * torch.rand(SAMPLES, 3, 1, 32, 32, device=device), yes, yes)
-
-    vmapped, looped = in_turns(
-        lambda: seconds_of(lambda: per_sample_gradient_norms(model, loss, samples), device),
-        lambda: seconds_of(lambda: looped_gradient_norms(model, loss, samples), device),
-    )
-    print(f"\nPer-sample gradients, AdaSample+*, width {width:g}")
-    print(f"  single backwards  {SAMPLES / looped:8.0f} samples/s")
-    print(f"  vmap of grad      {SAMPLES / vmapped:8.0f} samples/s")
-    print(f"  ratio             {looped / vmapped:8.2f}")
-
-
-def seconds_of(work: Callable[[], object], device: str) -> float:
-    """Seconds that some work takes the second time."""
-    for _ in range(2):
-        started = time.perf_counter()
-        work()
-        if device.startswith("cuda"):
-            torch.cuda.synchronize()
-    return time.perf_counter() - started
 
 
 def in_turns(*measures: Callable[[], float]) -> list[float]:

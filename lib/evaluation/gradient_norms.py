@@ -222,18 +222,6 @@ def per_sample_gradient_norms(
     return vmap(norm, chunk_size=chunk)(samples.images, samples.near_anchor, samples.found)
 
 
-def looped_gradient_norms(model: nn.Module, loss: TripletLoss, samples: Samples) -> Tensor:
-    """The same by one backward pass a triplet, which `per_sample_gradient_norms` is timed against."""
-    parameters = list(model.parameters())
-    norms = []
-    for images, near_anchor, found in zip(
-        samples.images, samples.near_anchor, samples.found, strict=True
-    ):
-        gradients = torch.autograd.grad(loss(model(images), near_anchor, found), parameters)
-        norms.append(sum(g.square().sum() for g in gradients).sqrt())
-    return torch.stack(norms)
-
-
 def output_norms(
     objective: Objective, model: nn.Module, raw: Tensor, samples: Samples
 ) -> dict[str, Tensor]:

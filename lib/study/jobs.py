@@ -203,11 +203,6 @@ def look(job: Job, place: Place, folder: Path | None = None) -> OnRecord:
     return OnRecord(path, state, record, tuple(lacking), tuple(stale), tuple(damaged))
 
 
-def state(job: Job, place: Place, folder: Path | None = None) -> str:
-    """The state of `look`."""
-    return look(job, place, folder).state
-
-
 def _made(of: Mapping, module: str, test_set: str) -> tuple:
     by = of["evaluation"].get(module, {"code": None, "data": {}})
     return by["code"], by["data"].get(test_set)

@@ -96,12 +96,6 @@ class Found:
         """Matching pairs of each set, at most, on which training was followed."""
         return self.content["config"]["profile"]["followed_pairs"]
 
-    def mean_by_epoch(self) -> list[float]:
-        """FPR95 in percent at the end of each epoch, the mean over the test sets, each by the few pairs
-        on which training is followed (`followed_pairs`)."""
-        by_set = self.content["epoch_fpr95"].values()
-        return [sum(values) / len(values) for values in zip(*by_set, strict=True)]
-
     @property
     def numbers(self) -> Mapping:
         """What a computation computed."""
@@ -241,12 +235,6 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
         )
 
     return [job for job in merged(jobs, study.place) if not done(job)]
-
-
-def where(study: Study, job: Job) -> Path | None:
-    """The record that `find` finds."""
-    found = find(study, job)
-    return None if found is None else found.path
 
 
 def _make(study: Study, missing: Sequence[Job]) -> None:

@@ -34,7 +34,7 @@ from lib.study.jobs import (
     probe_path,
     record_path,
 )
-from lib.training import ForeignCheckpoint, Trained, train
+from lib.training import ForeignCheckpoint, Trained, part_state, train
 
 LIBRARIES = ("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn")
 OnStep = Callable[[int, int], None]
@@ -120,8 +120,7 @@ def load_network(record: Path, stage: str = "1.0", device: str = "cpu") -> nn.Mo
 
 def _network(config: Mapping, weights: Mapping[str, Tensor], device: str) -> nn.Module:
     model = parts.build("model", Part(**config["recipe"]["model"]), width=config["profile"]["width"])
-    named = {tuple(name.split("/")): value for name, value in weights.items()}
-    model.load_state_dict({name: value for (part, name), value in named.items() if part == "model"})
+    model.load_state_dict(part_state(weights))
     return model.to(device, memory_format=torch.channels_last).eval()
 
 

@@ -1,0 +1,20 @@
+"""Per-sample gradients by one backward pass each, for `lib.evaluation.gradient_norms` to match."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from lib.evaluation.gradient_norms import Samples, TripletLoss
+
+
+def looped_gradient_norms(model: nn.Module, loss: TripletLoss, samples: Samples) -> Tensor:
+    """‖∇_θ L‖₂ of each triplet, one backward pass after the other."""
+    parameters = list(model.parameters())
+    norms = []
+    for images, near_anchor, found in zip(
+        samples.images, samples.near_anchor, samples.found, strict=True
+    ):
+        gradients = torch.autograd.grad(loss(model(images), near_anchor, found), parameters)
+        norms.append(sum(g.square().sum() for g in gradients).sqrt())
+    return torch.stack(norms)

@@ -1,0 +1,100 @@
+"""Tables and the figure of how hard sets are: what the records hold, nothing left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.reporting.data import difficulty
+from lib.reporting.printed import printed
+from lib.study import records
+from lib.study.jobs import Job, probe_path
+from lib.study.open import Found
+
+SETS = ("mini-a", "mini-b", "mini-c")
+STATISTICS = {"patches": 30, "points": 10, "matching_pairs": 7, "non_matching_pairs": 8}
+STATISTICS |= {f"share_of_{n}": 0.2 for n in (2, 3, 4, 5, "more")}
+
+
+def a_probe(level: float) -> dict[str, np.ndarray]:
+    bands = level + np.arange(50, dtype=np.float32).reshape(10, 5) / 100
+    return {
+        "filled": np.linspace(20, 100, 10, dtype=np.float32),
+        "matching": bands,
+        "non_matching": bands + 1,
+        "threshold": np.float32(level),
+        "own_thresholds": np.float32(10 * level),
+        "correlation": np.float32(-level),
+    }
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> list[Found]:
+    """SIFT with FPR95 10, 20 and 30, RootSIFT with 15, 25 and 35."""
+    made = []
+    for label, shift in (("SIFT", 0), ("RootSIFT", 5)):
+        path = tmp_path / label / "untrained.json"
+        metrics = {
+            name: {"fpr95": {"expected": 10.0 * place + shift}, "set_statistics": STATISTICS}
+            for place, name in enumerate(SETS, 1)
+        }
+        probes = {
+            f"filled_bins.{name}": records.write_probe(
+                probe_path(path, "filled_bins", name), a_probe(place / 10)
+            )
+            for place, name in enumerate(SETS, 1)
+        }
+        job = Job(label.lower(), label, measures=tuple(("fpr95", name) for name in SETS))
+        content = {
+            "metrics": metrics,
+            "probes": probes,
+            "profile": "quick",
+            "data": "mini",
+            "label": label,
+        }
+        content |= {"name": label.lower(), "train_set": None, "seed": None}
+        made.append(Found(job, path, content, older=False))
+    return made
+
+
+def test_counts_are_whole_numbers_and_shares_percent(found: list[Found]):
+    table = difficulty.counts_table(found[0])
+    assert list(table.index) == list(SETS)
+    assert table.loc["mini-b", "non-matching"] == 8
+    assert table["points"].dtype == int
+    assert table.loc["mini-a", "patches a point"] == pytest.approx(3)
+    assert table.loc["mini-a", "more (%)"] == pytest.approx(20)
+
+
+def test_each_set_stands_beside_the_one_whose_part_it_plays(found: list[Found]):
+    papers = printed("adasample", "table1").query("key == 'sift' and statistic == 'fpr95'")
+    table = difficulty.difficulty_table(found, SETS, papers)
+    assert list(table.columns) == ["beside", "SIFT, papers", "SIFT", "RootSIFT"]
+    assert list(table["beside"]) == ["liberty", "notredame", "yosemite", ""]
+    assert list(table["RootSIFT"]) == [15, 25, 35, 25]
+    assert table.loc["mini-b", "SIFT, papers"] == 22.53
+
+
+def test_what_one_threshold_costs_is_the_mean_over_sets(found: list[Found]):
+    table = difficulty.filled_bins_table(found)
+    expected = pd.DataFrame(
+        [[10, 20, 30, 20, 2, -0.2], [15, 25, 35, 25, 2, -0.2]],
+        pd.Index(["SIFT", "RootSIFT"], name="FPR95 (%)"),
+        [*SETS, "mean", "own thresholds", "r"],
+    )
+    pd.testing.assert_frame_equal(table, expected, check_dtype=False, rtol=1e-6)
+
+
+def test_a_panel_shows_both_kinds_of_pairs_and_the_threshold():
+    figure = difficulty.filled_bins_figure({"SIFT": a_probe(0.5), "RootSIFT": a_probe(0.7)}, "note")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["SIFT", "RootSIFT"]
+    for axes, level in zip(figure.axes, (0.5, 0.7), strict=True):
+        matching, others, threshold = axes.lines
+        np.testing.assert_allclose(matching.get_ydata(), a_probe(level)["matching"][:, 2])
+        np.testing.assert_allclose(others.get_ydata(), a_probe(level)["non_matching"][:, 2])
+        assert threshold.get_ydata()[0] == pytest.approx(level)
+    with pytest.raises(ValueError, match="no panel to draw"):
+        difficulty.filled_bins_figure({}, "note")
