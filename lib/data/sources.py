@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,8 +140,8 @@ class Source:
             return sets.load(name)
         scene = self.scene_folder(name)
         if name in self.photographs:
-            make = partial(write_scene, name=name, photographs=self.photographs[name], size=self.size)
-            make_checked(scene, name, make)
+            photographs = self.photographs[name]
+            make_checked(scene, name, lambda new: write_scene(new, name, photographs, self.size))
             return read_phototour(scene, scene / "decoded", name)
         patch_set = read_phototour(scene, self.folder / "decoded", name)
         verify_counts(patch_set)
