@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from lib.evaluation.fpr95 import threshold_level
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, legend_below, look, panels
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, look, panels
 
 
 def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: object) -> None:
@@ -60,7 +60,7 @@ def curves_figure(
     Raises:
         ValueError: as for `curves`, or a value cannot stand on a logarithmic axis.
     """
-    with panels(COLUMN_WIDTH, 2.5, note=note) as (figure, [[axes]]):
+    with panels(COLUMN_WIDTH, 2.5, note=note, legend=2) as (figure, [[axes]]):
         curves(axes, frame, x, y, by, **line)
         if pd.api.types.is_integer_dtype(frame[x]):
             axes.xaxis.get_major_locator().set_params(integer=True)
@@ -68,7 +68,6 @@ def curves_figure(
             log_axis(axes, log, frame[{"x": x, "y": y}[log]])
         if marked is not None:
             axes.axvline(marked, color=GREY, lw=1, ls=":")
-        legend_below(figure, axes, 2)
     return figure
 
 
@@ -156,7 +155,8 @@ def distance_histograms(
     if not probes:
         raise ValueError("no panel to draw; give at least one method's histograms")
     width = COLUMN_WIDTH if len(probes) == 1 else DOUBLE_WIDTH
-    with panels(width, 2.2, len(probes), note=note, sharey=True) as (figure, [row]):
+    shown = {"ylabel": "density", "legend": 3 if len(probes) > 1 else 2, "sharey": True}
+    with panels(width, 2.2, len(probes), note=note, **shown) as (figure, [row]):
         for axes, (title, probe) in zip(row, probes.items(), strict=True):
             edges = np.asarray(probe["edges"], dtype=np.float64)
             for kind, colour, hatch in (("matching", 0, None), ("non_matching", 1, "////")):
@@ -173,8 +173,6 @@ def distance_histograms(
             axes.axvline(threshold, color="black", lw=1, ls="--", label="95% recall")
             axes.set(title=title, xlabel=distance)
             axes.set_ylim(bottom=0)
-        row[0].set_ylabel("density")
-        legend_below(figure, row[0], 3 if len(probes) > 1 else 2)
     return figure
 
 

@@ -22,7 +22,7 @@ from lib.data.mini.photometry import Photometry
 from lib.data.mini.scenes import Site, render_view
 from lib.data.patchset import PatchSet
 from lib.reporting.data.pictures import GAP, ON_GREY, beside, evenly, mosaic, outline, show
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, legend_below, panels
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,10 +96,12 @@ def site_figure(folder: Path, photographs: Sequence[Photograph], site: int = 0) 
     longest = facts["size"]["longest_side"]
     textures = [by_hash[p["sha256"]].grey(longest) for p in entry["photographs"]]
     names = {index: p["name"] for index, p in enumerate(entry["photographs"])}
-    with panels(DOUBLE_WIDTH, 3.5, 2, width_ratios=[1.75, 1]) as (figure, [[in_space, above]]):
+    with panels(DOUBLE_WIDTH, 3.5, 2, legend=len(names), width_ratios=[1.75, 1]) as (
+        figure,
+        [[in_space, above]],
+    ):
         _draw_in_space(in_space, shown, textures)
         _draw_from_above(above, shown, names)
-        legend_below(figure, above, len(names))
     return figure
 
 

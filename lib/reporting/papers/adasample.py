@@ -169,12 +169,11 @@ def table2_figure(table: pd.DataFrame, note: str) -> Figure:
         table: of `table2`.
         note: profile, data and seeds of ours.
     """
-    with panels(DOUBLE_WIDTH, 3.9, len(TASKS), 2, note=note, sharex=True) as (figure, grid):
+    with panels(DOUBLE_WIDTH, 3.9, len(TASKS), 2, note=note, grid="y", sharex=True) as (figure, grid):
         for whose, row in zip(("ours", "paper"), grid, strict=True):
             for axes, task in zip(row, TASKS, strict=True):
                 for place, loss in enumerate(TRIPLET_LOSSES):
                     _against_lambda(axes, table[f"{task} {loss}"], whose, place)
-                axes.grid(axis="y")
                 axes.margins(y=0.15)
                 axes.set(
                     xticks=range(len(table)), xticklabels=table.index, xlim=(-0.4, len(table) - 0.6)

@@ -200,7 +200,7 @@ def table3_figure(
     """
     both = {"higher": higher, "lower": lower}
     rows = 1 if same_data else 2
-    with panels(DOUBLE_WIDTH, 1.0 + 1.35 * rows, len(COLUMN_NAMES), rows) as (figure, grid):
+    with panels(DOUBLE_WIDTH, 1.0 + 1.35 * rows, len(COLUMN_NAMES), rows, grid="y") as (figure, grid):
         for name, column in zip(COLUMN_NAMES, grid.T, strict=True):
             for place, (which, of) in enumerate(both.items()):
                 _seeds(column[0], place, of[name].to_numpy(), which)
@@ -212,7 +212,6 @@ def table3_figure(
                 axes.margins(y=0.12)
                 axes.tick_params(axis="y", labelsize=7, pad=2)
                 axes.locator_params(axis="y", nbins=4)
-                axes.grid(axis="y")
         grid[0, 0].set_ylabel(f"FPR95 (%)\n{ours_name}")
         if not same_data:
             grid[1, 0].set_ylabel("FPR95 (%)\npaper (UBC)")
