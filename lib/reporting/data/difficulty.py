@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from lib.reporting import frames
 from lib.reporting.phototour import roles_of
 from lib.reporting.style import DOUBLE_WIDTH, PALETTE, panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from lib.study.open import Found
+from lib.study.open import Found
 
 _COUNTS = {
     "patches": "patches",

@@ -1,7 +1,7 @@
 """Figures of the data: photographs, a generated site and its views, and the classes of a patch set.
 
 Sites and views are those of `lib.data.mini`; classes are drawn of any set in PhotoTour's format
-(Brown, Hua and Winder, PAMI 2011). matplotlib and OpenCV are imported when a figure is drawn.
+(Brown, Hua and Winder, PAMI 2011).
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from lib.data.mini.description import detections, read_sites, redraw_view
 from lib.data.mini.detection import PATCH_WIDTH
@@ -23,10 +24,6 @@ from lib.data.mini.scenes import Site, render_view
 from lib.data.patchset import PatchSet
 from lib.reporting.data.pictures import GAP, ON_GREY, beside, evenly, mosaic, outline, show
 from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, panels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 AS_IT_IS = Photometry(gain=1.0, gamma=1.0, blur=0.0, noise=0.0, noise_seed=0, jpeg_quality=100)
 # Of the drawing in space: yaw and pitch in radians, distances of the reference camera, px.

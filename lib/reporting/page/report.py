@@ -10,15 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from lib.files import write_bytes
 from lib.reporting.page.compare import Comparison
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
 
 TITLE = "AdaSample, DSM, TCDesc and HyNet under one protocol"
 DISPLAY_ORDER = ["text/html", "image/png", "image/svg+xml", "image/jpeg", "text/plain"]
@@ -26,10 +22,9 @@ DISPLAY_ORDER = ["text/html", "image/png", "image/svg+xml", "image/jpeg", "text/
 
 @dataclass(frozen=True)
 class Failure:
-    """A notebook that did not run through: its name, the cell's number from 1, and the error."""
+    """A notebook that did not run through: its name, and the error with the cell's number from 1."""
 
     notebook: str
-    cell: int | None
     error: str
 
 
@@ -148,15 +143,16 @@ def render_notebook(path: Path, anchor: str) -> RenderedNotebook:
     )
     exporter.config.NbConvertBase.display_data_priority = DISPLAY_ORDER
     resources = {"metadata": {"path": str(path.parent)}}
-    body, _ = exporter.from_notebook_node(_with_alternative_texts(notebook), resources)
+    _add_alternative_texts(notebook.cells)
+    body, _ = exporter.from_notebook_node(notebook, resources)
     title, body = _as_section(body, anchor)
     return RenderedNotebook(anchor, title or path.stem, "/".join(path.parts[-2:]), body)
 
 
-def _with_alternative_texts(notebook: NotebookNode) -> NotebookNode:
+def _add_alternative_texts(cells: Sequence) -> None:
     """Give each picture without one an alternative text: the heading that it stands under."""
     heading = "the notebook's beginning"
-    for cell in notebook.cells:
+    for cell in cells:
         if cell.cell_type == "markdown":
             heading = (re.findall(r"^#+ +(.+)$", cell.source, flags=re.MULTILINE) or [heading])[-1]
         for output in cell.get("outputs", []):
@@ -164,7 +160,6 @@ def _with_alternative_texts(notebook: NotebookNode) -> NotebookNode:
                 if kind.startswith("image/"):
                     about = output.metadata.setdefault(kind, {})
                     about.setdefault("alt", f"Figure under: {heading}")
-    return notebook
 
 
 def _as_section(body: str, anchor: str) -> tuple[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,13 +16,11 @@ from matplotlib.figure import Figure
 
 from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
 from lib.reporting import frames, hpatches, phototour, plots
+from lib.reporting.claims import Claim
 from lib.reporting.hpatches import TASKS
 from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, marker_legend, panels
-
-if TYPE_CHECKING:
-    from lib.reporting.claims import Claim
-    from lib.study.open import Found
+from lib.study.open import Found
 
 PAPER_BEST = 10.0
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -21,9 +20,7 @@ from lib.reporting.phototour import COLUMN_NAMES, column_name, roles_of
 from lib.reporting.printed import printed
 from lib.reporting.significance import LEVEL
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, marker_legend, panels
-
-if TYPE_CHECKING:
-    from lib.study.open import Found
+from lib.study.open import Found
 
 LOWER, HIGHER = "adasample_aug_gen", "hardnet_aug_gen"
 LABELS = {"higher": "HardNet+*", "lower": "AdaSample+*"}
