@@ -71,16 +71,13 @@ def curves_figure(
     return figure
 
 
-def beside(
-    frame: pd.DataFrame, value: str, label: str, whose: str, *, width: float = COLUMN_WIDTH
-) -> Figure:
+def beside(frame: pd.DataFrame, value: str, label: str, whose: str) -> Figure:
     """A row a label on a logarithmic axis: the first of `whose` hollow, the second filled.
 
     Args:
         frame: labels stand in its order, the first on top; some may lack one of the two.
         value, label, whose: its columns; the first labels the axis. `whose` has two values, which the
             legend names; several values of one label are drawn as their mean and a bar over the range.
-        width: inches.
 
     Raises:
         ValueError: there is nothing to draw, or a value is not positive and finite.
@@ -88,7 +85,7 @@ def beside(
     labels = list(frame[label].unique())
     places = pd.Series(range(len(labels))[::-1], labels)
     filled = {"color": PALETTE[0]}
-    with panels(width, 0.95 + 0.2 * len(labels)) as (figure, [[axes]]):
+    with panels(DOUBLE_WIDTH * 0.7, 0.95 + 0.2 * len(labels)) as (figure, [[axes]]):
         kinds = ({"mfc": "white", "mec": PALETTE[1]}, filled)
         for (name, of), kind in zip(frame.groupby(whose, sort=False), kinds, strict=True):
             at = of.groupby(label, sort=False)[value].agg(["mean", "min", "max", "size"])
@@ -134,19 +131,13 @@ def name_rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.grid(axis="x")
 
 
-def distance_histograms(
-    probes: Mapping[str, Mapping[str, Sequence[float]]],
-    *,
-    distance: str = "descriptor distance",
-    note: str = "",
-) -> Figure:
+def distance_histograms(probes: Mapping[str, Mapping[str, Sequence[float]]], note: str = "") -> Figure:
     """Densities of the distances of matching and of non-matching pairs, one panel a method.
 
     Args:
         probes: by title a probe of `lib.evaluation.distance_histogram`: "edges" (B + 1,),
             "matching" and "non_matching" (B,) counts. The dashed line is the threshold of FPR95; the
             share of non-matching pairs left of it is FPR95.
-        distance: the axis' label.
         note: profile, data and seed; stands above the panels.
 
     Raises:
@@ -171,7 +162,7 @@ def distance_histograms(
             # As if the pairs of a bin were spread evenly in it.
             threshold = np.interp(rank / probe["matching"][level], [0, 1], edges[level : level + 2])
             axes.axvline(threshold, color="black", lw=1, ls="--", label="95% recall")
-            axes.set(title=title, xlabel=distance)
+            axes.set(title=title, xlabel="descriptor distance")
             axes.set_ylim(bottom=0)
     return figure
 

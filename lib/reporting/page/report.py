@@ -17,6 +17,10 @@ from lib.files import write_bytes
 from lib.reporting.page.compare import Comparison
 
 TITLE = "AdaSample, DSM, TCDesc and HyNet under one protocol"
+RUN_HEADS = {
+    **{"kind": "kind", "label": "method", "older_code": "older code", "train_set": "train set"},
+    **{name: name for name in ("data", "profile", "seed", "seconds", "device", "threads")},
+}
 DISPLAY_ORDER = ["text/html", "image/png", "image/svg+xml", "image/jpeg", "text/plain"]
 
 
@@ -197,26 +201,14 @@ def _verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def _runs(records: Sequence[Mapping]) -> pd.DataFrame:
     """The table of runs, one column of FPR95 a test set."""
-    measured = [
-        {name: of["fpr95"]["expected"] for name, of in record["metrics"].items() if "fpr95" in of}
-        for record in records
-    ]
-    tests = sorted({name for of in measured for name in of})
-    any_older = any(record.get("older_code") for record in records)
-    rows = [
-        {
-            "kind": record["kind"],
-            "method": record.get("label") or record["name"],
-            **({"older code": bool(record.get("older_code"))} if any_older else {}),
-            "train set": record.get("train_set"),
-            "data": record.get("data"),
-            "profile": record.get("profile"),
-            "seed": record.get("seed"),
-            **{f"FPR95 {name}": of.get(name) for name in tests},
-            "seconds": record.get("seconds"),
-            "device": record.get("device"),
-            "threads": record.get("threads"),
-        }
-        for record, of in zip(records, measured, strict=True)
-    ]
-    return pd.DataFrame(rows)
+    measured = pd.DataFrame(
+        {f"FPR95 {test}": of["fpr95"]["expected"] for test, of in sets.items() if "fpr95" in of}
+        for sets in (record["metrics"] for record in records)
+    )
+    runs = pd.DataFrame(records, columns=["name", *RUN_HEADS]).rename(columns=RUN_HEADS)
+    runs["method"] = runs["method"].fillna(runs.pop("name"))
+    runs["older code"] = runs["older code"].eq(True)
+    if not runs["older code"].any():
+        del runs["older code"]
+    before = runs.columns.get_loc("seconds")
+    return pd.concat([runs.iloc[:, :before], measured.sort_index(axis=1), runs.iloc[:, before:]], axis=1)

@@ -46,7 +46,7 @@ def table1_figure(runs: pd.DataFrame, where: str) -> Figure:
         for whose, of in both.items()
         for index, value in of.items()
     ]
-    return plots.beside(pd.DataFrame(rows), quantity, "label", "whose", width=DOUBLE_WIDTH * 0.7)
+    return plots.beside(pd.DataFrame(rows), quantity, "label", "whose")
 
 
 def table2_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:

@@ -15,15 +15,7 @@ from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 
 from lib.reporting import plots
-from lib.reporting.style import (
-    COLUMN_WIDTH,
-    DOUBLE_WIDTH,
-    GREY,
-    LINES,
-    PALETTE,
-    look,
-    panels,
-)
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, LINES, PALETTE, look, panels
 
 Numbers = Mapping[str, object]
 Arrays = Mapping[str, np.ndarray]
