@@ -10,7 +10,7 @@ import pytest
 from matplotlib import rcParams
 from matplotlib.image import imread
 
-from lib.reporting.plots import beside, curves_figure, distance_histograms, intervals
+from lib.reporting.plots import beside, curves, curves_figure, distance_histograms, intervals
 from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, LINES, PALETTE, look, panels, png, style
 
 VALUE = "mean FPR95 (%)"
@@ -159,6 +159,14 @@ def test_intervals_stand_top_down_with_their_error_either_way():
     assert (second.lines[0].get_xdata()[0], second.lines[0].get_ydata()[0]) == (2.0, 0)
     assert first.lines[2][0].get_segments()[0].tolist() == [[0.5, 1], [1.5, 1]]
     assert axes.get_yticklabels()[0].get_text() == "p"
+
+
+def test_curves_keep_the_grid_that_their_panels_have():
+    frame = pd.DataFrame({"x": [0, 1], "y": [0.1, 0.2], "by": "one"})
+    with panels(COLUMN_WIDTH, 2, grid="both") as (_, [[axes]]):
+        curves(axes, frame, "x", "y", "by")
+    lines = axes.xaxis.get_gridlines() + axes.yaxis.get_gridlines()
+    assert all(line.get_visible() for line in lines)
 
 
 def test_more_methods_than_colours_still_look_different():

@@ -34,7 +34,8 @@ def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: obj
         if at["size"].max() > 1:
             axes.fill_between(at.index, at["min"], at["max"], color=drawn["color"], alpha=0.18, lw=0)
         axes.plot(at.index, at["mean"], label=label, **drawn)
-    axes.grid(axis="y")
+    # Without `visible` it would switch a grid off that is there.
+    axes.grid(visible=True, axis="y")
     axes.set(xlabel=x, ylabel=y)
 
 
