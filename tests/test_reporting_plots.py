@@ -10,7 +10,7 @@ import pytest
 from matplotlib import rcParams
 from matplotlib.image import imread
 
-from lib.reporting.plots import beside, curves_figure, distance_histograms, intervals
+from lib.reporting.plots import beside, curves, curves_figure, distance_histograms, intervals
 from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, LINES, PALETTE, look, panels, png, style
 
 VALUE = "mean FPR95 (%)"
@@ -161,6 +161,14 @@ def test_intervals_stand_top_down_with_their_error_either_way():
     assert axes.get_yticklabels()[0].get_text() == "p"
 
 
+def test_curves_keep_the_grid_that_their_panels_have():
+    frame = pd.DataFrame({"x": [0, 1], "y": [0.1, 0.2], "by": "one"})
+    with panels(COLUMN_WIDTH, 2, grid="both") as (_, [[axes]]):
+        curves(axes, frame, "x", "y", "by")
+    lines = axes.xaxis.get_gridlines() + axes.yaxis.get_gridlines()
+    assert all(line.get_visible() for line in lines)
+
+
 def test_more_methods_than_colours_still_look_different():
     looks = [tuple(look(place).values()) for place in range(2 * len(PALETTE))]
     assert len(set(looks)) == len(looks)
@@ -169,7 +177,7 @@ def test_more_methods_than_colours_still_look_different():
 
 def test_the_same_figure_gives_the_same_bytes_at_200_dots_an_inch():
     content = png(dots())
-    assert imread(io.BytesIO(content)).shape[1] == COLUMN_WIDTH * 200
+    assert imread(io.BytesIO(content)).shape[1] == round(dots().get_figwidth() * 200)
     for name in (b"Software", b"tEXt", b"tIME", b"matplotlib"):
         assert name not in content
     assert png(dots()) == content

@@ -169,8 +169,7 @@ def _check_device(device: str) -> None:
 
 def _closing(failures: Sequence[Failure]) -> int:
     for failure in failures:
-        cell = f", cell {failure.cell}" if failure.cell else ""
-        print(f"FAILED {failure.notebook}{cell}: {failure.error}", file=sys.stderr)
+        print(f"FAILED {failure.notebook}: {failure.error}", file=sys.stderr)
     return 1 if failures else 0
 
 
@@ -256,7 +255,7 @@ def make(study: Study, selected: dict[str, Artefact]) -> list[Failure]:
     seconds = wall_clock([remaining(job, study.place).seconds for job in todo], study.at_once)
     print(f"runs: {len(todo)} to make, {study.at_once} at once, about {pool.span(seconds)}", flush=True)
     failures = pool.complete(todo, study.place, study.at_once, pool.printed(len(todo)))
-    return [Failure(job.title, None, reason) for job, reason in failures]
+    return [Failure(job.title, reason) for job, reason in failures]
 
 
 def _check_cached(study: Study, selected: dict[str, Artefact]) -> None:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from lib.files import write_bytes
 from lib.reporting import plots
-from lib.reporting.style import DOUBLE_WIDTH, GREY, legend_below, panels
+from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
 from lib.significance import difference
 
 DEFAULT = "default"
@@ -75,11 +75,10 @@ def effects_figure(table: pd.DataFrame, note: str) -> Figure:
     """
     shown = table.dropna(subset="change").assign(error=2 * table["s.e."])
     size = (DOUBLE_WIDTH * 0.8, 0.8 + 0.24 * len(shown))
-    with panels(*size, note=note) as (figure, [[axes]]):
+    with panels(*size, note=note, legend=2) as (figure, [[axes]]):
         plots.intervals(axes, shown, "change", "error", "option", "recipe")
         axes.axvline(0, color=GREY, lw=1)
         axes.set_xlabel("change of mean FPR95 (points; right is worse), bar: ± 2 s.e.")
-        legend_below(figure, axes, 2)
     return figure
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-if TYPE_CHECKING:
-    from lib.study.open import Found
+from lib.study.open import Found
 
 METHOD = ["key", "label"]
 RUN = [*METHOD, "seed"]

@@ -6,16 +6,13 @@ Papers' tables differ in the protocol, above all in that of retrieval, so every 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from lib.reporting import frames
-
-if TYPE_CHECKING:
-    from lib.study.open import Found
+from lib.study.open import Found
 
 # As in lib.data.hpatches.release, which needs OpenCV.
 LEVELS = ("easy", "hard", "tough")

@@ -8,14 +8,11 @@ Yosemite's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from lib.reporting import frames
-
-if TYPE_CHECKING:
-    from lib.study.open import Found
+from lib.study.open import Found
 
 ROLES = ("liberty", "notredame", "yosemite")
 # By test set, as the papers order them.

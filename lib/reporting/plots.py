@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from lib.evaluation.fpr95 import threshold_level
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, legend_below, look, panels
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, look, panels
 
 
 def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: object) -> None:
@@ -34,7 +34,8 @@ def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: obj
         if at["size"].max() > 1:
             axes.fill_between(at.index, at["min"], at["max"], color=drawn["color"], alpha=0.18, lw=0)
         axes.plot(at.index, at["mean"], label=label, **drawn)
-    axes.grid(axis="y")
+    # Without `visible` it would switch a grid off that is there.
+    axes.grid(visible=True, axis="y")
     axes.set(xlabel=x, ylabel=y)
 
 
@@ -60,7 +61,7 @@ def curves_figure(
     Raises:
         ValueError: as for `curves`, or a value cannot stand on a logarithmic axis.
     """
-    with panels(COLUMN_WIDTH, 2.5, note=note) as (figure, [[axes]]):
+    with panels(COLUMN_WIDTH, 2.5, note=note, legend=2) as (figure, [[axes]]):
         curves(axes, frame, x, y, by, **line)
         if pd.api.types.is_integer_dtype(frame[x]):
             axes.xaxis.get_major_locator().set_params(integer=True)
@@ -68,20 +69,16 @@ def curves_figure(
             log_axis(axes, log, frame[{"x": x, "y": y}[log]])
         if marked is not None:
             axes.axvline(marked, color=GREY, lw=1, ls=":")
-        legend_below(figure, axes, 2)
     return figure
 
 
-def beside(
-    frame: pd.DataFrame, value: str, label: str, whose: str, *, width: float = COLUMN_WIDTH
-) -> Figure:
+def beside(frame: pd.DataFrame, value: str, label: str, whose: str) -> Figure:
     """A row a label on a logarithmic axis: the first of `whose` hollow, the second filled.
 
     Args:
         frame: labels stand in its order, the first on top; some may lack one of the two.
         value, label, whose: its columns; the first labels the axis. `whose` has two values, which the
             legend names; several values of one label are drawn as their mean and a bar over the range.
-        width: inches.
 
     Raises:
         ValueError: there is nothing to draw, or a value is not positive and finite.
@@ -89,7 +86,7 @@ def beside(
     labels = list(frame[label].unique())
     places = pd.Series(range(len(labels))[::-1], labels)
     filled = {"color": PALETTE[0]}
-    with panels(width, 0.95 + 0.2 * len(labels)) as (figure, [[axes]]):
+    with panels(DOUBLE_WIDTH * 0.7, 0.95 + 0.2 * len(labels)) as (figure, [[axes]]):
         kinds = ({"mfc": "white", "mec": PALETTE[1]}, filled)
         for (name, of), kind in zip(frame.groupby(whose, sort=False), kinds, strict=True):
             at = of.groupby(label, sort=False)[value].agg(["mean", "min", "max", "size"])
@@ -135,19 +132,13 @@ def name_rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.grid(axis="x")
 
 
-def distance_histograms(
-    probes: Mapping[str, Mapping[str, Sequence[float]]],
-    *,
-    distance: str = "descriptor distance",
-    note: str = "",
-) -> Figure:
+def distance_histograms(probes: Mapping[str, Mapping[str, Sequence[float]]], note: str = "") -> Figure:
     """Densities of the distances of matching and of non-matching pairs, one panel a method.
 
     Args:
         probes: by title a probe of `lib.evaluation.distance_histogram`: "edges" (B + 1,),
             "matching" and "non_matching" (B,) counts. The dashed line is the threshold of FPR95; the
             share of non-matching pairs left of it is FPR95.
-        distance: the axis' label.
         note: profile, data and seed; stands above the panels.
 
     Raises:
@@ -156,7 +147,8 @@ def distance_histograms(
     if not probes:
         raise ValueError("no panel to draw; give at least one method's histograms")
     width = COLUMN_WIDTH if len(probes) == 1 else DOUBLE_WIDTH
-    with panels(width, 2.2, len(probes), note=note, sharey=True) as (figure, [row]):
+    shown = {"ylabel": "density", "legend": 3 if len(probes) > 1 else 2, "sharey": True}
+    with panels(width, 2.2, len(probes), note=note, **shown) as (figure, [row]):
         for axes, (title, probe) in zip(row, probes.items(), strict=True):
             edges = np.asarray(probe["edges"], dtype=np.float64)
             for kind, colour, hatch in (("matching", 0, None), ("non_matching", 1, "////")):
@@ -171,10 +163,8 @@ def distance_histograms(
             # As if the pairs of a bin were spread evenly in it.
             threshold = np.interp(rank / probe["matching"][level], [0, 1], edges[level : level + 2])
             axes.axvline(threshold, color="black", lw=1, ls="--", label="95% recall")
-            axes.set(title=title, xlabel=distance)
+            axes.set(title=title, xlabel="descriptor distance")
             axes.set_ylim(bottom=0)
-        row[0].set_ylabel("density")
-        legend_below(figure, row[0], 3 if len(probes) > 1 else 2)
     return figure
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pandas as pd
+from IPython.display import Image
+from matplotlib.figure import Figure
 
 from lib.files import write_bytes
 from lib.reporting import claims, style, text
-from lib.reporting.artefacts import artefact_path
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from IPython.display import Image
-    from matplotlib.figure import Figure
-
-    from lib.study.open import Found, Study
+from lib.study.open import Found, Study, provenance
 
 Values = Mapping[str, object]
 
@@ -48,8 +45,6 @@ class Showing:
 
     def heading(self, found: Sequence[Found], *also: str) -> None:
         """Print profile and data, anything else to be said about them, and what records there are."""
-        from lib.study.open import provenance
-
         print(", ".join([self.study.heading(), *also]))
         print(provenance(found))
 
@@ -81,8 +76,6 @@ class Showing:
             alt: what the picture shows, for those who do not see it.
             name: as in `table`.
         """
-        from IPython.display import Image
-
         content = style.png(figure)
         self._save("figures", name, ".png", content)
         return Image(content, format="png", width=round(figure.get_figwidth() * 100), alt=alt)
@@ -130,10 +123,18 @@ class Showing:
     def _save(self, kind: str, name: str, suffix: str, content: bytes) -> None:
         if self.study.saving is not None:
             name = f"{self.artefact}_{name}" if name else self.artefact
-            write_bytes(artefact_path(self.study.saving, kind, name, suffix), content)
+            write_bytes(_artefact_path(self.study.saving, kind, name, suffix), content)
 
     def _data_name(self, claim: claims.Claim) -> str:
         source = self.study.place.source
         if source.embedded or not claim.on_hpatches:
             return source.name
         return f"{source.name}+{source.homographies.stem}"
+
+
+def _artefact_path(folder: Path, kind: str, name: str, suffix: str) -> Path:
+    """`folder/kind/name.suffix`, for a name such as `adasample/table1` that stays in the folder."""
+    parts = name.split("/")
+    if not all(parts) or any(part in (".", "..") for part in parts) or "\\" in name:
+        raise ValueError(f"artefact name {name!r}: give a relative one like 'adasample/table1'")
+    return Path(folder, kind, *parts[:-1], parts[-1] + suffix)

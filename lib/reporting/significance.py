@@ -17,7 +17,7 @@ from scipy import stats
 
 from lib import significance
 from lib.reporting import plots
-from lib.reporting.style import DOUBLE_WIDTH, GREY, legend_below, panels
+from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
 
 LEVEL = 0.05
 EFFECTS = tuple(step / 5 for step in range(24))
@@ -164,7 +164,8 @@ def power_figure(curves: pd.DataFrame, marked: Mapping[str, pd.Series], wanted: 
     least = min(0, *(effects.min() for effects in marked.values()))
     steps = (0, 0.2, 0.4, 0.6, 0.8, 1)
     heights = [-0.1 - 0.11 * place for place in range(len(marked))]
-    with panels(DOUBLE_WIDTH, 3.0, len(levels), sharey=True) as (figure, [row]):
+    looks = {"grid": "both", "legend": long["runs"].nunique(), "sharey": True}
+    with panels(DOUBLE_WIDTH, 3.0, len(levels), **looks) as (figure, [row]):
         for axes, level in zip(row, levels, strict=True):
             plots.curves(axes, long[long["level"] == level], x, y, "runs")
             axes.axhline(wanted, color=GREY, lw=0.8, ls=":")
@@ -173,9 +174,7 @@ def power_figure(curves: pd.DataFrame, marked: Mapping[str, pd.Series], wanted: 
             axes.axhline(0, color="black", lw=0.6)
             axes.set_yticks([*steps, *heights], [*(f"{step:g}" for step in steps), *marked])
             axes.set(title=level, xlim=(least - 0.05, end + 0.1), ylim=(heights[-1] - 0.08, 1.03))
-            axes.grid()
             axes.label_outer()
-        legend_below(figure, row[0], long["runs"].nunique())
     return figure
 
 

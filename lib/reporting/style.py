@@ -13,7 +13,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -24,6 +23,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (6, 2)))
 MARKERS = "os^Dv<>PX"
 GREY = "#777777"
+BELOW = "outside lower center"
 
 
 def style() -> AbstractContextManager[None]:
@@ -33,7 +33,16 @@ def style() -> AbstractContextManager[None]:
 
 @contextmanager
 def panels(
-    width: float, height: float, columns: int = 1, rows: int = 1, *, note: str = "", **layout: object
+    width: float,
+    height: float,
+    columns: int = 1,
+    rows: int = 1,
+    *,
+    note: str = "",
+    grid: str = "",
+    ylabel: str = "",
+    legend: int = 0,
+    **layout: object,
 ) -> Iterator[tuple[Figure, np.ndarray]]:
     """A figure in the study's style, drawn inside a `with` block.
 
@@ -43,6 +52,9 @@ def panels(
         width, height: inches.
         columns, rows: of axes.
         note: what the values are of; stands above, small and grey.
+        grid: "x", "y" or "both", of all axes.
+        ylabel: of the first axes.
+        legend: its columns, below the panels; each label that is drawn stands in it once.
         layout: for `Figure.subplots`, e.g. `sharey=True`.
 
     Yields:
@@ -51,7 +63,17 @@ def panels(
     with style():
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
-        yield figure, figure.subplots(rows, columns, squeeze=False, **layout)
+        all_axes = figure.subplots(rows, columns, squeeze=False, **layout)
+        for axes in all_axes.flat if grid else ():
+            axes.grid(axis=grid)
+        all_axes[0, 0].set_ylabel(ylabel)
+        yield figure, all_axes
+        if legend:
+            named = {}
+            for axes in all_axes.flat:
+                for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+                    named.setdefault(name, handle)
+            figure.legend(named.values(), named, loc=BELOW, ncols=legend, columnspacing=1.2)
         if note:
             figure.suptitle(note, fontsize=8, color=GREY, x=0.01, ha="left")
 
@@ -64,16 +86,10 @@ def look(place: int, *, marker: bool = False) -> dict[str, object]:
     return {"color": PALETTE[place % len(PALETTE)], **(dot if marker else line)}
 
 
-def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
-    """A legend below the panels, of what one of them holds."""
-    handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
-
-
 def marker_legend(figure: Figure, entries: Mapping[str, Mapping], **how: object) -> None:
     """A legend of markers below the panels, by label what `Line2D` takes."""
     handles = [Line2D([], [], label=label, **{"ls": "none", **of}) for label, of in entries.items()]
-    figure.legend(handles=handles, loc="outside lower center", **how)
+    figure.legend(handles=handles, loc=BELOW, **how)
 
 
 def png(figure: Figure) -> bytes:

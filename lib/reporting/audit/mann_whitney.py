@@ -94,14 +94,8 @@ def outcomes(lower: np.ndarray, higher: np.ndarray) -> Outcomes:
     sizes = (pooled[:, :, None] == pooled[:, None, :]).sum(2)
     steps = np.diff(pooled, axis=1) > 0
     null = _null_statistics(n, m)[steps @ (1 << np.arange(n + m - 1))]
-    return Outcomes(
-        u=u,
-        tie_sum=(sizes**2 - 1).sum(1),
-        at_most=(null <= u[:, None]).mean(1),
-        at_least=(null >= u[:, None]).mean(1),
-        lower=n,
-        higher=m,
-    )
+    at_most, at_least = (null <= u[:, None]).mean(1), (null >= u[:, None]).mean(1)
+    return Outcomes(u, (sizes**2 - 1).sum(1), at_most, at_least, n, m)
 
 
 def _null_statistics(lower: int, higher: int) -> np.ndarray:
@@ -125,20 +119,15 @@ def _patterns(runs: int) -> np.ndarray:
 
 def every_outcome(lower: int, higher: int) -> tuple[Outcomes, list[tuple[int, ...]]]:
     """Every outcome there is, each once, and the sizes of its tied groups, largest first."""
-    null = _null_statistics(lower, higher)
-    rows = []
+    null, rows = _null_statistics(lower, higher), set()
     for pattern, statistics in zip(_patterns(lower + higher), null, strict=True):
         sizes = np.bincount(pattern)
-        groups = tuple(sorted((int(size) for size in sizes if size > 1), reverse=True))
-        u = np.unique(statistics)
-        at_most = np.searchsorted(statistics, u, side="right") / len(statistics)
-        at_least = 1 - np.searchsorted(statistics, u, side="left") / len(statistics)
+        groups = tuple(sorted(sizes[sizes > 1].tolist(), reverse=True))
         tie_sum = int((sizes**3 - sizes).sum())
-        rows += [
-            (*row, tie_sum, groups)
-            for row in zip(u.tolist(), at_most.tolist(), at_least.tolist(), strict=True)
-        ]
-    u, at_most, at_least, tie_sum, groups = zip(*sorted(set(rows)), strict=True)
-    arrays = {"u": u, "tie_sum": tie_sum, "at_most": at_most, "at_least": at_least}
-    named = {name: np.array(values, dtype=float) for name, values in arrays.items()}
-    return Outcomes(**named, lower=lower, higher=higher), list(groups)
+        u, counts = np.unique(statistics, return_counts=True)
+        up_to = counts.cumsum()
+        tails = up_to / len(statistics), 1 - (up_to - counts) / len(statistics)
+        rows |= {(*row, tie_sum, groups) for row in np.transpose([u, *tails]).tolist()}
+    u, at_most, at_least, tie_sum, groups = zip(*sorted(rows), strict=True)
+    arrays = np.array([u, tie_sum, at_most, at_least], dtype=float)
+    return Outcomes(*arrays, lower, higher), list(groups)

@@ -19,6 +19,11 @@ from lib.reporting.audit.mann_whitney import FORMS, Outcomes, every_outcome, out
 
 COLUMNS = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
 SIDES = {1: "less", 2: "two-sided"}
+# Of each method, and digits printed after the point of means, deviations and p: half a unit of the last
+# may be rounded either way.
+RUNS, HALF = 5, 0.5e-3
+# Of the measure, in percent: 100 / 50 000 non-matching pairs.
+STEP = 0.002
 # What the printed p-values fit best, see `forms_table`.
 LIKELIEST = "normal, continuity + ties"
 
@@ -44,28 +49,23 @@ def comparisons(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")[COLUMNS]
 
 
-def forms_table(paper: pd.DataFrame, runs: int = 5, decimals: int = 3) -> pd.DataFrame:
+def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
     """What each form of the test would need to give the printed p-values, best form first.
 
     Args:
         paper: the printed comparisons.
-        runs: of each method, 6 at most.
-        decimals: digits printed after the point; half a unit of the last may be rounded either way.
 
     Returns:
         Indexed by "form" and "sides": "fits", how many of the p-values it can give, "untied", how many
         of them without tied runs; then for each comparison the U with the fewest tied runs, with the
         sizes of the tied groups in brackets, or NaN. The last rows are those of Wilcoxon's signed-rank
         test (1945), of runs in pairs.
-
-    Raises:
-        ValueError: too many runs to enumerate.
     """
-    found, groups = every_outcome(runs, runs)
+    found, groups = every_outcome(RUNS, RUNS)
     rows = []
     for form, sides in itertools.product(FORMS, SIDES):
         p = p_value(form, sides, found)
-        best = {name: _simplest(p, of, decimals, found, groups) for name, of in paper["p"].items()}
+        best = {name: _simplest(p, of, found, groups) for name, of in paper["p"].items()}
         hits = [at for at in best.values() if at is not None]
         cells = {
             name: np.nan if at is None else _told(found.u[at], groups[at]) for name, at in best.items()
@@ -73,29 +73,27 @@ def forms_table(paper: pd.DataFrame, runs: int = 5, decimals: int = 3) -> pd.Dat
         untied = sum(not groups[at] for at in hits)
         rows.append({"form": form, "sides": sides, "fits": len(hits), "untied": untied, **cells})
     table = pd.DataFrame(rows).sort_values(["fits", "untied"], ascending=False, kind="stable")
-    in_pairs = pd.DataFrame([_signed_rank_row(paper["p"], sides, runs, decimals) for sides in SIDES])
+    in_pairs = pd.DataFrame([_signed_rank_row(paper["p"], sides) for sides in SIDES])
     return pd.concat([table, in_pairs]).set_index(["form", "sides"])
 
 
-def implied(
-    paper: pd.DataFrame, form: str = LIKELIEST, runs: int = 5, decimals: int = 3
-) -> pd.DataFrame:
+def implied(paper: pd.DataFrame, form: str = LIKELIEST) -> pd.DataFrame:
     """What the printed p-values say of the runs, if they came from this form of the one-sided test.
 
     Args:
-        paper, runs, decimals: as in `forms_table`.
+        paper: the printed comparisons.
         form: of `lib.reporting.audit.mann_whitney.FORMS`.
 
     Returns:
         For each comparison "u" with the fewest tied runs, "exact_low" and "exact_high" (the exact p; it
         depends on where the ties are); NaN where the form cannot give the p.
     """
-    found, groups = every_outcome(runs, runs)
+    found, groups = every_outcome(RUNS, RUNS)
     p = p_value(form, 1, found)
     rows = {}
     for name, value in paper["p"].items():
         rows[name] = (np.nan,) * 3
-        best = _simplest(p, value, decimals, found, groups)
+        best = _simplest(p, value, found, groups)
         if best is not None:
             same_ties = np.array([of == groups[best] for of in groups])
             exact = found.at_most[same_ties & (found.u == found.u[best])]
@@ -103,19 +101,18 @@ def implied(
     return pd.DataFrame.from_dict(rows, orient="index", columns=["u", "exact_low", "exact_high"])
 
 
-def holm_table(paper: pd.DataFrame, runs: int = 5) -> pd.DataFrame:
+def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
     """Holm's correction over the paper's own six p-values, as printed and made exact.
 
     Args:
         paper: the printed comparisons.
-        runs: of each method.
 
     Returns:
         The baseline's "FPR95"; p "as printed" and its "Holm"; the "U" that the likeliest form says it
         came from; the exact p of this U, "at least" and "at most" since it depends on where ties are,
         each with its "Holm".
     """
-    outcome = implied(paper, runs=runs)
+    outcome = implied(paper)
     columns = {
         ("HardNet+*", "FPR95"): paper["higher_mean"],
         ("as printed", "p"): paper["p"],
@@ -129,46 +126,36 @@ def holm_table(paper: pd.DataFrame, runs: int = 5) -> pd.DataFrame:
     return pd.DataFrame(columns, index=paper.index)
 
 
-def t_table(paper: pd.DataFrame, runs: int = 5, decimals: int = 3) -> pd.DataFrame:
+def t_table(paper: pd.DataFrame) -> pd.DataFrame:
     """The p-values that t-tests on the printed means and standard deviations give; best form first.
 
     Args:
-        paper, runs: as in `forms_table`.
-        decimals: digits printed after the point, of all of them.
+        paper: the printed comparisons.
 
     Returns:
         Indexed by "form" (Student's or Welch's, and the divisor of the variance) and "sides": "fits",
         then for each comparison the least and the largest p over what rounds to the printed means and
         standard deviations.
     """
-    half = 0.5 * 10.0**-decimals
-    signs = np.array(list(itertools.product((-1, 1), repeat=4))) * half
+    signs = np.array(list(itertools.product((-1, 1), repeat=4))) * HALF
     rows = []
     for form, ddof, sides in itertools.product(("Student's t", "Welch's t"), (1, 0), SIDES):
-        row = {"form": f"{form}, variance / {runs - ddof}", "sides": sides, "fits": 0}
+        row = {"form": f"{form}, variance / {RUNS - ddof}", "sides": sides, "fits": 0}
         for name, line in paper.iterrows():
             corners = np.maximum(line[COLUMNS[:4]].to_numpy(dtype=float) + signs, 0)
-            corners[:, [1, 3]] *= math.sqrt((runs - ddof) / (runs - 1))
+            corners[:, [1, 3]] *= math.sqrt((RUNS - ddof) / (RUNS - 1))
             lower, higher = (corners[:, of].T for of in ([0, 1], [2, 3]))
             how = {"equal_var": form.startswith("Student"), "alternative": SIDES[sides]}
-            p = stats.ttest_ind_from_stats(*lower, runs, *higher, runs, **how).pvalue
+            p = stats.ttest_ind_from_stats(*lower, RUNS, *higher, RUNS, **how).pvalue
             row[name] = f"{p.min():.4f}–{p.max():.4f}"
-            row["fits"] += bool(p.min() <= line["p"] + half and p.max() >= line["p"] - half)
+            row["fits"] += bool(p.min() <= line["p"] + HALF and p.max() >= line["p"] - HALF)
         rows.append(row)
     table = pd.DataFrame(rows).sort_values("fits", ascending=False, kind="stable")
     return table.set_index(["form", "sides"])
 
 
 def plausibility_table(
-    paper: pd.DataFrame,
-    *,
-    least: float = 0.005,
-    runs: int = 5,
-    ddof: int = 1,
-    step: float = 0.002,
-    decimals: int = 3,
-    draws: int = 10_000,
-    seed: int = 0,
+    paper: pd.DataFrame, *, least: float = 0.005, draws: int = 10_000
 ) -> pd.DataFrame:
     """How often each form gives the printed p for normal runs that have the printed mean and deviation.
 
@@ -178,30 +165,25 @@ def plausibility_table(
     Args:
         paper: the printed comparisons.
         least: forms that nowhere reach this share are left out.
-        runs: of each method.
-        ddof: of the printed standard deviations.
-        step: of the measure, in percent: 100 / 50 000 non-matching pairs.
-        decimals: digits printed after the point, of means, deviations and p.
         draws: comparisons per row of `paper`.
-        seed: of the draws.
 
     Returns:
         Indexed by "form" and "sides": the share of the draws, 0 to 1, for each comparison, then
         "together", the product over those that some form explains, relative to the best form's.
 
     Raises:
-        ValueError: no runs on this step print the mean and standard deviation.
+        ValueError: no runs on the measure's step print the mean and standard deviation.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     forms = pd.MultiIndex.from_product([FORMS, SIDES], names=["form", "sides"])
     table = pd.DataFrame(index=forms)
     for name, line in paper.iterrows():
         both = [
-            _runs(line[f"{which}_mean"], line[f"{which}_std"], runs, ddof, step, decimals, draws, random)
+            _runs(line[f"{which}_mean"], line[f"{which}_std"], draws, random)
             for which in ("lower", "higher")
         ]
         found = outcomes(*both)
-        table[name] = [_rounds_to(p_value(*form, found), line["p"], decimals).mean() for form in forms]
+        table[name] = [_rounds_to(p_value(*form, found), line["p"]).mean() for form in forms]
     explained = table.columns[table.max() >= least]
     product = table[explained].prod(axis=1)
     reached = table.max(axis=1) >= least
@@ -210,9 +192,9 @@ def plausibility_table(
 
 
 def _simplest(
-    p: np.ndarray, printed: float, decimals: int, found: Outcomes, groups: list[tuple[int, ...]]
+    p: np.ndarray, printed: float, found: Outcomes, groups: list[tuple[int, ...]]
 ) -> int | None:
-    at = np.flatnonzero(_rounds_to(p, printed, decimals))
+    at = np.flatnonzero(_rounds_to(p, printed))
     return min(at, key=lambda i: (sum(groups[i]), found.tie_sum[i]), default=None)
 
 
@@ -220,16 +202,16 @@ def _told(u: float, ties: tuple[int, ...]) -> str:
     return f"{u:g} ({'+'.join(map(str, ties))})" if ties else f"{u:g}"
 
 
-def _rounds_to(p: np.ndarray, printed: float, decimals: int) -> np.ndarray:
-    return np.abs(p - printed) <= 0.5 * 10.0**-decimals + 1e-9
+def _rounds_to(p: np.ndarray, printed: float) -> np.ndarray:
+    return np.abs(p - printed) <= HALF + 1e-9
 
 
-def _signed_rank_row(printed: pd.Series, sides: int, runs: int, decimals: int) -> dict[str, object]:
+def _signed_rank_row(printed: pd.Series, sides: int) -> dict[str, object]:
     """What Wilcoxon's exact test of pairs, one run of each method, can give; its W in U's place."""
-    signs = itertools.product((0, 1), repeat=runs)
-    sums = np.sort([np.dot(chosen, np.arange(1, runs + 1)) for chosen in signs])
+    signs = itertools.product((0, 1), repeat=RUNS)
+    sums = np.sort([np.dot(chosen, np.arange(1, RUNS + 1)) for chosen in signs])
     p = np.minimum(1, sides * np.searchsorted(sums, sums, side="right") / len(sums))
-    hits = {name: sums[_rounds_to(p, value, decimals)] for name, value in printed.items()}
+    hits = {name: sums[_rounds_to(p, value)] for name, value in printed.items()}
     cells = {name: f"W = {of[0]}" if of.size else np.nan for name, of in hits.items()}
     fits = sum(of.size > 0 for of in hits.values())
     return {"form": "signed-rank, exact", "sides": sides, "fits": fits, "untied": fits, **cells}
@@ -238,27 +220,25 @@ def _signed_rank_row(printed: pd.Series, sides: int, runs: int, decimals: int) -
 def _runs(
     mean: float,
     std: float,
-    runs: int,
-    ddof: int,
-    step: float,
-    decimals: int,
     draws: int,
     random: np.random.Generator,
+    *,
+    ddof: int = 1,
+    step: float = STEP,
 ) -> np.ndarray:
-    """Of size (`draws` x `runs`), integer multiples of the step."""
+    """Of size (`draws` x `RUNS`), integer multiples of the step."""
     kept: list[np.ndarray] = []
-    half = 0.5 * 10.0**-decimals
     for _ in range(100):
-        shape = random.normal(size=(draws, runs))
+        shape = random.normal(size=(draws, RUNS))
         shape -= shape.mean(1, keepdims=True)
         shape /= shape.std(1, ddof=ddof, keepdims=True)
-        means, stds = np.array([mean, std])[:, None, None] + random.uniform(-half, half, (2, draws, 1))
+        means, stds = np.array([mean, std])[:, None, None] + random.uniform(-HALF, HALF, (2, draws, 1))
         multiples = np.rint((means + stds * shape) / step).astype(int)
         off_mean = np.abs(multiples.mean(1) * step - mean)
         off_std = np.abs(multiples.std(1, ddof=ddof) * step - std)
-        kept.append(multiples[(off_mean <= half + 1e-9) & (off_std <= half + 1e-9)])
+        kept.append(multiples[(off_mean <= HALF + 1e-9) & (off_std <= HALF + 1e-9)])
         if sum(map(len, kept)) >= draws:
             return np.concatenate(kept)[:draws]
     raise ValueError(
-        f"{runs} values in steps of {step:g} hardly ever have mean {mean:g} and deviation {std:g}"
+        f"{RUNS} values in steps of {step:g} hardly ever have mean {mean:g} and deviation {std:g}"
     )

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from lib.reporting import frames
 from lib.reporting.phototour import roles_of
-from lib.reporting.style import DOUBLE_WIDTH, PALETTE, legend_below, panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from lib.study.open import Found
+from lib.reporting.style import DOUBLE_WIDTH, PALETTE, panels
+from lib.study.open import Found
 
 _COUNTS = {
     "patches": "patches",
@@ -95,7 +91,8 @@ def filled_bins_figure(probes: Mapping[str, Mapping[str, np.ndarray]], note: str
     if not probes:
         raise ValueError("no panel to draw; give at least one descriptor's probe")
     kinds = {"matching": PALETTE[0], "non_matching": PALETTE[1]}
-    with panels(DOUBLE_WIDTH, 2.3, len(probes), note=note, sharex=True, sharey=True) as (figure, [row]):
+    looks = {"ylabel": "descriptor distance", "legend": 3, "sharex": True, "sharey": True}
+    with panels(DOUBLE_WIDTH, 2.3, len(probes), note=note, **looks) as (figure, [row]):
         for axes, (title, probe) in zip(row, probes.items(), strict=True):
             for name, colour in kinds.items():
                 low, _, median, _, high = probe[name].T
@@ -105,6 +102,4 @@ def filled_bins_figure(probes: Mapping[str, Mapping[str, np.ndarray]], note: str
             axes.axhline(probe["threshold"], color="black", lw=1, ls="--", label="95% recall")
             axes.set_title(title, loc="left")
             axes.set_xlabel("filled bins of 128")
-        row[0].set_ylabel("descriptor distance")
-        legend_below(figure, row[0], 3)
     return figure

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from lib.reporting.style import GREY
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Light enough to be told apart on grey photographs.
 ON_GREY = ("#E69F00", "#56B4E9", "#F0E442", "#CC79A7", "#009E73", "#D55E00")

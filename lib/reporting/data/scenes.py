@@ -1,7 +1,7 @@
 """Figures of the data: photographs, a generated site and its views, and the classes of a patch set.
 
 Sites and views are those of `lib.data.mini`; classes are drawn of any set in PhotoTour's format
-(Brown, Hua and Winder, PAMI 2011). matplotlib and OpenCV are imported when a figure is drawn.
+(Brown, Hua and Winder, PAMI 2011).
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from lib.data.mini.description import detections, read_sites, redraw_view
 from lib.data.mini.detection import PATCH_WIDTH
@@ -22,11 +23,7 @@ from lib.data.mini.photometry import Photometry
 from lib.data.mini.scenes import Site, render_view
 from lib.data.patchset import PatchSet
 from lib.reporting.data.pictures import GAP, ON_GREY, beside, evenly, mosaic, outline, show
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, legend_below, panels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, panels
 
 AS_IT_IS = Photometry(gain=1.0, gamma=1.0, blur=0.0, noise=0.0, noise_seed=0, jpeg_quality=100)
 # Of the drawing in space: yaw and pitch in radians, distances of the reference camera, px.
@@ -96,10 +93,12 @@ def site_figure(folder: Path, photographs: Sequence[Photograph], site: int = 0) 
     longest = facts["size"]["longest_side"]
     textures = [by_hash[p["sha256"]].grey(longest) for p in entry["photographs"]]
     names = {index: p["name"] for index, p in enumerate(entry["photographs"])}
-    with panels(DOUBLE_WIDTH, 3.5, 2, width_ratios=[1.75, 1]) as (figure, [[in_space, above]]):
+    with panels(DOUBLE_WIDTH, 3.5, 2, legend=len(names), width_ratios=[1.75, 1]) as (
+        figure,
+        [[in_space, above]],
+    ):
         _draw_in_space(in_space, shown, textures)
         _draw_from_above(above, shown, names)
-        legend_below(figure, above, len(names))
     return figure
 
 

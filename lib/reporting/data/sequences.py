@@ -2,7 +2,6 @@
 
 Everything is drawn from files: homography sequences, the release's patch format, and the ``build.json``
 of a build. Where `lib.data.hpatches.building` cut the patches, the jitter drawn is that of the patches.
-matplotlib, OpenCV and torch are imported when they are needed.
 """
 
 from __future__ import annotations
@@ -10,22 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from lib.data.hpatches import release
+from lib.data.hpatches.building import REPORT, Plan, sample
 from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.release import FILES, IMAGES, LEVELS, file_index
 from lib.reporting.data.pictures import ON_GREY, beside, evenly, mosaic, outline, show
 from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from lib.data.hpatches.building import Plan
 
 # Radii of a region shown to each side of its centre. One outline in 5000 of tough jitter goes farther.
 REACH = 2.0
@@ -198,8 +193,6 @@ def _kept(table: pd.DataFrame) -> pd.DataFrame:
 
 def _read_report(path: Path) -> tuple[pd.DataFrame, Mapping[str, float]]:
     """Of a build: a row a sequence, with columns like ``patches.dog``, and the intended overlaps."""
-    from lib.data.hpatches.building import REPORT
-
     path = Path(path)
     path = path / REPORT if path.is_dir() else path
     if not path.is_file():
@@ -237,8 +230,6 @@ def _well_apart(plan: Plan, shape: tuple[int, int], most: int) -> list[int]:
 
 def _draw_jitter(axes: Axes, below: Axes, grey: np.ndarray, plan: Plan, index: int, level: str) -> None:
     """A region as detected and as jittered for five images, and their patches below."""
-    from lib.data.hpatches.building import sample
-
     files = [FILES[file_index(image, level)] for image in range(IMAGES)]
     colours = [_DETECTED, *ON_GREY[: IMAGES - 1]]
     regions = np.stack([plan.regions(file)[index] for file in files])

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+# Numbers within ABSOLUTE + RELATIVE·|reference| agree.
 ABSOLUTE = 0.005
 RELATIVE = 1e-3
 PATTERNS = (("tables", "*.csv"), ("figures", "*.png"))
@@ -31,22 +32,19 @@ class Comparison:
         differences: one row a differing cell: `table`, `row` (first cell of the row, or its
             number), `column`, `reference`, `results`, `difference` (NaN if not both numbers). A
             table of another shape gives one row whose column is `(shape)`.
-        absolute, relative: the tolerance; numbers within absolute + relative·|reference| agree.
     """
 
     missing: tuple[str, ...]
     extra: tuple[str, ...]
     compared: tuple[int, int]
     differences: pd.DataFrame
-    absolute: float
-    relative: float
 
     def text(self, most: int = 20) -> str:
         """Return a summary in plain text with at most `most` differing cells."""
         tables, cells = self.compared
         lines = [
             f"Compared with the reference: {tables} tables, {cells} cells; numbers agree within "
-            f"{self.absolute:g} + {self.relative:g}·|reference|."
+            f"{ABSOLUTE:g} + {RELATIVE:g}·|reference|."
         ]
         lines += [f"MISSING: {name} (the reference has it)" for name in self.missing]
         lines += [f"New: {name} (not in the reference)" for name in self.extra]
@@ -62,20 +60,12 @@ class Comparison:
         return "\n".join(lines)
 
 
-def compare(
-    results: Path,
-    reference: Path,
-    *,
-    absolute: float = ABSOLUTE,
-    relative: float = RELATIVE,
-    selected: Collection[str] | None = None,
-) -> Comparison:
+def compare(results: Path, reference: Path, *, selected: Collection[str] | None = None) -> Comparison:
     """Compare a results folder with a reference folder.
 
     Args:
         results: what the study made.
         reference: what it is compared with.
-        absolute, relative: the tolerance for numbers.
         selected: as in `artefacts_in`.
 
     Raises:
@@ -96,14 +86,12 @@ def compare(
             differences.append(pd.DataFrame([[name, "", "(shape)", *shapes, np.nan]], columns=HEADS))
             continue
         cells += before.size
-        differences.append(_differing_cells(name, before, now, absolute, relative))
+        differences.append(_differing_cells(name, before, now))
     return Comparison(
         missing=tuple(sorted(theirs - ours)),
         extra=tuple(sorted(ours - theirs)),
         compared=(len(tables), cells),
         differences=pd.concat(differences, ignore_index=True),
-        absolute=absolute,
-        relative=relative,
     )
 
 
@@ -136,15 +124,13 @@ def _read(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path} is no readable table: {error}; make it anew") from error
 
 
-def _differing_cells(
-    name: str, before: pd.DataFrame, now: pd.DataFrame, absolute: float, relative: float
-) -> pd.DataFrame:
+def _differing_cells(name: str, before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     old, new = (
         table.apply(pd.to_numeric, errors="coerce").replace([np.inf, -np.inf], np.nan).to_numpy(float)
         for table in (before, now)
     )
     was, now_is = before.to_numpy(), now.to_numpy()
-    columns, rows = np.nonzero(((was != now_is) & ~np.isclose(new, old, relative, absolute)).T)
+    columns, rows = np.nonzero(((was != now_is) & ~np.isclose(new, old, RELATIVE, ABSOLUTE)).T)
     return pd.DataFrame(
         {
             "table": name,

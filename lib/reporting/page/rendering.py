@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -20,9 +19,6 @@ from lib.reporting.page.report import Failure, build_report
 from lib.study import pool, records
 from lib.study.jobs import Place, look
 from lib.study.open import REFERENCE, ROOT, Study, find, photographs_path
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
 
 
 def execute(
@@ -51,7 +47,7 @@ def execute(
         if lacking:
             # Executed, it would train them itself, one notebook after the other.
             reason = f"not executed: {len(lacking)} of its runs failed, e.g. {lacking[0].title}"
-            failures.append(Failure(artefact.notebook, None, reason))
+            failures.append(Failure(artefact.notebook, reason))
         else:
             notebooks.append(artefact.notebook)
     copies = [study.place.folder / notebook for notebook in notebooks]
@@ -60,10 +56,9 @@ def execute(
         for notebook, copy in zip(notebooks, copies, strict=True)
     ]
     outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)))
-    for notebook, copy, outcome in zip(notebooks, copies, outcomes, strict=True):
+    for notebook, outcome in zip(notebooks, outcomes, strict=True):
         if outcome.failure is not None:
-            cell, error = _error_in(copy) or (None, outcome.failure)
-            failures.append(Failure(notebook, cell, error))
+            failures.append(Failure(notebook, outcome.failure.removeprefix("RuntimeError: ")))
     return copies, failures
 
 
@@ -77,25 +72,12 @@ def _execute(notebook: Path, copy: Path, parameters: dict, tell: pool.Tell) -> N
             _papermill(notebook, half, parameters)
         except papermill.PapermillExecutionError as error:
             shutil.copyfile(half, copy)
-            raise RuntimeError(f"in a cell, {error.ename}: {error.evalue}") from error
+            # Counted from 0 with the cell of parameters that papermill added: from 1 as committed.
+            what = f"cell {error.cell_index}, {error.ename}: {error.evalue}"
+            raise RuntimeError(what) from error
 
 
-def _error_in(copy: Path) -> tuple[int, str] | None:
-    """The cell that failed, from 1 in the notebook as committed, and its error; None if none did."""
-    import nbformat
-
-    if not copy.exists():
-        return None
-    added = {"injected-parameters", "papermill-error-cell-tag"}
-    cells = nbformat.read(copy, nbformat.NO_CONVERT).cells
-    for number, cell in enumerate((c for c in cells if not added & set(c.metadata.get("tags", []))), 1):
-        for output in cell.get("outputs", []):
-            if output.output_type == "error":
-                return number, f"{output.ename}: {output.evalue}"
-    return None
-
-
-def _papermill(notebook: Path, copy: Path, parameters: dict | None = None) -> NotebookNode:
+def _papermill(notebook: Path, copy: Path, parameters: dict | None = None):
     import papermill
 
     # papermill takes paths for format strings.
@@ -173,7 +155,7 @@ def report(
         verdicts=_verdicts(study.saving or study.reading[0], selected),
     )
     missing = comparison.missing if comparison is not None else ()
-    return path, [Failure(name, None, "it is in the reference and was not made") for name in missing]
+    return path, [Failure(name, "it is in the reference and was not made") for name in missing]
 
 
 def is_reference_of(place: Place, reference: Path) -> bool:

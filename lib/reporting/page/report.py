@@ -10,26 +10,25 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from lib.files import write_bytes
 from lib.reporting.page.compare import Comparison
 
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
-
 TITLE = "AdaSample, DSM, TCDesc and HyNet under one protocol"
+RUN_HEADS = {
+    **{"kind": "kind", "label": "method", "older_code": "older code", "train_set": "train set"},
+    **{name: name for name in ("data", "profile", "seed", "seconds", "device", "threads")},
+}
 DISPLAY_ORDER = ["text/html", "image/png", "image/svg+xml", "image/jpeg", "text/plain"]
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A notebook that did not run through: its name, the cell's number from 1, and the error."""
+    """A notebook that did not run through: its name, and the error with the cell's number from 1."""
 
     notebook: str
-    cell: int | None
     error: str
 
 
@@ -148,15 +147,16 @@ def render_notebook(path: Path, anchor: str) -> RenderedNotebook:
     )
     exporter.config.NbConvertBase.display_data_priority = DISPLAY_ORDER
     resources = {"metadata": {"path": str(path.parent)}}
-    body, _ = exporter.from_notebook_node(_with_alternative_texts(notebook), resources)
+    _add_alternative_texts(notebook.cells)
+    body, _ = exporter.from_notebook_node(notebook, resources)
     title, body = _as_section(body, anchor)
     return RenderedNotebook(anchor, title or path.stem, "/".join(path.parts[-2:]), body)
 
 
-def _with_alternative_texts(notebook: NotebookNode) -> NotebookNode:
+def _add_alternative_texts(cells: Sequence) -> None:
     """Give each picture without one an alternative text: the heading that it stands under."""
     heading = "the notebook's beginning"
-    for cell in notebook.cells:
+    for cell in cells:
         if cell.cell_type == "markdown":
             heading = (re.findall(r"^#+ +(.+)$", cell.source, flags=re.MULTILINE) or [heading])[-1]
         for output in cell.get("outputs", []):
@@ -164,7 +164,6 @@ def _with_alternative_texts(notebook: NotebookNode) -> NotebookNode:
                 if kind.startswith("image/"):
                     about = output.metadata.setdefault(kind, {})
                     about.setdefault("alt", f"Figure under: {heading}")
-    return notebook
 
 
 def _as_section(body: str, anchor: str) -> tuple[str, str]:
@@ -202,26 +201,14 @@ def _verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def _runs(records: Sequence[Mapping]) -> pd.DataFrame:
     """The table of runs, one column of FPR95 a test set."""
-    measured = [
-        {name: of["fpr95"]["expected"] for name, of in record["metrics"].items() if "fpr95" in of}
-        for record in records
-    ]
-    tests = sorted({name for of in measured for name in of})
-    any_older = any(record.get("older_code") for record in records)
-    rows = [
-        {
-            "kind": record["kind"],
-            "method": record.get("label") or record["name"],
-            **({"older code": bool(record.get("older_code"))} if any_older else {}),
-            "train set": record.get("train_set"),
-            "data": record.get("data"),
-            "profile": record.get("profile"),
-            "seed": record.get("seed"),
-            **{f"FPR95 {name}": of.get(name) for name in tests},
-            "seconds": record.get("seconds"),
-            "device": record.get("device"),
-            "threads": record.get("threads"),
-        }
-        for record, of in zip(records, measured, strict=True)
-    ]
-    return pd.DataFrame(rows)
+    measured = pd.DataFrame(
+        {f"FPR95 {test}": of["fpr95"]["expected"] for test, of in sets.items() if "fpr95" in of}
+        for sets in (record["metrics"] for record in records)
+    )
+    runs = pd.DataFrame(records, columns=["name", *RUN_HEADS]).rename(columns=RUN_HEADS)
+    runs["method"] = runs["method"].fillna(runs.pop("name"))
+    runs["older code"] = runs["older code"].eq(True)
+    if not runs["older code"].any():
+        del runs["older code"]
+    before = runs.columns.get_loc("seconds")
+    return pd.concat([runs.iloc[:, :before], measured.sort_index(axis=1), runs.iloc[:, before:]], axis=1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,13 +16,11 @@ from matplotlib.figure import Figure
 
 from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
 from lib.reporting import frames, hpatches, phototour, plots
+from lib.reporting.claims import Claim
 from lib.reporting.hpatches import TASKS
 from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, marker_legend, panels
-
-if TYPE_CHECKING:
-    from lib.reporting.claims import Claim
-    from lib.study.open import Found
+from lib.study.open import Found
 
 PAPER_BEST = 10.0
 
@@ -49,7 +46,7 @@ def table1_figure(runs: pd.DataFrame, where: str) -> Figure:
         for whose, of in both.items()
         for index, value in of.items()
     ]
-    return plots.beside(pd.DataFrame(rows), quantity, "label", "whose", width=DOUBLE_WIDTH * 0.7)
+    return plots.beside(pd.DataFrame(rows), quantity, "label", "whose")
 
 
 def table2_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
@@ -169,12 +166,11 @@ def table2_figure(table: pd.DataFrame, note: str) -> Figure:
         table: of `table2`.
         note: profile, data and seeds of ours.
     """
-    with panels(DOUBLE_WIDTH, 3.9, len(TASKS), 2, note=note, sharex=True) as (figure, grid):
+    with panels(DOUBLE_WIDTH, 3.9, len(TASKS), 2, note=note, grid="y", sharex=True) as (figure, grid):
         for whose, row in zip(("ours", "paper"), grid, strict=True):
             for axes, task in zip(row, TASKS, strict=True):
                 for place, loss in enumerate(TRIPLET_LOSSES):
                     _against_lambda(axes, table[f"{task} {loss}"], whose, place)
-                axes.grid(axis="y")
                 axes.margins(y=0.15)
                 axes.set(
                     xticks=range(len(table)), xticklabels=table.index, xlim=(-0.4, len(table) - 0.6)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from lib.reporting import plots
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, legend_below, panels
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, panels
 
 Probe = Mapping[str, np.ndarray]
 WAYS = ("per class", "per batch")
@@ -167,7 +167,8 @@ def probabilities_figure(probe: Probe, stages: Sequence[int], way: str, note: st
     """
     pairs = [induced(probe, stage, way) for stage in stages]
     limit = 1.05 * max(float(np.max(pair)) for pair in pairs)
-    with panels(DOUBLE_WIDTH, 2.5, len(stages), note=note, sharey=True) as (figure, [row]):
+    looks = {"note": note, "ylabel": "p by matching distance", "sharey": True}
+    with panels(DOUBLE_WIDTH, 2.5, len(stages), **looks) as (figure, [row]):
         for axes, stage, (distance, norm) in zip(row, stages, pairs, strict=True):
             axes.plot([0, limit], [0, limit], color=GREY, lw=0.8, ls="--")
             axes.plot(norm, distance, ".", ms=3, alpha=0.6, color=PALETTE[0], mew=0)
@@ -175,7 +176,6 @@ def probabilities_figure(probe: Probe, stages: Sequence[int], way: str, note: st
             share = f"{float(probe['stage'][stage]):.0%} of training"
             axes.set(title=f"{share}\nPearson {pearson:.2f}", xlabel="p by gradient norm")
             axes.set(xlim=(0, limit), ylim=(0, limit))
-        row[0].set_ylabel("p by matching distance")
     return figure
 
 
@@ -190,13 +190,12 @@ def correlations_figure(table: pd.DataFrame, claimed: float, note: str) -> Figur
     table = table.rename(columns={"stage": STAGE, "pearson": "Pearson", "spearman": "Spearman"})
     long = table.melt([STAGE, "way"], ["Pearson", "Spearman"], "kind", "correlation")
     size = (DOUBLE_WIDTH * 0.8, 2.6, len(WAYS))
-    with panels(*size, note=note, sharey=True) as (figure, [row]):
+    with panels(*size, note=note, legend=3, sharey=True) as (figure, [row]):
         for axes, way in zip(row, WAYS, strict=True):
             plots.curves(axes, long[long["way"] == way], STAGE, "correlation", "kind", marker=".")
             axes.axhline(claimed, color="black", lw=1, ls=":", label=f"the paper: above {claimed:g}")
             axes.set(title=f"normalised {way}", ylim=(0, 1))
             axes.label_outer()
-        legend_below(figure, row[0], 3)
     return figure
 
 
@@ -208,11 +207,10 @@ def constants_figure(probes: Mapping[str, Probe], note: str) -> Figure:
         note: stands above.
     """
     relative = {f"{stage:.0%}": _relative(of) for stage, of in _by_stage(probes).items()}
-    with panels(COLUMN_WIDTH, 2.4, note=note) as (figure, [[axes]]):
+    with panels(COLUMN_WIDTH, 2.4, note=note, grid="y") as (figure, [[axes]]):
         looks = {"medianprops": {"color": PALETTE[1]}, "boxprops": {"color": PALETTE[0]}}
         names, values = list(relative), list(relative.values())
         axes.boxplot(values, tick_labels=names, whis=(5, 95), showfliers=False, **looks)
         axes.axhline(1, color=GREY, lw=0.8, ls=":")
         axes.set(xlabel="training done", ylabel="M over its median")
-        axes.grid(axis="y")
     return figure

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -21,9 +20,7 @@ from lib.reporting.phototour import COLUMN_NAMES, column_name, roles_of
 from lib.reporting.printed import printed
 from lib.reporting.significance import LEVEL
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, marker_legend, panels
-
-if TYPE_CHECKING:
-    from lib.study.open import Found
+from lib.study.open import Found
 
 LOWER, HIGHER = "adasample_aug_gen", "hardnet_aug_gen"
 LABELS = {"higher": "HardNet+*", "lower": "AdaSample+*"}
@@ -200,7 +197,7 @@ def table3_figure(
     """
     both = {"higher": higher, "lower": lower}
     rows = 1 if same_data else 2
-    with panels(DOUBLE_WIDTH, 1.0 + 1.35 * rows, len(COLUMN_NAMES), rows) as (figure, grid):
+    with panels(DOUBLE_WIDTH, 1.0 + 1.35 * rows, len(COLUMN_NAMES), rows, grid="y") as (figure, grid):
         for name, column in zip(COLUMN_NAMES, grid.T, strict=True):
             for place, (which, of) in enumerate(both.items()):
                 _seeds(column[0], place, of[name].to_numpy(), which)
@@ -212,7 +209,6 @@ def table3_figure(
                 axes.margins(y=0.12)
                 axes.tick_params(axis="y", labelsize=7, pad=2)
                 axes.locator_params(axis="y", nbins=4)
-                axes.grid(axis="y")
         grid[0, 0].set_ylabel(f"FPR95 (%)\n{ours_name}")
         if not same_data:
             grid[1, 0].set_ylabel("FPR95 (%)\npaper (UBC)")

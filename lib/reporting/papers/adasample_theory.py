@@ -15,16 +15,7 @@ from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 
 from lib.reporting import plots
-from lib.reporting.style import (
-    COLUMN_WIDTH,
-    DOUBLE_WIDTH,
-    GREY,
-    LINES,
-    PALETTE,
-    legend_below,
-    look,
-    panels,
-)
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, LINES, PALETTE, look, panels
 
 Numbers = Mapping[str, object]
 Arrays = Mapping[str, np.ndarray]
@@ -80,7 +71,7 @@ def progress_figure(numbers: Numbers, arrays: Arrays) -> Figure:
     ends = np.array([variance.min() * 0.8, variance[:named].max() * 1.1])
     line = numbers["drift"][0] + numbers["mean_square"][0] - numbers["rate"] ** 2 * ends
     random = {"color": GREY, "ms": 4, "alpha": 0.6, "mew": 0, "label": "random p"}
-    with panels(COLUMN_WIDTH, 2.7) as (figure, [[axes]]):
+    with panels(COLUMN_WIDTH, 2.7, grid="both") as (figure, [[axes]]):
         axes.plot(ends, line, color="black", lw=0.8, label="Theorem 1")
         axes.plot(variance[named:], gain[named:], ".", **random)
         for place, name in enumerate(numbers["name"]):
@@ -90,7 +81,6 @@ def progress_figure(numbers: Numbers, arrays: Arrays) -> Figure:
         axes.set_xlim(ends)
         axes.set_ylim(np.sort(line) + np.ptp(line) * np.array([-0.04, 0.04]))
         axes.set(xlabel="tr Var[G]", ylabel="expected gain R$_t$, by enumeration")
-        axes.grid()
         axes.legend(loc="upper right", handletextpad=0.3, fontsize=7.5)
     return figure
 
@@ -120,7 +110,7 @@ def variance_figure(numbers: Numbers, arrays: Arrays) -> Figure:
     levels = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20)
     colours = colormaps["cividis_r"]
     filled = {"cmap": colours, "norm": BoundaryNorm(levels, colours.N, extend="max"), "extend": "max"}
-    with panels(DOUBLE_WIDTH, 2.75, len(alphas)) as (figure, [row]):
+    with panels(DOUBLE_WIDTH, 2.75, len(alphas), legend=3) as (figure, [row]):
         places = _in_plane(arrays["points"])
         for axes, alpha in zip(row, alphas, strict=True):
             drawn = axes.tricontourf(*places, arrays[f"relative_{alpha:g}"], levels, **filled)
@@ -141,7 +131,6 @@ def variance_figure(numbers: Numbers, arrays: Arrays) -> Figure:
             axes.set_axis_off()
         bar = figure.colorbar(drawn, ax=row, shrink=0.8, pad=0.02, ticks=levels, format="{x:g}")
         bar.set_label("tr Var[G] over its least")
-        legend_below(figure, row[0], 3)
     return figure
 
 
@@ -212,21 +201,18 @@ def unbiasedness_figure(numbers: Numbers, arrays: Arrays, exponent: float = 7) -
         ValueError: the table has no such exponent.
     """
     distance, factors = _by_class(numbers, arrays, exponent)
-    with panels(DOUBLE_WIDTH, 3.1, 2) as (figure, [[left, right]]):
+    with panels(DOUBLE_WIDTH, 3.1, 2, grid="both", legend=2) as (figure, [[left, right]]):
         for scheme in factors:
             # The one coincides with the other.
             if scheme != "class, raw":
                 also = "; and Z per class, Z/d" if scheme == "one Z, 1/d" else ""
                 _draw(left, scheme, arrays["exponents"], arrays[f"cosine_{scheme}"], also, markevery=4)
-                _draw(right, scheme, distance, factors[scheme])
+                _draw(right, scheme, distance, factors[scheme], also)
         left.set(xlabel="exponent 2α − 1 = λ / L$_{avg}$", ylabel=DIRECTION)
         left.set_title("Direction of the expected gradient", loc="left")
         right.set(xlabel="mean matching distance of the class", yscale="log")
         right.set_ylabel("weight got / weight that Eq. 9 gives")
         right.set_title(f"Class by class, exponent {exponent:g}", loc="left")
-        for axes in (left, right):
-            axes.grid()
-        legend_below(figure, left, 2)
     return figure
 
 
@@ -238,14 +224,13 @@ def batch_scaling_figure(numbers: Numbers, arrays: Arrays, note: str = "") -> Fi
         note: stands above the axes.
     """
     (raw,) = (row["cosine"] for row in numbers["monte_carlo"] if row["scheme"] == "raw")
-    with panels(COLUMN_WIDTH, 2.5, note=note) as (figure, [[axes]]):
+    with panels(COLUMN_WIDTH, 2.5, note=note, grid="y") as (figure, [[axes]]):
         for scheme in ("class", "batch_mean"):
             _draw(axes, scheme, arrays["batch_sizes"], arrays[f"by_batch_{scheme}"])
         axes.axhline(1, color=PALETTE[5], lw=1, label="Z/d, not scaled")
         axes.axhline(raw, color=PALETTE[1], lw=1, ls="--", label="1/d, not scaled")
         axes.set(xlabel="pairs a batch", ylabel=DIRECTION)
         axes.set_ylim(bottom=raw - 0.01)
-        axes.grid(axis="y")
         figure.legend(loc="outside lower center", ncols=2, columnspacing=1.0, fontsize=7)
     return figure
 
@@ -319,7 +304,8 @@ def output_gradient_figure(arrays: Arrays) -> Figure:
     Lines are closed forms, markers automatic differentiation at random triplets.
     """
     dots = {"ls": "", "ms": 3, "mew": 0, "alpha": 0.8}
-    with panels(DOUBLE_WIDTH, 3.7, 2, sharey=True) as (figure, [row]):
+    looks = {"grid": "both", "ylabel": "norm of the gradient", "sharey": True}
+    with panels(DOUBLE_WIDTH, 3.7, 2, **looks) as (figure, [row]):
         for axes, (title, cases) in zip(row, GRADIENT_PANELS.items(), strict=True):
             for place, (key, (colour, label)) in enumerate(cases.items()):
                 line = {"color": colour, "ls": LINES[place], "lw": 1.4, "label": label}
@@ -330,10 +316,8 @@ def output_gradient_figure(arrays: Arrays) -> Figure:
                     axes.plot(*found, MARKERS[place], color=colour, **dots)
             axes.set_title(title, loc="left")
             axes.set(xlabel="matching distance d = 2 sin(θ/2)", xlim=(0, 2), ylim=(0, 6.4))
-            axes.grid()
             below = {"bbox_to_anchor": (0.5, -0.2), "borderaxespad": 0}
             axes.legend(loc="upper center", handlelength=2.6, **below)
-        row[0].set_ylabel("norm of the gradient")
     return figure
 
 
@@ -359,7 +343,8 @@ def hinge_figure(numbers: Numbers, arrays: Arrays) -> Figure:
     """The hinge triplet loss against the squared matching distance that Eq. 12 takes for it."""
     units = {"HT": "squared distance", "AHT": "squared angle (rad²)"}
     last = {row["loss"]: row for row in numbers["rows"]}
-    with panels(DOUBLE_WIDTH * 0.8, 2.6, len(units)) as (figure, [row]):
+    looks = {"grid": "both", "ylabel": "hinge triplet loss", "legend": 2}
+    with panels(DOUBLE_WIDTH * 0.8, 2.6, len(units), **looks) as (figure, [row]):
         for axes, (name, unit) in zip(row, units.items(), strict=True):
             squared, losses = arrays[f"squared_{name}"], arrays[f"loss_{name}"]
             end = float(squared.max()) * 1.03
@@ -368,9 +353,6 @@ def hinge_figure(numbers: Numbers, arrays: Arrays) -> Figure:
             axes.set_title(f"{name}, r = {last[name]['correlation']:.2f}", loc="left")
             axes.set(xlabel=f"{unit} of the matching pair", xlim=(0, end))
             axes.set_ylim(bottom=0)
-            axes.grid()
-        row[0].set_ylabel("hinge triplet loss")
-        legend_below(figure, row[0], 2)
     return figure
 
 
@@ -414,7 +396,7 @@ def zero_hinge_figure(steps: pd.DataFrame, arrays: Arrays, note: str = "") -> Fi
     Raises:
         ValueError: there is no run.
     """
-    with panels(DOUBLE_WIDTH, 2.8, 2, note=note) as (figure, [[left, right]]):
+    with panels(DOUBLE_WIDTH, 2.8, 2, note=note, grid="both") as (figure, [[left, right]]):
         gaps = steps.assign(**{GAP: steps["d_neg"] - steps["d_pos"]})
         plots.curves(left, gaps, "step", GAP, "label")
         left.axhline(1, color="black", lw=0.8)
@@ -428,6 +410,4 @@ def zero_hinge_figure(steps: pd.DataFrame, arrays: Arrays, note: str = "") -> Fi
         right.set_ylabel("matching distance up to which\nthe hinge is zero")
         right.set_title("What it takes, t = 1", loc="left", fontsize=8, color=GREY)
         right.legend(loc="upper left")
-        for axes in (left, right):
-            axes.grid()
     return figure
