@@ -6,8 +6,6 @@ at angle zero that is the plain halving again. An input of 64×64 (of central-su
 patch itself, rotated ones sampled likewise.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

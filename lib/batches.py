@@ -4,8 +4,6 @@ The steps of AdaSample's Alg. 1 that do not depend on the network: n distinct cl
 candidates with ``*`` and ``+`` as the recipe has them.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ words do: of ``raise ValueError(f"got {x}")`` it knows that a ValueError is rais
 tree is written out by our own walk, since `ast.dump` prints differently from one Python to the next.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Files and folders that are there whole or not at all, made by one process, set aside when damaged."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

@@ -6,8 +6,6 @@ knows the others: the distance of the pair and that of its mined negative make t
 loss is taken; regularisers look at all descriptors of the batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """From a `Part` of a recipe to what its module builds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules

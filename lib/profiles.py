@@ -1,7 +1,5 @@
 """The sizes at which the study runs: quick, standard and paper. Plain data, no torch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

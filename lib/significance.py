@@ -6,8 +6,6 @@ that FPR95 has from its test pairs alone. Arrays in, arrays out; a row is a run,
 train and test set.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

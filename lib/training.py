@@ -5,8 +5,6 @@ mines a negative for each, and follows the gradient of the weighted triplet loss
 with a blind sampler and no weights it is HardNet's training).
 """
 
-from __future__ import annotations
-
 import io
 import os
 import time

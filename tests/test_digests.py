@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from graphlib import TopologicalSorter
-
 import pytest
 
 from lib import digests, parts
@@ -265,19 +263,3 @@ def test_a_recipes_training_code_covers_its_own_parts_and_no_other_samplers():
         "lib.distances.angular",
     }
     assert "lib.samplers.hardpos" not in adasample
-
-
-def test_imports_point_one_way_lazy_ones_too():
-    modules = {
-        ".".join(file.relative_to(digests.PACKAGE.parent).with_suffix("").parts)
-        for file in digests.PACKAGE.rglob("*.py")
-        if file.name != "__init__.py"
-    }
-    imported = {name: digests._imports(name) for name in modules}
-    TopologicalSorter(imported).prepare()  # raises CycleError, which names the modules
-
-
-def test_training_knows_nothing_of_the_layers_above_it():
-    above = {"study", "rendering", "reporting", "experiments", "lookup", "pool", "runs", "jobs"}
-    reached = digests.closure(["lib.training", "lib.evaluation.hpatches", "lib.data.sources"])
-    assert not above & {part for name in reached for part in name.split(".")}

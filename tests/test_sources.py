@@ -22,6 +22,7 @@ from lib.data.patchset import LabelledPairs
 from lib.data.phototour import PhotoTourWriter
 from lib.data.sources import open_source
 from lib.files import remove_unfinished
+from lib.study import pool
 
 SMALL = MiniSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
 
@@ -142,9 +143,13 @@ def test_whatever_ends_a_preparation_no_part_and_no_lock_stays(
     code = f"""
 import signal
 from lib.data import sources
+from lib.study import pool
 signal.signal(signal.SIGINT, signal.default_int_handler)
 source = sources.open_source("mini", {str(tmp_path)!r}, sources.MiniSize(points_per_photo=20_000))
-source.prepare(source.sets, {jobs})
+if {jobs} == 1:
+    source.load(source.sets[0])
+else:
+    pool.prepare(source, source.sets, {jobs})
 """
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 60
@@ -155,6 +160,9 @@ source.prepare(source.sets, {jobs})
     if sent is signal.SIGKILL:
         assert list(tmp_path.rglob("*.part"))
         remove_unfinished(tmp_path)
+    # Processes end within moments of the one that started them.
+    while list(tmp_path.rglob(".*")) and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert list(tmp_path.rglob(".*")) == []
 
 
@@ -182,8 +190,8 @@ def test_two_at_once_make_a_scene_once(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(writing, "write_scene", counted)
     source = open_source("mini", tmp_path, SMALL)
-    with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(source.load, ["mini-a", "mini-a"])
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(source.load, ["mini-a", "mini-a"])
     assert len(made) == 1
     np.testing.assert_array_equal(first.patches, second.patches)
 
@@ -197,7 +205,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_preparing_in_parallel_makes_all_three_sets(tmp_path: Path) -> None:
     source = open_source("mini", tmp_path / "parallel", SMALL)
-    source.prepare(source.sets, jobs=2)
+    pool.prepare(source, source.sets, at_once=2)
     assert all(source.scene_folder(name).is_dir() for name in source.sets)
     alone = open_source("mini", tmp_path / "alone", SMALL).load("mini-c")
     np.testing.assert_array_equal(source.load("mini-c").patches, alone.patches)

@@ -3,8 +3,6 @@
 Every ratio is taken within one process, its sides measured in turns, since machines are shared.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

@@ -4,8 +4,6 @@
 `lib.data.phototour` reads them, each verified and whole.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@
 ``--records-only`` no notebook package is needed, so runs can be made on a machine without them.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 

@@ -6,8 +6,6 @@ written beside the reference and frozen in `lib.profiles`; no scene that a table
 at.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 

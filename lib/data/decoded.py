@@ -1,7 +1,5 @@
 """Patches decoded once into one array, which is mapped from the disk ever after."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Sequence

@@ -6,8 +6,6 @@ is verified by its content, and stands in its place only then. What has come of 
 that is continued (RFC 9110, section 14).
 """
 
-from __future__ import annotations
-
 import errno
 import http.client
 import json

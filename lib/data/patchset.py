@@ -1,7 +1,5 @@
 """What every reader of patches hands out: patches with the 3D point each shows, and labelled pairs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,7 +5,7 @@ Cheap to import and to ask for digests; what makes or decodes pixels is imported
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from lib.data.mini.allotment import (
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.sizes import MiniSize, SequencesSize
 from lib.data.patchset import PatchSet
-from lib.files import ended_cleanly, make_checked, remove_unfinished
+from lib.files import make_checked
 
 if TYPE_CHECKING:
     from lib.data.hpatches.tasks import HPatchesSplit
@@ -147,24 +147,6 @@ class Source:
         verify_counts(patch_set)
         return patch_set
 
-    def prepare(self, names: Iterable[str], jobs: int = 1) -> None:
-        """Generate and decode sets, `jobs` at a time; raises what `load` raises, and leaves no parts."""
-        # Sets of one stem come of one generation.
-        one_each = {getattr(self._hpatches_of(name), "stem", name): name for name in names}
-        if jobs <= 1:
-            for name in one_each.values():
-                self.load(name)
-            return
-        from joblib import Parallel, delayed
-
-        with ended_cleanly():
-            try:
-                Parallel(n_jobs=jobs)(delayed(_load_only)(self, name) for name in one_each.values())
-            except BaseException:
-                # The processes that were at it have been killed.
-                remove_unfinished(self.folder)
-                raise
-
     @property
     def homographies(self) -> HPatchesSets:
         """The study's own sets of HPatches patches.
@@ -255,7 +237,3 @@ def _real(folder: Path) -> Path:
         if not (folder / name).is_dir():
             raise FileNotFoundError(f"{folder / name} is missing: unpack {name} there")
     return folder
-
-
-def _load_only(source: Source, name: str) -> None:
-    source.load(name)

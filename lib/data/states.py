@@ -1,7 +1,5 @@
 """What tells one state of a set's data from another: code, sizes and files. Makes no pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import cache

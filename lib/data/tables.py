@@ -1,7 +1,5 @@
 """Text files of numbers from others: what is wrong with one is said by file and line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Distances between descriptors: one module each, with `build(**options)` giving a `Distance`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Written as θ = 2 atan2(‖x − y‖, ‖x + y‖) with ‖x ∓ y‖ = √(2 �
 gradient at ±1, where identical and opposite descriptors lie. The ε moves θ by at most √ε = 0.001 rad.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

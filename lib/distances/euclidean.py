@@ -3,8 +3,6 @@
 HardNet and DSM (Eq. 1) take the distance, AdaSample's hinge triplet loss (Eq. 14) its square.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from lib.distances import Distance, checked_power

@@ -1,7 +1,5 @@
 """Probe: how the distances of matching and of non-matching pairs are distributed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from lib.data.patchset import PatchSet

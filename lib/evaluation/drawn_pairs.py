@@ -5,8 +5,6 @@ positive drawn by them, and the negative mined in the batch (Eq. 14). Classes, c
 are drawn once, so what differs between the moments is the network and the exponent λ / L_avg.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

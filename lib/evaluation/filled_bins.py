@@ -7,8 +7,6 @@ show. FPR95 and verification take one threshold for all pairs. Matching and retr
 from one and the same patch, where N_x is the same in all.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from lib.data.patchset import PatchSet

@@ -4,8 +4,6 @@ Of each test set some matching pairs are taken, always the same ones, and non-ma
 their patches: the anchor of one with the positive of another. So few patches give many distances.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

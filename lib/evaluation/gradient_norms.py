@@ -11,8 +11,6 @@ else differs, and among stages only the network does. Networks are in evaluation
 would tie the samples of a batch together, and dropout would add its own noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

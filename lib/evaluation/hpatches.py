@@ -14,8 +14,6 @@ Distances are Euclidean, in float64 (`neighbours`). Those of binary descriptors 
 do, whose square roots they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ starts at 1 for recall 0. Other definitions of average precision (VOC's, scikit-
 other numbers.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

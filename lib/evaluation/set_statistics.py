@@ -1,7 +1,5 @@
 """What a set of patches holds: how many points, patches and views a point. Of the data alone."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from lib.data.patchset import PatchSet

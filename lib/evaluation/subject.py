@@ -1,7 +1,5 @@
 """What is evaluated: anything that describes patches, trained or not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A batch as a recipe's training draws it, drawn once and looked at by the networks of every stage."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

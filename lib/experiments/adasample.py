@@ -1,7 +1,5 @@
 """AdaSample (Zhang et al.): which records each of its tables and figures needs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Every table and figure of the study: its notebook and the records it needs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which records the notebooks on data need: how hard embedded and real data are for descriptors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Descriptors that others trained: a checkpoint from outside is a row of a table like SIFT's."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The jobs that tables are made of: a recipe trained, a descriptor that nobody trains, a computation."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which records the notebooks on training itself need: learning rates, precision."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from lib.experiments.rows import training_job

@@ -4,8 +4,6 @@ HardNet takes it on distances; on squared Euclidean distances it is AdaSample's 
 angles its AHT (Eq. 15). The distance is an axis of its own (`lib.distances`).
 """
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from lib.descriptions import Triplets

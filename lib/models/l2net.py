@@ -4,8 +4,6 @@ The state dict has the layout of the checkpoints that HardNet's authors publishe
 (``features.N.weight``, batch norms without affine parameters), which load into it strictly.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -4,8 +4,6 @@ Which network a checkpoint is of is told by the names and shapes of its tensors.
 containers are read: nothing that the file holds is executed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import pickle

@@ -5,8 +5,6 @@ Zisserman, CVPR 2012) is the square root of its L1-normalised form. A patch of o
 gradient and is given the flat histogram, so that every descriptor has unit length.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

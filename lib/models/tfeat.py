@@ -5,8 +5,6 @@ The layers and their names are those of the PyTorch model that the authors publi
 HardTFeat is the same network trained with HardNet's loss, by HardNet's authors.
 """
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 

@@ -3,8 +3,6 @@
 One module each, with `build(**options)` giving a `Mine`: from what is compared at test to `Negatives`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -2,8 +2,6 @@
 patches: see `hardest`.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

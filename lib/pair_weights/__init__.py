@@ -1,7 +1,5 @@
 """Weights of a batch's matching pairs: one module each, with `build(**options)` giving a `Weigh`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import Tensor

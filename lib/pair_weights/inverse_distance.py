@@ -1,7 +1,5 @@
 """AdaSample's re-weighting scalar w_i ∝ 1/d of a matching pair (Eq. 11 to 13)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

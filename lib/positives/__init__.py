@@ -3,8 +3,6 @@
 A module of its own, since TCDesc's depends on the whole batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The distance of the pair itself, as all papers but TCDesc take it."""
 
-from __future__ import annotations
-
 from lib.distances import Distance
 from lib.positives import Positive
 

@@ -5,8 +5,6 @@ For such points x·y has mean 0 and second moment 1/k, so L_gor = M1² + max(0, 
 the mean and second moment of x·y over non-matching pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

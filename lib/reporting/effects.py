@@ -1,7 +1,5 @@
 """What changing one option does to FPR95: differences from the default over seeds, and in the docs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

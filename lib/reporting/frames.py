@@ -1,7 +1,5 @@
 """Records as tidy frames, a row a number with the run that it is of, and ways to lay them out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

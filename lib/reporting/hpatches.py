@@ -3,8 +3,6 @@
 Papers' tables differ in the protocol, above all in that of retrieval, so every head names it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 `runs` are those of `lib.reporting.hpatches.numbers`, in percent.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

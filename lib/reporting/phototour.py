@@ -5,8 +5,6 @@ data source the first set stands in the role of Liberty, the second in that of N
 Yosemite's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pandas as pd

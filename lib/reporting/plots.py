@@ -4,8 +4,6 @@ The rows of a frame are single values, one a seed or a test set; a plot takes th
 range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a notebook shows: tables, figures and verdicts, each shown, saved and judged in one call."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,7 +104,7 @@ class Showing:
                 values(claim) if callable(values) else values,
                 seeds,
                 self.study.place.profile.name,
-                self._data_name(claim),
+                self.study.data_name(claim.on_hpatches),
             )
             for claim in claims.read_claims(paper, name)
         ]
@@ -124,12 +122,6 @@ class Showing:
         if self.study.saving is not None:
             name = f"{self.artefact}_{name}" if name else self.artefact
             write_bytes(_artefact_path(self.study.saving, kind, name, suffix), content)
-
-    def _data_name(self, claim: claims.Claim) -> str:
-        source = self.study.place.source
-        if source.embedded or not claim.on_hpatches:
-            return source.name
-        return f"{source.name}+{source.homographies.stem}"
 
 
 def _artefact_path(folder: Path, kind: str, name: str, suffix: str) -> Path:

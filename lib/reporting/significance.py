@@ -4,8 +4,6 @@ A comparison is a column in which the `lower` method is said to be lower than th
 power are in [0, 1]; the statistics themselves are in `lib.significance`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

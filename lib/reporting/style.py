@@ -4,8 +4,6 @@ The palette is Okabe and Ito's; methods differ in marker or line style as well, 
 be read. Everything else is in `study.mplstyle` beside this file.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager

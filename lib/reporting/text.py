@@ -1,7 +1,5 @@
 """Tables as plain rounded text, the same on every machine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -4,8 +4,6 @@ As the average loss falls the exponent grows and harder positives are drawn; λ 
 (the random pair sampler), λ → ∞ always the farthest (`lib.samplers.hardpos`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Hardpos: always the hardest positive, AdaSample's limit λ → ∞ (Sec. 3.2 and 5.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

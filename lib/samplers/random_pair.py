@@ -1,7 +1,5 @@
 """Two different patches of each class, uniformly: how HardNet, DSM and all others but AdaSample draw."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -3,8 +3,6 @@
 Fractions and not epochs, so that a short profile keeps the shape of the authors' schedule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 # From the fraction of training done, 0 to 1, to the factor on the initial rate.

@@ -1,7 +1,5 @@
 """The initial rate throughout (HyNet's code)."""
 
-from __future__ import annotations
-
 from lib.schedules import Schedule
 
 

@@ -1,7 +1,5 @@
 """From the initial rate at the first step down to 0 at the end (HardNet's code; DSM, Sec. 5.1)."""
 
-from __future__ import annotations
-
 from lib.schedules import Schedule
 
 

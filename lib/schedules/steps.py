@@ -1,7 +1,5 @@
 """The rate multiplied by a factor at given moments (AdaSample, Sec. 5.1: 30, 60, 80 of 90 epochs)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from lib.schedules import Schedule

@@ -1,7 +1,5 @@
 """How long jobs will take, before any of them is begun. Plain arithmetic, no torch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

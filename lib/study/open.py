@@ -1,7 +1,5 @@
 """The study that a notebook's parameters name, and the records it asks for: looked up, or made."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping, Sequence

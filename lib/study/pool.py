@@ -4,8 +4,6 @@ The one way in which the study runs things side by side: runs, searches, noteboo
 process that is killed fails only what it was doing; all of them end with the process that started them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

@@ -5,8 +5,6 @@ a digest of all that it holds, and holds a hash of each file beside it, so that 
 to one of them since it was written is found out when it is read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

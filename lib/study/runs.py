@@ -1,7 +1,5 @@
 """Does one job: trains and evaluates what is missing of it, into its record."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import sys

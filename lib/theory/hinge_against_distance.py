@@ -6,8 +6,6 @@ with k = σ(d_neg²)/σ(d_pos²) and ρ their correlation, Pearson's r of L and 
 puts d_pos² in L's place under a power, which needs L proportional to d_pos².
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 L_i = ½ (x_i·θ − y_i)², so that ∇L_i = (x_i·θ − y_i) x_i, and θ* of Eq. 1 is the normal equations' own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -9,8 +9,6 @@ which of the two matching patches the negative lies close to. On the unit sphere
 θ is the angle of the matching pair, d = 2 sin(θ/2) their distance, φ the angle of the negative pair.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Both sides of Eq. 16 at θ_t of a small least-squares problem whose θ* is known
 probabilities p, once with the weights of Eq. 4 (w_i = 1/(K p_i)) and once with weights of any kind.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from lib.theory.least_squares import Problem, draw, stated_probabilities, trace_variance

@@ -5,8 +5,6 @@ and a positive of one class; its loss is the squared matching distance, or the h
 negative chosen beforehand, which makes the loss the pair's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ exactly: they are sums of c_q ∇L_q over all pairs q, so a scheme is its coeffi
 then drawn at random with the library's own sampler and weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial, reduce
 from itertools import combinations

@@ -6,8 +6,6 @@ where p_i ∝ c_i: Eq. 17. The paper's proof speaks of a harmonic mean of the p_
 over, and it is largest where p is uniform.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

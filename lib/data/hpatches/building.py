@@ -11,8 +11,6 @@ say they did (hpatches-benchmark, issue 13). Files are of equal length, so a spo
 its patches where one of the six, before jitter, is that faint: washed out, say, or lost in the dark.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ A class is a spot of a sequence: its patch in the reference image, and in the fi
 easy, hard and tough jitter.
 """
 
-from __future__ import annotations
-
 from collections import Counter, abc
 from pathlib import Path
 

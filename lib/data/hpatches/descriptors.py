@@ -5,8 +5,6 @@ the patches' order and without a header; binary descriptors may be packed, eight
 benchmark's bin_packed).
 """
 
-from __future__ import annotations
-
 from collections import abc
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ What the text leaves open and is chosen here: thresholds, the finest scale, and 
 where the Laplacian has an extremum (Mikolajczyk and Schmid, IJCV 2004).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -7,8 +7,6 @@ read. A homography file holds nine numbers, row by row, which map pixels (x righ
 pixel's centre at 0, 0) of the reference to the other image.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

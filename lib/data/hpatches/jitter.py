@@ -10,8 +10,6 @@ so that a level is one factor. Overlap is blind to turning (a disc turned is the
 much a level turns rests on the proportions alone, which are ours.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from lib.data.hpatches.release import LEVELS

@@ -1,7 +1,5 @@
 """From homography sequences to a folder like HPatches' own: patches, splits and their tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

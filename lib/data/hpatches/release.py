@@ -7,8 +7,6 @@ tough jitter. Each is a column of 65×65 patches, and patch i is of the same spo
 ``splits.json`` names the sequences to test on, and to train on, by split.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -7,8 +7,6 @@ reference image a line (s,idx). Level of jitter is no part of them: each pair is
 Generation follows gen_verif and gen_retrieval in the benchmark's python/utils/tasks.py.
 """
 
-from __future__ import annotations
-
 from collections import abc
 from dataclasses import dataclass, replace
 from functools import partial

@@ -4,8 +4,6 @@ Each photograph is allotted once, so that the scenes, the homography sequences, 
 and a second reserve, which nothing reads before a last confirmation, share none.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import itertools

@@ -1,7 +1,5 @@
 """What a notebook shows of a generated scene: read from its files, views drawn again from them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ count as views of one 3D point when they lie within 5 px, 0.25 octaves and pi / 
 (Brown, Hua and Winder, PAMI 2011): what is left of these errors is drawn here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

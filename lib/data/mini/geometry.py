@@ -4,8 +4,6 @@ World points are right-handed with y down and z away from the reference camera; 
 pixel centres, x right and y down.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

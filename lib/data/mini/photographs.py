@@ -1,7 +1,5 @@
 """A photograph of which embedded data is made: its file, or what is on record of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

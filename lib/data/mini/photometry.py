@@ -1,7 +1,5 @@
 """What a camera does to the light: exposure, gamma, blur, noise and JPEG, drawn anew for each view."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A site: photographs cut into planes, placed in 3D, seen by cameras, and its points cut as patches."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How much embedded data a profile asks for. Plain values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """A scene's files: PhotoTour's own, and ``scene.json`` with the planes and cameras behind them."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ standard deviations. A comparison is one column of the paper's six; `paper` is a
 gives it, and the lower method the one that has a p-value.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

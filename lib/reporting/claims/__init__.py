@@ -19,8 +19,6 @@ points of mean FPR95 is about what the test pairs alone leave open (50 000 non-m
 set, FPR95 near 1.5%, six columns).
 """
 
-from __future__ import annotations
-
 import csv
 import textwrap
 from collections.abc import Mapping, Sequence

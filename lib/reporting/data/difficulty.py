@@ -1,7 +1,5 @@
 """How hard sets of patches are for descriptors that nobody trained, and where RootSIFT loses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

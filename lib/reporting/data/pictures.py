@@ -1,7 +1,5 @@
 """Photographs and patches in figures: grey, no larger than they are seen, and side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Sites and views are those of `lib.data.mini`; classes are drawn of any set in Ph
 (Brown, Hua and Winder, PAMI 2011).
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

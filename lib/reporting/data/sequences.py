@@ -4,8 +4,6 @@ Everything is drawn from files: homography sequences, the release's patch format
 of a build. Where `lib.data.hpatches.building` cut the patches, the jitter drawn is that of the patches.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

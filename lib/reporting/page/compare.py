@@ -5,8 +5,6 @@ that the reference has and the results lack is a failure. Numbers that differ ar
 processors and library builds differ; figures are compared by presence only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Executes the notebooks with papermill and puts what they show into the report."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import tempfile

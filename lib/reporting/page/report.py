@@ -4,8 +4,6 @@ Notebooks are rendered by nbconvert without their code; the page needs no networ
 in a notebook's text stands as written there. Its layout is `page.html`, its typography `page.css`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Table 3 is in `lib.reporting.papers.adasample_significance`, Figure 3 in
 `lib.reporting.papers.adasample_gradients`. Runs are frames of `lib.reporting.frames.wide`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

@@ -4,8 +4,6 @@ From the probe `lib.evaluation.gradient_norms`: S stages of training, C classes,
 where a place holds no candidate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ A comparison is one column of the paper's six, by its short name (`phototour.COL
 method is AdaSample+*, the higher one HardNet+*. FPR95 is in percent, p in [0, 1].
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

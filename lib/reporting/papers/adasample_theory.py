@@ -3,8 +3,6 @@
 `numbers` and `arrays` are what the computation named returns (`Found.numbers`, `Found.arrays`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ The digits were read from two transcriptions of each paper; where one was damage
 row's printed mean and a table that prints the same value with more digits settled it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd
