@@ -61,10 +61,7 @@ class Profile:
 
 
 SECONDS = {
-    "fpr95": 1.0,
-    "distance_histogram": 1.0,
     "hpatches": 5.0,
-    "set_statistics": 1.0,
     "gradient_norms": 30.0,
     "drawn_pairs": 2.0,
     "other": 1.0,

@@ -201,30 +201,3 @@ def test_weights_begin_orthogonal_with_gain_six_tenths(network):
         wide = weight.shape[0] <= weight.shape[1]
         gram = weight @ weight.T if wide else weight.T @ weight
         torch.testing.assert_close(gram, 0.36 * torch.eye(len(gram)), atol=1e-4, rtol=0)
-
-
-# As the Image Matching Benchmark ported it
-
-
-def test_the_ported_network_is_l2net_with_biases_and_affine_norms_and_no_dropout():
-    torch.manual_seed(2)
-    ported, plain = l2net.Ported().eval(), l2net.build().eval()
-    names = [type(layer).__name__ for layer in ported.features]
-    assert names == ["Conv2d", "BatchNorm2d", "ReLU"] * 6 + ["Conv2d", "BatchNorm2d"]
-    layers = [layer for layer in plain.features if not isinstance(layer, torch.nn.Dropout)]
-    pairs = list(zip(layers, ported.features, strict=True))
-    convolutions = [pair for pair in pairs if isinstance(pair[0], torch.nn.Conv2d)]
-    norms = [pair for pair in pairs if isinstance(pair[0], torch.nn.BatchNorm2d)]
-    for (conv, conv_ported), (norm, norm_ported) in zip(convolutions, norms, strict=True):
-        bias, scale = torch.rand(norm.num_features), 1 + torch.rand(norm.num_features)
-        conv_ported.weight.data, conv_ported.bias.data = conv.weight.data, bias
-        # The mean takes the bias away again, and the weight undoes the deviation.
-        norm_ported.running_mean, norm_ported.running_var = bias.clone(), scale**2
-        norm_ported.weight.data = scale
-        norm.running_mean.zero_(), norm.running_var.fill_(1)
-        norm.eps = norm_ported.eps
-    with torch.no_grad():
-        some = patches(9, 3)
-        raw = plain.raw(some)
-        expected = raw / (raw.square().sum(1, keepdim=True) + 0.5).sqrt()
-        torch.testing.assert_close(ported(some), expected, atol=1e-5, rtol=0)

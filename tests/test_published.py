@@ -60,7 +60,6 @@ NETWORKS = {
     "hardnet8": lambda: without_downloads(feature.HardNet8),
     "hynet": lambda: without_downloads(feature.HyNet),
     "hardtfeat": lambda: tfeat.HardTFeat().eval(),
-    "ported": lambda: l2net.Ported().eval(),
 }
 
 

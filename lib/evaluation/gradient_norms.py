@@ -20,10 +20,9 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from lib.data.patchset import PatchSet
-from lib.descriptions import Descriptions, Triplets
+from lib.descriptions import drawn
 from lib.evaluation.subject import Subject
 from lib.evaluation.training_batch import TrainingBatch, draw, unit
-from lib.negatives import Negatives
 from lib.objective import Objective
 from lib.objective import build as build_objective
 from lib.samplers.adasample import anchor_distances
@@ -149,7 +148,7 @@ def triplet_loss(objective: Objective, *, through: str = "products") -> TripletL
     """The loss of a single triplet, without pair weights and regularisers.
 
     Args:
-        objective: one whose loss is of triplets.
+        objective: one whose loss is of the distances of a triplet alone.
         through: "products" writes distances by inner products s = x·y, as training does;
             "differences" by ‖x − y‖, with s = 1 − ‖x − y‖² / 2, as Eq. 14 is printed. On unit
             descriptors both are the same numbers; their gradients are the same along the sphere
@@ -173,17 +172,7 @@ def triplet_loss(objective: Objective, *, through: str = "products") -> TripletL
         d_pos = distance.of_similarity(product(anchor, positive))
         d_neg = distance.of_similarity(product(query, negative))
         d_neg = torch.where(found, d_neg, torch.full_like(d_neg, distance.maximum))
-        # A batch of two: the pair, and the negative paired with itself.
-        of = torch.stack([torch.stack([anchor, negative]), torch.stack([positive, negative])])
-        second = torch.ones_like(near_anchor, dtype=torch.long)
-        negatives = Negatives(
-            torch.stack([torch.where(near_anchor, 0, 2), 0 * second]),
-            torch.stack([second, 0 * second]),
-            torch.stack([found, found]),
-        )
-        near, far = torch.stack([d_pos, d_pos]), torch.stack([d_neg, d_neg])
-        triplets = Triplets(Descriptions(of, of), near, far, negatives, (near - far).detach())
-        return objective.loss(triplets)[0]
+        return objective.loss(drawn(d_pos[None], d_neg[None]))[0]
 
     return loss
 

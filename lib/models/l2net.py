@@ -29,7 +29,20 @@ class L2Net(nn.Module):
         c32, c64, c128 = (round(width * channels) for channels in (32, 64, 128))
         if c32 < 1:
             raise ValueError(f"width {width} leaves no channel; take 1/32 or more")
-        layers = [*_convolutions(c32, c64, c128), nn.Dropout(dropout), *_last(c128)]
+        layers: list[nn.Module] = []
+        incoming = 1
+        for outgoing, stride in ((c32, 1), (c32, 1), (c64, 2), (c64, 1), (c128, 2), (c128, 1)):
+            layers += [
+                nn.Conv2d(incoming, outgoing, 3, stride=stride, padding=1, bias=False),
+                nn.BatchNorm2d(outgoing, affine=False),
+                nn.ReLU(),
+            ]
+            incoming = outgoing
+        layers += [
+            nn.Dropout(dropout),
+            nn.Conv2d(incoming, DESCRIPTOR_LENGTH, 8, bias=False),
+            nn.BatchNorm2d(DESCRIPTOR_LENGTH, affine=False),
+        ]
         self.features = nn.Sequential(*layers)
         for layer in self.features:
             if isinstance(layer, nn.Conv2d):
@@ -48,56 +61,9 @@ class L2Net(nn.Module):
         return self.normalise(self.raw(patches))
 
 
-class Ported(nn.Module):
-    """L2-Net as its authors trained it, as the Image Matching Benchmark ported their MatConvNet files.
-
-    Convolutions have biases, batch norms are affine, and there is no dropout. The mean image that the
-    authors' code subtracts first is not in the ported files, and is left out as in the benchmark's code.
-    """
-
-    input_size = 32
-
-    def __init__(self):
-        super().__init__()
-        as_published = {"bias": True, "affine": True, "eps": 1e-10}
-        self.features = nn.Sequential(
-            *_convolutions(32, 64, 128, **as_published), *_last(128, **as_published)
-        )
-
-    def forward(self, patches: Tensor) -> Tensor:
-        """Descriptors (n, 128), nearly of unit length, of grey patches (n, 1, 32, 32) on any scale."""
-        raw = self.features(standardise(patches)).flatten(1)
-        return raw / (raw.square().sum(1, keepdim=True) + 0.5).sqrt()
-
-
 def build(width: float = 1.0, dropout: float = 0.3) -> L2Net:
     """A freshly initialised L2-Net; see `L2Net`."""
     return L2Net(width, dropout)
-
-
-def _convolutions(
-    c32: int, c64: int, c128: int, bias: bool = False, affine: bool = False, eps: float = 1e-5
-) -> list[nn.Module]:
-    """From (n, 1, 32, 32) to (n, c128, 8, 8)."""
-    layers: list[nn.Module] = []
-    incoming = 1
-    for outgoing, stride in ((c32, 1), (c32, 1), (c64, 2), (c64, 1), (c128, 2), (c128, 1)):
-        layers += [
-            nn.Conv2d(incoming, outgoing, 3, stride=stride, padding=1, bias=bias),
-            nn.BatchNorm2d(outgoing, eps=eps, affine=affine),
-            nn.ReLU(),
-        ]
-        incoming = outgoing
-    return layers
-
-
-def _last(
-    incoming: int, bias: bool = False, affine: bool = False, eps: float = 1e-5
-) -> tuple[nn.Module, nn.Module]:
-    return (
-        nn.Conv2d(incoming, DESCRIPTOR_LENGTH, 8, bias=bias),
-        nn.BatchNorm2d(DESCRIPTOR_LENGTH, eps=eps, affine=affine),
-    )
 
 
 def standardise(patches: Tensor) -> Tensor:

@@ -45,7 +45,6 @@ def _by_layer(name: str) -> str:
 
 LAYOUTS = (
     Layout("HardNet (or L2-Net in its naming)", l2net.build),
-    Layout("L2-Net as ported from its authors' files", l2net.Ported),
     Layout("SOSNet (or L2-Net in its naming)", lambda: feature.SOSNet(pretrained=False)),
     Layout("L2-Net in HyNet's naming", lambda: feature.SOSNet(pretrained=False), _by_layer),
     Layout("TFeat", tfeat.build),

@@ -226,7 +226,7 @@ def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
         "data": place.source.name,
         "config": configuration(job, place),
         "digests": {**digests(job, place), "evaluation": {}},
-        "libraries": {name: version for name in LIBRARIES if (version := _version(name))},
+        "libraries": {d.name: d.version for d in metadata.distributions() if d.name in LIBRARIES},
         "python": platform.python_version(),
         "device": _device_name(place.device),
         "threads": torch.get_num_threads(),
@@ -280,13 +280,6 @@ def _save_weights(path: Path, stages: Mapping[str, Mapping[str, Tensor]]) -> str
 
 def _rounded(values: list[float]) -> list[float]:
     return [round(value, 6) for value in values]
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _device_name(device: str) -> str:
