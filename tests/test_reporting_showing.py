@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,18 +12,20 @@ import pytest
 
 from lib.reporting.claims import read_claims
 from lib.reporting.showing import Showing
+from lib.study.open import Study
 
 TASKS_KEYS = ("sift", "rootsift", "hardnet", "hardnet_aug", "hardnet_aug_gen", "adasample_aug_gen")
 
 
 def study(saving: Path | None, profile: str = "quick", source: str = "mini", embedded: bool = True):
     """What `Showing` asks of a study, and no more."""
-    homographies = SimpleNamespace(stem="mini-hp" if embedded else "hpatches")
     place = SimpleNamespace(
         profile=SimpleNamespace(name=profile),
-        source=SimpleNamespace(name=source, embedded=embedded, homographies=homographies),
+        source=SimpleNamespace(name=source, embedded=embedded),
     )
-    return SimpleNamespace(place=place, saving=saving, table_seeds=tuple(range(5)))
+    made = SimpleNamespace(place=place, saving=saving, table_seeds=tuple(range(5)))
+    made.data_name = partial(Study.data_name, made)
+    return made
 
 
 @pytest.fixture
