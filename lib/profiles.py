@@ -63,7 +63,6 @@ class Profile:
 SECONDS = {
     "hpatches": 5.0,
     "gradient_norms": 30.0,
-    "drawn_pairs": 2.0,
     "other": 1.0,
     "computation": 5.0,
     "photograph": 1.5,

@@ -539,7 +539,7 @@ def test_a_folder_that_cannot_be_written_is_named(cold: tuple[Study, Job, Path],
     opened, job, _ = cold
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    with pytest.raises(OSError, match=r"results cannot be written .*file.quick"):
+    with pytest.raises(OSError, match=r"cannot write .*file.quick"):
         carry_out(job, replace(opened.place, folder=blocked / "quick"))
 
 
