@@ -112,14 +112,17 @@ def locked(path: Path, wait: float = -1) -> Iterator[None]:
     """
     from filelock import FileLock
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path, timeout=wait):
-        try:
-            yield
-        finally:
-            # Whoever waits on this very file finds it without a name, and filelock then starts over.
-            with contextlib.suppress(OSError):
-                path.unlink()
+    with told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, timeout=wait)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        # Whoever waits on this very file finds it without a name, and filelock then starts over.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        lock.release()
 
 
 def sha256(path: Path) -> str:

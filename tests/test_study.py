@@ -66,7 +66,7 @@ def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Pat
         for name in ("mini-b", "mini-c")
     }
     assert set(record["evaluation_seconds"]) == {".".join(of) for of in (*job.measures, *job.probes)}
-    assert jobs.state(job, opened.place) == "complete"
+    assert jobs.look(job, opened.place).state == "complete"
 
 
 def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_new_metric_is_computed_from_the_weights_without_training(
     opened, job, path = cold
     record = records.read(path)
     records.write(path, {**record, "metrics": {}})
-    assert jobs.state(job, opened.place) == "incomplete"
+    assert jobs.look(job, opened.place).state == "incomplete"
     steps: list[int] = []
     carry_out(job, opened.place, lambda step, total: steps.append(step))
     assert steps == []
@@ -111,7 +111,7 @@ def test_a_damaged_record_is_set_aside_and_made_anew(cold: tuple[Study, Job, Pat
     opened, job, path = cold
     whole = records.read(path)
     path.write_text(path.read_text()[:100])
-    assert jobs.state(job, opened.place) == "damaged"
+    assert jobs.look(job, opened.place).state == "damaged"
     carry_out(job, opened.place)
     assert path.with_name(path.name + ".damaged").exists()
     again = records.read(path)
@@ -434,7 +434,7 @@ def test_a_full_disk_at_the_end_of_training_costs_no_training(
     steps: list[int] = []
     carry_out(job, opened.place, lambda step, total: steps.append(step))
     assert steps == [], "the last checkpoint held the whole training"
-    assert jobs.state(job, opened.place) == "complete"
+    assert jobs.look(job, opened.place).state == "complete"
     assert not list((opened.place.folder / "checkpoints").iterdir())
 
 
@@ -477,7 +477,7 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
     ((failed, reason),) = pool.complete([impossible, job], place, 2, seen.append)
     assert failed == impossible
     assert "2 pairs or more" in reason
-    assert jobs.state(job, place) == "complete"
+    assert jobs.look(job, place).state == "complete"
     assert seen[-1].left == 0
     assert seen[-1].share == pytest.approx(1)
 
@@ -516,7 +516,7 @@ def test_a_record_by_other_code_is_older_code(cold: tuple[Study, Job, Path]) -> 
     record = records.read(path)
     for keys in (("code",), ("data", "mini-a")):
         records.write(path, stale(record, "training", *keys))
-        assert jobs.state(job, opened.place) == "older code"
+        assert jobs.look(job, opened.place).state == "older code"
     records.write(path, record)
 
 
@@ -539,7 +539,7 @@ def test_a_folder_that_cannot_be_written_is_named(cold: tuple[Study, Job, Path],
     opened, job, _ = cold
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    with pytest.raises(OSError, match=r"results cannot be written .*file.quick"):
+    with pytest.raises(OSError, match=r"cannot write .*file.quick"):
         carry_out(job, replace(opened.place, folder=blocked / "quick"))
 
 
@@ -628,7 +628,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     assert [of.name for of in (tmp_path / "reference").iterdir()] == ["standard"]
 
     shared = open_source("photos", tmp_path / "x", SMALL.mini, allotment=old / "photographs.json")
-    assert jobs.state(job, replace(place, source=shared), old) == "complete"
+    assert jobs.look(job, replace(place, source=shared), old).state == "complete"
     with pytest.raises(FileNotFoundError):
         shared.load("photos-a")
 
@@ -713,7 +713,7 @@ def test_the_forecast_is_within_a_factor_of_two_of_what_the_reference_took() -> 
 def test_the_reference_holds_every_record_of_today_s_code() -> None:
     opened = open_study()
     standing = {
-        job.title: jobs.state(job, opened.place, opened.reading[0])
+        job.title: jobs.look(job, opened.place, opened.reading[0]).state
         for artefact in ARTEFACTS.values()
         for job in artefact.jobs(opened)
         if not artefact.extras

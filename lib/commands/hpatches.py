@@ -8,15 +8,12 @@ study; ``--weights FILE`` by a checkpoint that others published.
 DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,9 +24,6 @@ from lib.data.hpatches.tasks import open_split
 from lib.data.mini.sizes import SequencesSize
 from lib.files import make_once, write_bytes
 from lib.reporting.hpatches import PROTOCOLS
-
-if TYPE_CHECKING:
-    from torch import nn
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -102,25 +96,22 @@ def _build(chosen: argparse.Namespace) -> None:
 
 def _describe(chosen: argparse.Namespace) -> None:
     from lib.evaluation.subject import describe
+    from lib.models import published, sift
+    from lib.study.runs import load_network
 
-    model = _model(chosen).to(chosen.device).eval()
+    if chosen.weights:
+        model = published.build(chosen.weights)
+    elif chosen.record:
+        model = load_network(chosen.record)
+    else:
+        model = sift.build(root=chosen.descriptor == "rootsift")
+    model = model.to(chosen.device).eval()
     for sequence in read_sequences(chosen.data / RELEASE).values():
         patches = np.concatenate([as_64(sequence.patches(file)) for file in FILES])
         described = lay_out([sequence], describe(model, patches, chosen.device))
         check(described)
         write_descriptors(chosen.out, described)
         print(f"{sequence.name}: {len(FILES)} files of {sequence.count} descriptors", flush=True)
-
-
-def _model(chosen: argparse.Namespace) -> nn.Module:
-    from lib.models import published, sift
-    from lib.study.runs import load_network
-
-    if chosen.weights:
-        return published.build(chosen.weights)
-    if chosen.record:
-        return load_network(chosen.record)
-    return sift.build(root=chosen.descriptor == "rootsift")
 
 
 def _score(chosen: argparse.Namespace) -> None:

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from lib import profiles
 from lib.data.mini.allotment import HOMOGRAPHY
 from lib.experiments.artefacts import ARTEFACTS, Artefact
@@ -197,19 +199,16 @@ def _jobs(study: Study, selected: dict[str, Artefact]) -> list[Job]:
 
 def plan(study: Study, selected: dict[str, Artefact]) -> str:
     """What a run of the study would do, as text: runs by artefact, hours and disk."""
-    rows = [("artefact", "runs", "to make", "training", "evaluation")]
     jobs = {name: artefact.jobs(study) for name, artefact in selected.items()}
     jobs["all, shared runs once"] = [job for of in jobs.values() for job in of]
+    rows = {}
     for name, asked in jobs.items():
         todo = to_do(study, asked)
         costs = [remaining(job, study.place) for job in todo]
-        hours = (
-            wall_clock(seconds, study.at_once) / 3600
-            for seconds in ((cost.training for cost in costs), (cost.evaluation for cost in costs))
-        )
-        rows.append((name, str(len(asked)), str(len(todo)), *(f"{of:.2f} h" for of in hours)))
-    width = max(len(row[0]) for row in rows)
-    lines = ["".join([row[0].ljust(width), *(f"   {cell:>10}" for cell in row[1:])]) for row in rows]
+        seconds = {part: [getattr(cost, part) for cost in costs] for part in ("training", "evaluation")}
+        hours = {part: f"{wall_clock(of, study.at_once) / 3600:.2f} h" for part, of in seconds.items()}
+        rows[name] = {"runs": len(asked), "to make": len(todo), **hours}
+    table = pd.DataFrame.from_dict(rows, orient="index").to_string(col_space=13)
     # The last of the loop are all of the study's.
     source, seconds = study.place.source, study.place.profile.seconds
     made_of = {
@@ -224,12 +223,11 @@ def plan(study: Study, selected: dict[str, Artefact]) -> str:
     }
     each = ", ".join(f"{name} {pool.span(of)}" for name, of in parts.items())
     disk = len(todo) * _MEGABYTES_PER_RUN[study.place.profile.width < 1] / 1000
-    lines += [
-        "",
-        f"{pool.span(sum(parts.values()))} in all ({each}), forecast within a factor of two;",
-        f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk, data aside.",
-    ]
-    return "\n".join([study.heading(), "", *lines])
+    return (
+        f"{study.heading()}\n\n{table}\n\n"
+        f"{pool.span(sum(parts.values()))} in all ({each}), forecast within a factor of two;\n"
+        f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk, data aside."
+    )
 
 
 def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
@@ -275,8 +273,6 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         study: what was run, in its own folder, in which executing has left its tables and figures alone.
         selected: the artefacts.
     """
-    import pandas as pd
-
     from lib.data.mini.allotment import write_allotment
     from lib.reporting import effects
     from lib.reporting.page import rendering

@@ -42,14 +42,8 @@ def lambda_name(lam: float, loss: str) -> str:
 
 # In the order of the paper's rows.
 TABLE1_RECIPES = (
-    "hardnet",
-    "hardnet_gor",
-    "hardnet_gen",
-    "adasample_gen",
-    "hardnet_aug",
-    "hardnet_gor_aug",
-    "hardnet_aug_gen",
-    "adasample_aug_gen",
+    *("hardnet", "hardnet_gor", "hardnet_gen", "adasample_gen"),
+    *("hardnet_aug", "hardnet_gor_aug", "hardnet_aug_gen", "adasample_aug_gen"),
 )
 
 
@@ -154,12 +148,8 @@ def theory(study: Study) -> list[Job]:
 
 
 FIGURE2_RECIPES = (
-    "hardnet",
-    "hardnet_aug",
-    "hardnet_gen",
-    "hardnet_aug_gen",
-    "adasample_gen",
-    "adasample_aug_gen",
+    *("hardnet", "hardnet_aug", "hardnet_gen", "hardnet_aug_gen"),
+    *("adasample_gen", "adasample_aug_gen"),
 )
 FIGURE2_HP_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
 

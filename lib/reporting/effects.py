@@ -38,9 +38,7 @@ def effects(runs: Mapping[tuple[str, str], Sequence[float]]) -> pd.DataFrame:
     for (recipe, option), values in runs.items():
         if (recipe, DEFAULT) not in runs:
             raise ValueError(f"{recipe} has no {DEFAULT!r} to compare with")
-        change = (np.nan, np.nan)
-        if option != DEFAULT:
-            change = difference(values, runs[recipe, DEFAULT])
+        change = (np.nan, np.nan) if option == DEFAULT else difference(values, runs[recipe, DEFAULT])
         rows.append((recipe, option, np.mean(values), np.std(values, ddof=1), *change, len(values)))
     columns = ["recipe", "option", "FPR95", "sd", "change", "s.e.", "n"]
     return pd.DataFrame(rows, columns=columns)

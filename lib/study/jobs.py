@@ -3,8 +3,6 @@
 Plain data and file names, no torch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +17,22 @@ from lib.study import records
 NO_SET = "none"
 # What a run takes from its profile besides budget and rate, which may be the recipe's own.
 _SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and at which size jobs are done.
+
+    Attributes:
+        profile, source: the size and the data.
+        folder: results/<profile>; records, weights, locks and checkpoints go below it.
+        device: "cpu", "cuda", …
+    """
+
+    profile: Profile
+    source: Source
+    folder: Path
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -73,22 +87,6 @@ class Job:
     def profile(self, place: Place) -> Profile:
         """The size this run has at a place."""
         return replace(place.profile, **self.overrides)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where and at which size jobs are done.
-
-    Attributes:
-        profile, source: the size and the data.
-        folder: results/<profile>; records, weights, locks and checkpoints go below it.
-        device: "cpu", "cuda", …
-    """
-
-    profile: Profile
-    source: Source
-    folder: Path
-    device: str = "cpu"
 
 
 def configuration(job: Job, place: Place) -> dict:

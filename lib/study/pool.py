@@ -204,13 +204,12 @@ def _ended(workers: Mapping[connection.Connection, _Worker]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ[name] for name in changes if name in os.environ}
+    before = dict(os.environ)
     os.environ.update(changes)
     try:
         yield
     finally:
-        for name in changes:
-            del os.environ[name]
+        os.environ.clear()
         os.environ.update(before)
 
 

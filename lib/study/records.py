@@ -18,7 +18,6 @@ from lib.files import sha256, write_bytes
 
 LARGEST_PROBE = 200_000
 _SEAL = "seal"
-_NEEDED = ("kind", "name", "config", "digests", "metrics")
 
 
 class DamagedRecord(ValueError):
@@ -39,8 +38,6 @@ def read(path: Path) -> dict:
         raise DamagedRecord(f"{path} is damaged: {error}") from error
     if not sealed:
         raise DamagedRecord(f"{path} is damaged: it does not hold what was written")
-    if missing := [key for key in _NEEDED if key not in record]:
-        raise DamagedRecord(f"{path} is damaged: it lacks {', '.join(missing)}")
     return record
 
 

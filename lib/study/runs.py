@@ -57,14 +57,6 @@ def carry_out(job: Job, place: Place, on_step: OnStep | None = None) -> Path:
     """
     path = record_path(job, place)
     lock = place.folder / "locks" / f"{job.name}-{path.stem}.lock"
-    try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        lock.touch()
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"results cannot be written ({error.strerror}: {lock.parent}); give another folder",
-        ) from error
     with locked(lock):
         before = look(job, place)
         for file in before.damaged:
@@ -237,8 +229,10 @@ def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
     if trained is not None:
         record["seconds"] = round(trained.seconds, 2)
         record["parameters"] = sum(p.numel() for p in trained.model.parameters())
-        record["curve"] = {name: _rounded(values) for name, values in trained.curve.items()}
-        record["epoch_fpr95"] = {name: _rounded(values) for name, values in trained.epochs.items()}
+        record["curve"] = {name: [round(value, 6) for value in of] for name, of in trained.curve.items()}
+        record["epoch_fpr95"] = {
+            name: [round(value, 6) for value in of] for name, of in trained.epochs.items()
+        }
     return record
 
 
@@ -276,10 +270,6 @@ def _save_weights(path: Path, stages: Mapping[str, Mapping[str, Tensor]]) -> str
     content = safetensors.torch.save({name: value.contiguous() for name, value in flat.items()})
     write_bytes(weights_path(path), content)
     return hashlib.sha256(content).hexdigest()
-
-
-def _rounded(values: list[float]) -> list[float]:
-    return [round(value, 6) for value in values]
 
 
 def _device_name(device: str) -> str:

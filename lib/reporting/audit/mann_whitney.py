@@ -4,8 +4,6 @@ With five runs against five, ties allowed, each form of it (exact or asymptotic,
 or two-sided) can give only few values, all enumerated here. "Lower" is the method said to be lower.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +32,7 @@ class Outcomes:
     lower: int
     higher: int
 
-    def mirrored(self) -> Outcomes:
+    def mirrored(self) -> "Outcomes":
         """The same comparisons with the methods exchanged in the alternative."""
         u = self.lower * self.higher - self.u
         return replace(self, u=u, at_most=self.at_least, at_least=self.at_most)

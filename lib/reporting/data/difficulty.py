@@ -11,12 +11,7 @@ from lib.reporting.phototour import roles_of
 from lib.reporting.style import DOUBLE_WIDTH, PALETTE, panels
 from lib.study.open import Found
 
-_COUNTS = {
-    "patches": "patches",
-    "points": "points",
-    "matching_pairs": "matching",
-    "non_matching_pairs": "non-matching",
-}
+_COUNTS = ["patches", "points", "matching_pairs", "non_matching_pairs"]
 
 
 def counts_table(record: Found) -> pd.DataFrame:
@@ -27,7 +22,8 @@ def counts_table(record: Found) -> pd.DataFrame:
     """
     numbers = frames.tidy([record], "set_statistics")
     numbers = numbers.pivot(index="test_set", columns="metric", values="value").rename_axis("Set")
-    counts = numbers[list(_COUNTS)].astype(int).rename(columns=_COUNTS)
+    counts = numbers[_COUNTS].astype(int)
+    counts.columns = counts.columns.str.removesuffix("_pairs").str.replace("_", "-")
     shares = {f"share_of_{n}": f"{n} (%)" for n in (2, 3, 4, 5, "more")}
     shares = (100 * numbers[list(shares)]).rename(columns=shares)
     return counts.assign(**{"patches a point": counts["patches"] / counts["points"]}).join(shares)

@@ -55,10 +55,8 @@ def beside(
 
 def evenly(items: Sequence[int], most: int) -> list[int]:
     """At most so many of them, evenly spaced."""
-    items = list(items)
-    if len(items) <= most:
-        return items
-    return [items[place] for place in np.linspace(0, len(items) - 1, most).round().astype(int)]
+    places = np.linspace(0, len(items) - 1, min(most, len(items))).round().astype(int)
+    return [items[place] for place in places]
 
 
 def mosaic(

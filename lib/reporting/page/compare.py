@@ -70,7 +70,6 @@ def compare(results: Path, reference: Path, *, selected: Collection[str] | None 
         FileNotFoundError: a folder is missing.
         ValueError: a table is no readable CSV; the message names it.
     """
-    results, reference = Path(results), Path(reference)
     for folder in (results, reference):
         if not folder.is_dir():
             raise FileNotFoundError(f"no results folder {folder}; run the study first")

@@ -54,9 +54,8 @@ def execute(
         for notebook, copy in zip(notebooks, copies, strict=True)
     ]
     outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)))
-    for notebook, outcome in zip(notebooks, outcomes, strict=True):
-        if outcome.failure is not None:
-            failures.append(Failure(notebook, outcome.failure.removeprefix("RuntimeError: ")))
+    failed = [(name, of.failure) for name, of in zip(notebooks, outcomes, strict=True) if of.failure]
+    failures += [Failure(name, why.removeprefix("RuntimeError: ")) for name, why in failed]
     return copies, failures
 
 
@@ -158,13 +157,13 @@ def report(
 
 def is_reference_of(place: Place, reference: Path) -> bool:
     """Whether a reference says of itself that it was made with this profile, data and photographs."""
-    said = set()
     for path in reference.glob("records/*/*.json"):
         # By older code a record may not be one; the reference is then about to be made anew.
         with contextlib.suppress(records.DamagedRecord):
             record = records.read(path)
-            said.add((record["profile"], record["data"]))
-    if (place.profile.name, place.source.name) not in said:
+            if (record["profile"], record["data"]) == (place.profile.name, place.source.name):
+                break
+    else:
         return False
     photographs = reference / photographs_path(place.profile.name).name
     return not photographs.exists() or _hashes(read_allotment(photographs)) == _hashes(
