@@ -208,7 +208,7 @@ def plan(study: Study, selected: dict[str, Artefact]) -> str:
         seconds = {part: [getattr(cost, part) for cost in costs] for part in ("training", "evaluation")}
         hours = {part: f"{wall_clock(of, study.at_once) / 3600:.2f} h" for part, of in seconds.items()}
         rows[name] = {"runs": len(asked), "to make": len(todo), **hours}
-    table = pd.DataFrame.from_dict(rows, orient="index").to_string(col_space=13)
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="artefact")
     # The last of the loop are all of the study's.
     source, seconds = study.place.source, study.place.profile.seconds
     made_of = {
@@ -224,7 +224,7 @@ def plan(study: Study, selected: dict[str, Artefact]) -> str:
     each = ", ".join(f"{name} {pool.span(of)}" for name, of in parts.items())
     disk = len(todo) * _MEGABYTES_PER_RUN[study.place.profile.width < 1] / 1000
     return (
-        f"{study.heading()}\n\n{table}\n\n"
+        f"{study.heading()}\n\n{table.to_string(col_space=13)}\n\n"
         f"{pool.span(sum(parts.values()))} in all ({each}), forecast within a factor of two;\n"
         f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk, data aside."
     )

@@ -36,7 +36,7 @@ def read(path: Path) -> dict:
         sealed = isinstance(record, dict) and record.pop(_SEAL, None) == value_digest(record)
     except (ValueError, RecursionError) as error:
         raise DamagedRecord(f"{path} is damaged: {error}") from error
-    if not sealed:
+    if not (sealed and {"kind", "name", "config", "digests", "metrics"} <= record.keys()):
         raise DamagedRecord(f"{path} is damaged: it does not hold what was written")
     return record
 
