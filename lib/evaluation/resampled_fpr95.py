@@ -78,7 +78,7 @@ def resampled(
     matching, others = order[match[order]], order[~match[order]]
     ranked = Ranked(distances[matching], distances[others])
 
-    random = np.random.default_rng([SEED, 0])
+    random = np.random.default_rng([SEED, len(points)])
     rates, pair_rates = [], []
     for drawn in _draws(len(points), resamples, random):
         while True:
@@ -93,7 +93,7 @@ def resampled(
     fixed = _running(np.ones((len(matching), BLOCK), dtype=np.int32))
     # Pairs are drawn in the set's order, since `others` is in that of the descriptor's distances.
     number = (np.cumsum(~match) - 1)[others]
-    for drawn in _draws(len(others), resamples, np.random.default_rng([SEED, 1])):
+    for drawn in _draws(len(others), resamples, np.random.default_rng([SEED, len(others)])):
         pair_rates.append(ranked.rates(fixed[:, : drawn.shape[1]], _running(drawn[number])))
     return np.concatenate(rates), np.concatenate(pair_rates)
 
