@@ -31,6 +31,7 @@ class Measured:
             times too often by the first. None where nothing was drawn.
         freedom: degrees of freedom of the resamples, one less than the things drawn if these are few.
         cells: the cells' names, or none.
+        label: the method's name for readers, or none.
 
     Raises:
         ValueError: shapes do not fit, or a value is not finite.
@@ -40,6 +41,7 @@ class Measured:
     resampled: np.ndarray | None = field(default=None, repr=False)
     freedom: float = math.inf
     cells: tuple[str, ...] = ()
+    label: str = ""
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -58,7 +60,7 @@ class Measured:
         """One cell alone."""
         some = slice(cell, cell + 1)
         drawn = None if self.resampled is None else self.resampled[..., some, :]
-        return Measured(self.values[..., some], drawn, self.freedom, self.cells[some])
+        return Measured(self.values[..., some], drawn, self.freedom, self.cells[some], self.label)
 
     def runs(self) -> list["Measured"]:
         """Each seed's values by themselves, as those of a method without seeds."""
@@ -66,7 +68,7 @@ class Measured:
             return [self]
         drawn = [None] * len(self.values) if self.resampled is None else self.resampled.swapaxes(0, 1)
         return [
-            Measured(values, of, self.freedom, self.cells)
+            Measured(values, of, self.freedom, self.cells, self.label)
             for values, of in zip(self.values, drawn, strict=True)
         ]
 
