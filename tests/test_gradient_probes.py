@@ -20,7 +20,9 @@ from lib.objective import build as build_objective
 from lib.recipes import Budget
 from lib.training import part_state, train
 
-AHT, HT = recipes.find("adasample_aug_gen"), recipes.find("adasample_aug_gen_ht")
+AHT, HT = (
+    recipes.at_rate(recipes.find(name), 0.1) for name in ("adasample_aug_gen", "adasample_aug_gen_ht")
+)
 
 
 @pytest.fixture(scope="module", params=[AHT, HT], ids=["AHT", "HT"])

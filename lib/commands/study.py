@@ -290,9 +290,9 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         target = new / file.relative_to(made)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
-    if (folder / "tuning").is_dir():
-        # The search for learning rates is made by lib.commands.tuning and no part of a run.
-        shutil.copytree(folder / "tuning", new / "tuning")
+    if (folder / "searches").is_dir():
+        # Searches for learning rates are made by lib.commands.tuning and no part of a run.
+        shutil.copytree(folder / "searches", new / "searches")
     if study.place.source.name == "photos":
         write_allotment(new / photographs_path(name).name, study.place.source.allotment)
     if folder.is_dir():
