@@ -80,7 +80,7 @@ def test_under_paper_a_recipe_is_what_its_authors_state() -> None:
 
 
 def test_a_recipe_without_a_search_is_refused_with_the_command_that_makes_one() -> None:
-    with pytest.raises(searches.NoSearch, match="lib.commands.tuning --profile quick --recipes mine"):
+    with pytest.raises(searches.NoSearch, match=r"lib\.commands\.tuning --profile quick --recipes mine"):
         at_profile(open_study(), "mine", find("hardnet"))
 
 

@@ -19,8 +19,8 @@ def build(weight: float = 1.0, pairs: str = "all") -> Callable[[Descriptions], T
     Args:
         weight: α of the paper, 1 in its experiments.
         pairs: which count as non-matching: "all", the n(n − 1) pairs of an anchor and another class's
-            positive, or "one" for each anchor, as HardNet's code draws them: its neighbour's in the batch,
-            whose classes stand in random order.
+            positive, or "one" for each anchor, as HardNet's code draws them: its neighbour's in the
+            batch, whose classes stand in random order.
 
     Returns:
         A function of n ≥ 2 described pairs, giving a scalar.
