@@ -149,7 +149,7 @@ def test_the_table_counts_the_stages_above_what_is_claimed() -> None:
 def test_values_for_claims_stand_by_seed() -> None:
     seeds = [random_probe(classes=8, candidates=seed + 3) for seed in (0, 1)]
     runs = {"a0": seeds[0], "a1": seeds[1], "b0": seeds[0], "b1": seeds[1]}
-    first, second = gradients.pearson_values(gradients.correlations(runs), 2)
+    first, second = gradients.pearson_values(runs, 2)
     assert first == pytest.approx([r("per class", seeds[0])] * 4)
     assert second == pytest.approx([r("per class", seeds[1])] * 4)
     assert gradients.approximation_errors(runs, 2).shape == (2, 4)
@@ -171,7 +171,7 @@ def test_m_is_the_full_norm_over_that_of_all_three_outputs() -> None:
 
 
 def test_eq_24_holds_where_the_norm_is_twice_the_distance() -> None:
-    table = gradients.output_norms_table({"HT": probe(NORMS, DISTANCES)})
+    table = gradients.output_norms_table({"HT": {"run": probe(NORMS, DISTANCES)}})
     printed = table[(table["gradient"] == "through ‖x − y‖") & (table["negative at"] == "anchor")]
     assert printed[["median", "5%", "95%"]].to_numpy() == pytest.approx(1)
     assert table[table["negative at"] == "positive"]["samples"].tolist() == [0, 0]

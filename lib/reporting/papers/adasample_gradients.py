@@ -200,11 +200,11 @@ def correlations_table(table: pd.DataFrame, claimed: float = 0.8) -> pd.DataFram
     return shown
 
 
-def pearson_values(table: pd.DataFrame, seeds: int) -> np.ndarray:
-    """r per class for the claims, (seeds, train sets × stages), of `correlations` of runs whose seeds
-    stand side by side."""
-    of = table[(table["reading"] == PER_CLASS) & (table["run"] != MEAN)]
-    return _by_seed([runs["r"].to_numpy() for _, runs in of.groupby("run", sort=False)], seeds)
+def pearson_values(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
+    """r per class for the claims, (seeds, train sets × stages); the runs of a train set stand side by
+    side."""
+    table = correlations(probes, {PER_CLASS: READINGS[PER_CLASS]})
+    return _by_seed([table.loc[table["run"] == run, "r"].to_numpy() for run in probes], seeds)
 
 
 def _by_seed(of_runs: Sequence[Sequence[float]], seeds: int) -> np.ndarray:
@@ -251,7 +251,7 @@ def approximation_errors(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
     """How far Eq. 23 is off with one M a stage: the median of |M_i / M − 1| in percent, M the median.
 
     Returns:
-        (seeds, train sets × stages), of runs whose seeds stand side by side.
+        (seeds, train sets × stages); the runs of a train set stand side by side.
     """
     return _by_seed(
         [
@@ -274,11 +274,11 @@ def _relative(of_runs: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([of / np.median(of) for of in of_runs])
 
 
-def output_norms_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
+def output_norms_table(by_loss: Mapping[str, Mapping[str, Probe]]) -> pd.DataFrame:
     """Eq. 24 on the real network: the norm at the positive's descriptor over 2 d, at the last stage.
 
     Args:
-        probes: by loss, e.g. "HT" and "AHT".
+        by_loss: probes by run, by loss, e.g. "HT" and "AHT".
 
     Returns:
         A row for each loss, way of writing the distance (through ‖x − y‖ as printed, or along the
@@ -286,15 +286,14 @@ def output_norms_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
         and 5% and 95% of ‖∂L/∂x⁺‖ / 2d.
     """
     rows = []
-    for loss, probe in probes.items():
-        distance, positive_loss = probe["distance"][-1], probe["loss"][-1] > 0
-        ways = {
-            "through ‖x − y‖": probe["differences"][-1],
-            "along the sphere": probe["sphere"][-1][..., 1],
-        }
-        for way, norms in ways.items():
+    for loss, probes in by_loss.items():
+        distance, losses, near, through, along = (
+            np.concatenate([probe[name][-1] for probe in probes.values()])
+            for name in ("distance", "loss", "near_anchor", "differences", "sphere")
+        )
+        for way, norms in (("through ‖x − y‖", through), ("along the sphere", along[..., 1])):
             for side, wanted in (("anchor", 1), ("positive", 0)):
-                there = np.isfinite(distance) & positive_loss & (probe["near_anchor"][-1] == wanted)
+                there = np.isfinite(distance) & (losses > 0) & (near == wanted)
                 ratio = norms[there].astype(np.float64) / (2 * distance[there])
                 spread = np.percentile(ratio, [50, 5, 95]) if len(ratio) else [np.nan] * 3
                 rows.append((loss, way, side, len(ratio), *spread))
