@@ -14,26 +14,35 @@ from torch import Tensor
 
 PATCH_SIZE = 64
 INPUT_SIZE = 32
-_TURNS = 8
+# Of the square's eight symmetries, as `cut` numbers them: all, or those of a transpose and a left-right
+# flip drawn independently, as in HardNet's code.
+_SYMMETRIES = {"square": tuple(range(8)), "transpose_flip": (0, 3, 4, 5)}
 
 
 @dataclass(frozen=True)
 class Turns:
-    """Flips and quarter turns (``+``): one of the square's eight symmetries, uniformly.
+    """Flips and quarter turns (``+``): one of the square's symmetries, uniformly.
 
     Attributes:
         shared: all patches of a class get the same one; otherwise each its own.
+        among: "square", all eight, or "transpose_flip", four of them.
     """
 
     shared: bool = True
+    among: str = "square"
+
+    def __post_init__(self) -> None:
+        if self.among not in _SYMMETRIES:
+            raise ValueError(f"among must be one of {', '.join(_SYMMETRIES)}, got {self.among!r}")
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """(n, c) int64 in 0…7 for a pool of n classes and c candidates."""
         n, c = shape
+        known = torch.tensor(_SYMMETRIES[self.among], device=generator.device)
         drawn = torch.randint(
-            _TURNS, (n, 1 if self.shared else c), generator=generator, device=generator.device
+            len(known), (n, 1 if self.shared else c), generator=generator, device=generator.device
         )
-        return drawn.expand(n, c)
+        return known[drawn].expand(n, c)
 
 
 def cut(patches: Tensor, angle: Tensor, turn: Tensor | None = None, size: int = INPUT_SIZE) -> Tensor:

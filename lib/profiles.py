@@ -1,10 +1,26 @@
-"""The sizes at which the study runs: quick, standard and paper. Plain data, no torch."""
+"""The sizes at which the study runs: quick, evening, standard and paper. Plain data, no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lib.data.mini.sizes import MiniSize, SequencesSize
-from lib.recipes import Budget, Recipe
+from lib.recipes import Budget, Part, Recipe, part
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a recipe's learning rate is searched, the same for every recipe.
+
+    Attributes:
+        rates: by optimiser, those tried first, ascending; where the best lies at an end, the grid goes
+            on by steps of 1, 2, 5, 10, …
+        seeds: of each rate and way.
+        budget: of a run; None is the profile's own.
+    """
+
+    rates: Mapping[str, tuple[float, ...]]
+    seeds: tuple[int, ...]
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True)
@@ -17,7 +33,9 @@ class Profile:
         budget: pairs a batch, pairs an epoch, epochs; None follows each recipe's own.
         table_seeds: of a table of single runs, as most of the papers' are.
         test_seeds: of a comparison that needs a spread.
-        learning_rates: by optimiser, in place of the recipe's; empty follows each recipe's own.
+        grid_sets: on how many train sets tables of many rows are made, the first ones.
+        schedule: of the learning rate, shared by all recipes; None follows each recipe's own.
+        search: how each recipe's learning rate is found; None takes each recipe's own.
         precision: "float32", or "bfloat16" for autocast in training (evaluation is in float32).
         channels_last: memory format of activations and weights in training.
         compile: whether training compiles the network.
@@ -39,7 +57,9 @@ class Profile:
     budget: Budget | None
     table_seeds: tuple[int, ...]
     test_seeds: tuple[int, ...]
-    learning_rates: Mapping[str, float]
+    grid_sets: int
+    schedule: Part | None
+    search: Search | None
     precision: str
     channels_last: bool
     compile: bool
@@ -54,10 +74,6 @@ class Profile:
     def budget_for(self, recipe: Recipe) -> Budget:
         """This profile's budget, or the recipe's own."""
         return self.budget or recipe.budget
-
-    def learning_rate_for(self, recipe: Recipe) -> float:
-        """The initial rate: this profile's for the recipe's optimiser, or the recipe's own."""
-        return self.learning_rates.get(recipe.optimizer.name, recipe.optimizer.options["lr"])
 
 
 SECONDS = {
@@ -75,7 +91,11 @@ STANDARD = Profile(
     budget=Budget(batch_pairs=512, epoch_pairs=512 * 500, epochs=20),
     table_seeds=(0, 1, 2, 3, 4),
     test_seeds=(0, 1, 2, 3, 4),
-    learning_rates={},
+    grid_sets=3,
+    schedule=part("linear"),
+    search=Search(
+        {"sgd": (1.0, 2.0, 5.0), "adam": (0.002, 0.005, 0.01)}, (0,), Budget(512, 512 * 500, 4)
+    ),
     precision="bfloat16",
     channels_last=True,
     compile=False,
@@ -94,23 +114,43 @@ QUICK = replace(
     # 100 steps in 5 epochs.
     budget=Budget(batch_pairs=64, epoch_pairs=64 * 20, epochs=5),
     table_seeds=(0,),
-    # Set by lib.commands.tuning on the reserve photographs; the search is in the reference.
-    learning_rates={"sgd": 0.1},
+    search=Search(
+        {"sgd": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0), "adam": (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)},
+        (0, 1),
+    ),
     precision="float32",
     threads=1,
     stages=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     followed_pairs=180,
     patches_per_second={"cpu": 4_500.0, "cuda": 400_000.0},
 )
+EVENING = replace(
+    STANDARD,
+    name="evening",
+    width=0.5,
+    budget=Budget(batch_pairs=128, epoch_pairs=128 * 100, epochs=10),
+    grid_sets=1,
+    search=Search(
+        {"sgd": (0.5, 1.0, 2.0), "adam": (0.002, 0.005, 0.01)}, (0,), Budget(128, 128 * 100, 3)
+    ),
+    threads=1,
+    followed_pairs=500,
+    mini=replace(STANDARD.mini, pairs=50_000),
+    patches_per_second={"cpu": 3_000.0, "cuda": 300_000.0},
+)
 PAPER = replace(
     STANDARD,
     name="paper",
     budget=None,
+    schedule=None,
+    search=None,
     precision="float32",
     followed_pairs=50_000,
     patches_per_second={"cpu": 4_000.0, "cuda": 60_000.0},
 )
-PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (QUICK, STANDARD, PAPER)}
+PROFILES: Mapping[str, Profile] = {
+    profile.name: profile for profile in (QUICK, EVENING, STANDARD, PAPER)
+}
 
 
 def find(name: str) -> Profile:

@@ -113,13 +113,16 @@ HARDNET_GEN = replace(
 )
 
 
-def adasample(lam: float = 10.0, loss: str = "AHT", *, augment: bool = False) -> Recipe:
-    """AdaSample* or, augmented, AdaSample+* with a given λ (Eq. 13) and loss (Eq. 14, 15).
+def adasample(
+    lam: float = 10.0, loss: str = "AHT", *, augment: bool = False, generate: bool = True
+) -> Recipe:
+    """AdaSample with a given λ (Eq. 13) and loss (Eq. 14, 15).
 
     Args:
         lam: λ ≥ 0; 0 draws positives at random, ``math.inf`` always the farthest (Hardpos).
         loss: "AHT" on the squared angle or "HT" on the squared Euclidean distance, margin t = 1.
         augment: with flips and quarter turns (``+``).
+        generate: with generated positives (``*``).
     """
     if not lam >= 0:
         raise ValueError(f"λ must be 0 or more, got {lam}")
@@ -131,7 +134,7 @@ def adasample(lam: float = 10.0, loss: str = "AHT", *, augment: bool = False) ->
     if loss not in known:
         raise ValueError(f"loss must be 'AHT' or 'HT', got {loss!r}")
     distance, drawn_by = known[loss]
-    mark = "+*" if augment else "*"
+    mark = "+" * augment + "*" * generate
     default = lam == 10.0 and loss == "AHT"
     shown = "∞" if math.isinf(lam) else f"{lam:g}"
     # Eq. 13 = sampler and pair weight; Eq. 14 (HT), 15 (AHT) = distance, negatives and hinge.
@@ -144,6 +147,7 @@ def adasample(lam: float = 10.0, loss: str = "AHT", *, augment: bool = False) ->
         distance=distance,
         negatives=WITHIN,
         pair_weight=part("inverse_distance", scale="batch_mean"),
+        generate=GENERATED if generate else None,
         augment=TURNED if augment else None,
     )
 
@@ -157,10 +161,17 @@ RECIPES: Mapping[str, Recipe] = {
     "hardnet_aug": replace(HARDNET, label="HardNet+", augment=TURNED),
     "hardnet_gor_aug": replace(HARDNET_GOR, label="HardNet-GOR+", augment=TURNED),
     "hardnet_aug_gen": replace(HARDNET_GEN, label="HardNet+*", augment=TURNED),
+    "adasample": adasample(generate=False),
     "adasample_gen": adasample(),
     "adasample_aug_gen": adasample(augment=True),
     "adasample_aug_gen_ht": adasample(loss="HT", augment=True),
 }
+
+
+def at_rate(recipe: Recipe, rate: float, schedule: Part | None = None) -> Recipe:
+    """The recipe at a learning rate and, where one is given, with a schedule of it."""
+    optimizer = replace_options(recipe.optimizer, lr=rate)
+    return replace(recipe, optimizer=optimizer, schedule=schedule or recipe.schedule)
 
 
 def find(name: str) -> Recipe:

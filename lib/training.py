@@ -142,7 +142,7 @@ def train(
         done = progress.step / total
         _keep_stages(progress, profile.stages, done, stateful)
         for settings in optimizer.param_groups:
-            settings["lr"] = profile.learning_rate_for(recipe) * schedule(done)
+            settings["lr"] = recipe.optimizer.options["lr"] * schedule(done)
 
         batch = batches.draw(budget.batch_pairs, generator)
         choice, of = network.pairs(batch, sampler, generator)

@@ -129,4 +129,4 @@ def descend(recipe: Recipe, profile: Profile, model: nn.Module, momenta: dict, d
             momenta[name] = gradient.clone()
         else:
             momenta[name] = options["momentum"] * momenta[name] + (1 - options["dampening"]) * gradient
-        weight -= profile.learning_rates["sgd"] * factor * momenta[name]
+        weight -= options["lr"] * factor * momenta[name]

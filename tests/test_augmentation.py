@@ -111,6 +111,22 @@ def test_the_eight_symmetries_are_all_different_and_each_is_exact():
     assert len({found[turn].numpy().tobytes() for turn in range(8)}) == 8
 
 
+def test_a_transpose_and_a_flip_drawn_independently_make_four_symmetries():
+    drawn = Turns(among="transpose_flip").draw(torch.Size((4000, 1)), torch.Generator().manual_seed(0))
+    kinds, counts = np.unique(drawn.numpy(), return_counts=True)
+    assert stats.chisquare(counts).pvalue > 1e-4
+    patches = noise(2).expand(4, 64, 64)
+    plain = cut(patches[:1], at(0.0))[0, 0]
+    expected = {t.numpy().tobytes() for t in (plain, plain.T, plain.flip(1), plain.T.flip(1))}
+    found = cut(patches, at(0.0, 4), torch.from_numpy(kinds))
+    assert {image[0].numpy().tobytes() for image in found} == expected
+
+
+def test_unknown_symmetries_are_refused():
+    with pytest.raises(ValueError, match="among must be one of"):
+        Turns(among="circle")
+
+
 def test_a_turned_patch_is_rotated_first_and_flipped_after():
     patches, angle = noise(3), at(0.3)
     rotated = cut(patches, angle)

@@ -43,6 +43,20 @@ def test_it_is_the_paper_s_formula_over_all_non_matching_pairs(n: int, k: int) -
     assert float(found) == pytest.approx(literal(anchors, positives), rel=1e-12)
 
 
+def test_over_one_negative_each_it_is_the_formula_over_the_next_classes() -> None:
+    anchors, positives = unit(7, 5, 0), unit(7, 5, 1)
+    products = [float(anchors[i] @ positives[(i - 1) % 7]) for i in range(7)]
+    first, second = sum(products) / 7, sum(product**2 for product in products) / 7
+    both = torch.stack([anchors, positives])
+    found = gor.build(pairs="one")(Descriptions(both, both))
+    assert float(found) == pytest.approx(first**2 + max(0.0, second - 1 / 5), rel=1e-12)
+
+
+def test_other_pairs_are_refused() -> None:
+    with pytest.raises(ValueError, match="'all' or 'one'"):
+        gor.build(pairs="some")
+
+
 def test_orthogonal_classes_cost_nothing() -> None:
     basis = torch.eye(6, dtype=torch.float64)
     assert float(penalty(basis, basis)) == 0

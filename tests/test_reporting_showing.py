@@ -49,6 +49,17 @@ def test_a_table_is_printed_rounded_and_saved_whole_under_the_artefacts_name(tmp
         assert saved.read_text() == "Method,x\na,1.23456\n"
 
 
+def test_what_is_shown_beside_a_study_is_saved_with_it_under_its_own_profile(tmp_path, frame):
+    beside = Showing("adasample/table1", study(None, "evening", "photos"), (), study(tmp_path))
+    beside.table(frame)
+    beside.table(frame, "pairs")
+    names = {path.name for path in (tmp_path / "tables" / "adasample").iterdir()}
+    assert names == {"table1_evening.csv", "table1_pairs_evening.csv"}
+    reading = Showing("adasample/table1", study(tmp_path / "x", "evening"), (), study(None))
+    reading.table(frame)
+    assert not (tmp_path / "x").exists()
+
+
 def test_heads_of_two_levels_are_joined_and_saving_twice_gives_the_same_bytes(tmp_path):
     columns = pd.MultiIndex.from_tuples([("", "dim"), ("Mean", "paper")])
     table = pd.DataFrame([[128, np.nan], [64, 1 / 3]], ["a", "b"], columns).rename_axis("Method")

@@ -1,98 +1,84 @@
-"""Sets a profile's learning rate, once per optimiser, on the reserve photographs.
+"""Searches recipes' learning rates on the reserve photographs, and puts the searches on record.
 
-``python -m lib.commands.tuning`` trains the recipes below at each rate on one reserve scene and tests
-on the other, both ways, and takes the rate with the lowest mean FPR95 over all. The outcome is
-written beside the reference and frozen in `lib.profiles`; no scene that a table is made of is looked
-at.
+``.venv/bin/python -m lib.commands.tuning`` trains each recipe at each rate of the profile's search on
+one reserve scene and tests it on the other, both ways, goes on where the best rate lies at an end, and
+writes the outcome beside the reference, where `lib.experiments.rows.at_profile` takes the rate from. No
+scene that a table is made of is looked at.
 """
 
 import argparse
-import itertools
+from collections.abc import Mapping
 
-import pandas as pd
-
-from lib import parts, profiles, recipes
-from lib.digests import code_digest
-from lib.experiments.training import tuning_path
+from lib import profiles
+from lib.experiments import searches
+from lib.experiments.artefacts import SEARCHED
+from lib.recipes import Recipe
 from lib.study import pool, records
 from lib.study.jobs import Job, look
 from lib.study.open import Study, open_study
 
-RATES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-# One blind and one sampling recipe, on either distance, for each optimiser.
-RECIPES = {"sgd": ("hardnet", "hardnet_gen", "adasample_gen", "adasample_aug_gen")}
-SEED = 0
 
-
-def searching_job(rate: float, recipe: str, train_set: str, test_set: str) -> Job:
-    """A run of a recipe at a rate of its own."""
-    chosen = recipes.find(recipe)
-    return Job(
-        recipe,
-        chosen.label,
-        recipe=chosen,
-        train_set=train_set,
-        seed=SEED,
-        measures=(("fpr95", test_set),),
-        overrides={"learning_rates": {chosen.optimizer.name: rate}},
-    )
-
-
-def search(study: Study, optimizer: str) -> dict:
-    """Has all runs of a search made and returns its outcome, rates with their mean FPR95 among it.
+def search(study: Study, name: str, recipe: Recipe) -> dict[str, object]:
+    """Has all runs of a recipe's search made and returns its outcome.
 
     A run whose loss was no longer finite counts as 100%.
 
     Raises:
         RuntimeError: another run failed.
     """
-    source, searched = study.place.source, RECIPES[optimizer]
-    pool.prepare(source, source.reserve, study.at_once)
-    asked = list(itertools.product(RATES, searched, itertools.permutations(source.reserve, 2)))
-    jobs = [searching_job(rate, recipe, *way) for rate, recipe, way in asked]
-    failures = pool.complete(jobs, study.place, study.at_once, pool.printed(len(jobs)))
-    other = [f"{job.title}: {why}" for job, why in failures if not why.startswith("FloatingPointError")]
-    if other:
-        raise RuntimeError("; ".join(other))
-    found = [look(job, study.place).content for job in jobs]
-    values = [
-        100.0 if record is None else record["metrics"][way[1]]["fpr95"]["expected"]
-        for record, (_, _, way) in zip(found, asked, strict=True)
-    ]
-    runs = [
-        {"rate": rate, "recipe": recipe, "train_set": way[0], "test_set": way[1], "fpr95": round(v, 4)}
-        for (rate, recipe, way), v in zip(asked, values, strict=True)
-    ]
-    means = pd.DataFrame(runs).groupby("rate")["fpr95"].mean().round(4).rename(str).to_dict()
+    place, runs = study.place, []
+    rates = list(searches.first_rates(place.profile.search, recipe))
+    while rates:
+        jobs = {rate: searches.search_jobs(place, name, recipe, rate) for rate in rates}
+        every = [job for of in jobs.values() for job in of]
+        failures = pool.complete(every, place, study.at_once, pool.printed(len(every)))
+        other = [f"{job.title}: {why}" for job, why in failures if not why.startswith("FloatingPoint")]
+        if other:
+            raise RuntimeError("; ".join(other))
+        runs += [_run(study, rate, job) for rate, of in jobs.items() for job in of]
+        found = searches.outcome(place, name, recipe, runs)
+        further = searches.further_rate({float(rate): mean for rate, mean in found["means"].items()})
+        rates = [] if further is None else [further]
+    return found
+
+
+def _run(study: Study, rate: float, job: Job) -> Mapping[str, object]:
+    (_, test_set), record = job.measures[0], look(job, study.place).content
+    run = {"rate": rate, "seed": job.seed, "train_set": job.train_set, "test_set": test_set}
+    if record is None:
+        return {**run, "fpr95": searches.FAILED}
+    measured = record["metrics"][test_set]
     return {
-        "kind": "tuning",
-        "name": optimizer,
-        "config": {"profile": study.place.profile.name, "seed": SEED, "rates": list(RATES)},
-        "digests": {
-            "training": code_digest(
-                ["lib.training", *(m for name in searched for m in parts.modules(recipes.find(name)))]
-            ),
-            "evaluation": {"fpr95": code_digest(["lib.evaluation.fpr95"])},
-            "data": {name: source.digest(name) for name in source.reserve},
-        },
-        "metrics": {"mean_fpr95": means},
-        "best": min(RATES, key=lambda rate: means[str(rate)]),
-        "runs": runs,
+        **run,
+        "fpr95": round(measured["fpr95"]["expected"], 4),
+        "spread": measured["descriptor_spread"],
     }
 
 
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--profile", default="quick", choices=list(profiles.PROFILES))
-    parser.add_argument("--optimizer", default="sgd", choices=list(RECIPES))
-    parser.add_argument("--jobs", type=int, help="runs at once (default: as many as the cores hold)")
+    add = parser.add_argument
+    sized = [name for name, profile in profiles.PROFILES.items() if profile.search]
+    add("--profile", default="quick", choices=sized)
+    add("--recipes", nargs="+", default=list(SEARCHED), choices=list(SEARCHED), metavar="NAME")
+    add("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
+    add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
+    add("--results", default="results", metavar="DIR", help="where the runs go (default: results)")
+    add("--jobs", type=int, help="runs at once (default: as many as the cores hold)")
     chosen = parser.parse_args()
-    outcome = search(
-        open_study(chosen.profile, results="results", at_once=chosen.jobs), chosen.optimizer
+    study = open_study(
+        chosen.profile,
+        f"photos:{chosen.photos}" if chosen.photos else "mini",
+        chosen.results,
+        device=chosen.device,
+        at_once=chosen.jobs,
     )
-    records.write(tuning_path(chosen.profile, chosen.optimizer), outcome)
-    print(outcome["metrics"]["mean_fpr95"], "best:", outcome["best"])
+    pool.prepare(study.place.source, study.place.source.reserve, study.at_once)
+    for name in chosen.recipes:
+        found = search(study, name, SEARCHED[name])
+        records.write(searches.search_path(chosen.profile, name), found)
+        print(f"{found['label']}: {found['means']} best: {found['best']}", flush=True)
 
 
 if __name__ == "__main__":

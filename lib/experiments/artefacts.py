@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, training
+from lib.experiments import adasample, datasets, ladder, training
+from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -25,16 +26,25 @@ class Artefact:
     hpatches: bool = False
 
 
+def _table3(study: Study) -> list[Job]:
+    return [*adasample.table3(study), *adasample.table3_shared(study)]
+
+
+# Every recipe that has a learning rate of its own.
+SEARCHED: Mapping[str, Recipe] = {**RECIPES, **ladder.RUNGS, **ladder.GENERATION_ALONE}
+
 ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact("notebooks/data/embedded.ipynb", datasets.embedded),
     "adasample/table1": Artefact("notebooks/adasample/table1.ipynb", adasample.table1),
     "study/learning_rate": Artefact("notebooks/study/learning_rate.ipynb", lambda study: []),
-    "adasample/table3": Artefact("notebooks/adasample/table3.ipynb", adasample.table3),
+    "adasample/table3": Artefact("notebooks/adasample/table3.ipynb", _table3),
+    "adasample/ladder": Artefact("notebooks/adasample/ladder.ipynb", ladder.ladder),
+    "adasample/generation": Artefact("notebooks/adasample/generation.ipynb", ladder.generation),
     "adasample/options": Artefact("notebooks/adasample/options.ipynb", adasample.options, extras=True),
     "adasample/figure3": Artefact("notebooks/adasample/figure3.ipynb", adasample.figure3),
     "adasample/figure1": Artefact("notebooks/adasample/figure1.ipynb", adasample.figure1),
     "adasample/theory": Artefact("notebooks/adasample/theory.ipynb", adasample.theory),
-    "study/precision": Artefact("notebooks/study/precision.ipynb", training.precision),
+    "study/precision": Artefact("notebooks/study/precision.ipynb", training.precision, extras=True),
     "data/hpatches": Artefact("notebooks/data/hpatches.ipynb", datasets.hpatches, hpatches=True),
     "data/ranking": Artefact("notebooks/data/ranking.ipynb", datasets.ranking, hpatches=True),
     "adasample/figure2": Artefact("notebooks/adasample/figure2.ipynb", adasample.figure2, hpatches=True),

@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lib.recipes import Recipe, find, part
+from lib.experiments.searches import own_rate
+from lib.recipes import Recipe, at_rate, find, part
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -12,8 +13,29 @@ HANDCRAFTED = {
     "sift": ("SIFT", part("sift", root=False)),
     "rootsift": ("RootSIFT", part("sift", root=True)),
 }
+# Of every set of patches that something is tested on.
+PROBES = ("distance_histogram", "resampled_fpr95")
 # The split whose patches the papers' HPatches-trained models train on; all are tested on its other part.
 HPATCHES_SPLIT = "a"
+
+
+def at_profile(study: Study, name: str, recipe: Recipe | None = None) -> Recipe:
+    """A recipe as the study's profile trains it: at its own learning rate, found on the reserve, with
+    the schedule that all recipes of the profile share; under `paper` as the authors state.
+
+    Args:
+        study: whose profile it is.
+        name: of the search whose rate it takes, by default that of the recipe itself: one that varies
+            another in a grid inherits the other's.
+        recipe: what is trained; None takes the one of that name.
+
+    Raises:
+        ValueError: an unknown recipe, or no search of that name is on record.
+    """
+    profile, chosen = study.place.profile, recipe or find(name)
+    if profile.search is None:
+        return chosen
+    return at_rate(chosen, own_rate(study, name), profile.schedule)
 
 
 def training_job(
@@ -30,14 +52,14 @@ def training_job(
         study: whose data and profile it takes.
         name: a key of `lib.recipes.RECIPES`, or of a row of one's own.
         train_set, seed: what it is trained on and from.
-        recipe: the row of one's own; None takes the named one.
+        recipe: the row of one's own, trained as it stands; None takes the named one `at_profile`.
         overrides: fields of `Profile` that this run takes other values for.
 
     Raises:
-        ValueError: an unknown recipe.
+        ValueError: as `at_profile`.
     """
     others = [name for name in study.place.source.sets if name != train_set]
-    chosen = recipe or find(name)
+    chosen = recipe or at_profile(study, name)
     return Job(
         name,
         chosen.label,
@@ -45,7 +67,7 @@ def training_job(
         train_set=train_set,
         seed=seed,
         measures=on(("fpr95",), others),
-        probes=on(("distance_histogram",), others),
+        probes=on(PROBES, others),
         overrides=overrides,
     )
 
@@ -70,7 +92,7 @@ def handcrafted_job(study: Study, name: str) -> Job:
         label,
         descriptor=descriptor,
         measures=on(("fpr95", "set_statistics"), sets),
-        probes=on(("distance_histogram",), sets),
+        probes=on(PROBES, sets),
     )
 
 

@@ -1,30 +1,11 @@
-"""Which records the notebooks on training itself need: learning rates, precision."""
+"""Which records the notebooks on training itself need: precision, the papers' stated settings."""
 
-from pathlib import Path
+from dataclasses import replace
 
 from lib.experiments.rows import training_job
-from lib.recipes import find
-from lib.study import records
+from lib.recipes import Budget, find, part
 from lib.study.jobs import Job
-from lib.study.open import ROOT, Study
-
-
-def tuning_path(profile: str, optimizer: str) -> Path:
-    """Where the search for a profile's learning rate is on record (`lib.commands.tuning`)."""
-    return ROOT / "results" / "reference" / profile / "tuning" / f"{optimizer}.json"
-
-
-def learning_rates(profile: str, optimizer: str) -> list[dict[str, object]]:
-    """That search's runs: "recipe" (its label), "learning rate" and "FPR95 (%)" on the other scene."""
-    return [
-        {
-            "recipe": find(run["recipe"]).label,
-            "learning rate": run["rate"],
-            "FPR95 (%)": run["fpr95"],
-        }
-        for run in records.read(tuning_path(profile, optimizer))["runs"]
-    ]
-
+from lib.study.open import Study
 
 PRECISIONS = ({"precision": "float32"}, {"precision": "bfloat16"})
 
@@ -35,4 +16,27 @@ def precision(study: Study) -> list[Job]:
         training_job(study, "hardnet_aug_gen", study.place.source.sets[0], seed, **changed)
         for changed in PRECISIONS
         for seed in study.test_seeds
+    ]
+
+
+# The papers' batch, width and arithmetic (Sec. 5.1), for as many steps as two cores can make.
+STATED = {
+    "width": 1.0,
+    "budget": Budget(batch_pairs=1024, epoch_pairs=1024 * 30, epochs=5),
+    "stages": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+}
+
+
+def stated_settings(study: Study) -> list[Job]:
+    """The first 150 steps of HardNet+* and AdaSample+* as AdaSample states them: learning rate 10,
+    momentum 0.5, no decay of the rate so early, full width, 1,024 pairs."""
+    train_set, seed = study.place.source.sets[0], study.table_seeds[0]
+    constant = {"schedule": part("constant")}
+    jobs = [
+        training_job(study, name, train_set, seed, replace(find(name), **constant), **STATED)
+        for name in ("hardnet_aug_gen", "adasample_aug_gen")
+    ]
+    return [
+        replace(job, measures=(*job.measures, ("descriptor_spread", study.place.source.sets[1])))
+        for job in jobs
     ]

@@ -13,22 +13,32 @@ from torch import Tensor
 from lib.descriptions import Descriptions
 
 
-def build(weight: float = 1.0) -> Callable[[Descriptions], Tensor]:
+def build(weight: float = 1.0, pairs: str = "all") -> Callable[[Descriptions], Tensor]:
     """The regulariser.
 
     Args:
         weight: α of the paper, 1 in its experiments.
+        pairs: which count as non-matching: "all", the n(n − 1) pairs of an anchor and another class's
+            positive, or "one" for each anchor, as HardNet's code draws them: its neighbour's in the
+            batch, whose classes stand in random order.
 
     Returns:
-        A function of n ≥ 2 described pairs, giving a scalar. All n(n − 1) pairs of an anchor and
-        another class's positive count as non-matching, where the authors drew n of them.
+        A function of n ≥ 2 described pairs, giving a scalar.
+
+    Raises:
+        ValueError: other pairs.
     """
+    if pairs not in ("all", "one"):
+        raise ValueError(f"pairs must be 'all' or 'one', got {pairs!r}")
 
     def gor(of: Descriptions) -> Tensor:
         anchors, positives = of.value
         n, k = anchors.shape
-        others = ~torch.eye(n, dtype=torch.bool, device=anchors.device)
-        similarity = (anchors @ positives.mT)[others]
+        if pairs == "one":
+            similarity = (anchors * positives.roll(1, dims=0)).sum(dim=1)
+        else:
+            others = ~torch.eye(n, dtype=torch.bool, device=anchors.device)
+            similarity = (anchors @ positives.mT)[others]
         return weight * (similarity.mean() ** 2 + (similarity.square().mean() - 1 / k).clamp(min=0))
 
     return gor

@@ -9,9 +9,11 @@ import pandas as pd
 from IPython.display import Image
 from matplotlib.figure import Figure
 
+from lib.experiments.searches import NoSearch
 from lib.files import write_bytes
 from lib.reporting import claims, style, text
-from lib.study.open import Found, Study, provenance
+from lib.study.jobs import Job
+from lib.study.open import Found, Study, evening_beside, obtain, on_record, provenance
 
 Values = Mapping[str, object]
 
@@ -36,15 +38,20 @@ class Showing:
         artefact: paper or part, a slash and the notebook's name, e.g. "adasample/table1"; it begins the
             names of all files that are saved.
         study: what the numbers come from.
+        found: its records.
+        beside: the study beside which this one is shown: where that saves, this one does, under names
+            that end with this one's profile.
     """
 
     artefact: str
     study: Study
+    found: Sequence[Found] = ()
+    beside: Study | None = None
 
-    def heading(self, found: Sequence[Found], *also: str) -> None:
+    def heading(self, found: Sequence[Found] | None = None, *also: str) -> None:
         """Print profile and data, anything else to be said about them, and what records there are."""
         print(", ".join([self.study.heading(), *also]))
-        print(provenance(found))
+        print(provenance(self.found if found is None else found))
 
     def table(
         self,
@@ -123,9 +130,34 @@ class Showing:
         self._save("tables", name, ".csv", content.encode())
 
     def _save(self, kind: str, name: str, suffix: str, content: bytes) -> None:
-        if self.study.saving is not None:
-            name = f"{self.artefact}_{name}" if name else self.artefact
-            write_bytes(_artefact_path(self.study.saving, kind, name, suffix), content)
+        folder = (self.beside or self.study).saving
+        if folder is not None:
+            own = self.study.place.profile.name if self.beside else ""
+            whole = "_".join(filter(None, (self.artefact, name, own)))
+            write_bytes(_artefact_path(folder, kind, whole, suffix), content)
+
+
+def showings(artefact: str, study: Study, jobs: Callable[[Study], Sequence[Job]]) -> tuple[Showing, ...]:
+    """The artefact of a study and, where all of its records are there, of the evening on record.
+
+        shown, *evening = showings("adasample/table3", study, table3)
+        for each in (shown, *evening):
+            each.heading()
+
+    Args:
+        artefact, study: as for `Showing`.
+        jobs: what the artefact needs of a study.
+
+    Raises:
+        RuntimeError, DamagedRecord: as `lib.study.open.obtain`, which has what is missing made.
+    """
+    own = Showing(artefact, study, obtain(study, jobs(study)))
+    longer = evening_beside(study)
+    try:
+        found = on_record(longer, jobs(longer)) if longer else []
+    except NoSearch:
+        found = []
+    return (own, Showing(artefact, longer, found, study)) if found else (own,)
 
 
 def _artefact_path(folder: Path, kind: str, name: str, suffix: str) -> Path:

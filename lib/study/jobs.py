@@ -15,7 +15,7 @@ from lib.recipes import Part, Recipe, values
 from lib.study import records
 
 NO_SET = "none"
-# What a run takes from its profile besides budget and rate, which may be the recipe's own.
+# What a run takes from its profile besides its budget, which may be the recipe's own.
 _SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
 
 
@@ -102,7 +102,6 @@ def configuration(job: Job, place: Place) -> dict:
         "profile": {
             **{name: values(getattr(profile, name)) for name in _SIZE},
             "budget": values(profile.budget_for(job.recipe)),
-            "learning_rate": profile.learning_rate_for(job.recipe),
         },
         "train_set": job.train_set,
         "seed": job.seed,

@@ -45,6 +45,11 @@ class Study:
         return self.seeds or self.place.profile.test_seeds
 
     @property
+    def grid_sets(self) -> tuple[str, ...]:
+        """The train sets of a table of many rows."""
+        return self.place.source.sets[: self.place.profile.grid_sets]
+
+    @property
     def saving(self) -> Path | None:
         """Where tables and figures are saved; None while reading the reference, which no notebook
         writes."""
@@ -168,6 +173,19 @@ def photographs_path(profile: str) -> Path:
     """Where the names and hashes of the photographs lie of which a profile's reference was made, if it
     was made of any but the packaged ones."""
     return REFERENCE / profile / "photographs.json"
+
+
+def evening_beside(study: Study) -> Study | None:
+    """The evening's study on record, beside which any other is shown; None where there is none."""
+    if study.place.profile.name == "evening" or not photographs_path("evening").exists():
+        return None
+    return open_study("evening", "photos")
+
+
+def on_record(study: Study, jobs: Sequence[Job]) -> list[Found]:
+    """The records of jobs, in their order, where all of them are there, or else none."""
+    found = [find(study, job) for job in jobs]
+    return [] if None in found else found
 
 
 def _sequences_in(real: str | None) -> tuple[Path, ...]:

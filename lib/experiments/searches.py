@@ -1,0 +1,144 @@
+"""Each recipe's own learning rate: the runs that search it, and what is on record of a search.
+
+A search trains a recipe on either reserve scene and tests on the other, which no table looks at, with
+the rates, seeds and budget of the profile's `lib.profiles.Search`. `lib.commands.tuning` carries it out.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations, product
+from pathlib import Path
+
+from lib import parts
+from lib.digests import code_digest
+from lib.profiles import Search
+from lib.recipes import Recipe, at_rate
+from lib.study import records
+from lib.study.jobs import Job, Place
+from lib.study.open import REFERENCE, Study
+
+
+class NoSearch(ValueError):
+    """The search of a learning rate is not on record."""
+
+
+MEASURES = ("fpr95", "descriptor_spread")
+# Of a run whose loss was no longer finite.
+FAILED = 100.0
+
+
+def search_path(profile: str, name: str) -> Path:
+    """Where the search of a recipe's rate under a profile is on record."""
+    return REFERENCE / profile / "searches" / f"{name}.json"
+
+
+def searched(profile: str) -> list[str]:
+    """The names of the recipes whose search under a profile is on record."""
+    return sorted(path.stem for path in search_path(profile, "").parent.glob("*.json"))
+
+
+def read_search(profile: str, name: str) -> Mapping:
+    """The record of a search.
+
+    Raises:
+        NoSearch: it was not made yet; the message names the command that makes it.
+    """
+    try:
+        return records.read(search_path(profile, name))
+    except FileNotFoundError:
+        raise NoSearch(
+            f"no learning rate of {name!r} is on record for the {profile} profile: search it with "
+            f".venv/bin/python -m lib.commands.tuning --profile {profile} --recipes {name}"
+        ) from None
+
+
+def own_rate(study: Study, name: str) -> float:
+    """A recipe's own learning rate under a study's profile.
+
+    Raises:
+        NoSearch: no search of it is on record.
+    """
+    return read_search(study.place.profile.name, name)["best"]
+
+
+def search_jobs(place: Place, name: str, recipe: Recipe, rate: float) -> list[Job]:
+    """The runs of one rate: each seed, either reserve scene trained on and the other tested on."""
+    search = place.profile.search
+    trained = at_rate(recipe, rate, place.profile.schedule)
+    overrides = {} if search.budget is None else {"budget": search.budget}
+    return [
+        Job(
+            name,
+            recipe.label,
+            recipe=trained,
+            train_set=train_set,
+            seed=seed,
+            measures=tuple((measure, test_set) for measure in MEASURES),
+            overrides=overrides,
+        )
+        for seed, (train_set, test_set) in product(search.seeds, permutations(place.source.reserve, 2))
+    ]
+
+
+def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
+    """The rates that a recipe's search begins with, ascending."""
+    return search.rates[recipe.optimizer.name]
+
+
+def further_rate(means: Mapping[float, float]) -> float | None:
+    """The rate by which the grid goes on: beyond an end at which the best lies, or None.
+
+    Args:
+        means: by rate, the mean FPR95.
+    """
+    best, tried = min(means, key=means.get), sorted(means)
+    if best == tried[0]:
+        return _next(best, -1)
+    return _next(best, 1) if best == tried[-1] else None
+
+
+def _next(rate: float, by: int) -> float:
+    """The neighbour of a rate among 1, 2 and 5 times powers of ten."""
+    power = math.floor(math.log10(rate) + 1e-9)
+    place = 3 * power + (1, 2, 5).index(round(rate / 10.0**power)) + by
+    return float(f"{(1, 2, 5)[place % 3]}e{place // 3}")
+
+
+def outcome(
+    place: Place, name: str, recipe: Recipe, runs: Sequence[Mapping[str, object]]
+) -> dict[str, object]:
+    """The record of a search.
+
+    Args:
+        place: whose profile and data it was made with.
+        name, recipe: what was searched.
+        runs: each with "rate", "seed", "train_set", "test_set" and "fpr95" in percent.
+    """
+    rates = sorted({run["rate"] for run in runs})
+    means = {
+        rate: sum(run["fpr95"] for run in runs if run["rate"] == rate)
+        / sum(run["rate"] == rate for run in runs)
+        for rate in rates
+    }
+    return {
+        "kind": "search",
+        "name": name,
+        "label": recipe.label,
+        "profile": place.profile.name,
+        "data": place.source.name,
+        "digests": search_digests(place, recipe),
+        "means": {str(rate): round(mean, 4) for rate, mean in means.items()},
+        "best": min(means, key=means.get),
+        "runs": list(runs),
+    }
+
+
+def search_digests(place: Place, recipe: Recipe) -> dict[str, object]:
+    """Digests of the code and data that a search of a recipe would be made by today."""
+    trained = replace(recipe, schedule=place.profile.schedule)
+    return {
+        "training": code_digest(["lib.training", *parts.modules(trained)]),
+        "evaluation": {name: code_digest([f"lib.evaluation.{name}"]) for name in MEASURES},
+        "data": {name: place.source.digest(name) for name in place.source.reserve},
+    }

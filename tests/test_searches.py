@@ -1,0 +1,89 @@
+"""Each recipe's learning rate is the best of a search over photographs that no table uses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lib import profiles
+from lib.data.mini.allotment import packaged_photographs
+from lib.experiments import searches
+from lib.experiments.artefacts import SEARCHED
+from lib.experiments.rows import at_profile
+from lib.recipes import RECIPES, find, part
+from lib.study.open import open_study
+
+RUN = {"seed": 0, "train_set": "reserve-a", "test_set": "reserve-b"}
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_the_rate_is_the_best_of_the_search_on_record(name: str) -> None:
+    found, search = searches.read_search("quick", name), profiles.find("quick").search
+    by_rate: dict[float, list[float]] = {}
+    for run in found["runs"]:
+        by_rate.setdefault(run["rate"], []).append(run["fpr95"])
+    assert set(search.rates["sgd"]) <= set(by_rate)
+    assert all(len(values) == 2 * len(search.seeds) for values in by_rate.values())
+    means = {rate: sum(values) / len(values) for rate, values in by_rate.items()}
+    assert found["best"] == min(means, key=means.get)
+    assert min(by_rate) < found["best"] < max(by_rate)
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_the_search_was_made_by_today_s_code_on_today_s_data(name: str) -> None:
+    place = open_study().place
+    found = searches.read_search("quick", name)
+    assert found["digests"] == searches.search_digests(place, SEARCHED[name])
+
+
+def test_the_grid_goes_on_beyond_an_end_by_ones_twos_and_fives() -> None:
+    assert searches.further_rate({0.1: 30.0, 0.2: 31.0, 0.5: 40.0}) == 0.05
+    assert searches.further_rate({0.5: 30.0, 1.0: 31.0}) == 0.2
+    assert searches.further_rate({1.0: 30.0, 2.0: 31.0}) == 0.5
+    assert searches.further_rate({2.0: 30.0, 5.0: 20.0}) == 10.0
+    assert searches.further_rate({0.5: 30.0, 1.0: 20.0, 2.0: 40.0}) is None
+
+
+def test_a_search_takes_the_rate_with_the_lowest_mean_over_its_runs() -> None:
+    place = open_study().place
+    runs = [
+        {**RUN, "rate": rate, "fpr95": value} for rate, value in ((0.1, 9.0), (0.1, 5.0), (0.2, 6.9))
+    ]
+    found = searches.outcome(place, "hardnet", find("hardnet"), runs)
+    assert found["means"] == {"0.1": 7.0, "0.2": 6.9}
+    assert found["best"] == 0.2
+
+
+def test_a_search_looks_at_nothing_but_the_reserve() -> None:
+    place = open_study().place
+    jobs = searches.search_jobs(place, "hardnet", find("hardnet"), 0.5)
+    assert {name for job in jobs for name in job.sets} == set(place.source.reserve)
+    assert not set(place.source.reserve) & set(place.source.sets)
+    assert {(job.train_set, job.seed) for job in jobs} == {
+        (name, seed) for name in place.source.reserve for seed in place.profile.search.seeds
+    }
+
+
+def test_what_a_profile_shares_is_the_schedule_and_what_each_has_of_its_own_the_rate() -> None:
+    study = open_study()
+    for name in RECIPES:
+        trained = at_profile(study, name)
+        assert trained.schedule == part("linear")
+        assert trained.optimizer.options["lr"] == searches.read_search("quick", name)["best"]
+
+
+def test_under_paper_a_recipe_is_what_its_authors_state() -> None:
+    study = open_study()
+    paper = replace(study, place=replace(study.place, profile=profiles.find("paper")))
+    assert at_profile(paper, "adasample_gen") == find("adasample_gen")
+
+
+def test_a_recipe_without_a_search_is_refused_with_the_command_that_makes_one() -> None:
+    with pytest.raises(searches.NoSearch, match=r"lib\.commands\.tuning --profile quick --recipes mine"):
+        at_profile(open_study(), "mine", find("hardnet"))
+
+
+def test_no_photograph_is_used_twice() -> None:
+    names = [photograph.name for group in packaged_photographs().values() for photograph in group]
+    assert len(names) == len(set(names))
