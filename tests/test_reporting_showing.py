@@ -99,15 +99,21 @@ def test_claims_are_those_of_the_papers_artefact_and_their_verdicts_are_saved(tm
     Showing("adasample/table3", study(tmp_path)).verdicts({"p_value": [0.01] * 6})
     table = pd.read_csv(tmp_path / "tables" / "adasample" / "table3_verdicts.csv")
     assert table["claim"].tolist() == [claim.id for claim in read_claims("adasample", "Table 3")]
-    assert table["verdict"].tolist() == ["undecided", "undecided", "held there"]
-    assert capsys.readouterr().out.count("Claim: ") == 3
+    assert table["verdict"].tolist() == ["no verdict", "no verdict", "held", "no verdict"]
+    assert capsys.readouterr().out.count("Claim: ") == 4
 
 
 def test_an_artefact_may_be_named_as_its_claims_are_and_seeds_be_others(tmp_path):
-    Showing("adasample/theory", study(tmp_path)).verdicts({"share_zero": [[0.0]]}, (7,), "Footnote 5")
+    Showing("adasample/theory", study(tmp_path)).verdicts(
+        {"adasample_aug_gen_ht": [[0.0]]}, (7,), ("Footnote 5", "Sec. 6")
+    )
     table = pd.read_csv(tmp_path / "tables" / "adasample" / "theory_verdicts.csv")
     assert table[["claim", "seeds", "verdict"]].to_numpy().tolist() == [
-        ["adasample-footnote-5", 1, "held there"]
+        ["adasample-footnote-5", 1, "held"],
+        *(
+            [f"adasample-s6-{task}", 1, "no verdict"]
+            for task in ("verification", "matching", "retrieval")
+        ),
     ]
 
 
@@ -120,8 +126,8 @@ def test_an_artefact_without_claims_is_refused(tmp_path):
     ("profile", "source", "embedded", "outcome", "data"),
     [
         ("paper", "ubc", False, "reproduced", "ubc+hpatches"),
-        ("quick", "ubc", False, "held there", "ubc+hpatches"),
-        ("paper", "mini", True, "held there", "mini"),
+        ("quick", "ubc", False, "held", "ubc+hpatches"),
+        ("paper", "mini", True, "held", "mini"),
     ],
 )
 def test_a_claim_on_hpatches_is_reproduced_on_the_release_by_the_paper_profile_alone(
