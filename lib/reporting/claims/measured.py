@@ -28,7 +28,7 @@ def fpr95_by_column(found: Sequence[Found], sets: Sequence[str]) -> dict[str, Me
     Raises:
         ValueError: as `phototour.by_column`, or the methods share no column.
     """
-    table = phototour.by_column(found, sets)[list(phototour.COLUMN_NAMES)]
+    table = phototour.by_column(found, sets).reindex(columns=list(phototour.COLUMN_NAMES))
     cells = tuple(table.columns[table.notna().all()])
     if not cells:
         raise ValueError("the methods share no column")
@@ -64,7 +64,7 @@ def _draws(found: Sequence[Found], sets: Sequence[str]) -> dict[tuple, np.ndarra
     """By key, seed (None without) and column (2, B): the rates of points and of pairs drawn anew."""
     role, draws = phototour.roles_of(sets), {}
     for record in found:
-        for test_set in record.job.sets_of("fpr95"):
+        for test_set in [name for name, of in record.content["metrics"].items() if "fpr95" in of]:
             if f"{RESAMPLED}.{test_set}" not in record.content["probes"]:
                 return None
             probe = record.probe(RESAMPLED, test_set)
