@@ -80,6 +80,7 @@ def test_where_test_points_alone_hold_the_margin_seeds_do_not_tell():
     result = judge(claim(), points)
     assert result.outcome == "too close to call"
     assert result.seeds_needed == "more test points, not seeds"
+    assert "over seeds and tests" in result.observation()
     without = {"a": runs(-0.3, 0.01), "b": np.zeros(1)}
     assert judge(claim(), without).outcome == "held"
 
@@ -175,8 +176,9 @@ def test_a_largest_gain_needs_one_cell_that_reaches_it():
     assert (reached.outcome, reached.observed) == ("held", pytest.approx(25.0))
     missed = judge(gain, {"a": np.hstack([runs(3.9, 0.01), runs(4.0, 0.01)]), "b": b})
     assert (missed.outcome, missed.observed) == ("did not hold", pytest.approx(2.5))
-    unsure = judge(gain, {"a": np.hstack([runs(3.7, 0.3), runs(4.0, 0.01)]), "b": b})
-    assert unsure.outcome == "too close to call"
+    unsure = judge(gain, {"a": np.hstack([runs(3.8, 0.01), runs(4.5, 1.0)]), "b": b})
+    # 5% for sure in one cell; what is not decided is the other, at -12.5% by far fewer sure points.
+    assert (unsure.outcome, unsure.observed) == ("too close to call", pytest.approx(-12.5))
 
 
 def test_a_share_lies_between_the_cells_that_are_surely_won_and_not_surely_lost():
@@ -417,7 +419,8 @@ def test_verdicts_print_as_two_or_three_paragraphs_within_the_width(capsys):
     show_verdicts([replace(rounded, printed=-0.07)])
     assert capsys.readouterr().out.splitlines() == [
         "Claim: A is lower than B.",
-        "   -1 points (95%: -1.124 to -0.876) against b; to hold: below -0.1 points; printed: -0.07",
+        "   -1 points (95% over seeds: -1.124 to -0.876) against b; printed: -0.07; to hold: below -0.1",
+        "   points",
         "   held (quick profile, mini data, 5 seeds)",
     ]
 

@@ -144,7 +144,8 @@ def _judge(claim: Claim, methods: Mapping[str, Measured]) -> dict:
     for_it, against_it = (together, CONFIDENCE) if largest else (CONFIDENCE, together)
     held = [c for c in compared if _side(claim, *c.found.limits(for_it)) > 0]
     lost = [c for c in compared if _side(claim, *c.found.limits(against_it)) < 0]
-    outcome, among, confidence = OPEN, [c for c in compared if c not in held], CONFIDENCE
+    outcome, confidence = OPEN, CONFIDENCE
+    among = [c for c in compared if c not in (lost if largest else held)]
     if len(held) == len(compared) or (held and largest):
         outcome, among, confidence = HELD, held, for_it
     elif len(lost) == len(compared) or (lost and not largest):
@@ -153,7 +154,7 @@ def _judge(claim: Claim, methods: Mapping[str, Measured]) -> dict:
     decides = worst(among, key=lambda c: _favour(claim, c.found, confidence))
     judged = _shown(decides.found.value, *decides.found.limits(confidence))
     judged |= {"outcome": outcome, "rival": _rival(claim, decides, methods)}
-    judged["printed"] = _printed(claim, decides, methods)
+    judged |= {"over": _over(decides.found), "printed": _printed(claim, decides, methods)}
     if outcome == OPEN:
         value = decides.found.value
         bound = math.copysign(claim.bound, value) if claim.direction == "within" else claim.bound
@@ -187,6 +188,7 @@ def _judge_share(claim: Claim, methods: Mapping[str, Measured]) -> dict:
     observed, side = sum(won) / cells, _side(claim, low, high)
     judged = _shown(observed, low, high) | {"outcome": {1: HELD, 0: OPEN, -1: NOT_HELD}[side]}
     lost_to = [rival for rival, w in zip(rivals, won, strict=True) if not w]
+    judged["over"] = _over(gaps[0])
     judged["rival"] = _label(methods, max(claim.b, key=lost_to.count)) if lost_to else ""
     judged["printed"] = _printed(claim, None, methods)
     if side == 0:
@@ -207,6 +209,13 @@ def _shown(value: float, low: float, high: float) -> dict:
     """A statistic and its interval, None where there is none or it has no ends."""
     ends = (None, None) if low == high or math.isinf(low) or math.isinf(high) else (low, high)
     return {"observed": None if math.isnan(value) else value, "low": ends[0], "high": ends[1]}
+
+
+def _over(found: Estimate | SpreadRatio) -> str:
+    if isinstance(found, SpreadRatio):
+        return "seeds"
+    parts = {"seeds": found.over_seeds, "tests": found.over_units}
+    return " and ".join(name for name, error in parts.items() if error > 0)
 
 
 def _what_would_tell(found: Estimate | SpreadRatio, bound: float, confidence: float) -> dict:

@@ -27,7 +27,8 @@ class Verdict:
         seeds: how many seeds.
         profile, data_name: where the values come from.
         observed: the statistic of the comparison that decides, or None where it was not computed.
-        low, high: its interval, or None where it has none.
+        low, high: its 95% interval, or None where it has none.
+        over: what the interval is over: seeds, tests (their points or sequences), or both.
         rival: the method and, where it matters, the cell that decides; else empty.
         printed: the same statistic of the values that the paper prints, or None.
         seeds_needed: where it is too close, how many would tell, in words; else empty.
@@ -42,6 +43,7 @@ class Verdict:
     observed: float | None = None
     low: float | None = None
     high: float | None = None
+    over: str = ""
     rival: str = ""
     printed: float | None = None
     seeds_needed: str = ""
@@ -53,11 +55,12 @@ class Verdict:
             return ""
         text = f"{_rounded(self.observed)} {self.claim.unit}".rstrip()
         if self.low is not None:
-            text += f" (95%: {_rounded(self.low)} to {_rounded(self.high)})"
+            text += f" (95% over {self.over}: {_rounded(self.low)} to {_rounded(self.high)})"
         if self.rival and (len(self.claim.b) != 1 or " in " in self.rival):
             text += f" {self.rival}" if self.rival.startswith("in ") else f" against {self.rival}"
-        text += f"; to hold: {self.claim.needed()}"
-        return text if self.printed is None else f"{text}; printed: {_rounded(self.printed)}"
+        if self.printed is not None:
+            text += f"; printed: {_rounded(self.printed)}"
+        return f"{text}; to hold: {self.claim.needed()}"
 
     def text(self) -> str:
         """The verdict in words, with profile, data and seeds where there is a rule at all."""
