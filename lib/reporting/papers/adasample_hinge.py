@@ -24,7 +24,7 @@ READINGS = {
 
 def training_steps(found: Sequence[Found]) -> pd.DataFrame:
     """`lib.reporting.frames.steps` of those among the records that are of training."""
-    return frames.steps([of for of in found if of.job.recipe is not None])
+    return frames.steps([of for of in found if of.content.get("curve")])
 
 
 def made_up_table(numbers: Mapping[str, object]) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def trained_table(by_loss: Mapping[str, Mapping[str, Probe]]) -> pd.DataFrame:
                     for head, column in (("r", "r"), ("from", "low"), ("to", "high"))
                 },
                 **{("power", head): of for head, of in zip(("median", "5%", "95%"), power, strict=True)},
-                ("zero", "hinges"): float((~above).mean()),
+                ("fraction", "zero"): float((~above).mean()),
             }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["loss", STAGE])
 
@@ -115,7 +115,7 @@ def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
             "seed": of["seed"].iloc[0],
             "steps": of["step"].iloc[-1],
             "points with a zero": (of["zero_share"] > 0).sum(),
-            "largest zero share": of["zero_share"].max(),
+            "largest fraction": of["zero_share"].max(),
             "gap, first tenth": gap[:tenth].mean(),
             "gap, last tenth": gap[-tenth:].mean(),
         }
