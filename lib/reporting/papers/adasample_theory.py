@@ -266,7 +266,7 @@ def unbiasedness_figure(arrays: Arrays, exponent: float, passed: tuple[float, fl
         left.xaxis.set_major_formatter("{x:g}")
         left.set_title("Direction of the expected gradient", loc="left")
         right.set(xlabel="mean matching distance of the class", yscale="log")
-        right.set_ylabel("weight got / weight that Eq. 9 gives")
+        right.set_ylabel("weight got / weight by Eq. 9")
         right.set_title(f"Class by class, exponent {exponent:g}", loc="left")
     return figure
 
