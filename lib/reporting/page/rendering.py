@@ -179,7 +179,7 @@ def _verdicts(folder: Path, selected: Mapping[str, Artefact]) -> pd.DataFrame | 
     found = [
         pd.read_csv(file, keep_default_na=False).assign(notebook=name)
         for name in selected
-        for pattern in ("_verdicts.csv", "_verdicts_*.csv", "_*_verdicts.csv")
+        for pattern in ("_verdicts.csv", "_verdicts_*.csv")
         for file in sorted((folder / "tables").glob(name + pattern))
     ]
     return pd.concat(found, ignore_index=True) if found else None
