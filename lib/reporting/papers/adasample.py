@@ -15,6 +15,7 @@ from matplotlib.patches import Rectangle
 from scipy import stats
 
 from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
+from lib.experiments.rows import HPATCHES_SPLIT
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.claims import Claim
 from lib.reporting.hpatches import TASKS
@@ -24,6 +25,11 @@ from lib.study.open import Found, Study
 
 PAPER_BEST = 10.0
 OUTLINE = PALETTE[4]
+
+
+def table1_runs(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """FPR95 of Table 1's runs: `lib.reporting.phototour.by_column` of the study's sets."""
+    return phototour.by_column(found, study.place.source.sets)
 
 
 def table1(runs: pd.DataFrame) -> pd.DataFrame:
@@ -154,6 +160,11 @@ def _where(study: Study) -> str:
 
 def _seeds(count: int) -> str:
     return f"{count} seeds, bars: 95% intervals" if count > 1 else "one seed"
+
+
+def tested_on(study: Study) -> str:
+    """The set of HPatches patches that Table 2 and Figure 2 test on."""
+    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
 def table2_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
@@ -322,6 +333,12 @@ def table2_values(runs: pd.DataFrame) -> dict[str, np.ndarray]:
 def _key(lam: float, loss: str) -> str:
     """The key of a λ and a loss in the printed table and in the claims, e.g. "lambda_10_aht"."""
     return f"lambda_{lam:g}_{loss.lower()}"
+
+
+def figure2_runs(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """HPatches' numbers of Figure 2's runs, those trained on HPatches itself as methods of their own."""
+    hp_train = study.place.source.homographies.train_set(HPATCHES_SPLIT)
+    return hpatches.numbers(found, tested_on(study), hp_train)
 
 
 def figure2_intervals(runs: pd.DataFrame, task: str) -> pd.DataFrame:
