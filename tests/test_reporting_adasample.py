@@ -10,6 +10,7 @@ from scipy import stats
 from lib.experiments.adasample import TABLE1_RECIPES
 from lib.recipes import RECIPES
 from lib.reporting.papers import adasample
+from lib.reporting.papers import adasample_triplets as triplets
 from lib.reporting.phototour import by_column, columns_of
 from lib.reporting.style import PALETTE
 from lib.study.open import open_study
@@ -131,7 +132,7 @@ def drawn() -> dict[str, np.ndarray]:
 
 
 def test_figure_1_shows_anchor_candidates_by_distance_and_negative() -> None:
-    above, below = adasample.figure1(drawn()).axes
+    above, below = triplets.figure1(drawn()).axes
     assert [int(image.get_array()[0, 0]) for image in above.images] == [0, 2, 3, 1, 9]
     heights = [bar.get_height() for bar in below.patches]
     assert heights[:3] == pytest.approx([0.1 / 0.6, 0.2 / 0.6, 0.3 / 0.6])
@@ -149,7 +150,7 @@ def test_all_rows_of_figure_1_have_one_axis_of_probabilities() -> None:
         by_class[name] = np.concatenate([one[name], other[name]], axis=1)
     for name in ("images", "anchor", "generated"):
         by_class[name] = np.concatenate([one[name], other[name]])
-    _, first, _, second = adasample.figure1(by_class).axes
+    _, first, _, second = triplets.figure1(by_class).axes
     assert first.get_ylim() == second.get_ylim()
 
 
@@ -157,7 +158,7 @@ def test_the_pace_shows_shares_in_percent() -> None:
     curves = {"step": [1, 2, 3], "two_share": [0.5, 0.4, 0.0]}
     runs = [found("ada", "a", 0, curve={**curves, "exponent": [3.0, 4.0]})]
     runs.append(found("hard", "a", 0, curve=curves))
-    left, right = adasample.figure1_pace(runs, "").axes
+    left, right = triplets.figure1_pace(runs, "").axes
     assert [line.get_label() for line in left.lines] == ["ADA"]
     assert left.lines[0].get_xdata().tolist() == [2, 3]
     assert right.lines[1].get_ydata().tolist() == pytest.approx([50, 40, 0])
