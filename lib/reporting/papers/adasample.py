@@ -281,7 +281,7 @@ def table2_figure(table: pd.DataFrame, study: Study, sets: str) -> Figure:
         study: that ours is of.
         sets: what ours were trained and tested on.
     """
-    seeds = len(study.table_seeds)
+    seeds = len(study.grid_seeds)
     note = f"ours: {_where(study)}, {sets}, {_seeds(seeds)}"
     with panels(DOUBLE_WIDTH, 3.7, len(TASKS), 2, note=note, grid="y", sharex=True) as (figure, grid):
         for whose, row in zip(("ours", "paper"), grid, strict=True):
