@@ -121,7 +121,7 @@ def facts(row: Mapping[str, object]) -> list[str]:
         said.append(f"{number(row['observed'])}{unit}{interval(row)}")
     said += [f"to hold: {row['needed']}"] if row["needed"] else []
     said += [f"printed: {row['printed']}"] if row["printed"] else []
-    said += [f"decided by {row['rival']}"] if row["rival"] else []
+    said += [f"rival: {row['rival']}"] if row["rival"] else []
     seeds = "" if pd.isna(row["seeds"]) else f", {row['seeds']:.0f} seed{'s' * (row['seeds'] != 1)}"
     return [*said, f"{row['profile']}, {row['data']}{seeds}"]
 
