@@ -14,8 +14,10 @@ from scipy import stats
 
 from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
 from lib.experiments.rows import HPATCHES_SPLIT
+from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.claims import Claim
+from lib.reporting.claims.measured import hpatches_by_task
 from lib.reporting.hpatches import TASKS
 from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, GREY, look, looks, panels
@@ -309,21 +311,21 @@ def table2_figure(table: pd.DataFrame, study: Study, sets: str) -> Figure:
     return figure
 
 
-def table2_values(runs: pd.DataFrame) -> dict[str, np.ndarray]:
+def table2_values(runs: pd.DataFrame) -> dict[str, Measured]:
     """The values of the claims on Table 2, under its keys.
 
     Args:
         runs: of `table2_runs`.
 
     Returns:
-        (seeds, 3 tasks) of every λ and loss there are runs of, λ = 0 too; by "aht" and "ht" (seeds, 18),
+        Three cells, the tasks, of every λ and loss there are runs of, λ = 0 too; by "aht" and "ht" 18,
         the paper's λ by task, where there are runs of all of them.
     """
-    values = frames.values(runs, TASKS)
+    values = hpatches_by_task(runs)
     for loss in TRIPLET_LOSSES:
         keys = [_key(lam, loss) for lam in LAMBDAS if lam > 0]
         if all(key in values for key in keys):
-            values[loss.lower()] = np.concatenate([values[key] for key in keys], axis=1)
+            values[loss.lower()] = side_by_side([values[key] for key in keys])
     return values
 
 
@@ -347,6 +349,6 @@ def figure2_intervals(runs: pd.DataFrame, task: str) -> pd.DataFrame:
     return interval[ends].join(gain[ends].add_prefix("gain: ")).join(interval["things"])
 
 
-def figure2_values(runs: pd.DataFrame) -> Callable[[Claim], Mapping[str, np.ndarray]]:
+def figure2_values(runs: pd.DataFrame) -> Callable[[Claim], Mapping[str, Measured]]:
     """The values of a claim on Figure 2: of the one task that its id ends with."""
-    return lambda claim: frames.values(runs, [claim.id.rpartition("-")[2]])
+    return lambda claim: hpatches_by_task(runs, [claim.id.rpartition("-")[2]])
