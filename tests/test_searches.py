@@ -51,7 +51,7 @@ def test_a_search_takes_the_rate_with_the_lowest_mean_over_its_runs() -> None:
         {**RUN, "rate": rate, "fpr95": value} for rate, value in ((0.1, 9.0), (0.1, 5.0), (0.2, 6.9))
     ]
     found = searches.outcome(place, "hardnet", find("hardnet"), runs)
-    assert found["means"] == {"0.1": 7.0, "0.2": 6.9}
+    assert found["metrics"]["mean_fpr95"] == {"0.1": 7.0, "0.2": 6.9}
     assert found["best"] == 0.2
 
 

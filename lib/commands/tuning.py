@@ -37,7 +37,8 @@ def search(study: Study, name: str, recipe: Recipe) -> dict[str, object]:
             raise RuntimeError("; ".join(other))
         runs += [_run(study, rate, job) for rate, of in jobs.items() for job in of]
         found = searches.outcome(place, name, recipe, runs)
-        further = searches.further_rate({float(rate): mean for rate, mean in found["means"].items()})
+        means = found["metrics"]["mean_fpr95"]
+        further = searches.further_rate({float(rate): mean for rate, mean in means.items()})
         rates = [] if further is None else [further]
     return found
 
@@ -78,7 +79,7 @@ def main() -> None:
     for name in chosen.recipes:
         found = search(study, name, SEARCHED[name])
         records.write(searches.search_path(chosen.profile, name), found)
-        print(f"{found['label']}: {found['means']} best: {found['best']}", flush=True)
+        print(f"{found['label']}: {found['metrics']['mean_fpr95']} best: {found['best']}", flush=True)
 
 
 if __name__ == "__main__":

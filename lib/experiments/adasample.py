@@ -71,9 +71,9 @@ def table3(study: Study) -> list[Job]:
 
 def shared_rate(study: Study) -> float:
     """The learning rate at which Table 3's two methods together did best in their searches."""
-    searches = [read_search(study.place.profile.name, name)["means"] for name in TABLE3_RECIPES]
-    both = searches[0].keys() & searches[1].keys()
-    return float(min(both, key=lambda rate: sum(means[rate] for means in searches)))
+    searches = [read_search(study.place.profile.name, name)["metrics"] for name in TABLE3_RECIPES]
+    means = [of["mean_fpr95"] for of in searches]
+    return float(min(means[0].keys() & means[1].keys(), key=lambda rate: sum(of[rate] for of in means)))
 
 
 def table3_shared(study: Study) -> list[Job]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from lib import parts
 from lib.digests import code_digest
 from lib.profiles import Search
-from lib.recipes import Recipe, at_rate
+from lib.recipes import Recipe, at_rate, values
 from lib.study import records
 from lib.study.jobs import Job, Place
 from lib.study.open import REFERENCE, Study
@@ -125,10 +125,10 @@ def outcome(
         "kind": "search",
         "name": name,
         "label": recipe.label,
-        "profile": place.profile.name,
         "data": place.source.name,
+        "config": {"profile": place.profile.name, "search": values(place.profile.search)},
         "digests": search_digests(place, recipe),
-        "means": {str(rate): round(mean, 4) for rate, mean in means.items()},
+        "metrics": {"mean_fpr95": {str(rate): round(mean, 4) for rate, mean in means.items()}},
         "best": min(means, key=means.get),
         "runs": list(runs),
     }
