@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = (
     ("commands",),
     ("reporting",),
-    ("significance",),
+    ("significance", "intervals"),
     ("experiments",),
     ("study",),
     ("evaluation", "theory"),

@@ -1,0 +1,200 @@
+"""Intervals over seeds and test points jointly: their parts by hand, how often they hold the truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from lib.intervals import (
+    Estimate,
+    Measured,
+    contrast,
+    relative_gain,
+    side_by_side,
+    spread_ratio,
+)
+
+
+def drawn(seed: int, shape: tuple[int, ...], centre: float = 0.0, spread: float = 1.0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(centre, spread, shape)
+
+
+def difference(a: Measured, b: Measured) -> Estimate:
+    return contrast([(1.0, a), (-1.0, b)])
+
+
+def test_over_seeds_alone_the_interval_is_the_paired_t_tests_over_means_of_cells():
+    a, b = drawn(0, (5, 6)), drawn(1, (5, 6), 0.5)
+    found = difference(Measured(a), Measured(b))
+    expected = stats.ttest_rel(a.mean(axis=1), b.mean(axis=1)).confidence_interval(0.95)
+    assert found.limits() == pytest.approx((expected.low, expected.high))
+    assert found.limits(0.99)[0] < expected.low
+
+
+def test_methods_with_different_numbers_of_seeds_are_compared_by_welchs_test():
+    a, b = drawn(0, (5, 1)), drawn(1, (3, 1), 0.5, 3.0)
+    expected = stats.ttest_ind(a[:, 0], b[:, 0], equal_var=False).confidence_interval(0.95)
+    found = difference(Measured(a), Measured(b)).limits()
+    assert found == pytest.approx((expected.low, expected.high))
+
+
+def test_a_method_without_seeds_adds_nothing_and_one_seed_leaves_the_interval_without_ends():
+    a = drawn(0, (5, 2))
+    against_sift = difference(Measured(a), Measured(np.array([1.0, 2.0])))
+    expected = stats.ttest_1samp(a.mean(axis=1), 1.5).confidence_interval(0.95)
+    assert against_sift.limits() == pytest.approx((expected.low - 1.5, expected.high - 1.5))
+    one = difference(Measured(a[:1]), Measured(a[1:2]))
+    assert one.limits() == (-math.inf, math.inf)
+    assert one.seeds_to_tell(0.0) is None
+    without = difference(Measured(np.array([1.0])), Measured(np.array([3.0])))
+    assert without.limits() == (-2.0, -2.0)
+
+
+def test_the_parts_of_seeds_and_points_add_up_in_variance_with_satterthwaites_freedom():
+    values, draws = drawn(0, (5, 1)), drawn(1, (1, 5, 1, 400))
+    found = contrast([(1.0, Measured(values, draws, freedom=9))])
+    seeds, units = values.var(ddof=1) / 5, draws.mean(axis=(0, 1, 2)).var(ddof=1)
+    of_units = 1 / (1 / 9 + 1 / 399)
+    freedom = (seeds + units) ** 2 / (seeds**2 / 4 + units**2 / of_units)
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(seeds + units)
+    assert found.limits() == pytest.approx((values.mean() - half, values.mean() + half))
+
+
+def test_resamples_that_go_together_cancel_from_a_difference():
+    common = drawn(1, (1, 5, 2, 400), spread=5.0)
+    a, b = (Measured(drawn(seed, (5, 2)), common) for seed in (2, 3))
+    alone = difference(Measured(a.values), Measured(b.values))
+    assert difference(a, b).limits() == pytest.approx(alone.limits())
+    assert contrast([(1.0, a)]).over_units > 1
+
+
+def test_what_pairs_have_for_themselves_is_taken_off_twice_and_never_below_a_third():
+    twice = np.stack([drawn(0, (1, 2000), spread=2.0), drawn(1, (1, 2000), spread=1.0)])
+    found = contrast([(1.0, Measured(np.zeros(1), twice))]).over_units
+    assert found == pytest.approx(np.sqrt(2.0), rel=0.1)
+    noisy = np.stack([drawn(0, (1, 2000), spread=2.0), drawn(1, (1, 2000), spread=1.9)])
+    found = contrast([(1.0, Measured(np.zeros(1), noisy))]).over_units
+    assert found == pytest.approx(2 / np.sqrt(3), rel=0.05)
+
+
+@pytest.mark.parametrize(("seeds", "over_units"), [(5, 0.0), (5, 0.3), (3, 1.0), (5, 3.0)])
+def test_the_joint_interval_holds_the_true_difference_in_95_of_100_studies(seeds, over_units):
+    random, held, studies = np.random.default_rng(seeds), 0, 800
+    for _ in range(studies):
+        # A seed moves all cells of a method, and both methods somewhat alike; points move both runs.
+        shared = random.normal(size=(seeds, 1))
+        points = over_units * random.normal(size=2)
+        draws = over_units * random.normal(size=(2, 400))
+        both = [
+            Measured(
+                values=truth + shared + random.normal(size=(seeds, 3)) + points[which],
+                resampled=np.broadcast_to(draws[which], (1, seeds, 3, 400)),
+            )
+            for which, truth in enumerate((2.0, 1.0))
+        ]
+        low, high = difference(*both).limits()
+        held += low <= 1.0 <= high
+    assert 0.925 <= held / studies <= 0.985
+
+
+def test_coverage_stays_where_the_pairs_own_part_is_taken_off():
+    random, held, studies = np.random.default_rng(0), 0, 800
+    for _ in range(studies):
+        # 3 times the pairs' part and the points' own, as a product of weights gives them.
+        pairs, points = 0.5, 0.5
+        by_product = np.sqrt(3 * pairs**2 + points**2) * random.normal(size=400)
+        alone = pairs * random.normal(size=400)
+        value = random.normal(0, np.hypot(pairs, points)) + 0.5 * random.normal(size=(5, 1))
+        draws = np.broadcast_to(np.stack([by_product, alone])[:, None, None], (2, 5, 1, 400))
+        low, high = contrast([(1.0, Measured(value, draws))]).limits()
+        held += low <= 0 <= high
+    assert 0.925 <= held / studies <= 0.98
+
+
+@given(st.floats(0.01, 2), st.floats(0.05, 3), st.sampled_from([0.0, 0.2]))
+def test_the_seeds_that_tell_are_the_fewest_whose_interval_leaves_the_bound(gap, spread, over_units):
+    now = Estimate(gap, spread / math.sqrt(5), 4, over_units, math.inf, 5)
+
+    def with_seeds(n: int) -> Estimate:
+        return Estimate(gap, spread / math.sqrt(n), n - 1, over_units, math.inf, n)
+
+    needed = now.seeds_to_tell(0.0)
+    if needed is None:
+        assert with_seeds(200).limits()[0] <= 0
+    else:
+        assert with_seeds(needed).limits()[0] > 0
+        assert needed == 2 or with_seeds(needed - 1).limits()[0] <= 0
+    if now.units_forbid(0.0):
+        assert needed is None
+
+
+def test_a_gain_in_percent_is_that_of_the_means_and_its_interval_the_delta_methods():
+    b = drawn(1, (400, 1), 4.0, 0.2)
+    a = 0.9 * b + drawn(2, (400, 1), 0.0, 0.1)
+    found = relative_gain(Measured(a), Measured(b))
+    assert found.value == pytest.approx(100 * (1 - a.mean() / b.mean()))
+    random = np.random.default_rng(0)
+    again = [random.integers(400, size=400) for _ in range(2000)]
+    gains = [100 * (1 - a[some].mean() / b[some].mean()) for some in again]
+    assert found.over_seeds == pytest.approx(np.std(gains), rel=0.1)
+
+
+def test_a_ratio_of_spreads_has_fishers_interval_and_cells_count_by_how_far_they_go_together():
+    a, b = drawn(0, (5, 1)), drawn(1, (5, 1), 0, 2.0)
+    found = spread_ratio(Measured(a), Measured(b))
+    f = a.var(ddof=1) / b.var(ddof=1)
+    expected = np.sqrt(f / stats.f.ppf([0.975, 0.025], 4, 4))
+    assert found.value == pytest.approx(np.sqrt(f))
+    assert found.limits() == pytest.approx(tuple(expected))
+    same, apart = np.repeat(drawn(0, (40, 1)), 6, axis=1), drawn(1, (40, 6))
+    assert spread_ratio(Measured(same), Measured(same)).per_seed == pytest.approx((1, 1))
+    assert spread_ratio(Measured(apart), Measured(apart)).per_seed[0] > 4.5
+    assert spread_ratio(Measured(a[:1]), Measured(b[:1])).limits() == (0.0, math.inf)
+
+
+def test_the_seeds_that_tell_two_spreads_apart_are_the_fewest_whose_interval_leaves_one():
+    found = spread_ratio(Measured(drawn(0, (5, 1))), Measured(drawn(1, (5, 1), 0, 2.0)))
+    needed = found.seeds_to_tell(1.0)
+    more, fewer = (stats.f.ppf([0.025, 0.975], n - 1, n - 1) for n in (needed, needed - 1))
+    assert not more[0] <= found.value**2 <= more[1]
+    assert fewer[0] <= found.value**2 <= fewer[1]
+
+
+def test_cells_runs_and_methods_side_by_side_keep_their_resamples():
+    whole = Measured(drawn(0, (5, 3)), drawn(1, (2, 5, 3, 7)), 8, ("x", "y", "z"))
+    cell = whole.one(1)
+    assert cell.cells == ("y",)
+    assert (cell.values[:, 0] == whole.values[:, 1]).all()
+    assert (cell.resampled[:, :, 0] == whole.resampled[:, :, 1]).all()
+    run = whole.runs()[3]
+    assert (run.values == whole.values[3]).all()
+    assert (run.resampled == whole.resampled[:, 3]).all()
+    again = side_by_side([whole.one(0), whole.one(1), whole.one(2)])
+    assert again.cells == whole.cells
+    assert (again.resampled == whole.resampled).all()
+    assert side_by_side([whole, Measured(whole.values, cells=whole.cells)]).resampled is None
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Measured(np.array([[1.0, np.nan]])), "not finite"),
+        (lambda: Measured(np.zeros((2, 2, 2))), "shape"),
+        (lambda: Measured(np.zeros(2), np.zeros((1, 3, 9))), "do not fit"),
+        (lambda: Measured(np.zeros(2), cells=("x",)), "1 names of 2 cells"),
+        (
+            lambda: difference(Measured(np.zeros(1), np.zeros((1, 1, 9))), Measured(np.zeros(1))),
+            "resamples of all methods",
+        ),
+        (lambda: spread_ratio(Measured(np.zeros(2)), Measured(np.zeros(2))), "needs methods"),
+        (lambda: spread_ratio(Measured(np.eye(2)), Measured(np.ones((2, 2)))), "does not vary"),
+    ],
+)
+def test_what_does_not_fit_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
