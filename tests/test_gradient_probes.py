@@ -79,6 +79,24 @@ def test_training_mode_is_refused() -> None:
         )
 
 
+def test_before_the_first_step_batch_norms_take_the_mean_statistics_of_the_batches() -> None:
+    torch.manual_seed(0)
+    model, batches = l2net.build(width=1 / 16).eval(), 255 * torch.rand(3, 8, 1, 32, 32)
+    known = gradient_norms.with_statistics(model, batches)
+    first = [l2net.standardise(batch) for batch in batches]
+    responses = [model.features[0](images) for images in first]
+    means = torch.stack([of.mean((0, 2, 3)) for of in responses]).mean(0)
+    variances = torch.stack([of.var((0, 2, 3)) for of in responses]).mean(0)
+    torch.testing.assert_close(known.features[1].running_mean, means)
+    torch.testing.assert_close(known.features[1].running_var, variances)
+    described = known.raw(batches.flatten(0, 1))
+    spread = float(described.detach().std(0).mean())
+    assert spread == pytest.approx(1, abs=0.1), "the last batch norm's unit variance"
+    assert not known.training
+    assert model.features[1].num_batches_tracked == 0, "the network itself is left as it was"
+    assert gradient_norms.with_statistics(known, batches) is known, "statistics of training are kept"
+
+
 def test_the_gradient_probe_holds_each_candidate_once_and_repeats(
     subject: Subject, small_set: PatchSet
 ) -> None:
@@ -87,6 +105,8 @@ def test_the_gradient_probe_holds_each_candidate_once_and_repeats(
     there = np.isfinite(arrays["distance"])
     assert there.shape == (3, 16, 15)
     assert (there.sum(axis=2) == 14).all(), "15 patches a class, one of them the anchor"
+    _, sizes = np.unique(small_set.point_ids, return_counts=True)
+    assert set(arrays["originals"]) <= set(sizes), "classes as large as the set's"
     for name in ("full", "loss", "products", "differences"):
         assert (np.isfinite(arrays[name]) == there).all()
     assert ((arrays["full"] > 0) == (arrays["loss"] > 0))[there].all(), "no loss, no gradient"

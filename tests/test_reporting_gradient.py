@@ -8,9 +8,12 @@ from reporting_records import found
 
 from lib.reporting.papers import adasample
 from lib.reporting.papers import adasample_gradients as gradients
+from lib.reporting.papers.adasample_gradients import Reading
 
 
-def probe(full: np.ndarray, distance: np.ndarray) -> dict[str, np.ndarray]:
+def probe(
+    full: np.ndarray, distance: np.ndarray, originals: tuple[int, ...] = ()
+) -> dict[str, np.ndarray]:
     """Two stages of the given (C, c) norms and distances, the same at both."""
     both = {"full": np.stack([full, full]), "distance": np.stack([distance, distance])}
     return {
@@ -21,6 +24,7 @@ def probe(full: np.ndarray, distance: np.ndarray) -> dict[str, np.ndarray]:
         "near_anchor": np.ones_like(both["full"]),
         "differences": 2 * both["distance"],
         "sphere": np.ones((*both["full"].shape, 3)),
+        "originals": np.array(originals or (full.shape[1],) * len(full)),
     }
 
 
@@ -28,39 +32,133 @@ NORMS = np.array([[np.nan, 1.0, 3.0], [np.nan, 10.0, 10.0]])
 DISTANCES = np.array([[np.nan, 1.0, 1.0], [np.nan, 1.0, 3.0]])
 
 
-def test_probabilities_sum_to_one_within_each_class_or_over_the_batch() -> None:
-    by_class = gradients.probabilities(NORMS, "per class")
-    assert by_class[0, 1:].tolist() == [0.25, 0.75]
-    assert np.nansum(by_class, axis=1).tolist() == [1, 1]
-    by_batch = gradients.probabilities(NORMS, "per batch")
-    assert by_batch[1, 1] == pytest.approx(10 / 24)
-    assert np.nansum(by_batch) == pytest.approx(1)
-    assert np.isnan(by_batch[:, 0]).all(), "the anchor is no candidate"
+def taken(reading: Reading, of: dict[str, np.ndarray], draws: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    return gradients.paired(of, 0, reading, np.random.default_rng(0), draws)
+
+
+def r(name: str, of: dict[str, np.ndarray]) -> float:
+    return gradients.pearson(of, 0, gradients.READINGS[name], np.random.default_rng(0))[0]
+
+
+def random_probe(classes: int, candidates: int, originals: tuple[int, ...] = ()) -> dict:
+    """Norms and distances that have nothing to do with each other; places hold the anchor first."""
+    values = np.random.default_rng(0).uniform(0.5, 1.5, size=(2, classes, candidates + 1))
+    values[:, :, 0] = np.nan
+    return probe(*values, originals)
+
+
+def test_probabilities_sum_to_one_within_each_class() -> None:
+    distance, norm = taken(Reading(), probe(NORMS, DISTANCES))
+    assert norm[0, 0, 1:].tolist() == [0.25, 0.75]
+    assert distance[0, 1, 1:].tolist() == [0.25, 0.75]
+    assert np.isnan(norm[0, :, 0]).all(), "the anchor is no candidate"
 
 
 def test_a_class_without_any_gradient_has_no_probabilities() -> None:
-    assert np.isnan(gradients.probabilities(np.zeros((1, 3)), "per class")).all()
+    distance, norm = taken(Reading(), probe(np.array([[0.0, 0.0], [1.0, 2.0]]), np.ones((2, 2))))
+    assert np.isnan(distance[0, 0]).all()
+    assert np.isnan(norm[0, 0]).all()
+    assert np.isfinite(norm[0, 1]).all()
 
 
-def test_an_unknown_way_is_refused() -> None:
-    with pytest.raises(ValueError, match="per class, per batch, got 'per epoch'"):
-        gradients.probabilities(NORMS, "per epoch")
+def test_an_unknown_scale_is_refused() -> None:
+    with pytest.raises(ValueError, match="'none' or 'within', got 'epoch'"):
+        taken(Reading(scale="epoch"), probe(NORMS, DISTANCES))
 
 
-def test_norms_proportional_to_distances_correlate_perfectly() -> None:
+def test_norms_proportional_to_distances_correlate_perfectly_unless_shuffled() -> None:
     distance = np.array([[np.nan, 1.0, 2.0, 4.0], [np.nan, 0.5, 0.7, 1.9]])
-    table = gradients.correlations({"run": probe(3 * distance, distance)})
-    assert len(table) == 4
-    assert table[["pearson", "spearman"]].to_numpy() == pytest.approx(1)
-    assert gradients.pearson_values(table, 1)["pearson"].tolist() == [pytest.approx([1, 1])]
-    assert gradients.mean_correlations(table).to_numpy() == pytest.approx(1)
+    of = probe(3 * distance, distance, (4, 3))
+    for name, reading in gradients.READINGS.items():
+        if name != "classes of 2" and not reading.shuffled:
+            assert r(name, of) == pytest.approx(1), name
+    assert r("per class, shuffled", of) < 0.5
 
 
 def test_correlations_are_those_of_numpy() -> None:
-    table = gradients.correlations({"run": probe(NORMS, DISTANCES)})
-    by_class = table[table["way"] == "per class"]["pearson"].iloc[0]
-    by_hand = np.corrcoef([0.25, 0.75, 0.5, 0.5], [0.5, 0.5, 0.25, 0.75])[0, 1]
-    assert by_class == pytest.approx(by_hand)
+    of = random_probe(classes=6, candidates=4)
+    distance, norm = of["distance"][0, :, 1:], of["full"][0, :, 1:]
+    by_class = [values / values.sum(axis=1, keepdims=True) for values in (distance, norm)]
+    assert r("per class", of) == pytest.approx(np.corrcoef(*map(np.ravel, by_class))[0, 1])
+    assert r("not normalised", of) == pytest.approx(np.corrcoef(distance.ravel(), norm.ravel())[0, 1])
+    within = [np.corrcoef(*pair)[0, 1] for pair in zip(distance, norm, strict=True)]
+    assert r("mean within a class", of) == pytest.approx(np.mean(within))
+
+
+def test_the_sizes_of_classes_alone_correlate_the_probabilities() -> None:
+    sizes = (2, 3, 4, 5) * 8
+    of = random_probe(classes=32, candidates=14, originals=sizes)
+    assert abs(r("per class", of)) < 0.15, "nothing to find"
+    assert r("the set's class sizes, shuffled", of) > 0.8
+    assert r("the set's class sizes", of) > 0.8
+
+
+def test_in_classes_of_one_size_shuffling_leaves_no_correlation() -> None:
+    distance = random_probe(classes=32, candidates=14)["distance"][0]
+    assert abs(r("per class, shuffled", probe(3 * distance, distance))) < 0.02
+
+
+def test_shuffling_deals_out_the_norms_of_a_class_among_its_candidates() -> None:
+    of = random_probe(classes=3, candidates=5, originals=(2, 4, 6))
+    distance, norm = taken(Reading("none", "own", shuffled=True), of, draws=20)
+    for one in norm:
+        assert np.isfinite(one).sum(axis=1).tolist() == [1, 3, 5]
+        for row, (dealt, given) in enumerate(zip(one, of["full"][0], strict=True)):
+            kept = given[1 : of["originals"][row]]
+            assert sorted(dealt[np.isfinite(dealt)]) == sorted(kept)
+    assert len(np.unique(norm[:, 2, 1])) > 1, "not the same each time"
+    assert (np.isfinite(distance) == np.isfinite(norm)).all()
+
+
+def test_a_class_of_two_patches_has_one_candidate_and_no_correlation() -> None:
+    of = random_probe(classes=6, candidates=4)
+    probability, _ = taken(gradients.READINGS["classes of 2"], of, draws=5)
+    assert (np.isfinite(probability).sum(axis=2) == 1).all()
+    assert np.nanmin(probability) == 1
+    assert np.isnan(r("classes of 2", of))
+
+
+def test_the_sets_own_patches_are_its_classes_first_candidates() -> None:
+    of = random_probe(classes=2, candidates=4, originals=(3, 2))
+    distance, _ = taken(Reading("none", "own"), of)
+    assert np.isfinite(distance[0]).tolist() == [
+        [False, True, True, False, False],
+        [False, True, False, False, False],
+    ]
+
+
+def test_the_interval_is_over_classes() -> None:
+    alike = probe(np.tile(NORMS[:1], (4, 1)), np.tile([[np.nan, 1.0, 2.0]], (4, 1)))
+    low, high = np.quantile(gradients.pearson(alike, 0, Reading(), np.random.default_rng(0))[1], (0, 1))
+    assert (low, high) == pytest.approx((1, 1)), "classes that are alike leave nothing open"
+    table = gradients.correlations({"run": random_probe(classes=8, candidates=4)})
+    rows = table[(table["reading"] == "per class") & (table["run"] == "run")]
+    assert (rows["low"] < rows["r"]).all()
+    assert (rows["high"] > rows["r"]).all()
+
+
+def test_the_table_counts_the_stages_above_what_is_claimed() -> None:
+    distance = random_probe(classes=8, candidates=14)["distance"][0]
+    table = gradients.correlations({"a": probe(distance, distance), "b": probe(distance, distance)})
+    shown = gradients.correlations_table(table, 0.8)
+    assert shown.loc["per class", ("stages above 0.8", "interval")] == "2 of 2"
+    assert shown.loc["per class, shuffled", ("stages above 0.8", "r")] == "0 of 2"
+    assert shown.loc["classes of 2"].isna().all()
+
+
+def test_values_for_claims_stand_by_seed() -> None:
+    seeds = [random_probe(classes=8, candidates=seed + 3) for seed in (0, 1)]
+    runs = {"a0": seeds[0], "a1": seeds[1], "b0": seeds[0], "b1": seeds[1]}
+    first, second = gradients.pearson_values(runs, 2)
+    assert first == pytest.approx([r("per class", seeds[0])] * 4)
+    assert second == pytest.approx([r("per class", seeds[1])] * 4)
+    assert gradients.approximation_errors(runs, 2).shape == (2, 4)
+
+
+def test_the_error_of_one_m_is_the_median_distance_from_it() -> None:
+    norms = np.array([[np.nan, 1.0, 2.0, 2.0, 3.0, 4.0]])
+    errors = gradients.approximation_errors({"run": probe(norms, np.ones_like(norms))}, 1)
+    assert errors == pytest.approx(np.full((1, 2), 50)), "off by 50, 0, 0, 50 and 100 percent"
 
 
 def test_m_is_the_full_norm_over_that_of_all_three_outputs() -> None:
@@ -73,16 +171,22 @@ def test_m_is_the_full_norm_over_that_of_all_three_outputs() -> None:
 
 
 def test_eq_24_holds_where_the_norm_is_twice_the_distance() -> None:
-    table = gradients.output_norms_table({"HT": probe(NORMS, DISTANCES)})
+    table = gradients.output_norms_table({"HT": {"run": probe(NORMS, DISTANCES)}})
     printed = table[(table["gradient"] == "through ‖x − y‖") & (table["negative at"] == "anchor")]
     assert printed[["median", "5%", "95%"]].to_numpy() == pytest.approx(1)
     assert table[table["negative at"] == "positive"]["samples"].tolist() == [0, 0]
 
 
-def test_figure_3_draws_a_panel_a_stage_and_both_ways() -> None:
-    of = {"run": probe(NORMS, DISTANCES)}
-    assert len(gradients.probabilities_figure(of["run"], (0, 1), "per class", "").axes) == 2
-    assert len(gradients.correlations_figure(gradients.correlations(of), 0.8, "").axes) == 2
+def test_figure_3_draws_a_column_a_stage_and_points_with_their_intervals() -> None:
+    of = {"run": random_probe(classes=8, candidates=4)}
+    assert len(gradients.probabilities_figure(of["run"], (0, 1), "").axes) == 4
+    table = gradients.correlations(of)
+    first, *_ = gradients.correlations_figure(table, 0.8, "").axes
+    line, _, (bars,) = first.containers[0]
+    drawn = table[(table["run"] == gradients.MEAN) & (table["reading"] == "per class")]
+    assert line.get_ydata() == pytest.approx(drawn["r"].to_numpy())
+    ends = np.array([bar[:, 1] for bar in bars.get_segments()])
+    assert ends == pytest.approx(drawn[["low", "high"]].to_numpy())
     assert len(gradients.constants_figure(of, "").axes) == 1
 
 

@@ -546,7 +546,7 @@ def test_a_folder_that_cannot_be_written_is_named(cold: tuple[Study, Job, Path],
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--profile", "huge"], "unknown profile 'huge'; there are: quick, standard, paper"),
+        (["--profile", "huge"], "unknown profile 'huge'; there are: quick, evening, standard, paper"),
         (["--device", "cuda:x"], "unknown device 'cuda:x'; there are: cpu, cuda, cuda:N"),
         (["--device", "abacus"], "unknown device 'abacus'; there are: cpu, cuda, cuda:N"),
         (["--data", "nowhere/at/all"], "nowhere/at/all"),
@@ -608,7 +608,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     carry_out(job, place)
     old = tmp_path / "reference/standard"
     for file in (
-        old / "tuning/sgd.json",
+        old / "searches/hardnet.json",
         old / "tables/adasample/gone.csv",
         place.folder / "tables/adasample/options.csv",
         place.folder / "tables/other/table1.csv",
@@ -621,7 +621,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     assert {name for name in files if not name.startswith("records/")} == {
         "photographs.json",
         "tables/adasample/options.csv",
-        "tuning/sgd.json",
+        "searches/hardnet.json",
     }
     assert len(files) == 3 + 1 + len(job.probes)
     assert filled == ["standard, photos-a"]

@@ -28,7 +28,7 @@ from lib.reporting.page.compare import artefacts_in
 from lib.reporting.page.report import Failure
 from lib.study import pool
 from lib.study.forecast import remaining, wall_clock
-from lib.study.jobs import Job, merged, probe_path, probes_of, record_path
+from lib.study.jobs import Job, look, merged, probe_path, probes_of, record_path
 from lib.study.open import REFERENCE, ROOT, Study, find, open_study, photographs_path, to_do
 
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
@@ -71,6 +71,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="write the profile's results/reference anew, with the extras; quick's are also the "
         "notebooks' stored outputs",
     )
+    add(
+        "--collect",
+        action="store_true",
+        help="train nothing; add to the profile's reference the records that are complete",
+    )
     add("--records-only", action="store_true", help="train and evaluate, execute no notebook")
     chosen = parser.parse_args(arguments)
 
@@ -89,6 +94,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     refuse("" in folders, "--data, --photos and --results name a folder each, got nothing")
     refuse(ours, "--results must not be the committed reference, which --update-reference writes")
     refuse(chosen.cached and other, "--cached renders the committed reference; leave out other data")
+    refuse(
+        chosen.collect and (updates or chosen.cached or chosen.data or chosen.profile == "quick"),
+        "--collect is for the embedded data of a longer profile, whose records come one by one",
+    )
     if updates:
         refuse(
             chosen.records_only, "--update-reference takes tables and figures; leave out --records-only"
@@ -130,6 +139,9 @@ def _run(options: argparse.Namespace) -> int:
     selected = _with_data(study, selected)
     if options.plan:
         print(plan(study, selected))
+        return 0
+    if options.collect:
+        print(f"{collect(study, selected)} record(s) of {study.heading()} added")
         return 0
     _check_device(options.device)
     failures: list[Failure] = []
@@ -263,6 +275,37 @@ def _check_cached(study: Study, selected: dict[str, Artefact]) -> None:
         )
 
 
+def collect(study: Study, selected: dict[str, Artefact]) -> int:
+    """Adds to the reference of the study's profile what is complete of the artefacts' records, and
+    returns how many it did not have. A long study is put on record so while it goes on."""
+    from lib.data.mini.allotment import write_allotment
+
+    made, reference = study.place.folder, REFERENCE / study.place.profile.name
+    if study.place.source.name == "photos":
+        write_allotment(photographs_path(reference.name), study.place.source.allotment)
+    new = [
+        job
+        for job in merged(_jobs(study, selected), study.place)
+        if look(job, study.place).state == "complete"
+        and look(job, study.place, reference).state != "complete"
+    ]
+    for job in new:
+        _copy(_files(job, study), made, reference)
+    return len(new)
+
+
+def _files(job: Job, study: Study) -> list[Path]:
+    record = record_path(job, study.place)
+    return [record, *(probe_path(record, probe, of) for probe, of in probes_of(job))]
+
+
+def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
+    for file in files:
+        place = target / file.relative_to(made)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, place)
+
+
 def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     """Writes the reference of the study's profile anew: records, probes, tables, figures.
 
@@ -281,15 +324,9 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     folder, new, old = (REFERENCE / of for of in (name, f".{name}.new", f".{name}.old"))
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
-    files: list[Path] = []
     for job in merged(_jobs(study, selected), study.place):
-        record = record_path(job, study.place)
-        files += [record, *(probe_path(record, probe, of) for probe, of in probes_of(job))]
-    files += [made / path for path in artefacts_in(made, selected)]
-    for file in files:
-        target = new / file.relative_to(made)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
+        _copy(_files(job, study), made, new)
+    _copy([made / path for path in artefacts_in(made, selected)], made, new)
     if (folder / "searches").is_dir():
         # Searches for learning rates are made by lib.commands.tuning and no part of a run.
         shutil.copytree(folder / "searches", new / "searches")

@@ -8,10 +8,14 @@ A sample is a class's anchor with one of its candidates. Its negative is the one
 finds when this candidate is the class's positive and each other class has one pair, whose positive
 was drawn at random once for all; it is then held fixed. So among the candidates of a class nothing
 else differs, and among stages only the network does. Networks are in evaluation mode: batch statistics
-would tie the samples of a batch together, and dropout would add its own noise.
+would tie the samples of a batch together, and dropout would add its own noise. Before the first step,
+the running statistics of batch norms are those of no data, means of 0 and variances of 1, and evaluated
+with them the network is another than the one that training begins with. There they are taken from the
+candidates of the batch.
 """
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +77,9 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         the anchor, 0 from the positive), "products" and "differences", the norms at the positive's
         unit descriptor with the loss written through inner products x·y and through ‖x − y‖;
         (S, C, c, 3) float16: "sphere", the norms at the unit descriptors of anchor, positive and
-        negative along the sphere they lie on, and "raw", those before normalisation.
+        negative along the sphere they lie on, and "raw", those before normalisation; "originals" (C,)
+        int16, how many of a class's places, the first ones, hold patches of the set itself, the rest
+        being generated (``*``).
 
     Raises:
         ValueError: the subject was not trained.
@@ -83,8 +89,11 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     objective = build_objective(subject.recipe, subject.device)
     step = 1 + uniform_below(batch.pool.counts.cpu() - 1, generator).to(batch.anchor.device)
     others = (batch.anchor + step) % batch.pool.counts
+    images = batch.images[batch.pool.valid]
+    order = torch.randperm(len(images), generator=generator).to(images.device)
+    described = images[order].tensor_split(max(1, len(images) // (2 * len(batch.anchor))))
     by_stage = [
-        _at_stage(objective, subject.stages[stage], batch, others)
+        _at_stage(objective, with_statistics(subject.stages[stage], described), batch, others)
         for stage in sorted(subject.stages, key=float)
     ]
     small = {"near_anchor", "products", "differences", "sphere", "raw"}
@@ -92,7 +101,39 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         name: np.stack([of[name] for of in by_stage]).astype(np.float16 if name in small else np.float32)
         for name in by_stage[0]
     }
-    return {"stage": np.array(sorted(map(float, subject.stages)), dtype=np.float32)} | arrays
+    once = {
+        "stage": np.array(sorted(map(float, subject.stages)), dtype=np.float32),
+        "originals": batch.pool.originals[:CLASSES].short().cpu().numpy(),
+    }
+    return once | arrays
+
+
+@torch.no_grad()
+def with_statistics(model: nn.Module, batches: Sequence[Tensor]) -> nn.Module:
+    """A network whose batch norms know some data, for evaluation at the very start of training.
+
+    Args:
+        model: in evaluation mode.
+        batches: images (m, 1, S, S), 0 to 255, each passed as training would pass a batch, but without
+            dropout.
+
+    Returns:
+        A copy in evaluation mode whose running statistics are the means of those of the batches; the
+        network itself where its batch norms, if it has any, have seen a step.
+    """
+    if not any(norm.num_batches_tracked == 0 for norm in _batch_norms(model)):
+        return model
+    model = copy.deepcopy(model)
+    for norm in _batch_norms(model):
+        norm.momentum = None  # a cumulative average
+        norm.train()
+    for images in batches:
+        model(images)
+    return model.eval()
+
+
+def _batch_norms(model: nn.Module) -> list[nn.Module]:
+    return [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
 
 
 def _at_stage(

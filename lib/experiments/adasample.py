@@ -217,7 +217,7 @@ def table2(study: Study, train_set: str | None = None) -> list[Job]:
             ),
             tested,
         )
-        for lam in LAMBDAS
         for loss in TRIPLET_LOSSES
+        for lam in LAMBDAS
         for seed in study.table_seeds
     ]

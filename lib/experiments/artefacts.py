@@ -26,6 +26,10 @@ class Artefact:
     hpatches: bool = False
 
 
+def _table3(study: Study) -> list[Job]:
+    return [*adasample.table3(study), *adasample.table3_shared(study)]
+
+
 # Every recipe that has a learning rate of its own.
 SEARCHED: Mapping[str, Recipe] = {**RECIPES, **ladder.RUNGS, **ladder.GENERATION_ALONE}
 
@@ -33,7 +37,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact("notebooks/data/embedded.ipynb", datasets.embedded),
     "adasample/table1": Artefact("notebooks/adasample/table1.ipynb", adasample.table1),
     "study/learning_rate": Artefact("notebooks/study/learning_rate.ipynb", lambda study: []),
-    "adasample/table3": Artefact("notebooks/adasample/table3.ipynb", adasample.table3),
+    "adasample/table3": Artefact("notebooks/adasample/table3.ipynb", _table3),
     "adasample/ladder": Artefact("notebooks/adasample/ladder.ipynb", ladder.ladder),
     "adasample/generation": Artefact("notebooks/adasample/generation.ipynb", ladder.generation),
     "adasample/options": Artefact("notebooks/adasample/options.ipynb", adasample.options, extras=True),

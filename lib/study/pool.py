@@ -235,7 +235,8 @@ def _end_with_parent() -> None:
 
 
 def complete(jobs: Iterable[Job], place: Place, at_once: int, report: Report) -> list[tuple[Job, str]]:
-    """Does jobs, the longest first; those already complete cost nothing.
+    """Does jobs in the order given, so that what was asked first is first on record; those already
+    complete cost nothing.
 
     Args:
         jobs: what to have.
@@ -248,7 +249,7 @@ def complete(jobs: Iterable[Job], place: Place, at_once: int, report: Report) ->
     Raises:
         KeyboardInterrupt: as `run` does.
     """
-    costs = sorted(((cost(job, place), job) for job in jobs), key=lambda pair: -pair[0].seconds)
+    costs = [(cost(job, place), job) for job in jobs]
     tasks = [
         Task(job.title, partial(_carry_out, job, place, of.training / of.seconds), of.seconds)
         for of, job in costs

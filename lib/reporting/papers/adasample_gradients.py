@@ -5,78 +5,211 @@ where a place holds no candidate.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy import stats
 
-from lib.reporting import plots
 from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, panels
+from lib.study.open import Found
 
 Probe = Mapping[str, np.ndarray]
-WAYS = ("per class", "per batch")
-STAGE = "share of training"
+STAGE = "fraction of training"
+MEAN = "mean of the runs"
+RESAMPLES = 1000
+DRAWS = 100
 
 
-def probabilities(values: np.ndarray, way: str) -> np.ndarray:
-    """p_i ∝ value (Eq. 7 and 11), summing to one.
+@dataclass(frozen=True)
+class Reading:
+    """A way in which Figure 3's correlation can be taken.
+
+    Attributes:
+        scale: "class" divides the values of a class by their sum, which makes them the probabilities of
+            Alg. 1; "none" leaves them as they are; "within" standardises them within the class, so that
+            the correlation is the mean over classes of that within a class.
+        size: patches that a class is cut down to, the anchor among them, at random; "own" for as many as
+            the set itself has, generated ones (``*``) last; None for all.
+        shuffled: the second quantity is dealt out anew among the candidates of each class.
+        between: the two quantities, arrays of the probe or "output", the norm at the network's output.
+    """
+
+    scale: str = "class"
+    size: int | str | None = None
+    shuffled: bool = False
+    between: tuple[str, str] = ("distance", "full")
+
+
+PER_CLASS, OWN_SIZES = "per class", "the set's class sizes"
+READINGS = {
+    PER_CLASS: Reading(),
+    f"{PER_CLASS}, shuffled": Reading(shuffled=True),
+    **{f"classes of {size}": Reading(size=size) for size in (2, 3, 5, 15)},
+    OWN_SIZES: Reading(size="own"),
+    f"{OWN_SIZES}, shuffled": Reading(size="own", shuffled=True),
+    "not normalised": Reading("none"),
+    "not normalised, shuffled": Reading("none", shuffled=True),
+    "mean within a class": Reading("within"),
+}
+STEPS = {
+    "full, at the output (Eq. 23)": Reading(between=("output", "full")),
+    "at the output, distance (Eq. 24)": Reading(between=("distance", "output")),
+    "full, distance": Reading(),
+}
+
+
+def probes_of(found: Sequence[Found], name: str = "adasample_aug_gen") -> dict[str, Probe]:
+    """The probes of a recipe's runs, by run."""
+    runs = [of for of in found if of.job.name == name]
+    return {of.job.title: of.probe("gradient_norms", of.job.train_set) for of in runs}
+
+
+def paired(
+    probe: Probe, stage: int, reading: Reading, random: np.random.Generator, draws: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """The two quantities of the candidates of a stage, as a reading takes them.
 
     Args:
-        values: (C, c), NaN where there is no candidate.
-        way: "per class", as Alg. 1 draws, each class summing to one, or "per batch", all of them.
+        probe: of a run.
+        stage: place in its stages.
+        reading: which quantities, of which candidates, on which scale.
+        random: chooses and shuffles candidates.
+        draws: how often.
 
     Returns:
-        (C, c), NaN where there is no candidate or where a class's values are all zero.
+        (draws, C, c) each, NaN where there is no candidate, or in classes that the scale cannot hold:
+        of zeros alone for "class", of a single value for "within".
     """
-    if way not in WAYS:
-        raise ValueError(f"way must be one of {', '.join(WAYS)}, got {way!r}")
-    total = np.nansum(values, axis=1 if way == "per class" else None, keepdims=True)
-    return values / np.where(total > 0, total, np.nan)
+    first, second = (_quantity(probe, name, stage) for name in reading.between)
+    there = np.isfinite(first) & np.isfinite(second)
+    size = probe["originals"][:, None] if reading.size == "own" else reading.size or there.shape[1] + 1
+    keys = np.arange(there.shape[1]) if reading.size == "own" else random.random((draws, *there.shape))
+    rank = np.where(there, keys, np.inf).argsort(axis=-1).argsort(axis=-1)
+    kept = np.broadcast_to(there & (rank < size - 1), (draws, *there.shape))
+    if reading.shuffled:
+        dealt = np.where(kept, random.random(kept.shape), np.inf).argsort(axis=-1)
+        to = (~kept).argsort(axis=-1, kind="stable")
+        second = np.broadcast_to(second, kept.shape)
+        moved = np.empty(kept.shape)
+        np.put_along_axis(moved, to, np.take_along_axis(second, dealt, axis=-1), axis=-1)
+        second = moved
+    first, second = (_scaled(np.where(kept, of, np.nan), reading.scale) for of in (first, second))
+    both = np.isfinite(first) & np.isfinite(second)
+    return np.where(both, first, np.nan), np.where(both, second, np.nan)
 
 
-def induced(probe: Probe, stage: int, way: str) -> tuple[np.ndarray, np.ndarray]:
-    """The probabilities that distances and that gradient norms induce, of the candidates of a stage.
-
-    Returns:
-        (m,) by matching distance and (m,) by the norm of the gradient by all parameters.
-    """
-    distance, norm = (probabilities(probe[name][stage], way) for name in ("distance", "full"))
-    there = np.isfinite(distance) & np.isfinite(norm)
-    return distance[there], norm[there]
+def _quantity(probe: Probe, name: str, stage: int) -> np.ndarray:
+    if name == "output":
+        return np.sqrt((probe["raw"][stage].astype(np.float64) ** 2).sum(axis=-1))
+    return probe[name][stage].astype(np.float64)
 
 
-def correlations(probes: Mapping[str, Probe]) -> pd.DataFrame:
-    """Pearson's and Spearman's correlation of the induced probabilities, a row a stage of a run.
+def _scaled(values: np.ndarray, scale: str) -> np.ndarray:
+    if scale == "none":
+        return values
+    count = np.maximum(np.isfinite(values).sum(axis=-1, keepdims=True), 1)
+    total = np.nansum(values, axis=-1, keepdims=True)
+    if scale == "class":
+        return values / np.where(total > 0, total, np.nan)
+    if scale != "within":
+        raise ValueError(f"scale must be 'class', 'none' or 'within', got {scale!r}")
+    centred = values - total / count
+    spread = np.sqrt(np.nansum(centred**2, axis=-1, keepdims=True) / count)
+    return centred / np.where(spread > 0, spread, np.nan)
+
+
+def pearson(
+    probe: Probe, stage: int, reading: Reading, random: np.random.Generator
+) -> tuple[float, np.ndarray]:
+    """Pearson's correlation of the candidates of a stage as a reading takes them, and its bootstrap.
 
     Args:
-        probes: by run.
+        probe, stage, reading, random: as for `paired`.
 
     Returns:
-        Columns `run`, `stage` (fraction of training), `way`, `pearson`, `spearman`.
+        The correlation, over all draws where the reading has any; and (1000,) of classes drawn with
+        replacement, a draw each. NaN where there is no variance, as in classes of two patches: their
+        only candidate has the probability 1.
     """
-    rows = []
-    for run, probe in probes.items():
-        for number, stage in enumerate(probe["stage"]):
-            for way in WAYS:
-                pair = induced(probe, number, way)
-                pearson, spearman = stats.pearsonr(*pair)[0], stats.spearmanr(*pair)[0]
-                rows.append((run, round(float(stage), 3), way, pearson, spearman))
-    return pd.DataFrame(rows, columns=["run", "stage", "way", "pearson", "spearman"])
+    by_chance = reading.shuffled or isinstance(reading.size, int)
+    x, y = paired(probe, stage, reading, random, DRAWS if by_chance else 1)
+    terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=-1)
+    sums = np.where(np.isfinite(x)[..., None], terms, 0).sum(axis=-2)
+    classes = sums.shape[1]
+    times = random.multinomial(classes, np.full(classes, 1 / classes), size=RESAMPLES)
+    resampled = np.einsum("bc,bct->bt", times, sums[np.arange(RESAMPLES) % len(sums)])
+    return float(_pearson(sums.sum(axis=(0, 1)))), _pearson(resampled)
 
 
-def mean_correlations(table: pd.DataFrame) -> pd.DataFrame:
-    """`correlations` as a page shows it: the mean over runs, a row a stage, columns by way."""
-    mean = table.groupby(["stage", "way"])[["pearson", "spearman"]].mean().unstack("way")
-    mean.columns = [f"{name}, {way}" for name, way in mean.columns]
-    least = table[table["way"] == WAYS[0]].groupby("stage")["pearson"].min()
-    return mean.assign(**{f"least pearson, {WAYS[0]}": least}).rename_axis(STAGE)
+def _pearson(sums: np.ndarray) -> np.ndarray:
+    """(…) from (…, 6): the number of pairs, Σx, Σy, Σx², Σy² and Σxy."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+        return (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
 
 
-def pearson_values(table: pd.DataFrame, seeds: int) -> dict[str, np.ndarray]:
-    """Pearson's correlations per class for the claims: (seeds, stages of all runs of a seed)."""
-    of = table[table["way"] == WAYS[0]].pivot(index="run", columns="stage", values="pearson")
-    return {"pearson": of.to_numpy().reshape(seeds, -1)}
+def correlations(
+    probes: Mapping[str, Probe], readings: Mapping[str, Reading] = READINGS
+) -> pd.DataFrame:
+    """Pearson's r with its 95% interval over classes, a row a reading, stage and run.
+
+    Args:
+        probes: by run, with the same stages.
+        readings: by name.
+
+    Returns:
+        Columns `reading`, `stage` (fraction of training), `run`, `r`, `low`, `high`; the mean over the
+        runs, each with classes of its own, is the run `MEAN`.
+    """
+    random, rows = np.random.default_rng(0), []
+    for name, reading in readings.items():
+        for number, stage in enumerate(next(iter(probes.values()))["stage"]):
+            of_runs = [pearson(probe, number, reading, random) for probe in probes.values()]
+            mean = tuple(np.mean(part, axis=0) for part in zip(*of_runs, strict=True))
+            for run, (r, resampled) in zip((*probes, MEAN), (*of_runs, mean), strict=True):
+                low, high = np.quantile(resampled, (0.025, 0.975))
+                rows.append((name, round(float(stage), 3), run, r, low, high))
+    return pd.DataFrame(rows, columns=["reading", "stage", "run", "r", "low", "high"])
+
+
+def correlations_table(table: pd.DataFrame, claimed: float = 0.8) -> pd.DataFrame:
+    """`correlations` as a page shows it: the mean over runs, a row a reading, a column a stage.
+
+    Args:
+        table: of `correlations`.
+        claimed: the paper's lower bound.
+
+    Returns:
+        r by stage, its interval at the last one, and at how many stages r, and all of its interval, lies
+        above what is claimed; empty where there is no variance.
+    """
+    mean = table[table["run"] == MEAN]
+    wide = mean.pivot(index="reading", columns="stage").loc[list(mean["reading"].unique())]
+    shown = wide["r"].rename(columns=lambda stage: ("r at " + STAGE, f"{stage:g}"))
+    last = wide["r"].columns[-1]
+    shown["at the end, 95%", "from"], shown["at the end, 95%", "to"] = (
+        wide["low"][last],
+        wide["high"][last],
+    )
+    stages, head = wide["r"].shape[1], f"stages above {claimed:g}"
+    for name, of in (("r", wide["r"]), ("interval", wide["low"])):
+        above = (of > claimed).sum(axis=1).map(f"{{}} of {stages}".format)
+        shown[head, name] = above.where(wide["r"].notna().all(axis=1))
+    shown.columns = pd.MultiIndex.from_tuples(shown.columns)
+    return shown
+
+
+def pearson_values(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
+    """r per class for the claims, (seeds, train sets × stages); the runs of a train set stand side by
+    side."""
+    table = correlations(probes, {PER_CLASS: READINGS[PER_CLASS]})
+    return _by_seed([table.loc[table["run"] == run, "r"].to_numpy() for run in probes], seeds)
+
+
+def _by_seed(of_runs: Sequence[Sequence[float]], seeds: int) -> np.ndarray:
+    values = np.array(of_runs)
+    return values.reshape(-1, seeds, values.shape[1]).swapaxes(0, 1).reshape(seeds, -1)
 
 
 def constants(probe: Probe) -> list[np.ndarray]:
@@ -114,6 +247,21 @@ def constants_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(STAGE)
 
 
+def approximation_errors(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
+    """How far Eq. 23 is off with one M a stage: the median of |M_i / M − 1| in percent, M the median.
+
+    Returns:
+        (seeds, train sets × stages); the runs of a train set stand side by side.
+    """
+    return _by_seed(
+        [
+            [100 * float(np.median(np.abs(of / np.median(of) - 1))) for of in constants(probe)]
+            for probe in probes.values()
+        ],
+        seeds,
+    )
+
+
 def _by_stage(probes: Mapping[str, Probe]) -> dict[float, list[np.ndarray]]:
     """M of every run, by stage."""
     stages = next(iter(probes.values()))["stage"]
@@ -126,11 +274,11 @@ def _relative(of_runs: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([of / np.median(of) for of in of_runs])
 
 
-def output_norms_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
+def output_norms_table(by_loss: Mapping[str, Mapping[str, Probe]]) -> pd.DataFrame:
     """Eq. 24 on the real network: the norm at the positive's descriptor over 2 d, at the last stage.
 
     Args:
-        probes: by loss, e.g. "HT" and "AHT".
+        by_loss: probes by run, by loss, e.g. "HT" and "AHT".
 
     Returns:
         A row for each loss, way of writing the distance (through ‖x − y‖ as printed, or along the
@@ -138,15 +286,14 @@ def output_norms_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
         and 5% and 95% of ‖∂L/∂x⁺‖ / 2d.
     """
     rows = []
-    for loss, probe in probes.items():
-        distance, positive_loss = probe["distance"][-1], probe["loss"][-1] > 0
-        ways = {
-            "through ‖x − y‖": probe["differences"][-1],
-            "along the sphere": probe["sphere"][-1][..., 1],
-        }
-        for way, norms in ways.items():
+    for loss, probes in by_loss.items():
+        distance, losses, near, through, along = (
+            np.concatenate([probe[name][-1] for probe in probes.values()])
+            for name in ("distance", "loss", "near_anchor", "differences", "sphere")
+        )
+        for way, norms in (("through ‖x − y‖", through), ("along the sphere", along[..., 1])):
             for side, wanted in (("anchor", 1), ("positive", 0)):
-                there = np.isfinite(distance) & positive_loss & (probe["near_anchor"][-1] == wanted)
+                there = np.isfinite(distance) & (losses > 0) & (near == wanted)
                 ratio = norms[there].astype(np.float64) / (2 * distance[there])
                 spread = np.percentile(ratio, [50, 5, 95]) if len(ratio) else [np.nan] * 3
                 rows.append((loss, way, side, len(ratio), *spread))
@@ -154,46 +301,83 @@ def output_norms_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def probabilities_figure(probe: Probe, stages: Sequence[int], way: str, note: str) -> Figure:
-    """Each candidate's probability by matching distance and by gradient norm, one panel a stage.
+def probabilities_figure(probe: Probe, stages: Sequence[int], note: str) -> Figure:
+    """Each candidate's probability by matching distance and by gradient norm, a column a stage.
+
+    Above with all candidates of a class, below with as many patches a class as the set itself has.
 
     Args:
         probe: of one run.
         stages: places in the probe's stages.
-        way: "per class" or "per batch".
         note: what is shown; stands above.
     """
-    pairs = [induced(probe, stage, way) for stage in stages]
-    limit = 1.05 * max(float(np.max(pair)) for pair in pairs)
-    looks = {"note": note, "ylabel": "p by matching distance", "sharey": True}
-    with panels(DOUBLE_WIDTH, 2.5, len(stages), **looks) as (figure, [row]):
-        for axes, stage, (distance, norm) in zip(row, stages, pairs, strict=True):
-            axes.plot([0, limit], [0, limit], color=GREY, lw=0.8, ls="--")
-            axes.plot(norm, distance, ".", ms=3, alpha=0.6, color=PALETTE[0], mew=0)
-            pearson = np.corrcoef(norm, distance)[0, 1]
-            share = f"{float(probe['stage'][stage]):.0%} of training"
-            axes.set(title=f"{share}\nPearson {pearson:.2f}", xlabel="p by gradient norm")
-            axes.set(xlim=(0, limit), ylim=(0, limit))
+    size = (DOUBLE_WIDTH, 4.4, len(stages), 2)
+    with panels(*size, note=note, sharex="row", sharey="row") as (figure, rows):
+        for row, name, label in zip(rows, (PER_CLASS, OWN_SIZES), ("all", OWN_SIZES), strict=True):
+            of_stages = [paired(probe, at, READINGS[name], np.random.default_rng(0)) for at in stages]
+            limit = 1.05 * float(np.nanmax(of_stages))
+            for axes, at, (distance, norm) in zip(row, stages, of_stages, strict=True):
+                axes.plot([0, limit], [0, limit], color=GREY, lw=0.8, ls="--")
+                axes.plot(norm.ravel(), distance.ravel(), ".", ms=3, alpha=0.6, color=PALETTE[0], mew=0)
+                there = np.isfinite(norm)
+                r = np.corrcoef(norm[there], distance[there])[0, 1]
+                done = f"{float(probe['stage'][at]):.0%} of training\n" if name == PER_CLASS else ""
+                axes.set(title=f"{done}r = {r:.2f}", xlim=(0, limit), ylim=(0, limit))
+            row[0].set_ylabel(f"{label}:\np by matching distance")
+        for axes in rows[-1]:
+            axes.set_xlabel("p by gradient norm")
     return figure
 
 
+FIGURE_PANELS = {
+    "Size of the classes": {
+        PER_CLASS: (0, "all candidates of a class"),
+        OWN_SIZES: (1, "as many as the set has"),
+    },
+    "All classes of one size": {
+        "classes of 3": (2, "3 patches"),
+        "classes of 5": (3, "5 patches"),
+        "classes of 15": (6, "15 patches"),
+    },
+    "Not normalised": {
+        "not normalised": (4, "all classes together"),
+        "mean within a class": (5, "within a class, mean"),
+    },
+}
+
+
 def correlations_figure(table: pd.DataFrame, claimed: float, note: str) -> Figure:
-    """Pearson's and Spearman's correlation against the share of training.
+    """r by reading against the fraction of training: points with intervals over classes.
 
     Args:
-        table: from `correlations`; runs make the band, their mean the line.
+        table: of `correlations`; the mean over runs is drawn.
         claimed: the paper's lower bound, drawn in.
         note: stands above.
     """
-    table = table.rename(columns={"stage": STAGE, "pearson": "Pearson", "spearman": "Spearman"})
-    long = table.melt([STAGE, "way"], ["Pearson", "Spearman"], "kind", "correlation")
-    size = (DOUBLE_WIDTH * 0.8, 2.6, len(WAYS))
-    with panels(*size, note=note, legend=3, sharey=True) as (figure, [row]):
-        for axes, way in zip(row, WAYS, strict=True):
-            plots.curves(axes, long[long["way"] == way], STAGE, "correlation", "kind", marker=".")
-            axes.axhline(claimed, color="black", lw=1, ls=":", label=f"the paper: above {claimed:g}")
-            axes.set(title=f"normalised {way}", ylim=(0, 1))
+    mean = table[table["run"] == MEAN].set_index("reading")
+    width = len(FIGURE_PANELS)
+    looks = {"ylabel": "Pearson's r", "grid": "y", "sharey": True}
+    with panels(DOUBLE_WIDTH, 3.5, width, note=note, **looks) as (figure, [row]):
+        for axes, (title, series) in zip(row, FIGURE_PANELS.items(), strict=True):
+            drawn = []
+            for name, (colour, label) in series.items():
+                line = {"color": PALETTE[colour], "ms": 4, "capsize": 2, "lw": 1.2}
+                drawn.append((name, {"label": label, "marker": "o"} | line))
+                if (shuffled := f"{name}, shuffled") in mean.index:
+                    other = {"label": "… shuffled", "marker": "s", "ls": "--", "mfc": "white"}
+                    drawn.append((shuffled, other | line))
+            for place, (name, line) in enumerate(drawn):
+                of = mean.loc[name]
+                # Side by side, so that their intervals can be told apart.
+                at = of["stage"] + 0.02 * (place - (len(drawn) - 1) / 2)
+                bars = of[["low", "high"]].sub(of["r"], axis=0).abs().to_numpy().T
+                axes.errorbar(at, of["r"], yerr=bars, **line)
+            axes.axhline(claimed, color="black", lw=1, ls=":")
+            axes.set(title=title, xlabel=STAGE, ylim=(-0.2, 1.02))
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=7.5, handlelength=2.6)
             axes.label_outer()
+        paper = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom", "fontsize": 7.5}
+        row[-1].annotate(f"the paper: above {claimed:g}", (1, claimed + 0.01), **paper)
     return figure
 
 
