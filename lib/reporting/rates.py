@@ -224,7 +224,7 @@ def _against_rate(axes: Axes, of: pd.DataFrame, ways: Mapping[str, str]) -> None
         axes.plot(its["rate"], its[FPR95], marker, label=f"a run, trained on {way}", **looks)
     axes.plot(means.index, means, color=PALETTE[0], label="mean")
     axes.plot([best], [means[best]], "D", color=PALETTE[1], ms=5, label="own rate", zorder=3)
-    at = {"textcoords": "offset points", "xytext": (0, -11), "ha": "center", "color": PALETTE[1]}
+    at = {"textcoords": "offset points", "xytext": (0, 9), "ha": "center", "color": PALETTE[1]}
     axes.annotate(f"{means[best]:.1f}", (best, means[best]), fontsize=7, **at)
 
 
@@ -255,7 +255,9 @@ def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Fi
                 for place, (rate, colour) in enumerate(zip(rates, colours, strict=True)):
                     if rate in of.index:
                         marker = {"marker": "os^Dv<>PX"[place % 9], "ms": 3.5}
-                        axes.plot(of[rate].index, of[rate], color=colour, label=f"{rate:g}", **marker)
+                        axes.plot(
+                            of[rate].index, of[rate], color=colour, label=f"rate {rate:g}", **marker
+                        )
             row[0].set_ylabel(SPREAD[name].replace(", ", ",\n").replace(" of ", "\nof "))
         for recipe, axes in zip(recipes, grid[0], strict=True):
             axes.set_title(recipe)
