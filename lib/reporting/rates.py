@@ -15,14 +15,16 @@ from matplotlib.figure import Figure
 
 from lib.experiments.artefacts import SEARCHED
 from lib.experiments.searches import NoSearch, read_search, searched
-from lib.reporting import plots
+from lib.reporting import frames, plots
 from lib.reporting.showing import Showing
-from lib.reporting.style import DOUBLE_WIDTH, PALETTE, panels
-from lib.study.open import Study, evening_beside
+from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, panels
+from lib.study.open import Found, Study, evening_beside
 
 FPR95 = "FPR95 (%)"
 # A valley's rates exceed the best mean by this share of it at most.
 TOLERANCE = 0.1
+# A run is near a collapse once it has gone this share of the way there from the untrained network.
+NEAR = 0.9
 # By the name in a record, how a measure of spread is called, and its value once all descriptors are one.
 SPREAD: Mapping[str, str] = {
     "effective_rank": "effective rank",
@@ -32,8 +34,9 @@ SPREAD: Mapping[str, str] = {
 COLLAPSED: Mapping[str, float] = {"effective_rank": 1.0, "first_share": 1.0, "mean_cosine": 1.0}
 
 
-def showings(artefact: str, study: Study) -> list[Showing]:
-    """An artefact that is made of searches: of the study, and of the evening where it has searches.
+def sizes(artefact: str, study: Study) -> list[tuple[Showing, pd.DataFrame]]:
+    """An artefact that is made of searches, and its `runs`: of the study's profile and, where the
+    evening has searches on record, of the evening.
 
     Raises:
         NoSearch: the study's profile has none on record.
@@ -41,7 +44,15 @@ def showings(artefact: str, study: Study) -> list[Showing]:
     if not searched(study.place.profile.name):
         raise NoSearch(f"no search is on record for the {study.place.profile.name} profile")
     longer = evening_beside(study) if searched("evening") else None
-    return [Showing(artefact, study), *([Showing(artefact, longer, (), study)] if longer else [])]
+    shown = [Showing(artefact, study), *([Showing(artefact, longer, (), study)] if longer else [])]
+    return [(each, runs(each.study.place.profile.name)) for each in shown]
+
+
+def heading(shown: Showing, runs: pd.DataFrame) -> str:
+    """One line on what the numbers come from."""
+    place, ways = shown.study.place, " and ".join(sorted(runs["train_set"].unique()))
+    of = f"{len(runs)} runs of {runs['recipe'].nunique()} recipes, trained on {ways}"
+    return f"profile {place.profile.name}, data {place.source.name}: {of}"
 
 
 def runs(profile: str) -> pd.DataFrame:
@@ -164,20 +175,23 @@ def nearest_to_collapse(spread: pd.DataFrame) -> pd.DataFrame:
     """Of each measure the trained run that comes nearest to descriptors that are all one.
 
     Returns:
-        By measure its value where all descriptors are one, "collapsed"; the mean "untrained" value; the
-        "nearest" after the last step, and of which recipe, rate and run that is, with its FPR95.
+        By measure its value where all descriptors are one, "collapsed"; the mean "untrained" value; how
+        many runs are "near" after the last step (`NEAR`); the "nearest" one's value, recipe, rate and
+        FPR95.
     """
     trained, rows = at_end(spread), {}
     untrained = spread[spread["stage"] == 0]
     for name, label in SPREAD.items():
-        run = trained.loc[(trained[name] - COLLAPSED[name]).abs().idxmin()]
+        left = (trained[name] - COLLAPSED[name]).abs()
+        near = left <= (1 - NEAR) * abs(untrained[name].mean() - COLLAPSED[name])
+        run = trained.loc[left.idxmin()]
         rows[label] = {
             "collapsed": COLLAPSED[name],
             "untrained": untrained[name].mean(),
+            "near": f"{near.sum()} of {len(near)}",
             "nearest": run[name],
             "recipe": run["recipe"],
             "rate": f"{run['rate']:g}",
-            "run": f"{run['train_set']}, seed {run['seed']}",
             "FPR95": run[FPR95],
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
@@ -263,4 +277,39 @@ def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Fi
             axes.set_title(recipe)
         for axes in grid[-1]:
             axes.set_xlabel("share of training")
+    return figure
+
+
+def stated_spread(found: Sequence[Found]) -> pd.DataFrame:
+    """The measures of spread by "label" and "stage" (share of training) of runs that measured them."""
+    frame = frames.tidy(found, "descriptor_spread")
+    frame[["name", "stage"]] = frame["metric"].str.split(".", n=1, expand=True)
+    table = frame.pivot_table("value", ["label", "stage"], "name", sort=False)
+    return table[list(SPREAD)].rename(columns=SPREAD)
+
+
+def stated_figure(found: Sequence[Found], note: str) -> Figure:
+    """The first steps of runs: loss, distances, FPR95 by epoch and spread.
+
+    Args:
+        found: a run a method, of hinges with margin 1, with `descriptor_spread` measured.
+        note: profile and data; stands above.
+    """
+    steps, epochs, spread = frames.steps(found), frames.epochs(found), stated_spread(found)
+    labels = [run.job.label for run in found]
+    looks = {"note": note, "legend": 4, "grid": "y"}
+    columns = max(3, len(labels) + 1)
+    with panels(DOUBLE_WIDTH, 4.2, columns, 2, **looks) as (figure, grid):
+        plots.curves(grid[0, 0], steps, "step", "loss", "label")
+        grid[0, 0].axhline(1.0, color=GREY, lw=0.8, ls=":")
+        for axes, label in zip(grid[0, 1:], labels, strict=False):
+            of = steps[steps["label"] == label]
+            for name, shown, place in (("d_pos", "positives", 4), ("d_neg", "negatives", 3)):
+                axes.plot(of["step"], of[name], color=PALETTE[place], label=shown, lw=1)
+            axes.set(title=label, xlabel="step", ylabel="distance in the loss")
+        plots.curves(grid[1, 0], epochs, "epoch", FPR95, "label")
+        for axes, name in zip(grid[1, 1:], list(SPREAD.values()), strict=False):
+            of = spread[name].reset_index().astype({"stage": float})
+            of = of.rename(columns={"stage": "share of training"})
+            plots.curves(axes, of, "share of training", name, "label")
     return figure

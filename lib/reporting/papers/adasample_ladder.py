@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.intervals import Estimate, Measured, contrast, relative_gain
-from lib.reporting import plots
-from lib.reporting.papers.adasample_significance import paper_comparisons
+from lib.reporting import frames, plots
+from lib.reporting.papers.adasample_significance import LABELS, paper_comparisons
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, panels
 from lib.study.open import Found
 
@@ -91,6 +91,27 @@ def changes(found: Sequence[Found], pairs: Mapping[str, tuple[str, str]]) -> pd.
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("changed")
 
 
+def generation(found: Sequence[Found]) -> pd.DataFrame:
+    """`changes` of `GENERATION`, and last by how much AdaSample's by generation exceeds HardNet's."""
+    of = methods(found)
+    terms = zip(
+        (1.0, -1.0, -1.0, 1.0),
+        (*GENERATION["generation, AdaSample"], *GENERATION["generation, HardNet"]),
+        strict=True,
+    )
+    table = changes(found, GENERATION)
+    both = contrast([(weight, of[label]) for weight, label in terms])
+    table.loc["AdaSample's less HardNet's"] = _with_interval("change", both)
+    return table
+
+
+def two_patches(found: Sequence[Found]) -> pd.DataFrame:
+    """By "method", of the classes drawn in training, the "share" that had two patches, mean over steps
+    and seeds, 0 to 1."""
+    shares = frames.steps(found).groupby("label", sort=False)["two_share"].mean()
+    return shares.rename("share").rename_axis("method").to_frame()
+
+
 def ladder(found: Sequence[Found]) -> pd.DataFrame:
     """The rungs, what each changes from the one below, and its share of the whole change.
 
@@ -158,6 +179,27 @@ def gains(found: Sequence[Found]) -> pd.DataFrame:
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("from, to")
     printed = 100 * (1 - paper["lower_mean"] / paper["higher_mean"])
     return table.assign(printed=[printed, np.nan])
+
+
+def at_one_rate(own: Sequence[Found], shared: Sequence[Found]) -> pd.DataFrame:
+    """AdaSample+* against HardNet+*, each at its own learning rate and both at one.
+
+    Args:
+        own: runs of both; those on the train set of `shared` are taken.
+        shared: runs of both on one train set at one rate.
+
+    Returns:
+        A row either way: the "rate" and "mean" FPR95 of both, and the "change" in points from
+        HardNet+* to AdaSample+* with its interval.
+    """
+    alike = [run for run in own if run.job.train_set == shared[0].job.train_set]
+    rows = {}
+    for name, found in {"each at its own": alike, "both at one": shared}.items():
+        level = levels(found)
+        changed = changes(found, {"": (LABELS["lower"], LABELS["higher"])})
+        of_each = level.loc[[LABELS["higher"], LABELS["lower"]], ["rate", "mean"]].stack()
+        rows[name] = pd.concat([of_each, pd.concat({"AdaSample+* − HardNet+*": changed.loc[""]})])
+    return pd.DataFrame(rows).T.infer_objects().rename_axis("learning rates")
 
 
 def _with_interval(name: str, estimate: Estimate) -> dict[str, float]:
