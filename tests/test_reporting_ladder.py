@@ -89,9 +89,10 @@ def test_a_share_s_interval_is_that_of_the_ratio_by_the_delta_method():
     assert last["to"] - last["share"] == pytest.approx(100 * stats.t.ppf(0.975, 4) * error)
 
 
-def test_there_is_no_share_of_a_whole_that_may_be_nothing():
-    table = ladder.ladder(rungs(np.array([0.0, -1.0, 1.0, 0.5, -0.5, 0.01]), noise=0.3))
-    assert table["change"].loc[ladder.WHOLE, "from"] < 0 < table["change"].loc[ladder.WHOLE, "to"]
+@pytest.mark.parametrize("last", [0.0, 2.0])
+def test_there_is_no_share_of_a_gain_that_may_be_nothing_or_is_a_loss(last: float):
+    table = ladder.ladder(rungs(np.array([0.0, -1.0, 1.0, 0.5, -0.5, last]), noise=0.3))
+    assert table["change"].loc[ladder.WHOLE, "to"] > 0
     assert table["share (%)"].isna().all().all()
 
 

@@ -6,6 +6,7 @@ is in percent. A way is a reserve scene trained on, the other being tested on.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -295,7 +296,9 @@ def stated_figure(found: Sequence[Found], note: str) -> Figure:
         found: a run a method, of hinges with margin 1, with `descriptor_spread` measured.
         note: profile and data; stands above.
     """
-    steps, epochs, spread = frames.steps(found), frames.epochs(found), stated_spread(found)
+    # What all these runs change of their profile, such as their stages, is no column of a frame.
+    plain = [replace(run, job=replace(run.job, overrides={})) for run in found]
+    steps, epochs, spread = frames.steps(plain), frames.epochs(plain), stated_spread(plain)
     labels = [run.job.label for run in found]
     looks = {"note": note, "legend": 4, "grid": "y"}
     columns = max(3, len(labels) + 1)
@@ -304,11 +307,12 @@ def stated_figure(found: Sequence[Found], note: str) -> Figure:
         grid[0, 0].axhline(1.0, color=GREY, lw=0.8, ls=":")
         for axes, label in zip(grid[0, 1:], labels, strict=False):
             of = steps[steps["label"] == label]
-            for name, shown, place in (("d_pos", "positives", 4), ("d_neg", "negatives", 3)):
-                axes.plot(of["step"], of[name], color=PALETTE[place], label=shown, lw=1)
+            for name, shown, looks in (("d_pos", "positives", "-"), ("d_neg", "negatives", ":")):
+                axes.plot(of["step"], of[name], looks, color=PALETTE[2], label=shown, lw=1.2)
             axes.set(title=label, xlabel="step", ylabel="distance in the loss")
         plots.curves(grid[1, 0], epochs, "epoch", FPR95, "label")
-        for axes, name in zip(grid[1, 1:], list(SPREAD.values()), strict=False):
+        shown = (SPREAD["effective_rank"], SPREAD["mean_cosine"])
+        for axes, name in zip(grid[1, 1:], shown, strict=False):
             of = spread[name].reset_index().astype({"stage": float})
             of = of.rename(columns={"stage": "share of training"})
             plots.curves(axes, of, "share of training", name, "label")

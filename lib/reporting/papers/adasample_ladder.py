@@ -101,7 +101,7 @@ def generation(found: Sequence[Found]) -> pd.DataFrame:
     )
     table = changes(found, GENERATION)
     both = contrast([(weight, of[label]) for weight, label in terms])
-    table.loc["AdaSample's less HardNet's"] = _with_interval("change", both)
+    table.loc["generation, AdaSample − HardNet"] = _with_interval("change", both)
     return table
 
 
@@ -120,19 +120,17 @@ def ladder(found: Sequence[Found]) -> pd.DataFrame:
 
     Returns:
         By "rung" `levels` under "FPR95", and under "change" and "share (%)" the changes with their
-        intervals; last `WHOLE`, from the first rung to the last. Shares, by the delta method, are
-        missing where the interval of the whole change holds 0, since then they divide by what may be
-        nothing.
+        intervals; last `WHOLE`, from the first rung to the last. Shares, by the delta method, are given
+        only where the interval of the whole change lies below 0: without a gain there is none to share.
     """
     of, labels = methods(found), [*levels(found).index]
     rungs = _rungs(labels)
     pairs = {**rungs, WHOLE: (labels[-1], labels[0])}
     whole = contrast([(1.0, of[labels[-1]]), (-1.0, of[labels[0]])])
-    low, high = whole.limits()
     shares = {
         name: _share(of, pair, pairs[WHOLE], whole)
         for name, pair in rungs.items()
-        if not low <= 0 <= high
+        if whole.limits()[1] < 0
     }
     parts = {
         "FPR95": levels(found),
