@@ -95,6 +95,7 @@ def test_what_comes_nearest_to_a_collapse_is_named_and_counted():
     table = rates.nearest_to_collapse(spread)
     # Nine tenths of the way from rank 60 to 1 is 6.9, from a share of 0.1 to 1 it is 0.91.
     assert table["near"].tolist() == ["1 of 8", "0 of 8", "1 of 8"]
+    assert table["of"].tolist() == ["A 1", "none", "A 1"]
     assert table["nearest"].tolist() == [1.5, 0.9, 0.97]
     assert set(table["rate"]) == {"1"}
     assert table["FPR95"].tolist() == pytest.approx([runs.loc[5, FPR95]] * 3)

@@ -18,7 +18,7 @@ from lib.experiments.artefacts import SEARCHED
 from lib.experiments.searches import NoSearch, read_search, searched
 from lib.reporting import frames, plots
 from lib.reporting.showing import Showing
-from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, panels
+from lib.reporting.style import DOUBLE_WIDTH, GREY, MARKERS, PALETTE, panels
 from lib.study.open import Found, Study, evening_beside
 
 FPR95 = "FPR95 (%)"
@@ -26,13 +26,13 @@ FPR95 = "FPR95 (%)"
 TOLERANCE = 0.1
 # A run is near a collapse once it has gone this share of the way there from the untrained network.
 NEAR = 0.9
-# By the name in a record, how a measure of spread is called, and its value once all descriptors are one.
+# By the name in a record, how a measure of spread is called; each is 1 where all descriptors are one.
 SPREAD: Mapping[str, str] = {
     "effective_rank": "effective rank",
     "first_share": "share of the first direction",
     "mean_cosine": "mean cosine, other points",
 }
-COLLAPSED: Mapping[str, float] = {"effective_rank": 1.0, "first_share": 1.0, "mean_cosine": 1.0}
+COLLAPSED = 1.0
 
 
 def sizes(artefact: str, study: Study) -> list[tuple[Showing, pd.DataFrame]]:
@@ -173,23 +173,23 @@ def at_end(spread: pd.DataFrame) -> pd.DataFrame:
 
 
 def nearest_to_collapse(spread: pd.DataFrame) -> pd.DataFrame:
-    """Of each measure the trained run that comes nearest to descriptors that are all one.
+    """How many runs come near to descriptors that are all one, and which comes nearest.
 
     Returns:
-        By measure its value where all descriptors are one, "collapsed"; the mean "untrained" value; how
-        many runs are "near" after the last step (`NEAR`); the "nearest" one's value, recipe, rate and
-        FPR95.
+        By measure the mean "untrained" value; how many runs are "near" after the last step (`NEAR`), and
+        how many "of" each recipe; the value "nearest" to 1, its recipe, rate and FPR95.
     """
     trained, rows = at_end(spread), {}
     untrained = spread[spread["stage"] == 0]
     for name, label in SPREAD.items():
-        left = (trained[name] - COLLAPSED[name]).abs()
-        near = left <= (1 - NEAR) * abs(untrained[name].mean() - COLLAPSED[name])
+        left, start = (trained[name] - COLLAPSED).abs(), untrained[name].mean()
+        near = trained[left <= (1 - NEAR) * abs(start - COLLAPSED)]
+        counts = near["recipe"].value_counts(sort=False)
         run = trained.loc[left.idxmin()]
         rows[label] = {
-            "collapsed": COLLAPSED[name],
-            "untrained": untrained[name].mean(),
-            "near": f"{near.sum()} of {len(near)}",
+            "untrained": start,
+            "near": f"{len(near)} of {len(trained)}",
+            "of": ", ".join(f"{recipe} {count}" for recipe, count in counts.items()) or "none",
             "nearest": run[name],
             "recipe": run["recipe"],
             "rate": f"{run['rate']:g}",
@@ -216,7 +216,8 @@ def sensitivity_figure(runs: pd.DataFrame, note: str, columns: int = 4) -> Figur
             _against_rate(axes, of, ways)
             axes.set_title(recipe, fontsize=8)
         plots.log_axis(grid[0, 0], "y", runs[FPR95])
-        _tried(grid[0, 0], runs["rate"].unique())
+        for axes in grid.flat:
+            _tried(axes, runs["rate"].unique())
         for axes in grid.flat[len(groups) :]:
             axes.remove()
         for axes in grid.flat[max(0, len(groups) - columns) : len(groups)]:
@@ -239,8 +240,8 @@ def _against_rate(axes: Axes, of: pd.DataFrame, ways: Mapping[str, str]) -> None
         axes.plot(its["rate"], its[FPR95], marker, label=f"a run, trained on {way}", **looks)
     axes.plot(means.index, means, color=PALETTE[0], label="mean")
     axes.plot([best], [means[best]], "D", color=PALETTE[1], ms=5, label="own rate", zorder=3)
-    at = {"textcoords": "offset points", "xytext": (0, 9), "ha": "center", "color": PALETTE[1]}
-    axes.annotate(f"{means[best]:.1f}", (best, means[best]), fontsize=7, **at)
+    at = {"transform": axes.transAxes, "va": "top", "fontsize": 7, "color": PALETTE[1]}
+    axes.text(0.04, 0.98, f"{best:g}: {means[best]:.1f}%", **at)
 
 
 def _tried(axes: Axes, rates: Sequence[float]) -> None:
@@ -248,6 +249,7 @@ def _tried(axes: Axes, rates: Sequence[float]) -> None:
     axes.set_xscale("log")
     axes.set_xticks(sorted(rates), [f"{rate:g}" for rate in sorted(rates)])
     axes.set_xticks([], minor=True)
+    axes.xaxis.set_tick_params(labelsize=7, labelrotation=90)
 
 
 def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Figure:
@@ -268,11 +270,10 @@ def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Fi
             for recipe, axes in zip(recipes, row, strict=True):
                 of = spread[spread["recipe"] == recipe].groupby(["rate", "stage"])[name].mean()
                 for place, (rate, colour) in enumerate(zip(rates, colours, strict=True)):
-                    if rate in of.index:
-                        marker = {"marker": "os^Dv<>PX"[place % 9], "ms": 3.5}
-                        axes.plot(
-                            of[rate].index, of[rate], color=colour, label=f"rate {rate:g}", **marker
-                        )
+                    # One that this recipe was not tried at keeps its place in the legend.
+                    at = of[rate] if rate in of.index else pd.Series(dtype=float)
+                    marker = {"marker": MARKERS[place % len(MARKERS)], "ms": 3.5}
+                    axes.plot(at.index, at, color=colour, label=f"rate {rate:g}", **marker)
             row[0].set_ylabel(SPREAD[name].replace(", ", ",\n").replace(" of ", "\nof "))
         for recipe, axes in zip(recipes, grid[0], strict=True):
             axes.set_title(recipe)
