@@ -10,7 +10,6 @@ resamples of which the b-th is the same for all methods (`lib.evaluation.resampl
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from scipy import stats
@@ -31,6 +30,7 @@ class Measured:
             times too often by the first. None where nothing was drawn.
         freedom: degrees of freedom of the resamples, one less than the things drawn if these are few.
         cells: the cells' names, or none.
+        label: the method's name for readers, or none.
 
     Raises:
         ValueError: shapes do not fit, or a value is not finite.
@@ -40,6 +40,7 @@ class Measured:
     resampled: np.ndarray | None = field(default=None, repr=False)
     freedom: float = math.inf
     cells: tuple[str, ...] = ()
+    label: str = ""
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -58,7 +59,7 @@ class Measured:
         """One cell alone."""
         some = slice(cell, cell + 1)
         drawn = None if self.resampled is None else self.resampled[..., some, :]
-        return Measured(self.values[..., some], drawn, self.freedom, self.cells[some])
+        return Measured(self.values[..., some], drawn, self.freedom, self.cells[some], self.label)
 
     def runs(self) -> list["Measured"]:
         """Each seed's values by themselves, as those of a method without seeds."""
@@ -66,7 +67,7 @@ class Measured:
             return [self]
         drawn = [None] * len(self.values) if self.resampled is None else self.resampled.swapaxes(0, 1)
         return [
-            Measured(values, of, self.freedom, self.cells)
+            Measured(values, of, self.freedom, self.cells, self.label)
             for values, of in zip(self.values, drawn, strict=True)
         ]
 
@@ -80,21 +81,6 @@ def side_by_side(parts: Sequence[Measured]) -> Measured:
         min(of.freedom for of in parts),
         tuple(cell for of in parts for cell in of.cells),
     )
-
-
-class Uncertain(Protocol):
-    """A quantity with an interval, and the seeds that would settle on which side of a bound it lies."""
-
-    value: float
-
-    def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """The two-sided interval's ends, infinite where one seed leaves its spread unknown."""
-
-    def seeds_to_tell(
-        self, bound: float, confidence: float = CONFIDENCE, most: int = MOST_SEEDS
-    ) -> int | None:
-        """The fewest seeds with which the interval around today's value would not hold the bound; None
-        where `most` do not suffice or one seed says nothing of their spread."""
 
 
 @dataclass(frozen=True)
@@ -117,14 +103,18 @@ class Estimate:
     seeds: int = 1
 
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """As of `Uncertain`."""
+        """The two-sided interval's ends, infinite where one seed leaves the spread unknown."""
         half = self._half(self.over_seeds, self.seed_freedom, confidence)
         return self.value - half, self.value + half
 
     def seeds_to_tell(
         self, bound: float, confidence: float = CONFIDENCE, most: int = MOST_SEEDS
     ) -> int | None:
-        """As of `Uncertain`; the part of the test points stays what it is."""
+        """The fewest seeds with which the interval around today's value would not hold the bound.
+
+        The part of the test points stays what it is. None where `most` do not suffice, or one seed says
+        nothing of their spread.
+        """
         if math.isinf(self.over_seeds):
             return None
         gap = abs(self.value - bound)
@@ -199,13 +189,13 @@ class SpreadRatio:
     per_seed: tuple[float, float]
 
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """As of `Uncertain`, for normal values (Fisher's F); 0 to infinity with one seed."""
+        """As of `Estimate`, for normal values (Fisher's F); 0 to infinity with one seed."""
         return self._limits(self.seeds, confidence)
 
     def seeds_to_tell(
         self, bound: float, confidence: float = CONFIDENCE, most: int = MOST_SEEDS
     ) -> int | None:
-        """As of `Uncertain`."""
+        """As of `Estimate`."""
         for seeds in range(2, most + 1):
             low, high = self._limits(seeds, confidence)
             if not low <= bound <= high and not math.isnan(self.value):

@@ -31,7 +31,8 @@ class Profile:
         name: as on the command line.
         width: share of L2-Net's inner channels; the output keeps its length.
         budget: pairs a batch, pairs an epoch, epochs; None follows each recipe's own.
-        table_seeds: of a table of single runs, as most of the papers' are.
+        grid_seeds: of a grid over a parameter.
+        table_seeds: of a table of methods.
         test_seeds: of a comparison that needs a spread.
         grid_sets: on how many train sets tables of many rows are made, the first ones.
         schedule: of the learning rate, shared by all recipes; None follows each recipe's own.
@@ -55,6 +56,7 @@ class Profile:
     name: str
     width: float
     budget: Budget | None
+    grid_seeds: tuple[int, ...]
     table_seeds: tuple[int, ...]
     test_seeds: tuple[int, ...]
     grid_sets: int
@@ -89,6 +91,7 @@ STANDARD = Profile(
     name="standard",
     width=1.0,
     budget=Budget(batch_pairs=512, epoch_pairs=512 * 500, epochs=20),
+    grid_seeds=(0, 1, 2, 3, 4),
     table_seeds=(0, 1, 2, 3, 4),
     test_seeds=(0, 1, 2, 3, 4),
     grid_sets=3,
@@ -113,7 +116,8 @@ QUICK = replace(
     width=0.25,
     # 100 steps in 5 epochs.
     budget=Budget(batch_pairs=64, epoch_pairs=64 * 20, epochs=5),
-    table_seeds=(0,),
+    grid_seeds=(0,),
+    table_seeds=(0, 1, 2),
     search=Search(
         {"sgd": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0), "adam": (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)},
         (0, 1),

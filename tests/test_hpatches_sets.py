@@ -186,7 +186,7 @@ def test_table_2_has_every_lambda_under_both_losses_once_a_seed() -> None:
     opened = open_study()
     asked = adasample.table2(opened)
     paths = {record_path(job, opened.place) for job in asked}
-    assert len(paths) == len(asked) == 14 * len(opened.table_seeds)
+    assert len(paths) == len(asked) == 14 * len(opened.grid_seeds)
     assert {job.name for job in asked} == {
         adasample.lambda_name(lam, loss)
         for lam in adasample.LAMBDAS
@@ -199,7 +199,7 @@ def test_lambda_ten_of_table_2_is_table_1s_run() -> None:
     opened = open_study()
     first = {record_path(job, opened.place) for job in adasample.table1(opened)}
     second = {record_path(j, opened.place) for j in adasample.table2(opened)}
-    assert len(first & second) == len(opened.table_seeds)
+    assert len(first & second) == len(opened.grid_seeds)
 
 
 def test_figure_2_trains_its_hp_models_on_the_other_side_of_the_split_it_tests_on() -> None:

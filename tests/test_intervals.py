@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -117,6 +117,7 @@ def test_coverage_stays_where_the_pairs_own_part_is_taken_off():
 
 
 @given(st.floats(0.01, 2), st.floats(0.05, 3), st.sampled_from([0.0, 0.2]))
+@settings(deadline=None, max_examples=50)
 def test_the_seeds_that_tell_are_the_fewest_whose_interval_leaves_the_bound(gap, spread, over_units):
     now = Estimate(gap, spread / math.sqrt(5), 4, over_units, math.inf, 5)
 

@@ -49,6 +49,17 @@ def test_a_table_is_printed_rounded_and_saved_whole_under_the_artefacts_name(tmp
         assert saved.read_text() == "Method,x\na,1.23456\n"
 
 
+def test_what_is_shown_beside_a_study_is_saved_with_it_under_its_own_profile(tmp_path, frame):
+    beside = Showing("adasample/table1", study(None, "evening", "photos"), (), study(tmp_path))
+    beside.table(frame)
+    beside.table(frame, "pairs")
+    names = {path.name for path in (tmp_path / "tables" / "adasample").iterdir()}
+    assert names == {"table1_evening.csv", "table1_pairs_evening.csv"}
+    reading = Showing("adasample/table1", study(tmp_path / "x", "evening"), (), study(None))
+    reading.table(frame)
+    assert not (tmp_path / "x").exists()
+
+
 def test_heads_of_two_levels_are_joined_and_saving_twice_gives_the_same_bytes(tmp_path):
     columns = pd.MultiIndex.from_tuples([("", "dim"), ("Mean", "paper")])
     table = pd.DataFrame([[128, np.nan], [64, 1 / 3]], ["a", "b"], columns).rename_axis("Method")
@@ -88,15 +99,21 @@ def test_claims_are_those_of_the_papers_artefact_and_their_verdicts_are_saved(tm
     Showing("adasample/table3", study(tmp_path)).verdicts({"p_value": [0.01] * 6})
     table = pd.read_csv(tmp_path / "tables" / "adasample" / "table3_verdicts.csv")
     assert table["claim"].tolist() == [claim.id for claim in read_claims("adasample", "Table 3")]
-    assert table["verdict"].tolist() == ["undecided", "undecided", "held there"]
-    assert capsys.readouterr().out.count("Claim: ") == 3
+    assert table["verdict"].tolist() == ["no verdict", "no verdict", "held", "no verdict"]
+    assert capsys.readouterr().out.count("Claim: ") == 4
 
 
 def test_an_artefact_may_be_named_as_its_claims_are_and_seeds_be_others(tmp_path):
-    Showing("adasample/theory", study(tmp_path)).verdicts({"share_zero": [[0.0]]}, (7,), "Footnote 5")
+    Showing("adasample/theory", study(tmp_path)).verdicts(
+        {"adasample_aug_gen_ht": [[0.0]]}, (7,), ("Footnote 5", "Sec. 6")
+    )
     table = pd.read_csv(tmp_path / "tables" / "adasample" / "theory_verdicts.csv")
     assert table[["claim", "seeds", "verdict"]].to_numpy().tolist() == [
-        ["adasample-footnote-5", 1, "held there"]
+        ["adasample-footnote-5", 1, "held"],
+        *(
+            [f"adasample-s6-{task}", 1, "no verdict"]
+            for task in ("verification", "matching", "retrieval")
+        ),
     ]
 
 
@@ -109,8 +126,8 @@ def test_an_artefact_without_claims_is_refused(tmp_path):
     ("profile", "source", "embedded", "outcome", "data"),
     [
         ("paper", "ubc", False, "reproduced", "ubc+hpatches"),
-        ("quick", "ubc", False, "held there", "ubc+hpatches"),
-        ("paper", "mini", True, "held there", "mini"),
+        ("quick", "ubc", False, "held", "ubc+hpatches"),
+        ("paper", "mini", True, "held", "mini"),
     ],
 )
 def test_a_claim_on_hpatches_is_reproduced_on_the_release_by_the_paper_profile_alone(

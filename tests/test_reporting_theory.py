@@ -13,7 +13,10 @@ import pytest
 from lib.reporting.papers import adasample_theory as theory
 from lib.reporting.style import png
 
-QUICK = {"unbiasedness": {"draws": 2000, "problems": 2}}
+QUICK = {
+    "unbiasedness": {"draws": 2000, "problems": 2, "exponents": (1, 8, 10)},
+    "variance": {"exponents": (1, 3, 10), "samples": (3, 12), "starts": 1},
+}
 
 
 @cache
@@ -36,11 +39,11 @@ def test_agreement_is_told_without_the_rounding_itself():
 
 def test_tables_hold_the_records_numbers_under_readers_names():
     numbers, arrays = computed("unbiasedness")
-    rows = {(row["scheme"], row["exponent"]): row for row in numbers["table"]}
-    table = theory.cosine_table(numbers)
-    assert table.loc["Z per class, 1/d (raw)", "2a-1 = 7"] == rows["raw", 7]["cosine"]
-    assert table.loc["Z per class, Z/d (class)", "share of batch"] == rows["class", 10]["effective"]
-    by_class = theory.classes_table(numbers, arrays, 10)
+    table = theory.cosine_table(arrays, (1, 10))
+    assert table.loc["Z per class, 1/d (raw)", ("cosine at 2a-1 =", "10")] == arrays["cosine_raw"][2]
+    assert table.loc["Z per class, Z/d (class)", ("at 10", "of batch")] == arrays["effective_class"][2]
+    assert table.loc["Z per class, Z/d", ("length", "first")] == arrays["length_class, raw"][0]
+    by_class = theory.classes_table(arrays, 10)
     assert list(by_class["mean d"]) == sorted(arrays["class_distance"])
     assert by_class["Z/d"].to_numpy() == pytest.approx(1)
     spread = theory.problems_table(numbers)
@@ -50,27 +53,33 @@ def test_tables_hold_the_records_numbers_under_readers_names():
         row["median"],
         row["highest"],
     ]
+    unequal = theory.unequal_table(numbers, (1, 8))
+    assert list(unequal.columns) == ["2a-1 = 1", "2a-1 = 8"]
+    assert unequal.loc["Z per class, k Z/d"].to_numpy() == pytest.approx(1)
 
 
-def steps() -> pd.DataFrame:
-    curve = {"step": [1, 2, 3], "d_pos": [1.0, 0.8, 0.5], "d_neg": [1.0, 1.0, 1.1]}
-    return pd.concat(
-        [
-            pd.DataFrame({"key": "a", "label": "A", "seed": 0, **curve, "zero_share": [0.0, 0.25, 0.5]}),
-            pd.DataFrame({"key": "b", "label": "B", "seed": 0, **curve, "zero_share": [0.0, 0.0, 0.0]}),
-        ]
-    )
+def test_the_variance_is_compared_by_exponent_and_number_of_samples():
+    numbers, _ = computed("variance")
+    table = theory.variance_table(numbers, (1, 10))
+    assert list(table.index) == [1, 10]
+    assert list(table["", "alpha"]) == [1, 5.5]
+    at = list(zip(numbers["samples"], numbers["exponent"], strict=True)).index((12, 10))
+    assert table.loc[10, ("uniform / stated", "K = 12")] == numbers["gain"][at]
+    assert (table["", "search"] == "same p").all()
 
 
-def test_zero_hinges_are_counted_and_the_gap_is_negative_minus_positive():
-    table = theory.zero_table(steps())
-    assert list(table.index) == ["A", "B"]
-    assert list(table["points with a zero"]) == [2, 0]
-    assert list(table["largest zero share"]) == [0.5, 0]
-    assert list(table["gap, last tenth"]) == pytest.approx([0.6, 0.6])
-    assert theory.zero_shares(steps(), ["a"]) == [0, 0.25, 0.5]
-    left, _ = theory.zero_hinge_figure(steps(), computed("hinge_against_distance")[1]).axes
-    assert list(left.lines[1].get_ydata()) == pytest.approx([0, 0.2, 0.6])
+def curve(label: str, exponents: list[float]) -> pd.DataFrame:
+    return pd.DataFrame({"label": label, "step": range(len(exponents)), "exponent": exponents})
+
+
+def test_the_exponents_shown_are_those_that_training_passed_and_of_converged_losses():
+    steps = pd.concat([curve("A", [math.nan, 8.4, 7.1, 9.0]), curve("blind", [math.nan] * 4)])
+    passed = theory.exponents_passed(steps)
+    assert passed.loc["A"].tolist() == [8.4, 7.1, 9.0, 9.0]
+    assert list(passed.index) == ["A"], "no exponent without AdaSample"
+    assert theory.exponents_shown(passed) == (1, 6, 8, 10, 20, 50, 100)
+    further = theory.exponents_passed(curve("B", [10.0, 16.0]))
+    assert theory.exponents_shown(further, converged=(0.1,)) == (1, 10, 12, 14, 17, 100)
 
 
 def test_the_points_of_the_gain_lie_on_the_drawn_line():
@@ -87,29 +96,33 @@ def test_on_the_simplex_the_stated_point_is_drawn_at_its_barycentre():
     numbers, arrays = computed("variance")
     figure = theory.variance_figure(numbers, arrays)
     corners = np.array([[0, 0], [1, 0], [0.5, math.sqrt(0.75)]])
-    for axes, alpha in zip(figure.axes, (1, 2, 4), strict=False):
+    for axes, exponent in zip(figure.axes, (1, 3, 10), strict=False):
         stated = next(line for line in axes.lines if line.get_label().startswith("stated"))
-        np.testing.assert_allclose(stated.get_xydata()[0], arrays[f"stated_{alpha}"] @ corners)
+        np.testing.assert_allclose(stated.get_xydata()[0], arrays[f"stated_{exponent}"] @ corners)
 
 
 def test_an_exponent_that_the_record_lacks_is_refused():
     with pytest.raises(ValueError, match="no exponent 5"):
-        theory.unbiasedness_figure(*computed("unbiasedness"), exponent=5)
-    with pytest.raises(ValueError, match="no curve to draw"):
-        theory.zero_hinge_figure(steps()[:0], computed("hinge_against_distance")[1])
+        theory.unbiasedness_figure(computed("unbiasedness")[1], 5, (7, 9))
+
+
+def test_the_exponents_of_training_are_shaded():
+    left, _ = theory.unbiasedness_figure(computed("unbiasedness")[1], 8, (7, 9.5)).axes
+    (shaded,) = left.patches
+    assert shaded.get_extents().transformed(left.transData.inverted()).intervalx == pytest.approx(
+        [7, 9.5]
+    )
 
 
 def test_figures_are_pictures_that_repeat():
     draw = {
         "batch_scaling_figure": computed("unbiasedness"),
         "output_gradient_figure": computed("output_gradient")[1:],
-        "hinge_figure": computed("hinge_against_distance"),
-        "zero_hinge_figure": (steps(), computed("hinge_against_distance")[1]),
     }
     for name, content in draw.items():
-        assert png(getattr(theory, name)(*content)).startswith(b"\x89PNG")
-    first, second = (png(theory.hinge_figure(*draw["hinge_figure"])) for _ in range(2))
-    assert first == second
+        first, second = (png(getattr(theory, name)(*content)) for _ in range(2))
+        assert first.startswith(b"\x89PNG")
+        assert first == second
 
 
 def test_the_curves_of_the_gradient_are_drawn_along_the_distance():

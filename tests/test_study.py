@@ -62,7 +62,8 @@ def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Pat
     assert all(len(by_epoch) == 2 for by_epoch in record["epoch_fpr95"].values())
     assert record["weights"] == sha256(weights_path(path))
     assert record["probes"] == {
-        f"distance_histogram.{name}": sha256(jobs.probe_path(path, "distance_histogram", name))
+        f"{probe}.{name}": sha256(jobs.probe_path(path, probe, name))
+        for probe in ("distance_histogram", "resampled_fpr95")
         for name in ("mini-b", "mini-c")
     }
     assert set(record["evaluation_seconds"]) == {".".join(of) for of in (*job.measures, *job.probes)}
@@ -631,6 +632,25 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     assert jobs.look(job, replace(place, source=shared), old).state == "complete"
     with pytest.raises(FileNotFoundError):
         shared.load("photos-a")
+
+
+def test_a_long_study_is_put_on_record_record_by_record(
+    cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, job, path = cold
+    monkeypatch.setattr(study, "REFERENCE", tmp_path / "reference")
+    monkeypatch.setattr(study, "photographs_path", lambda name: tmp_path / name / "photographs.json")
+    unmade = replace(job, seed=7)
+    selected = {"x": Artefact("x", lambda _: [job, unmade])}
+    kept = tmp_path / "reference/quick/records/hardnet/kept.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+
+    assert study.collect(opened, selected) == 1
+    files = {file.name for file in kept.parent.iterdir()}
+    of_job = {path.name, *(jobs.probe_path(path, *of).name for of in job.probes)}
+    assert files == {kept.name, *of_job}
+    assert study.collect(opened, selected) == 0
 
 
 def test_ctrl_c_while_the_command_is_being_imported_prints_no_traceback(tmp_path: Path) -> None:

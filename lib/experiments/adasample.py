@@ -146,7 +146,7 @@ def fpr95_by_option(found: Sequence[Found], study: Study) -> dict[tuple[str, str
 
 def figure3(study: Study) -> list[Job]:
     """AdaSample's Figure 3: gradient norms, AHT on each train set and HT on the first."""
-    first, seeds = study.place.source.sets[:1], study.table_seeds
+    first, seeds = study.place.source.sets[:1], study.grid_seeds
     angular = training_jobs(study, ["adasample_aug_gen"], study.grid_sets, seeds)
     euclidean = training_jobs(study, ["adasample_aug_gen_ht"], first, seeds)
     return [probed(job, "gradient_norms") for job in (*angular, *euclidean)]
@@ -219,5 +219,5 @@ def table2(study: Study, train_set: str | None = None) -> list[Job]:
         )
         for loss in TRIPLET_LOSSES
         for lam in LAMBDAS
-        for seed in study.table_seeds
+        for seed in study.grid_seeds
     ]

@@ -89,21 +89,24 @@ class Showing:
         self,
         values: Values | Callable[[claims.Claim], Values],
         seeds: Sequence[int] | None = None,
-        artefact: str | None = None,
+        artefact: str | Sequence[str] | None = None,
     ) -> None:
         """Judge the paper's claims on this artefact, print what becomes of them, and save that as CSV.
 
         Args:
-            values: by method's key as `lib.reporting.claims.verdict` takes them: (seeds, cells), or
-                (cells,) for a method without seeds; or a function that gives them for a claim.
+            values: by method's key as `lib.reporting.claims.verdict` takes them: `Measured`, with
+                resamples of what it was tested on, (seeds, cells), or (cells,) for a method without
+                seeds; or a function that gives them for a claim.
             seeds: in the order of the arrays' first axis; by default the study's for tables.
-            artefact: as the claims name it; by default from the artefact's own name, e.g. "Table 1".
+            artefact: as the claims name it, or several; by default from the artefact's own name, e.g.
+                "Table 1".
 
         Raises:
             ValueError: there are no such claims, or values do not fit.
         """
         paper, _, own = self.artefact.partition("/")
-        name = artefact or re.sub(r"(?=\d+$)", " ", own, count=1).capitalize()
+        names = artefact or re.sub(r"(?=\d+$)", " ", own, count=1).capitalize()
+        names = [names] if isinstance(names, str) else names
         seeds = self.study.table_seeds if seeds is None else seeds
         verdicts = [
             claims.verdict(
@@ -113,6 +116,7 @@ class Showing:
                 self.study.place.profile.name,
                 self.study.data_name(claim.on_hpatches),
             )
+            for name in names
             for claim in claims.read_claims(paper, name)
         ]
         self._save_table(claims.verdict_table(verdicts), "verdicts")

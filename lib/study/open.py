@@ -35,8 +35,13 @@ class Study:
     at_once: int
 
     @property
+    def grid_seeds(self) -> tuple[int, ...]:
+        """The seeds of a grid over a parameter."""
+        return self.seeds or self.place.profile.grid_seeds
+
+    @property
     def table_seeds(self) -> tuple[int, ...]:
-        """The seeds of a table of single runs, as most of the papers' are."""
+        """The seeds of a table of methods."""
         return self.seeds or self.place.profile.table_seeds
 
     @property

@@ -18,7 +18,7 @@ LOSSES = {"HT": euclidean, "AHT": angular}
 
 
 def compute(
-    batches: Sequence[int] = (64, 1024), dimensions: int = 32, shown: int = 400, seed: int = 0
+    batches: Sequence[int] = (64, 1024), dimensions: int = 32, seed: int = 0
 ) -> tuple[dict[str, float | list], dict[str, np.ndarray]]:
     """Loss against squared matching distance over random descriptors with mined negatives.
 
@@ -28,29 +28,25 @@ def compute(
     Args:
         batches: pairs a batch.
         dimensions: of the descriptors; few, so that hard negatives come as close as in training.
-        shown: points kept for drawing.
         seed: of the descriptors.
 
     Returns:
         Numbers: "rows" of "loss", "batch", "positive" and "negative" (mean distances),
         "correlation" (Pearson of L and d_pos²), "formula" (the same by the module's formula),
         "ratio" (k), "rho", "zero_share", "elasticity" (median of d_pos²/L over positive losses: by
-        what power of d_pos² the loss grows there; 1 where they are proportional). Arrays, of the
-        last batch size: "squared_<loss>", "loss_<loss>" (shown,); "negative" (B,) and
-        "zero_<loss>" (B,), see `zero_below`, also for "HardNet".
+        what power of d_pos² the loss grows there; 1 where they are proportional). Arrays: "negative"
+        (B,) and "zero_<loss>" (B,), see `zero_below`, also for "HardNet".
     """
-    rows, arrays = [], {}
+    rows = []
     for name, module in LOSSES.items():
         distance = module.build(power=2)
         for batch in batches:
             positive, negative = _mined(distance, batch, 4096 // batch, dimensions, seed)
             losses = np.maximum(1 + positive - negative, 0)
             rows.append({"loss": name, "batch": batch, **_row(positive, negative, losses)})
-        arrays[f"squared_{name}"] = positive[:shown].astype(np.float32)
-        arrays[f"loss_{name}"] = losses[:shown].astype(np.float32)
-    arrays["negative"] = np.linspace(0.0, 2.0, 201)
-    arrays |= {f"zero_{name}": of for name, of in zero_below(arrays["negative"]).items()}
-    return {"rows": rows}, arrays
+    negative = np.linspace(0.0, 2.0, 201)
+    zero = {f"zero_{name}": of for name, of in zero_below(negative).items()}
+    return {"rows": rows}, {"negative": negative, **zero}
 
 
 def zero_below(negative: np.ndarray, margin: float = 1.0) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from lib.distances import euclidean
 from lib.pair_weights.inverse_distance import inverse_distance
 from lib.samplers import adasample
 from lib.samplers.candidates import Pool
+from lib.theory import EXPONENTS
 from lib.theory.small_classes import Pairs, draw
 
 # Form of w_i by the name it has here; all but the first with Alg. 1's probabilities.
@@ -30,87 +31,83 @@ BATCH_SCALED = {"batch_mean": "raw", "class": "class, raw"}
 def compute(
     classes: int = 8,
     patches: int = 3,
-    exponents: Sequence[float] = (1, 3, 7, 10),
+    exponents: Sequence[float] = EXPONENTS,
     batch: int = 4,
     largest_batch: int = 6,
-    drawn_exponent: float = 3,
+    drawn_exponent: float = 10,
     draws: int = 20_000,
     unequal: Sequence[int] = (2, 3, 4, 5, 2, 3, 4, 5),
     problems: int = 20,
+    spread_exponents: Sequence[float] = (10, 20, 50),
     seed: int = 0,
 ) -> tuple[dict[str, float | list], dict[str, np.ndarray]]:
     """What each scheme's expectation is, beside what Eq. 10 says.
 
     Args:
         classes, patches: N and k.
-        exponents: 2α − 1 = λ / L_avg, of the table.
+        exponents: 2α − 1 = λ / L_avg, E of them.
         batch: pairs a batch, where weights are scaled to a batch mean of 1.
         largest_batch: of the curve over batch sizes.
         drawn_exponent, draws: of the Monte Carlo check: the exponent, and batches drawn.
         unequal: class sizes of a second problem.
         problems: how many others, of the seeds after this one, for the spread over problems.
+        spread_exponents: at which that spread is taken.
         seed: of the problems and of the draws.
 
     Returns:
-        Numbers: "table", rows of "exponent", "scheme", "cosine" (of the expectation with
-        ∇ Σ L^α / K, L = d²), "length" (of the first along the second, over the second),
-        "hinge_cosine" (likewise with the hinge of Eq. 14 as L), "effective" (E[w]² / E[w²], the share
-        of a batch that the weights leave), "spread" (largest over smallest c_q / needed c_q);
-        "monte_carlo", rows of "scheme", "largest_z" (of the components of mean gradient minus exact
-        expectation over standard error), "components", "cosine" and "cosine_drawn"; "unequal", rows
-        of "scheme" and "cosine" for classes of unequal size with one Z, with w = Z/d and with
-        w = k Z/d; "problems", rows of "scheme", "exponent", "lowest", "median" and "highest" cosine over
-        the other problems. Arrays: "class_distance" (N,), mean matching distance; "factor_<scheme>"
-        (exponents, N), a class's share of the weight over the share that Eq. 9 gives it;
-        "exponents" (E,) and "cosine_<scheme>" (E,); "batch_sizes" (B,) and "by_batch_<scheme>" (B,),
-        cosines at the drawn exponent.
+        Numbers: "drawn_exponent"; "monte_carlo", rows of "scheme", "largest_z" (of the components of
+        mean gradient minus exact expectation over standard error), "components", "cosine" and
+        "cosine_drawn"; "unequal", rows of "scheme", "exponent" and "cosine" for classes of unequal size
+        with one Z, with w = Z/d and with w = k Z/d; "problems", rows of "scheme", "exponent", "lowest",
+        "median" and "highest" cosine over the other problems. Arrays: "class_distance" (N,), mean
+        matching distance; "exponents" (E,), and for each scheme "cosine_<scheme>" (E,) of the
+        expectation with ∇ Σ L^α / K, L = d²; "length_<scheme>" (E,) of the first along the second, over
+        the second; "hinge_<scheme>" (E,), the cosine with the hinge of Eq. 14 as L;
+        "effective_<scheme>" (E,), E[w]² / E[w²], the fraction of a batch that the weights leave;
+        "factor_<scheme>" (E, N), a class's share of the weight over the share that Eq. 9 gives it;
+        "batch_sizes" (B,) and "by_batch_<scheme>" (B,), cosines at the drawn exponent.
     """
     pairs = draw((patches,) * classes, seed)
-    table, arrays = [], {"class_distance": _by_class(pairs, pairs.distance) / (patches * (patches - 1))}
+    arrays = {
+        "class_distance": _by_class(pairs, pairs.distance) / (patches * (patches - 1)),
+        "exponents": np.array(exponents, dtype=float),
+    }
     for scheme in SCHEMES:
-        factors = []
-        for exponent in exponents:
-            got = coefficients(pairs, exponent, scheme, batch)
-            needed = pairs.distance ** (exponent - 1)
-            share, right = (_by_class(pairs, c) / c.sum() for c in (got, needed))
-            factors.append(share / right)
-            alpha = (exponent + 1) / 2
-            goal, expected = (c @ pairs.gradients["distance"] for c in (needed, got))
-            goal = goal * alpha / len(needed)
-            drawn, weight = probabilities(pairs, exponent, scheme), weights(pairs, exponent, scheme)
-            table.append(
-                {
-                    "exponent": exponent,
-                    "scheme": scheme,
-                    "cosine": cosine(expected, goal),
-                    "length": float(expected @ goal / (goal @ goal)),
-                    "hinge_cosine": _hinge_cosine(pairs, got, alpha),
-                    "effective": float((drawn @ weight) ** 2 / (drawn @ weight**2)),
-                    "spread": float((got / needed).max() / (got / needed).min()),
-                }
-            )
-        arrays[f"factor_{scheme}"] = np.array(factors)
+        at = [_measured(pairs, exponent, scheme, batch) for exponent in exponents]
+        arrays |= {f"{name}_{scheme}": np.array([of[name] for of in at]) for name in at[0]}
 
-    arrays["exponents"] = np.linspace(0, 10, 21)
     arrays["batch_sizes"] = np.arange(1, largest_batch + 1)
-    for scheme in SCHEMES:
-        cosines = [_cosine(pairs, e, scheme, batch) for e in arrays["exponents"]]
-        arrays[f"cosine_{scheme}"] = np.array(cosines)
     for scheme in BATCH_SCALED:
         cosines = [_cosine(pairs, drawn_exponent, scheme, int(n)) for n in arrays["batch_sizes"]]
         arrays[f"by_batch_{scheme}"] = np.array(cosines)
     others = [draw((patches,) * classes, seed + 1 + other) for other in range(problems)]
     numbers = {
-        "table": table,
+        "drawn_exponent": drawn_exponent,
         "monte_carlo": _monte_carlo(pairs, drawn_exponent, batch, draws, seed),
-        "unequal": _unequal(draw(unequal, seed), drawn_exponent),
+        "unequal": _unequal(draw(unequal, seed), exponents),
         "problems": [
             {"scheme": scheme, "exponent": exponent, **_spread(others, exponent, scheme, batch)}
             for scheme in SCHEMES
-            for exponent in (drawn_exponent, exponents[-1])
+            for exponent in spread_exponents
         ],
     }
     return numbers, arrays
+
+
+def _measured(pairs: Pairs, exponent: float, scheme: str, batch: int) -> dict[str, object]:
+    got, needed = coefficients(pairs, exponent, scheme, batch), pairs.distance ** (exponent - 1)
+    share, right = (_by_class(pairs, c) / c.sum() for c in (got, needed))
+    alpha = (exponent + 1) / 2
+    goal, expected = (c @ pairs.gradients["distance"] for c in (needed, got))
+    goal = goal * alpha / len(needed)
+    drawn, weight = probabilities(pairs, exponent, scheme), weights(pairs, exponent, scheme)
+    return {
+        "factor": share / right,
+        "cosine": cosine(expected, goal),
+        "length": float(expected @ goal / (goal @ goal)),
+        "hinge": _hinge_cosine(pairs, got, alpha),
+        "effective": float((drawn @ weight) ** 2 / (drawn @ weight**2)),
+    }
 
 
 def coefficients(pairs: Pairs, exponent: float, scheme: str, batch: int) -> np.ndarray:
@@ -231,13 +228,16 @@ def _spread(problems: Sequence[Pairs], exponent: float, scheme: str, batch: int)
     return dict(zip(("lowest", "median", "highest"), quantiles, strict=True))
 
 
-def _unequal(pairs: Pairs, exponent: float) -> list[dict]:
-    by_class = coefficients(pairs, exponent, "class, raw", 1)
-    schemes = {
-        ONE_Z: coefficients(pairs, exponent, ONE_Z, 1),
-        "class, raw": by_class,
-        "class, raw, times k": by_class * np.array(pairs.sizes)[pairs.class_of],
-    }
-    gradients = pairs.gradients["distance"]
-    goal = pairs.distance ** (exponent - 1) @ gradients
-    return [{"scheme": name, "cosine": cosine(c @ gradients, goal)} for name, c in schemes.items()]
+def _unequal(pairs: Pairs, exponents: Sequence[float]) -> list[dict]:
+    gradients, rows = pairs.gradients["distance"], []
+    for exponent in exponents:
+        by_class = coefficients(pairs, exponent, "class, raw", 1)
+        schemes = {
+            ONE_Z: coefficients(pairs, exponent, ONE_Z, 1),
+            "class, raw": by_class,
+            "class, raw, times k": by_class * np.array(pairs.sizes)[pairs.class_of],
+        }
+        goal = pairs.distance ** (exponent - 1) @ gradients
+        for name, c in schemes.items():
+            rows.append({"scheme": name, "exponent": exponent, "cosine": cosine(c @ gradients, goal)})
+    return rows

@@ -2,8 +2,9 @@
 
 Under p_i w_i = α/K · L_i^(α−1) (Eq. 9), tr Var[G] = Σ c_i² / p_i − ‖μ‖² with c_i = p_i w_i ‖∇L_i‖.
 By the Cauchy–Schwarz inequality (Σ c_i)² = (Σ (c_i/√p_i) √p_i)² ≤ Σ c_i²/p_i · Σ p_i, with equality
-where p_i ∝ c_i: Eq. 17. The paper's proof speaks of a harmonic mean of the p_i; that is Σ 1/p_i turned
-over, and it is largest where p is uniform.
+where p_i ∝ c_i: Eq. 17. The proof calls the sum a harmonic mean of the p_i that becomes least. It is
+inversely proportional to one: with H the harmonic mean of the p_i weighted by c_i², Σ c_i²/p_i =
+Σ c_i² / H. So the variance is least where H is largest, and that is at p_i ∝ c_i.
 """
 
 from collections.abc import Sequence
@@ -11,23 +12,25 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
-from scipy.stats import hmean
 
+from lib.theory import EXPONENTS
 from lib.theory.least_squares import draw, needed_scale, stated_probabilities, trace_variance
 
 
 def compute(
-    alphas: Sequence[float] = (1, 2, 4),
+    exponents: Sequence[float] = EXPONENTS,
+    drawn: Sequence[float] = (1, 3, 10),
     samples: Sequence[int] = (3, 12, 100),
     dimensions: int = 3,
     grid: int = 60,
-    starts: int = 5,
+    starts: int = 3,
     seed: int = 0,
 ) -> tuple[dict[str, float | list], dict[str, np.ndarray]]:
     """tr Var[G] over a simplex of three samples, and its minimum found by search for more.
 
     Args:
-        alphas: α of Eq. 9.
+        exponents: 2α − 1, with α of Eq. 9.
+        drawn: those of them for which the simplex is kept.
         samples: K of each problem; the first must be 3.
         dimensions: D.
         grid: triangles along an edge of the simplex.
@@ -35,12 +38,11 @@ def compute(
         seed: of problems and starts.
 
     Returns:
-        Numbers, a value for each K and α: "samples", "alpha", "least" (tr Var[G] at the stated p),
-        "uniform" (there), "gain" (their quotient), "searched" (the highest of the ends of the searches
-        over "least"), "distance" (half Σ|p − stated p| at that end, the farthest), "harmonic_stated" and
-        "harmonic_uniform" (harmonic mean of the p_i), "effective" (1/Σp², how many samples the stated p
-        spreads over). Arrays: "points" (G, 3) and for each α "relative_α" (G,), tr Var[G] over
-        its least; "stated_α" (3,) and "searched_α" (3,).
+        Numbers, a value for each K and exponent: "samples", "exponent", "least" (tr Var[G] at the stated
+        p), "uniform" (there), "gain" (their quotient), "distance" (half Σ|p − stated p| at the farthest
+        end of a search), "effective" (1/Σp², how many samples the stated p spreads over). Arrays:
+        "points" (G, 3) and for each exponent e drawn "relative_e" (G,), tr Var[G] over its least;
+        "stated_e" (3,) and "searched_e" (3,).
 
     Raises:
         ValueError: the first K is not 3.
@@ -51,7 +53,8 @@ def compute(
     rows: list[dict[str, float]] = []
     for count in samples:
         problem = draw(count, dimensions, seed)
-        for alpha in alphas:
+        for exponent in exponents:
+            alpha = (exponent + 1) / 2
             scale = needed_scale(problem.losses, alpha)
 
             def at(p: np.ndarray, scale: np.ndarray = scale, gradients=problem.gradients) -> float:
@@ -67,22 +70,19 @@ def compute(
             rows.append(
                 {
                     "samples": count,
-                    "alpha": alpha,
+                    "exponent": exponent,
                     "least": least,
                     "uniform": at(uniform),
                     "gain": at(uniform) / least,
-                    "searched": max(at(end) for end in ends) / least,
                     "distance": max(far),
-                    "harmonic_stated": float(hmean(stated)),
-                    "harmonic_uniform": 1 / count,
                     "effective": float(1 / (stated**2).sum()),
                 }
             )
-            if count == 3:
+            if count == 3 and exponent in drawn:
                 relative = np.array([at(p) for p in arrays["points"]]) / least
-                arrays[f"relative_{alpha:g}"] = relative.astype(np.float32)
-                arrays[f"stated_{alpha:g}"] = stated
-                arrays[f"searched_{alpha:g}"] = ends[int(np.argmax(far))]
+                arrays[f"relative_{exponent:g}"] = relative.astype(np.float32)
+                arrays[f"stated_{exponent:g}"] = stated
+                arrays[f"searched_{exponent:g}"] = ends[int(np.argmax(far))]
     return {name: [row[name] for row in rows] for name in rows[0]}, arrays
 
 
@@ -109,6 +109,6 @@ def search(factor: np.ndarray, start: np.ndarray) -> np.ndarray:
         each = squares / p
         return float(np.log(each.sum())), p - each / each.sum()
 
-    options = {"maxiter": 5000, "ftol": 0.0, "gtol": 1e-9}
+    options = {"maxiter": 5000, "ftol": 0.0, "gtol": 1e-6}
     found = minimize(objective, np.log(start), jac=True, method="L-BFGS-B", options=options)
     return softmax(found.x)

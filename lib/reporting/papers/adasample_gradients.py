@@ -32,7 +32,8 @@ class Reading:
         size: patches that a class is cut down to, the anchor among them, at random; "own" for as many as
             the set itself has, generated ones (``*``) last; None for all.
         shuffled: the second quantity is dealt out anew among the candidates of each class.
-        between: the two quantities, arrays of the probe or "output", the norm at the network's output.
+        between: the two quantities, arrays of the probe, "output", the norm at the network's output, or
+            "squared", the distance squared.
     """
 
     scale: str = "class"
@@ -102,6 +103,8 @@ def paired(
 def _quantity(probe: Probe, name: str, stage: int) -> np.ndarray:
     if name == "output":
         return np.sqrt((probe["raw"][stage].astype(np.float64) ** 2).sum(axis=-1))
+    if name == "squared":
+        return probe["distance"][stage].astype(np.float64) ** 2
     return probe[name][stage].astype(np.float64)
 
 

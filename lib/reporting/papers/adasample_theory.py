@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 
-from lib.reporting import plots
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, LINES, PALETTE, look, panels
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, LINES, PALETTE, panels
+from lib.theory import EXPONENTS
 
 Numbers = Mapping[str, object]
 Arrays = Mapping[str, np.ndarray]
@@ -29,7 +29,6 @@ SCHEMES = {
     "class, raw, times k": ("Z per class, k Z/d", PALETTE[5], "-", "o"),
 }
 DIRECTION = "cosine with ∇ (1/K) Σ L$^α$"
-GAP = "batch mean of d$_{neg}$ − d$_{pos}$,\nat the power of the loss"
 
 
 def agrees(error: float, tolerance: float) -> str:
@@ -50,6 +49,39 @@ def three_digits(table: pd.DataFrame) -> pd.DataFrame:
         return f"{rounded:.0f}" if abs(rounded) >= 100 else f"{rounded:#.3g}"
 
     return table.map(text)
+
+
+# The exponent 2α − 1 = λ / L_avg
+
+
+def exponents_passed(steps: pd.DataFrame) -> pd.DataFrame:
+    """The exponent in the runs of AdaSample: one row a run.
+
+    Args:
+        steps: of `lib.reporting.frames.steps`.
+    """
+    of = steps.dropna(subset="exponent").groupby("label", sort=False)["exponent"]
+    table = of.agg(["first", "min", "max", "last"]).set_axis(
+        ["first", "least", "largest", "last"], axis=1
+    )
+    return table.rename_axis("run")
+
+
+def exponents_shown(
+    passed: pd.DataFrame, converged: Sequence[float] = (0.5, 0.2, 0.1), lam: float = 10.0
+) -> tuple[int, ...]:
+    """Of the exponents that the theory is computed at, those to show: 1; those that training passed,
+    with the next outside at either end; and those of losses that training did not come down to.
+
+    Args:
+        passed: of `exponents_passed`, of runs with this λ.
+        converged: losses L_avg.
+        lam: λ.
+    """
+    least = max((each for each in EXPONENTS if each <= passed["least"].min()), default=EXPONENTS[0])
+    most = min((each for each in EXPONENTS if each >= passed["largest"].max()), default=EXPONENTS[-1])
+    wanted = {1, *(lam / loss for loss in converged)}
+    return tuple(each for each in EXPONENTS if each in wanted or least <= each <= most)
 
 
 # Theorem 1: `lib.theory.progress`
@@ -86,37 +118,47 @@ def progress_figure(numbers: Numbers, arrays: Arrays) -> Figure:
 # Theorem 2: `lib.theory.variance`
 
 
-def variance_table(numbers: Numbers) -> pd.DataFrame:
-    """Uniform over stated p, and where the search ended."""
-    return pd.DataFrame(
-        {
-            "K": numbers["samples"],
-            "alpha": numbers["alpha"],
-            "tr Var uniform": numbers["uniform"],
-            "stated": numbers["least"],
-            "ratio": numbers["gain"],
-            "samples used": numbers["effective"],
-            "K x harm. mean": np.multiply(numbers["samples"], numbers["harmonic_stated"]),
-            "search": ["same p" if far < 1e-4 else "OTHER p" for far in numbers["distance"]],
+def variance_table(numbers: Numbers, exponents: Sequence[float]) -> pd.DataFrame:
+    """What the stated p gains over the uniform one, a row an exponent, columns by number of samples."""
+    rows = pd.DataFrame(numbers).query("exponent in @exponents")
+    wide = rows.pivot(index="exponent", columns="samples", values=["gain", "effective", "distance"])
+    table = wide[["gain", "effective"]].rename(
+        columns={
+            "gain": "uniform / stated",
+            "effective": "samples used",
+            **_named("K = ", rows["samples"]),
         }
     )
+    table.insert(0, ("", "alpha"), (table.index + 1) / 2)
+    table["", "search"] = np.where((wide["distance"] < 1e-4).all(axis=1), "same p", "OTHER p")
+    return table.rename_axis("2a-1").rename_axis(columns=(None, None))
+
+
+def _named(head: str, values: Sequence[float]) -> dict[float, str]:
+    return {value: f"{head}{value:g}" for value in values}
 
 
 def variance_figure(numbers: Numbers, arrays: Arrays) -> Figure:
-    """tr Var[G] over the simplex of three sampling probabilities, a panel an α."""
-    alphas = list(dict.fromkeys(numbers["alpha"]))
+    """tr Var[G] over the simplex of three sampling probabilities, a panel an exponent."""
+    drawn = [each for each in dict.fromkeys(numbers["exponent"]) if f"relative_{each:g}" in arrays]
     levels = (1, 1.02, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20)
     colours = colormaps["cividis_r"]
     filled = {"cmap": colours, "norm": BoundaryNorm(levels, colours.N, extend="max"), "extend": "max"}
-    with panels(DOUBLE_WIDTH, 2.75, len(alphas), legend=3) as (figure, [row]):
+    with panels(DOUBLE_WIDTH, 2.75, len(drawn), legend=3) as (figure, [row]):
         places = _in_plane(arrays["points"])
-        for axes, alpha in zip(row, alphas, strict=True):
-            drawn = axes.tricontourf(*places, arrays[f"relative_{alpha:g}"], levels, **filled)
+        for axes, exponent in zip(row, drawn, strict=True):
+            contours = axes.tricontourf(*places, arrays[f"relative_{exponent:g}"], levels, **filled)
             axes.plot(*_in_plane(np.eye(3)[[0, 1, 2, 0]]), color="black", lw=0.8)
             for p, point in (
                 (np.full(3, 1 / 3), {"label": "uniform", "marker": "o", "color": "white"}),
-                (arrays[f"stated_{alpha:g}"], {"label": "stated (Eq. 17)", "marker": "*", "ms": 12}),
-                (arrays[f"searched_{alpha:g}"], {"label": "found by search", "marker": "x", "mew": 1.2}),
+                (
+                    arrays[f"stated_{exponent:g}"],
+                    {"label": "stated (Eq. 17)", "marker": "*", "ms": 12},
+                ),
+                (
+                    arrays[f"searched_{exponent:g}"],
+                    {"label": "found by search", "marker": "x", "mew": 1.2},
+                ),
             ):
                 drawn_as = {"color": PALETTE[4], "ms": 6, "ls": "", "mec": "black", "mew": 0.7}
                 axes.plot(*_in_plane(p[None]), **drawn_as | point)
@@ -124,10 +166,10 @@ def variance_figure(numbers: Numbers, arrays: Arrays) -> Figure:
             for number, at in enumerate(corners.values(), 1):
                 low = "bottom" if at[1] > 0 else "top"
                 axes.text(*at, f"$p_{number}=1$", ha="center", va=low)
-            axes.set_title(f"α = {alpha:g}", loc="left")
+            axes.set_title(f"2α − 1 = {exponent:g}", loc="left")
             axes.set(aspect="equal", ylim=(-0.12, 1.0))
             axes.set_axis_off()
-        bar = figure.colorbar(drawn, ax=row, shrink=0.8, pad=0.02, ticks=levels, format="{x:g}")
+        bar = figure.colorbar(contours, ax=row, shrink=0.8, pad=0.02, ticks=levels, format="{x:g}")
         bar.set_label("tr Var[G] over its least")
     return figure
 
@@ -140,17 +182,25 @@ def _in_plane(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 # Eq. 10: `lib.theory.unbiasedness`
 
 
-def cosine_table(numbers: Numbers) -> pd.DataFrame:
-    """Cosine with Eq. 10's gradient by form of weight and exponent."""
-    rows = pd.DataFrame(numbers["table"])
-    table = rows.pivot(index="scheme", columns="exponent", values="cosine")
-    smallest, largest = (
-        rows[rows["exponent"] == end].set_index("scheme") for end in table.columns[[0, -1]]
-    )
-    table.columns = [f"2a-1 = {exponent:g}" for exponent in table.columns]
-    table["length, first"], table["last"] = smallest["length"], largest["length"]
-    table["share of batch"], table["hinge"] = largest["effective"], largest["hinge_cosine"]
-    return _by_scheme(table)
+def cosine_table(arrays: Arrays, exponents: Sequence[float]) -> pd.DataFrame:
+    """Cosine with Eq. 10's gradient by form of weight and exponent; the rest at the last exponent."""
+    at = _places(arrays, exponents)
+    rows = {
+        scheme: {
+            **{f"{each:g}": arrays[f"cosine_{scheme}"][place] for each, place in at.items()},
+            "hinge": arrays[f"hinge_{scheme}"][at[exponents[-1]]],
+            "first": arrays[f"length_{scheme}"][at[exponents[0]]],
+            "last": arrays[f"length_{scheme}"][at[exponents[-1]]],
+            "of batch": arrays[f"effective_{scheme}"][at[exponents[-1]]],
+        }
+        for scheme in SCHEMES
+        if f"cosine_{scheme}" in arrays
+    }
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    groups = {"hinge": f"at {exponents[-1]:g}", "first": "length", "last": "length"}
+    groups["of batch"] = groups["hinge"]
+    heads = [(groups.get(name, "cosine at 2a-1 ="), name) for name in table.columns]
+    return _by_scheme(table.set_axis(pd.MultiIndex.from_tuples(heads), axis=1))
 
 
 def problems_table(numbers: Numbers) -> pd.DataFrame:
@@ -162,9 +212,11 @@ def problems_table(numbers: Numbers) -> pd.DataFrame:
     return _by_scheme(table.set_axis(pd.MultiIndex.from_tuples(heads), axis=1))
 
 
-def unequal_table(numbers: Numbers) -> pd.DataFrame:
-    """Cosines where classes differ in size."""
-    return _by_scheme(pd.DataFrame(numbers["unequal"]).set_index("scheme"))
+def unequal_table(numbers: Numbers, exponents: Sequence[float]) -> pd.DataFrame:
+    """Cosines where classes differ in size, a column an exponent."""
+    rows = pd.DataFrame(numbers["unequal"]).query("exponent in @exponents")
+    table = rows.pivot(index="scheme", columns="exponent", values="cosine")
+    return _by_scheme(table.rename(columns=_named("2a-1 = ", table.columns)).rename_axis(columns=None))
 
 
 def monte_carlo_table(numbers: Numbers, most: float = 4.0) -> pd.DataFrame:
@@ -179,37 +231,42 @@ def monte_carlo_table(numbers: Numbers, most: float = 4.0) -> pd.DataFrame:
     ).set_axis(pd.Index(rows["scheme"], name="w_i"), axis=0)
 
 
-def classes_table(numbers: Numbers, arrays: Arrays, exponent: float) -> pd.DataFrame:
+def classes_table(arrays: Arrays, exponent: float) -> pd.DataFrame:
     """Each class's weight over what Eq. 9 gives it, easiest class first; a column a form of weight."""
     heads = {"per class, none": "w = 1", "raw": "raw", "batch_mean": "batch_mean", "class": "class"}
-    distance, factors = _by_class(numbers, arrays, exponent)
+    distance, factors = _by_class(arrays, exponent)
     columns = {head: factors[scheme] for scheme, head in (heads | {"class, raw": "Z/d"}).items()}
     index = pd.RangeIndex(1, len(distance) + 1, name="from easiest")
     return pd.DataFrame({"mean d": distance} | columns, index=index)
 
 
-def unbiasedness_figure(numbers: Numbers, arrays: Arrays, exponent: float = 7) -> Figure:
+def unbiasedness_figure(arrays: Arrays, exponent: float, passed: tuple[float, float]) -> Figure:
     """How far each form of weight turns the expected gradient away, and which classes it favours.
 
     Args:
-        numbers, arrays: of the computation.
-        exponent: 2α − 1 of the panel by class, one of the table's.
+        arrays: of the computation.
+        exponent: 2α − 1 of the panel by class, one of the record's.
+        passed: the least and the largest exponent that training passed; shaded.
 
     Raises:
-        ValueError: the table has no such exponent.
+        ValueError: the record has no such exponent.
     """
-    distance, factors = _by_class(numbers, arrays, exponent)
+    distance, factors = _by_class(arrays, exponent)
     with panels(DOUBLE_WIDTH, 3.1, 2, grid="both", legend=2) as (figure, [[left, right]]):
         for scheme in factors:
             # The one coincides with the other.
             if scheme != "class, raw":
                 also = "; and Z per class, Z/d" if scheme == "one Z, 1/d" else ""
-                _draw(left, scheme, arrays["exponents"], arrays[f"cosine_{scheme}"], also, markevery=4)
+                _draw(left, scheme, arrays["exponents"], arrays[f"cosine_{scheme}"], also)
                 _draw(right, scheme, distance, factors[scheme], also)
-        left.set(xlabel="exponent 2α − 1 = λ / L$_{avg}$", ylabel=DIRECTION)
+        left.axvspan(*passed, color=GREY, alpha=0.2, lw=0)
+        shaded = {"xycoords": ("data", "axes fraction"), "ha": "left", "va": "bottom", "fontsize": 7}
+        left.annotate(" training", (passed[1], 0.02), **shaded)
+        left.set(xlabel="exponent 2α − 1 = λ / L$_{avg}$", ylabel=DIRECTION, xscale="log")
+        left.xaxis.set_major_formatter("{x:g}")
         left.set_title("Direction of the expected gradient", loc="left")
         right.set(xlabel="mean matching distance of the class", yscale="log")
-        right.set_ylabel("weight got / weight that Eq. 9 gives")
+        right.set_ylabel("weight got / weight by Eq. 9")
         right.set_title(f"Class by class, exponent {exponent:g}", loc="left")
     return figure
 
@@ -239,16 +296,20 @@ def _by_scheme(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(index=lambda scheme: SCHEMES[scheme][0]).rename_axis("probabilities, w")
 
 
-def _by_class(
-    numbers: Numbers, arrays: Arrays, exponent: float
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _places(arrays: Arrays, exponents: Sequence[float]) -> dict[float, int]:
+    known = arrays["exponents"].tolist()
+    if absent := [each for each in exponents if each not in known]:
+        raise ValueError(f"no exponent {absent[0]:g} in the record; there are: {known}")
+    return {each: known.index(each) for each in exponents}
+
+
+def _by_class(arrays: Arrays, exponent: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The classes' mean matching distance, ascending, and each form's factors in that order."""
-    exponents = list(dict.fromkeys(row["exponent"] for row in numbers["table"]))
-    if exponent not in exponents:
-        raise ValueError(f"no exponent {exponent:g} in the record; there are: {exponents}")
-    order, at = np.argsort(arrays["class_distance"]), exponents.index(exponent)
-    schemes = dict.fromkeys(row["scheme"] for row in numbers["table"])
-    return arrays["class_distance"][order], {of: arrays[f"factor_{of}"][at][order] for of in schemes}
+    order, at = np.argsort(arrays["class_distance"]), _places(arrays, [exponent])[exponent]
+    found = {scheme: arrays.get(f"factor_{scheme}") for scheme in SCHEMES}
+    return arrays["class_distance"][order], {
+        scheme: of[at][order] for scheme, of in found.items() if of is not None
+    }
 
 
 def _draw(axes: Axes, scheme: str, x: np.ndarray, y: np.ndarray, also: str = "", **how: object) -> None:
@@ -316,96 +377,4 @@ def output_gradient_figure(arrays: Arrays) -> Figure:
             axes.set(xlabel="matching distance d = 2 sin(θ/2)", xlim=(0, 2), ylim=(0, 6.4))
             below = {"bbox_to_anchor": (0.5, -0.2), "borderaxespad": 0}
             axes.legend(loc="upper center", handlelength=2.6, **below)
-    return figure
-
-
-# Eq. 12 and footnote 5: `lib.theory.hinge_against_distance`, and training
-
-
-def hinge_table(numbers: Numbers) -> pd.DataFrame:
-    """Loss against squared distance over mined batches."""
-    heads = {
-        "loss": "loss",
-        "batch": "batch",
-        "positive": "mean d_pos",
-        "negative": "mean d_neg",
-        "correlation": "r",
-        "formula": "r by formula",
-        "elasticity": "power",
-        "zero_share": "zero hinge",
-    }
-    return pd.DataFrame(numbers["rows"])[list(heads)].rename(columns=heads)
-
-
-def hinge_figure(numbers: Numbers, arrays: Arrays) -> Figure:
-    """The hinge triplet loss against the squared matching distance that Eq. 12 takes for it."""
-    units = {"HT": "squared distance", "AHT": "squared angle (rad²)"}
-    last = {row["loss"]: row for row in numbers["rows"]}
-    looks = {"grid": "both", "ylabel": "hinge triplet loss", "legend": 2}
-    with panels(DOUBLE_WIDTH * 0.8, 2.6, len(units), **looks) as (figure, [row]):
-        for axes, (name, unit) in zip(row, units.items(), strict=True):
-            squared, losses = arrays[f"squared_{name}"], arrays[f"loss_{name}"]
-            end = float(squared.max()) * 1.03
-            axes.plot(squared, losses, ".", color=PALETTE[0], ms=4, mew=0, alpha=0.7, label="triplets")
-            axes.plot([0, end], [0, end], color=PALETTE[1], ls="--", label="proportional (Eq. 12)")
-            axes.set_title(f"{name}, r = {last[name]['correlation']:.2f}", loc="left")
-            axes.set(xlabel=f"{unit} of the matching pair", xlim=(0, end))
-            axes.set_ylim(bottom=0)
-    return figure
-
-
-def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
-    """How often the hinge was zero in training: one row a run.
-
-    Points are those of the training curve, single steps in a short run. The gaps are the batch mean of
-    d_neg − d_pos at the loss's power over the first and last tenth of training; a hinge is zero where a
-    triplet's own reaches the margin.
-
-    Args:
-        steps: of `lib.reporting.frames.steps`, of runs of different methods.
-    """
-    rows = {}
-    for label, of in steps.groupby("label", sort=False):
-        tenth, gap = max(1, len(of) // 10), of["d_neg"] - of["d_pos"]
-        rows[label] = {
-            "seed": of["seed"].iloc[0],
-            "steps": of["step"].iloc[-1],
-            "points with a zero": (of["zero_share"] > 0).sum(),
-            "largest zero share": of["zero_share"].max(),
-            "gap, first tenth": gap[:tenth].mean(),
-            "gap, last tenth": gap[-tenth:].mean(),
-        }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("run")
-
-
-def zero_shares(steps: pd.DataFrame, keys: Sequence[str]) -> list[float]:
-    """The share of zero hinges at each point of the curves of the recipes named, end to end."""
-    return steps.loc[steps["key"].isin(keys), "zero_share"].tolist()
-
-
-def zero_hinge_figure(steps: pd.DataFrame, arrays: Arrays, note: str = "") -> Figure:
-    """How near training comes to a zero hinge: on the left over time, on the right what it takes.
-
-    Args:
-        steps: as for `zero_table`.
-        arrays: of the computation.
-        note: profile and data; stands above.
-
-    Raises:
-        ValueError: there is no run.
-    """
-    with panels(DOUBLE_WIDTH, 2.8, 2, note=note, grid="both") as (figure, [[left, right]]):
-        gaps = steps.assign(**{GAP: steps["d_neg"] - steps["d_pos"]})
-        plots.curves(left, gaps, "step", GAP, "label")
-        left.axhline(1, color="black", lw=0.8)
-        left.annotate("margin t = 1", (0.02, 1), xycoords=("axes fraction", "data"), va="bottom")
-        left.set_ylim(top=1.25)
-        left.legend(loc="center right", bbox_to_anchor=(1, 0.66))
-        for place, name in enumerate(("HardNet", "HT", "AHT")):
-            line = look(place) | {"color": PALETTE[place + 3]}
-            right.plot(arrays["negative"], arrays[f"zero_{name}"], label=name, **line)
-        right.set(xlim=(0.8, 1.5), ylim=(0, 1.25), xlabel="distance of the negative")
-        right.set_ylabel("matching distance up to which\nthe hinge is zero")
-        right.set_title("What it takes, t = 1", loc="left", fontsize=8, color=GREY)
-        right.legend(loc="upper left")
     return figure

@@ -1,0 +1,113 @@
+"""Methods' values with their resamples, as claims are judged by, from records."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.intervals import Measured
+from lib.reporting import hpatches, phototour
+from lib.study.open import Found
+
+RESAMPLED = "resampled_fpr95"
+SEQUENCES_DRAWN = 400
+
+
+def fpr95_by_column(found: Sequence[Found], sets: Sequence[str]) -> dict[str, Measured]:
+    """FPR95 of each method along the columns that all of them have, with the resamples of test points.
+
+    Args:
+        found: records of one profile and data, with the probe `resampled_fpr95` of every test set; where
+            one has none, no method has resamples.
+        sets: the data source's three sets, in the order of their roles.
+
+    Returns:
+        By key; cells are named as `phototour.COLUMN_NAMES`.
+
+    Raises:
+        ValueError: as `phototour.by_column`, or the methods share no column.
+    """
+    table = phototour.by_column(found, sets).reindex(columns=list(phototour.COLUMN_NAMES))
+    cells = tuple(table.columns[table.notna().all()])
+    if not cells:
+        raise ValueError("the methods share no column")
+    draws = _draws(found, sets)
+
+    def drawn(index: tuple) -> np.ndarray:
+        key, _, seed = index
+        of = [draws[key, None if pd.isna(seed) else int(seed), cell] for cell in cells]
+        return np.stack(of, axis=1)
+
+    rates = None if draws is None else np.stack([drawn(index) for index in table.index], axis=1)
+    return _by_method(table, cells, rates)
+
+
+def _by_method(
+    table: pd.DataFrame, cells: Sequence[str], drawn: np.ndarray | None, freedom: float = math.inf
+) -> dict[str, Measured]:
+    """Of a frame of `frames.wide` each method by its key, with (kinds, runs, cells, B) resamples."""
+    measured = {}
+    keys, seeds = (table.index.get_level_values(name) for name in ("key", "seed"))
+    for key in keys.unique():
+        own, values = drawn, table.loc[keys == key, list(cells)].to_numpy(dtype=np.float64)
+        if drawn is not None:
+            own = drawn[:, keys == key]
+        if seeds[keys == key].isna().all():
+            values, own = values[0], None if own is None else own[:, 0]
+        label = table.index[keys == key].get_level_values("label")[0]
+        measured[key] = Measured(values, own, freedom, tuple(cells), label)
+    return measured
+
+
+def _draws(found: Sequence[Found], sets: Sequence[str]) -> dict[tuple, np.ndarray] | None:
+    """By key, seed (None without) and column (2, B): the rates of points and of pairs drawn anew."""
+    role, draws = phototour.roles_of(sets), {}
+    for record in found:
+        for test_set in [name for name, of in record.content["metrics"].items() if "fpr95" in of]:
+            if f"{RESAMPLED}.{test_set}" not in record.content["probes"]:
+                return None
+            probe = record.probe(RESAMPLED, test_set)
+            train = record.job.train_set
+            for other in [role[train]] if train in role else phototour.ROLES:
+                column = phototour.column_name(other, role[test_set])
+                rates = np.stack([probe["rates"], probe["pair_rates"]])
+                draws[record.job.name, record.job.seed, column] = rates
+    return draws
+
+
+def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) -> dict[str, Measured]:
+    """HPatches' numbers of each method, with resamples of what its sequences show.
+
+    What is drawn is as in `lib.reporting.hpatches.sequence_intervals`, the same for every run. With m
+    things drawn, the resamples' deviations are widened by √(m / (m − 1)), and have m − 1 degrees of
+    freedom. Verification is over pairs of all sequences, so its cell has no spread over them.
+
+    Args:
+        runs: of `hpatches.numbers`.
+        tasks: the cells.
+
+    Returns:
+        By key; without resamples where the sequences show one thing alone.
+    """
+    drawn, things = zip(*(_over_sequences(runs, task) for task in tasks), strict=True)
+    fewest = min((number for number in things if number), default=0)
+    rates = np.stack(drawn, axis=1)[None] if fewest > 1 else None
+    return _by_method(runs, tasks, rates, max(1, fewest - 1))
+
+
+def _over_sequences(runs: pd.DataFrame, task: str) -> tuple[np.ndarray, int]:
+    """(runs, B) a task's number when what the sequences show is drawn anew, and how many things."""
+    own = np.repeat(runs[task].to_numpy(dtype=np.float64)[:, None], SEQUENCES_DRAWN, axis=1)
+    of_sequences = runs.filter(regex=rf"^{task}\.({'|'.join(hpatches.LEVELS)})\.[vi]_").T
+    if of_sequences.empty:
+        return own, 0
+    shown = of_sequences.index.str.replace(r"^.*\.[vi]_|_(left|right)$", "", regex=True)
+    by_thing = of_sequences.groupby(shown)
+    sums, counts = by_thing.sum().to_numpy().T, by_thing.count().to_numpy().T
+    things = sums.shape[1]
+    random = np.random.default_rng([SEQUENCES_DRAWN, things])
+    times = random.multinomial(things, np.full(things, 1 / things), SEQUENCES_DRAWN).T
+    means = (sums @ times) / (counts @ times)
+    widened = np.sqrt(things / max(1, things - 1)) * (means - means.mean(axis=1, keepdims=True))
+    return own + widened, things

@@ -1,0 +1,129 @@
+"""The papers' claims as they were written down beforehand, a CSV a paper beside this file."""
+
+import csv
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+CLAIMS = Path(__file__).parent
+# By direction, how the bound is put into words.
+DIRECTIONS = {
+    "less": "below",
+    "greater": "above",
+    "at_least": "at least",
+    "at_most": "at most",
+    "within": "within",
+}
+PAIRED = ("mean_difference", "each_difference", "share_better", "largest_relative_gain")
+SUMMED = ("sum_difference", "deviation_ratio")
+SINGLE = ("minimum", "maximum")
+COUNT_BELOW = "count_below_"
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper, as written down before anything was measured.
+
+    Attributes:
+        id: unique name.
+        paper, artefact: where the claim stands, e.g. `adasample`, `Table 1`.
+        kind: `claim`, a sentence of the paper; or `reading`, what a reader infers but no sentence says.
+        sentence: the claim in our words; `quote` the paper's words that it rests on.
+        statistic, direction, margin: the rule, see `lib.reporting.claims.judging`; `none` has none.
+        metric, unit: what is compared and the statistic's unit.
+        better: `lower` or `higher`, which values of the metric are better.
+        a, b: the keys of the compared methods.
+        own_data: the name of the data on which the paper makes the claim; `ubc` is PhotoTour, and
+            `ubc+hpatches` says that it trains there and tests on HPatches.
+        printed: the printed table and its kind of values that the claim is of, e.g. `table1:fpr95`.
+        counts_against: what would count against it.
+        why: why there can be no verdict, where there is no rule.
+    """
+
+    id: str
+    paper: str
+    artefact: str
+    kind: str
+    sentence: str
+    quote: str
+    statistic: str
+    metric: str
+    unit: str
+    better: str
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    direction: str
+    margin: float
+    own_data: str
+    printed: str
+    counts_against: str
+    why: str
+
+    @property
+    def on_hpatches(self) -> bool:
+        """Whether it is about tests on HPatches, so that training data alone do not decide it."""
+        return self.own_data.endswith("+hpatches")
+
+    @property
+    def bound(self) -> float:
+        """What the statistic is compared with; of `within`, the upper one of two."""
+        return -self.margin if self.direction == "less" and self.margin else self.margin
+
+    def needed(self) -> str:
+        """The condition on the statistic in words, e.g. `below -0.02 points`."""
+        if self.statistic == NONE:
+            return ""
+        sign = "±" if self.direction == "within" else ""
+        return f"{DIRECTIONS[self.direction]} {sign}{self.bound:g} {self.unit}".rstrip()
+
+
+def read_claims(paper: str | None = None, artefact: str | None = None) -> list[Claim]:
+    """Read the claims, all or those of one paper and artefact.
+
+    Raises:
+        ValueError: a row is malformed, or nothing matches.
+    """
+    claims = []
+    for path in sorted(CLAIMS.glob("*.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            claims += [_parse(path.name, row) for row in csv.DictReader(file)]
+    wanted = [
+        claim for claim in claims if paper in (None, claim.paper) and artefact in (None, claim.artefact)
+    ]
+    if not wanted:
+        known = sorted({f"{claim.paper}, {claim.artefact}" for claim in claims})
+        raise ValueError(f"no claim of {paper}, {artefact}; there are: {'; '.join(known)}")
+    return wanted
+
+
+def _parse(file: str, row: dict[str, str]) -> Claim:
+    where = f"{file}: row {row.get('id')!r}"
+    names = [field.name for field in fields(Claim)]
+    if set(row) != set(names) or None in row.values():
+        raise ValueError(f"{where} does not have the columns {names}")
+    methods = {name: tuple(filter(None, row[name].split(";"))) for name in ("a", "b")}
+    try:
+        margin = float(row["margin"])
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    claim = Claim(**{**row, **methods, "margin": margin})
+    compared = claim.statistic in (*PAIRED, *SUMMED)
+    known = compared or claim.statistic in (*SINGLE, NONE) or claim.statistic.startswith(COUNT_BELOW)
+    wrong = ""
+    if claim.kind not in ("claim", "reading") or claim.better not in ("lower", "higher"):
+        wrong = "unknown kind or sense of better"
+    elif not known:
+        wrong = f"unknown statistic {claim.statistic!r}"
+    elif (claim.statistic == NONE) != bool(claim.why):
+        wrong = "give a rule, or why there can be no verdict"
+    elif claim.statistic != NONE and claim.direction not in DIRECTIONS:
+        wrong = "unknown direction"
+    elif bool(claim.a) != (claim.statistic != NONE) or bool(claim.b) != compared:
+        wrong = "a or b does not fit the statistic"
+    elif claim.statistic == "share_better" and len(claim.a) > 1:
+        wrong = "a share is of one method"
+    elif claim.margin < 0:
+        wrong = "margin below 0"
+    if wrong:
+        raise ValueError(f"{where}: {wrong}")
+    return claim

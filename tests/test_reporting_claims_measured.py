@@ -1,0 +1,112 @@
+"""Methods' values with their resamples, put together from records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import reporting_records
+from reporting_records import with_fpr95
+
+from lib.intervals import contrast
+from lib.reporting.claims import read_claims, verdict
+from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
+from lib.reporting.hpatches import LEVELS, numbers, sequence_intervals
+from lib.study.open import Found
+
+SETS = ("fountain", "wall", "street")
+
+
+@pytest.fixture
+def probed(monkeypatch):
+    """Records whose probe tells its own run and set: rates around FPR95, with 7 resamples."""
+
+    def probe(self: Found, name: str, test_set: str) -> dict:
+        assert name == "resampled_fpr95"
+        rates = self.fpr95(test_set) + np.arange(7.0)
+        return {"rates": rates, "pair_rates": rates / 2}
+
+    monkeypatch.setattr(Found, "probe", probe)
+
+    def record(*args, **rates) -> Found:
+        found = with_fpr95(*args, **rates)
+        found.content["probes"] = {f"resampled_fpr95.{name}": {} for name in rates}
+        return found
+
+    return record
+
+
+def test_columns_are_those_that_all_methods_have_and_resamples_stand_in_their_places(probed):
+    runs = [probed("net", "fountain", seed, wall=10.0 + seed, street=20.0 + seed) for seed in (1, 0)]
+    sift = probed("sift", None, None, fountain=1.0, wall=2.0, street=3.0)
+    found = fpr95_by_column([sift, *runs], SETS)
+    assert found["net"].cells == ("Lib>Ntr", "Lib>Yos")
+    assert found["net"].values.tolist() == [[10, 20], [11, 21]]
+    assert found["sift"].values.tolist() == [2, 3]
+    assert found["net"].label == "NET"
+    assert found["net"].resampled.shape == (2, 2, 2, 7)
+    assert found["sift"].resampled.shape == (2, 2, 7)
+    for of in found.values():
+        assert of.resampled[0] == pytest.approx(of.values[..., None] + np.arange(7))
+        assert of.resampled[1] == pytest.approx(of.resampled[0] / 2)
+
+
+def test_where_one_record_has_no_probe_no_method_has_resamples(probed):
+    run = probed("net", "fountain", 0, wall=10.0, street=20.0)
+    sift = with_fpr95("sift", None, None, fountain=1.0, wall=2.0, street=3.0)
+    sift.content["probes"] = {}
+    assert all(of.resampled is None for of in fpr95_by_column([sift, run], SETS).values())
+
+
+def test_methods_may_have_different_numbers_of_seeds(probed):
+    runs = [probed("net", "fountain", seed, wall=10.0, street=20.0) for seed in range(3)]
+    found = fpr95_by_column([*runs, probed("other", "fountain", 0, wall=9.0, street=9.0)], SETS)
+    assert [len(of.values) for of in found.values()] == [3, 1]
+
+
+def hpatches_runs(names: list[str], values: dict[tuple[str, int], np.ndarray]) -> pd.DataFrame:
+    records = []
+    for (key, seed), of in values.items():
+        cells = {
+            f"{task}.{level}.{name}": value
+            for task in ("matching", "retrieval")
+            for level in LEVELS
+            for name, value in zip(names, of, strict=True)
+        }
+        cells |= {task: float(of.mean()) for task in ("verification", "matching", "retrieval")}
+        records.append(reporting_records.found(key, "a", seed, metrics={"hp": {"hpatches": cells}}))
+    return numbers(records, "hp")
+
+
+def test_sequences_are_drawn_by_what_they_show_as_in_the_intervals_of_tables():
+    names = [f"{kind}_{thing}" for thing in range(12) for kind in "vi"]
+    values = 50 + 10 * np.random.default_rng(0).normal(size=24)
+    runs = hpatches_runs(names, {("net", 0): values, ("net", 1): values})
+    found = hpatches_by_task(runs)["net"]
+    assert found.cells == ("verification", "matching", "retrieval")
+    assert found.freedom == 11
+    drawn = found.resampled[0, 0]
+    assert (drawn[0] == values.mean()).all()
+    table = sequence_intervals(runs, "matching").iloc[0]
+    widened = np.sqrt(12 / 11)
+    assert drawn[1].std() == pytest.approx(widened * (table["to"] - table["from"]) / 3.92, rel=0.15)
+    # Both runs, of equal sequences, have the same draws.
+    assert (found.resampled[0, 0] == found.resampled[0, 1]).all()
+
+
+def test_a_gain_that_every_sequence_has_is_sure_however_much_the_sequences_differ():
+    names = [f"v_{thing}" for thing in range(10)]
+    level = 50 + 20 * np.random.default_rng(0).normal(size=10)
+    seeds = {("hardnet_aug_gen", s): level + 0.1 * s for s in range(3)}
+    ours = {("adasample_aug_gen", s): level + 2 + 0.1 * s for s in range(3)}
+    values = hpatches_by_task(hpatches_runs(names, seeds | ours), ["matching"])
+    assert contrast([(1.0, values["adasample_aug_gen"])]).over_units > 3
+    [claim] = [c for c in read_claims() if c.id == "adasample-s6-matching"]
+    judged = verdict(claim, values, range(3), "quick", "mini")
+    assert judged.outcome == "held"
+    assert (judged.low, judged.high) == pytest.approx((2, 2), abs=0.05) or judged.low is None
+
+
+def test_one_thing_alone_leaves_no_spread_over_sequences():
+    runs = hpatches_runs(["v_dome", "i_dome"], {("net", 0): np.array([1.0, 2.0])})
+    assert hpatches_by_task(runs)["net"].resampled is None
