@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from lib.intervals import Estimate, Measured, contrast, relative_gain
 from lib.reporting import frames, plots
+from lib.reporting.claims.measured import fpr95_by_column
 from lib.reporting.papers.adasample_significance import LABELS, paper_comparisons
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, panels
 from lib.study.open import Found
@@ -39,20 +40,11 @@ def methods(found: Sequence[Found]) -> dict[str, Measured]:
     """By label each method's FPR95, (seeds, test sets), and what it would be on other test points.
 
     Args:
-        found: runs on one train set with the probe `resampled_fpr95`, methods in the order to show.
+        found: runs on one train set, methods in the order to show.
     """
-    groups: dict[str, list[Found]] = {}
-    for run in found:
-        groups.setdefault(run.job.label, []).append(run)
-    return {label: _measured(of) for label, of in groups.items()}
-
-
-def _measured(runs: Sequence[Found]) -> Measured:
-    sets = runs[0].job.sets_of("fpr95")
-    probes = [[run.probe("resampled_fpr95", name) for name in sets] for run in runs]
-    drawn = [[[probe[kind] for probe in of] for of in probes] for kind in ("rates", "pair_rates")]
-    values = [[run.fpr95(name) for name in sets] for run in runs]
-    return Measured(np.array(values), np.array(drawn), cells=tuple(sets))
+    job = found[0].job
+    by_key = fpr95_by_column(found, (job.train_set, *job.sets_of("fpr95")))
+    return {of.label: of for of in by_key.values()}
 
 
 def levels(found: Sequence[Found]) -> pd.DataFrame:
