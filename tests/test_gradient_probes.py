@@ -12,7 +12,7 @@ from looped_gradients import looped_gradient_norms
 
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
-from lib.evaluation import drawn_pairs, gradient_norms
+from lib.evaluation import drawn_pairs, gradient_norms, training_batch
 from lib.evaluation.gradient_norms import Samples, per_sample_gradient_norms
 from lib.evaluation.subject import Subject
 from lib.models import l2net
@@ -82,7 +82,7 @@ def test_training_mode_is_refused() -> None:
 def test_before_the_first_step_batch_norms_take_the_mean_statistics_of_the_batches() -> None:
     torch.manual_seed(0)
     model, batches = l2net.build(width=1 / 16).eval(), 255 * torch.rand(3, 8, 1, 32, 32)
-    known = gradient_norms.with_statistics(model, batches)
+    known = training_batch.with_statistics(model, batches)
     first = [l2net.standardise(batch) for batch in batches]
     responses = [model.features[0](images) for images in first]
     means = torch.stack([of.mean((0, 2, 3)) for of in responses]).mean(0)
@@ -94,7 +94,7 @@ def test_before_the_first_step_batch_norms_take_the_mean_statistics_of_the_batch
     assert spread == pytest.approx(1, abs=0.1), "the last batch norm's unit variance"
     assert not known.training
     assert model.features[1].num_batches_tracked == 0, "the network itself is left as it was"
-    assert gradient_norms.with_statistics(known, batches) is known, "statistics of training are kept"
+    assert training_batch.with_statistics(known, batches) is known, "statistics of training are kept"
 
 
 def test_the_gradient_probe_holds_each_candidate_once_and_repeats(

@@ -1,12 +1,10 @@
-"""Figure 3 in numbers and Figure 1 as a picture, on probes small enough to reckon by hand."""
+"""Figure 3 in numbers, on probes small enough to reckon by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from reporting_records import found
 
-from lib.reporting.papers import adasample
 from lib.reporting.papers import adasample_gradients as gradients
 from lib.reporting.papers.adasample_gradients import Reading
 
@@ -188,37 +186,3 @@ def test_figure_3_draws_a_column_a_stage_and_points_with_their_intervals() -> No
     ends = np.array([bar[:, 1] for bar in bars.get_segments()])
     assert ends == pytest.approx(drawn[["low", "high"]].to_numpy())
     assert len(gradients.constants_figure(of, "").axes) == 1
-
-
-def drawn() -> dict[str, np.ndarray]:
-    """One class of an anchor and three candidates, at three moments."""
-    distance = np.array([[np.nan, 0.3, 0.1, 0.2]])
-    return {
-        "stage": np.array([0.0, 0.5, 1.0]),
-        "exponent": np.array([0.0, 5.0, 9.0]),
-        "images": np.arange(4, dtype=np.uint8)[None, :, None, None] * np.ones((1, 1, 32, 32), np.uint8),
-        "anchor": np.array([0]),
-        "distance": np.stack([distance] * 3),
-        "probability": np.stack([distance / 0.6] * 3),
-        "positive": np.array([[1], [2], [3]]),
-        "negative": np.full((3, 1, 32, 32), 9, dtype=np.uint8),
-    }
-
-
-def test_figure_1_shows_anchor_candidates_by_distance_and_negative() -> None:
-    above, below = adasample.figure1(drawn()).axes
-    assert [int(image.get_array()[0, 0]) for image in above.images] == [0, 2, 3, 1, 9]
-    heights = [bar.get_height() for bar in below.patches]
-    assert heights[:3] == pytest.approx([0.1 / 0.6, 0.2 / 0.6, 0.3 / 0.6])
-    marked = [line for line in below.lines if line.get_marker() == "v"]
-    assert len(marked) == 3, "one drawn positive a moment"
-
-
-def test_the_pace_shows_shares_in_percent() -> None:
-    curves = {"step": [1, 2, 3], "two_share": [0.5, 0.4, 0.0]}
-    runs = [found("ada", "a", 0, curve={**curves, "exponent": [3.0, 4.0]})]
-    runs.append(found("hard", "a", 0, curve=curves))
-    left, right = adasample.figure1_pace(runs, "").axes
-    assert [line.get_label() for line in left.lines] == ["ADA"]
-    assert left.lines[0].get_xdata().tolist() == [2, 3]
-    assert right.lines[1].get_ydata().tolist() == pytest.approx([50, 40, 0])

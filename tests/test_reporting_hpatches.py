@@ -18,7 +18,7 @@ from lib.reporting.hpatches_figures import LEVEL_COLOURS, ranking_figure, tasks_
 from lib.reporting.papers import adasample
 from lib.reporting.style import png
 from lib.reporting.text import as_text
-from lib.study.open import Found
+from lib.study.open import Found, open_study
 
 TEST, HP_TRAIN = "some-hp-a", "some-hp-a-train"
 SEQUENCES = ("v_wall", "i_wall", "v_dome", "i_shop")
@@ -298,29 +298,36 @@ def test_a_kind_that_no_sequence_is_of_has_no_markers():
     assert bars(matching) == [50]
 
 
-def rings(axes) -> list[list[float]]:
-    return [list(line.get_ydata()) for line in axes.lines if line.get_markersize() == 10]
+def drawn(seeds: int, levels: dict[tuple[float, str], float] | None = None):
+    table = adasample.table2(lambda_runs(levels or all_lambdas(), seeds=seeds))
+    study = open_study(seeds=range(seeds))
+    return table, adasample.table2_figure(table, study, "some-a to other")
 
 
-def test_each_line_of_table_2_has_its_best_lambda_ringed_and_zero_is_ours_alone():
-    table = adasample.table2(lambda_runs(all_lambdas()))
-    ours, papers = (adasample.table2_figure(table, "").axes[place] for place in (0, 3))
-    assert rings(ours) == [[60], [56]]
-    assert rings(papers) == [[94.78, 94.78], [94.76]]
+def test_both_tables_stand_against_lambda_and_zero_is_ours_alone():
+    table, figure = drawn(1)
+    ours, papers = figure.axes[0], figure.axes[3]
     assert [label.get_text() for label in papers.get_xticklabels()] == table.index.tolist()
-    for axes, known in ((ours, range(7)), (papers, range(1, 7))):
-        places, values = axes.lines[0].get_data()
-        assert places[np.isfinite(values.astype(float))].tolist() == [*known]
+    for axes, whose, known in ((ours, "ours", range(7)), (papers, "paper", range(1, 7))):
+        line = axes.lines[0]
+        assert np.round(line.get_xdata()).tolist() == [*known]
+        assert line.get_ydata().tolist() == table["verification AHT", whose].dropna().tolist()
+        # Of one seed there is no interval, and the paper prints none.
+        assert len(axes.collections) == 0
+    assert "one seed" in figure.get_suptitle()
 
 
-def test_seeds_of_ours_get_bars_and_a_loss_without_runs_no_line():
+def test_ours_has_the_interval_over_its_seeds_and_a_loss_without_runs_no_line():
     levels = {cell: level for cell, level in all_lambdas().items() if cell[1] == "AHT"}
-    figure = adasample.table2_figure(adasample.table2(lambda_runs(levels, seeds=3)), "")
-    aht, ht = (container for container in figure.axes[0].containers)
-    _, _, (bar,) = aht
-    assert np.array(bar.get_segments())[3, :, 1].tolist() == [59, 61]
-    assert np.isnan(ht.lines[0].get_ydata().astype(float)).all()
-    assert rings(figure.axes[0])[1] == []
+    _, figure = drawn(3, levels)
+    axes = figure.axes[0]
+    bars, none = (of.get_segments() for of in axes.collections)
+    # Seeds one apart: the standard deviation is 1, and t at 2 degrees of freedom 4.303.
+    assert bars[3][:, 1] - 60 == pytest.approx([-4.303 / 3**0.5, 4.303 / 3**0.5], abs=1e-3)
+    assert none == []
+    names = [text.get_text() for text in figure.axes[2].texts]
+    assert names == ["AHT"]
+    assert "3 seeds" in figure.get_suptitle()
 
 
 def ranked(levels: dict[str, float]) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from reporting_records import with_fpr95
 from lib.reporting.phototour import (
     COLUMN_NAMES,
     by_column,
+    columns_of,
     paper_beside_ours,
     printed_by_column,
     roles_of,
@@ -50,10 +51,21 @@ def test_a_descriptor_that_is_not_trained_fills_both_columns_of_a_test_set():
     assert values(by_column([sift], SETS), "sift") == [1, 1, 2, 2, 3, 3, 2]
 
 
-def test_a_mean_stands_only_where_all_six_columns_do():
-    frame = by_column(six_columns("hardnet", 0, 0.0)[:2], SETS)
-    assert np.isnan(frame["Mean"].iloc[0])
-    assert frame.iloc[0].isna().sum() == 3
+def test_a_mean_stands_only_where_all_columns_do():
+    whole = six_columns("hardnet", 0, 0.0)
+    frame = by_column([*whole, *six_columns("other", 0, 0.0)[:2]], SETS)
+    assert np.isnan(frame.xs("other", level="key")["Mean"].iloc[0])
+    assert frame.xs("hardnet", level="key")["Mean"].iloc[0] == 3.5
+
+
+def test_columns_that_no_trained_method_has_are_left_out():
+    sift = with_fpr95("sift", None, None, fountain=1.0, wall=2.0, street=3.0)
+    frame = by_column([sift, *six_columns("hardnet", 0, 10.0)[:1]], SETS)
+    assert columns_of(frame) == ["Lib>Ntr", "Lib>Yos"]
+    assert values(frame, "hardnet") == [13, 15, 14]
+    assert values(frame, "sift") == [2, 3, 2.5]
+    table = paper_beside_ours(printed("adasample", "table1"), frame)
+    assert table.loc["AdaSample+*", ("Mean", "paper")] == pytest.approx((0.40 + 1.40) / 2)
 
 
 def test_the_train_set_itself_is_no_test_column():

@@ -10,26 +10,25 @@ import pytest
 from matplotlib import rcParams
 from matplotlib.image import imread
 
-from lib.reporting.plots import beside, curves, curves_figure, distance_histograms, intervals
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, LINES, PALETTE, look, panels, png, style
-
-VALUE = "mean FPR95 (%)"
-PAPER = {"SIFT": [26.55], "HardNet*": [1.65], "MatchNet": [8.05]}
-OURS = {"SIFT": [22.0], "HardNet*": [9.0, 11.0, 10.0], "RootSIFT": [21.0]}
-
-
-def both(paper: dict, ours: dict) -> pd.DataFrame:
-    rows = [
-        (label, whose, value)
-        for whose, of in (("paper", paper), ("ours", ours))
-        for label, values in of.items()
-        for value in values
-    ]
-    return pd.DataFrame(rows, columns=["label", "whose", VALUE])
-
-
-def dots(paper: dict = PAPER, ours: dict = OURS):
-    return beside(both(paper, ours), VALUE, "label", "whose")
+from lib.reporting.plots import (
+    curves,
+    curves_figure,
+    distance_histograms,
+    half_width,
+    intervals,
+    label_ends,
+)
+from lib.reporting.style import (
+    COLUMN_WIDTH,
+    DOUBLE_WIDTH,
+    LINES,
+    PALETTE,
+    look,
+    looks,
+    panels,
+    png,
+    style,
+)
 
 
 def epochs(of: dict[str, list[list[float]]]) -> pd.DataFrame:
@@ -46,6 +45,10 @@ def learning(of: dict[str, list[list[float]]]):
     return curves_figure(epochs(of), "epoch", "FPR95 (%)", "label", log="y")
 
 
+def chart():
+    return learning({"A": [[4.0, 2.0], [6.0, 4.0]], "B": [[3.0, 3.0]]})
+
+
 def probe(shift: float = 0.5) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     edges = np.linspace(0, 2, 41)
@@ -56,39 +59,8 @@ def probe(shift: float = 0.5) -> dict[str, np.ndarray]:
     }
 
 
-def test_dots_stand_at_the_papers_value_and_at_our_mean_and_the_bar_spans_the_seeds():
-    axes = dots().axes[0]
-    lines = {line.get_label(): line for line in axes.lines}
-    rows = {
-        label.get_text(): y for label, y in zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
-    }
-    paper = lines["paper"]
-    assert dict(zip(paper.get_ydata(), paper.get_xdata(), strict=True)) == {
-        rows[label]: value for label, (value,) in PAPER.items()
-    }
-    ours = lines["ours, bar: range over seeds"]
-    assert dict(zip(ours.get_ydata(), ours.get_xdata(), strict=True)) == {
-        rows["SIFT"]: 22.0,
-        rows["HardNet*"]: 10.0,
-        rows["RootSIFT"]: 21.0,
-    }
-    bars = np.concatenate([of.get_segments() for of in axes.collections if len(of.get_segments())])
-    assert bars.tolist() == [[[9.0, rows["HardNet*"]], [11.0, rows["HardNet*"]]]]
-    assert paper.get_markerfacecolor() == "white"
-    assert axes.get_xscale() == "log"
-    assert axes.get_xlabel() == VALUE
-    assert rows["SIFT"] > rows["HardNet*"] > rows["RootSIFT"]
-
-
-def test_one_seed_is_called_one_seed():
-    figure = dots({"A": [1.0]}, {"A": [2.0]})
-    assert "ours, one seed" in [line.get_label() for line in figure.axes[0].lines]
-
-
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_value_that_cannot_stand_on_a_log_axis_is_refused(bad):
-    with pytest.raises(ValueError, match="cannot stand on a log axis"):
-        dots({"A": [1.0]}, {"A": [bad]})
     with pytest.raises(ValueError, match="cannot stand on a log axis"):
         learning({"A": [[1.0, bad]]})
 
@@ -150,6 +122,36 @@ def test_a_value_on_the_horizontal_axis_may_be_marked():
     assert list(mark.get_xdata()) == [0.5, 0.5]
 
 
+def test_ticks_stand_at_the_values_that_were_tried():
+    frame = pd.DataFrame({"rate": [0.1, 0.2, 5.0], "y": [3.0, 1.0, 2.0], "by": "a"})
+    axes = curves_figure(frame, "rate", "y", "by", log="x").axes[0]
+    assert axes.get_xticks().tolist() == [0.1, 0.2, 5.0]
+    assert axes.get_legend() is None
+    assert [text.get_text() for text in axes.texts] == ["a"]
+
+
+def test_names_stand_at_the_ends_in_their_order_and_colour_and_not_on_each_other():
+    with panels(COLUMN_WIDTH, 2) as (_, [[axes]]):
+        for label, end in (("low", 0.0), ("high", 10.0), ("middle", 9.9), ("unknown", np.nan)):
+            axes.plot([0, 1], [end, end], label=label)
+        axes.plot([0, 1], [1, 1])
+        label_ends(axes)
+    placed = {text.get_text(): text.xyann[1] for text in axes.texts}
+    assert sorted(placed, key=placed.get) == ["low", "middle", "high"]
+    heights = sorted(placed.values())
+    assert min(np.diff(heights)) > 0.05
+    assert heights[-1] <= 1
+    assert [text.get_color() for text in axes.texts] == [line.get_color() for line in axes.lines[:3]]
+    assert dict(zip(placed, [text.xy for text in axes.texts], strict=True))["low"] == pytest.approx(
+        (1, 0)
+    )
+
+
+def test_the_interval_over_seeds_is_students_and_one_seed_has_none():
+    assert half_width(1.0, 5) == pytest.approx(2.776 / 5**0.5, abs=1e-3)
+    assert np.isnan(half_width(np.nan, 1))
+
+
 def test_intervals_stand_top_down_with_their_error_either_way():
     frame = pd.DataFrame({"x": [1.0, 2.0], "e": [0.5, np.nan], "name": ["p", "q"], "by": ["a", "b"]})
     with panels(COLUMN_WIDTH, 2) as (_, [[axes]]):
@@ -170,26 +172,44 @@ def test_curves_keep_the_grid_that_their_panels_have():
 
 
 def test_more_methods_than_colours_still_look_different():
-    looks = [tuple(look(place).values()) for place in range(2 * len(PALETTE))]
-    assert len(set(looks)) == len(looks)
+    seen = [tuple(look(place).values()) for place in range(2 * len(PALETTE))]
+    assert len(set(seen)) == len(seen)
     assert len(LINES) == len(PALETTE)
 
 
+METHODS = [f"{name}{marks}" for name in ("HardNet", "AdaSample") for marks in ("", "*", "+", "+*")]
+
+
+def test_colour_tells_the_method_and_dash_its_marks_wherever_it_is_drawn():
+    found = looks(METHODS)
+    assert {of["color"] for name, of in found.items() if name.startswith("AdaSample")} == {PALETTE[1]}
+    assert len({of["color"] for of in found.values()}) == 2
+    assert len({of["ls"] for of in found.values()}) == 4
+    assert looks(["HardNet-GOR+", "AdaSample+*"])["AdaSample+*"] == found["AdaSample+*"]
+
+
+def test_no_two_labels_look_alike_and_those_of_no_method_go_by_place():
+    many = [*METHODS, "HardNet-GOR", *(f"rung {number}" for number in range(20))]
+    seen = [tuple(of.values()) for of in looks(many).values()]
+    assert len(set(seen)) == len(many)
+    assert looks(["float32", "bfloat16"])["bfloat16"] == look(1)
+
+
 def test_the_same_figure_gives_the_same_bytes_at_200_dots_an_inch():
-    content = png(dots())
-    assert imread(io.BytesIO(content)).shape[1] == round(dots().get_figwidth() * 200)
+    content = png(chart())
+    assert imread(io.BytesIO(content)).shape[1] == round(chart().get_figwidth() * 200)
     for name in (b"Software", b"tEXt", b"tIME", b"matplotlib"):
         assert name not in content
-    assert png(dots()) == content
+    assert png(chart()) == content
 
 
 def test_figures_do_not_depend_on_the_users_settings_and_leave_them_alone():
-    plain = png(dots())
+    plain = png(chart())
     before = rcParams["font.size"]
     try:
         rcParams["font.size"] = 23
         rcParams["savefig.facecolor"] = "black"
-        assert png(dots()) == plain
+        assert png(chart()) == plain
         assert rcParams["font.size"] == 23
     finally:
         rcParams["font.size"] = before

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from html.parser import HTMLParser
-from io import StringIO
 from pathlib import Path
 
 import nbformat
@@ -13,11 +12,13 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from lib.reporting.claims import read_claims, verdict, verdict_table
+from lib.reporting.page import verdicts
 from lib.reporting.page.compare import compare
+from lib.reporting.page.notebook import mathml, render_notebook
 from lib.reporting.page.report import Failure, build_report, caveat
 from lib.reporting.style import panels, png
 
+ROOT = Path(__file__).resolve().parents[1]
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 
 
@@ -54,7 +55,10 @@ def write_notebook(path: Path, title: str) -> Path:
     )
     text = new_output("stream", name="stdout", text="SIFT <b> 26.55\n")
     cells = [
-        new_markdown_cell(f"# {title}\n\nWhat it claims.\n\n## Verdict\n\n[up](#Verdict)"),
+        new_markdown_cell(
+            f"# {title}\n\nWhat it claims.\n\n## Verdict\n\n[up](#Verdict) [Three](table3.ipynb)\n"
+            r"$$p_i \propto \lVert d\rVert^2$$ and $w_i$, not `$x`."
+        ),
         new_code_cell("secret_code = 1", outputs=[text], execution_count=1),
         new_code_cell("draw()", outputs=[output], execution_count=2),
     ]
@@ -112,8 +116,7 @@ def build(tmp_path: Path, **changes: object) -> str:
 def test_the_page_is_well_formed_and_its_ids_and_links_agree(tmp_path):
     page = Page(build(tmp_path))
     assert len(set(page.ids)) == len(page.ids)
-    assert {"notebook-1", "notebook-2", "runs"} <= set(page.ids)
-    assert {"notebook-1-Verdict", "notebook-2-Verdict"} <= set(page.ids)
+    assert {"adasample-table1", "adasample-table3-Verdict", "runs"} <= set(page.ids)
     assert page.links
     for link in page.links:
         assert link.startswith("#")
@@ -135,7 +138,7 @@ def test_notebooks_show_text_and_outputs_and_no_code(tmp_path):
     assert text.count("SIFT &lt;b&gt; 26.55") == 2
     assert text.count("<h1") == 1
     assert "<h2>Table 1 &amp; more</h2>" in text
-    assert '<a href="#notebook-1">Table 1 &amp; more</a>' in text
+    assert '<a href="#adasample-table1">Table 1 &amp; more</a>' in text
     assert text.count("What it claims.") == 2
 
 
@@ -143,21 +146,60 @@ def test_a_picture_without_a_text_gets_the_heading_it_stands_under(tmp_path):
     assert build(tmp_path).count('alt="Figure under: Verdict"') == 2
 
 
-def test_the_head_says_that_quick_numbers_and_embedded_data_decide_nothing(tmp_path):
+def rendered(tmp_path: Path, text: str, *beside: str) -> str:
+    path = tmp_path / "notebooks" / "adasample" / "table1.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(new_notebook(cells=[new_markdown_cell(text)]), path)
+    return render_notebook(path, beside).body
+
+
+def test_links_between_notebooks_lead_inside_the_page_and_others_name_the_file(tmp_path):
+    text = rendered(
+        tmp_path,
+        "[rates](../study/rates.ipynb#Found) [two](table2.ipynb) [all](../../docs/code.md) [w](https://w.org)",
+        *("study/rates", "adasample/table3"),
+    )
+    assert '<a href="#study-rates-Found">rates</a>' in text
+    assert "two (notebooks/adasample/table2.ipynb)" in text
+    assert "all (docs/code.md)" in text
+    assert '<a href="https://w.org">w</a>' in text
+    assert text.count("<a ") == 2
+
+
+def test_equations_become_mathml_and_code_stays_as_it_is(tmp_path):
+    text = build(tmp_path)
+    assert text.count("<math") == 2 * text.count('<math display="block"') == 4
+    assert "<msub><mi>w</mi><mi>i</mi></msub>" in text
+    assert "<code>$x</code>" in text
+    assert "propto" not in text
+
+
+@pytest.mark.parametrize("latex", [r"\nosuchcommand{x}", r"\frac{1}{", "x_"])
+def test_an_equation_that_is_not_understood_is_refused(latex):
+    with pytest.raises(ValueError, match="is not understood"):
+        mathml(latex)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "notebooks").glob("*/*.ipynb")), ids=lambda path: path.stem
+)
+def test_every_equation_of_the_committed_notebooks_is_typeset(path):
+    body = re.sub(r"<(pre|code)\b.*?</\1>", "", render_notebook(path).body, flags=re.DOTALL)
+    assert "$" not in body
+    assert "\\" not in body
+
+
+def test_the_head_says_what_is_evidence_and_that_embedded_data_refutes_nothing(tmp_path):
     text = build(tmp_path)
     head = text[: text.index("<nav")]
-    assert "decide no paper" in head
-    assert "quick profile" in head
-    assert "embedded data" in head
+    assert "never says that a paper is refuted" in " ".join(head.split())
 
 
 def test_the_caveat_stands_unless_profile_and_data_are_the_papers():
     assert caveat("paper", "ubc") == ""
     assert caveat("paper", "ubc+hpatches") == ""
-    assert "embedded data" in caveat("paper", "mini")
-    assert "quick profile" in caveat("quick", "ubc")
-    assert "standard profile" in caveat("standard", "ubc")
-    assert "photos" in caveat("paper", "photos")
+    assert caveat("paper", "mini")
+    assert caveat("quick", "ubc")
 
 
 def test_failures_are_named_at_the_head_by_notebook_and_cell(tmp_path):
@@ -173,22 +215,102 @@ def test_runs_are_listed_and_those_of_older_code_are_marked(tmp_path):
     table = text[text.index('<section id="runs"') :]
     for cell in ("HardNet*", "fountain", "9.88", "6.0", "21.50", "FPR95 wall", "FPR95 street"):
         assert cell in table
+    # What all share is said once, and no column is empty.
+    assert "data mini, profile quick, device cpu, threads 1" in table
+    assert "<th>profile</th>" not in table
+    assert "FPR95 wall" not in build(tmp_path, records=RECORDS[1:])
     assert table.count("older code</span></td>") == 1
     assert "older code</span>" not in build(tmp_path, records=RECORDS[1:])
     assert "No record." in build(tmp_path, records=[])
 
 
-def test_verdicts_stand_before_the_notebooks_by_the_claims_sentences(tmp_path):
+def judged(*rows: tuple) -> pd.DataFrame:
+    """Verdicts as notebooks save them: (claim, artefact, profile, verdict) each, and what else."""
+    return pd.DataFrame(
+        {
+            **{"claim": claim, "paper": "adasample", "artefact": artefact, "profile": profile},
+            **{
+                "sentence": f"{claim} is lower.",
+                "verdict": word,
+                "kind": "claim",
+                "needed": "below -0.02",
+            },
+            **{"observed": -4.53667, "low": -5.1, "high": -3.0, "unit": "points", "seeds": 5},
+            **{
+                "data": "mini" if profile == "quick" else "photos",
+                "printed": "",
+                "rival": "",
+                "why": "",
+            },
+            **{"notebook": "adasample/table1" if artefact == "Table 1" else "adasample/table9"},
+            **dict(*also),
+        }
+        for claim, artefact, profile, word, *also in rows
+    )
+
+
+VERDICTS = judged(
+    ("A", "Table 1", "quick", "held"),
+    ("B", "Table 1", "quick", "did not hold"),
+    ("C", "Table 9", "quick", "too close to call", {"why": "9 seeds would tell"}),
+    ("R", "Table 1", "quick", "held", {"kind": "reading"}),
+    ("N", "Table 9", "quick", "no verdict", {"observed": "", "low": "", "high": "", "seeds": ""}),
+    ("A", "Table 1", "evening", "did not hold"),
+)
+
+
+def test_the_tally_keeps_the_evening_apart_and_counts_every_claim_once():
+    evening, quick, readings = verdicts.tallies(verdicts.read_verdicts([VERDICTS]))
+    assert (evening.kind, evening.where) == ("claim", "evening, photos")
+    words = {"held": 0, "did not hold": 1, "too close to call": 0, "no verdict": 0}
+    assert evening.counts == words
+    assert (quick.where, quick.counts) == (
+        "quick, mini",
+        {**words, "too close to call": 1, "no verdict": 1},
+    )
+    assert (readings.kind, readings.counts) == ("reading", {**words, "held": 1, "did not hold": 0})
+
+
+def test_findings_are_claims_that_count_decided_ones_first_and_each_artefacts_first():
+    rows = verdicts.read_verdicts([VERDICTS])
+    found = verdicts.findings(rows)
+    assert list(zip(found["claim"], found["profile"], strict=True)) == [
+        ("A", "evening"),
+        ("B", "quick"),
+        ("C", "quick"),
+    ]
+    assert verdicts.findings(rows, most=1)["claim"].tolist() == ["A"]
+    more = judged(
+        *((name, "Table 1", "quick", "held") for name in "AB"), ("C", "Table 9", "quick", "held")
+    )
+    assert verdicts.findings(verdicts.read_verdicts([more]))["claim"].tolist() == ["A", "C", "B"]
+
+
+def test_a_finding_names_value_interval_profile_data_and_seeds_and_leads_to_its_notebook(tmp_path):
+    text = " ".join(build(tmp_path, verdicts=VERDICTS).split())
+    head = text[: text.index("<nav")]
+    fact = "−4.54 points (−5.1 to −3); to hold: below −0.02; evening, photos, 5 seeds."
+    assert f'{fact} <a href="#adasample-table1">Table 1</a>' in head
+    # This notebook is not on the page.
+    assert "seeds. Table 9" in head
+    assert '<span class="verdict did-not-hold">✗ did not hold</span> A is lower.' in head
+
+
+def test_claims_stand_before_the_notebooks_and_no_column_is_empty(tmp_path):
     assert "Claims and verdicts" not in build(tmp_path)
-    claims = read_claims("adasample", "Table 3")
-    results = [verdict(claim, {}, (0,), "quick", "mini") for claim in claims]
-    saved = StringIO(verdict_table(results).to_csv(index=False))
-    given = pd.read_csv(saved, keep_default_na=False)
-    text = build(tmp_path, verdicts=given)
-    assert text.index('id="claims"') < text.index('id="notebook-1"')
-    for claim in claims:
-        assert claim.sentence in text
-    assert claims[1].sentence not in build(tmp_path, verdicts=given[:1])
+    text = build(tmp_path, verdicts=VERDICTS)
+    assert text.index('id="claims"') < text.index('id="adasample-table1"')
+    section = text[text.index('id="claims"') : text.index('id="adasample-table1"')]
+    heads = ["claim", "verdict", "observed", "to hold", "seeds", "where", "from"]
+    assert re.findall("<th>(.*?)</th>", section) == heads
+    assert section.count('<tr class="uncounted">') == 1
+    assert "R is lower. (a reading)" in section
+    assert "9 seeds would tell" in section
+
+
+def test_verdicts_without_what_is_known_only_later_are_shown_too(tmp_path):
+    bare = VERDICTS[["claim", "paper", "artefact", "sentence", "verdict", "profile", "data"]]
+    assert "A is lower." in build(tmp_path, verdicts=bare)
 
 
 def test_the_comparison_and_its_differing_cells_stand_in_the_report(tmp_path):

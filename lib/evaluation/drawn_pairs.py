@@ -13,7 +13,7 @@ import torch
 from lib import parts
 from lib.data.patchset import PatchSet
 from lib.evaluation.subject import Subject
-from lib.evaluation.training_batch import draw, unit
+from lib.evaluation.training_batch import draw, unit, with_statistics
 from lib.objective import build as build_objective
 from lib.samplers.adasample import anchor_distances, log_probabilities
 
@@ -49,10 +49,11 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     objective = build_objective(subject.recipe, subject.device)
     every = torch.arange(len(batch.anchor), device=subject.device)
     images = batch.images[:, :, 0].round().clamp(0, 255).byte()
+    candidates = batch.shuffled(generator)
     by_stage = []
     for stage in moments(list(subject.stages)):
         exponent = exponent_at(subject.record["curve"], float(stage))
-        model = subject.stages[stage]
+        model = with_statistics(subject.stages[stage], candidates)
         raw = batch.raw_descriptors(model)
         described = unit(model, raw)
         far = anchor_distances(batch.pool, described, batch.anchor, distance)

@@ -14,8 +14,7 @@ with them the network is another than the one that training begins with. There t
 candidates of the batch.
 """
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +25,7 @@ from torch.func import functional_call, grad, vmap
 from lib.data.patchset import PatchSet
 from lib.descriptions import drawn
 from lib.evaluation.subject import Subject
-from lib.evaluation.training_batch import TrainingBatch, draw, unit
+from lib.evaluation.training_batch import TrainingBatch, draw, unit, with_statistics
 from lib.objective import Objective
 from lib.objective import build as build_objective
 from lib.samplers.adasample import anchor_distances
@@ -89,9 +88,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     objective = build_objective(subject.recipe, subject.device)
     step = 1 + uniform_below(batch.pool.counts.cpu() - 1, generator).to(batch.anchor.device)
     others = (batch.anchor + step) % batch.pool.counts
-    images = batch.images[batch.pool.valid]
-    order = torch.randperm(len(images), generator=generator).to(images.device)
-    described = images[order].tensor_split(max(1, len(images) // (2 * len(batch.anchor))))
+    described = batch.shuffled(generator)
     by_stage = [
         _at_stage(objective, with_statistics(subject.stages[stage], described), batch, others)
         for stage in sorted(subject.stages, key=float)
@@ -106,34 +103,6 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         "originals": batch.pool.originals[:CLASSES].short().cpu().numpy(),
     }
     return once | arrays
-
-
-@torch.no_grad()
-def with_statistics(model: nn.Module, batches: Sequence[Tensor]) -> nn.Module:
-    """A network whose batch norms know some data, for evaluation at the very start of training.
-
-    Args:
-        model: in evaluation mode.
-        batches: images (m, 1, S, S), 0 to 255, each passed as training would pass a batch, but without
-            dropout.
-
-    Returns:
-        A copy in evaluation mode whose running statistics are the means of those of the batches; the
-        network itself where its batch norms, if it has any, have seen a step.
-    """
-    if not any(norm.num_batches_tracked == 0 for norm in _batch_norms(model)):
-        return model
-    model = copy.deepcopy(model)
-    for norm in _batch_norms(model):
-        norm.momentum = None  # a cumulative average
-        norm.train()
-    for images in batches:
-        model(images)
-    return model.eval()
-
-
-def _batch_norms(model: nn.Module) -> list[nn.Module]:
-    return [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
 
 
 def _at_stage(

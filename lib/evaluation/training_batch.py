@@ -1,5 +1,7 @@
 """A batch as a recipe's training draws it, drawn once and looked at by the networks of every stage."""
 
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -37,6 +39,12 @@ class TrainingBatch:
         filled = described.new_zeros(*valid.shape, described.shape[1])
         return filled.masked_scatter(valid[:, :, None], described)
 
+    def shuffled(self, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """All candidates in random order, in batches of about the images that a step of training has."""
+        images = self.images[self.pool.valid]
+        order = torch.randperm(len(images), generator=generator).to(images.device)
+        return images[order].tensor_split(max(1, len(images) // (2 * len(self.anchor))))
+
     def pairs(self, model: nn.Module, raw: Tensor, positive: Tensor) -> Descriptions:
         """The anchors with one candidate each, as training would describe them.
 
@@ -47,6 +55,34 @@ class TrainingBatch:
         """
         chosen = candidates.Choice(self.anchor, positive)
         return descriptions(model, raw[chosen.places])
+
+
+@torch.no_grad()
+def with_statistics(model: nn.Module, batches: Sequence[Tensor]) -> nn.Module:
+    """A network whose batch norms know some data, for evaluation at the very start of training.
+
+    Args:
+        model: in evaluation mode.
+        batches: images (m, 1, S, S), 0 to 255, each passed as training would pass a batch, but without
+            dropout.
+
+    Returns:
+        A copy in evaluation mode whose running statistics are the means of those of the batches; the
+        network itself where its batch norms, if it has any, have seen a step.
+    """
+    if not any(norm.num_batches_tracked == 0 for norm in _batch_norms(model)):
+        return model
+    model = copy.deepcopy(model)
+    for norm in _batch_norms(model):
+        norm.momentum = None  # a cumulative average
+        norm.train()
+    for images in batches:
+        model(images)
+    return model.eval()
+
+
+def _batch_norms(model: nn.Module) -> list[nn.Module]:
+    return [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
 
 
 def unit(model: nn.Module, raw: Tensor) -> Tensor:

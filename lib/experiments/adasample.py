@@ -172,12 +172,13 @@ THEORY = {
 
 
 def theory(study: Study) -> list[Job]:
-    """AdaSample's theory on small problems, and Table 1's runs in which footnote 5 is looked up."""
-    train_set, seed = study.place.source.sets[0], study.table_seeds[0]
-    recipes = ("hardnet", "adasample_gen", "adasample_aug_gen")
+    """AdaSample's theory on small problems; runs for Eq. 12 and footnote 5, which speaks of HT."""
+    train_set, seed = study.place.source.sets[0], study.grid_seeds[0]
+    hinges = training_jobs(study, ("adasample_aug_gen_ht", "adasample_aug_gen"), [train_set], [seed])
     return [
         *(computation_job(name, label) for name, label in THEORY.items()),
-        *training_jobs(study, recipes, [train_set], [seed]),
+        *(probed(job, "gradient_norms") for job in hinges),
+        *training_jobs(study, ("adasample_gen", "hardnet"), [train_set], [seed]),
     ]
 
 

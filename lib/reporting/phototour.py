@@ -46,8 +46,9 @@ def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
         sets: the data source's three sets, in the order of their roles.
 
     Returns:
-        FPR95 in percent, index (key, label, seed) as of `lib.reporting.frames.wide`, the six columns and
-        `Mean`, NaN where no record holds the value; the mean is NaN unless all six are there.
+        FPR95 in percent, index (key, label, seed) as of `lib.reporting.frames.wide`, and `Mean`, NaN
+        where no record holds the value; the mean is NaN unless all columns are there. A column that no
+        trained method has is left out, as where a study trains on one set alone.
 
     Raises:
         ValueError: two records hold the same value, or one has FPR95 on a set that is not in `sets`.
@@ -61,16 +62,26 @@ def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
                 f"this data source has {', '.join(sets)}"
             )
     table = _by_column(frame.replace({"train_set": role, "test_set": role}))
+    trained = table[table.index.get_level_values("seed").notna()]
+    table = table.loc[:, trained.notna().any() | trained.empty]
     return table.assign(Mean=table.mean(axis=1, skipna=False))
 
 
-def printed_by_column(printed: pd.DataFrame) -> pd.DataFrame:
-    """A printed table of FPR95 like `by_column`: index (key, label), six columns and `Mean`.
+def columns_of(table: pd.DataFrame) -> list[str]:
+    """The columns of a table of `by_column`, without the mean."""
+    return [name for name in COLUMN_NAMES if name in table]
 
-    A value without a train set fills both columns of its test set. The mean is the printed one.
+
+def printed_by_column(printed: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
+    """A printed table of FPR95 like `by_column`: index (key, label), the columns and `Mean`.
+
+    A value without a train set fills both columns of its test set. The mean is the printed one, or that
+    of the columns where they are not all six.
     """
     frame = printed.rename(columns={"train": "train_set", "test": "test_set"}).assign(seed=0)
-    table = _by_column(frame[frame["statistic"] == "fpr95"]).droplevel("seed")
+    table = _by_column(frame[frame["statistic"] == "fpr95"]).droplevel("seed")[list(columns)]
+    if len(columns) < len(COLUMN_NAMES):
+        return table.assign(Mean=table.mean(axis=1, skipna=False))
     means = frame[frame["statistic"] == "column_mean"].set_index(frames.METHOD)["value"]
     return table.assign(Mean=means)
 
@@ -94,15 +105,16 @@ def paper_beside_ours(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame
 
     Returns:
         Index `Method`, methods that the paper's table does not have last; columns (column, `paper` or
-        `ours`) for the six columns and `Mean`, in percent, then (`ours`, `sd`), the standard deviation
-        of our mean over seeds, and (`ours`, `n`), the number of seeds; (``, `dim`) comes first.
+        `ours`) for the columns of `ours` and `Mean`, in percent, then (`ours`, `sd`), the standard
+        deviation of our mean over seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
     """
-    paper = printed_by_column(printed).droplevel("label")
+    names = columns_of(ours)
+    paper = printed_by_column(printed, names).droplevel("label")
     mean = frames.means(ours)
     labels = {**dict(mean.index), **dict(zip(printed["key"], printed["label"], strict=True))}
     mean, seeds = mean.droplevel("label"), ours["Mean"].groupby(level="key")
     columns = {("", "dim"): printed.groupby("key")["length"].first()}
-    for name in (*COLUMN_NAMES, "Mean"):
+    for name in (*names, "Mean"):
         columns |= {(name, "paper"): paper[name], (name, "ours"): mean[name]}
     columns |= {("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()}
     keys = list(dict.fromkeys([*paper.index, *mean.index]))

@@ -4,6 +4,7 @@ The rows of a frame are single values, one a seed or a test set; a plot takes th
 range.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -11,9 +12,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from scipy import stats
 
 from lib.evaluation.fpr95 import threshold_level
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, look, panels
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, look, looks, panels
 
 
 def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: object) -> None:
@@ -24,11 +26,12 @@ def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: obj
     """
     if frame.empty:
         raise ValueError("no curve to draw; give at least one method's values")
-    for place, (label, of) in enumerate(frame.groupby(by, sort=False)):
+    every = looks([str(label) for label in frame[by].unique()])
+    for label, of in frame.groupby(by, sort=False):
         at = of.groupby(x)[y].agg(["mean", "min", "max", "size"])
         if at["size"].nunique() > 1:
             raise ValueError(f"curve of {label}: more values at one {x} than at another")
-        drawn = {**look(place), "marker": "o" if len(at) == 1 else None, **line}
+        drawn = {**every[str(label)], "marker": "o" if len(at) == 1 else None, **line}
         if at["size"].max() > 1:
             axes.fill_between(at.index, at["min"], at["max"], color=drawn["color"], alpha=0.18, lw=0)
         axes.plot(at.index, at["mean"], label=label, **drawn)
@@ -48,57 +51,59 @@ def curves_figure(
     note: str = "",
     **line: object,
 ) -> Figure:
-    """`curves` as a figure of one column; `x` and `y` label the axes.
+    """`curves` as a figure of one column, each named at its end; `x` and `y` label the axes.
 
     Args:
         frame, x, y, by, line: as for `curves`.
-        log: "x", "y" or neither.
+        log: "x", whose ticks then stand at the frame's values, "y", or neither.
         marked: where on `x` a dotted line stands.
         note: what the values are of; stands above.
 
     Raises:
         ValueError: as for `curves`, or a value cannot stand on a logarithmic axis.
     """
-    with panels(COLUMN_WIDTH, 2.5, note=note, legend=2) as (figure, [[axes]]):
+    with panels(COLUMN_WIDTH, 2.2, note=note) as (figure, [[axes]]):
         curves(axes, frame, x, y, by, **line)
         if pd.api.types.is_integer_dtype(frame[x]):
             axes.xaxis.get_major_locator().set_params(integer=True)
         if log:
             log_axis(axes, log, frame[{"x": x, "y": y}[log]])
+        if log == "x":
+            axes.set_xticks(frame[x].unique())
         if marked is not None:
             axes.axvline(marked, color=GREY, lw=1, ls=":")
+        label_ends(axes)
     return figure
 
 
-def beside(frame: pd.DataFrame, value: str, label: str, whose: str) -> Figure:
-    """A row a label on a logarithmic axis: the first of `whose` hollow, the second filled.
+def label_ends(axes: Axes) -> None:
+    """Names each line that has a label at its right end, in its colour, no name upon another.
 
-    Args:
-        frame: labels stand in its order, the first on top; some may lack one of the two.
-        value, label, whose: its columns; the first labels the axis. `whose` has two values, which the
-            legend names; several values of one label are drawn as their mean and a bar over the range.
-
-    Raises:
-        ValueError: there is nothing to draw, or a value is not positive and finite.
+    To be called when all is drawn and the axes have their scales.
     """
-    labels = list(frame[label].unique())
-    places = pd.Series(range(len(labels))[::-1], labels)
-    filled = {"color": PALETTE[0]}
-    with panels(DOUBLE_WIDTH * 0.7, 0.95 + 0.2 * len(labels)) as (figure, [[axes]]):
-        kinds = ({"mfc": "white", "mec": PALETTE[1]}, filled)
-        for (name, of), kind in zip(frame.groupby(whose, sort=False), kinds, strict=True):
-            at = of.groupby(label, sort=False)[value].agg(["mean", "min", "max", "size"])
-            spread = at[at["size"] > 1]
-            if kind is filled:
-                name += ", bar: range over seeds" if len(spread) else ", one seed"
-            axes.hlines(places[spread.index], spread["min"], spread["max"], lw=1.6, **filled)
-            axes.plot(at["mean"], places[at.index], "o", label=name, **kind)
-        log_axis(axes, "x", frame[value])
-        name_rows(axes, labels)
-        axes.grid(axis="y", linestyle=":")
-        axes.set_xlabel(value)
-        figure.legend(loc="outside upper left", handletextpad=0.3, borderaxespad=0.2)
-    return figure
+    lines = [line for line in axes.lines if not line.get_label().startswith("_")]
+    lines = [line for line in lines if np.isfinite(line.get_ydata()).any()]
+    in_axes = axes.transData + axes.transAxes.inverted()
+    ends = [line.get_xydata()[np.isfinite(line.get_ydata())][-1] for line in lines]
+    heights = np.array([in_axes.transform(end)[1] for end in ends])
+    # Layout takes something off the axes for ticks and titles.
+    gap = 9.5 / (0.7 * axes.get_window_extent().height * 72 / axes.figure.dpi)
+    order = np.argsort(heights, kind="stable")
+    for below, above in itertools.pairwise(order):
+        heights[above] = max(heights[above], heights[below] + gap)
+    ceiling = max(1.0, gap * (len(order) - 1))
+    for above in order[::-1]:
+        heights[above] = min(heights[above], ceiling)
+        ceiling = heights[above] - gap
+    for line, end, height in zip(lines, ends, heights, strict=True):
+        arrow = {"arrowstyle": "-", "color": line.get_color(), "lw": 0.5, "shrinkA": 0, "shrinkB": 1}
+        where = {"xytext": (1.04, height), "textcoords": "axes fraction", "va": "center"}
+        axes.annotate(line.get_label(), end, color=line.get_color(), arrowprops=arrow, **where)
+
+
+def half_width(deviation: pd.Series | float, seeds: pd.Series | int) -> pd.Series | float:
+    """Half of a mean's 95% interval (Student's t) by the standard deviation over seeds; NaN of one."""
+    return deviation * stats.t.ppf(0.975, seeds - 1) / np.sqrt(seeds)
 
 
 def intervals(axes: Axes, frame: pd.DataFrame, value: str, error: str, label: str, by: str) -> None:

@@ -5,7 +5,8 @@ be read. Everything else is in `study.mplstyle` beside this file.
 """
 
 import io
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -20,6 +21,9 @@ DOUBLE_WIDTH = 7.2
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (6, 2)))
 MARKERS = "os^Dv<>PX"
+# The first methods have the first colours; "+" is augmentation, "*" generated positives.
+METHODS = ("HardNet", "AdaSample", "HardNet-GOR", "Hardpos")
+DASHES = {"+*": LINES[0], "*": LINES[1], "+": LINES[2], "": LINES[3]}
 GREY = "#777777"
 BELOW = "outside lower center"
 
@@ -82,6 +86,24 @@ def look(place: int, *, marker: bool = False) -> dict[str, object]:
     line = {"ls": LINES[(place + place // len(PALETTE)) % len(LINES)]}
     dot = {"ls": "none", "marker": MARKERS[place % len(MARKERS)]}
     return {"color": PALETTE[place % len(PALETTE)], **(dot if marker else line)}
+
+
+def looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Colour and line of each label, no two alike.
+
+    Where methods are among the labels, colour tells the method and dash its marks, e.g. that of
+    AdaSample+* is the same wherever it is drawn; otherwise both go by place.
+    """
+    parted = [re.fullmatch(r"(.*?)(\+?\*?)", label).groups() for label in labels]
+    methods = list(dict.fromkeys([*METHODS, *(method for method, _ in parted)]))
+    if not any(method in METHODS for method, _ in parted):
+        return {label: look(place) for place, label in enumerate(labels)}
+    taken: dict[str, tuple] = {}
+    for label, (method, marks) in zip(labels, parted, strict=True):
+        colour = PALETTE[methods.index(method) % len(PALETTE)]
+        choices = [(colour, line) for line in (DASHES[marks], *LINES)]
+        taken[label] = next(choice for choice in choices if choice not in taken.values())
+    return {label: dict(zip(("color", "ls"), choice, strict=True)) for label, choice in taken.items()}
 
 
 def marker_legend(figure: Figure, entries: Mapping[str, Mapping], **how: object) -> None:

@@ -176,8 +176,12 @@ def _hashes(allotment: Allotment) -> dict[str, list[str]]:
 
 
 def _verdicts(folder: Path, selected: Mapping[str, Artefact]) -> pd.DataFrame | None:
-    files = [folder / "tables" / f"{name}_verdicts.csv" for name in selected]
-    found = [pd.read_csv(file, keep_default_na=False) for file in files if file.exists()]
+    found = [
+        pd.read_csv(file, keep_default_na=False).assign(notebook=name)
+        for name in selected
+        for pattern in ("_verdicts.csv", "_verdicts_*.csv")
+        for file in sorted((folder / "tables").glob(name + pattern))
+    ]
     return pd.concat(found, ignore_index=True) if found else None
 
 

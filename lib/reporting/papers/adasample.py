@@ -1,7 +1,7 @@
-"""AdaSample (Zhang et al.): its Tables 1 and 2, and its Figures 1 and 2.
+"""AdaSample (Zhang et al.): its Tables 1 and 2, and its Figure 2.
 
-Table 3 is in `lib.reporting.papers.adasample_significance`, Figure 3 in
-`lib.reporting.papers.adasample_gradients`. Runs are frames of `lib.reporting.frames.wide`.
+Figure 1 is in `lib.reporting.papers.adasample_triplets`, Table 3 in `…adasample_significance`, and
+Figure 3 in `…adasample_gradients`. Runs are frames of `lib.reporting.frames.wide`.
 """
 
 import math
@@ -9,18 +9,26 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy import stats
 
 from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
+from lib.experiments.rows import HPATCHES_SPLIT
+from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.claims import Claim
+from lib.reporting.claims.measured import hpatches_by_task
 from lib.reporting.hpatches import TASKS
 from lib.reporting.printed import printed
-from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, marker_legend, panels
-from lib.study.open import Found
+from lib.reporting.style import DOUBLE_WIDTH, GREY, look, looks, panels
+from lib.study.open import Found, Study
 
 PAPER_BEST = 10.0
+
+
+def table1_runs(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """FPR95 of Table 1's runs: `lib.reporting.phototour.by_column` of the study's sets."""
+    return phototour.by_column(found, study.place.source.sets)
 
 
 def table1(runs: pd.DataFrame) -> pd.DataFrame:
@@ -28,23 +36,134 @@ def table1(runs: pd.DataFrame) -> pd.DataFrame:
     return phototour.paper_beside_ours(printed("adasample", "table1"), runs)
 
 
-def table1_figure(runs: pd.DataFrame, where: str) -> Figure:
-    """The mean FPR95 of each row of Table 1, the paper's and ours.
+def table1_common(runs: pd.DataFrame) -> pd.DataFrame:
+    """The rows that the paper's table and ours share, in the order of the paper's means.
 
     Args:
         runs: of `lib.reporting.phototour.by_column`.
-        where: profile and data of ours.
+
+    Returns:
+        Index (`key`, `label`); columns `paper` and `ours`, the mean FPR95 in percent over the columns
+        that ours has, `error`, half of the 95% interval of ours over seeds, and `seeds`.
     """
-    quantity = "mean FPR95 (%), lower is better"
-    paper = phototour.printed_by_column(printed("adasample", "table1"))
-    labels = dict(paper.index)
-    both = {"paper (UBC)": paper["Mean"], f"ours ({where})": runs["Mean"]}
-    rows = [
-        {"label": labels.get(index[0], index[1]), "whose": whose, quantity: value}
-        for whose, of in both.items()
-        for index, value in of.items()
-    ]
-    return plots.beside(pd.DataFrame(rows), quantity, "label", "whose")
+    names = phototour.columns_of(runs)
+    paper = phototour.printed_by_column(printed("adasample", "table1"), names)["Mean"]
+    of = runs["Mean"].groupby(level="key", sort=False)
+    ours = pd.DataFrame({"ours": of.mean(), "seeds": of.size(), "error": of.std(ddof=1)})
+    ours["error"] = plots.half_width(ours["error"], ours["seeds"])
+    table = paper.rename("paper").reset_index("label").join(ours, how="inner")
+    table = table.set_index("label", append=True).dropna(subset="ours")
+    return table.sort_values("paper", ascending=False, kind="stable")
+
+
+def table1_orders(common: pd.DataFrame) -> pd.DataFrame:
+    """How far the order of our rows is the paper's: Spearman's rank correlation of the means.
+
+    Args:
+        common: of `table1_common`.
+
+    Returns:
+        Index `rows`: all, and the trained ones; columns `n`, `Spearman` in −1 … 1, and `p`, two-sided,
+        of an order by chance.
+    """
+    trained = ~common.index.get_level_values("label").str.contains("SIFT")
+    rows = {}
+    for name, of in (("all", common), ("trained", common[trained])):
+        found = stats.spearmanr(of["paper"], of["ours"])
+        rows[name] = (len(of), found.statistic, found.pvalue)
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["n", "Spearman", "p"])
+    return table.rename_axis("rows")
+
+
+def table1_figure(runs: pd.DataFrame, study: Study) -> Figure:
+    """The mean FPR95 of the rows that both tables have, the paper's and ours, side by side.
+
+    Args:
+        runs: of `lib.reporting.phototour.by_column`.
+        study: that they are of.
+    """
+    common = table1_common(runs)
+    labels = list(common.index.get_level_values("label"))
+    orders = table1_orders(common)
+    (every, trained), counts = orders["Spearman"], orders["n"]
+    note = (
+        f"rank correlation of the two orders: {trained:.2f} over the {counts['trained']} trained rows, "
+        f"{every:.2f} over all {counts['all']}"
+    )
+    seeds = int(common["seeds"].max())
+    titles = {"paper": "paper, UBC", "ours": f"ours, {_where(study)}"}
+    size = (DOUBLE_WIDTH * 0.85, 0.9 + 0.2 * len(labels))
+    with panels(*size, 2, note=note.replace("-", "−"), sharey=True) as (figure, [both]):
+        for axes, (whose, title) in zip(both, titles.items(), strict=True):
+            for place, (key, label) in zip(range(len(labels))[::-1], common.index, strict=True):
+                value, colour = common.loc[(key, label), whose], looks(labels)[label]["color"]
+                each = runs["Mean"].xs(key, level="key")
+                if each.index.get_level_values("seed").isna().all():
+                    # SIFT is so far off that the others would fall together.
+                    at = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
+                    axes.annotate(f"{value:.1f} →", (1, place), color=GREY, **at)
+                    continue
+                error = common.loc[(key, label), "error"] if whose == "ours" else None
+                axes.errorbar(value, place, xerr=error, fmt="o", color=colour, capsize=2)
+                if whose == "ours" and seeds > 1:
+                    axes.plot(each, [place - 0.27] * len(each), "|", ms=4, mew=0.7, color=colour)
+            axes.set(title=title, xlabel="mean FPR95 (%)")
+            axes.margins(x=0.12)
+            plots.name_rows(axes, labels)
+            axes.grid(axis="y", linestyle=":")
+        both[1].set_xlabel(f"mean FPR95 (%), {_seeds(seeds)}")
+    return figure
+
+
+def table1_distances(found: Sequence[Found], study: Study) -> Figure:
+    """The distances of pairs by SIFT, HardNet* and AdaSample*, for one pair of scenes and one seed."""
+    train_set, test_set, _ = study.place.source.sets
+    probes = {
+        record.job.label: record.probe("distance_histogram", test_set)
+        for record in found
+        if record.job.name in ("sift", "hardnet_gen", "adasample_gen")
+        and record.job.train_set in (None, train_set)
+        and record.job.seed in (None, study.table_seeds[0])
+    }
+    return plots.distance_histograms(
+        probes, note=f"{_where(study)}, {train_set} to {test_set}, one seed"
+    )
+
+
+def table1_training(found: Sequence[Found], study: Study) -> Figure:
+    """FPR95 on a few pairs of the test scene by epoch, for one pair of scenes, without and with "+"."""
+    train_set, test_set, _ = study.place.source.sets
+    curves = frames.epochs(found)
+    curves = curves[(curves["train_set"] == train_set) & (curves["test_set"] == test_set)]
+    note = f"{_where(study)}, {train_set} to {test_set}, {found[-1].followed_pairs} matching pairs"
+    seeds = len(study.table_seeds)
+    note += f", {seeds} seeds, band: their range" if seeds > 1 else ", one seed"
+    with panels(DOUBLE_WIDTH, 2.4, 2, note=note, sharey=True) as (figure, [row]):
+        plus = curves["label"].str.contains("+", regex=False)
+        titles = ("without augmentation", "flips and 90° rotations (+)")
+        for axes, title, of in zip(row, titles, (curves[~plus], curves[plus]), strict=True):
+            plots.curves(axes, of, "epoch", "FPR95 (%)", "label")
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.set_title(title)
+        row[1].set_ylabel("")
+        for axes in row:
+            plots.log_axis(axes, "y", curves["FPR95 (%)"])
+        for axes in row:
+            plots.label_ends(axes)
+    return figure
+
+
+def _where(study: Study) -> str:
+    return f"{study.place.profile.name}, {study.place.source.name}"
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seeds, bars: 95% intervals" if count > 1 else "one seed"
+
+
+def tested_on(study: Study) -> str:
+    """The set of HPatches patches that Table 2 and Figure 2 test on."""
+    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
 def table2_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
@@ -153,70 +272,72 @@ def table2_levels() -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("printed")
 
 
-def table2_figure(table: pd.DataFrame, note: str) -> Figure:
+def table2_figure(table: pd.DataFrame, study: Study, sets: str) -> Figure:
     """Table 2 as curves: mAP against λ, a panel a task, ours above and the paper's below.
 
-    The levels of the two differ, so that each panel has an axis of its own. λ is spaced evenly; the
-    best of a line is ringed, all of them where several share the top; bars are the standard deviation
-    over seeds.
+    The levels of the two differ, so that each panel has an axis of its own. λ is spaced evenly; bars
+    are 95% intervals over seeds.
 
     Args:
         table: of `table2`.
-        note: profile, data and seeds of ours.
+        study: that ours is of.
+        sets: what ours were trained and tested on.
     """
-    with panels(DOUBLE_WIDTH, 3.9, len(TASKS), 2, note=note, grid="y", sharex=True) as (figure, grid):
+    seeds = len(study.grid_seeds)
+    note = f"ours: {_where(study)}, {sets}, {_seeds(seeds)}"
+    with panels(DOUBLE_WIDTH, 3.7, len(TASKS), 2, note=note, grid="y", sharex=True) as (figure, grid):
         for whose, row in zip(("ours", "paper"), grid, strict=True):
             for axes, task in zip(row, TASKS, strict=True):
                 for place, loss in enumerate(TRIPLET_LOSSES):
-                    _against_lambda(axes, table[f"{task} {loss}"], whose, place)
+                    of = table[f"{task} {loss}"]
+                    known = of[whose].notna().to_numpy()
+                    # Side by side, so that no bar covers another.
+                    at = np.arange(len(of))[known] + 0.12 * (place - 0.5) * (whose == "ours")
+                    line = {**look(place), "marker": "o^"[place], "ms": 4}
+                    axes.plot(at, of[whose][known], label=loss, **line)
+                    if whose == "ours" and "sd" in of:
+                        error = plots.half_width(of["sd"], seeds)[known]
+                        axes.errorbar(at, of[whose][known], error, fmt="none", capsize=2, **look(place))
                 axes.margins(y=0.15)
                 axes.set(
                     xticks=range(len(table)), xticklabels=table.index, xlim=(-0.4, len(table) - 0.6)
                 )
             row[0].set_ylabel(f"{whose}: mAP (%)")
+            plots.label_ends(row[-1])
         for above, below, task in zip(*grid, TASKS, strict=True):
             above.set_title(task)
             below.set_xlabel("λ")
         figure.align_ylabels(grid[:, 0])
-        entries = {
-            loss: {**look(place), "marker": "o^"[place]} for place, loss in enumerate(TRIPLET_LOSSES)
-        }
-        entries["best of its line"] = {"marker": "o", "color": "black", "mfc": "none", "ms": 9}
-        marker_legend(figure, entries, ncols=3)
     return figure
 
 
-def _against_lambda(axes: Axes, of: pd.DataFrame, whose: str, place: int) -> None:
-    spread = of["sd"] if whose == "ours" and "sd" in of else None
-    # Side by side, so that no bar covers another.
-    at = np.arange(len(of)) + (0.0 if spread is None else 0.12 * (place - 0.5))
-    looks = {**look(place), "marker": "o^"[place], "ms": 4, "capsize": 2, "elinewidth": 0.9}
-    axes.errorbar(at, of[whose], yerr=spread, **looks)
-    best = (of[whose] == of[whose].max()).to_numpy()
-    axes.plot(at[best], of[whose][best], "o", mfc="none", mec=PALETTE[place], mew=1, ms=10)
-
-
-def table2_values(runs: pd.DataFrame) -> dict[str, np.ndarray]:
+def table2_values(runs: pd.DataFrame) -> dict[str, Measured]:
     """The values of the claims on Table 2, under its keys.
 
     Args:
         runs: of `table2_runs`.
 
     Returns:
-        (seeds, 3 tasks) of every λ and loss there are runs of, λ = 0 too; by "aht" and "ht" (seeds, 18),
+        Three cells, the tasks, of every λ and loss there are runs of, λ = 0 too; by "aht" and "ht" 18,
         the paper's λ by task, where there are runs of all of them.
     """
-    values = frames.values(runs, TASKS)
+    values = hpatches_by_task(runs)
     for loss in TRIPLET_LOSSES:
         keys = [_key(lam, loss) for lam in LAMBDAS if lam > 0]
         if all(key in values for key in keys):
-            values[loss.lower()] = np.concatenate([values[key] for key in keys], axis=1)
+            values[loss.lower()] = side_by_side([values[key] for key in keys])
     return values
 
 
 def _key(lam: float, loss: str) -> str:
     """The key of a λ and a loss in the printed table and in the claims, e.g. "lambda_10_aht"."""
     return f"lambda_{lam:g}_{loss.lower()}"
+
+
+def figure2_runs(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """HPatches' numbers of Figure 2's runs, those trained on HPatches itself as methods of their own."""
+    hp_train = study.place.source.homographies.train_set(HPATCHES_SPLIT)
+    return hpatches.numbers(found, tested_on(study), hp_train)
 
 
 def figure2_intervals(runs: pd.DataFrame, task: str) -> pd.DataFrame:
@@ -228,80 +349,6 @@ def figure2_intervals(runs: pd.DataFrame, task: str) -> pd.DataFrame:
     return interval[ends].join(gain[ends].add_prefix("gain: ")).join(interval["things"])
 
 
-def figure2_values(runs: pd.DataFrame) -> Callable[[Claim], Mapping[str, np.ndarray]]:
+def figure2_values(runs: pd.DataFrame) -> Callable[[Claim], Mapping[str, Measured]]:
     """The values of a claim on Figure 2: of the one task that its id ends with."""
-    return lambda claim: frames.values(runs, [claim.id.rpartition("-")[2]])
-
-
-def figure1(probe: Mapping[str, np.ndarray]) -> Figure:
-    """Figure 1 from data: what may be drawn of real classes, and what was drawn.
-
-    Each class's anchor, its candidates with p_i at three moments, and the negative. Candidates stand in
-    the order of their distance to the anchor at the last moment, the nearest first. A triangle over a
-    bar marks the positive drawn at that moment; the negative is the last moment's.
-
-    Args:
-        probe: `lib.evaluation.drawn_pairs` of one run.
-    """
-    classes = len(probe["images"])
-    heights = {"height_ratios": [1, 0.75] * classes, "hspace": 0.02}
-    size = (DOUBLE_WIDTH, 0.88 * classes + 0.5)
-    with panels(*size, 1, 2 * classes, gridspec_kw=heights) as (figure, rows):
-        for number in range(classes):
-            _drawn_class(probe, number, *rows[2 * number : 2 * number + 2, 0])
-        top = rows[0, 0]
-        top.set_title("anchor", loc="left", fontsize=8)
-        top.set_title("its candidates, nearest first; below: p of each", loc="center", fontsize=8)
-        top.set_title("negative", loc="right", fontsize=8)
-        moments = zip(probe["stage"], probe["exponent"], PALETTE, strict=False)
-        entries = {
-            f"{stage:.0%} of training, exponent {exponent:.1f}": {"marker": "s", "color": colour}
-            for stage, exponent, colour in moments
-        }
-        marker_legend(figure, entries, ncols=3)
-    return figure
-
-
-def _drawn_class(probe: Mapping[str, np.ndarray], number: int, above: Axes, below: Axes) -> None:
-    distance, images = probe["distance"][-1, number], probe["images"][number]
-    order = np.argsort(distance)[: np.isfinite(distance).sum()]
-    gap = 0.6
-    first, end = 1 + gap, len(images) + 2 * gap
-    candidates = [(first + place, images[candidate]) for place, candidate in enumerate(order)]
-    anchor, negative = images[probe["anchor"][number]], probe["negative"][-1, number]
-    for left, image in ((0.0, anchor), *candidates, (end, negative)):
-        extent = (left, left + 0.96, 0.02, 0.98)
-        above.imshow(image, cmap="gray", vmin=0, vmax=255, extent=extent, aspect="auto")
-    for moment, colour in zip(range(len(probe["stage"])), PALETTE, strict=False):
-        heights = probe["probability"][moment, number, order]
-        at = first + np.arange(len(order)) + 0.2 + 0.28 * moment
-        below.bar(at, heights, width=0.26, color=colour, lw=0)
-        drawn = order == probe["positive"][moment, number]
-        below.plot(at[drawn], heights[drawn] + 0.05, "v", ms=3.5, color=colour)
-    for axes in (above, below):
-        axes.set_xlim(0, end + 1)
-        axes.set_axis_off()
-    above.set_ylim(0, 1)
-    below.set_ylim(0, max(0.3, 1.3 * float(np.nanmax(probe["probability"][:, number]))))
-    below.axhline(0, color=GREY, lw=0.5)
-
-
-def figure1_pace(found: Sequence[Found], note: str) -> Figure:
-    """λ / L_avg through training, and the share of classes that leave nothing to choose.
-
-    Args:
-        found: records; the exponent is that of those that have one, and the share that of all: of drawn
-            classes with one candidate besides the anchor.
-        note: stands above.
-    """
-    names = {"exponent": "exponent λ / L_avg", "two_share": "classes of two patches (%)"}
-    curves = frames.steps(found).rename(columns=names)
-    curves[names["two_share"]] *= 100
-    with panels(DOUBLE_WIDTH * 0.8, 2.3, 2, note=note) as (figure, [[left, right]]):
-        known = curves.dropna(subset=names["exponent"])
-        plots.curves(left, known, "step", names["exponent"], "label")
-        plots.curves(right, curves, "step", names["two_share"], "label")
-        left.set_ylim(bottom=0)
-        right.set_ylim(-2, 100)
-        right.legend(loc="upper right")
-    return figure
+    return lambda claim: hpatches_by_task(runs, [claim.id.rpartition("-")[2]])

@@ -1,0 +1,156 @@
+"""A notebook as part of a page: its text and outputs without code, equations typeset, links mended."""
+
+import posixpath
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+DISPLAY_ORDER = ["text/html", "image/png", "image/svg+xml", "image/jpeg", "text/plain"]
+
+
+@dataclass(frozen=True)
+class RenderedNotebook:
+    """A notebook as the report shows it; `body` is HTML, `anchor` its id on the page."""
+
+    anchor: str
+    title: str
+    name: str
+    body: str
+
+
+def name_of(path: Path) -> str:
+    """A notebook's folder and name, e.g. `adasample/table1`."""
+    return "/".join(path.with_suffix("").parts[-2:])
+
+
+def anchor_of(name: str) -> str:
+    """A notebook's id on the page, e.g. `adasample-table1`."""
+    return name.replace("/", "-")
+
+
+def render_notebook(path: Path, beside: Collection[str] = ()) -> RenderedNotebook:
+    """Render an executed notebook's text and outputs, without code, as part of a page.
+
+    Headings go one level down and ids get the anchor in front, so that notebooks can follow one
+    another. The first heading becomes the title and is taken out of the body. Equations become MathML.
+    A link to a notebook of the page leads there; of any other relative link only its text is kept,
+    with the file's place in the repository.
+
+    Args:
+        path: of the notebook.
+        beside: names, as of `name_of`, of all notebooks of the page.
+
+    Raises:
+        FileNotFoundError: no such notebook.
+        ValueError: the file is no notebook, or an equation cannot be typeset.
+    """
+    import nbformat
+    from nbconvert import HTMLExporter
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no executed notebook {path}; run the study first")
+    try:
+        notebook = nbformat.read(path, as_version=4)
+    except Exception as error:  # nbformat raises its own, json's and attribute errors
+        raise ValueError(f"{path} is no notebook: {error}; execute it anew") from error
+    exporter = HTMLExporter(
+        template_name="basic",
+        exclude_input=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+        embed_images=True,
+    )
+    exporter.config.NbConvertBase.display_data_priority = DISPLAY_ORDER
+    exporter.register_filter("markdown2html", partial(_markdown, str(path.parent)))
+    _add_alternative_texts(notebook.cells)
+    body, _ = exporter.from_notebook_node(notebook, {"metadata": {"path": str(path.parent)}})
+    name = name_of(path)
+    title, body = _as_section(body, name, {name, *beside})
+    return RenderedNotebook(anchor_of(name), title or path.stem, name, body)
+
+
+def mathml(latex: str, display: str = "inline") -> str:
+    """An equation as MathML, which browsers typeset themselves.
+
+    Args:
+        latex: without delimiters.
+        display: "inline" or "block".
+
+    Raises:
+        ValueError: it is not understood; the message holds the equation.
+    """
+    from latex2mathml.converter import convert
+
+    try:
+        typeset = convert(latex, display=display)
+    except Exception as error:  # a class of its own for each mistake, with nothing above them
+        raise ValueError(
+            f"equation {latex!r} is not understood: {error or type(error).__name__}"
+        ) from error
+    # What it does not know, it copies.
+    if "\\" in typeset:
+        raise ValueError(f"equation {latex!r} is not understood: it became {typeset}")
+    # HTML needs no namespace. A norm's closing bar, base of an exponent, would be stretched alone.
+    typeset = re.sub(r' xmlns="[^"]*"', "", typeset)
+    return typeset.replace("<mo>&#x02016;", '<mo stretchy="false">&#x02016;')
+
+
+def _markdown(folder: str, source: str) -> str:
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    class WithMathML(IPythonRenderer):
+        def block_math(self, body: str) -> str:
+            return mathml(body.strip(), "block")
+
+        def inline_math(self, body: str) -> str:
+            return mathml(body.strip())
+
+        def latex_environment(self, name: str, body: str) -> str:
+            return mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
+
+    renderer = WithMathML(escape=False, embed_images=True, path=folder)
+    return MarkdownWithMath(renderer=renderer).render(source)
+
+
+def _add_alternative_texts(cells: Sequence) -> None:
+    """Give each picture without one an alternative text: the heading that it stands under."""
+    heading = "the notebook's beginning"
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            heading = (re.findall(r"^#+ +(.+)$", cell.source, flags=re.MULTILINE) or [heading])[-1]
+        for output in cell.get("outputs", []):
+            for kind in output.get("data", {}):
+                if kind.startswith("image/"):
+                    about = output.metadata.setdefault(kind, {})
+                    about.setdefault("alt", f"Figure under: {heading}")
+
+
+def _as_section(body: str, name: str, beside: Collection[str]) -> tuple[str, str]:
+    """Take the title out of a notebook's HTML, and make the rest fit into a page of several."""
+    from bs4 import BeautifulSoup
+
+    anchor = anchor_of(name)
+    soup = BeautifulSoup(body, features="html.parser")
+    for element in soup.select("script, style, a.anchor-link"):
+        element.decompose()
+    title = soup.h1.extract().get_text().strip() if soup.h1 is not None else ""
+    for heading in soup.find_all(re.compile("^h[1-5]$")):
+        heading.name = f"h{int(heading.name[1]) + 1}"
+    for element in soup.select("[id]"):
+        element["id"] = f"{anchor}-{element['id']}"
+    for link in soup.select("a[href]"):
+        target, _, part = link["href"].partition("#")
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        # As the notebook lies in the repository.
+        place = posixpath.normpath(f"notebooks/{posixpath.dirname(name)}/{target}") if target else ""
+        other = place.removeprefix("notebooks/").removesuffix(".ipynb") if place else name
+        if other in beside:
+            link["href"] = f"#{anchor_of(other)}" + (f"-{part}" if part else "")
+        else:
+            link.insert_after(f" ({place})")
+            link.unwrap()
+    return title, str(soup)

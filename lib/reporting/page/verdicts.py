@@ -1,0 +1,180 @@
+"""What became of the claims, as the report's first screen and its table say it.
+
+Everything is derived from the verdicts that the notebooks saved.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from lib.profiles import PROFILES
+
+# By verdict, the sign that tells it apart without colour; in the order of the tally.
+SIGNS = {
+    **{"reproduced": "✓", "not reproduced": "✗", "held": "✓", "did not hold": "✗"},
+    **{"too close to call": "≈", "no verdict": "–"},
+}
+DECIDED = ("reproduced", "not reproduced", "held", "did not hold")
+PAPERS = {
+    "adasample": "AdaSample (Zhang et al.): positives drawn by their distance, the harder the likelier, "
+    "train better descriptors of patches than positives drawn at random",
+}
+DATA = {
+    "mini": "scenes rendered of the few photographs that the pinned packages install",
+    "photos": "scenes rendered in the same way of a folder of photographs",
+    "ubc": "UBC PhotoTour, the papers' own",
+}
+FINDINGS = 5
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many claims, or readings, of one profile and data came to which verdict.
+
+    Attributes:
+        kind: "claim" or "reading".
+        where: e.g. "evening, photos".
+        counts: by verdict, only those that occur anywhere, zeros included.
+    """
+
+    kind: str
+    where: str
+    counts: Mapping[str, int]
+
+
+def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The notebooks' verdicts as one frame.
+
+    Args:
+        frames: as the notebooks save them, and `notebook`, the artefact's name.
+
+    Returns:
+        Their rows, those that count first: a claim with a verdict of an evening is counted by that, and
+        its others have a false `counted`. `observed`, `low`, `high` and `seeds` are numbers; what is
+        not known of any is missing.
+    """
+    texts = (
+        "notebook",
+        "claim",
+        "sentence",
+        "kind",
+        "needed",
+        "printed",
+        "rival",
+        "unit",
+        "profile",
+        "data",
+        "why",
+    )
+    numbers = ("observed", "low", "high", "seeds")
+    rows = pd.concat(frames, ignore_index=True)
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *texts, *numbers])))
+    rows[list(numbers)] = rows[list(numbers)].apply(pd.to_numeric, errors="coerce")
+    rows[list(texts)] = rows[list(texts)].astype(object).fillna("").astype(str)
+    for name in ("needed", "printed"):
+        rows[name] = rows[name].str.replace(r"-(?=\d)", "−", regex=True)
+    rows["kind"] = rows["kind"].replace("", "claim")
+    evening = rows["profile"] == "evening"
+    rows["counted"] = evening | ~rows["claim"].isin(rows["claim"][evening])
+    first = rows["claim"].drop_duplicates().reset_index(drop=True)
+    place = rows["claim"].map(pd.Series(first.index, first))
+    order = rows.assign(place=place, evening=~evening).sort_values(["place", "evening"], kind="stable")
+    return rows.loc[order.index].reset_index(drop=True)
+
+
+def tallies(rows: pd.DataFrame) -> list[Tally]:
+    """A tally a kind, profile and data: claims before readings, an evening before the rest."""
+    of = rows[rows["counted"]]
+    known = [word for word in SIGNS if (of["verdict"] == word).any()]
+    words = list(dict.fromkeys([*known, *of["verdict"]]))
+    order = of.assign(quick=of["profile"] != "evening").sort_values(["kind", "quick"], kind="stable")
+    return [
+        Tally(
+            kind, f"{profile}, {data}", {word: int((group["verdict"] == word).sum()) for word in words}
+        )
+        for (kind, profile, data), group in order.groupby(["kind", "profile", "data"], sort=False)
+    ]
+
+
+def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
+    """The claims that the first screen names.
+
+    Those that are decided come before those that are not, an evening's before others, and each
+    artefact's first before any's second: so that no choice is made here by what came out.
+
+    Args:
+        rows: of `read_verdicts`.
+        most: how many.
+    """
+    of = rows[rows["counted"] & (rows["kind"] == "claim") & (rows["verdict"] != "no verdict")]
+    of = of.assign(open=~of["verdict"].isin(DECIDED), quick=of["profile"] != "evening")
+    of["turn"] = of.groupby(["paper", "artefact", "open"]).cumcount()
+    return of.sort_values(["open", "turn", "quick"], kind="stable").head(most)
+
+
+def facts(row: Mapping[str, object]) -> list[str]:
+    """What stands behind a verdict: the value with its interval, the printed one, the rival, where."""
+    unit = f" {row['unit']}" if row["unit"] else ""
+    said = []
+    if not pd.isna(row["observed"]):
+        said.append(f"{number(row['observed'])}{unit}{interval(row)}")
+    said += [f"to hold: {row['needed']}"] if row["needed"] else []
+    said += [f"printed: {row['printed']}"] if row["printed"] else []
+    said += [f"rival: {row['rival']}"] if row["rival"] else []
+    seeds = "" if pd.isna(row["seeds"]) else f", {row['seeds']:.0f} seed{'s' * (row['seeds'] != 1)}"
+    return [*said, f"{row['profile']}, {row['data']}{seeds}"]
+
+
+def interval(row: Mapping[str, object]) -> str:
+    """E.g. " (−3.1 to −1.8)", or nothing where there is none."""
+    known = not (pd.isna(row["low"]) or pd.isna(row["high"]))
+    return f" ({number(row['low'])} to {number(row['high'])})" if known else ""
+
+
+def number(value: float) -> str:
+    """Three digits, with a minus sign that a line is not broken at."""
+    return f"{value:.3g}".replace("-", "−")
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every verdict, a row each; what no row has is no column.
+
+    Returns:
+        Columns `claim`, `verdict`, `observed`, `to hold`, `printed`, `rival`, `seeds`, `where` and
+        `from`, and `counted`.
+    """
+    observed = [
+        "" if pd.isna(row["observed"]) else number(row["observed"]) + interval(row)
+        for row in rows.to_dict("records")
+    ]
+    columns = {
+        "claim": rows["sentence"].where(rows["kind"] != "reading", rows["sentence"] + " (a reading)"),
+        "verdict": rows["verdict"],
+        "why": rows["why"],
+        "observed": observed,
+        "to hold": rows["needed"],
+        "printed": rows["printed"],
+        "rival": rows["rival"],
+        "seeds": rows["seeds"].map(lambda seeds: "" if pd.isna(seeds) else f"{seeds:.0f}"),
+        "where": rows["profile"] + ", " + rows["data"],
+        "from": rows["artefact"],
+        "notebook": rows["notebook"],
+        "counted": rows["counted"],
+    }
+    frame = pd.DataFrame(columns)
+    return frame.loc[:, [name == "why" or (frame[name] != "").any() for name in frame]]
+
+
+def settings(rows: pd.DataFrame) -> list[str]:
+    """What each profile and each data source of the verdicts is, in a line each."""
+    lines = []
+    for name in rows["profile"].unique():
+        profile = PROFILES.get(name)
+        if profile is not None and profile.budget is not None:
+            budget = profile.budget
+            steps = budget.epoch_pairs // budget.batch_pairs * budget.epochs
+            sizes = f"{budget.batch_pairs} pairs × {steps:,} steps"
+            lines.append(f"{name}: {profile.width:g} of the papers' width, {sizes}")
+    named = {name.split("+")[0]: name for name in rows["data"].unique()}
+    return lines + [f"{name}: {DATA[first]}" for first, name in named.items() if first in DATA]
