@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +123,53 @@ def test_generation_s_comparisons_name_methods_that_the_jobs_train():
     labels = {label for pair in ladder.GENERATION.values() for label in pair}
     study = open_study("paper", "mini")
     assert {job.label for job in generation(study)} == labels
+
+
+def few_patches() -> list[Run]:
+    """HardNet gains one point by generation, AdaSample three; λ = ∞ is half a point worse."""
+    heights = {
+        **{"HardNet": 20, "HardNet, generation alone": 19, "HardNet*": 18.5, "AdaSample": 19},
+        **{"AdaSample*": 16, "Hardpos": 19.5, "Hardpos*": 16.5},
+    }
+    return [
+        run(label, replace(RECIPES["hardnet"], label=label), seed, height + SEEDS[seed])
+        for label, height in heights.items()
+        for seed in range(3)
+    ]
+
+
+def test_what_generation_adds_to_adasample_beyond_hardnet_is_a_difference_of_changes():
+    changed = ladder.generation(few_patches())["change"]
+    assert changed.tolist() == pytest.approx([-1, -0.5, -3, -3, -1, -2.5, 0.5, 0.5, -2])
+    assert changed.index[-1] == "generation, AdaSample − HardNet"
+
+
+def test_the_share_of_classes_of_two_patches_is_the_mean_over_steps_and_seeds():
+    shares = {0: [0.2, 0.4], 1: [0.6, 0.8]}
+    curves = [
+        replace(of, content={**of.content, "curve": {"two_share": shares[of.job.seed]}})
+        for of in few_patches()
+        if of.job.seed in shares
+    ]
+    assert ladder.two_patches(curves).loc["AdaSample*", "share"] == pytest.approx(0.5)
+
+
+def test_own_rates_stand_beside_the_shared_one_on_its_train_set_alone():
+    names, heights = ("hardnet_aug_gen", "adasample_aug_gen"), {0.1: (20, 19), 1.0: (18, 21)}
+
+    def runs(rates: tuple[float, float], train_set: str = "a") -> list[Run]:
+        made = [
+            run(name, at_rate(EVERY[name], rate), seed, heights[rate][place] + SEEDS[seed])
+            for place, (name, rate) in enumerate(zip(names, rates, strict=True))
+            for seed in range(5)
+        ]
+        return [replace(of, job=replace(of.job, train_set=train_set)) for of in made]
+
+    elsewhere = runs((0.1, 0.1), train_set="z")
+    table = ladder.at_one_rate([*elsewhere, *runs((1.0, 0.1))], runs((1.0, 1.0)))
+    assert table["HardNet+*", "rate"].tolist() == ["1", "1"]
+    assert table["AdaSample+*", "rate"].tolist() == ["0.1", "1"]
+    assert table["AdaSample+* − HardNet+*", "change"].tolist() == pytest.approx([1, 3])
 
 
 def test_the_figure_shows_every_seed_and_each_change_in_the_row_of_its_rung():
