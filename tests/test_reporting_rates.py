@@ -10,7 +10,6 @@ import pytest
 from reporting_records import found
 
 from lib.experiments.artefacts import SEARCHED
-from lib.experiments.searches import NoSearch
 from lib.recipes import Budget
 from lib.reporting import rates
 from lib.reporting.rates import FPR95
@@ -121,9 +120,17 @@ def test_searches_on_record_are_shown_in_the_order_of_the_recipes(monkeypatch):
     assert list(runs[FPR95]) == [20.0, 20.0]
 
 
-def test_a_profile_without_a_search_has_nothing_to_show():
-    with pytest.raises(NoSearch, match="paper"):
-        rates.sizes("study/learning_rate", open_study("paper"))
+def test_the_evening_s_searches_stand_beside_those_of_a_profile_that_has_some(monkeypatch):
+    study, evening = open_study("paper"), open_study("evening")
+    run = {"rate": 1.0, "seed": 0, "train_set": "a", "test_set": "b", "fpr95": 20.0}
+    monkeypatch.setattr(rates, "evening_beside", lambda study: evening)
+    monkeypatch.setattr(rates, "read_search", lambda profile, _: {"label": profile, "runs": [run]})
+    monkeypatch.setattr(rates, "searched", lambda profile: ["hardnet"])
+    (own, _), (longer, runs) = rates.sizes("study/learning_rate", study)
+    assert (own.study, longer.study, longer.beside) == (study, evening, study)
+    assert runs["recipe"].tolist() == ["evening"]
+    monkeypatch.setattr(rates, "searched", lambda profile: ["hardnet"] * (profile == "evening"))
+    assert [shown.study for shown, _ in rates.sizes("study/learning_rate", study)] == [evening]
 
 
 def test_the_figure_has_a_panel_a_recipe_with_every_run_and_ticks_at_the_rates_tried():

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.experiments.artefacts import SEARCHED
-from lib.experiments.searches import NoSearch, read_search, searched
+from lib.experiments.searches import read_search, searched
 from lib.reporting import frames, plots
 from lib.reporting.showing import Showing
 from lib.reporting.style import DOUBLE_WIDTH, GREY, MARKERS, PALETTE, panels
@@ -36,17 +36,12 @@ COLLAPSED = 1.0
 
 
 def sizes(artefact: str, study: Study) -> list[tuple[Showing, pd.DataFrame]]:
-    """An artefact that is made of searches, and its `runs`: of the study's profile and, where the
-    evening has searches on record, of the evening.
-
-    Raises:
-        NoSearch: the study's profile has none on record.
-    """
-    if not searched(study.place.profile.name):
-        raise NoSearch(f"no search is on record for the {study.place.profile.name} profile")
-    longer = evening_beside(study) if searched("evening") else None
+    """An artefact that is made of searches, and its `runs`: of the study's profile and of the evening,
+    where they have searches on record. The `paper` profile has none."""
+    longer = evening_beside(study)
     shown = [Showing(artefact, study), *([Showing(artefact, longer, (), study)] if longer else [])]
-    return [(each, runs(each.study.place.profile.name)) for each in shown]
+    names = [each.study.place.profile.name for each in shown]
+    return [(each, runs(name)) for each, name in zip(shown, names, strict=True) if searched(name)]
 
 
 def heading(shown: Showing, runs: pd.DataFrame) -> str:
