@@ -5,7 +5,8 @@ method is AdaSample+*, the higher one HardNet+*. FPR95 is in percent, p in [0, 1
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -14,9 +15,10 @@ from matplotlib.figure import Figure
 
 from lib import significance
 from lib.reporting.audit import p_values
-from lib.reporting.phototour import COLUMN_NAMES, column_name, roles_of
+from lib.reporting.phototour import COLUMN_NAMES, by_column, column_name, roles_of
 from lib.reporting.printed import printed
-from lib.reporting.significance import LEVEL
+from lib.reporting.showing import Showing
+from lib.reporting.significance import LEVEL, p_table
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, marker_legend, panels
 from lib.study.open import Found
 
@@ -25,6 +27,41 @@ LABELS = {"higher": "HardNet+*", "lower": "AdaSample+*"}
 # By role: colour and marker.
 DRAWN = {"higher": (PALETTE[0], "o"), "lower": (PALETTE[1], "^")}
 LEVELS = {"one test at 5%": LEVEL, "first of six by Holm": LEVEL / len(COLUMN_NAMES)}
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Our runs of Table 3 at one size, in the forms that its tables take.
+
+    Attributes:
+        shown: whose runs they are.
+        runs: of `lib.reporting.phototour.by_column`.
+        both: of `both_methods`.
+        compared: of `our_comparisons`.
+        tested: of `lib.reporting.significance.p_table`.
+    """
+
+    shown: Showing
+    runs: pd.DataFrame
+    both: tuple[pd.DataFrame, pd.DataFrame]
+    compared: pd.DataFrame
+    tested: pd.DataFrame
+
+    @property
+    def name(self) -> str:
+        """The profile's."""
+        return self.shown.study.place.profile.name
+
+
+def ours(shown: Showing) -> Ours:
+    """The runs of what is shown.
+
+    Raises:
+        ValueError: as `both_methods`.
+    """
+    runs = by_column(shown.found, shown.study.place.source.sets)
+    both = both_methods(runs)
+    return Ours(shown, runs, both, our_comparisons(*both), p_table(*both))
 
 
 def paper_comparisons() -> pd.DataFrame:
@@ -85,31 +122,36 @@ def table3(paper: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
 
 
 def table3_rejected(
-    holm_on_paper: pd.DataFrame, tested: pd.DataFrame, level: float = LEVEL
+    holm_on_paper: pd.DataFrame, tested: Mapping[str, pd.DataFrame], level: float = LEVEL
 ) -> pd.DataFrame:
     """In how many comparisons the null hypothesis is rejected, the paper's and ours.
 
     Args:
         holm_on_paper: of `lib.reporting.audit.p_values.holm_table`.
-        tested: of `lib.reporting.significance.p_table`.
+        tested: by profile, of `lib.reporting.significance.p_table`.
         level: of the test, or of the family of six.
 
     Returns:
-        One row a rule: "rejected" and the names of the comparisons that are "not" rejected. Where the
-        exact p is not certain, a comparison counts as rejected if its largest is.
+        One row a rule: how many are "rejected", two numbers where the exact p is not certain, and the
+        names of the comparisons that are "not" rejected, or not for certain.
     """
+    least, most = (holm_on_paper[f"exact, at {end}"] for end in ("least", "most"))
+    printed = holm_on_paper["as printed"]
     rules = {
-        "paper, p as printed": holm_on_paper["as printed", "p"],
-        "paper, Holm on them": holm_on_paper["as printed", "Holm"],
-        "paper, exact p of the same U": holm_on_paper["exact, at most", "p"],
-        "paper, Holm on the exact p": holm_on_paper["exact, at most", "Holm"],
-        "ours, exact p": tested["one-sided p", "exact"],
-        "ours, Holm on the exact p": tested["over six", "Holm"],
+        "paper, p as printed": (printed["p"], printed["p"]),
+        "paper, Holm on them": (printed["Holm"], printed["Holm"]),
+        "paper, exact p of the same U": (least["p"], most["p"]),
+        "paper, Holm on the exact p": (least["Holm"], most["Holm"]),
     }
+    for name, of in tested.items():
+        exact, holm = of["one-sided p", "exact"], of["over six", "Holm"]
+        rules[f"ours ({name}), exact p"] = (exact, exact)
+        rules[f"ours ({name}), Holm on the exact p"] = (holm, holm)
     rows = {}
-    for rule, p in rules.items():
-        others = ", ".join(p.index[p > level]) or "none"
-        rows[rule] = {"rejected": int((p <= level).sum()), "not rejected": others}
+    for rule, ends in rules.items():
+        counts = sorted({int((p <= level).sum()) for p in ends})
+        others = ", ".join(ends[1].index[ends[1] > level]) or "none"
+        rows[rule] = {"rejected": " or ".join(map(str, counts)), "not rejected": others}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(f"at {100 * level:g}%")
 
 
@@ -159,23 +201,24 @@ def pair_errors(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["key", "seed", "column", "from_bins", "standard_error"])
 
 
-def table3_pairs_larger(errors: pd.DataFrame, runs: int = 5) -> pd.DataFrame:
+def table3_pairs_larger(errors: Mapping[str, pd.DataFrame], runs: int = 5) -> pd.DataFrame:
     """In how many cells of `table3_pairs` the test pairs leave more uncertainty than the seeds.
 
     The paper does not say what its standard deviations divide by; both are counted.
 
     Args:
-        errors: of `table3_pairs`.
+        errors: by profile, of `table3_pairs`.
         runs: of each method, in the paper.
     """
-    unbiased = math.sqrt(runs / (runs - 1))
+    first = next(iter(errors.values()))
+    counted = {
+        "paper, its std by n - 1": ("paper", 1.0, first),
+        "paper, its std by n": ("paper", math.sqrt(runs / (runs - 1)), first),
+    }
+    counted |= {f"ours ({name})": ("ours", 1.0, of) for name, of in errors.items()}
     rows = {}
-    for name, whose, factor in (
-        ("paper, its std by n - 1", "paper", 1.0),
-        ("paper, its std by n", "paper", unbiased),
-        ("ours", "ours", 1.0),
-    ):
-        of = errors[[f"{label}, {whose}" for label in LABELS.values()]]
+    for name, (whose, factor, table) in counted.items():
+        of = table[[f"{label}, {whose}" for label in LABELS.values()]]
         larger = of.xs("pairs", axis=1, level=1) > factor * of.xs("seeds", axis=1, level=1)
         rows[name] = {"pairs > seeds": int(larger.to_numpy().sum()), "of": larger.size}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("whose")
