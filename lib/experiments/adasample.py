@@ -77,7 +77,10 @@ def shared_rate(study: Study) -> float:
 
 
 def table3_shared(study: Study) -> list[Job]:
-    """Both methods at one shared learning rate, on the first train set, with the same seeds."""
+    """Both methods at one shared learning rate, on the first train set, with the same seeds; none under
+    `paper`, where the authors state the rates."""
+    if study.place.profile.search is None:
+        return []
     train_set, rate = study.place.source.sets[0], shared_rate(study)
     return [
         training_job(study, name, train_set, seed, at_rate(at_profile(study, name), rate))

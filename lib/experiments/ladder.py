@@ -17,7 +17,7 @@ RUNGS: Mapping[str, Recipe] = {
     "rung_squared": _SQUARED,
     "rung_angle": _ANGLE,
     "rung_within": replace(_ANGLE, label="… negatives within", negatives=WITHIN),
-    "rung_weights": replace(adasample(0.0, augment=True), label="… w_i = 1/d"),
+    "rung_weights": replace(adasample(0.0, augment=True), label="… w_i = 1/d, λ = 0"),
 }
 LADDER = ("hardnet_aug_gen", *RUNGS, "adasample_aug_gen")
 
