@@ -318,7 +318,8 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     """
     from lib.data.mini.allotment import write_allotment
     from lib.reporting import effects
-    from lib.reporting.page import rendering
+    from lib.reporting.page import front, rendering
+    from lib.reporting.page.verdicts import read_verdicts
 
     name, made = study.place.profile.name, study.place.folder
     folder, new, old = (REFERENCE / of for of in (name, f".{name}.new", f".{name}.old"))
@@ -339,6 +340,9 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     if name == "quick":
         for artefact in selected.values():
             rendering.store_outputs(ROOT / artefact.notebook)
+    judged = rendering.saved_verdicts(folder, selected)
+    if name == "quick" and judged is not None:
+        front.fill_in(ROOT / "README.md", read_verdicts([judged]))
     effects.fill_in(
         ROOT / "docs" / "paper_vs_code.md",
         pd.read_csv(folder / "tables" / "adasample" / "options.csv"),

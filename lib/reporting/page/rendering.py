@@ -149,7 +149,7 @@ def report(
         records=_records(study, selected),
         comparison=comparison,
         failures=failures,
-        verdicts=_verdicts(study.saving or study.reading[0], selected),
+        verdicts=saved_verdicts(study.saving or study.reading[0], selected),
     )
     missing = comparison.missing if comparison is not None else ()
     return path, [Failure(name, "it is in the reference and was not made") for name in missing]
@@ -175,7 +175,9 @@ def _hashes(allotment: Allotment) -> dict[str, list[str]]:
     return {name: [photograph.sha256 for photograph in of] for name, of in allotment.items()}
 
 
-def _verdicts(folder: Path, selected: Mapping[str, Artefact]) -> pd.DataFrame | None:
+def saved_verdicts(folder: Path, selected: Mapping[str, Artefact]) -> pd.DataFrame | None:
+    """The verdicts that notebooks saved below a folder, and as `notebook` the artefact's name; None where
+    there are none."""
     found = [
         pd.read_csv(file, keep_default_na=False).assign(notebook=name)
         for name in selected
