@@ -176,8 +176,8 @@ def _hashes(allotment: Allotment) -> dict[str, list[str]]:
 
 
 def saved_verdicts(folder: Path, selected: Mapping[str, Artefact]) -> pd.DataFrame | None:
-    """The verdicts that notebooks saved below a folder, and as `notebook` the artefact's name; None where
-    there are none."""
+    """The verdicts that notebooks saved below a folder, with `notebook`, the artefact's name; None
+    where there are none."""
     found = [
         pd.read_csv(file, keep_default_na=False).assign(notebook=name)
         for name in selected
