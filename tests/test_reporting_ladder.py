@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib.experiments.ladder import GENERATION_ALONE, LADDER, RUNGS, generation
+from lib.experiments.ladder import GENERATION_ALONE, LADDER, RUNGS
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.reporting.papers import adasample_ladder as ladder
 from lib.study.jobs import Job
-from lib.study.open import Found, open_study
+from lib.study.open import Found
 
 SETS = ("b", "c")
 EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS, **GENERATION_ALONE}
