@@ -75,6 +75,14 @@ def main() -> None:
         device=chosen.device,
         at_once=chosen.jobs,
     )
+    on_record = {
+        searches.read_search(chosen.profile, n)["data"] for n in searches.searched(chosen.profile)
+    }
+    if on_record - {study.place.source.name}:
+        parser.error(
+            f"the searches on record for {chosen.profile} are of {', '.join(on_record)} data, which tables "
+            "are made with; searches of other data would take their place"
+        )
     pool.prepare(study.place.source, study.place.source.reserve, study.at_once)
     for name in chosen.recipes:
         found = search(study, name, SEARCHED[name])
