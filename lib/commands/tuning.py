@@ -80,8 +80,8 @@ def main() -> None:
     }
     if on_record - {study.place.source.name}:
         parser.error(
-            f"the searches on record for {chosen.profile} are of {', '.join(on_record)} data, which tables "
-            "are made with; searches of other data would take their place"
+            f"the searches on record for {chosen.profile} are of {', '.join(on_record)} data, which "
+            "tables are made with; searches of other data would take their place"
         )
     pool.prepare(study.place.source, study.place.source.reserve, study.at_once)
     for name in chosen.recipes:
