@@ -194,7 +194,7 @@ def test_a_share_lies_between_the_cells_that_are_surely_won_and_not_surely_lost(
     unsure = shown(1.0, 1.0, 0.05, -1.0)
     assert (unsure.low, unsure.observed, unsure.high) == (0.5, 0.75, 0.75)
     assert unsure.outcome == "too close to call"
-    # One more cell has to be decided, at 98.75%: 0.05 > 2.676 × 0.1 / √29 = 0.0497, but not √28.
+    # One more cell has to be decided, at 98.75%: 0.05 > 2.669 × 0.1 / √29 = 0.0496, but not √28.
     assert unsure.seeds_needed == "29"
     lower = replace(share, better="lower")
     assert judge(lower, {"a": runs(1.0, 0.1, cells=4), "b": b}).outcome == "did not hold"
