@@ -19,6 +19,8 @@ from lib.intervals import (
     spread_ratio,
 )
 
+COLUMNS = ("Lib>Ntr", "Lib>Yos", "Ntr>Lib", "Ntr>Yos", "Yos>Lib", "Yos>Ntr")
+
 
 def drawn(seed: int, shape: tuple[int, ...], centre: float = 0.0, spread: float = 1.0) -> np.ndarray:
     return np.random.default_rng(seed).normal(centre, spread, shape)
@@ -152,10 +154,36 @@ def test_a_ratio_of_spreads_has_fishers_interval_and_cells_count_by_how_far_they
     expected = np.sqrt(f / stats.f.ppf([0.975, 0.025], 4, 4))
     assert found.value == pytest.approx(np.sqrt(f))
     assert found.limits() == pytest.approx(tuple(expected))
+
+    def per_seed(values: np.ndarray, cells: tuple[str, ...] = ()) -> tuple[float, float]:
+        return spread_ratio(*[Measured(values, cells=cells)] * 2).per_seed
+
     same, apart = np.repeat(drawn(0, (40, 1)), 6, axis=1), drawn(1, (40, 6))
-    assert spread_ratio(Measured(same), Measured(same)).per_seed == pytest.approx((1, 1))
-    assert spread_ratio(Measured(apart), Measured(apart)).per_seed[0] > 4.5
+    assert per_seed(same, COLUMNS) == pytest.approx((1, 1))
+    assert per_seed(apart, COLUMNS) == pytest.approx((2, 2)), "one less than train sets"
+    assert per_seed(apart[:, :2], COLUMNS[:2]) == per_seed(apart) == (1, 1), (
+        "of one train set, or unnamed"
+    )
     assert spread_ratio(Measured(a[:1]), Measured(b[:1])).limits() == (0.0, math.inf)
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize("scale", [(1, 1, 1), (1, 2, 3)])
+@pytest.mark.parametrize("common", [0.0, 0.5, 1.0])
+def test_the_interval_of_a_ratio_of_spreads_misses_no_more_than_5_of_100_studies(seeds, scale, common):
+    random, held, studies = np.random.default_rng(0), 0, 600
+    for _ in range(studies):
+
+        def runs() -> Measured:
+            # Both columns of a train set are of the same networks.
+            shared, own = random.normal(size=(seeds, 1)), random.normal(size=(seeds, 3))
+            values = np.array(scale) * (math.sqrt(common) * shared + math.sqrt(1 - common) * own)
+            return Measured(np.repeat(values, 2, axis=1), cells=COLUMNS)
+
+        low, high = spread_ratio(runs(), runs()).limits()
+        held += low <= 1 <= high
+    # Two standard errors of 600 studies.
+    assert held / studies >= 0.95 - 0.018
 
 
 def test_the_seeds_that_tell_two_spreads_apart_are_the_fewest_whose_interval_leaves_one():

@@ -69,13 +69,3 @@ def test_means_and_deviations_are_over_seeds():
     assert frames.means(table)["b"].tolist() == [20.0, 4.5]
     assert frames.deviations(table).loc[("net", "NET"), "c"] == pytest.approx(0.5**0.5)
     assert frames.deviations(table).loc[("sift", "SIFT")].isna().all()
-
-
-def test_values_come_in_the_order_of_the_seeds_and_unlike_seeds_are_refused():
-    table = frames.wide(frames.fpr95(some()), "test_set")
-    values = frames.values(table, ["b"])
-    assert values["net"].tolist() == [[4.0], [5.0]]
-    assert values["sift"].tolist() == [20.0]
-    other = frames.fpr95([*some(), with_fpr95("other", "a", 0, b=1.0)])
-    with pytest.raises(ValueError, match=r"seeds: net \[0, 1\]; other \[0\]"):
-        frames.values(frames.wide(other, "test_set"), ["b"])

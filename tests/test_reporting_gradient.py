@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lib.reporting.claims import read_claims, verdict
 from lib.reporting.papers import adasample_gradients as gradients
 from lib.reporting.papers.adasample_gradients import Reading
 
@@ -147,10 +148,33 @@ def test_the_table_counts_the_stages_above_what_is_claimed() -> None:
 def test_values_for_claims_stand_by_seed() -> None:
     seeds = [random_probe(classes=8, candidates=seed + 3) for seed in (0, 1)]
     runs = {"a0": seeds[0], "a1": seeds[1], "b0": seeds[0], "b1": seeds[1]}
-    first, second = gradients.pearson_values(runs, 2)
+    values = gradients.pearson_values(runs, 2)
+    first, second = values.values
     assert first == pytest.approx([r("per class", seeds[0])] * 4)
     assert second == pytest.approx([r("per class", seeds[1])] * 4)
     assert gradients.approximation_errors(runs, 2).shape == (2, 4)
+    assert values.freedom == 7
+    assert values.resampled.shape == (1, 2, 4, 1000)
+    # A run's resamples stand in its own place, around its own value.
+    assert values.resampled[0].mean(axis=-1) == pytest.approx(values.values, abs=0.1)
+    assert values.resampled[0, 0].mean() != pytest.approx(values.resampled[0, 1].mean(), abs=0.02)
+
+
+def test_a_correlation_above_the_claimed_one_is_held_only_by_its_interval() -> None:
+    [above] = read_claims("adasample", "Figure 3")
+
+    def shown(noise: float, classes: int):
+        random = np.random.default_rng(0)
+        distance = random.uniform(0.5, 1.5, size=(classes, 9))
+        of = probe(distance + noise * random.normal(size=distance.shape), distance)
+        return verdict(
+            above, {"pearson": gradients.pearson_values({"run": of}, 1)}, (0,), "quick", "mini"
+        )
+
+    few = shown(0.19, 20)
+    assert few.observed > 0.8
+    assert (few.outcome, few.over) == ("too close to call", "classes")
+    assert shown(0.02, 20).outcome == "held"
 
 
 def test_the_error_of_one_m_is_the_median_distance_from_it() -> None:

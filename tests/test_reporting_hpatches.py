@@ -10,7 +10,6 @@ import pytest
 import reporting_records
 
 from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
-from lib.reporting import frames
 from lib.reporting import hpatches as tables
 from lib.reporting.claims import read_claims, verdict
 from lib.reporting.hpatches import LEVELS, TASKS
@@ -249,14 +248,6 @@ def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
         judged = verdict(claim, values(claim), range(5), "quick", "mini")
         observed[claim.id.rpartition("-")[2]] = judged.observed
     assert observed == pytest.approx({"verification": 3, "matching": -7, "retrieval": 3})
-
-
-def test_values_come_in_the_order_of_the_seeds_and_unlike_seeds_are_refused():
-    frame = tables.numbers([run("net", 61, 1), run("net", 60, 0)], TEST)
-    assert frames.values(frame, ["verification"])["net"].tolist() == [[60], [61]]
-    frame = tables.numbers([run("net", 61, 1), run("other", 60, 0)], TEST)
-    with pytest.raises(ValueError, match=r"seeds: .*net \[1\]"):
-        frames.values(frame, TASKS)
 
 
 # Figures

@@ -271,6 +271,30 @@ def test_the_tally_keeps_the_evening_apart_and_counts_every_claim_once():
     assert (readings.kind, readings.counts) == ("reading", {**words, "held": 1, "did not hold": 0})
 
 
+def test_an_evening_of_a_part_of_the_columns_does_not_take_the_place_of_a_whole_verdict():
+    part = {"part": "2 of 6 columns"}
+    rows = verdicts.read_verdicts(
+        [
+            judged(
+                ("A", "Table 1", "quick", "too close to call", {"part": ""}),
+                ("A", "Table 1", "evening", "held", part),
+                ("B", "Table 1", "quick", "held", part),
+                ("B", "Table 1", "evening", "did not hold", part),
+                ("C", "Table 1", "quick", "no verdict", {"part": ""}),
+                ("C", "Table 1", "evening", "held", part),
+            )
+        ]
+    )
+    counted = rows[rows["counted"]]
+    assert dict(zip(counted["claim"], counted["profile"], strict=True)) == {
+        "A": "quick",
+        "B": "evening",
+        "C": "evening",
+    }
+    assert rows["counted"].tolist() == [True, False] * 3, "what counts stands first"
+    assert "2 of 6 columns" in verdicts.facts(rows.to_dict("records")[2])
+
+
 def test_findings_are_claims_that_count_decided_ones_first_and_each_artefacts_first():
     rows = verdicts.read_verdicts([VERDICTS])
     found = verdicts.findings(rows)

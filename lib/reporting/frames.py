@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from lib.study.open import Found
@@ -91,33 +90,6 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
 def deviations(table: pd.DataFrame) -> pd.DataFrame:
     """Standard deviations over seeds (n − 1), NaN where a method has one run; as `means`."""
     return table.groupby(level=METHOD, sort=False).std(ddof=1)
-
-
-def values(table: pd.DataFrame, cells: Sequence[str]) -> dict[str, np.ndarray]:
-    """Each method's numbers as `lib.reporting.claims.verdict` takes them.
-
-    Args:
-        table: of `wide`.
-        cells: the columns.
-
-    Returns:
-        By key (seeds, cells), seeds ascending, or (cells,) for a method without seeds.
-
-    Raises:
-        ValueError: methods differ in their seeds.
-    """
-    arrays, seeds = {}, {}
-    for key, of in table[list(cells)].groupby(level="key", sort=False):
-        its = of.index.get_level_values("seed")
-        arrays[key] = of.to_numpy(dtype=np.float64)
-        if its.isna().all():
-            arrays[key] = arrays[key][0]
-        else:
-            seeds[key] = list(map(int, its))
-    if len(set(map(tuple, seeds.values()))) > 1:
-        listed = "; ".join(f"{key} {of}" for key, of in seeds.items())
-        raise ValueError(f"methods differ in their seeds: {listed}")
-    return arrays
 
 
 def _about(record: Found) -> Mapping[str, object]:

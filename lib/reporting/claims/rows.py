@@ -14,7 +14,7 @@ DIRECTIONS = {
     "within": "within",
 }
 PAIRED = ("mean_difference", "each_difference", "share_better", "largest_relative_gain")
-SUMMED = ("sum_difference", "deviation_ratio")
+SUMMED = ("sum_difference", "relative_difference", "deviation_ratio")
 SINGLE = ("minimum", "maximum")
 COUNT_BELOW = "count_below_"
 NONE = "none"
@@ -38,6 +38,9 @@ class Claim:
         printed: the printed table and its kind of values that the claim is of, e.g. `table1:fpr95`.
         counts_against: what would count against it.
         why: why there can be no verdict, where there is no rule.
+        given: what a claim about a gain presupposes, two methods' keys as `better<worse`: that the mean
+            over the cells of the first is surely better, or there is no verdict.
+            An optional column.
     """
 
     id: str
@@ -58,6 +61,7 @@ class Claim:
     printed: str
     counts_against: str
     why: str
+    given: tuple[str, ...] = ()
 
     @property
     def on_hpatches(self) -> bool:
@@ -98,10 +102,14 @@ def read_claims(paper: str | None = None, artefact: str | None = None) -> list[C
 
 def _parse(file: str, row: dict[str, str]) -> Claim:
     where = f"{file}: row {row.get('id')!r}"
+    row = {"given": ""} | row
     names = [field.name for field in fields(Claim)]
     if set(row) != set(names) or None in row.values():
         raise ValueError(f"{where} does not have the columns {names}")
-    methods = {name: tuple(filter(None, row[name].split(";"))) for name in ("a", "b")}
+    methods = {
+        name: tuple(filter(None, row[name].split(between)))
+        for name, between in (("a", ";"), ("b", ";"), ("given", "<"))
+    }
     try:
         margin = float(row["margin"])
     except ValueError as error:
@@ -120,6 +128,8 @@ def _parse(file: str, row: dict[str, str]) -> Claim:
         wrong = "unknown direction"
     elif bool(claim.a) != (claim.statistic != NONE) or bool(claim.b) != compared:
         wrong = "a or b does not fit the statistic"
+    elif len(claim.given) not in (0, 2):
+        wrong = "give what is given as better<worse"
     elif claim.statistic == "share_better" and len(claim.a) > 1:
         wrong = "a share is of one method"
     elif claim.margin < 0:

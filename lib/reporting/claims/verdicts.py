@@ -11,7 +11,7 @@ from lib.reporting.claims.rows import Claim
 HELD, NOT_HELD, OPEN, NO_VERDICT = "held", "did not hold", "too close to call", "no verdict"
 TABLE = [
     *("claim", "paper", "artefact", "sentence", "kind", "needed", "observed", "low", "high", "printed"),
-    *("rival", "unit", "profile", "data", "seeds", "seeds_needed", "verdict", "why"),
+    *("rival", "unit", "profile", "data", "seeds", "part", "seeds_needed", "verdict", "why"),
 ]
 NUMBERS = ("observed", "low", "high", "printed")
 
@@ -28,11 +28,15 @@ class Verdict:
         profile, data_name: where the values come from.
         observed: the statistic of the comparison that decides, or None where it was not computed.
         low, high: its 95% interval, or None where it has none.
-        over: what the interval is over: seeds, tests (their points or sequences), or both.
+        over: what the interval is over: seeds, tests (their points or sequences) or what else was drawn,
+            or both.
         rival: the method and, where it matters, the cell that decides; else empty.
         printed: the same statistic of the values that the paper prints, or None.
         seeds_needed: where it is too close, how many would tell, in words; else empty.
-        why: why it is too close or has no verdict, or what its interval is one of; may be empty.
+        why: why it is too close or has no verdict, what its interval is one of, and what it leaves out;
+            may be empty.
+        part: how many of the cells that the paper prints there were, e.g. `2 of 6 columns`; empty where
+            all.
     """
 
     claim: Claim
@@ -48,6 +52,7 @@ class Verdict:
     printed: float | None = None
     seeds_needed: str = ""
     why: str = ""
+    part: str = ""
 
     def observation(self) -> str:
         """What was observed, if anything: its interval, rival, condition and printed value, rounded."""

@@ -51,8 +51,9 @@ def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
     Returns:
         Their rows, those that count first: a claim with a verdict of an evening is counted by that, and
-        its others have a false `counted`. `observed`, `low`, `high` and `seeds` are numbers; what is
-        not known of any is missing.
+        its others have a false `counted`; but one of an evening that covers `part` of the printed cells
+        stands back behind one that covers all. `observed`, `low`, `high` and `seeds` are numbers; what
+        is not known of any is missing.
     """
     texts = (
         "notebook",
@@ -66,6 +67,7 @@ def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         "profile",
         "data",
         "why",
+        "part",
     )
     numbers = ("observed", "low", "high", "seeds")
     rows = pd.concat(frames, ignore_index=True)
@@ -76,10 +78,14 @@ def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         rows[name] = rows[name].str.replace(r"-(?=\d)", "−", regex=True)
     rows["kind"] = rows["kind"].replace("", "claim")
     evening = rows["profile"] == "evening"
-    rows["counted"] = evening | ~rows["claim"].isin(rows["claim"][evening])
+    whole = (rows["part"] == "") & (rows["verdict"] != "no verdict")
+    behind = evening & (rows["part"] != "") & rows["claim"].isin(rows["claim"][whole])
+    rows["counted"] = ~behind & (evening | ~rows["claim"].isin(rows["claim"][evening & ~behind]))
     first = rows["claim"].drop_duplicates().reset_index(drop=True)
     place = rows["claim"].map(pd.Series(first.index, first))
-    order = rows.assign(place=place, evening=~evening).sort_values(["place", "evening"], kind="stable")
+    order = rows.assign(place=place, uncounted=~rows["counted"]).sort_values(
+        ["place", "uncounted"], kind="stable"
+    )
     return rows.loc[order.index].reset_index(drop=True)
 
 
@@ -100,8 +106,9 @@ def tallies(rows: pd.DataFrame) -> list[Tally]:
 def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
     """The claims that the first screen names.
 
-    Those that are decided come before those that are not, an evening's before others, and each
-    artefact's first before any's second: so that no choice is made here by what came out.
+    Those that are decided, either way, come before those that are too close to call: to that extent
+    what came out chooses, but not for or against a paper. Among them each artefact's first comes before
+    any's second, and an evening's before others.
 
     Args:
         rows: of `read_verdicts`.
@@ -123,6 +130,7 @@ def facts(row: Mapping[str, object]) -> list[str]:
     said += [f"printed: {row['printed']}"] if row["printed"] else []
     said += [f"rival: {row['rival']}"] if row["rival"] else []
     seeds = "" if pd.isna(row["seeds"]) else f", {row['seeds']:.0f} seed{'s' * (row['seeds'] != 1)}"
+    said += [row["part"]] if row["part"] else []
     return [*said, f"{row['profile']}, {row['data']}{seeds}"]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from lib.intervals import Measured
 from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, panels
 from lib.study.open import Found
 
@@ -203,16 +204,26 @@ def correlations_table(table: pd.DataFrame, claimed: float = 0.8) -> pd.DataFram
     return shown
 
 
-def pearson_values(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
-    """r per class for the claims, (seeds, train sets × stages); the runs of a train set stand side by
-    side."""
-    table = correlations(probes, {PER_CLASS: READINGS[PER_CLASS]})
-    return _by_seed([table.loc[table["run"] == run, "r"].to_numpy() for run in probes], seeds)
+def pearson_values(probes: Mapping[str, Probe], seeds: int) -> Measured:
+    """r per class for the claims, (seeds, train sets × stages), with resamples of each run's classes.
+
+    The runs of a train set stand side by side.
+    """
+    random = np.random.default_rng(0)
+    of_runs = [
+        [pearson(probe, stage, READINGS[PER_CLASS], random) for stage in range(len(probe["stage"]))]
+        for probe in probes.values()
+    ]
+    r, resampled = (_by_seed([[of[at] for of in run] for run in of_runs], seeds) for at in (0, 1))
+    classes = min(probe["full"].shape[1] for probe in probes.values())
+    return Measured(r, resampled[None], freedom=classes - 1, units="classes")
 
 
-def _by_seed(of_runs: Sequence[Sequence[float]], seeds: int) -> np.ndarray:
+def _by_seed(of_runs: Sequence, seeds: int) -> np.ndarray:
+    """(seeds, train sets × stages, …) from (runs, stages, …)."""
     values = np.array(of_runs)
-    return values.reshape(-1, seeds, values.shape[1]).swapaxes(0, 1).reshape(seeds, -1)
+    stages, *each = values.shape[1:]
+    return values.reshape(-1, seeds, stages, *each).swapaxes(0, 1).reshape(seeds, -1, *each)
 
 
 def constants(probe: Probe) -> list[np.ndarray]:
