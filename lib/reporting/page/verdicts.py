@@ -74,8 +74,8 @@ def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, *texts, *numbers])))
     rows[list(numbers)] = rows[list(numbers)].apply(pd.to_numeric, errors="coerce")
     rows[list(texts)] = rows[list(texts)].astype(object).fillna("").astype(str)
-    for name in ("needed", "printed"):
-        rows[name] = rows[name].str.replace(r"-(?=\d)", "−", regex=True)
+    rows["needed"] = rows["needed"].str.replace(r"-(?=\d)", "−", regex=True)
+    rows["printed"] = [number(float(text)) if text else "" for text in rows["printed"]]
     rows["kind"] = rows["kind"].replace("", "claim")
     evening = rows["profile"] == "evening"
     whole = (rows["part"] == "") & (rows["verdict"] != "no verdict")
