@@ -70,7 +70,7 @@ def search_jobs(place: Place, name: str, recipe: Recipe, rate: float) -> list[Jo
     return [
         Job(
             name,
-            recipe.label,
+            f"{recipe.label} at {rate:g}",
             recipe=trained,
             train_set=train_set,
             seed=seed,

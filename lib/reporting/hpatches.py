@@ -101,6 +101,19 @@ def by_level(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(values, index=pd.Index(LEVELS, name="level"))
 
 
+def by_sequence(runs: pd.DataFrame, task: str) -> pd.DataFrame:
+    """The columns of a frame of `numbers` that are a task's number of a level and a sequence; none of
+    verification, which is over pairs of all sequences."""
+    # A sequence's name begins with its kind, which tells its key from those of kinds and pool sizes.
+    return runs.filter(regex=rf"^{task}\.({'|'.join(LEVELS)})\.[vi]_")
+
+
+def things_shown(names: pd.Index) -> pd.Index:
+    """What sequences show, by names that end with theirs: v_NAME and i_NAME may show one thing, and so
+    may NAME_left and NAME_right."""
+    return names.str.replace(r"^(.*\.)?[vi]_|_(left|right)$", "", regex=True)
+
+
 def sequence_intervals(
     runs: pd.DataFrame, task: str, *, against: str | None = None, resamples: int = 9999
 ) -> pd.DataFrame:
@@ -127,8 +140,7 @@ def sequence_intervals(
         ValueError: the task has no sequences' numbers, or there is no such method.
     """
     mean = frames.means(runs)
-    # A sequence's name begins with its kind, which tells its key from those of kinds and pool sizes.
-    of_sequences = mean.filter(regex=rf"^{task}\.({'|'.join(LEVELS)})\.[vi]_")
+    of_sequences = by_sequence(mean, task)
     if of_sequences.empty:
         raise ValueError(f"no sequences' numbers of {task!r}; give 'matching' or 'retrieval'")
     names = of_sequences.columns.str.split(".", n=2).str[2]
@@ -140,7 +152,7 @@ def sequence_intervals(
     rows = {}
     for (_, label), of_method in values.iterrows():
         known = of_method.dropna()
-        things = known.groupby(known.index.str.replace(r"^[vi]_|_(left|right)$", "", regex=True))
+        things = known.groupby(things_shown(known.index))
         sums, counts = things.sum().to_numpy(), things.size().to_numpy()
         low = high = np.nan
         if len(sums) > 1:

@@ -25,8 +25,8 @@ class Showing:
     A notebook makes one and passes everything through it:
 
         study = open_study(profile, data, results, seeds)
-        shown = Showing("adasample/table1", study)
-        shown.heading(found)                        # profile, data, how many records
+        shown = Showing("adasample/table1", study, obtain(study, table1(study)))
+        shown.heading()                             # profile, data, how many records
         shown.table(frame)                          # printed; tables/adasample/table1.csv
         shown.table(frame, "pairs", decimals=3)     # printed; tables/adasample/table1_pairs.csv
         shown.figure(figure, "What it shows")       # displayed; figures/adasample/table1.png
@@ -48,10 +48,10 @@ class Showing:
     found: Sequence[Found] = ()
     beside: Study | None = None
 
-    def heading(self, found: Sequence[Found] | None = None, *also: str) -> None:
-        """Print profile and data, anything else to be said about them, and what records there are."""
-        print(", ".join([self.study.heading(), *also]))
-        print(provenance(self.found if found is None else found))
+    def heading(self) -> None:
+        """Print profile and data, and what records there are."""
+        print(self.study.heading())
+        print(provenance(self.found))
 
     def table(
         self,

@@ -99,11 +99,10 @@ def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) 
 def _over_sequences(runs: pd.DataFrame, task: str) -> tuple[np.ndarray, int]:
     """(runs, B) a task's number when what the sequences show is drawn anew, and how many things."""
     own = np.repeat(runs[task].to_numpy(dtype=np.float64)[:, None], SEQUENCES_DRAWN, axis=1)
-    of_sequences = runs.filter(regex=rf"^{task}\.({'|'.join(hpatches.LEVELS)})\.[vi]_").T
+    of_sequences = hpatches.by_sequence(runs, task).T
     if of_sequences.empty:
         return own, 0
-    shown = of_sequences.index.str.replace(r"^.*\.[vi]_|_(left|right)$", "", regex=True)
-    by_thing = of_sequences.groupby(shown)
+    by_thing = of_sequences.groupby(hpatches.things_shown(of_sequences.index))
     sums, counts = by_thing.sum().to_numpy().T, by_thing.count().to_numpy().T
     things = sums.shape[1]
     random = np.random.default_rng([SEQUENCES_DRAWN, things])
