@@ -1,0 +1,185 @@
+"""The ladder of choices: paired changes, their shares of the whole, and the paper's gain beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lib.experiments.ladder import GENERATION_ALONE, LADDER, RUNGS
+from lib.recipes import RECIPES, Recipe, at_rate
+from lib.reporting.papers import adasample_ladder as ladder
+from lib.study.jobs import Job
+from lib.study.open import Found
+
+SETS = ("b", "c")
+EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS, **GENERATION_ALONE}
+STEPS = np.array([0.0, -1.0, -0.5, 0.25, -0.75, -2.0])
+SEEDS = np.array([0.0, 0.9, -0.4, 0.3, -0.8])
+
+
+@dataclass(frozen=True)
+class Run(Found):
+    """A run whose probe's 400 resamples scatter around its FPR95, alike for every method."""
+
+    scatter: float = 0.0
+
+    def probe(self, name: str, test_set: str) -> dict[str, np.ndarray]:
+        assert name == "resampled_fpr95"
+        random = np.random.default_rng(len(test_set) + SETS.index(test_set))
+        rates = random.normal(size=400)
+        value = self.fpr95(test_set)
+        return {"rates": value * (1 + self.scatter * rates), "pair_rates": np.full(400, value)}
+
+
+def run(name: str, recipe: Recipe, seed: int, value: float, scatter: float = 0.0) -> Run:
+    measures = tuple(("fpr95", test_set) for test_set in SETS)
+    job = Job(name, recipe.label, recipe=recipe, train_set="a", seed=seed, measures=measures)
+    metrics = {
+        test_set: {"fpr95": {"expected": value + gap}}
+        for test_set, gap in zip(SETS, (1, -1), strict=True)
+    }
+    content = {"metrics": metrics, "probes": {f"resampled_fpr95.{test_set}": "" for test_set in SETS}}
+    return Run(job, Path("record.json"), content, False, scatter)
+
+
+def rungs(steps: np.ndarray = STEPS, noise: float = 0.05, scatter: float = 0.0) -> list[Run]:
+    """Seeds move all rungs alike; what is left over is small."""
+    random = np.random.default_rng(0)
+    return [
+        run(name, at_rate(EVERY[name], 0.5), seed, height + shift + noise * random.normal(), scatter)
+        for name, height in zip(LADDER, 20 + np.cumsum(steps), strict=True)
+        for seed, shift in enumerate(SEEDS)
+    ]
+
+
+def test_a_change_is_paired_by_seed_and_its_interval_is_student_s():
+    found = rungs()
+    table = ladder.ladder(found)
+    assert table.index.tolist() == [*(EVERY[name].label for name in LADDER), ladder.WHOLE]
+    below, above = np.array([of.fpr95("b") for of in found]).reshape(len(LADDER), 5)[:2]
+    half = stats.t.ppf(0.975, 4) * (above - below).std(ddof=1) / np.sqrt(5)
+    first = table.loc["… squared distance", "change"]
+    assert first["points"] == pytest.approx((above - below).mean())
+    assert first["to"] - first["points"] == pytest.approx(half)
+    # Unpaired, what the seeds share would hide a change of a point.
+    assert first["to"] < 0 < table.loc["HardNet+*", ("FPR95", "to")] - 20.5
+
+
+def test_changes_add_up_to_the_whole_and_shares_to_a_hundred():
+    table = ladder.ladder(rungs())
+    changes, shares = table["change"]["points"], table["share (%)"]["share"]
+    assert changes.iloc[1:-1].sum() == pytest.approx(changes[ladder.WHOLE])
+    assert shares.sum() == pytest.approx(100)
+    assert np.isnan(changes["HardNet+*"])
+    assert np.isnan(shares[ladder.WHOLE])
+
+
+def test_a_share_s_interval_is_that_of_the_ratio_by_the_delta_method():
+    found = rungs()
+    values = np.array([of.fpr95("b") for of in found]).reshape(len(LADDER), 5)
+    part, whole = values[-1] - values[-2], values[-1] - values[0]
+    ratio = part.mean() / whole.mean()
+    error = ((part - ratio * whole) / whole.mean()).std(ddof=1) / np.sqrt(5)
+    last = ladder.ladder(found).loc["AdaSample+*", "share (%)"]
+    assert last["share"] == pytest.approx(100 * ratio)
+    assert last["to"] - last["share"] == pytest.approx(100 * stats.t.ppf(0.975, 4) * error)
+
+
+@pytest.mark.parametrize("last", [0.0, 2.0])
+def test_there_is_no_share_of_a_gain_that_may_be_nothing_or_is_a_loss(last: float):
+    table = ladder.ladder(rungs(np.array([0.0, -1.0, 1.0, 0.5, -0.5, last]), noise=0.3))
+    assert table["change"].loc[ladder.WHOLE, "to"] > 0
+    assert table["share (%)"].isna().all().all()
+
+
+def test_test_points_widen_a_level_and_hardly_a_paired_change():
+    apart = [ladder.ladder(rungs(scatter=scatter)) for scatter in (0.0, 0.2)]
+    width = [table.loc["AdaSample+*"] for table in apart]
+    level = [of["FPR95", "to"] - of["FPR95", "mean"] for of in width]
+    change = [of["change", "to"] - of["change", "points"] for of in width]
+    assert level[1] > 3 * level[0]
+    # Points move both methods, so that the change has only its part of the level's error: 2 of 16.
+    assert change[0] < change[1] < level[1] / 6
+
+
+def test_the_gain_of_the_last_rung_stands_beside_that_of_the_whole_and_the_printed_one():
+    found = rungs()
+    table = ladder.gains(found)
+    means = np.array([np.mean([*of.fpr95s().values()]) for of in found]).reshape(-1, 5).mean(axis=1)
+    assert table["ours"].tolist() == pytest.approx(
+        [100 * (1 - means[-1] / means[0]), 100 * (1 - means[-1] / means[-2])]
+    )
+    printed = 100 * (1 - (0.400 + 1.395) / (0.406 + 1.513))
+    assert table["printed"].iloc[0] == pytest.approx(printed)
+    assert np.isnan(table["printed"].iloc[1])
+
+
+def few_patches() -> list[Run]:
+    """HardNet gains one point by generation, AdaSample three; λ = ∞ is half a point worse."""
+    heights = {
+        **{"HardNet": 20, "HardNet, generation alone": 19, "HardNet*": 18.5, "AdaSample": 19},
+        **{"AdaSample*": 16, "Hardpos": 19.5, "Hardpos*": 16.5},
+    }
+    return [
+        run(label, replace(RECIPES["hardnet"], label=label), seed, height + SEEDS[seed])
+        for label, height in heights.items()
+        for seed in range(3)
+    ]
+
+
+def test_what_generation_adds_to_adasample_beyond_hardnet_is_a_difference_of_changes():
+    changed = ladder.generation(few_patches())["change"]
+    assert changed.tolist() == pytest.approx([-1, -0.5, -3, -3, -1, -2.5, 0.5, 0.5, -2])
+    assert changed.index[-1] == "generation, AdaSample − HardNet"
+
+
+def test_the_share_of_classes_of_two_patches_is_the_mean_over_steps_and_seeds():
+    shares = {0: [0.2, 0.4], 1: [0.6, 0.8]}
+    curves = [
+        replace(of, content={**of.content, "curve": {"two_share": shares[of.job.seed]}})
+        for of in few_patches()
+        if of.job.seed in shares
+    ]
+    assert ladder.two_patches(curves).loc["AdaSample*", "share"] == pytest.approx(0.5)
+
+
+def test_own_rates_stand_beside_the_shared_one_on_its_train_set_alone():
+    names, heights = ("hardnet_aug_gen", "adasample_aug_gen"), {0.1: (20, 19), 1.0: (18, 21)}
+
+    def runs(rates: tuple[float, float], train_set: str = "a") -> list[Run]:
+        made = [
+            run(name, at_rate(EVERY[name], rate), seed, heights[rate][place] + SEEDS[seed])
+            for place, (name, rate) in enumerate(zip(names, rates, strict=True))
+            for seed in range(5)
+        ]
+        return [replace(of, job=replace(of.job, train_set=train_set)) for of in made]
+
+    elsewhere = runs((0.1, 0.1), train_set="z")
+    table = ladder.at_one_rate([*elsewhere, *runs((1.0, 0.1))], runs((1.0, 1.0)))
+    assert table["HardNet+*", "rate"].tolist() == ["1", "1"]
+    assert table["AdaSample+*", "rate"].tolist() == ["0.1", "1"]
+    assert table["AdaSample+* − HardNet+*", "change"].tolist() == pytest.approx([1, 3])
+
+
+def test_the_figure_shows_every_seed_and_each_change_in_the_row_of_its_rung():
+    found = rungs()
+    left, right = ladder.ladder_figure(found, "note").axes
+    assert [text.get_text() for text in left.get_yticklabels()] == [EVERY[name].label for name in LADDER]
+    dots = [line for line in left.lines if line.get_marker() == "o"]
+    assert sorted(np.concatenate([of.get_xdata() for of in dots])) == pytest.approx(
+        sorted(of.fpr95("b") - 1 for of in found)
+    )
+    heights = [bars[0].get_ydata()[0] for bars in right.containers]
+    assert heights == [4, 3, 2, 1, 0]
+    assert all(text.get_text() == "" for text in right.get_yticklabels())
+
+
+def test_changes_of_other_names_have_rows_of_their_own():
+    changed = ladder.changes(rungs(), {"all of it": ("AdaSample+*", "HardNet+*")})
+    _, right = ladder.changes_figure(rungs(), changed, "note").axes
+    assert [text.get_text() for text in right.get_yticklabels()] == ["all of it"]
