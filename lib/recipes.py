@@ -161,6 +161,7 @@ RECIPES: Mapping[str, Recipe] = {
     "hardnet_aug": replace(HARDNET, label="HardNet+", augment=TURNED),
     "hardnet_gor_aug": replace(HARDNET_GOR, label="HardNet-GOR+", augment=TURNED),
     "hardnet_aug_gen": replace(HARDNET_GEN, label="HardNet+*", augment=TURNED),
+    "adasample": adasample(generate=False),
     "adasample_gen": adasample(),
     "adasample_aug_gen": adasample(augment=True),
     "adasample_aug_gen_ht": adasample(loss="HT", augment=True),

@@ -119,6 +119,12 @@ def test_the_gain_of_the_last_rung_stands_beside_that_of_the_whole_and_the_print
     assert np.isnan(table["printed"].iloc[1])
 
 
+def test_generation_s_comparisons_name_methods_that_the_jobs_train():
+    labels = {label for pair in ladder.GENERATION.values() for label in pair}
+    study = open_study("paper", "mini")
+    assert {job.label for job in generation(study)} == labels
+
+
 def few_patches() -> list[Run]:
     """HardNet gains one point by generation, AdaSample three; λ = ∞ is half a point worse."""
     heights = {

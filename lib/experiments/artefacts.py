@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, training
+from lib.experiments import adasample, datasets, ladder, training
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -31,7 +31,7 @@ def _table3(study: Study) -> list[Job]:
 
 
 # Every recipe that has a learning rate of its own.
-SEARCHED: Mapping[str, Recipe] = RECIPES
+SEARCHED: Mapping[str, Recipe] = {**RECIPES, **ladder.RUNGS, **ladder.GENERATION_ALONE}
 
 ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact("notebooks/data/embedded.ipynb", datasets.embedded),

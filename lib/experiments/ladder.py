@@ -43,7 +43,7 @@ _FEW_PATCHES: Mapping[str, tuple[Recipe, str]] = {
     "hardnet": (RECIPES["hardnet"], "hardnet"),
     "hardnet_generated": (GENERATION_ALONE["hardnet_generated"], "hardnet_generated"),
     "hardnet_gen": (RECIPES["hardnet_gen"], "hardnet_gen"),
-    "adasample": (adasample(generate=False), "adasample"),
+    "adasample": (RECIPES["adasample"], "adasample"),
     "adasample_gen": (RECIPES["adasample_gen"], "adasample_gen"),
     "hardpos": (replace(adasample(float("inf"), generate=False), label="Hardpos"), "adasample"),
     "hardpos_gen": (replace(adasample(float("inf")), label="Hardpos*"), "adasample_gen"),
