@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib.experiments.ladder import GENERATION_ALONE, LADDER, RUNGS
+from lib.experiments.ladder import LADDER, RIVALS, RUNGS, generation
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.reporting.papers import adasample_ladder as ladder
 from lib.study.jobs import Job
-from lib.study.open import Found
+from lib.study.open import Found, open_study
 
 SETS = ("b", "c")
-EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS, **GENERATION_ALONE}
+EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS, **RIVALS}
 STEPS = np.array([0.0, -1.0, -0.5, 0.25, -0.75, -2.0])
 SEEDS = np.array([0.0, 0.9, -0.4, 0.3, -0.8])
 

@@ -31,7 +31,7 @@ def _table3(study: Study) -> list[Job]:
 
 
 # Every recipe that has a learning rate of its own.
-SEARCHED: Mapping[str, Recipe] = {**RECIPES, **ladder.RUNGS, **ladder.GENERATION_ALONE}
+SEARCHED: Mapping[str, Recipe] = {**RECIPES, **ladder.RUNGS, **ladder.RIVALS}
 
 ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact("notebooks/data/embedded.ipynb", datasets.embedded),

@@ -34,28 +34,27 @@ def ladder(study: Study) -> list[Job]:
     ]
 
 
-# HardNet* differs from HardNet in momentum too; this one in its generated positives alone.
-GENERATION_ALONE: Mapping[str, Recipe] = {
-    "hardnet_generated": replace(HARDNET, label="HardNet, generation alone", generate=GENERATED)
+# HardNet* differs from HardNet in momentum too; `hardnet_generated` in its generated positives alone.
+# Hardpos is AdaSample with λ = ∞.
+RIVALS: Mapping[str, Recipe] = {
+    "hardnet_generated": replace(HARDNET, label="HardNet, generation alone", generate=GENERATED),
+    "hardpos": replace(adasample(float("inf"), generate=False), label="Hardpos"),
+    "hardpos_gen": replace(adasample(float("inf")), label="Hardpos*"),
 }
-# By name, the recipe and the name whose rate it takes: λ = ∞ varies AdaSample's λ.
-_FEW_PATCHES: Mapping[str, tuple[Recipe, str]] = {
-    "hardnet": (RECIPES["hardnet"], "hardnet"),
-    "hardnet_generated": (GENERATION_ALONE["hardnet_generated"], "hardnet_generated"),
-    "hardnet_gen": (RECIPES["hardnet_gen"], "hardnet_gen"),
-    "adasample": (RECIPES["adasample"], "adasample"),
-    "adasample_gen": (RECIPES["adasample_gen"], "adasample_gen"),
-    "hardpos": (replace(adasample(float("inf"), generate=False), label="Hardpos"), "adasample"),
-    "hardpos_gen": (replace(adasample(float("inf")), label="Hardpos*"), "adasample_gen"),
-}
+_FEW_PATCHES = (
+    *("hardnet", "hardnet_generated", "hardnet_gen", "adasample", "adasample_gen"),
+    *("hardpos", "hardpos_gen"),
+)
 FEW_SEEDS = 3
 
 
 def generation(study: Study) -> list[Job]:
-    """What generated positives do for HardNet, AdaSample and Hardpos, on the first train set."""
+    """What generated positives do for HardNet, AdaSample and Hardpos, on the first train set, each
+    at its own learning rate."""
     train_set = study.place.source.sets[0]
+    every = {**RECIPES, **RIVALS}
     return [
-        training_job(study, name, train_set, seed, at_profile(study, rate_of, recipe))
-        for name, (recipe, rate_of) in _FEW_PATCHES.items()
+        training_job(study, name, train_set, seed, at_profile(study, name, every[name]))
+        for name in _FEW_PATCHES
         for seed in study.test_seeds[:FEW_SEEDS]
     ]
