@@ -209,9 +209,9 @@ def test_the_printed_table_supports_one_of_its_two_sentences():
 
 def test_claims_on_table_2_get_three_tasks_a_lambda_and_the_18_pairs():
     values = adasample.table2_values(lambda_runs(all_lambdas(), seeds=5))
-    assert values["lambda_10_aht"].shape == values["lambda_0_ht"].shape == (5, 3)
-    assert values["lambda_10_aht"].mean(axis=0).tolist() == [58, 48, 38]
-    assert values["aht"].shape == values["ht"].shape == (5, 18)
+    assert values["lambda_10_aht"].values.shape == values["lambda_0_ht"].values.shape == (5, 3)
+    assert values["lambda_10_aht"].values.mean(axis=0).tolist() == [58, 48, 38]
+    assert values["aht"].values.shape == values["ht"].values.shape == (5, 18)
     found = {
         claim.id: verdict(claim, values, range(5), "quick", "mini")
         for claim in read_claims("adasample", "Table 2")
@@ -244,7 +244,7 @@ def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
     frame.loc[frame.index.get_level_values("key") == "adasample_aug_gen", "matching"] -= 10
     values, observed = adasample.figure2_values(frame), {}
     for claim in read_claims("adasample", "Figure 2"):
-        assert values(claim)["sift"].shape == (1,)
+        assert values(claim)["sift"].values.shape == (1,)
         judged = verdict(claim, values(claim), range(5), "quick", "mini")
         observed[claim.id.rpartition("-")[2]] = judged.observed
     assert observed == pytest.approx({"verification": 3, "matching": -7, "retrieval": 3})
