@@ -4,14 +4,12 @@ A comparison is a column in which the `lower` method is said to be lower than th
 power are in [0, 1]; the statistics themselves are in `lib.significance`.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
 
 from lib import significance
 from lib.reporting import plots
@@ -30,8 +28,7 @@ def p_table(lower: pd.DataFrame, higher: pd.DataFrame, family: str = "six") -> p
 
     Returns:
         Columns "U"; p "exact", "asympt." and with continuity correction "contin.", and "Holm"; "A", the
-        probability that a run of `lower` is the better one, with its intervals by bootstrap and by
-        Newcombe.
+        probability that a run of `lower` is the better one, with its interval (Newcombe).
     """
     tested = significance.mann_whitney(lower, higher)
     effect = significance.vargha_delaney(higher, lower)
@@ -42,39 +39,10 @@ def p_table(lower: pd.DataFrame, higher: pd.DataFrame, family: str = "six") -> p
         ("one-sided p", "contin."): tested.continuity,
         (f"over {family}", "Holm"): significance.holm(tested.exact),
         ("effect", "A"): effect.value,
-        ("A, bootstrap", "from"): effect.low,
-        ("A, bootstrap", "to"): effect.high,
-        ("A, Newcombe", "from"): effect.score_low,
-        ("A, Newcombe", "to"): effect.score_high,
+        ("A, 95%", "from"): effect.low,
+        ("A, 95%", "to"): effect.high,
     }
     return pd.DataFrame(columns, index=lower.columns)
-
-
-def coverage_table(
-    effects: Sequence[float] = (0.0, 1.0, 2.0, 3.0), *, draws: int = 600, resamples: int = 399
-) -> pd.DataFrame:
-    """How often either 95% interval of A holds the true one, for five normal runs against five.
-
-    Args:
-        effects: differences of the means in standard deviations.
-        draws: comparisons simulated for each effect.
-        resamples: of each bootstrap.
-
-    Returns:
-        Indexed by "effect": "true A", and the shares "bootstrap" and "Newcombe".
-    """
-    random = np.random.default_rng(0)
-    rows = {}
-    for effect in effects:
-        truth = stats.norm.cdf(effect / math.sqrt(2))
-        better, worse = random.normal(size=(2, 5, draws))
-        found = significance.vargha_delaney(worse + effect, better, resamples=resamples)
-        rows[effect] = {
-            "true A": truth,
-            "bootstrap": ((found.low <= truth) & (truth <= found.high)).mean(),
-            "Newcombe": ((found.score_low <= truth) & (truth <= found.score_high)).mean(),
-        }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
 
 
 def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
@@ -108,7 +76,7 @@ def power_curves(
         Indexed by "effect", columns (name of the level, number of runs).
     """
     curves = {
-        (name, n): significance.power(effects, runs=n, alpha=alpha, simulations=simulations)["exact"]
+        (name, n): significance.power(effects, runs=n, alpha=alpha, simulations=simulations)
         for name, alpha in levels.items()
         for n in runs
     }
