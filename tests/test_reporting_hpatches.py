@@ -145,7 +145,7 @@ def test_sequences_shift_both_methods_alike_so_that_their_difference_has_its_see
     assert table["mean"].tolist() == [30, 52]
     assert (table["to"] - table["from"] > 1).all()
     half = stats.t.ppf(0.975, 2) * 2 / 3**0.5
-    gain = table.loc["SIFT", ["gain: change", "gain: from", "gain: to"]].tolist()
+    gain = table.loc["SIFT", ["gain", "gain from", "gain to"]].tolist()
     assert gain == pytest.approx([-22, -22 - half, -22 + half])
     assert table["things"].tolist() == [3, 3]
 

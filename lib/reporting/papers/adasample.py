@@ -90,8 +90,9 @@ def table1_figure(values: Mapping[str, Measured], study: Study) -> Figure:
     )
     heights = dict(zip(common.index.get_level_values("key"), range(len(common))[::-1], strict=True))
     untrained = [key for key in heights if values[key].values.ndim == 1]
-    shown = common.drop(untrained).reindex(common.index).reset_index("key")
-    shown = shown.assign(label=shown.index)
+    shown = common.reset_index("key")
+    shown.loc[shown["key"].isin(untrained), ["paper", "ours", "from", "to"]] = np.nan
+    shown["label"] = shown.index
     size = (DOUBLE_WIDTH * 0.85, 0.9 + 0.2 * len(common))
     with panels(*size, 2, note=note.replace("-", "−"), sharey=True) as (figure, [both]):
         plots.intervals(both[0], shown[["paper", "label"]], "paper", "label", marker="o")
@@ -349,8 +350,8 @@ def figure2_intervals(runs: pd.DataFrame, task: str) -> pd.DataFrame:
     of = {each.label: each for each in values.values()}
     against = values["hardnet_aug_gen"]
     gains = changes(of, {label: (label, against.label) for label in of})
-    table = levels(of).drop(columns="seeds").join(gains.add_prefix("gain: "))
-    return table.assign(things=against.freedom + 1)
+    gains = gains.set_axis(["gain", "gain from", "gain to"], axis=1)
+    return levels(of).drop(columns="seeds").join(gains).assign(things=against.freedom + 1)
 
 
 def figure2_values(runs: pd.DataFrame) -> Callable[[Claim], Mapping[str, Measured]]:
