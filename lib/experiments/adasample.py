@@ -158,10 +158,7 @@ def figure1(study: Study) -> list[Job]:
     """AdaSample's Figure 1 from data, and a run without ``*``, whose classes often leave no choice."""
     train_set, seed = study.place.source.sets[0], study.table_seeds[0]
     shown = training_job(study, "adasample_aug_gen", train_set, seed)
-    return [
-        probed(shown, "drawn_pairs"),
-        training_job(study, "hardnet", train_set, seed),
-    ]
+    return [probed(shown, "drawn_pairs"), training_job(study, "hardnet", train_set, seed)]
 
 
 THEORY = {

@@ -215,26 +215,22 @@ def table3_figure(
         lower, higher: of `both_methods`.
         paper: of `paper_comparisons`.
         ours_name: profile and data.
-        same_data: ours are of the paper's own data, so that its values are drawn on the same axes;
-            else they get a second row with axes of their own.
+        same_data: ours are of the paper's own data, so that both have the same axes.
     """
-    both = {"higher": higher, "lower": lower}
-    rows = 1 if same_data else 2
-    with panels(DOUBLE_WIDTH, 1.0 + 1.35 * rows, len(COLUMN_NAMES), rows, grid="y") as (figure, grid):
+    both, share = {"higher": higher, "lower": lower}, {"sharey": "col" if same_data else "none"}
+    with panels(DOUBLE_WIDTH, 3.7, len(COLUMN_NAMES), 2, grid="y", **share) as (figure, grid):
         for name, column in zip(COLUMN_NAMES, grid.T, strict=True):
             for place, (which, of) in enumerate(both.items()):
                 _seeds(column[0], place, of[name].to_numpy(), which)
-                shift = 0.47 if same_data else 0.0
-                _mean(column[-1], place + shift, paper.loc[name], which)
+                _mean(column[1], place, paper.loc[name], which)
             column[0].set_title(name)
             for axes in column:
-                axes.set(xlim=(-0.6, 1.75 if same_data else 1.6), xticks=[])
+                axes.set(xlim=(-0.6, 1.6), xticks=[])
                 axes.margins(y=0.12)
                 axes.tick_params(axis="y", labelsize=7, pad=2)
                 axes.locator_params(axis="y", nbins=4)
         grid[0, 0].set_ylabel(f"FPR95 (%)\n{ours_name}")
-        if not same_data:
-            grid[1, 0].set_ylabel("FPR95 (%)\npaper (UBC)")
+        grid[1, 0].set_ylabel("FPR95 (%)\npaper (UBC)")
         figure.align_ylabels(grid[:, 0])
         entries = {LABELS[which]: {"color": c, "marker": m, "mew": 0} for which, (c, m) in DRAWN.items()}
         entries["filled: a seed of ours; line: mean"] = {"color": GREY, "marker": "o", "mew": 0}
