@@ -170,8 +170,7 @@ def contrast(terms: Sequence[tuple[float, Measured]]) -> Estimate:
 
 def relative_gain(a: Measured, b: Measured) -> Estimate:
     """By how many percent the mean of `a` is below that of `b`: (b − a) / b, by the delta method."""
-    difference = relative_difference(a, b)
-    return _moved(difference, -difference.value)
+    return _moved(relative_difference(a, b), float(100 * (1 - a.values.mean() / b.values.mean())))
 
 
 def relative_difference(a: Measured, b: Measured) -> Estimate:

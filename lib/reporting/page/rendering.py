@@ -94,15 +94,19 @@ def _papermill(notebook: Path, copy: Path, parameters: dict | None = None):
 def store_outputs(notebook: Path) -> None:
     """Executes a notebook as it stands and stores its outputs in it.
 
-    Only what a second execution repeats is kept: no times, no paths, no version of Python.
+    Only what a second execution repeats is kept: no times, no paths, no version of Python, no seams
+    between what was printed in pieces.
 
     Raises:
         papermill.PapermillExecutionError: a cell failed; the notebook is left as it was.
     """
     import nbformat
+    from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
     with tempfile.TemporaryDirectory() as folder:
         executed = _papermill(notebook, Path(folder) / notebook.name)
+    # A slow kernel sends what it prints in several messages.
+    executed, _ = CoalesceStreamsPreprocessor().preprocess(executed, {})
     executed.metadata.pop("papermill", None)
     executed.metadata.get("language_info", {}).pop("version", None)
     for cell in executed.cells:
