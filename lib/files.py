@@ -194,14 +194,6 @@ def make_checked(folder: Path, name: str, make: Callable[[Path], None]) -> None:
     make_once(folder, name, make_with_checksums, is_sound=_is_as_made)
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Removes what killed processes left half-made by `make_once` anywhere below a folder."""
-    for part in folder.rglob(".*.part"):
-        # Who holds the lock for long is alive and makes it.
-        with contextlib.suppress(TimeoutError), locked(part.with_suffix(".lock"), wait=5):
-            shutil.rmtree(part, ignore_errors=True)
-
-
 def _is_as_made(folder: Path) -> bool:
     damaged = _first_damaged(folder)
     if damaged is not None:

@@ -1,9 +1,9 @@
 """Statistics of few seeds: AdaSample's Table 3 (Sec. 5.4) as it should be tested, and beyond it.
 
 The Mann-Whitney test (Mann and Whitney, 1947), Holm's step-down correction (1979), Vargha and Delaney's
-effect size (2000) with a bootstrap interval and Newcombe's (2006), the test's power, and the uncertainty
-that FPR95 has from its test pairs alone. Arrays in, arrays out; a row is a run, a column is a pair of
-train and test set.
+effect size (2000) with Newcombe's interval (2006), the test's power, and the uncertainty that a printed
+FPR95 has from its test pairs alone. Arrays in, arrays out; a row is a run, a column is a pair of train
+and test set.
 """
 
 import math
@@ -14,8 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
-
-from lib.evaluation.fpr95 import RECALL, threshold_level
 
 MOST_SPLITS = 200_000  # 10 runs against 10 are 184 756
 
@@ -44,28 +42,13 @@ class EffectSize:
 
     Attributes:
         value: over all pairs of runs.
-        low, high: percentile bootstrap interval, both groups resampled. It has no width where the runs
-            separate completely, and at five runs holds the true value too seldom.
-        score_low, score_high: Newcombe's interval (2006, method 5), wide also where they separate.
+        low, high: Newcombe's interval (2006, method 5), which is wide also where the runs separate
+            completely. A bootstrap of them has no width there.
     """
 
     value: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    score_low: np.ndarray
-    score_high: np.ndarray
-
-
-@dataclass(frozen=True)
-class TestSetError:
-    """FPR95 of one descriptor on one set of pairs, in percent, with its bootstrap over the pairs."""
-
-    __test__ = False  # the name is no test class
-
-    value: float
-    standard_error: float
-    low: float
-    high: float
 
 
 def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> MannWhitney:
@@ -96,22 +79,6 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> MannWhitney:
         )
 
 
-def difference(a: ArrayLike, b: ArrayLike) -> tuple[float, float | None]:
-    """Mean of `a` minus mean of `b`, and its standard error (Welch, 1947).
-
-    Args:
-        a, b: A vector of runs each.
-
-    Returns:
-        The difference and √(s₁²/n₁ + s₂²/n₂), to which a single run contributes nothing; None where
-        neither has two runs.
-    """
-    groups = [np.asarray(values, dtype=float) for values in (a, b)]
-    gap = float(groups[0].mean() - groups[1].mean())
-    spread = [of.var(ddof=1) / len(of) for of in groups if len(of) > 1]
-    return gap, float(np.sqrt(sum(spread))) if spread else None
-
-
 def holm(p_values: ArrayLike) -> np.ndarray:
     """Adjust p for testing several hypotheses (Holm, 1979): step-down, the family-wise error kept.
 
@@ -133,9 +100,7 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     return adjusted
 
 
-def vargha_delaney(
-    a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, resamples: int = 9999, seed: int = 0
-) -> EffectSize:
+def vargha_delaney(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> EffectSize:
     """Probability that a run of `a` is higher than one of `b` (Vargha and Delaney, 2000).
 
     With FPR95, lower is better: give the baseline as `a`, and the value is the probability that the
@@ -144,9 +109,7 @@ def vargha_delaney(
     Args:
         a: A matrix of size (`num_runs_a` x `num_columns`), or a vector of runs.
         b: A matrix of size (`num_runs_b` x `num_columns`), or a vector.
-        confidence: of the two-sided intervals, in (0, 1).
-        resamples: number of bootstrap samples.
-        seed: of the bootstrap.
+        confidence: of the two-sided interval, in (0, 1).
 
     Raises:
         ValueError: as `mann_whitney`, or fewer than two runs in a group.
@@ -154,21 +117,10 @@ def vargha_delaney(
     a, b = _groups(a, b)
     if min(len(a), len(b)) < 2:
         raise ValueError(f"an interval needs two runs of each method, got {len(a)} and {len(b)}")
-
-    value = _superiority(a, b, axis=0)
-    interval = stats.bootstrap(
-        (a, b),
-        _superiority,
-        axis=0,
-        vectorized=True,
-        n_resamples=resamples,
-        confidence_level=confidence,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
+    value = ((a[:, None] > b) + 0.5 * (a[:, None] == b)).mean(axis=(0, 1))
     limits = np.vectorize(_newcombe, otypes=[float, float], excluded={1, 2, 3})
-    score_low, score_high = limits(value, len(a), len(b), confidence)
-    return EffectSize(value, interval.low, interval.high, score_low[()], score_high[()])
+    low, high = limits(value, len(a), len(b), confidence)
+    return EffectSize(value, low[()], high[()])
 
 
 def power(
@@ -178,8 +130,8 @@ def power(
     alpha: float = 0.05,
     simulations: int = 20_000,
     seed: int = 0,
-) -> pd.DataFrame:
-    """Power of the one-sided test for normal values, by simulation.
+) -> pd.Series:
+    """Power of the exact one-sided test for normal values, by simulation.
 
     Args:
         effects: A vector of size (`num_effects`): differences of the means in units of the standard
@@ -190,23 +142,13 @@ def power(
         seed: of the draws.
 
     Returns:
-        Indexed by "effect": the shares of draws rejected by the "exact", "asymptotic" and "continuity" p
-        of `MannWhitney`.
+        By "effect" the share of draws rejected.
     """
     effects = np.asarray(effects, dtype=float)
     draws = np.random.default_rng(seed).normal(size=(2, simulations, runs))
     lower, higher = draws[0] - effects[:, None, None], draws[1]
-
-    def rejected(**how) -> np.ndarray:
-        p = stats.mannwhitneyu(lower, higher, alternative="less", axis=-1, **how).pvalue
-        return (p <= alpha).mean(axis=-1)
-
-    shares = {
-        "exact": rejected(method="exact"),
-        "asymptotic": rejected(method="asymptotic", use_continuity=False),
-        "continuity": rejected(method="asymptotic", use_continuity=True),
-    }
-    return pd.DataFrame(shares, index=pd.Index(effects, name="effect"))
+    p = stats.mannwhitneyu(lower, higher, alternative="less", axis=-1, method="exact").pvalue
+    return pd.Series((p <= alpha).mean(axis=-1), pd.Index(effects, name="effect"))
 
 
 def binomial_error(rate: ArrayLike, negatives: int = 50_000) -> np.ndarray:
@@ -227,67 +169,6 @@ def binomial_error(rate: ArrayLike, negatives: int = 50_000) -> np.ndarray:
     if negatives < 1 or not ((share >= 0) & (share <= 1)).all():
         raise ValueError(f"a rate is 0 to 100 percent of 1 pair or more, got {rate!r} of {negatives}")
     return 100 * np.sqrt(share * (1 - share) / negatives)
-
-
-def fpr95_error(
-    matching: ArrayLike,
-    non_matching: ArrayLike,
-    *,
-    recall: float = RECALL,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> TestSetError:
-    """FPR95 and its uncertainty from the test pairs, by a bootstrap over either kind of pair.
-
-    A level is a distance that occurs (`lib.evaluation.fpr95.counts_by_distance`) or a bin of the probe
-    `distance_histogram`; pairs of one level count as tied, and the expected rate over their orders is
-    taken, as there; from bins the rate is therefore interpolated. Pairs that share a point are
-    not independent, so the true error is larger.
-
-    Args:
-        matching: A vector of size (`num_levels`): matching pairs by ascending distance.
-        non_matching: A vector of size (`num_levels`).
-        recall: share of the matching pairs to be within the threshold, in (0, 1].
-        confidence: of the percentile interval.
-        resamples: number of bootstrap samples.
-        seed: of the bootstrap.
-
-    Raises:
-        ValueError: no vectors of equal length, a negative count, or one kind of pair is missing.
-    """
-    matching, non_matching = np.asarray(matching), np.asarray(non_matching)
-    if matching.ndim != 1 or matching.shape != non_matching.shape:
-        raise ValueError(f"counts of size {matching.shape} and {non_matching.shape} do not go together")
-    if min(matching.min(initial=0), non_matching.min(initial=0)) < 0:
-        raise ValueError("a count of pairs is negative")
-    positives, negatives = int(matching.sum()), int(non_matching.sum())
-    if positives == 0 or negatives == 0:
-        raise ValueError(f"FPR95 needs both kinds of pairs, got {positives} matching, {negatives} not")
-    to_level = np.concatenate([[0], np.cumsum(matching)])
-    negatives_to_level = np.concatenate([[0], np.cumsum(non_matching)])
-
-    level, rank = threshold_level(matching, recall)
-    needed = to_level[level] + rank
-    tied = non_matching[level] * rank / (matching[level] + 1)
-    value = 100 * (negatives_to_level[level] + tied) / negatives
-
-    # Resampling the pairs themselves is not needed: the needed-th smallest of uniform draws has a beta
-    # distribution, those below and above it are uniform there, and pairs counted by a fixed threshold
-    # are binomial.
-    random = np.random.default_rng(seed)
-    place = random.beta(needed, positives - needed + 1, size=resamples)
-    level = np.minimum(np.searchsorted(to_level, place * positives, side="right") - 1, len(matching) - 1)
-    start, end = to_level[level] / positives, to_level[level + 1] / positives
-    before = random.binomial(needed - 1, np.clip((place - start) / place, 0, 1))
-    after = random.binomial(positives - needed, np.clip((end - place) / (1 - place), 0, 1))
-    surely = random.binomial(negatives, negatives_to_level[level] / negatives)
-    left = np.maximum(negatives - negatives_to_level[level], 1)
-    tied = random.binomial(negatives - surely, non_matching[level] / left)
-    rates = 100 * (surely + tied * (before + 1) / (before + after + 2)) / negatives
-
-    low, high = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return TestSetError(float(value), float(rates.std(ddof=1)), float(low), float(high))
 
 
 def _groups(first: ArrayLike, second: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -311,11 +192,6 @@ def _exact_method(lower: np.ndarray, higher: np.ndarray) -> str | stats.Permutat
             f"ties among {len(pooled)} runs: {splits} splits are too many; use asymptotic p"
         )
     return stats.PermutationMethod(n_resamples=np.inf)
-
-
-def _superiority(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
-    a, b = np.moveaxis(a, axis, -1)[..., :, None], np.moveaxis(b, axis, -1)[..., None, :]
-    return ((a > b) + 0.5 * (a == b)).mean(axis=(-2, -1))
 
 
 def _newcombe(value: float, runs_a: int, runs_b: int, confidence: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ def found(
 ) -> Found:
     """A record of a method, labelled by its key in capitals; `content` as a record file holds it."""
     job = Job(key, label or key.upper(), train_set=train_set, seed=seed)
-    return Found(job, Path("record.json"), {"metrics": {}, **content}, False)
+    return Found(job, Path("record.json"), {"metrics": {}, "probes": {}, **content}, False)
 
 
 def with_fpr95(

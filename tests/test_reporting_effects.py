@@ -4,46 +4,52 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
+from lib.intervals import Measured
 from lib.reporting import effects
 
 ROOT = Path(__file__).resolve().parents[1]
+# Two test sets, of which the means over seeds are paired.
 RUNS = {
-    ("AdaSample+*", "default"): [10.0, 12.0, 14.0],
-    ("AdaSample+*", "w_i = 1"): [13.0, 14.0, 15.0],
-    ("HardNet+*", "default"): [1.0, 1.0, 1.0],
+    "AdaSample+*": {
+        "default": Measured([[9.0, 11.0], [11.0, 13.0], [13.0, 15.0]]),
+        "w_i = 1": Measured([[13.0, 13.0], [14.0, 14.0], [15.0, 15.0]]),
+    },
+    "HardNet+*": {"default": Measured([[1.0, 1.0]] * 3)},
 }
 
 
-def test_a_change_is_the_difference_of_means_with_welch_s_error() -> None:
+def test_a_change_is_paired_by_seed_with_student_s_interval() -> None:
     table = effects.effects(RUNS)
-    assert table["FPR95"].tolist() == [12, 14, 1]
-    assert table["change"].iloc[1] == pytest.approx(2)
-    assert table["s.e."].iloc[1] == pytest.approx(np.sqrt(4 / 3 + 1 / 3))
+    assert table["mean"].tolist() == [12, 14, 1]
+    assert table["sd"].tolist() == [2, 1, 0]
+    # The seeds' differences are 3, 2 and 1.
+    half = stats.t.ppf(0.975, 2) * 1 / 3**0.5
+    assert table.loc[1, ["change", "from", "to"]].tolist() == pytest.approx([2, 2 - half, 2 + half])
     assert table["change"].isna().tolist() == [True, False, True]
 
 
 def test_an_option_without_its_default_is_refused() -> None:
     with pytest.raises(ValueError, match="HardNet has no 'default'"):
-        effects.effects({("HardNet", "another"): [1.0, 2.0]})
+        effects.effects({"HardNet": {"another": Measured([[1.0], [2.0]])}})
 
 
 def test_a_marked_cell_is_filled_in_and_filled_in_anew() -> None:
     text = "| w | <!-- effect: AdaSample+*, w_i = 1 --> |\n| x | untouched |\n"
     once = effects.filled_in(text, effects.effects(RUNS), "quick, mini-a")
-    cell = "<!-- effect: AdaSample+*, w_i = 1 --> +2.00 ± 1.29 (quick, mini-a, 3 seeds) |"
+    cell = "<!-- effect: AdaSample+*, w_i = 1 --> +2.00 (-0.48 to +4.48; quick, mini-a, 3 seeds) |"
     assert once == f"| w | {cell}\n| x | untouched |\n"
     assert effects.filled_in(once, effects.effects(RUNS), "quick, mini-a") == once
 
 
 def test_what_was_filled_in_of_another_profile_stays() -> None:
-    cell = "<!-- effect: AdaSample+*, w_i = 1 --> +7.00 ± 0.10 (quick, mini-a, 5 seeds) |"
+    cell = "<!-- effect: AdaSample+*, w_i = 1 --> +7.00 (+6.90 to +7.10; quick, mini-a, 5 seeds) |"
     table = effects.effects(RUNS)
     assert effects.filled_in(cell, table, "evening, photos-a") == cell
-    assert "(quick, mini-a, 3 seeds)" in effects.filled_in(cell, table, "quick, mini-a")
+    assert "; quick, mini-a, 3 seeds)" in effects.filled_in(cell, table, "quick, mini-a")
 
 
 def test_a_mark_that_nothing_was_computed_for_is_named() -> None:
@@ -56,14 +62,6 @@ def test_the_document_shows_what_the_reference_holds() -> None:
     table = pd.read_csv(ROOT / "results/reference/quick/tables/adasample/options.csv")
     assert document.count("<!-- effect:") >= 10
     assert effects.filled_in(document, table, "quick, mini-a") == document
-
-
-def test_two_settings_differ_by_their_means_with_welch_s_error() -> None:
-    values = pd.DataFrame({"float32": [10.0, 12.0, 14.0], "bfloat16": [13.0, 14.0, 15.0]})
-    table = effects.two_settings(values, "float32", "bfloat16")
-    assert table["mean"].tolist() == [12, 14, 2]
-    assert table["sd"].tolist()[:2] == [2, 1]
-    assert table["s.e."].tolist() == pytest.approx([2 / 3**0.5, 1 / 3**0.5, np.sqrt(4 / 3 + 1 / 3)])
 
 
 def test_the_figure_shows_each_changed_option_once() -> None:

@@ -11,10 +11,10 @@ from matplotlib import rcParams
 from matplotlib.image import imread
 
 from lib.reporting.plots import (
+    bars,
     curves,
     curves_figure,
     distance_histograms,
-    half_width,
     intervals,
     label_ends,
 )
@@ -147,20 +147,28 @@ def test_names_stand_at_the_ends_in_their_order_and_colour_and_not_on_each_other
     )
 
 
-def test_the_interval_over_seeds_is_students_and_one_seed_has_none():
-    assert half_width(1.0, 5) == pytest.approx(2.776 / 5**0.5, abs=1e-3)
-    assert np.isnan(half_width(np.nan, 1))
-
-
-def test_intervals_stand_top_down_with_their_error_either_way():
-    frame = pd.DataFrame({"x": [1.0, 2.0], "e": [0.5, np.nan], "name": ["p", "q"], "by": ["a", "b"]})
+def test_intervals_stand_top_down_with_their_ends_and_one_without_an_end_is_a_dot():
+    ends = {"from": [0.5, -np.inf], "to": [1.2, np.inf]}
+    frame = pd.DataFrame({"x": [1.0, 2.0], **ends, "by": ["a", "b"]}, index=["p", "q"])
     with panels(COLUMN_WIDTH, 2) as (_, [[axes]]):
-        intervals(axes, frame, "x", "e", "name", "by")
+        intervals(axes, frame, "x", "by")
     first, second = axes.containers
     assert (first.lines[0].get_xdata()[0], first.lines[0].get_ydata()[0]) == (1.0, 1)
     assert (second.lines[0].get_xdata()[0], second.lines[0].get_ydata()[0]) == (2.0, 0)
-    assert first.lines[2][0].get_segments()[0].tolist() == [[0.5, 1], [1.5, 1]]
+    assert first.lines[2][0].get_segments()[0].tolist() == [[0.5, 1], [1.2, 1]]
+    assert np.isnan(bars(frame, "x")[:, 1]).all()
+    assert np.isnan(bars(frame[["x"]], "x")).all()
     assert axes.get_yticklabels()[0].get_text() == "p"
+
+
+def test_rows_of_one_kind_look_alike_and_methods_have_their_colours():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "by": ["AdaSample+*", "HardNet"]})
+    with panels(COLUMN_WIDTH, 2, 2) as (_, [[plain, coloured]]):
+        intervals(plain, frame, "x")
+        intervals(coloured, frame, "x", "by")
+    (alike,) = plain.containers
+    assert alike.lines[0].get_xdata().tolist() == [1, 2]
+    assert [of.lines[0].get_color() for of in coloured.containers] == [PALETTE[1], PALETTE[0]]
 
 
 def test_curves_keep_the_grid_that_their_panels_have():

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
+from lib.intervals import Measured
 from lib.reporting import significance
 from lib.reporting.audit import p_values
 from lib.reporting.papers import adasample_significance as adasample
 from lib.reporting.papers.adasample_significance import HIGHER, LEVELS, LOWER
 from lib.reporting.phototour import COLUMN_NAMES
-from lib.significance import fpr95_error
-
-SETS = ("a", "b", "c")
 
 
 def runs_of(lower: np.ndarray, higher: np.ndarray) -> pd.DataFrame:
@@ -113,22 +110,12 @@ def test_the_exact_p_is_that_of_all_252_splits_and_holm_multiplies_by_the_rank(r
     )
 
 
-def test_the_effect_is_the_share_of_pairs_that_adasample_wins_within_both_intervals(runs):
+def test_the_effect_is_the_share_of_pairs_that_adasample_wins_within_its_interval(runs):
     found = significance.p_table(*adasample.both_methods(runs))
     assert found[("effect", "A")].to_numpy() == pytest.approx(np.array([25, 24, 23, 22, 21, 20]) / 25)
-    for interval in ("A, bootstrap", "A, Newcombe"):
-        assert (found[(interval, "from")] <= found[("effect", "A")]).all()
-        assert (found[("effect", "A")] <= found[(interval, "to")]).all()
-    first = found.loc["Ntr>Lib"]
-    assert first[("A, bootstrap", "from")] == 1
-    assert 0.6 < first[("A, Newcombe", "from")] < 0.7
-
-
-def test_at_five_runs_the_bootstrap_misses_a_large_effect_and_newcombes_interval_does_not():
-    found = significance.coverage_table((0.0, 3.0), draws=300, resamples=199)
-    assert found["true A"].tolist() == pytest.approx([0.5, stats.norm.cdf(3 / math.sqrt(2))])
-    assert found.loc[3.0, "bootstrap"] < 0.5
-    assert (found["Newcombe"] > 0.89).all()
+    assert (found[("A, 95%", "from")] <= found[("effect", "A")]).all()
+    assert (found[("effect", "A")] <= found[("A, 95%", "to")]).all()
+    assert 0.6 < found.loc["Ntr>Lib", ("A, 95%", "from")] < 0.7
 
 
 def test_what_survives_is_counted_by_each_rule(paper, runs):
@@ -145,76 +132,42 @@ def test_what_survives_is_counted_by_each_rule(paper, runs):
     assert (lenient["not rejected"] == "none").all()
 
 
-# The test pairs
+# What the tests leave
 
 
-@dataclass
-class Job:
-    name: str
-    seed: int
-    train_set: str
-    test_sets: tuple[str, ...]
-
-    def sets_of(self, measure: str) -> tuple[str, ...]:
-        assert measure == "fpr95"
-        return self.test_sets
-
-
-@dataclass
-class Record:
-    job: Job
-    counts: dict = field(default_factory=dict)
-
-    def probe(self, name: str, test_set: str) -> dict:
-        assert name == "distance_histogram"
-        return self.counts[test_set]
-
-
-def histogram(shift: float) -> dict:
-    bins = np.arange(40)
+def measured(over_tests: dict[str, float], seeds: int = 2) -> dict[str, Measured]:
+    """By method runs whose resamples in the c-th column scatter by c times a standard error, of the
+    first seed; by twice that, of the second."""
+    scatter = np.array([-1.0, 1.0, -1.0, 1.0])
+    scatter /= scatter.std(ddof=1)
+    columns, by_seed = np.arange(6), np.arange(1, seeds + 1)
+    sizes = by_seed[:, None] * columns
     return {
-        "matching": np.rint(4000 * stats.norm.pdf(bins, 10, 3)).astype(int),
-        "non_matching": np.rint(4000 * stats.norm.pdf(bins, 18 + shift, 3)).astype(int),
+        key: Measured(
+            np.ones((seeds, 6)), (error * sizes[..., None] * scatter)[None], cells=COLUMN_NAMES
+        )
+        for key, error in over_tests.items()
     }
 
 
-def some_records(seeds: int = 2) -> list[Record]:
-    records = []
-    for key, seed, train in itertools.product((HIGHER, LOWER), range(seeds), SETS):
-        tests = tuple(name for name in SETS if name != train)
-        counts = {name: histogram(seed + 2 * (key == LOWER) + SETS.index(name)) for name in tests}
-        records.append(Record(Job(key, seed, train, tests), counts))
-    return records
-
-
-def test_each_runs_error_is_that_of_its_own_histogram_under_its_own_column():
-    found = adasample.pair_errors(some_records(), SETS)
-    assert len(found) == 24
-    probe = histogram(1 + 2 + 0)
-    error = fpr95_error(probe["matching"], probe["non_matching"])
-    (row,) = found.query("key == @LOWER and seed == 1 and column == 'Ntr>Lib'").itertuples()
-    assert row.from_bins == error.value
-    assert row.standard_error == error.standard_error
-
-
 def test_the_errors_of_seeds_are_joined_by_their_mean_square(paper, runs):
-    errors = adasample.pair_errors(some_records(), SETS)
     ours = adasample.our_comparisons(*adasample.both_methods(runs))
-    found = adasample.table3_pairs(paper, ours, some_records(), SETS)
-    two = errors.query("key == @HIGHER and column == 'Lib>Yos'")["standard_error"]
-    assert len(two) == 2
-    joined = math.sqrt((two**2).mean())
-    assert found.loc["Lib>Yos", ("HardNet+*, ours", "pairs")] == pytest.approx(joined)
-    assert found.loc["Ntr>Lib", ("HardNet+*, paper", "pairs")] == pytest.approx(0.050964, abs=1e-6)
+    found = adasample.table3_tests(paper, ours, measured({HIGHER: 0.1, LOWER: 0.3}))
+    joined = math.sqrt((1**2 + 2**2) / 2)
+    of_columns = joined * 0.1 * np.arange(6)
+    assert found["HardNet+*, ours", "tests"].tolist() == pytest.approx(of_columns.tolist())
+    assert found["AdaSample+*, ours", "tests"].tolist() == pytest.approx((3 * of_columns).tolist())
+    assert found.loc["Ntr>Lib", ("HardNet+*, paper", "tests")] == pytest.approx(0.050964, abs=1e-6)
     assert found.loc["Ntr>Lib", ("HardNet+*, paper", "seeds")] == 0.044
     assert found.loc["Ntr>Lib", ("HardNet+*, ours", "seeds")] == pytest.approx(math.sqrt(2.5))
 
 
 def test_in_most_printed_cells_the_pairs_leave_more_than_the_seeds_whatever_the_divisor(paper, runs):
     ours = adasample.our_comparisons(*adasample.both_methods(runs))
-    errors = adasample.table3_pairs(paper, ours, some_records(), SETS)
-    found = adasample.table3_pairs_larger({"quick": errors, "evening": errors})
-    assert found["pairs > seeds"].tolist()[:2] == [11, 9]
+    errors = adasample.table3_tests(paper, ours, measured({HIGHER: 0.1, LOWER: 9.0}))
+    found = adasample.table3_tests_larger({"quick": errors, "evening": errors})
+    # Of ours, AdaSample's in all columns but the first, where resamples do not scatter.
+    assert found["tests > seeds"].tolist() == [11, 9, 5, 5]
     assert found.index.tolist()[2:] == ["ours (quick)", "ours (evening)"]
     assert found["of"].tolist() == [12] * 4
 
@@ -230,24 +183,21 @@ def test_an_effect_is_the_difference_in_pooled_deviations_shrunk_for_five_runs(p
 
 
 def test_power_grows_with_the_effect_the_runs_and_the_level():
-    found = significance.power_curves(LEVELS, [0.0, 1.0, 2.0], (5, 8), simulations=500)
-    assert list(found.columns) == [
-        (level, n) for level in ("one test at 5%", "first of six by Holm") for n in (5, 8)
-    ]
-    assert (found.diff().iloc[1:] > 0).all().all()
-    assert (found[("one test at 5%", 8)] > found[("one test at 5%", 5)]).iloc[1:].all()
-    assert (found["one test at 5%"] > found["first of six by Holm"]).all().all()
+    effects = pd.Series({"none": 0.0, "one": 1.0, "two": 2.0}).rename_axis("train>test")
+    found = significance.power_table(effects, LEVELS, (5, 8), simulations=500)
+    alone, corrected = (found[level] for level in ("one test at 5%", "first of six by Holm"))
+    assert (alone.loc[list(effects.index)].diff().iloc[1:] > 0).all().all()
+    assert (alone["n=8"] > alone["n=5"])[["one", "two"]].all()
+    assert (alone > corrected)[:3].all().all()
+    assert alone.loc["sum"].tolist() == pytest.approx(alone.iloc[:3].sum().tolist())
+    assert found["", "effect"].tolist()[:3] == [0, 1, 2]
+    # More runs need a smaller effect.
+    assert 1 < alone.loc["for 80%", "n=8"] < alone.loc["for 80%", "n=5"] < 2.2
 
 
-def test_power_is_read_off_between_the_points_of_a_curve_in_both_directions():
-    columns = pd.MultiIndex.from_tuples([("alone", 5), ("weak", 5)])
-    curves = pd.DataFrame([[0.0, 0.0], [0.5, 0.1], [1.0, 0.2]], index=[0.0, 1.0, 2.0], columns=columns)
-    effects = pd.Series({"x": 0.5, "y": 1.5}).rename_axis("train>test")
-    found = significance.power_table(curves, effects)
-    assert found[("alone", "n=5")].tolist() == pytest.approx([0.25, 0.75, 1.0, 1.6])
-    assert found.loc["sum", ("weak", "n=5")] == pytest.approx(0.2)
-    assert math.isnan(found.loc["for 80%", ("weak", "n=5")])
-    assert found[("", "effect")].tolist()[:2] == [0.5, 1.5]
+def test_a_power_that_no_effect_has_is_missing():
+    found = significance.power_table(pd.Series({"x": 1.0}), {"never": 0.001}, (5,), simulations=50)
+    assert math.isnan(found.loc["for 80%", ("never", "n=5")])
 
 
 # Figures
@@ -267,26 +217,9 @@ def test_every_seed_is_a_dot_and_the_papers_values_get_axes_of_their_own_on_othe
     assert "%" in figure.axes[6].get_ylabel()
 
 
-def test_on_the_papers_own_data_its_values_share_our_axes(paper, runs):
+def test_on_the_papers_own_data_its_values_have_our_axes(paper, runs):
     figure = adasample.table3_figure(
         *adasample.both_methods(runs), paper, ours_name="ours (paper, ubc)", same_data=True
     )
-    assert len(figure.axes) == 6
-    assert all(len(axes.containers) == 2 for axes in figure.axes)
-
-
-def test_power_is_drawn_as_it_is_and_an_effect_beyond_the_curves_is_counted_at_the_edge():
-    curves = significance.power_curves(LEVELS, [0.0, 1.0, 2.0], (5, 8), simulations=50)
-    found = {"paper": pd.Series({"x": 0.5, "y": 2.5, "z": 3.0})}
-    figure = significance.power_figure(curves, found)
-    for axes, level in zip(figure.axes, ("one test at 5%", "first of six by Holm"), strict=True):
-        assert axes.get_title(loc="left") == level
-        lines = {line.get_label(): line for line in axes.lines}
-        for n in (5, 8):
-            drawn = lines[f"{n} runs a method"].get_ydata()
-            assert list(drawn) == curves[(level, n)].tolist()
-        (strokes,) = (line for line in axes.lines if line.get_marker() == "|")
-        assert list(strokes.get_xdata()) == [0.5]
-        assert [text.get_text() for text in axes.texts] == ["2"]
-    with pytest.raises(ValueError, match="no effects"):
-        significance.power_figure(curves, {})
+    for ours, printed in zip(figure.axes[:6], figure.axes[6:], strict=True):
+        assert ours.get_ylim() == printed.get_ylim()

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from lib.experiments.published import published_jobs
 from lib.experiments.rows import (
@@ -136,14 +137,12 @@ def options(study: Study) -> list[Job]:
     ]
 
 
-def fpr95_by_option(found: Sequence[Found], study: Study) -> dict[tuple[str, str], list[float]]:
-    """By (recipe's label, option) FPR95 in percent of each seed, the mean over the test sets."""
-    asked = [(RECIPES[name].label, option) for name, changes in OPTIONS.items() for option in changes]
-    seeds = len(study.test_seeds[:OPTION_SEEDS])
-    runs = [found[start : start + seeds] for start in range(0, len(found), seeds)]
+def by_option(found: Sequence[Found], study: Study) -> dict[str, dict[str, list[Found]]]:
+    """The runs of `options`, in their order, by recipe's label and by option."""
+    runs, seeds = iter(found), len(study.test_seeds[:OPTION_SEEDS])
     return {
-        option: [sum(f.fpr95s().values()) / len(f.fpr95s()) for f in of]
-        for option, of in zip(asked, runs, strict=True)
+        RECIPES[name].label: {option: list(islice(runs, seeds)) for option in changes}
+        for name, changes in OPTIONS.items()
     }
 
 
@@ -159,10 +158,7 @@ def figure1(study: Study) -> list[Job]:
     """AdaSample's Figure 1 from data, and a run without ``*``, whose classes often leave no choice."""
     train_set, seed = study.place.source.sets[0], study.table_seeds[0]
     shown = training_job(study, "adasample_aug_gen", train_set, seed)
-    return [
-        probed(shown, "drawn_pairs"),
-        training_job(study, "hardnet", train_set, seed),
-    ]
+    return [probed(shown, "drawn_pairs"), training_job(study, "hardnet", train_set, seed)]
 
 
 THEORY = {

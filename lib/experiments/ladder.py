@@ -1,6 +1,6 @@
 """From HardNet+* to AdaSample+* one choice at a time, and the runs that change generation alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lib.experiments.rows import at_profile, training_job
@@ -25,13 +25,7 @@ LADDER = ("hardnet_aug_gen", *RUNGS, "adasample_aug_gen")
 def ladder(study: Study) -> list[Job]:
     """The rungs on the first train set, each at its own learning rate, with as many seeds as a test
     needs."""
-    train_set = study.place.source.sets[0]
-    every = {**RECIPES, **RUNGS}
-    return [
-        training_job(study, name, train_set, seed, at_profile(study, name, every[name]))
-        for name in LADDER
-        for seed in study.test_seeds
-    ]
+    return _on_first_set(study, LADDER, study.test_seeds)
 
 
 # HardNet* differs from HardNet in momentum too; `hardnet_generated` in its generated positives alone.
@@ -51,10 +45,13 @@ FEW_SEEDS = 3
 def generation(study: Study) -> list[Job]:
     """What generated positives do for HardNet, AdaSample and Hardpos, on the first train set, each
     at its own learning rate."""
-    train_set = study.place.source.sets[0]
-    every = {**RECIPES, **RIVALS}
+    return _on_first_set(study, _FEW_PATCHES, study.test_seeds[:FEW_SEEDS])
+
+
+def _on_first_set(study: Study, names: Sequence[str], seeds: Sequence[int]) -> list[Job]:
+    every, train_set = {**RECIPES, **RUNGS, **RIVALS}, study.place.source.sets[0]
     return [
         training_job(study, name, train_set, seed, at_profile(study, name, every[name]))
-        for name in _FEW_PATCHES
-        for seed in study.test_seeds[:FEW_SEEDS]
+        for name in names
+        for seed in seeds
     ]

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
+from statistics import fmean
 
 from lib import parts
 from lib.digests import code_digest
-from lib.profiles import Search
 from lib.recipes import Recipe, at_rate, values
 from lib.study import records
 from lib.study.jobs import Job, Place
@@ -81,11 +81,6 @@ def search_jobs(place: Place, name: str, recipe: Recipe, rate: float) -> list[Jo
     ]
 
 
-def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
-    """The rates that a recipe's search begins with, ascending."""
-    return search.rates[recipe.optimizer.name]
-
-
 def further_rate(means: Mapping[float, float]) -> float | None:
     """The rate by which the grid goes on: beyond an end at which the best lies, or None.
 
@@ -116,11 +111,7 @@ def outcome(
         runs: each with "rate", "seed", "train_set", "test_set" and "fpr95" in percent.
     """
     rates = sorted({run["rate"] for run in runs})
-    means = {
-        rate: sum(run["fpr95"] for run in runs if run["rate"] == rate)
-        / sum(run["rate"] == rate for run in runs)
-        for rate in rates
-    }
+    means = {rate: fmean(run["fpr95"] for run in runs if run["rate"] == rate) for rate in rates}
     return {
         "kind": "search",
         "name": name,

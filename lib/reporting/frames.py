@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from lib.study.open import Found
@@ -19,8 +20,8 @@ def tidy(found: Sequence[Found], measure: str) -> pd.DataFrame:
 
     Returns:
         One row a record, test set and number: `key`, `label`, `train_set`, `seed` (missing where nothing
-        was trained), `profile`, `data`, what the run changes of its profile, `test_set`, `metric` (the
-        number's key) and `value`.
+        was trained), `profile`, `data`, single values that the run changes of its profile, `test_set`,
+        `metric` (the number's key) and `value`.
     """
     return _frame(
         {**_about(record), "test_set": test_set, "metric": metric, "value": value}
@@ -95,7 +96,8 @@ def deviations(table: pd.DataFrame) -> pd.DataFrame:
 def _about(record: Found) -> Mapping[str, object]:
     job, content = record.job, record.content
     of = {"key": job.name, "label": job.label, "train_set": job.train_set, "seed": job.seed}
-    return {**of, "profile": content.get("profile"), "data": content.get("data"), **job.overrides}
+    changed = {name: value for name, value in job.overrides.items() if np.isscalar(value)}
+    return {**of, "profile": content.get("profile"), "data": content.get("data"), **changed}
 
 
 def _frame(rows: object) -> pd.DataFrame:

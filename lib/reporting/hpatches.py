@@ -5,9 +5,7 @@ Papers' tables differ in the protocol, above all in that of retrieval, so every 
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib.reporting import frames
 from lib.study.open import Found
@@ -112,61 +110,3 @@ def things_shown(names: pd.Index) -> pd.Index:
     """What sequences show, by names that end with theirs: v_NAME and i_NAME may show one thing, and so
     may NAME_left and NAME_right."""
     return names.str.replace(r"^(.*\.)?[vi]_|_(left|right)$", "", regex=True)
-
-
-def sequence_intervals(
-    runs: pd.DataFrame, task: str, *, against: str | None = None, resamples: int = 9999
-) -> pd.DataFrame:
-    """How far a mean over sequences carries to other sequences: 95% percentile bootstrap intervals.
-
-    What is shown is drawn, not sequences, since v_NAME and i_NAME may show one thing, and so may
-    NAME_left and NAME_right; a drawn thing brings all of its sequences. A value is the mean over
-    levels and seeds, so the interval leaves out the spread over seeds. All methods share the draws. Of
-    a handful of things the interval is wide, and still narrower than it should be.
-
-    Args:
-        runs: of `numbers`.
-        task: "matching", or "retrieval" (over the whole pool); verification has no sequences' numbers.
-        against: a method's key: then what a method is better than it by, sequence by sequence.
-            Sequences are shared, so such a difference is far surer than either mean.
-        resamples: number of bootstrap samples.
-
-    Returns:
-        Index the methods' labels; columns `mean` in percent (or points), `from`, `to` (NaN for fewer
-        than two things), `sequences`, `things`. The mean weighs all sequences equally, so it
-        is not the task's number where there are more of one kind, or more queries of some.
-
-    Raises:
-        ValueError: the task has no sequences' numbers, or there is no such method.
-    """
-    mean = frames.means(runs)
-    of_sequences = by_sequence(mean, task)
-    if of_sequences.empty:
-        raise ValueError(f"no sequences' numbers of {task!r}; give 'matching' or 'retrieval'")
-    names = of_sequences.columns.str.split(".", n=2).str[2]
-    values = of_sequences.T.groupby(names, sort=False).mean(skipna=False).T
-    if against is not None:
-        if against not in mean.index.unique("key"):
-            raise ValueError(f"no method {against!r}; there are: {', '.join(mean.index.unique('key'))}")
-        values = values - values.xs(against, level="key").iloc[0]
-    rows = {}
-    for (_, label), of_method in values.iterrows():
-        known = of_method.dropna()
-        things = known.groupby(things_shown(known.index))
-        sums, counts = things.sum().to_numpy(), things.size().to_numpy()
-        low = high = np.nan
-        if len(sums) > 1:
-            low, high = stats.bootstrap(
-                (sums, counts),
-                lambda sums, counts, axis: sums.sum(axis=axis) / counts.sum(axis=axis),
-                paired=True,
-                vectorized=True,
-                n_resamples=resamples,
-                method="percentile",
-                rng=np.random.default_rng(0),
-            ).confidence_interval
-        rows[label] = (known.mean(), low, high, len(known), len(sums))
-    columns = ["mean", "from", "to", "sequences", "things"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    labels = dict(mean.index)
-    return table.rename_axis(METHOD if against is None else f"Method (points above {labels[against]})")

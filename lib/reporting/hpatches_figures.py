@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from lib.reporting import frames, plots
+from lib.reporting.changes import levels
+from lib.reporting.claims.measured import hpatches_by_task
 from lib.reporting.hpatches import LEVELS, TASKS
 from lib.reporting.style import DOUBLE_WIDTH, look, marker_legend, panels
 
@@ -81,8 +83,7 @@ def ranking_figure(
 
     Args:
         left: runs on one set.
-        right: likewise on another, or None: then a plot of the left alone, with the standard deviation
-            over seeds where there are several.
+        right: likewise on another, or None: then a plot of the left alone, with intervals.
         names: of the sets, one for each.
 
     Raises:
@@ -123,15 +124,15 @@ def ranking_figure(
 
 
 def _alone(runs: pd.DataFrame, name: str) -> Figure:
-    mean, deviation = (of(runs).reset_index() for of in (frames.means, frames.deviations))
-    mean["key"] = pd.Categorical(mean["key"], mean["key"])
-    note = f"{name}; bar: standard deviation over seeds, where there are several"
-    size = (DOUBLE_WIDTH, 0.95 + 0.24 * len(mean), len(TASKS))
+    values = hpatches_by_task(runs)
+    note = f"{name}; bars: 95% over seeds and what sequences show, in verification over seeds alone"
+    size = (DOUBLE_WIDTH, 0.95 + 0.24 * len(values), len(TASKS))
     with panels(*size, note=note) as (figure, [all_axes]):
-        for axes, task in zip(all_axes, TASKS, strict=True):
-            frame = mean[["key", "label", task]].assign(sd=deviation[task])
-            best_first = frame.sort_values(task, kind="stable", ascending=False)
-            plots.intervals(axes, best_first, task, "sd", "label", "key")
+        for place, (axes, task) in enumerate(zip(all_axes, TASKS, strict=True)):
+            table = levels({of.label: of.one(place) for of in values.values()})
+            table["method"] = pd.Categorical(table.index, table.index)
+            best_first = table.sort_values("mean", kind="stable", ascending=False)
+            plots.intervals(axes, best_first, "mean", "method")
             axes.set(title=task, xlabel=QUANTITIES[task])
     return figure
 

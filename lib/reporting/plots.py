@@ -12,7 +12,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from scipy import stats
 
 from lib.evaluation.fpr95 import threshold_level
 from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, look, looks, panels
@@ -101,29 +100,38 @@ def label_ends(axes: Axes) -> None:
         axes.annotate(line.get_label(), end, color=line.get_color(), arrowprops=arrow, **where)
 
 
-def half_width(deviation: pd.Series | float, seeds: pd.Series | int) -> pd.Series | float:
-    """Half of a mean's 95% interval (Student's t) by the standard deviation over seeds; NaN of one."""
-    return deviation * stats.t.ppf(0.975, seeds - 1) / np.sqrt(seeds)
+def bars(frame: pd.DataFrame, value: str) -> np.ndarray:
+    """(2, rows) how far the intervals "from" and "to" go from a column's values, as `errorbar` takes it;
+    NaN, which draws none, where an end is missing or infinite, or the frame has no ends."""
+    ends = frame.reindex(columns=["from", "to"]).astype(float)
+    lengths = ends.sub(frame[value], axis=0).abs()
+    return lengths.where(np.isfinite(lengths).all(axis=1)).to_numpy().T
 
 
-def intervals(axes: Axes, frame: pd.DataFrame, value: str, error: str, label: str, by: str) -> None:
-    """A row a row of the frame, the first on top: a dot, and a bar of `error` either way if it has one.
+def intervals(
+    axes: Axes, frame: pd.DataFrame, value: str, by: str | None = None, **marker: object
+) -> None:
+    """A row a row of the frame, the first on top and named by its index: a dot, and its interval.
 
     Args:
         axes: to draw on.
-        frame, value, error, label: the frame and its columns; `value` labels the axis.
-        by: what colour and marker tell, in the order of a categorical column or else of the rows.
+        frame: with columns "from" and "to", as for `bars`.
+        value: the column of the dots, which labels the axis.
+        by: a column whose values colour and marker tell, in the order of a categorical column or else of
+            the rows; None draws all rows alike.
+        marker: how dots look, in place of that.
     """
-    groups = frame[by]
-    if not isinstance(groups.dtype, pd.CategoricalDtype):
-        groups = pd.Series(pd.Categorical(groups, groups.unique()), frame.index)
-    rows = pd.Series(range(len(frame))[::-1], frame.index)
-    for place, (name, of) in enumerate(frame.groupby(groups, observed=False)):
-        looks = look(place, marker=True)
-        axes.errorbar(of[value], rows[of.index], xerr=of[error], label=name, capsize=2, **looks)
-    name_rows(axes, frame[label])
+    groups = frame[by] if by else pd.Series("", frame.index)
+    names = groups.cat.categories if isinstance(groups.dtype, pd.CategoricalDtype) else groups.unique()
+    colours, heights = looks([str(name) for name in names]), np.arange(len(frame))[::-1]
+    for place, name in enumerate(names):
+        of = (groups == name).to_numpy()
+        dots = look(place, marker=True) | {"color": colours[str(name)]["color"], "capsize": 2} | marker
+        shown = frame[of]
+        axes.errorbar(shown[value], heights[of], xerr=bars(shown, value), label=name, **dots)
+    name_rows(axes, frame.index)
+    axes.grid(axis="y", linestyle=":")
     axes.margins(x=0.1)
-    axes.grid(axis="y")
     axes.set_xlabel(value)
 
 

@@ -20,18 +20,8 @@ from lib.evaluation.following import few_pairs, follow
 from lib.evaluation.subject import Subject, describe
 from lib.files import locked, set_aside, write_bytes
 from lib.recipes import Part
-from lib.study import records
-from lib.study.jobs import (
-    NO_SET,
-    Job,
-    OnRecord,
-    Place,
-    configuration,
-    digests,
-    look,
-    probe_path,
-    record_path,
-)
+from lib.study import jobs, records
+from lib.study.jobs import NO_SET, Job, OnRecord, Place
 from lib.training import ForeignCheckpoint, Trained, part_state, train
 
 LIBRARIES = ("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn")
@@ -55,10 +45,10 @@ def carry_out(job: Job, place: Place, on_step: OnStep | None = None) -> Path:
         ValueError, FloatingPointError: as training and evaluation do.
         OSError: results cannot be written, or the disk is full; what was done is kept.
     """
-    path = record_path(job, place)
+    path = jobs.record_path(job, place)
     lock = place.folder / "locks" / f"{job.name}-{path.stem}.lock"
     with locked(lock):
-        before = look(job, place)
+        before = jobs.look(job, place)
         for file in before.damaged:
             _put_aside(file)
         if before.state == "complete":
@@ -117,13 +107,13 @@ def _network(config: Mapping, weights: Mapping[str, Tensor], device: str) -> nn.
 def checkpoint_path(job: Job, place: Place) -> Path:
     """Where an unfinished run's checkpoint lies, named by all that it must not be continued across."""
     begun_with = {
-        "config": configuration(job, place),
-        "digests": {**digests(job, place), "evaluation": {}},
+        "config": jobs.configuration(job, place),
+        "digests": {**jobs.digests(job, place), "evaluation": {}},
         "device": torch.device(place.device).type,
         "threads": job.profile(place).threads or torch.get_num_threads(),
         "torch": torch.__version__,
     }
-    name = f"{job.name}-{record_path(job, place).stem}-{value_digest(begun_with)[:8]}.pt"
+    name = f"{job.name}-{jobs.record_path(job, place).stem}-{value_digest(begun_with)[:8]}.pt"
     return place.folder / "checkpoints" / name
 
 
@@ -165,7 +155,8 @@ def _compute(job: Job, place: Place, path: Path) -> dict:
     record = _record(job, place)
     record["seconds"] = round(time.monotonic() - started, 2)
     record["metrics"] = {NO_SET: {name: numbers}}
-    record["probes"] = {f"{name}.{NO_SET}": records.write_probe(probe_path(path, name, NO_SET), arrays)}
+    file = jobs.probe_path(path, name, NO_SET)
+    record["probes"] = {f"{name}.{NO_SET}": records.write_probe(file, arrays)}
     return record
 
 
@@ -216,8 +207,8 @@ def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
         "seed": job.seed,
         "profile": place.profile.name,
         "data": place.source.name,
-        "config": configuration(job, place),
-        "digests": {**digests(job, place), "evaluation": {}},
+        "config": jobs.configuration(job, place),
+        "digests": {**jobs.digests(job, place), "evaluation": {}},
         "libraries": {d.name: d.version for d in metadata.distributions() if d.name in LIBRARIES},
         "python": platform.python_version(),
         "device": _device_name(place.device),
@@ -239,23 +230,20 @@ def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
 def _evaluate(
     job: Job, place: Place, path: Path, record: dict, subject: Subject, wanted: Sequence[tuple[str, str]]
 ) -> None:
-    today, there = digests(job, place)["evaluation"], record["digests"]["evaluation"]
+    today, there = jobs.digests(job, place)["evaluation"], record["digests"]["evaluation"]
     # A set is read and described once for all that is asked of it, and on record when it is done.
     for test_set in dict.fromkeys(name for _, name in wanted):
         data = place.source.load(test_set)
         for name in (module for module, of in wanted if of == test_set):
-            module, key, started = (
-                import_module(f"lib.evaluation.{name}"),
-                f"{name}.{test_set}",
-                time.monotonic(),
-            )
+            module, started = import_module(f"lib.evaluation.{name}"), time.monotonic()
+            key = f"{name}.{test_set}"
             if (name, test_set) in job.measures:
                 measured = module.measure(subject, data)
                 record["metrics"].setdefault(test_set, {})[name] = {
                     of: round(value, 6) for of, value in measured.items()
                 }
             else:
-                file = probe_path(path, name, test_set)
+                file = jobs.probe_path(path, name, test_set)
                 record["probes"][key] = records.write_probe(file, module.probe(subject, data))
             record["evaluation_seconds"][key] = round(time.monotonic() - started, 2)
             # What other sets were measured by other code is not restamped.

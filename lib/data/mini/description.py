@@ -56,21 +56,33 @@ def redraw_view(folder: Path, photographs: Sequence[Photograph], image: int) -> 
         ValueError: no such image, or a photograph is missing or is not the one the scene was made of.
     """
     facts, sites = read_sites(folder)
-    by_hash = {photograph.sha256: photograph for photograph in photographs}
-    for entry, site in zip(facts["sites"], sites, strict=True):
+    for number, (entry, site) in enumerate(zip(facts["sites"], sites, strict=True)):
         index = image - entry["first_image"]
-        if not 0 <= index < len(site.cameras):
-            continue
-        missing = [p["name"] for p in entry["photographs"] if p["sha256"] not in by_hash]
-        if missing:
-            raise ValueError(f"{folder}: not among the photographs given: {', '.join(missing)}")
-        longest = facts["size"]["longest_side"]
-        textures = [by_hash[p["sha256"]].grey(longest) for p in entry["photographs"]]
-        return render_view(site, textures, index)
+        if 0 <= index < len(site.cameras):
+            return render_view(site, textures_of(facts, number, photographs), index)
     last = facts["sites"][-1]
     raise ValueError(
         f"{folder} has no image {image}: give 0 to {last['first_image'] + len(last['images']) - 1}"
     )
+
+
+def textures_of(facts: dict, number: int, photographs: Sequence[Photograph]) -> list[np.ndarray]:
+    """What the planes of a site show, grey values.
+
+    Args:
+        facts: of `read_sites`.
+        number: of the site.
+        photographs: at least those of the site.
+
+    Raises:
+        ValueError: a photograph is missing or is not the one the scene was made of.
+    """
+    by_hash = {photograph.sha256: photograph for photograph in photographs}
+    shown = facts["sites"][number]["photographs"]
+    missing = [p["name"] for p in shown if p["sha256"] not in by_hash]
+    if missing:
+        raise ValueError(f"not among the photographs given: {', '.join(missing)}")
+    return [by_hash[p["sha256"]].grey(facts["size"]["longest_side"]) for p in shown]
 
 
 def detections(folder: Path, image: int) -> np.ndarray:

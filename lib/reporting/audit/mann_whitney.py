@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-MOST_RUNS = 12
-
 
 @dataclass(frozen=True)
 class Outcomes:
@@ -78,24 +76,6 @@ def p_value(form: str, sides: int, found: Outcomes) -> np.ndarray:
     return p if sides == 1 else np.minimum(1, 2 * np.minimum(p, FORMS[form](found.mirrored())))
 
 
-def outcomes(lower: np.ndarray, higher: np.ndarray) -> Outcomes:
-    """The outcomes of many comparisons.
-
-    Args:
-        lower: A matrix of size (`num_outcomes` x `num_runs_lower`).
-        higher: A matrix of size (`num_outcomes` x `num_runs_higher`); 12 runs in all at most.
-    """
-    pooled = np.sort(np.concatenate([lower, higher], axis=1), axis=1)
-    n, m = lower.shape[1], higher.shape[1]
-    u = (lower[:, :, None] > higher[:, None, :]).sum((1, 2))
-    u = u + 0.5 * (lower[:, :, None] == higher[:, None, :]).sum((1, 2))
-    sizes = (pooled[:, :, None] == pooled[:, None, :]).sum(2)
-    steps = np.diff(pooled, axis=1) > 0
-    null = _null_statistics(n, m)[steps @ (1 << np.arange(n + m - 1))]
-    at_most, at_least = (null <= u[:, None]).mean(1), (null >= u[:, None]).mean(1)
-    return Outcomes(u, (sizes**2 - 1).sum(1), at_most, at_least, n, m)
-
-
 def _null_statistics(lower: int, higher: int) -> np.ndarray:
     """Of size (2^(`num_runs` - 1) x `num_splits`): every split's U, ascending, by pattern of ties.
 
@@ -103,8 +83,6 @@ def _null_statistics(lower: int, higher: int) -> np.ndarray:
     no ties.
     """
     runs = lower + higher
-    if runs > MOST_RUNS:
-        raise ValueError(f"{runs} runs have too many patterns of ties; {MOST_RUNS} in all at most")
     splits = np.array(list(itertools.combinations(range(runs), lower)))
     ranks = stats.rankdata(_patterns(runs), axis=1)
     return np.sort(ranks[:, splits].sum(2) - lower * (lower + 1) / 2, axis=1)
@@ -116,7 +94,10 @@ def _patterns(runs: int) -> np.ndarray:
 
 
 def every_outcome(lower: int, higher: int) -> tuple[Outcomes, list[tuple[int, ...]]]:
-    """Every outcome there is, each once, and the sizes of its tied groups, largest first."""
+    """Every outcome there is, each once, and the sizes of its tied groups, largest first.
+
+    Patterns of ties are as many as 2 to the power of all runs: ten take a second.
+    """
     null, rows = _null_statistics(lower, higher), set()
     for pattern, statistics in zip(_patterns(lower + higher), null, strict=True):
         sizes = np.bincount(pattern)

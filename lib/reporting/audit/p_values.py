@@ -13,15 +13,13 @@ import pandas as pd
 from scipy import stats
 
 from lib import significance
-from lib.reporting.audit.mann_whitney import FORMS, Outcomes, every_outcome, outcomes, p_value
+from lib.reporting.audit.mann_whitney import FORMS, Outcomes, every_outcome, p_value
 
 COLUMNS = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
 SIDES = {1: "less", 2: "two-sided"}
 # Of each method, and digits printed after the point of means, deviations and p: half a unit of the last
 # may be rounded either way.
 RUNS, HALF = 5, 0.5e-3
-# Of the measure, in percent: 100 / 50 000 non-matching pairs.
-STEP = 0.002
 # What the printed p-values fit best, see `forms_table`.
 LIKELIEST = "normal, continuity + ties"
 
@@ -152,43 +150,6 @@ def t_table(paper: pd.DataFrame) -> pd.DataFrame:
     return table.set_index(["form", "sides"])
 
 
-def plausibility_table(
-    paper: pd.DataFrame, *, least: float = 0.005, draws: int = 10_000
-) -> pd.DataFrame:
-    """How often each form gives the printed p for normal runs that have the printed mean and deviation.
-
-    Runs are drawn from a normal distribution given their mean and standard deviation, and rounded to the
-    step of the measure; those whose mean or deviation then prints otherwise are drawn again.
-
-    Args:
-        paper: the printed comparisons.
-        least: forms that nowhere reach this share are left out.
-        draws: comparisons per row of `paper`.
-
-    Returns:
-        Indexed by "form" and "sides": the share of the draws, 0 to 1, for each comparison, then
-        "together", the product over those that some form explains, relative to the best form's.
-
-    Raises:
-        ValueError: no runs on the measure's step print the mean and standard deviation.
-    """
-    random = np.random.default_rng(0)
-    forms = pd.MultiIndex.from_product([FORMS, SIDES], names=["form", "sides"])
-    table = pd.DataFrame(index=forms)
-    for name, line in paper.iterrows():
-        both = [
-            _runs(line[f"{which}_mean"], line[f"{which}_std"], draws, random)
-            for which in ("lower", "higher")
-        ]
-        found = outcomes(*both)
-        table[name] = [_rounds_to(p_value(*form, found), line["p"]).mean() for form in forms]
-    explained = table.columns[table.max() >= least]
-    product = table[explained].prod(axis=1)
-    reached = table.max(axis=1) >= least
-    table = table.assign(together=product / product.max())[reached]
-    return table.sort_values("together", ascending=False, kind="stable")
-
-
 def _simplest(
     p: np.ndarray, printed: float, found: Outcomes, groups: list[tuple[int, ...]]
 ) -> int | None:
@@ -213,30 +174,3 @@ def _signed_rank_row(printed: pd.Series, sides: int) -> dict[str, object]:
     cells = {name: f"W = {of[0]}" if of.size else np.nan for name, of in hits.items()}
     fits = sum(of.size > 0 for of in hits.values())
     return {"form": "signed-rank, exact", "sides": sides, "fits": fits, "untied": fits, **cells}
-
-
-def _runs(
-    mean: float,
-    std: float,
-    draws: int,
-    random: np.random.Generator,
-    *,
-    ddof: int = 1,
-    step: float = STEP,
-) -> np.ndarray:
-    """Of size (`draws` x `RUNS`), integer multiples of the step."""
-    kept: list[np.ndarray] = []
-    for _ in range(100):
-        shape = random.normal(size=(draws, RUNS))
-        shape -= shape.mean(1, keepdims=True)
-        shape /= shape.std(1, ddof=ddof, keepdims=True)
-        means, stds = np.array([mean, std])[:, None, None] + random.uniform(-HALF, HALF, (2, draws, 1))
-        multiples = np.rint((means + stds * shape) / step).astype(int)
-        off_mean = np.abs(multiples.mean(1) * step - mean)
-        off_std = np.abs(multiples.std(1, ddof=ddof) * step - std)
-        kept.append(multiples[(off_mean <= HALF + 1e-9) & (off_std <= HALF + 1e-9)])
-        if sum(map(len, kept)) >= draws:
-            return np.concatenate(kept)[:draws]
-    raise ValueError(
-        f"{RUNS} values in steps of {step:g} hardly ever have mean {mean:g} and deviation {std:g}"
-    )

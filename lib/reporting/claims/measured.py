@@ -79,9 +79,10 @@ def _draws(found: Sequence[Found], sets: Sequence[str]) -> dict[tuple, np.ndarra
 def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) -> dict[str, Measured]:
     """HPatches' numbers of each method, with resamples of what its sequences show.
 
-    What is drawn is as in `lib.reporting.hpatches.sequence_intervals`, the same for every run. With m
-    things drawn, the resamples' deviations are widened by √(m / (m − 1)), and have m − 1 degrees of
-    freedom. Verification is over pairs of all sequences, so its cell has no spread over them.
+    What is shown is drawn, not sequences, since several may show one thing; a drawn thing brings all of
+    its sequences, and all runs share the draws. With m things, the resamples' deviations are widened by
+    √(m / (m − 1)), and have m − 1 degrees of freedom. Verification is over pairs of all sequences, so
+    its cell has no spread over them.
 
     Args:
         runs: of `hpatches.numbers`.

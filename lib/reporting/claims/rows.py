@@ -117,23 +117,18 @@ def _parse(file: str, row: dict[str, str]) -> Claim:
     claim = Claim(**{**row, **methods, "margin": margin})
     compared = claim.statistic in (*PAIRED, *SUMMED)
     known = compared or claim.statistic in (*SINGLE, NONE) or claim.statistic.startswith(COUNT_BELOW)
-    wrong = ""
-    if claim.kind not in ("claim", "reading") or claim.better not in ("lower", "higher"):
-        wrong = "unknown kind or sense of better"
-    elif not known:
-        wrong = f"unknown statistic {claim.statistic!r}"
-    elif (claim.statistic == NONE) != bool(claim.why):
-        wrong = "give a rule, or why there can be no verdict"
-    elif claim.statistic != NONE and claim.direction not in DIRECTIONS:
-        wrong = "unknown direction"
-    elif bool(claim.a) != (claim.statistic != NONE) or bool(claim.b) != compared:
-        wrong = "a or b does not fit the statistic"
-    elif len(claim.given) not in (0, 2):
-        wrong = "give what is given as better<worse"
-    elif claim.statistic == "share_better" and len(claim.a) > 1:
-        wrong = "a share is of one method"
-    elif claim.margin < 0:
-        wrong = "margin below 0"
-    if wrong:
-        raise ValueError(f"{where}: {wrong}")
+    ruled = claim.statistic != NONE
+    wrong = {
+        "unknown kind": claim.kind not in ("claim", "reading"),
+        "unknown sense of better": claim.better not in ("lower", "higher"),
+        f"unknown statistic {claim.statistic!r}": not known,
+        "give a rule, or why there can be no verdict": ruled == bool(claim.why),
+        "unknown direction": ruled and claim.direction not in DIRECTIONS,
+        "a or b does not fit the statistic": bool(claim.a) != ruled or bool(claim.b) != compared,
+        "give what is given as better<worse": len(claim.given) not in (0, 2),
+        "a share is of one method": claim.statistic == "share_better" and len(claim.a) > 1,
+        "margin below 0": claim.margin < 0,
+    }
+    if any(wrong.values()):
+        raise ValueError(f"{where}: {next(told for told, found in wrong.items() if found)}")
     return claim

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.data.mini.description import detections, read_sites, redraw_view
+from lib.data.mini.description import detections, read_sites, redraw_view, textures_of
 from lib.data.mini.detection import PATCH_WIDTH
 from lib.data.mini.geometry import Camera, Plane, nearest_plane, orbiting_camera
 from lib.data.mini.photographs import Photograph
@@ -83,14 +83,8 @@ def site_figure(folder: Path, photographs: Sequence[Photograph], site: int = 0) 
     facts, sites = read_sites(folder)
     if not 0 <= site < len(sites):
         raise ValueError(f"{folder} has no site {site}: give 0 to {len(sites) - 1}")
-    entry, shown = facts["sites"][site], sites[site]
-    by_hash = {photograph.sha256: photograph for photograph in photographs}
-    missing = [p["name"] for p in entry["photographs"] if p["sha256"] not in by_hash]
-    if missing:
-        raise ValueError(f"{folder}: not among the photographs given: {', '.join(missing)}")
-    longest = facts["size"]["longest_side"]
-    textures = [by_hash[p["sha256"]].grey(longest) for p in entry["photographs"]]
-    names = {index: p["name"] for index, p in enumerate(entry["photographs"])}
+    shown, textures = sites[site], textures_of(facts, site, photographs)
+    names = {index: p["name"] for index, p in enumerate(facts["sites"][site]["photographs"])}
     with panels(DOUBLE_WIDTH, 3.5, 2, legend=len(names), width_ratios=[1.75, 1]) as (
         figure,
         [[in_space, above]],

@@ -26,6 +26,12 @@ DATA = {
     "ubc": "UBC PhotoTour, the papers' own",
 }
 FINDINGS = 5
+# What is read of a verdict, whether or not its notebook saved it.
+TEXTS = [
+    *("notebook", "claim", "sentence", "kind", "needed", "printed", "rival", "unit"),
+    *("profile", "data", "why", "part"),
+]
+NUMBERS = ["observed", "low", "high", "seeds"]
 
 
 @dataclass(frozen=True)
@@ -55,25 +61,10 @@ def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         stands back behind one that covers all. `observed`, `low`, `high` and `seeds` are numbers; what
         is not known of any is missing.
     """
-    texts = (
-        "notebook",
-        "claim",
-        "sentence",
-        "kind",
-        "needed",
-        "printed",
-        "rival",
-        "unit",
-        "profile",
-        "data",
-        "why",
-        "part",
-    )
-    numbers = ("observed", "low", "high", "seeds")
     rows = pd.concat(frames, ignore_index=True)
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *texts, *numbers])))
-    rows[list(numbers)] = rows[list(numbers)].apply(pd.to_numeric, errors="coerce")
-    rows[list(texts)] = rows[list(texts)].astype(object).fillna("").astype(str)
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *TEXTS, *NUMBERS])))
+    rows[NUMBERS] = rows[NUMBERS].apply(pd.to_numeric, errors="coerce")
+    rows[TEXTS] = rows[TEXTS].astype(object).fillna("").astype(str)
     rows["needed"] = rows["needed"].str.replace(r"-(?=\d)", "−", regex=True)
     rows["printed"] = [number(float(text)) if text else "" for text in rows["printed"]]
     rows["kind"] = rows["kind"].replace("", "claim")

@@ -16,44 +16,43 @@ from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
 from lib.experiments.rows import HPATCHES_SPLIT
 from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
+from lib.reporting.changes import changes, levels
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import hpatches_by_task
+from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
 from lib.reporting.hpatches import TASKS
 from lib.reporting.printed import printed
-from lib.reporting.style import DOUBLE_WIDTH, GREY, look, looks, panels
+from lib.reporting.style import DOUBLE_WIDTH, GREY, look, panels
 from lib.study.open import Found, Study
 
 PAPER_BEST = 10.0
 
 
-def table1_runs(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """FPR95 of Table 1's runs: `lib.reporting.phototour.by_column` of the study's sets."""
-    return phototour.by_column(found, study.place.source.sets)
-
-
-def table1(runs: pd.DataFrame) -> pd.DataFrame:
-    """Table 1 beside ours: `lib.reporting.phototour.paper_beside_ours` of the runs of `by_column`."""
+def table1(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """Table 1 beside ours, as `lib.reporting.phototour.paper_beside_ours`."""
+    runs = phototour.by_column(found, study.place.source.sets)
     return phototour.paper_beside_ours(printed("adasample", "table1"), runs)
 
 
-def table1_common(runs: pd.DataFrame) -> pd.DataFrame:
+def table1_values(found: Sequence[Found], study: Study) -> dict[str, Measured]:
+    """FPR95 of Table 1's methods by key, as `lib.reporting.claims.measured.fpr95_by_column`."""
+    return fpr95_by_column(found, study.place.source.sets)
+
+
+def table1_common(values: Mapping[str, Measured]) -> pd.DataFrame:
     """The rows that the paper's table and ours share, in the order of the paper's means.
 
     Args:
-        runs: of `lib.reporting.phototour.by_column`.
+        values: of `table1_values`.
 
     Returns:
         Index (`key`, `label`); columns `paper` and `ours`, the mean FPR95 in percent over the columns
-        that ours has, `error`, half of the 95% interval of ours over seeds, and `seeds`.
+        that ours has, and `from`, `to` and `seeds` of `lib.reporting.changes.levels`.
     """
-    names = phototour.columns_of(runs)
-    paper = phototour.printed_by_column(printed("adasample", "table1"), names)["Mean"]
-    of = runs["Mean"].groupby(level="key", sort=False)
-    ours = pd.DataFrame({"ours": of.mean(), "seeds": of.size(), "error": of.std(ddof=1)})
-    ours["error"] = plots.half_width(ours["error"], ours["seeds"])
+    columns = next(iter(values.values())).cells
+    paper = phototour.printed_by_column(printed("adasample", "table1"), columns)["Mean"]
+    ours = levels(values).rename(columns={"mean": "ours"})
     table = paper.rename("paper").reset_index("label").join(ours, how="inner")
-    table = table.set_index("label", append=True).dropna(subset="ours")
-    return table.sort_values("paper", ascending=False, kind="stable")
+    return table.set_index("label", append=True).sort_values("paper", ascending=False, kind="stable")
 
 
 def table1_orders(common: pd.DataFrame) -> pd.DataFrame:
@@ -75,43 +74,39 @@ def table1_orders(common: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis("rows")
 
 
-def table1_figure(runs: pd.DataFrame, study: Study) -> Figure:
+def table1_figure(values: Mapping[str, Measured], study: Study) -> Figure:
     """The mean FPR95 of the rows that both tables have, the paper's and ours, side by side.
 
     Args:
-        runs: of `lib.reporting.phototour.by_column`.
+        values: of `table1_values`.
         study: that they are of.
     """
-    common = table1_common(runs)
-    labels = list(common.index.get_level_values("label"))
-    orders = table1_orders(common)
+    common = table1_common(values)
+    orders, seeds = table1_orders(common), int(common["seeds"].max())
     (every, trained), counts = orders["Spearman"], orders["n"]
     note = (
         f"rank correlation of the two orders: {trained:.2f} over the {counts['trained']} trained rows, "
         f"{every:.2f} over all {counts['all']}"
     )
-    seeds = int(common["seeds"].max())
-    titles = {"paper": "paper, UBC", "ours": f"ours, {_where(study)}"}
-    size = (DOUBLE_WIDTH * 0.85, 0.9 + 0.2 * len(labels))
+    heights = dict(zip(common.index.get_level_values("key"), range(len(common))[::-1], strict=True))
+    untrained = [key for key in heights if values[key].values.ndim == 1]
+    shown = common.reset_index("key")
+    shown.loc[shown["key"].isin(untrained), ["paper", "ours", "from", "to"]] = np.nan
+    shown["label"] = shown.index
+    size = (DOUBLE_WIDTH * 0.85, 0.9 + 0.2 * len(common))
     with panels(*size, 2, note=note.replace("-", "−"), sharey=True) as (figure, [both]):
-        for axes, (whose, title) in zip(both, titles.items(), strict=True):
-            for place, (key, label) in zip(range(len(labels))[::-1], common.index, strict=True):
-                value, colour = common.loc[(key, label), whose], looks(labels)[label]["color"]
-                each = runs["Mean"].xs(key, level="key")
-                if each.index.get_level_values("seed").isna().all():
-                    # SIFT is so far off that the others would fall together.
-                    at = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
-                    axes.annotate(f"{value:.1f} →", (1, place), color=GREY, **at)
-                    continue
-                error = common.loc[(key, label), "error"] if whose == "ours" else None
-                axes.errorbar(value, place, xerr=error, fmt="o", color=colour, capsize=2)
-                if whose == "ours" and seeds > 1:
-                    axes.plot(each, [place - 0.27] * len(each), "|", ms=4, mew=0.7, color=colour)
-            axes.set(title=title, xlabel="mean FPR95 (%)")
-            axes.margins(x=0.12)
-            plots.name_rows(axes, labels)
-            axes.grid(axis="y", linestyle=":")
-        both[1].set_xlabel(f"mean FPR95 (%), {_seeds(seeds)}")
+        plots.intervals(both[0], shown[["paper", "label"]], "paper", "label", marker="o")
+        plots.intervals(both[1], shown, "ours", "label", marker="o")
+        for axes, whose in zip(both, ("paper", "ours"), strict=True):
+            for key in untrained:
+                # SIFT is so far off that the others would fall together.
+                at = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
+                axes.annotate(f"{common[whose][key].item():.1f} →", (1, heights[key]), color=GREY, **at)
+        for key in heights.keys() - set(untrained) if seeds > 1 else ():
+            each = values[key].values.mean(axis=1)
+            both[1].plot(each, [heights[key] - 0.27] * len(each), "|", ms=4, mew=0.7, color=GREY)
+        both[0].set(title="paper, UBC", xlabel="mean FPR95 (%)")
+        both[1].set(title=f"ours, {_where(study)}", xlabel=f"mean FPR95 (%), {_seeds(seeds)}")
     return figure
 
 
@@ -272,32 +267,34 @@ def table2_levels() -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("printed")
 
 
-def table2_figure(table: pd.DataFrame, study: Study, sets: str) -> Figure:
+def table2_figure(runs: pd.DataFrame, study: Study, sets: str) -> Figure:
     """Table 2 as curves: mAP against λ, a panel a task, ours above and the paper's below.
 
     The levels of the two differ, so that each panel has an axis of its own. λ is spaced evenly; bars
-    are 95% intervals over seeds.
+    are 95% intervals over seeds and what sequences show.
 
     Args:
-        table: of `table2`.
+        runs: of `table2_runs`.
         study: that ours is of.
         sets: what ours were trained and tested on.
     """
-    seeds = len(study.grid_seeds)
+    table, values, seeds = table2(runs), hpatches_by_task(runs), len(study.grid_seeds)
     note = f"ours: {_where(study)}, {sets}, {_seeds(seeds)}"
     with panels(DOUBLE_WIDTH, 3.7, len(TASKS), 2, note=note, grid="y", sharex=True) as (figure, grid):
         for whose, row in zip(("ours", "paper"), grid, strict=True):
-            for axes, task in zip(row, TASKS, strict=True):
+            for axes, (cell, task) in zip(row, enumerate(TASKS), strict=True):
                 for place, loss in enumerate(TRIPLET_LOSSES):
-                    of = table[f"{task} {loss}"]
-                    known = of[whose].notna().to_numpy()
-                    # Side by side, so that no bar covers another.
-                    at = np.arange(len(of))[known] + 0.12 * (place - 0.5) * (whose == "ours")
                     line = {**look(place), "marker": "o^"[place], "ms": 4}
-                    axes.plot(at, of[whose][known], label=loss, **line)
-                    if whose == "ours" and "sd" in of:
-                        error = plots.half_width(of["sd"], seeds)[known]
-                        axes.errorbar(at, of[whose][known], error, fmt="none", capsize=2, **look(place))
+                    if whose == "paper":
+                        printed_ones = table[f"{task} {loss}", "paper"].reset_index(drop=True).dropna()
+                        axes.plot(printed_ones, label=loss, **line)
+                    elif of := _by_lambda(values, loss):
+                        ours = levels({at: each.one(cell) for at, each in of.items()})
+                        # Side by side, so that no bar covers another.
+                        at = ours.index + 0.12 * (place - 0.5)
+                        axes.plot(at, ours["mean"], label=loss, **line)
+                        ends = plots.bars(ours, "mean")
+                        axes.errorbar(at, ours["mean"], ends, fmt="none", capsize=2, **look(place))
                 axes.margins(y=0.15)
                 axes.set(
                     xticks=range(len(table)), xticklabels=table.index, xlim=(-0.4, len(table) - 0.6)
@@ -309,6 +306,12 @@ def table2_figure(table: pd.DataFrame, study: Study, sets: str) -> Figure:
             below.set_xlabel("λ")
         figure.align_ylabels(grid[:, 0])
     return figure
+
+
+def _by_lambda(values: Mapping[str, Measured], loss: str) -> dict[int, Measured]:
+    """The values of a loss by place in `LAMBDAS`, of those that there are."""
+    keys = enumerate(_key(lam, loss) for lam in LAMBDAS)
+    return {place: values[key] for place, key in keys if key in values}
 
 
 def table2_values(runs: pd.DataFrame) -> dict[str, Measured]:
@@ -341,12 +344,14 @@ def figure2_runs(found: Sequence[Found], study: Study) -> pd.DataFrame:
 
 
 def figure2_intervals(runs: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Of each method the interval of its mean over sequences, and that of its gain over HardNet+*."""
-    interval, gain = (
-        hpatches.sequence_intervals(runs, task, against=key) for key in (None, "hardnet_aug_gen")
-    )
-    ends = ["mean", "from", "to"]
-    return interval[ends].join(gain[ends].add_prefix("gain: ")).join(interval["things"])
+    """Each method's number in a task and its gain over HardNet+*, with intervals over seeds and over the
+    things that sequences show; last how many of these there are."""
+    values = hpatches_by_task(runs, [task])
+    of = {each.label: each for each in values.values()}
+    against = values["hardnet_aug_gen"]
+    gains = changes(of, {label: (label, against.label) for label in of})
+    gains = gains.set_axis(["gain", "gain from", "gain to"], axis=1)
+    return levels(of).drop(columns="seeds").join(gains).assign(things=against.freedom + 1)
 
 
 def figure2_values(runs: pd.DataFrame) -> Callable[[Claim], Mapping[str, Measured]]:

@@ -192,10 +192,8 @@ def correlations_table(table: pd.DataFrame, claimed: float = 0.8) -> pd.DataFram
     wide = mean.pivot(index="reading", columns="stage").loc[list(mean["reading"].unique())]
     shown = wide["r"].rename(columns=lambda stage: ("r at " + STAGE, f"{stage:g}"))
     last = wide["r"].columns[-1]
-    shown["at the end, 95%", "from"], shown["at the end, 95%", "to"] = (
-        wide["low"][last],
-        wide["high"][last],
-    )
+    shown["at the end, 95%", "from"] = wide["low"][last]
+    shown["at the end, 95%", "to"] = wide["high"][last]
     stages, head = wide["r"].shape[1], f"stages above {claimed:g}"
     for name, of in (("r", wide["r"]), ("interval", wide["low"])):
         above = (of > claimed).sum(axis=1).map(f"{{}} of {stages}".format)

@@ -5,7 +5,7 @@ method is AdaSample+*, the higher one HardNet+*. FPR95 is in percent, p in [0, 1
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib import significance
+from lib.intervals import Measured, contrast
 from lib.reporting.audit import p_values
-from lib.reporting.phototour import COLUMN_NAMES, by_column, column_name, roles_of
+from lib.reporting.phototour import COLUMN_NAMES, by_column, column_name
 from lib.reporting.printed import printed
 from lib.reporting.showing import Showing
 from lib.reporting.significance import LEVEL, p_table
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, marker_legend, panels
-from lib.study.open import Found
 
 LOWER, HIGHER = "adasample_aug_gen", "hardnet_aug_gen"
 LABELS = {"higher": "HardNet+*", "lower": "AdaSample+*"}
@@ -35,14 +35,12 @@ class Ours:
 
     Attributes:
         shown: whose runs they are.
-        runs: of `lib.reporting.phototour.by_column`.
         both: of `both_methods`.
         compared: of `our_comparisons`.
         tested: of `lib.reporting.significance.p_table`.
     """
 
     shown: Showing
-    runs: pd.DataFrame
     both: tuple[pd.DataFrame, pd.DataFrame]
     compared: pd.DataFrame
     tested: pd.DataFrame
@@ -59,9 +57,8 @@ def ours(shown: Showing) -> Ours:
     Raises:
         ValueError: as `both_methods`.
     """
-    runs = by_column(shown.found, shown.study.place.source.sets)
-    both = both_methods(runs)
-    return Ours(shown, runs, both, our_comparisons(*both), p_table(*both))
+    both = both_methods(by_column(shown.found, shown.study.place.source.sets))
+    return Ours(shown, both, our_comparisons(*both), p_table(*both))
 
 
 def paper_comparisons() -> pd.DataFrame:
@@ -155,59 +152,44 @@ def table3_rejected(
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(f"at {100 * level:g}%")
 
 
-def table3_pairs(
-    paper: pd.DataFrame, ours: pd.DataFrame, found: Sequence[Found], sets: Sequence[str]
+def table3_tests(
+    paper: pd.DataFrame, ours: pd.DataFrame, values: Mapping[str, Measured]
 ) -> pd.DataFrame:
-    """The seeds' standard deviation beside the standard error that the test pairs alone leave.
+    """The seeds' standard deviation beside the standard error that the tests alone leave.
 
     Args:
         paper, ours: of `paper_comparisons` and `our_comparisons`.
-        found: our runs, with the probe `distance_histogram`.
-        sets: the data source's three sets, in the order of their roles.
+        values: our FPR95 with resamples of test points, of `fpr95_by_column`.
 
     Returns:
-        For each comparison and method "seeds" and "pairs" in points of FPR95: the paper's pairs from
-        the binomial distribution, ours the root mean square over seeds of `pair_errors`.
+        For each comparison and method "seeds" and "tests" in points of FPR95: the paper's tests from the
+        binomial distribution of its pairs, ours the root mean square over seeds of what test points
+        leave.
     """
-    errors = pair_errors(found, sets)
-    squares = (errors["standard_error"] ** 2).groupby([errors["key"], errors["column"]]).mean()
     columns = {}
     for which, label in LABELS.items():
         columns[f"{label}, paper", "seeds"] = paper[f"{which}_std"]
-        columns[f"{label}, paper", "pairs"] = significance.binomial_error(paper[f"{which}_mean"])
+        columns[f"{label}, paper", "tests"] = significance.binomial_error(paper[f"{which}_mean"])
     for (which, label), key in zip(LABELS.items(), (HIGHER, LOWER), strict=True):
         columns[f"{label}, ours", "seeds"] = ours[f"{which}_std"]
-        columns[f"{label}, ours", "pairs"] = np.sqrt(squares[key])
+        columns[f"{label}, ours", "tests"] = [
+            _over_tests(values[key].one(cell)) for cell in range(len(COLUMN_NAMES))
+        ]
     return pd.DataFrame(columns, index=paper.index)
 
 
-def pair_errors(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
-    """FPR95's uncertainty from the test pairs, of each run on each test set.
-
-    Args:
-        found, sets: as for `table3_pairs`.
-
-    Returns:
-        One row each: "key", "seed", "column", and in percent "from_bins", FPR95 of the binned distances,
-        and the "standard_error" of `lib.significance.fpr95_error`.
-    """
-    role, rows = roles_of(sets), []
-    for record in found:
-        for test_set in record.job.sets_of("fpr95"):
-            probe = record.probe("distance_histogram", test_set)
-            error = significance.fpr95_error(probe["matching"], probe["non_matching"])
-            column = column_name(role[record.job.train_set], role[test_set])
-            rows.append((record.job.name, record.job.seed, column, error.value, error.standard_error))
-    return pd.DataFrame(rows, columns=["key", "seed", "column", "from_bins", "standard_error"])
+def _over_tests(of: Measured) -> float:
+    """What test points leave of a run's standard error, the root mean square over runs."""
+    return math.sqrt(np.mean([contrast([(1.0, run)]).over_units ** 2 for run in of.runs()]))
 
 
-def table3_pairs_larger(errors: Mapping[str, pd.DataFrame], runs: int = 5) -> pd.DataFrame:
-    """In how many cells of `table3_pairs` the test pairs leave more uncertainty than the seeds.
+def table3_tests_larger(errors: Mapping[str, pd.DataFrame], runs: int = 5) -> pd.DataFrame:
+    """In how many cells of `table3_tests` the tests leave more uncertainty than the seeds.
 
     The paper does not say what its standard deviations divide by; both are counted.
 
     Args:
-        errors: by profile, of `table3_pairs`.
+        errors: by profile, of `table3_tests`.
         runs: of each method, in the paper.
     """
     first = next(iter(errors.values()))
@@ -219,8 +201,8 @@ def table3_pairs_larger(errors: Mapping[str, pd.DataFrame], runs: int = 5) -> pd
     rows = {}
     for name, (whose, factor, table) in counted.items():
         of = table[[f"{label}, {whose}" for label in LABELS.values()]]
-        larger = of.xs("pairs", axis=1, level=1) > factor * of.xs("seeds", axis=1, level=1)
-        rows[name] = {"pairs > seeds": int(larger.to_numpy().sum()), "of": larger.size}
+        larger = of.xs("tests", axis=1, level=1) > factor * of.xs("seeds", axis=1, level=1)
+        rows[name] = {"tests > seeds": int(larger.to_numpy().sum()), "of": larger.size}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("whose")
 
 
@@ -233,26 +215,22 @@ def table3_figure(
         lower, higher: of `both_methods`.
         paper: of `paper_comparisons`.
         ours_name: profile and data.
-        same_data: ours are of the paper's own data, so that its values are drawn on the same axes;
-            else they get a second row with axes of their own.
+        same_data: ours are of the paper's own data, so that both have the same axes.
     """
-    both = {"higher": higher, "lower": lower}
-    rows = 1 if same_data else 2
-    with panels(DOUBLE_WIDTH, 1.0 + 1.35 * rows, len(COLUMN_NAMES), rows, grid="y") as (figure, grid):
+    both, share = {"higher": higher, "lower": lower}, {"sharey": "col" if same_data else "none"}
+    with panels(DOUBLE_WIDTH, 3.7, len(COLUMN_NAMES), 2, grid="y", **share) as (figure, grid):
         for name, column in zip(COLUMN_NAMES, grid.T, strict=True):
             for place, (which, of) in enumerate(both.items()):
                 _seeds(column[0], place, of[name].to_numpy(), which)
-                shift = 0.47 if same_data else 0.0
-                _mean(column[-1], place + shift, paper.loc[name], which)
+                _mean(column[1], place, paper.loc[name], which)
             column[0].set_title(name)
             for axes in column:
-                axes.set(xlim=(-0.6, 1.75 if same_data else 1.6), xticks=[])
+                axes.set(xlim=(-0.6, 1.6), xticks=[])
                 axes.margins(y=0.12)
                 axes.tick_params(axis="y", labelsize=7, pad=2)
                 axes.locator_params(axis="y", nbins=4)
         grid[0, 0].set_ylabel(f"FPR95 (%)\n{ours_name}")
-        if not same_data:
-            grid[1, 0].set_ylabel("FPR95 (%)\npaper (UBC)")
+        grid[1, 0].set_ylabel("FPR95 (%)\npaper (UBC)")
         figure.align_ylabels(grid[:, 0])
         entries = {LABELS[which]: {"color": c, "marker": m, "mew": 0} for which, (c, m) in DRAWN.items()}
         entries["filled: a seed of ours; line: mean"] = {"color": GREY, "marker": "o", "mew": 0}
