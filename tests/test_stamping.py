@@ -8,35 +8,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small_study import SMALL, open_small
 
-from lib import profiles, recipes
 from lib.commands.stamp import stamp_runs
-from lib.data.mini.sizes import MiniSize
-from lib.data.sources import open_source
 from lib.experiments.rows import training_job
+from lib.recipes import Budget
 from lib.study import records
 from lib.study.jobs import Job, Place, look
-from lib.study.open import Study, open_study
+from lib.study.open import Study
 from lib.study.runs import carry_out, weights_path
 from lib.study.stamping import stamp
 
 # 24 steps, four more than are made again.
-SMALL = replace(
-    profiles.find("quick"),
-    budget=recipes.Budget(batch_pairs=8, epoch_pairs=96, epochs=2),
-    mini=MiniSize(points_per_photo=30, pairs=100, views=3, longest_side=320),
-)
+LONGER = replace(SMALL, budget=Budget(batch_pairs=8, epoch_pairs=96, epochs=2))
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, dict]:
     """A study in a folder of its own, a run in it, and its record."""
-    folder = tmp_path_factory.mktemp("results")
-    opened = open_study(results=str(folder))
-    place = replace(opened.place, profile=SMALL, source=open_source("mini", folder / "data", SMALL.mini))
-    opened = replace(opened, place=place)
+    opened = open_small(tmp_path_factory.mktemp("results"), LONGER)
     job = training_job(opened, "hardnet", "mini-a", 0)
-    return opened, job, records.read(carry_out(job, place))
+    return opened, job, records.read(carry_out(job, opened.place))
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+from small_study import SMALL, open_small
 
-from lib import profiles, recipes, training
+from lib import recipes, training
 from lib.commands import study
-from lib.data.mini.sizes import MiniSize
 from lib.data.sources import Source, open_source
 from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.experiments.rows import training_job
@@ -34,21 +34,11 @@ from lib.study.jobs import Job
 from lib.study.open import ROOT, Found, Study, find, obtain, open_study, to_do
 from lib.study.runs import carry_out, load_weights, weights_path
 
-# Eight steps on scenes of a few dozen points.
-SMALL = replace(
-    profiles.find("quick"),
-    budget=recipes.Budget(batch_pairs=16, epoch_pairs=64, epochs=2),
-    mini=MiniSize(points_per_photo=40, pairs=200, views=4, longest_side=320),
-)
-
 
 @pytest.fixture(scope="session")
 def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
     """A small run made cold in a temporary folder, as run_all.sh does it."""
-    folder = tmp_path_factory.mktemp("results")
-    opened = open_study(results=str(folder))
-    source = open_source("mini", folder / "data", SMALL.mini)
-    opened = replace(opened, place=replace(opened.place, profile=SMALL, source=source))
+    opened = open_small(tmp_path_factory.mktemp("results"))
     job = training_job(opened, "hardnet", "mini-a", 0)
     return opened, job, carry_out(job, opened.place)
 

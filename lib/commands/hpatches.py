@@ -49,8 +49,9 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("sequences", type=Path, nargs="+", help="sequences, or folders of them")
     build.add_argument("--patches", type=int, help="most patches of a sequence (default: all)")
     build.add_argument("--pairs", type=int, default=200_000, help="verification pairs of each kind")
-    for name, default in (("--queries", 10_000), ("--distractors", 20_000), ("--seed", 0)):
-        build.add_argument(name, type=int, default=default)
+    build.add_argument("--queries", type=int, default=10_000)
+    build.add_argument("--distractors", type=int, default=20_000)
+    build.add_argument("--seed", type=int, default=0)
     build.set_defaults(run=_build)
 
     describe = commands.add_parser("describe", help="write descriptors of a release's patches")

@@ -38,11 +38,8 @@ def _stamp(job: Job, place: Place, tell: pool.Tell) -> bool:
 def stamp_search(study: Study, name: str) -> bool:
     """Whether the search of a recipe is by today's code, or now is: today's code repeats its runs at the
     best rate, and measures on them what is on record."""
-    found, place, recipe = (
-        searches.read_search(study.place.profile.name, name),
-        study.place,
-        SEARCHED[name],
-    )
+    place, recipe = study.place, SEARCHED[name]
+    found = searches.read_search(place.profile.name, name)
     today = searches.search_digests(place, recipe)
     if found["digests"] == today:
         return True

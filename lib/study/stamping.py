@@ -7,7 +7,7 @@ record of those steps comes out again, the record is stamped, which it says.
 
 from lib.evaluation.following import few_pairs, follow
 from lib.study import records
-from lib.study.jobs import Job, Place, digests, look
+from lib.study.jobs import Job, OnRecord, Place, digests, look
 from lib.study.runs import load_network
 from lib.training import train
 
@@ -31,7 +31,7 @@ def stamp(job: Job, place: Place) -> bool:
         return False
     record, then = found.content, found.content["digests"]
     same_data = all(then[part]["data"] == today[part]["data"] for part in ("training", "following"))
-    if not (same_data and _trains_alike(job, place, record) and _followed_alike(job, place, record)):
+    if not (same_data and _trains_alike(job, place, record) and _followed_alike(job, place, found)):
         return False
     changed = {part: then[part]["code"] for part in ("training", "following")}
     record["stamped"] = [*record.get("stamped", ()), {"steps": STEPS, "instead_of": changed}]
@@ -53,10 +53,9 @@ def _trains_alike(job: Job, place: Place, record: dict) -> bool:
     )
 
 
-def _followed_alike(job: Job, place: Place, record: dict) -> bool:
+def _followed_alike(job: Job, place: Place, found: OnRecord) -> bool:
     """Whether the FPR95 that ended the following of training comes out of the weights again."""
-    model = load_network(look(job, place).path, device=place.device)
-    followed = job.profile(place).followed_pairs
-    few = {name: few_pairs(place.source.load(name), followed) for name in record["epoch_fpr95"]}
-    today = follow(model, few, place.device)
-    return all(round(today[name], 6) == of[-1] for name, of in record["epoch_fpr95"].items())
+    on_record, pairs = found.content["epoch_fpr95"], job.profile(place).followed_pairs
+    few = {name: few_pairs(place.source.load(name), pairs) for name in on_record}
+    today = follow(load_network(found.path, device=place.device), few, place.device)
+    return all(round(today[name], 6) == of[-1] for name, of in on_record.items())

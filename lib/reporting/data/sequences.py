@@ -199,11 +199,11 @@ def _read_report(path: Path) -> tuple[pd.DataFrame, Mapping[str, float]]:
         )
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-        table = pd.json_normalize(report["sequences"]).set_index("name").rename_axis("Sequence")
+        table = pd.json_normalize(list(report["sequences"])).set_index("name").rename_axis("Sequence")
         needed = [f"{kind}.{name}" for kind in ("patches", "detected") for name in _DETECTORS]
         needed += [*_LEFT_OUT, *(f"median_overlap.{level}" for level in LEVELS)]
         return table[needed], {level: report["intended_overlap"][level] for level in LEVELS}
-    except (ValueError, KeyError, TypeError, AttributeError, NotImplementedError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path} is no report of a build ({error!r}): build the patches again"
         ) from error

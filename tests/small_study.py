@@ -1,0 +1,26 @@
+"""A study small enough to train in a test: eight steps on scenes of a few dozen points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from lib import profiles
+from lib.data.mini.sizes import MiniSize
+from lib.data.sources import open_source
+from lib.profiles import Profile
+from lib.recipes import Budget
+from lib.study.open import Study, open_study
+
+SMALL = replace(
+    profiles.find("quick"),
+    budget=Budget(batch_pairs=16, epoch_pairs=64, epochs=2),
+    mini=MiniSize(points_per_photo=40, pairs=200, views=4, longest_side=320),
+)
+
+
+def open_small(folder: Path, profile: Profile = SMALL) -> Study:
+    """The study with its data and results in a folder of its own."""
+    opened = open_study(results=str(folder))
+    source = open_source("mini", folder / "data", profile.mini)
+    return replace(opened, place=replace(opened.place, profile=profile, source=source))
