@@ -14,18 +14,27 @@ from torch import Tensor
 
 PATCH_SIZE = 64
 INPUT_SIZE = 32
-# Of the square's eight symmetries, as `cut` numbers them: all, or those of a transpose and a left-right
-# flip drawn independently, as in HardNet's code.
-_SYMMETRIES = {"square": tuple(range(8)), "transpose_flip": (0, 3, 4, 5)}
+# Of the square's eight symmetries, as `cut` numbers them, those that each released code draws from, as
+# often as it comes to them.
+_SYMMETRIES = {
+    # All eight alike.
+    "square": tuple(range(8)),
+    # A transpose and a left-right flip, independently (HardNet).
+    "transpose_flip": (0, 3, 4, 5),
+    # Any quarter turn, then no flip, left-right or up-down, a third each (DSM).
+    "turn_then_flip": (0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7, 7),
+    # With p = 1/2 a turn by 90, 180 or 270 degrees, then with p = 1/2 up-down (HyNet).
+    "half_turned": (0, 0, 0, 1, 2, 3, 6, 6, 6, 5, 4, 7),
+}
 
 
 @dataclass(frozen=True)
 class Turns:
-    """Flips and quarter turns (``+``): one of the square's symmetries, uniformly.
+    """Flips and quarter turns (``+``): one of the square's symmetries at random.
 
     Attributes:
         shared: all patches of a class get the same one; otherwise each its own.
-        among: "square", all eight, or "transpose_flip", four of them.
+        among: "square", "transpose_flip", "turn_then_flip" or "half_turned": which, and how often.
     """
 
     shared: bool = True

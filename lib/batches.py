@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib import augmentation
+from lib import augmentation, parts
 from lib.data.patchset import PatchSet
+from lib.points import Points
 from lib.recipes import Recipe
 from lib.samplers import candidates
 from lib.samplers.candidates import Classes, Generation, Pool
@@ -66,6 +67,7 @@ class Batches:
         generation: of positives (``*``), or None.
         turns: flips and quarter turns (``+``), or None.
         size: side of the network's input.
+        points: which points a batch is made of; None draws them anew.
     """
 
     bank: Tensor
@@ -73,6 +75,7 @@ class Batches:
     generation: Generation | None
     turns: augmentation.Turns | None
     size: int
+    points: Points | None = None
 
     def draw(self, n: int, generator: torch.Generator) -> Batch:
         """A batch of n distinct classes.
@@ -80,7 +83,7 @@ class Batches:
         Raises:
             ValueError: n is below 2 or above the number of classes.
         """
-        pool = candidates.draw_pool(self.classes, n, self.generation, generator)
+        pool = candidates.draw_pool(self.classes, n, self.generation, generator, self.points)
         turn = self.turns.draw(pool.valid.shape, generator) if self.turns else None
         return Batch(pool, turn, self.bank, self.size)
 
@@ -103,10 +106,14 @@ def open_batches(
         # The patches are memory-mapped for reading, and nothing here writes to them.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         bank = torch.from_numpy(np.asarray(patch_set.patches))
+    classes = candidates.group(patch_set.point_ids, device)
     return Batches(
         bank.to(device),
-        candidates.group(patch_set.point_ids, device),
+        classes,
         Generation(**recipe.generate.options) if recipe.generate else None,
         augmentation.Turns(**recipe.augment.options) if recipe.augment else None,
         size,
+        parts.build("points", recipe.points, count=len(classes), device=device)
+        if recipe.points
+        else None,
     )

@@ -9,6 +9,7 @@ from lib.recipes import Part, Recipe
 # The package of each axis; an option of a part that is itself a part is named after its axis.
 PACKAGES = {
     "model": "lib.models",
+    "points": "lib.points",
     "sampler": "lib.samplers",
     "distance": "lib.distances",
     "positive": "lib.positives",

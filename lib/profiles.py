@@ -12,8 +12,9 @@ class Search:
     """How a recipe's learning rate is searched, the same for every recipe.
 
     Attributes:
-        rates: by optimiser, those tried first, ascending; where the best lies at an end, the grid goes
-            on by steps of 1, 2, 5, 10, …
+        rates: by optimiser, those tried first, ascending; SGD's with a dampening that equals the
+            momentum (`lib.experiments.searches.first_rates`). Where the best lies at an end, the grid
+            goes on by steps of 1, 2, 5, 10, …
         seeds: of each rate and way.
         budget: of a run; None is the profile's own.
     """
@@ -80,7 +81,10 @@ class Profile:
 
 SECONDS = {
     "hpatches": 7.0,
+    "hpatches_of_signs": 7.0,
     "gradient_norms": 20.0,
+    "moving_histogram": 6.0,
+    "triplets_in_batch": 2.5,
     "other": 1.0,
     "computation": 5.0,
     "photograph": 1.5,
@@ -137,8 +141,6 @@ EVENING = replace(
     search=Search(
         {"sgd": (0.5, 1.0, 2.0), "adam": (0.002, 0.005, 0.01)}, (0,), Budget(128, 128 * 100, 3)
     ),
-    # Without bfloat16 instructions, as most processors are, its emulation takes twice float32's time.
-    precision="float32",
     threads=1,
     followed_pairs=500,
     mini=replace(STANDARD.mini, pairs=50_000),

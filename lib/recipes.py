@@ -47,6 +47,7 @@ class Recipe:
     Attributes:
         label: the name readers know it by.
         model: a module of `lib.models`.
+        points: a module of `lib.points`: which points a batch is made of; None draws them anew.
         sampler: a module of `lib.samplers`: which two patches of a class form a pair, and by which
             distance of its own.
         generate: positives made by rotation (``*``), options of `lib.samplers.candidates.Generation`.
@@ -73,6 +74,7 @@ class Recipe:
     schedule: Part
     budget: Budget
     positive: Part = field(default_factory=lambda: Part("pair"))
+    points: Part | None = None
     generate: Part | None = None
     augment: Part | None = None
     pair_weight: Part | None = None
@@ -154,6 +156,66 @@ def adasample(
 
 HARDNET_GOR = replace(HARDNET, label="HardNet-GOR", regularizers=(part("gor", weight=1.0),))
 
+# DSM (Sec. 5.1): Eq. 1 = distance, Eq. 4 = loss, Eq. 5 = its weight; flips and turns in all its tables.
+DSM = replace(
+    HARDNET,
+    label="DSM+",
+    model=part("l2net", dropout=0.1),
+    points=part("shuffled"),
+    augment=replace_options(TURNED, among="turn_then_flip"),
+    distance=part("euclidean", power=1, epsilon=2e-6),
+    loss=part("cdf", of="difference", form="histogram", bins=512, momentum=0.1, lookup="floor"),
+    optimizer=part("sgd", lr=0.1, momentum=0.9, dampening=0.0, weight_decay=1e-4),
+    budget=Budget(batch_pairs=1024, epoch_pairs=1024 * 5000, epochs=10),
+)
+# Its binary descriptor (Sec. 3.2): Eq. 3 = distance, of tanh in the loss and of signs in all else; the
+# floor is 2 bits.
+_BITS = part("hamming", scale="2D/k", length=256)
+DSM_BINARY = replace(
+    DSM,
+    label="DSM+ binary",
+    model=part("l2net_binary", dropout=0.1, length=256),
+    distance=_BITS,
+    negatives=part("hardest", scope="across", floor=2 * 2 / 256),
+)
+
+# Baselines of AdaSample's and DSM's Table 1.
+
+# TFeat = its network, random negatives with anchor swapping, hinge with margin 2 on raw outputs: its
+# authors' notebook. AdaSample prints as TFeat-M+ the six numbers that DSM prints as TFeat-M*.
+TFEAT = replace(
+    HARDNET,
+    label="TFeat-M+",
+    model=part("tfeat"),
+    distance=part("euclidean", power=1, unit=False),
+    negatives=part("random", swap=True),
+    loss=part("hinge", margin=2.0),
+    optimizer=part("sgd", lr=0.1, weight_decay=1e-4),
+    schedule=part("steps", at=tuple(epoch / 300 for epoch in range(10, 300, 10)), factor=0.8),
+    budget=Budget(batch_pairs=300, epoch_pairs=1_000_000, epochs=300),
+    augment=TURNED,
+)
+# L2-Net = its own loss E1 + E2 + E3; the rest from memory of its paper, a public port agreeing. An epoch
+# has each of Liberty's points twice, about.
+L2NET = replace(
+    HARDNET,
+    label="L2-Net",
+    model=part("l2net_maps", dropout=0.0),
+    loss=part("l2net"),
+    optimizer=part("sgd", lr=0.01, momentum=0.9, dampening=0.0, weight_decay=1e-4),
+    schedule=part("steps", at=(20 / 50, 40 / 50), factor=0.1),
+    budget=Budget(batch_pairs=128, epoch_pairs=320_000, epochs=50),
+)
+CS_L2NET = replace(L2NET, label="CS-L2-Net", model=part("cs_l2net", dropout=0.0))
+# DOAP = average precision of all descriptors of the batch, in DSM's setting: Sec. 5.1 says that it is
+# inspired by DOAP's. The binary one's ten bins are 25.6 bits each.
+DOAP = replace(
+    DSM, label="DOAP+", loss=part("average_precision", distance=part("euclidean", power=1), bins=10)
+)
+DOAP_BINARY = replace(
+    DSM_BINARY, label="DOAP+ binary", loss=part("average_precision", distance=_BITS, bins=10)
+)
+
 RECIPES: Mapping[str, Recipe] = {
     "hardnet": HARDNET,
     "hardnet_gor": HARDNET_GOR,
@@ -165,6 +227,15 @@ RECIPES: Mapping[str, Recipe] = {
     "adasample_gen": adasample(),
     "adasample_aug_gen": adasample(augment=True),
     "adasample_aug_gen_ht": adasample(loss="HT", augment=True),
+    "dsm_aug": DSM,
+    "dsm_binary_aug": DSM_BINARY,
+    "tfeat_m_aug": TFEAT,
+    "l2net": L2NET,
+    "l2net_aug": replace(L2NET, label="L2-Net+", augment=TURNED),
+    "cs_l2net": CS_L2NET,
+    "cs_l2net_aug": replace(CS_L2NET, label="CS-L2-Net+", augment=TURNED),
+    "doap_aug": DOAP,
+    "doap_binary_aug": DOAP_BINARY,
 }
 
 

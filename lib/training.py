@@ -133,6 +133,8 @@ def train(
     named = {"model": model, "sampler": sampler, **dict(objective.parts())}
     stateful = {name: part for name, part in named.items() if hasattr(part, "state_dict")}
     restorable = {**stateful, "optimizer": optimizer}
+    if hasattr(batches.points, "state_dict"):
+        restorable["points"] = batches.points
     progress = _restore(checkpoint, restorable, generator) or _Progress()
     sums: dict[str, Tensor] = {}
     started = saved = time.monotonic()

@@ -1,5 +1,5 @@
 """Training steps written out: one loop an index, float64 behind the network, no part of `lib` but its
-network and the patches of a batch. What the papers' equations ask for is transcribed here."""
+networks and the patches of a batch. What the papers' equations ask for is transcribed here."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from torch import Tensor, nn
 
 from lib.batches import open_batches
 from lib.data.patchset import PatchSet
-from lib.models import l2net
+from lib.models import l2net, l2net_binary
 from lib.profiles import Profile
 from lib.recipes import Recipe
 
 
 def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, steps: int) -> dict:
-    """The network's state dict after some steps of HardNet, HardNet-GOR or AdaSample."""
+    """The network's state dict after some steps of HardNet, HardNet-GOR, AdaSample or DSM."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     # Dropout draws in the order of memory.
-    model = l2net.build(profile.width, **recipe.model.options).to(memory_format=torch.channels_last)
+    network = {"l2net": l2net, "l2net_binary": l2net_binary}[recipe.model.name]
+    model = network.build(profile.width, **recipe.model.options).to(memory_format=torch.channels_last)
     model.train()
     batches = open_batches(recipe, data)
     budget = profile.budget
     total = budget.epochs * (budget.epoch_pairs // budget.batch_pairs)
     momenta = {name: None for name, _ in model.named_parameters()}
-    average = None
+    average = histogram = None
     for step in range(steps):
         batch = batches.draw(budget.batch_pairs, generator)
         pool, n = batch.pool, budget.batch_pairs
@@ -38,9 +39,13 @@ def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, s
             exponent = 0.0 if average is None else recipe.sampler.options["lam"] / average
             positive, apart = drawn(recipe, model, batch, anchor, exponent, generator)
         rows = torch.arange(n)
-        output = model(batch.images((rows.repeat(2), torch.cat([anchor, positive])))).double()
+        raw = model.raw(batch.images((rows.repeat(2), torch.cat([anchor, positive])))).double()
+        output = raw.tanh() if network is l2net_binary else raw / (raw**2).sum(1, keepdim=True).sqrt()
         a, p = list(output[:n]), list(output[n:])
-        losses = [triplet(recipe, a, p, i) for i in range(n)]
+        if recipe.loss.name == "cdf":
+            losses, histogram = dynamic(recipe, a, p, histogram)
+        else:
+            losses = [triplet(recipe, a, p, i) for i in range(n)]
         weights = [1.0] * n
         if apart is not None:
             weights = [1 / max(d, 0.01) for d in apart]
@@ -82,6 +87,47 @@ def triplet(recipe: Recipe, a: list[Tensor], p: list[Tensor], i: int) -> Tensor:
                 candidates += [distance(name, a[i], p[j], power), distance(name, a[j], p[i], power)]
     allowed = [d for d in candidates if float(d) >= 0.008**power]
     return (1 + distance(name, a[i], p[i], power) - min(allowed, key=float)).clamp(min=0)
+
+
+def dynamic(
+    recipe: Recipe, a: list[Tensor], p: list[Tensor], histogram: list[float] | None
+) -> tuple[list[Tensor], list[float]]:
+    """w_i (d_pos − d_neg), and the histogram that the weights are from (DSM, Eq. 4 and 5)."""
+    options, bins, n = recipe.loss.options, recipe.loss.options["bins"], len(a)
+
+    def apart(x: Tensor, y: Tensor) -> Tensor:
+        if recipe.distance.name == "hamming":
+            return (256 - (x * y).sum()) / 2 * (2 / 256)
+        return (2 - 2 * (x * y).sum() + 2e-6).sqrt()
+
+    def compared(x: Tensor) -> Tensor:
+        return torch.tensor([1.0 if value > 0 else -1.0 for value in x], dtype=torch.float64)
+
+    binary = recipe.model.name == "l2net_binary"
+    at_test = [[compared(x) if binary else x.detach() for x in side] for side in (a, p)]
+    differences, mined = [], []
+    for i in range(n):
+        pairs = [((0, i), (1, j)) for j in range(n) if j != i]
+        pairs += [((1, i), (0, j)) for j in range(n) if j != i]
+        nearest, closest = None, math.inf
+        for (side, x), (other, y) in pairs:
+            d = float(apart(at_test[side][x], at_test[other][y]))
+            if (2 * 2 / 256 if binary else 0.008) <= d < closest:
+                nearest, closest = ((side, x), (other, y)), d
+        (side, x), (other, y) = nearest
+        differences.append(apart(a[i], p[i]) - apart((a, p)[side][x], (a, p)[other][y]))
+        mined.append(float(apart(at_test[0][i], at_test[1][i])) - closest)
+    places = [(d + 2) * (bins - 1) / 4 for d in mined]
+    counted = [0.0] * bins
+    for place in places:
+        counted[int(place)] += (1 - place % 1) / n
+        counted[int(place) + 1] += place % 1 / n
+    rate = 1.0 if histogram is None else options["momentum"]
+    histogram = [
+        (1 - rate) * old + rate * new for old, new in zip(histogram or counted, counted, strict=True)
+    ]
+    weights = [sum(histogram[: int(place) + 1]) for place in places]
+    return [w * d for w, d in zip(weights, differences, strict=True)], histogram
 
 
 def drawn(recipe: Recipe, model: nn.Module, batch, anchor: Tensor, exponent: float, generator):

@@ -27,11 +27,11 @@ def blocks() -> tuple[str, str]:
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[recipes.Recipe]:
     module, row = blocks()
-    (tmp_path / "softplus.py").write_text(module, encoding="utf-8")
+    (tmp_path / "softmax_ratio.py").write_text(module, encoding="utf-8")
     monkeypatch.setattr(lib.losses, "__path__", [*lib.losses.__path__, str(tmp_path)])
     (made,) = eval("{" + row + "}", vars(recipes)).values()
     yield made
-    sys.modules.pop("lib.losses.softplus", None)
+    sys.modules.pop("lib.losses.softmax_ratio", None)
 
 
 def test_the_row_and_the_module_of_the_readme_make_an_objective(recipe: recipes.Recipe) -> None:
@@ -40,6 +40,7 @@ def test_the_row_and_the_module_of_the_readme_make_an_objective(recipe: recipes.
     made = objective.build(recipe)
     triplets = made.triplets(Descriptions(raw, torch.nn.functional.normalize(raw, dim=-1)))
     losses = made.loss(triplets)
-    assert recipe.label == "HardNet, softplus"
+    assert recipe.label == "HardNet, ratio"
     assert losses.shape == (6,)
-    torch.testing.assert_close(losses, (1 + (triplets.positive - triplets.negative).exp()).log())
+    positive, negative = triplets.positive.exp(), triplets.negative.exp()
+    torch.testing.assert_close(losses, (positive / (positive + negative)) ** 2)

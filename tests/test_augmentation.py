@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -120,6 +121,40 @@ def test_a_transpose_and_a_flip_drawn_independently_make_four_symmetries():
     expected = {t.numpy().tobytes() for t in (plain, plain.T, plain.flip(1), plain.T.flip(1))}
     found = cut(patches, at(0.0, 4), torch.from_numpy(kinds))
     assert {image[0].numpy().tobytes() for image in found} == expected
+
+
+def none(image):
+    return image
+
+
+def left_right(image):
+    return image.flip(-1)
+
+
+def up_down(image):
+    return image.flip(-2)
+
+
+# Quarter turns, and the flip that follows, each as often as the code of those authors takes it.
+CODES = {
+    "turn_then_flip": ((0, 1, 2, 3), (none, left_right, up_down)),
+    "half_turned": ((0, 0, 0, 1, 2, 3), (none, up_down)),
+}
+
+
+@pytest.mark.parametrize("among", CODES)
+def test_symmetries_come_as_often_as_by_turning_and_flipping(among):
+    patches = noise(2).expand(8, 64, 64)
+    known = {cut(patches, at(0.0, 8), torch.arange(8))[t, 0].numpy().tobytes(): t for t in range(8)}
+    plain = cut(patches[:1], at(0.0))[0, 0]
+    literal = np.zeros(8)
+    for quarter, flip in itertools.product(*CODES[among]):
+        literal[known[flip(torch.rot90(plain, quarter)).contiguous().numpy().tobytes()]] += 1
+    drawn = Turns(among=among).draw(torch.Size((6000, 1)), torch.Generator().manual_seed(0))
+    counts = np.bincount(drawn.flatten().numpy(), minlength=8)
+    assert stats.chisquare(counts, 6000 * literal / literal.sum()).pvalue > 1e-4
+    # A flaw of twice the frequency would show.
+    assert stats.chisquare(counts, np.full(8, 750)).pvalue < 1e-10
 
 
 def test_unknown_symmetries_are_refused():

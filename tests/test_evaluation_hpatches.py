@@ -395,12 +395,18 @@ class TestDescribe:
                 rows = descriptors.rows(place, index, np.arange(sequence.count))
                 assert (descriptors.values[rows] == expected.astype(np.float32)).all()
 
-    @pytest.mark.parametrize("kind", [bool, np.uint8])
-    def test_bits_stay_bits(self, split, kind):
-        bits = Subject(lambda patches: (patches[:, ::9, 5] > 128).astype(kind))
-        descriptors = hpatches.describe(bits, split)
+    def test_packed_bits_are_scored_by_hamming_distance(self, split):
+        def dark(patches: np.ndarray) -> np.ndarray:
+            return patches[:, ::4, 5] > 128
+
+        packed = Subject(lambda patches: np.packbits(dark(patches), axis=1))
+        descriptors = hpatches.describe(packed, split)
         assert descriptors.binary
-        assert hpatches.measure(bits, split) == hpatches.score(descriptors, split)
+        assert descriptors.values.shape[1] == 16
+        # Squared Euclidean distances of bits as numbers are Hamming's.
+        as_numbers = Subject(lambda patches: dark(patches).astype(np.float32) + 0.0)
+        found, expected = hpatches.measure(packed, split), hpatches.measure(as_numbers, split)
+        assert found == pytest.approx(expected)
 
     def test_measuring_is_describing_then_scoring_on_the_subjects_device(self, split, monkeypatch):
         corner = Subject(lambda patches: patches[:, :4, 3].astype(np.float64) + 1, device="cpu:0")

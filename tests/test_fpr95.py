@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import oracles
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.data.patchset import LabelledPairs, PatchSet
 from lib.evaluation import distance_histogram
 from lib.evaluation.fpr95 import fpr95, measure
-from lib.evaluation.subject import Subject
+from lib.evaluation.subject import Subject, describe
 
 both_kinds = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=7).filter(
     lambda pairs: {m for _, m in pairs} == {True, False}
@@ -161,6 +164,37 @@ def labelled(seed: int = 0, m: int = 60) -> PatchSet:
 def mean_and_spread(patches: np.ndarray) -> np.ndarray:
     flat = patches.reshape(len(patches), -1).astype(np.float32)
     return np.stack([flat.mean(axis=1), flat.std(axis=1)], axis=1)
+
+
+def test_bits_are_packed_and_compared_by_hamming_distance():
+    class Dark(torch.nn.Module):
+        input_size = 32
+
+        def forward(self, patches):
+            return patches[:, 0, ::4, ::2].flatten(1) > 128
+
+    def literal(patches):
+        return (patches[:, ::8, ::4] > 128).reshape(len(patches), -1)
+
+    made = labelled()
+    # Blocks of 2 by 2 are of one value, so that halving leaves them as they are.
+    made = replace(made, patches=made.patches[:, ::2, ::2].repeat(2, axis=1).repeat(2, axis=2))
+    packed = describe(Dark(), made.patches)
+    assert packed.dtype == np.uint8
+    assert packed.shape == (len(made.patches), 16)
+    bits, pairs = literal(made.patches), made.pairs
+    expected = (bits[pairs.first] != bits[pairs.second]).sum(axis=1)
+    by = partial(describe, Dark())
+    np.testing.assert_array_equal(Subject(by).pair_distances(made)[0], expected)
+    assert measure(Subject(by), made)["expected"] == fpr95(expected, pairs.match).expected
+
+
+def test_bits_that_do_not_fill_bytes_are_refused():
+    model = torch.nn.Module()
+    model.input_size = 32
+    model.forward = lambda patches: patches[:, 0, 0, :12] > 0
+    with pytest.raises(ValueError, match="12 bits do not fill bytes"):
+        describe(model, np.zeros((2, 64, 64), np.uint8))
 
 
 def test_pair_distances_are_literal_euclidean_ones():

@@ -24,7 +24,16 @@ LAYERS = (
     ("training", "objective", "batches", "parts"),
     ("recipes", "profiles"),
     (
-        *("models", "samplers", "distances", "positives", "negatives", "losses", "pair_weights"),
+        *(
+            "models",
+            "points",
+            "samplers",
+            "distances",
+            "positives",
+            "negatives",
+            "losses",
+            "pair_weights",
+        ),
         *("regularizers", "schedules", "augmentation", "descriptions"),
     ),
     ("data",),

@@ -42,9 +42,10 @@ def test_every_part_of_every_recipe_resolves_and_builds(name):
         torch.full((4,), 3),
     )
     with torch.no_grad():
-        raw = model.eval().raw(torch.rand(12, 1, 32, 32)).view(4, 3, 128)
-    choice = sampler.choose(pool, lambda: model.normalise(raw), torch.Generator().manual_seed(0))
-    of = descriptions(model, raw[choice.places])
+        output = model.eval().raw(torch.rand(12, 1, model.input_size, model.input_size))
+    handed = [each.unflatten(0, (4, 3)) for each in (output if isinstance(output, tuple) else (output,))]
+    choice = sampler.choose(pool, lambda: model.normalise(handed[0]), torch.Generator().manual_seed(0))
+    of = descriptions(model, tuple(each[choice.places] for each in handed))
     losses = objective.loss(objective.triplets(of))
     assert losses.shape == (4,)
     weights = None
@@ -88,8 +89,9 @@ def test_values_survive_json_and_leave_out_label_and_empty_axes(name):
     assert "label" not in found
     assert None not in found.values()
     assert ("regularizers" in found) == bool(recipe.regularizers), "axes left empty are left out"
-    assert found["loss"] == {"name": "hinge", "options": {"margin": 1.0}}
-    assert found["budget"]["batch_pairs"] == 1024
+    assert found["loss"]["name"] == recipe.loss.name
+    assert found["loss"].get("options", {}) == values(recipe.loss.options)
+    assert found["budget"]["batch_pairs"] == recipe.budget.batch_pairs
 
 
 def test_the_label_alone_changes_no_values_and_every_choice_does():
@@ -146,6 +148,31 @@ def test_adasample_is_as_its_section_5_1_states():
         "weight_decay": 1e-4,
     }
     assert recipe.budget == recipes.Budget(batch_pairs=1024, epoch_pairs=1_000_000, epochs=90)
+
+
+def test_dsm_is_as_its_section_5_1_states():
+    recipe = RECIPES["dsm_aug"]
+    assert recipe.model == part("l2net", dropout=0.1)
+    assert recipe.sampler == part("random_pair")
+    assert recipe.distance == part("euclidean", power=1, epsilon=2e-6)
+    assert recipe.negatives == part("hardest", scope="across", floor=0.008)
+    assert recipe.augment == part("turns", shared=True, among="turn_then_flip")
+    assert recipe.points == part("shuffled")
+    assert recipe.optimizer == part("sgd", lr=0.1, momentum=0.9, dampening=0.0, weight_decay=1e-4)
+    assert recipe.schedule.name == "linear"
+    budget = recipe.budget
+    assert budget.batch_pairs == 1024
+    assert budget.epochs * (budget.epoch_pairs // budget.batch_pairs) == 50_000
+
+
+def test_the_binary_dsm_differs_from_the_real_one_in_what_is_compared_alone():
+    ours, theirs = values(RECIPES["dsm_binary_aug"]), values(RECIPES["dsm_aug"])
+    assert {axis for axis in ours if ours[axis] != theirs[axis]} == {"model", "distance", "negatives"}
+    distance = parts.build("distance", RECIPES["dsm_binary_aug"].distance)
+    two_bits = torch.ones(256).index_fill(0, torch.tensor([3, 200]), -1.0)
+    floor = RECIPES["dsm_binary_aug"].negatives.options["floor"]
+    assert distance.paired(torch.ones(256), two_bits).item() == floor
+    assert distance.maximum == 2.0
 
 
 def test_plus_is_augmentation_and_star_is_generation():

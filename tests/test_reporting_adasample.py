@@ -94,6 +94,24 @@ def test_one_method_has_one_colour():
     assert colours["HardNet-GOR"] == colours["HardNet-GOR+"] not in PALETTE[:2]
 
 
+def test_baselines_on_fewer_sets_stand_in_the_table_and_take_no_column_from_the_others():
+    study = open_study()
+    found = [
+        with_fpr95("hardnet", train, 0, label="HardNet", **{name: 9.0 for name in SETS if name != train})
+        for train in SETS
+    ]
+    found.append(with_fpr95("l2net", "mini-a", 0, label="L2-Net", **{"mini-b": 8.0, "mini-c": 7.0}))
+    found.append(with_fpr95("sift", None, None, label="SIFT", **dict.fromkeys(SETS, 30.0)))
+    values = adasample.table1_values(found, study)
+    assert list(values) == ["hardnet", "sift"]
+    assert len(values["hardnet"].cells) == 6
+    table = adasample.table1(found, study)
+    assert table.loc["L2-Net", [("Lib>Ntr", "ours"), ("Lib>Yos", "ours")]].tolist() == [8, 7]
+    assert np.isnan(table.loc["L2-Net", ("Mean", "ours")])
+    # Of one train set all are comparable.
+    assert list(adasample.table1_values(found[:1] + found[3:], study)) == ["hardnet", "l2net", "sift"]
+
+
 def test_training_is_followed_without_and_with_augmentation():
     records = [
         found(

@@ -96,5 +96,3 @@ def test_a_panel_shows_both_kinds_of_pairs_and_the_threshold():
         np.testing.assert_allclose(matching.get_ydata(), a_probe(level)["matching"][:, 2])
         np.testing.assert_allclose(others.get_ydata(), a_probe(level)["non_matching"][:, 2])
         assert threshold.get_ydata()[0] == pytest.approx(level)
-    with pytest.raises(ValueError, match="no panel to draw"):
-        difficulty.filled_bins_figure({}, "note")

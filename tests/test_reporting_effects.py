@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from scipy import stats
 
+from lib.experiments import adasample, dsm
 from lib.intervals import Measured
+from lib.recipes import RECIPES
 from lib.reporting import effects
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,9 +60,34 @@ def test_a_mark_that_nothing_was_computed_for_is_named() -> None:
         effects.filled_in("<!-- effect: HardNet, z -->", effects.effects(RUNS), "")
 
 
+def test_what_is_said_to_be_unmeasured_stays_until_it_is_measured() -> None:
+    table = effects.effects(RUNS)
+    assert effects.filled_in(cell := "<!-- effect: DSM+, z --> *not measured yet* |", table, "") == cell
+    measured = effects.filled_in(
+        "<!-- effect: AdaSample+*, w_i = 1 --> *not measured yet* |", table, "q"
+    )
+    assert "+2.00" in measured
+    assert "not measured" not in measured
+
+
+def test_every_mark_of_the_document_names_an_option_that_the_study_changes() -> None:
+    document = (ROOT / "docs/paper_vs_code.md").read_text(encoding="utf-8")
+    named = {
+        (RECIPES[name].label, option)
+        for options in (adasample.OPTIONS, dsm.OPTIONS)
+        for name, of in options.items()
+        for option in of
+        if option != effects.DEFAULT
+    }
+    marks = re.findall(r"<!-- effect: ([^,]+), ([^>]+?) -->", document)
+    assert set(marks) == named
+    assert len(marks) == len(named)
+
+
 def test_the_document_shows_what_the_reference_holds() -> None:
     document = (ROOT / "docs/paper_vs_code.md").read_text(encoding="utf-8")
-    table = pd.read_csv(ROOT / "results/reference/quick/tables/adasample/options.csv")
+    tables = (ROOT / "results/reference/quick/tables").glob("*/options.csv")
+    table = pd.concat(pd.read_csv(file) for file in tables)
     assert document.count("<!-- effect:") >= 10
     assert effects.filled_in(document, table, "quick, mini-a") == document
 

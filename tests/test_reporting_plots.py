@@ -83,15 +83,6 @@ def test_the_line_stands_as_far_into_its_bin_as_pairs_of_it_are_needed():
         assert line.get_xdata()[0] == pytest.approx(place)
 
 
-def test_counts_that_do_not_fit_are_refused_by_the_panels_title():
-    with pytest.raises(ValueError, match="panel 'A'"):
-        distance_histograms({"A": {**probe(), "matching": [1, 2, 3]}})
-    with pytest.raises(ValueError, match="panel 'A'"):
-        distance_histograms({"A": {**probe(), "non_matching": np.zeros(40)}})
-    with pytest.raises(ValueError, match="no panel"):
-        distance_histograms({})
-
-
 def test_curves_are_means_over_seeds_in_a_band_of_their_range():
     axes = learning({"A": [[4.0, 2.0], [6.0, 4.0]], "B": [[3.0, 3.0]]}).axes[0]
     first, second = axes.lines

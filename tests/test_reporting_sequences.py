@@ -153,11 +153,6 @@ def test_large_and_upright_images_are_reduced_to_their_cell(tmp_path: Path):
     assert disjoint(figure)
 
 
-def test_a_contact_sheet_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="no sequence to show"):
-        sequences_figure([])
-
-
 def test_titles_of_levels_give_the_plans_median_overlaps(still: HomographySequence):
     figure = jitter_figure(still, a_plan([[160, 120]], [20]))
     assert "easy: median overlap 0.91" in texts(figure)
@@ -255,11 +250,11 @@ def test_a_plan_without_a_region_well_inside_is_refused_by_the_sequences_name(
 
 def test_a_row_of_the_grid_is_one_spot_in_the_reference_and_at_each_level(release: Path):
     sequences = [read_sequence(release / name) for name in ("v_one", "i_two")]
-    figure = patches_figure(sequences, rows=3, images=(2, 5))
-    files = ["ref", "e2", "e5", "h2", "h5", "t2", "t5"]
+    figure = patches_figure(sequences, rows=3)
+    files = ["ref", *(f"{level}{image}" for level in "eht" for image in (1, 3, 5))]
     for axes, sequence, spots in zip(figure.axes, sequences, ([0, 4, 8], [0, 1]), strict=True):
         found = cells(axes)
-        assert [len(row) for row in found] == [7] * len(spots)
+        assert [len(row) for row in found] == [10] * len(spots)
         for row, spot in zip(found, spots, strict=True):
             for patch, file in zip(row, files, strict=True):
                 np.testing.assert_array_equal(patch, sequence.patches(file)[spot])
@@ -270,26 +265,15 @@ def test_a_row_of_the_grid_is_one_spot_in_the_reference_and_at_each_level(releas
 
 
 def test_levels_stand_over_their_columns(release: Path):
-    figure = patches_figure([read_sequence(release / "v_one")], rows=1, images=range(1, 6))
+    figure = patches_figure([read_sequence(release / "v_one")], rows=1)
     (axes,) = figure.axes
     middles, right = axes.get_xticks(), axes.get_xlim()[1]
     heads = {text.get_text(): text.xy[0] * right for text in axes.texts}
     for place, level in enumerate(LEVELS):
-        first, last = 1 + 5 * place, 5 + 5 * place
+        first, last = 1 + 3 * place, 3 + 3 * place
         assert heads[level] == pytest.approx((middles[first] + middles[last]) / 2, abs=1)
         farther = middles[first] - middles[first - 1] - 65
         assert farther > 2 * (middles[last] - middles[last - 1] - 65)
-
-
-def test_a_grid_of_no_patches_or_of_images_that_are_not_there_is_refused(release: Path):
-    sequence = read_sequence(release / "v_one")
-    for arguments in (([],), ([sequence], 0), ([sequence], 1, ())):
-        with pytest.raises(ValueError, match="no patch to show"):
-            patches_figure(*arguments)
-    with pytest.raises(ValueError, match="images are 1 to 5, got 0"):
-        patches_figure([sequence], images=(0, 1))
-    with pytest.raises(ValueError, match="images are 0 to 5"):
-        patches_figure([sequence], images=(1, 6))
 
 
 def test_the_tables_hold_what_the_build_reports(still: HomographySequence, built: Path):
@@ -304,20 +288,16 @@ def test_the_tables_hold_what_the_build_reports(still: HomographySequence, built
         assert row[level] == report["median_overlap"][level]
         assert table.loc["intended", level] == MEDIAN_OVERLAP[level]
     assert table.loc["intended", "patches"] is pd.NA
-    found = detections_table(built.parent / REPORT).loc["i_blobs"]
+    found = detections_table(built.parent).loc["i_blobs"]
     assert found["DoG"] == report["detected"]["dog"]
     lost = found[["overlapping", "outside", "faint", "beyond limit"]].sum()
     assert found[["Hessian", "Harris", "DoG"]].sum() - lost == found["patches"] == row["patches"]
 
 
 @pytest.mark.parametrize("table", [overlaps_table, detections_table])
-def test_a_report_that_is_missing_or_none_is_refused_by_its_path(table, tmp_path: Path):
-    with pytest.raises(FileNotFoundError, match=r"build\.json is missing"):
+def test_a_report_that_is_missing_is_refused_by_its_path(table, tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match=r"build\.json"):
         table(tmp_path)
-    for content in ("{", "[]", '{"sequences": [{"name": "v_x", "patches": 3}]}'):
-        (tmp_path / REPORT).write_text(content)
-        with pytest.raises(ValueError, match=f"{tmp_path}.* is no report of a build"):
-            table(tmp_path)
 
 
 def test_a_figure_has_the_same_bytes_each_time(still: HomographySequence, built: Path):

@@ -23,7 +23,7 @@ def test_the_rate_is_the_best_of_the_search_on_record(name: str) -> None:
     by_rate: dict[float, list[float]] = {}
     for run in found["runs"]:
         by_rate.setdefault(run["rate"], []).append(run["fpr95"])
-    assert set(search.rates["sgd"]) <= set(by_rate)
+    assert set(searches.first_rates(search, SEARCHED[name])) <= set(by_rate)
     assert all(len(values) == 2 * len(search.seeds) for values in by_rate.values())
     means = {rate: sum(values) / len(values) for rate, values in by_rate.items()}
     assert found["best"] == min(means, key=means.get)
@@ -35,6 +35,15 @@ def test_the_search_was_made_by_today_s_code_on_today_s_data(name: str) -> None:
     place = open_study().place
     found = searches.read_search("quick", name)
     assert found["digests"] == searches.search_digests(place, SEARCHED[name])
+
+
+def test_the_first_rates_take_steps_as_long_whatever_the_dampening() -> None:
+    search = profiles.find("quick").search
+    assert searches.first_rates(search, find("hardnet")) == search.rates["sgd"]
+    assert searches.first_rates(search, find("adasample_gen")) == search.rates["sgd"]
+    assert searches.first_rates(search, find("dsm_aug")) == (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+    adam = replace(find("hardnet"), optimizer=part("adam", lr=0.01))
+    assert searches.first_rates(search, adam) == search.rates["adam"]
 
 
 def test_the_grid_goes_on_beyond_an_end_by_ones_twos_and_fives() -> None:

@@ -701,8 +701,8 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     head, *lines = printed.splitlines()[2:]
     assert head.split() == ["artefact", "runs", "to", "make", "training", "evaluation"]
     row = next(line.split() for line in lines if line.startswith("adasample/table1 "))
-    # SIFT, RootSIFT, and eight recipes on three sets with three seeds.
-    assert row[1:3] == ["74", "74"]
+    # SIFT, RootSIFT, eight recipes on three sets with three seeds, and six baselines once.
+    assert row[1:3] == ["80", "80"]
     assert float(row[3]) > 0, "hours of training"
     assert float(row[5]) > 0, "hours of evaluation"
     assert "GB of disk" in printed

@@ -18,13 +18,15 @@ import torch
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
+from lib.descriptions import drawn
 from lib.profiles import Profile
-from lib.recipes import Budget, Recipe
+from lib.recipes import Budget, Part, Recipe
 from lib.training import CANDIDATE_CHUNK, train
 
 PAIRS = 128
 STEPS = 6
 ROUNDS = 3
+LOSSES = 100
 # The first steps allocate memory and pick kernels.
 WARM_UP = 2
 
@@ -40,17 +42,13 @@ def main() -> None:
     print(
         f"{where}, {chosen.threads} threads, torch {torch.__version__}, {PAIRS} pairs a step, full width"
     )
-    size = replace(
-        profiles.find("standard"),
-        budget=Budget(batch_pairs=PAIRS, epoch_pairs=PAIRS * (WARM_UP + STEPS), epochs=1),
-        threads=chosen.threads,
-        stages=(),
-    )
+    size = replace(sized("standard"), threads=chosen.threads)
     plain = replace(size, precision="float32", channels_last=False, compile=False)
     with tempfile.TemporaryDirectory() as folder:
         patches = open_source("mini", Path(folder), size.mini).load("mini-a")
         training_step(size, plain, patches, chosen.device)
         adasample_step(size, patches, chosen.device)
+        dsm_loss(patches, chosen.device)
 
 
 def training_step(size: Profile, plain: Profile, patches: PatchSet, device: str) -> None:
@@ -82,6 +80,34 @@ def adasample_step(size: Profile, patches: PatchSet, device: str) -> None:
     print(f"  ratio to the sum  {whole / (base + forward):8.2f}  (wanted: 1.2 or less)")
 
 
+def dsm_loss(patches: PatchSet, device: str) -> None:
+    """What DSM's loss adds to an evening's step with the hinge, on one thread."""
+    size, hinged = sized("evening"), recipes.find("hardnet_aug")
+    step, hinge, cdf = in_turns(
+        lambda: step_seconds(hinged, size, patches, device),
+        lambda: loss_seconds(hinged.loss, device),
+        lambda: loss_seconds(recipes.find("dsm_aug").loss, device),
+    )
+    print(f"\nDSM's loss in a step of HardNet+ at evening size, {size.threads} thread")
+    print(f"  the step          {1000 * step:8.2f} ms")
+    print(f"  hinge in it       {1000 * hinge:8.2f} ms")
+    print(f"  DSM's loss        {1000 * cdf:8.2f} ms")
+    print(f"  added             {100 * (cdf - hinge) / step:8.2f} % of the step  (wanted: 3 or less)")
+
+
+def sized(profile: str) -> Profile:
+    """A profile of so few steps that they can be timed."""
+    budget = Budget(batch_pairs=PAIRS, epoch_pairs=PAIRS * (WARM_UP + STEPS), epochs=1)
+    return replace(profiles.find(profile), budget=budget, stages=())
+
+
+def now(device: str) -> float:
+    """The time once the device has done what it was given."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
 def in_turns(*measures: Callable[[], float]) -> list[float]:
     """The median of each measure, seconds, over rounds in which each has its turn."""
     rounds = [[measure() for measure in measures] for _ in range(ROUNDS)]
@@ -91,14 +117,20 @@ def in_turns(*measures: Callable[[], float]) -> list[float]:
 def step_seconds(recipe: Recipe, size: Profile, patches: PatchSet, device: str) -> float:
     """Median seconds of a training step once it has warmed up."""
     moments: list[float] = []
-
-    def on_step(step: int, total: int) -> None:
-        if device.startswith("cuda"):
-            torch.cuda.synchronize()
-        moments.append(time.perf_counter())
-
-    train(recipe, size, patches, 0, device=device, on_step=on_step)
+    train(recipe, size, patches, 0, device=device, on_step=lambda *_: moments.append(now(device)))
     lengths = [after - before for before, after in pairwise(moments)]
+    return statistics.median(lengths[WARM_UP:])
+
+
+def loss_seconds(loss: Part, device: str) -> float:
+    """Median seconds of a loss of given distances and of its gradient, once it has warmed up."""
+    made = parts.build("loss", loss).to(device)
+    lengths = []
+    for _ in range(WARM_UP + LOSSES):
+        positive, negative = torch.rand(2, PAIRS, device=device, requires_grad=True).unbind()
+        started = now(device)
+        made(drawn(positive, negative)).mean().backward()
+        lengths.append(now(device) - started)
     return statistics.median(lengths[WARM_UP:])
 
 
@@ -112,13 +144,11 @@ def forward_seconds(recipe: Recipe, size: Profile, count: int, device: str) -> f
     chunks = torch.rand(count, 1, 32, 32, device=device).split(CANDIDATE_CHUNK[kind])
     lengths = []
     for _ in range(1 + STEPS // 2):
-        started = time.perf_counter()
+        started = now(device)
         for chunk in chunks:
             with torch.autocast(kind, torch.bfloat16, enabled=size.precision == "bfloat16"):
                 model.normalise(model.raw(chunk))
-        if kind == "cuda":
-            torch.cuda.synchronize()
-        lengths.append(time.perf_counter() - started)
+        lengths.append(now(device) - started)
     return statistics.median(lengths[1:])
 
 

@@ -108,9 +108,11 @@ def _describe(chosen: argparse.Namespace) -> None:
     model = model.to(chosen.device).eval()
     for sequence in read_sequences(chosen.data / RELEASE).values():
         patches = np.concatenate([as_64(sequence.patches(file)) for file in FILES])
-        described = lay_out([sequence], describe(model, patches, chosen.device))
+        values = describe(model, patches, chosen.device)
+        packed = values.dtype == np.uint8
+        described = lay_out([sequence], np.unpackbits(values, axis=1) if packed else values)
         check(described)
-        write_descriptors(chosen.out, described)
+        write_descriptors(chosen.out, described, packed=packed)
         print(f"{sequence.name}: {len(FILES)} files of {sequence.count} descriptors", flush=True)
 
 

@@ -343,9 +343,10 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     judged = rendering.saved_verdicts(folder, selected)
     if name == "quick" and judged is not None:
         front.fill_in(ROOT / "README.md", read_verdicts([judged]))
+    measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     effects.fill_in(
         ROOT / "docs" / "paper_vs_code.md",
-        pd.read_csv(folder / "tables" / "adasample" / "options.csv"),
+        pd.concat(measured),
         f"{name}, {study.place.source.sets[0]}",
     )
 

@@ -27,7 +27,7 @@ def search(study: Study, name: str, recipe: Recipe) -> dict[str, object]:
         RuntimeError: another run failed.
     """
     place, runs = study.place, []
-    rates = list(place.profile.search.rates[recipe.optimizer.name])
+    rates = list(searches.first_rates(place.profile.search, recipe))
     while rates:
         jobs = {rate: searches.search_jobs(place, name, recipe, rate) for rate in rates}
         every = [job for of in jobs.values() for job in of]

@@ -32,7 +32,14 @@ def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
     taken = np.random.default_rng(SEED).permutation(first)[:PATCHES]
     patches, numbers = test_set.patches[np.sort(taken)], {}
     for stage, network in subject.stages.items():
-        described = describe(network, patches, subject.device).astype(np.float64)
+        described = describe(network, patches, subject.device)
+        if described.dtype == np.uint8:
+            described = 2.0 * np.unpackbits(described, axis=1) - 1
+        described = described.astype(np.float64)
+        lengths = np.linalg.norm(described, axis=1, keepdims=True)
+        # Unit descriptors keep every digit; TFeat's and bits are none.
+        if not np.allclose(lengths, 1, atol=1e-4):
+            described /= lengths
         numbers |= {f"{name}.{stage}": value for name, value in spread(described).items()}
     return numbers
 

@@ -48,7 +48,7 @@ def describe(subject: Subject, split: HPatchesSplit) -> Descriptors:
         split: the sequences.
 
     Returns:
-        Those of type bool or uint8 as uint8, of any other type as float32.
+        float32, or, of bits packed into uint8, a uint8 of 0 or 1 each.
 
     Raises:
         ValueError: the descriptors of two images differ in length.
@@ -60,9 +60,11 @@ def describe(subject: Subject, split: HPatchesSplit) -> Descriptors:
             patches = sequence.patches(file)
             for start in range(0, len(patches), BATCH):
                 some = np.asarray(subject.describe(as_64(patches[start : start + BATCH])))
+                if some.dtype == np.uint8:
+                    some = np.unpackbits(some, axis=1)
                 if values is None:
                     total = len(FILES) * sum(each.count for each in split.sequences)
-                    kind = np.uint8 if some.dtype in (np.uint8, np.bool_) else np.float32
+                    kind = np.uint8 if some.dtype == np.uint8 else np.float32
                     values = np.empty((total, some.shape[1]), kind)
                 if some.shape[1] != values.shape[1]:
                     raise ValueError(

@@ -21,7 +21,8 @@ class Subject:
     """A descriptor under evaluation.
 
     Attributes:
-        describe: from (m, 64, 64) uint8 patches to (m, k) descriptors.
+        describe: from (m, 64, 64) uint8 patches to (m, k) descriptors, or to (m, k / 8) uint8 of bits
+            packed as `np.packbits` does.
         recipe: how it was trained; None for one that nobody trained here.
         stages: the network as it was at fractions of its training, by fraction as text ("0.0",
             "0.2", …), in evaluation mode; empty for one that nobody trained here.
@@ -48,15 +49,19 @@ class Subject:
 
 @torch.no_grad()
 def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.ndarray:
-    """Descriptors by a network in its present mode, in float32, some at a time.
+    """Descriptors by a network in its present mode, some at a time.
 
     Args:
-        model: maps (m, 1, S, S) grey patches to (m, k) descriptors, S being its ``input_size``.
+        model: maps (m, 1, S, S) grey patches to (m, k) descriptors, S being its ``input_size``; bool
+            are bits.
         patches: (m, 64, 64) uint8.
         device: the model's.
 
     Returns:
-        (m, k) float32.
+        (m, k) float32, or bits packed into (m, k / 8) uint8.
+
+    Raises:
+        ValueError: a number of bits that does not fill bytes.
     """
     parts: list[Tensor] = []
     chunk = CHUNK[torch.device(device).type]
@@ -64,17 +69,23 @@ def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.n
         some = patches[start : start + chunk]
         cut = torch.from_numpy(np.ascontiguousarray(some)).to(device)
         images = augmentation.cut(cut, torch.zeros(len(cut), device=device), size=model.input_size)
-        parts.append(model(images).float().cpu())
-    return torch.cat(parts).numpy()
+        described = model(images).cpu()
+        parts.append(described if described.dtype == torch.bool else described.float())
+    every = torch.cat(parts).numpy()
+    if every.dtype != bool:
+        return every
+    if every.shape[1] % 8:
+        raise ValueError(f"{every.shape[1]} bits do not fill bytes: give a multiple of 8")
+    return np.packbits(every, axis=1)
 
 
 def pair_distances(
     describe: Callable[[np.ndarray], np.ndarray], test_set: PatchSet
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Euclidean distances of a set's labelled pairs, each patch described once.
+    """Distances of a set's labelled pairs, each patch described once: Euclidean, or Hamming's of bits.
 
     Args:
-        describe: from (m, 64, 64) uint8 patches to (m, k) descriptors.
+        describe: as `Subject` has it.
         test_set: P patches and M labelled pairs.
 
     Returns:
@@ -87,9 +98,13 @@ def pair_distances(
     if pairs is None or len(pairs.match) == 0:
         raise ValueError(f"{test_set.name} has no labelled pairs to evaluate on")
     used, where = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
-    descriptors = describe(test_set.patches[used]).astype(np.float64)
+    descriptors, sides = describe(test_set.patches[used]), np.split(where, 2)
+    if descriptors.dtype == np.uint8:
+        first, second = (descriptors[side] for side in sides)
+        return np.bitwise_count(first ^ second).sum(axis=1, dtype=np.float64), pairs.match
+    descriptors = descriptors.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(descriptors).all(axis=1))
     if len(bad):
         raise ValueError(f"{test_set.name}: the descriptor of patch {used[bad[0]]} is not finite")
-    first, second = np.split(where, 2)
-    return np.linalg.norm(descriptors[first] - descriptors[second], axis=1), pairs.match
+    first, second = (descriptors[side] for side in sides)
+    return np.linalg.norm(first - second, axis=1), pairs.match

@@ -1,10 +1,10 @@
 """AdaSample (Zhang et al.): which records each of its tables and figures needs."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Sequence
 
+from lib.experiments.options import Options, option_jobs
+from lib.experiments.options import by_option as options_of
 from lib.experiments.published import published_jobs
 from lib.experiments.rows import (
     HANDCRAFTED,
@@ -26,7 +26,6 @@ from lib.recipes import (
     RECIPES,
     TURNED,
     WITHIN,
-    Part,
     adasample,
     at_rate,
     part,
@@ -51,13 +50,20 @@ TABLE1_RECIPES = (
     *("hardnet", "hardnet_gor", "hardnet_gen", "adasample_gen"),
     *("hardnet_aug", "hardnet_gor_aug", "hardnet_aug_gen", "adasample_aug_gen"),
 )
+# Rows that no claim compares with; on the first train set, with the seeds of a grid.
+TABLE1_BASELINES = (
+    *("l2net", "cs_l2net"),
+    *("tfeat_m_aug", "l2net_aug", "cs_l2net_aug", "doap_aug"),
+)
 
 
 def table1(study: Study, also: Sequence[str] = (), checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Table 1: its computed rows, recipes of one's own on each train set, checkpoints."""
+    first = study.place.source.sets[:1]
     return [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
         *published_jobs(study, checkpoints),
+        *training_jobs(study, TABLE1_BASELINES, first, study.grid_seeds),
         *training_jobs(study, (*TABLE1_RECIPES, *also), study.grid_sets, study.table_seeds),
     ]
 
@@ -94,10 +100,9 @@ def table3_shared(study: Study) -> list[Job]:
 _ALL_BLOCKS = {"negatives": replace_options(WITHIN, scope="all")}
 _NO_DAMPENING = {"optimizer": replace_options(ADASAMPLE_SGD, dampening=0.0)}
 _REUSED = {"sampler": replace_options(RECIPES["adasample_aug_gen"].sampler, reuse=True)}
-OPTION_SEEDS = 3
 _PAPERS_SCHEDULE = {"schedule": ADASAMPLE_STEPS}
 _FOUR_SYMMETRIES = {"augment": replace_options(TURNED, among="transpose_flip")}
-OPTIONS: Mapping[str, Mapping[str, Mapping[str, Part | None]]] = {
+OPTIONS: Options = {
     "adasample_aug_gen": {
         "default": {},
         "negatives across": {"negatives": ACROSS},
@@ -128,22 +133,12 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Part | None]]] = {
 
 def options(study: Study) -> list[Job]:
     """What the papers leave open, one choice changed at a time, on the first train set."""
-    train_set = study.place.source.sets[0]
-    return [
-        training_job(study, name, train_set, seed, replace(at_profile(study, name), **changed))
-        for name, changes in OPTIONS.items()
-        for changed in changes.values()
-        for seed in study.test_seeds[:OPTION_SEEDS]
-    ]
+    return option_jobs(study, OPTIONS)
 
 
 def by_option(found: Sequence[Found], study: Study) -> dict[str, dict[str, list[Found]]]:
-    """The runs of `options`, in their order, by recipe's label and by option."""
-    runs, seeds = iter(found), len(study.test_seeds[:OPTION_SEEDS])
-    return {
-        RECIPES[name].label: {option: list(islice(runs, seeds)) for option in changes}
-        for name, changes in OPTIONS.items()
-    }
+    """The runs of `options` by recipe's label and by option."""
+    return options_of(found, study, OPTIONS)
 
 
 def figure3(study: Study) -> list[Job]:
@@ -188,10 +183,14 @@ FIGURE2_RECIPES = (
 FIGURE2_HP_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
 
 
+def tested_on(study: Study) -> str:
+    """The set of HPatches patches that Table 2 and Figure 2 test on."""
+    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
+
+
 def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
     source = study.place.source
-    tested = source.homographies.test_set(HPATCHES_SPLIT)
     own, seeds = source.homographies.train_set(HPATCHES_SPLIT), study.table_seeds
     jobs = [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
@@ -199,25 +198,14 @@ def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
         *training_jobs(study, FIGURE2_RECIPES, source.sets[:1], seeds),
         *training_jobs(study, FIGURE2_HP_RECIPES, [own], seeds),
     ]
-    return [on_hpatches(job, tested) for job in jobs]
+    return [on_hpatches(job, tested_on(study)) for job in jobs]
 
 
 def table2(study: Study, train_set: str | None = None) -> list[Job]:
     """AdaSample's Table 2: λ by loss, trained on the first set of patches or another."""
-    source = study.place.source
-    tested = source.homographies.test_set(HPATCHES_SPLIT)
-    return [
-        on_hpatches(
-            training_job(
-                study,
-                lambda_name(lam, loss),
-                train_set or source.sets[0],
-                seed,
-                at_profile(study, lambda_name(10.0, loss), adasample(lam, loss, augment=True)),
-            ),
-            tested,
-        )
-        for loss in TRIPLET_LOSSES
-        for lam in LAMBDAS
-        for seed in study.grid_seeds
-    ]
+    jobs, sets = [], [train_set or study.place.source.sets[0]]
+    for loss in TRIPLET_LOSSES:
+        rows = {lambda_name(lam, loss): adasample(lam, loss, augment=True) for lam in LAMBDAS}
+        searched = dict.fromkeys(rows, lambda_name(10.0, loss))
+        jobs += training_jobs(study, rows, sets, study.grid_seeds, rows, searched)
+    return [on_hpatches(job, tested_on(study)) for job in jobs]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, ladder, training
+from lib.experiments import adasample, datasets, dsm, ladder, training
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -30,8 +30,17 @@ def _table3(study: Study) -> list[Job]:
     return [*adasample.table3(study), *adasample.table3_shared(study)]
 
 
+def _table4(study: Study) -> list[Job]:
+    return [*dsm.table4(study), *dsm.small_variance(study)]
+
+
 # Every recipe that has a learning rate of its own.
-SEARCHED: Mapping[str, Recipe] = {**RECIPES, **ladder.RUNGS, **ladder.RIVALS}
+SEARCHED: Mapping[str, Recipe] = {
+    **RECIPES,
+    **ladder.RUNGS,
+    **ladder.RIVALS,
+    **dsm.SEARCHED,
+}
 
 ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact("notebooks/data/embedded.ipynb", datasets.embedded),
@@ -51,4 +60,14 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "data/ranking": Artefact("notebooks/data/ranking.ipynb", datasets.ranking, hpatches=True),
     "adasample/figure2": Artefact("notebooks/adasample/figure2.ipynb", adasample.figure2, hpatches=True),
     "adasample/table2": Artefact("notebooks/adasample/table2.ipynb", adasample.table2, hpatches=True),
+    "dsm/table1": Artefact("notebooks/dsm/table1.ipynb", dsm.table1),
+    "dsm/table3": Artefact("notebooks/dsm/table3.ipynb", dsm.table3, hpatches=True),
+    "dsm/table4": Artefact("notebooks/dsm/table4.ipynb", _table4, hpatches=True),
+    "dsm/figure1": Artefact("notebooks/dsm/figure1.ipynb", dsm.figure1),
+    "dsm/figure2": Artefact("notebooks/dsm/figure2.ipynb", dsm.figure2),
+    "dsm/figure3": Artefact("notebooks/dsm/figure3.ipynb", dsm.figure3),
+    "dsm/figure4": Artefact("notebooks/dsm/figure4.ipynb", dsm.figure4, hpatches=True),
+    "dsm/softness": Artefact("notebooks/dsm/softness.ipynb", dsm.softness, extras=True),
+    "dsm/options": Artefact("notebooks/dsm/options.ipynb", dsm.options, extras=True),
+    "dsm/loss_shapes": Artefact("notebooks/dsm/loss_shapes.ipynb", dsm.loss_shapes),
 }

@@ -1,9 +1,9 @@
 """From HardNet+* to AdaSample+* one choice at a time, and the runs that change generation alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from lib.experiments.rows import at_profile, training_job
+from lib.experiments.rows import training_jobs
 from lib.recipes import GENERATED, HARDNET, RECIPES, WITHIN, Recipe, adasample, part
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -25,7 +25,7 @@ LADDER = ("hardnet_aug_gen", *RUNGS, "adasample_aug_gen")
 def ladder(study: Study) -> list[Job]:
     """The rungs on the first train set, each at its own learning rate, with as many seeds as a test
     needs."""
-    return _on_first_set(study, LADDER, study.test_seeds)
+    return training_jobs(study, LADDER, study.place.source.sets[:1], study.test_seeds, RUNGS)
 
 
 # HardNet* differs from HardNet in momentum too; `hardnet_generated` in its generated positives alone.
@@ -45,13 +45,5 @@ FEW_SEEDS = 3
 def generation(study: Study) -> list[Job]:
     """What generated positives do for HardNet, AdaSample and Hardpos, on the first train set, each
     at its own learning rate."""
-    return _on_first_set(study, _FEW_PATCHES, study.test_seeds[:FEW_SEEDS])
-
-
-def _on_first_set(study: Study, names: Sequence[str], seeds: Sequence[int]) -> list[Job]:
-    every, train_set = {**RECIPES, **RUNGS, **RIVALS}, study.place.source.sets[0]
-    return [
-        training_job(study, name, train_set, seed, at_profile(study, name, every[name]))
-        for name in names
-        for seed in seeds
-    ]
+    first, seeds = study.place.source.sets[:1], study.test_seeds[:FEW_SEEDS]
+    return training_jobs(study, _FEW_PATCHES, first, seeds, RIVALS)

@@ -1,7 +1,7 @@
 """The jobs that tables are made of: a recipe trained, a descriptor that nobody trains, a computation."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lib.experiments.searches import own_rate
@@ -13,8 +13,11 @@ HANDCRAFTED = {
     "sift": ("SIFT", part("sift", root=False)),
     "rootsift": ("RootSIFT", part("sift", root=True)),
 }
+HANDCRAFTED_BINARY = {"orb": ("ORB", part("orb"))}
 # Of every set of patches that something is tested on.
 PROBES = ("distance_histogram", "resampled_fpr95")
+# How the modules of `lib.evaluation` end that measure the signs of descriptors.
+SIGNS = "_of_signs"
 # The split whose patches the papers' HPatches-trained models train on; all are tested on its other part.
 HPATCHES_SPLIT = "a"
 
@@ -73,10 +76,27 @@ def training_job(
 
 
 def training_jobs(
-    study: Study, names: Sequence[str], train_sets: Sequence[str], seeds: Sequence[int]
+    study: Study,
+    names: Iterable[str],
+    train_sets: Sequence[str],
+    seeds: Sequence[int],
+    rows: Mapping[str, Recipe] = {},
+    searched: Mapping[str, str] = {},
 ) -> list[Job]:
-    """`training_job` of each recipe, each train set and each seed, in this order."""
-    return [training_job(study, *row) for row in itertools.product(names, train_sets, seeds)]
+    """`training_job` of each recipe, each train set and each seed, in this order.
+
+    Args:
+        study: whose data and profile they take.
+        names, train_sets, seeds: what is trained on what and from where.
+        rows: recipes by name that are no rows of `lib.recipes.RECIPES`; all are taken `at_profile`.
+        searched: by name the search whose rate a recipe takes, where that is not its own.
+    """
+    return [
+        training_job(study, name, train_set, seed, recipe)
+        for name in names
+        for recipe in [at_profile(study, searched.get(name, name), rows.get(name) or find(name))]
+        for train_set, seed in itertools.product(train_sets, seeds)
+    ]
 
 
 def on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -84,8 +104,8 @@ def on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ..
 
 
 def handcrafted_job(study: Study, name: str) -> Job:
-    """SIFT or RootSIFT, evaluated on all sets of the source."""
-    label, descriptor = HANDCRAFTED[name]
+    """SIFT, RootSIFT or ORB, evaluated on all sets of the source."""
+    label, descriptor = {**HANDCRAFTED, **HANDCRAFTED_BINARY}[name]
     sets = study.place.source.sets
     return Job(
         name,
@@ -104,6 +124,12 @@ def probed(job: Job, probe: str) -> Job:
 def computation_job(name: str, label: str, **options: object) -> Job:
     """A computation of `lib.theory`, which needs neither data nor training."""
     return Job(name, label, computation=part(name, **options))
+
+
+def by_sign(job: Job, measure: str) -> Job:
+    """The job, with what it measures measured by the signs of its descriptors too."""
+    signs = on((measure + SIGNS,), job.sets_of(measure))
+    return replace(job, measures=(*job.measures, *signs))
 
 
 def on_hpatches(job: Job, *sets: str) -> Job:

@@ -13,6 +13,7 @@ from statistics import fmean
 
 from lib import parts
 from lib.digests import code_digest
+from lib.profiles import Search
 from lib.recipes import Recipe, at_rate, values
 from lib.study import records
 from lib.study.jobs import Job, Place
@@ -60,6 +61,19 @@ def own_rate(study: Study, name: str) -> float:
         NoSearch: no search of it is on record.
     """
     return read_search(study.place.profile.name, name)["best"]
+
+
+def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
+    """The rates that a recipe's search tries first, ascending.
+
+    SGD's steps along a lasting gradient are lr (1 − dampening) / (1 − momentum) times it: lr itself with
+    HardNet's dampening, which the profile states rates for, and ten times lr without, as DSM has it.
+    """
+    options = recipe.optimizer.options
+    if recipe.optimizer.name != "sgd":
+        return search.rates[recipe.optimizer.name]
+    gain = (1 - options.get("dampening", 0.0)) / (1 - options.get("momentum", 0.0))
+    return tuple(float(f"{rate / gain:.6g}") for rate in search.rates["sgd"])
 
 
 def search_jobs(place: Place, name: str, recipe: Recipe, rate: float) -> list[Job]:

@@ -39,6 +39,12 @@ def levels(of: Mapping[str, Measured]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
 
 
+def with_rates(table: pd.DataFrame, groups: Mapping[str, Sequence[Found]]) -> pd.DataFrame:
+    """A table of `levels` after each method's learning "rate", that of its first run."""
+    rates = {name: runs[0].job.recipe.optimizer.options["lr"] for name, runs in groups.items()}
+    return table.assign(rate=[f"{rates[name]:g}" for name in table.index])[["rate", *table.columns]]
+
+
 def changes(of: Mapping[str, Measured], pairs: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
     """By "changed" the "change" of the mean in points and its interval "from" and "to".
 
@@ -59,7 +65,9 @@ def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
     return {name: estimate.value, "from": low, "to": high}
 
 
-def changes_figure(of: Mapping[str, Measured], changed: pd.DataFrame, note: str) -> Figure:
+def changes_figure(
+    of: Mapping[str, Measured], changed: pd.DataFrame, note: str, against: str = "the row above"
+) -> Figure:
     """Each seed of each method as a dot with mean and interval, and beside them what changes.
 
     Args:
@@ -67,6 +75,7 @@ def changes_figure(of: Mapping[str, Measured], changed: pd.DataFrame, note: str)
         changed: of `changes`. Where it is named by methods, a change stands in its method's row; else
             changes have rows of their own.
         note: profile and data; stands above.
+        against: what changes named by methods are from.
     """
     own_rows = not set(changed.index) <= set(of)
     beside, diamond = changed if own_rows else changed.reindex(list(of)), {"marker": "D", "ms": 4}
@@ -85,6 +94,6 @@ def changes_figure(of: Mapping[str, Measured], changed: pd.DataFrame, note: str)
                 right.annotate(f"{value:+.1f}".replace("-", "−"), (value, height), **at)
         if not own_rows:
             right.tick_params(labelleft=False)
-        what = "change" if own_rows else "change from the row above"
+        what = "change" if own_rows else f"change from {against}"
         right.set_xlabel(f"{what} (points)\n95% interval; left is better")
     return figure

@@ -14,6 +14,7 @@ from lib.reporting.changes import changes, levels
 from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
 
 DEFAULT = "default"
+UNMEASURED = "*not measured yet*"
 _MARK = re.compile(r"<!-- effect: (?P<recipe>[\w+*-]+), (?P<option>[^>]+?) -->[^|\n]*")
 _PROFILE = re.compile(r"[(;] ?([a-z]+), ")
 
@@ -64,12 +65,13 @@ def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
     """A document with its marked cells filled in.
 
     Args:
-        text: Markdown whose cells hold ``<!-- effect: RECIPE, OPTION -->`` and what was last filled in.
+        text: Markdown whose cells hold ``<!-- effect: RECIPE, OPTION -->`` and what was last filled in,
+            or `UNMEASURED`.
         table: from `effects`.
         where: profile and data. What was last filled in of another profile stays as it is.
 
     Raises:
-        ValueError: a mark names an option that is not in the table.
+        ValueError: a mark names an option that is not in the table, and its cell does not say so.
     """
     known = table.set_index(["recipe", "option"])
 
@@ -79,6 +81,8 @@ def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
         if of is not None and of[1] != where.partition(",")[0]:
             return found[0]
         key = found["recipe"], found["option"]
+        if key not in known.index and filled.strip() == UNMEASURED:
+            return found[0]
         if key not in known.index:
             raise ValueError(f"the document asks for the effect of {key}, which was not computed")
         row = known.loc[key]

@@ -1,10 +1,12 @@
 """Records as tidy frames, a row a number with the run that it is of, and ways to lay them out."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from lib.experiments.rows import SIGNS
 from lib.study.open import Found
 
 METHOD = ["key", "label"]
@@ -37,6 +39,34 @@ def fpr95(found: Sequence[Found]) -> pd.DataFrame:
     return frame[frame["metric"] == "expected"].drop(columns="metric")
 
 
+def by_sign(found: Sequence[Found]) -> list[Found]:
+    """The runs that were measured by their descriptors' signs too, as methods of their own.
+
+    Their keys end with "_signs" and their labels with "by sign"; what was measured of the signs stands
+    where the same of the descriptors stood, and there are no probes.
+    """
+    runs = []
+    for run in found:
+        metrics: dict[str, dict] = {}
+        for test_set, measured in run.content["metrics"].items():
+            for module in measured:
+                if module.endswith(SIGNS):
+                    own = metrics.setdefault(test_set, {})
+                    own[module.removesuffix(SIGNS)] = measured[module]
+        if metrics:
+            job = replace(run.job, name=f"{run.job.name}_signs", label=f"{run.job.label} by sign")
+            runs.append(replace(run, job=job, content={**run.content, "metrics": metrics, "probes": {}}))
+    return runs
+
+
+def by_label(found: Sequence[Found]) -> dict[str, list[Found]]:
+    """The runs of each method, by its label."""
+    groups: dict[str, list[Found]] = {}
+    for run in found:
+        groups.setdefault(run.job.label, []).append(run)
+    return groups
+
+
 def epochs(found: Sequence[Found]) -> pd.DataFrame:
     """FPR95 at the end of each epoch, from 1: as `tidy`, with `epoch` and `FPR95 (%)` for the number."""
     return _frame(
@@ -55,6 +85,12 @@ def steps(found: Sequence[Found]) -> pd.DataFrame:
         ends = {name: pd.Series(of[::-1]) for name, of in record.content["curve"].items()}
         curves.append(pd.DataFrame(ends)[::-1].assign(**_about(record)))
     return pd.concat(curves, ignore_index=True)
+
+
+def tenths(curve: pd.Series) -> tuple[float, float]:
+    """The means of a curve over the first and over the last tenth of its points."""
+    some = max(1, len(curve) // 10)
+    return curve[:some].mean(), curve[-some:].mean()
 
 
 def wide(
@@ -91,6 +127,23 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
 def deviations(table: pd.DataFrame) -> pd.DataFrame:
     """Standard deviations over seeds (n − 1), NaN where a method has one run; as `means`."""
     return table.groupby(level=METHOD, sort=False).std(ddof=1)
+
+
+def cell_by_cell(
+    of: Mapping[str, pd.DataFrame], cells: Sequence[str]
+) -> dict[tuple[str, str], pd.Series]:
+    """Columns (cell, whose) by key of frames by whose they are, each with the index (`key`, `label`)."""
+    return {(cell, whose): each[cell].droplevel("label") for cell in cells for whose, each in of.items()}
+
+
+def named(table: pd.DataFrame, *of: pd.DataFrame) -> pd.DataFrame:
+    """A table by key, index `Method`: the labels that methods have in the first of several frames that
+    has them, in their order."""
+    labels: dict[str, str] = {}
+    for each in of:
+        for key, label in each.index.droplevel(each.index.names[2:]):
+            labels.setdefault(key, label)
+    return table.reindex(list(labels)).set_axis(pd.Index(labels.values(), name="Method"))
 
 
 def _about(record: Found) -> Mapping[str, object]:

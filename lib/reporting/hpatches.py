@@ -99,6 +99,22 @@ def by_level(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(values, index=pd.Index(LEVELS, name="level"))
 
 
+def at_level(runs: pd.DataFrame, level: str) -> pd.DataFrame:
+    """A frame of `numbers` of one level alone: the three tasks as they are there, and by sequence.
+
+    Args:
+        runs: of `numbers`.
+        level: of `LEVELS`.
+    """
+    parts = {
+        "verification": runs.filter(regex=rf"^verification\.{level}\.(inter|intra)\.ap$"),
+        "matching": runs.filter(regex=rf"^matching\.{level}\.(viewpoint|illumination)$"),
+        "retrieval": runs.filter(regex=rf"^retrieval\.{level}\.all$"),
+    }
+    tasks = pd.DataFrame({task: of.mean(axis=1) for task, of in parts.items()})
+    return tasks.join(runs.filter(regex=rf"^({'|'.join(TASKS)})\.{level}\.[vi]_"))
+
+
 def by_sequence(runs: pd.DataFrame, task: str) -> pd.DataFrame:
     """The columns of a frame of `numbers` that are a task's number of a level and a sequence; none of
     verification, which is over pairs of all sequences."""

@@ -67,6 +67,16 @@ def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
     return table.assign(Mean=table.mean(axis=1, skipna=False))
 
 
+def of_most_sets(found: Sequence[Found]) -> list[Found]:
+    """The records of methods that are trained on as many sets as any, and of those without training:
+    what can be compared along all columns."""
+    sets: dict[str, set] = {}
+    for record in found:
+        sets.setdefault(record.job.name, set()).add(record.job.train_set)
+    most = max(map(len, sets.values()))
+    return [r for r in found if r.job.train_set is None or len(sets[r.job.name]) == most]
+
+
 def columns_of(table: pd.DataFrame) -> list[str]:
     """The columns of a table of `by_column`, without the mean."""
     return [name for name in COLUMN_NAMES if name in table]
@@ -109,15 +119,11 @@ def paper_beside_ours(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame
         deviation of our mean over seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
     """
     names = columns_of(ours)
-    paper = printed_by_column(printed, names).droplevel("label")
-    mean = frames.means(ours)
-    labels = {**dict(mean.index), **dict(zip(printed["key"], printed["label"], strict=True))}
-    mean, seeds = mean.droplevel("label"), ours["Mean"].groupby(level="key")
-    columns = {("", "dim"): printed.groupby("key")["length"].first()}
-    for name in (*names, "Mean"):
-        columns |= {(name, "paper"): paper[name], (name, "ours"): mean[name]}
-    columns |= {("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()}
-    keys = list(dict.fromkeys([*paper.index, *mean.index]))
-    table = pd.DataFrame(columns).reindex(keys)
-    table.index = pd.Index([labels[key] for key in keys], name="Method")
+    paper, seeds = printed_by_column(printed, names), ours["Mean"].groupby(level="key")
+    columns = {
+        ("", "dim"): printed.groupby("key")["length"].first(),
+        **frames.cell_by_cell({"paper": paper, "ours": frames.means(ours)}, (*names, "Mean")),
+        **{("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()},
+    }
+    table = frames.named(pd.DataFrame(columns), paper, ours)
     return table.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})

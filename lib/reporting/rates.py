@@ -204,7 +204,7 @@ def sensitivity_figure(runs: pd.DataFrame, note: str, columns: int = 4) -> Figur
     ways = dict(zip(sorted(runs["train_set"].unique()), "^v", strict=True))
     columns = min(columns, len(groups))
     rows = math.ceil(len(groups) / columns)
-    looks = {"grid": "y", "legend": 5, "sharex": True, "sharey": True}
+    looks = {"ylabel": FPR95, "grid": "y", "legend": 5, "sharex": True, "sharey": True}
     with panels(DOUBLE_WIDTH, 0.8 + 1.3 * rows, columns, rows, note=note, **looks) as (figure, grid):
         for axes, (recipe, of) in zip(grid.flat, groups, strict=False):
             _against_rate(axes, of, ways)
@@ -217,8 +217,6 @@ def sensitivity_figure(runs: pd.DataFrame, note: str, columns: int = 4) -> Figur
         for axes in grid.flat[max(0, len(groups) - columns) : len(groups)]:
             axes.tick_params(labelbottom=True)
             axes.set_xlabel("learning rate")
-        for axes in grid[:, 0]:
-            axes.set_ylabel(FPR95)
     return figure
 
 
@@ -258,8 +256,8 @@ def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Fi
     rates = sorted(spread["rate"].unique())
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(rates)))
     size = (DOUBLE_WIDTH, 1.0 + 1.35 * len(SPREAD), len(recipes), len(SPREAD))
-    looks = {"grid": "y", "legend": len(rates), "sharex": True, "sharey": "row"}
-    with panels(*size, note=note, **looks) as (figure, grid):
+    looks = {"xlabel": "share of training", "grid": "y", "legend": len(rates)}
+    with panels(*size, note=note, sharex=True, sharey="row", **looks) as (figure, grid):
         for name, row in zip(SPREAD, grid, strict=True):
             for recipe, axes in zip(recipes, row, strict=True):
                 of = spread[spread["recipe"] == recipe].groupby(["rate", "stage"])[name].mean()
@@ -271,6 +269,4 @@ def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Fi
             row[0].set_ylabel(SPREAD[name].replace(", ", ",\n").replace(" of ", "\nof "))
         for recipe, axes in zip(recipes, grid[0], strict=True):
             axes.set_title(recipe)
-        for axes in grid[-1]:
-            axes.set_xlabel("share of training")
     return figure

@@ -5,6 +5,7 @@ be read. Everything else is in `study.mplstyle` beside this file.
 """
 
 import io
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -22,7 +23,10 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (6, 2)))
 MARKERS = "os^Dv<>PX"
 # The first methods have the first colours; "+" is augmentation, "*" generated positives.
-METHODS = ("HardNet", "AdaSample", "HardNet-GOR", "Hardpos")
+METHODS = (
+    *("HardNet", "AdaSample", "HardNet-GOR", "Hardpos", "DSM", "DOAP", "L2-Net"),
+    *("TFeat-M", "CS-L2-Net"),
+)
 DASHES = {"+*": LINES[0], "*": LINES[1], "+": LINES[2], "": LINES[3]}
 GREY = "#777777"
 BELOW = "outside lower center"
@@ -42,6 +46,7 @@ def panels(
     *,
     note: str = "",
     grid: str = "",
+    xlabel: str = "",
     ylabel: str = "",
     legend: int = 0,
     **layout: object,
@@ -55,7 +60,8 @@ def panels(
         columns, rows: of axes.
         note: what the values are of; stands above, small and grey.
         grid: "x", "y" or "both", of all axes.
-        ylabel: of the first axes.
+        xlabel: below the last row.
+        ylabel: left of the first column.
         legend: its columns, below the panels; each label that is drawn stands in it once.
         layout: for `Figure.subplots`, e.g. `sharey=True`.
 
@@ -68,7 +74,10 @@ def panels(
         all_axes = figure.subplots(rows, columns, squeeze=False, **layout)
         for axes in all_axes.flat if grid else ():
             axes.grid(axis=grid)
-        all_axes[0, 0].set_ylabel(ylabel)
+        for axes in all_axes[-1]:
+            axes.set_xlabel(xlabel)
+        for axes in all_axes[:, 0]:
+            axes.set_ylabel(ylabel)
         yield figure, all_axes
         if legend:
             named = {}
@@ -92,16 +101,19 @@ def looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
     """Colour and line of each label, no two alike.
 
     Where methods are among the labels, colour tells the method and dash its marks, e.g. that of
-    AdaSample+* is the same wherever it is drawn; otherwise both go by place.
+    AdaSample+* is the same wherever it is drawn; otherwise both go by place. A binary descriptor has
+    the colour of its method.
     """
-    parted = [re.fullmatch(r"(.*?)(\+?\*?)", label).groups() for label in labels]
+    parted = [re.fullmatch(r"(.*?)(\+?\*?)(?: binary| by sign)?", of).groups() for of in labels]
     methods = list(dict.fromkeys([*METHODS, *(method for method, _ in parted)]))
     if not any(method in METHODS for method, _ in parted):
         return {label: look(place) for place, label in enumerate(labels)}
     taken: dict[str, tuple] = {}
     for label, (method, marks) in zip(labels, parted, strict=True):
         colour = PALETTE[methods.index(method) % len(PALETTE)]
-        choices = [(colour, line) for line in (DASHES[marks], *LINES)]
+        own = ((colour, line) for line in (DASHES[marks], *LINES))
+        # Where a colour has no line left, another's.
+        choices = itertools.chain(own, itertools.product(PALETTE, LINES))
         taken[label] = next(choice for choice in choices if choice not in taken.values())
     return {label: dict(zip(("color", "ls"), choice, strict=True)) for label, choice in taken.items()}
 

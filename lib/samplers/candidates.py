@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib.points import Points
+
 
 @dataclass(frozen=True)
 class Classes:
@@ -119,7 +121,11 @@ def uniform_below(limit: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def draw_pool(
-    classes: Classes, n: int, generation: Generation | None, generator: torch.Generator
+    classes: Classes,
+    n: int,
+    generation: Generation | None,
+    generator: torch.Generator,
+    points: Points | None = None,
 ) -> Pool:
     """Draws n distinct classes and lays out their candidates (Alg. 1, steps 1 and 2).
 
@@ -128,6 +134,7 @@ def draw_pool(
         n: batch size in pairs, 2 or more.
         generation: how positives are generated, or None for originals only.
         generator: on the classes' device.
+        points: which classes; None draws them anew.
 
     Returns:
         A pool whose originals stand first in each row.
@@ -143,7 +150,10 @@ def draw_pool(
             "batch or a larger set"
         )
     device = classes.counts.device
-    chosen = torch.randperm(len(classes), generator=generator, device=device)[:n]
+    if points is None:
+        chosen = torch.randperm(len(classes), generator=generator, device=device)[:n]
+    else:
+        chosen = points(n, generator)
     counts, starts = classes.counts[chosen], classes.starts[chosen]
     wanted = generation.patches_per_class if generation else 0
     place = torch.arange(max(wanted, int(counts.max())), device=device).expand(n, -1)

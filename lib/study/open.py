@@ -69,6 +69,11 @@ class Study:
         source = self.place.source
         return f"{source.name}+hpatches" if hpatches and not source.embedded else source.name
 
+    @property
+    def where(self) -> str:
+        """Profile and data in two words, for a figure's note."""
+        return f"{self.place.profile.name}, {self.place.source.name}"
+
     def heading(self) -> str:
         """One line that says what the numbers come from."""
         source = self.place.source
@@ -114,12 +119,13 @@ class Found:
         """A computation's arrays."""
         return self.probe(self.job.computation.name, NO_SET)
 
-    def probe(self, name: str, test_set: str) -> dict:
-        """A probe's arrays.
+    def probe(self, name: str, test_set: str | None = None) -> dict:
+        """A probe's arrays, by default those of the run's own train set.
 
         Raises:
             DamagedRecord: its file does not hold what was written.
         """
+        test_set = test_set or self.job.train_set
         expected = self.content["probes"][f"{name}.{test_set}"]
         return records.read_probe(probe_path(self.path, name, test_set), expected)
 

@@ -110,8 +110,9 @@ def verdict(
 
 
 def _part(claim: Claim, methods: Mapping[str, Measured]) -> str:
-    """How many of the printed cells there are, where these are fewer."""
-    printed = printed_values(claim, claim.a[0]) if claim.printed else None
+    """How many of the printed cells there are, where these are fewer; of a claim whose metric is one of
+    the printed tasks that one is all."""
+    printed = printed_values(claim, claim.a[0], (claim.metric,)) if claim.printed else None
     cells = methods[claim.a[0]].values.shape[-1]
     if printed is None or cells >= len(printed):
         return ""

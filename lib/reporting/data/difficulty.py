@@ -78,12 +78,7 @@ def filled_bins_figure(probes: Mapping[str, Mapping[str, np.ndarray]], note: str
         probes: by title a probe of `lib.evaluation.filled_bins`. Bands hold nine tenths of the pairs,
             the line in them is the median; FPR95 counts the non-matching pairs below the dashed line.
         note: profile and data; stands above.
-
-    Raises:
-        ValueError: there is no panel.
     """
-    if not probes:
-        raise ValueError("no panel to draw; give at least one descriptor's probe")
     kinds = {"matching": PALETTE[0], "non_matching": PALETTE[1]}
     looks = {"ylabel": "descriptor distance", "legend": 3, "sharex": True, "sharey": True}
     with panels(DOUBLE_WIDTH, 2.3, len(probes), note=note, **looks) as (figure, [row]):

@@ -42,11 +42,9 @@ def photographs_figure(groups: Mapping[str, Sequence[Photograph]], most: int = 4
         most: shown of a group; the row's label says how many there are where there are more.
 
     Raises:
-        ValueError: there is no photograph, or one cannot be read.
+        ValueError: a photograph cannot be read.
     """
     groups = {name: list(photographs) for name, photographs in groups.items() if photographs}
-    if not groups:
-        raise ValueError("no photograph to show; give groups that hold some")
     columns = min(most, max(len(photographs) for photographs in groups.values()))
     with panels(DOUBLE_WIDTH, 1.5 * len(groups), columns, len(groups)) as (figure, rows):
         for axes_of_row, (name, photographs) in zip(rows, groups.items(), strict=True):
@@ -116,10 +114,8 @@ def views_figure(
 
     Raises:
         FileNotFoundError: the folder holds no generated scene.
-        ValueError: no view asked for, no such image, or a photograph is missing.
+        ValueError: no such image, or a photograph is missing.
     """
-    if not images:
-        raise ValueError("no view to show; give ids of images")
     views = [redraw_view(folder, photographs, image) for image in images]
     points = [patch_set.point_ids[patch_set.image_ids == image] for image in images]
     common = set.intersection(*(set(of.tolist()) for of in points))
@@ -151,12 +147,7 @@ def classes_figure(sets: Mapping[str, PatchSet], rows: int = 8, columns: int = 5
         sets: patch sets by name, a block each.
         rows: points of a set.
         columns: patches of a point.
-
-    Raises:
-        ValueError: there is no set, or one is empty.
     """
-    if not sets or any(len(patch_set.patches) == 0 for patch_set in sets.values()):
-        raise ValueError("no patches to show; give sets that hold some")
     width = DOUBLE_WIDTH if len(sets) > 1 else COLUMN_WIDTH
     cell = (width / len(sets) - 0.4) / columns
     with panels(width, 0.3 + cell * rows, len(sets)) as (figure, [blocks]):

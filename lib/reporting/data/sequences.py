@@ -22,6 +22,8 @@ from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
 
 # Radii of a region shown to each side of its centre. One outline in 5000 of tough jitter goes farther.
 REACH = 2.0
+# Images beside the reference, of 1 to 5, of which patches are shown at every level.
+SHOWN = (1, 3, 5)
 _DETECTED = "#FFFFFF"
 _DETECTORS = {"hessian": "Hessian", "harris": "Harris", "dog": "DoG"}
 _LEFT_OUT = {
@@ -39,10 +41,8 @@ def sequences_figure(sequences: Sequence[HomographySequence]) -> Figure:
         sequences: one or more.
 
     Raises:
-        ValueError: there is no sequence, or an image cannot be read.
+        ValueError: an image cannot be read.
     """
-    if not sequences:
-        raise ValueError("no sequence to show; give one at least")
     width = DOUBLE_WIDTH / IMAGES
     images = [[one.grey(index) for index in range(IMAGES)] for one in sequences]
     heights = [width * min(0.8, max(g.shape[0] / g.shape[1] for g in row)) for row in images]
@@ -102,9 +102,7 @@ def jitter_figure(sequence: HomographySequence, plan: Plan, regions: int = 2) ->
     return figure
 
 
-def patches_figure(
-    sequences: Sequence[release.Sequence], rows: int = 4, images: Sequence[int] = (1, 3, 5)
-) -> Figure:
+def patches_figure(sequences: Sequence[release.Sequence], rows: int = 4) -> Figure:
     """Patches of the same spots in the reference and in other images, at the three levels.
 
     Rows are evenly spaced through each sequence, so none is picked for its looks; a patch's number
@@ -113,18 +111,13 @@ def patches_figure(
     Args:
         sequences: one or more.
         rows: patches of a sequence, at most.
-        images: of 1 to 5, a column each at every level.
 
     Raises:
-        ValueError: no sequence, no row or no image asked for, no such image, or a damaged file.
+        ValueError: a damaged file.
     """
-    if not sequences or rows < 1 or not images:
-        raise ValueError("no patch to show; give a sequence, a row and an image at least")
-    if min(images) < 1:
-        raise ValueError(f"images are 1 to {IMAGES - 1}, got {min(images)}; ref is shown in any case")
-    files = [FILES[0], *(FILES[file_index(image, level)] for level in LEVELS for image in images)]
+    files = [FILES[0], *(FILES[file_index(image, level)] for level in LEVELS for image in SHOWN)]
     picked = [evenly(range(one.count), rows) for one in sequences]
-    first = 1 + len(images) * np.arange(len(LEVELS))
+    first = 1 + len(SHOWN) * np.arange(len(LEVELS))
     counts = [len(of) for of in picked]
     height = 0.35 + 0.2 * len(sequences) + sum(counts) * (DOUBLE_WIDTH - 0.6) / len(files)
     layout = {"rows": len(sequences), "height_ratios": counts}
@@ -137,17 +130,17 @@ def patches_figure(
         top.set_xticks(middles, files)
         top.xaxis.tick_top()
         for level, start in zip(LEVELS, first, strict=True):
-            middle = middles[start : start + len(images)].mean()
+            middle = middles[start : start + len(SHOWN)].mean()
             at = middle / top.get_xlim()[1]
             beside(top, level, (at, 1), (0, 15), weight="bold", ha="center")
     return figure
 
 
-def overlaps_table(path: Path) -> pd.DataFrame:
+def overlaps_table(folder: Path) -> pd.DataFrame:
     """How many patches a build kept of each sequence, whose they are, and how they overlap.
 
     Args:
-        path: ``build.json``, or the folder that has it.
+        folder: has the ``build.json``.
 
     Returns:
         A row a sequence, and last one of what was intended: patches, of those by Hessian, Harris and
@@ -155,19 +148,18 @@ def overlaps_table(path: Path) -> pd.DataFrame:
 
     Raises:
         FileNotFoundError: there is no such file, as beside a release that was downloaded.
-        ValueError: it is no report of a build.
     """
-    table, intended = _read_report(path)
+    table, intended = _read_report(folder)
     levels = table[[f"median_overlap.{level}" for level in LEVELS]].set_axis(LEVELS, axis=1)
     levels.loc["intended"] = intended
     return _kept(table).astype("Int64").reindex(levels.index).join(levels)
 
 
-def detections_table(path: Path) -> pd.DataFrame:
+def detections_table(folder: Path) -> pd.DataFrame:
     """What became of each sequence's detections in a build.
 
     Args:
-        path: ``build.json``, or the folder that has it.
+        folder: has the ``build.json``.
 
     Returns:
         A row a sequence, all int64: detections by Hessian, Harris and DoG; of all these, left out
@@ -176,9 +168,8 @@ def detections_table(path: Path) -> pd.DataFrame:
 
     Raises:
         FileNotFoundError: there is no such file, as beside a release that was downloaded.
-        ValueError: it is no report of a build.
     """
-    table, _ = _read_report(path)
+    table, _ = _read_report(folder)
     detected = table[[f"detected.{name}" for name in _DETECTORS]].set_axis(_DETECTORS.values(), axis=1)
     left_out = table[list(_LEFT_OUT)].rename(columns=_LEFT_OUT)
     return detected.join([left_out, _kept(table)["patches"]])
@@ -189,24 +180,11 @@ def _kept(table: pd.DataFrame) -> pd.DataFrame:
     return kept.assign(patches=kept.sum(axis=1))[["patches", *_DETECTORS.values()]]
 
 
-def _read_report(path: Path) -> tuple[pd.DataFrame, Mapping[str, float]]:
+def _read_report(folder: Path) -> tuple[pd.DataFrame, Mapping[str, float]]:
     """Of a build: a row a sequence, with columns like ``patches.dog``, and the intended overlaps."""
-    path = Path(path)
-    path = path / REPORT if path.is_dir() else path
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is missing: only patches that were cut here have a report of how"
-        )
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-        table = pd.json_normalize(list(report["sequences"])).set_index("name").rename_axis("Sequence")
-        needed = [f"{kind}.{name}" for kind in ("patches", "detected") for name in _DETECTORS]
-        needed += [*_LEFT_OUT, *(f"median_overlap.{level}" for level in LEVELS)]
-        return table[needed], {level: report["intended_overlap"][level] for level in LEVELS}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{path} is no report of a build ({error!r}): build the patches again"
-        ) from error
+    report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    table = pd.json_normalize(report["sequences"]).set_index("name").rename_axis("Sequence")
+    return table, report["intended_overlap"]
 
 
 def _radii(plan: Plan) -> np.ndarray:

@@ -19,13 +19,15 @@ DECIDED = ("reproduced", "not reproduced", "held", "did not hold")
 PAPERS = {
     "adasample": "AdaSample (Zhang et al.): positives drawn by their distance, the harder the likelier, "
     "train better descriptors of patches than positives drawn at random",
+    "dsm": "DSM (Zhang and Rusinkiewicz): triplets weighted by how hard they are among recent ones "
+    "train better descriptors, real-valued and binary, than a margin that is set by hand",
 }
 DATA = {
     "mini": "scenes rendered of the few photographs that the pinned packages install",
     "photos": "scenes rendered in the same way of a folder of photographs",
     "ubc": "UBC PhotoTour, the papers' own",
 }
-FINDINGS = 5
+FINDINGS = 6
 # What is read of a verdict, whether or not its notebook saved it.
 TEXTS = [
     *("notebook", "claim", "sentence", "kind", "needed", "printed", "rival", "unit"),
@@ -99,7 +101,7 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
 
     Those that are decided, either way, come before those that are too close to call: to that extent
     what came out chooses, but not for or against a paper. Among them each artefact's first comes before
-    any's second, and an evening's before others.
+    any's second, and an evening's before others; of these papers take turns.
 
     Args:
         rows: of `read_verdicts`.
@@ -108,7 +110,9 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
     of = rows[rows["counted"] & (rows["kind"] == "claim") & (rows["verdict"] != "no verdict")]
     of = of.assign(open=~of["verdict"].isin(DECIDED), quick=of["profile"] != "evening")
     of["turn"] = of.groupby(["paper", "artefact", "open"]).cumcount()
-    return of.sort_values(["open", "turn", "quick"], kind="stable").head(most)
+    ordered = of.sort_values(["open", "turn", "quick"], kind="stable")
+    turns = ordered.groupby("paper").cumcount()
+    return ordered.assign(turn=turns).sort_values("turn", kind="stable").head(most)
 
 
 def facts(row: Mapping[str, object]) -> list[str]:

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy import stats
 
-from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
+from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name, tested_on
 from lib.experiments.rows import HPATCHES_SPLIT
 from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
@@ -20,8 +19,9 @@ from lib.reporting.changes import changes, levels
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
 from lib.reporting.hpatches import TASKS
+from lib.reporting.phototour_figures import common_figure, common_rows, orders, seeds_shown
 from lib.reporting.printed import printed
-from lib.reporting.style import DOUBLE_WIDTH, GREY, look, panels
+from lib.reporting.style import DOUBLE_WIDTH, look, panels
 from lib.study.open import Found, Study
 
 PAPER_BEST = 10.0
@@ -34,44 +34,23 @@ def table1(found: Sequence[Found], study: Study) -> pd.DataFrame:
 
 
 def table1_values(found: Sequence[Found], study: Study) -> dict[str, Measured]:
-    """FPR95 of Table 1's methods by key, as `lib.reporting.claims.measured.fpr95_by_column`."""
-    return fpr95_by_column(found, study.place.source.sets)
+    """FPR95 of Table 1's methods by key, as `lib.reporting.claims.measured.fpr95_by_column`; of those
+    that are trained on as many sets as any, where baselines are on fewer."""
+    return fpr95_by_column(phototour.of_most_sets(found), study.place.source.sets)
 
 
 def table1_common(values: Mapping[str, Measured]) -> pd.DataFrame:
-    """The rows that the paper's table and ours share, in the order of the paper's means.
+    """The rows that the paper's table and ours share, as `lib.reporting.phototour_figures.common_rows`.
 
     Args:
         values: of `table1_values`.
-
-    Returns:
-        Index (`key`, `label`); columns `paper` and `ours`, the mean FPR95 in percent over the columns
-        that ours has, and `from`, `to` and `seeds` of `lib.reporting.changes.levels`.
     """
-    columns = next(iter(values.values())).cells
-    paper = phototour.printed_by_column(printed("adasample", "table1"), columns)["Mean"]
-    ours = levels(values).rename(columns={"mean": "ours"})
-    table = paper.rename("paper").reset_index("label").join(ours, how="inner")
-    return table.set_index("label", append=True).sort_values("paper", ascending=False, kind="stable")
+    return common_rows(printed("adasample", "table1"), values)
 
 
 def table1_orders(common: pd.DataFrame) -> pd.DataFrame:
-    """How far the order of our rows is the paper's: Spearman's rank correlation of the means.
-
-    Args:
-        common: of `table1_common`.
-
-    Returns:
-        Index `rows`: all, and the trained ones; columns `n`, `Spearman` in −1 … 1, and `p`, two-sided,
-        of an order by chance.
-    """
-    trained = ~common.index.get_level_values("label").str.contains("SIFT")
-    rows = {}
-    for name, of in (("all", common), ("trained", common[trained])):
-        found = stats.spearmanr(of["paper"], of["ours"])
-        rows[name] = (len(of), found.statistic, found.pvalue)
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["n", "Spearman", "p"])
-    return table.rename_axis("rows")
+    """How far the order of our rows is the paper's, as `lib.reporting.phototour_figures.orders`."""
+    return orders(common)
 
 
 def table1_figure(values: Mapping[str, Measured], study: Study) -> Figure:
@@ -81,33 +60,7 @@ def table1_figure(values: Mapping[str, Measured], study: Study) -> Figure:
         values: of `table1_values`.
         study: that they are of.
     """
-    common = table1_common(values)
-    orders, seeds = table1_orders(common), int(common["seeds"].max())
-    (every, trained), counts = orders["Spearman"], orders["n"]
-    note = (
-        f"rank correlation of the two orders: {trained:.2f} over the {counts['trained']} trained rows, "
-        f"{every:.2f} over all {counts['all']}"
-    )
-    heights = dict(zip(common.index.get_level_values("key"), range(len(common))[::-1], strict=True))
-    untrained = [key for key in heights if values[key].values.ndim == 1]
-    shown = common.reset_index("key")
-    shown.loc[shown["key"].isin(untrained), ["paper", "ours", "from", "to"]] = np.nan
-    shown["label"] = shown.index
-    size = (DOUBLE_WIDTH * 0.85, 0.9 + 0.2 * len(common))
-    with panels(*size, 2, note=note.replace("-", "−"), sharey=True) as (figure, [both]):
-        plots.intervals(both[0], shown[["paper", "label"]], "paper", "label", marker="o")
-        plots.intervals(both[1], shown, "ours", "label", marker="o")
-        for axes, whose in zip(both, ("paper", "ours"), strict=True):
-            for key in untrained:
-                # SIFT is so far off that the others would fall together.
-                at = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
-                axes.annotate(f"{common[whose][key].item():.1f} →", (1, heights[key]), color=GREY, **at)
-        for key in heights.keys() - set(untrained) if seeds > 1 else ():
-            each = values[key].values.mean(axis=1)
-            both[1].plot(each, [heights[key] - 0.27] * len(each), "|", ms=4, mew=0.7, color=GREY)
-        both[0].set(title="paper, UBC", xlabel="mean FPR95 (%)")
-        both[1].set(title=f"ours, {_where(study)}", xlabel=f"mean FPR95 (%), {_seeds(seeds)}")
-    return figure
+    return common_figure(table1_common(values), values, study.where)
 
 
 def table1_distances(found: Sequence[Found], study: Study) -> Figure:
@@ -120,17 +73,16 @@ def table1_distances(found: Sequence[Found], study: Study) -> Figure:
         and record.job.train_set in (None, train_set)
         and record.job.seed in (None, study.table_seeds[0])
     }
-    return plots.distance_histograms(
-        probes, note=f"{_where(study)}, {train_set} to {test_set}, one seed"
-    )
+    return plots.distance_histograms(probes, note=f"{study.where}, {train_set} to {test_set}, one seed")
 
 
 def table1_training(found: Sequence[Found], study: Study) -> Figure:
-    """FPR95 on a few pairs of the test scene by epoch, for one pair of scenes, without and with "+"."""
+    """FPR95 on a few pairs of the test scene by epoch, for one pair of scenes, without and with "+"; of
+    the methods of `table1_values`."""
     train_set, test_set, _ = study.place.source.sets
-    curves = frames.epochs(found)
+    curves = frames.epochs(phototour.of_most_sets(found))
     curves = curves[(curves["train_set"] == train_set) & (curves["test_set"] == test_set)]
-    note = f"{_where(study)}, {train_set} to {test_set}, {found[-1].followed_pairs} matching pairs"
+    note = f"{study.where}, {train_set} to {test_set}, {found[-1].followed_pairs} matching pairs"
     seeds = len(study.table_seeds)
     note += f", {seeds} seeds, band: their range" if seeds > 1 else ", one seed"
     with panels(DOUBLE_WIDTH, 2.4, 2, note=note, sharey=True) as (figure, [row]):
@@ -146,19 +98,6 @@ def table1_training(found: Sequence[Found], study: Study) -> Figure:
         for axes in row:
             plots.label_ends(axes)
     return figure
-
-
-def _where(study: Study) -> str:
-    return f"{study.place.profile.name}, {study.place.source.name}"
-
-
-def _seeds(count: int) -> str:
-    return f"{count} seeds, bars: 95% intervals" if count > 1 else "one seed"
-
-
-def tested_on(study: Study) -> str:
-    """The set of HPatches patches that Table 2 and Figure 2 test on."""
-    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
 def table2_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
@@ -256,7 +195,7 @@ def table2_levels() -> pd.DataFrame:
     rows = {}
     for name, paper, table, key in (
         ("AdaSample, Table 2, λ = 10, AHT", "adasample", "table2", "lambda_10_aht"),
-        ("DSM, Table 3", "dsm", "table3", "dsm"),
+        ("DSM, Table 3", "dsm", "table3", "dsm_aug"),
         ("TCDesc, Table IV", "tcdesc", "table4", "tcdesc"),
     ):
         of = printed(paper, table)
@@ -279,7 +218,7 @@ def table2_figure(runs: pd.DataFrame, study: Study, sets: str) -> Figure:
         sets: what ours were trained and tested on.
     """
     table, values, seeds = table2(runs), hpatches_by_task(runs), len(study.grid_seeds)
-    note = f"ours: {_where(study)}, {sets}, {_seeds(seeds)}"
+    note = f"ours: {study.where}, {sets}, {seeds_shown([seeds])}"
     with panels(DOUBLE_WIDTH, 3.7, len(TASKS), 2, note=note, grid="y", sharex=True) as (figure, grid):
         for whose, row in zip(("ours", "paper"), grid, strict=True):
             for axes, (cell, task) in zip(row, enumerate(TASKS), strict=True):

@@ -64,7 +64,7 @@ STEPS = {
 def probes_of(found: Sequence[Found], name: str = "adasample_aug_gen") -> dict[str, Probe]:
     """The probes of a recipe's runs, by run."""
     runs = [of for of in found if of.job.name == name]
-    return {of.job.title: of.probe("gradient_norms", of.job.train_set) for of in runs}
+    return {of.job.title: of.probe("gradient_norms") for of in runs}
 
 
 def paired(
@@ -324,7 +324,8 @@ def probabilities_figure(probe: Probe, stages: Sequence[int], note: str) -> Figu
         note: what is shown; stands above.
     """
     size = (DOUBLE_WIDTH, 4.4, len(stages), 2)
-    with panels(*size, note=note, sharex="row", sharey="row") as (figure, rows):
+    looks = {"note": note, "xlabel": "p by gradient norm", "sharex": "row", "sharey": "row"}
+    with panels(*size, **looks) as (figure, rows):
         for row, name, label in zip(rows, (PER_CLASS, OWN_SIZES), ("all", OWN_SIZES), strict=True):
             of_stages = [paired(probe, at, READINGS[name], np.random.default_rng(0)) for at in stages]
             limit = 1.05 * float(np.nanmax(of_stages))
@@ -336,8 +337,6 @@ def probabilities_figure(probe: Probe, stages: Sequence[int], note: str) -> Figu
                 done = f"{float(probe['stage'][at]):.0%} of training\n" if name == PER_CLASS else ""
                 axes.set(title=f"{done}r = {r:.2f}", xlim=(0, limit), ylim=(0, limit))
             row[0].set_ylabel(f"{label}:\np by matching distance")
-        for axes in rows[-1]:
-            axes.set_xlabel("p by gradient norm")
     return figure
 
 

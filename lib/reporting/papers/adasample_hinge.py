@@ -110,14 +110,14 @@ def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
     """
     rows = {}
     for label, of in steps.groupby("label", sort=False):
-        tenth, gap = max(1, len(of) // 10), of["d_neg"] - of["d_pos"]
+        first, last = frames.tenths(of["d_neg"] - of["d_pos"])
         rows[label] = {
             "seed": of["seed"].iloc[0],
             "steps": of["step"].iloc[-1],
             "points with a zero": (of["zero_share"] > 0).sum(),
             "largest fraction": of["zero_share"].max(),
-            "gap, first tenth": gap[:tenth].mean(),
-            "gap, last tenth": gap[-tenth:].mean(),
+            "gap, first tenth": first,
+            "gap, last tenth": last,
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("run")
 

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from lib.intervals import Estimate, Measured, contrast, relative_gain
 from lib.reporting import changes, frames
 from lib.reporting.changes import with_interval
-from lib.reporting.claims.measured import fpr95_by_column
 from lib.reporting.papers.adasample_significance import LABELS, paper_comparisons
 from lib.study.open import Found
 
@@ -39,17 +38,12 @@ def methods(found: Sequence[Found]) -> dict[str, Measured]:
     Args:
         found: runs on one train set, methods in the order to show.
     """
-    job = found[0].job
-    by_key = fpr95_by_column(found, (job.train_set, *job.sets_of("fpr95")))
-    return {of.label: of for of in by_key.values()}
+    return changes.fpr95_of(frames.by_label(found))
 
 
 def levels(found: Sequence[Found]) -> pd.DataFrame:
     """`lib.reporting.changes.levels` of `methods`, after each one's learning "rate"."""
-    rates = {run.job.label: run.job.recipe.optimizer.options["lr"] for run in found}
-    table = changes.levels(methods(found))
-    table.insert(0, "rate", [f"{rates[label]:g}" for label in table.index])
-    return table
+    return changes.with_rates(changes.levels(methods(found)), frames.by_label(found))
 
 
 def generation(found: Sequence[Found]) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """The values the papers print in their tables, one row a value, read from the CSVs beside this file.
 
-The digits were read from two transcriptions of each paper; where one was damaged, the other, the
-row's printed mean and a table that prints the same value with more digits settled it.
+The digits were read from two transcriptions of a paper where there are two; where one was damaged, the
+other, the row's printed mean and a table that prints the same value with more digits settled it.
 """
 
 from pathlib import Path

@@ -1,0 +1,186 @@
+"""DSM's loss: d_pos − d_neg of each triplet, weighted by how hard it is among recent ones (Eq. 4, 5).
+
+The weight is the value of a CDF that follows the batches (Sec. 4.2) and a constant for the gradient. The
+distribution is of distances as they are compared at test, which for binary descriptors are those of
+their signs; the loss takes those that have a gradient (Sec. 3.2).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from lib.descriptions import Triplets
+from lib.distances import Distance
+
+OF = ("difference", "positive", "negative")
+FORMS = ("histogram", "gaussian")
+LOOKUPS = ("floor", "interpolated")
+# A running deviation below this share of the extent is taken for it.
+LEAST_DEVIATION = 1e-4
+
+
+class Weighted(nn.Module):
+    """Losses w_i (d_pos − d_neg), (n,) in float32 at least (Eq. 4).
+
+    A form of the distribution names its buffers and says what they are `of_batch` and what `cdf` they
+    give. The first batch sets them, each later one moves them; that there was one is part of the state.
+
+    Args:
+        of: what the distribution is of: the "difference" d_pos − d_neg (Eq. 5), "positive" d_pos or
+            "negative" d_neg (Table 4). The closer the negative, the harder the triplet, so that the
+            weight is then 1 − CDF.
+        momentum: what the newest batch counts, in (0, 1].
+        extent: of the largest distance, on the scale that the loss takes.
+        distance: of codes; needed where they are binary and ``of`` is not "difference".
+
+    Raises:
+        ValueError: a momentum out of range, or no positive extent.
+    """
+
+    def __init__(self, of: str, momentum: float, extent: float, distance: Distance | None):
+        super().__init__()
+        if not 0 < momentum <= 1:
+            raise ValueError(f"momentum must be above 0 and at most 1, got {momentum}")
+        if not 0 < extent < float("inf"):
+            raise ValueError(f"extent must be positive and finite, got {extent}")
+        self.of, self.momentum, self.extent, self.distance = of, momentum, extent, distance
+        self.register_buffer("started", torch.tensor(False))
+
+    def forward(self, triplets: Triplets) -> Tensor:
+        """The losses (n,), with weights for which this batch has been counted in.
+
+        Says the mean weight as "mean_weight" and the share of values beyond ±extent as "beyond_share".
+
+        Raises:
+            FloatingPointError: a distance is not finite; what was kept of earlier batches stays.
+            ValueError: binary descriptors without the distance of their codes.
+        """
+        values = self.values(triplets)
+        difference = _wide(triplets.positive) - _wide(triplets.negative)
+        bad = int((~(values.isfinite() & difference.isfinite())).sum())
+        if bad:
+            raise FloatingPointError(f"distances of {bad} triplets are not finite; take a lower rate")
+        self.update(values)
+        weights = self.weights(values)
+        beyond = (values.abs() > self.extent).float().mean()
+        self.seen = {"mean_weight": weights.mean(), "beyond_share": beyond}
+        return weights * difference
+
+    @torch.no_grad()
+    def values(self, triplets: Triplets) -> Tensor:
+        """(n,) what the distribution is of, on the codes."""
+        difference = _wide(triplets.mined)
+        if self.of == "difference":
+            return difference
+        positive = triplets.positive
+        if triplets.of is not None and triplets.of.binary is not None:
+            if self.distance is None:
+                raise ValueError('give the loss the distance of signs, e.g. distance=part("hamming")')
+            positive = self.distance.paired(*triplets.of.code)
+        return _wide(positive) if self.of == "positive" else _wide(positive) - difference
+
+    @torch.no_grad()
+    def update(self, values: Tensor) -> None:
+        """Moves the distribution towards a batch of values (n,); to it, if it is the first."""
+        rate = self.momentum if self.started else 1.0
+        for name, now in self.of_batch(values).items():
+            setattr(self, name, (1 - rate) * getattr(self, name) + rate * now)
+        self.started = torch.ones_like(self.started)
+
+    @torch.no_grad()
+    def weights(self, values: Tensor) -> Tensor:
+        """Weights (n,) in [0, 1] of values (n,) by the distribution as it stands (Eq. 5)."""
+        below = self.cdf(values)
+        return 1 - below if self.of == "negative" else below
+
+
+class Histogram(Weighted):
+    """The distribution as a histogram that decays exponentially; see `Weighted`.
+
+    A value between two nodes counts for both, the more the closer it lies. Of triplets that are all
+    alike, a share f of the way from one node to the next, each gets the same weight: 1 − f at the floor,
+    1 − f + f² interpolated.
+
+    Args:
+        bins: its length B; the nodes are −extent + j · 2 extent / (B − 1), j from 0 to B − 1.
+        lookup: the CDF is the cumulative sum up to the "floor" node, the last that is not above the
+            value, so that the hardest triplet can get less than 1; or "interpolated" between two nodes.
+        extent: the same; a value beyond ±extent is taken for the end.
+
+    Raises:
+        ValueError: fewer than two bins; or as `Weighted`.
+    """
+
+    def __init__(self, bins: int, lookup: str, **weighted: object):
+        super().__init__(**weighted)
+        if bins < 2:
+            raise ValueError(f"a histogram needs 2 bins or more, got {bins}")
+        self.lookup = lookup
+        self.register_buffer("histogram", torch.zeros(bins))
+        self.register_buffer("places", torch.arange(bins, dtype=torch.float32), persistent=False)
+
+    def of_batch(self, values: Tensor) -> dict[str, Tensor]:
+        """The batch's histogram (B,), which sums to one."""
+        return {"histogram": (1 - self._beyond(values).abs()).clamp(min=0).mean(0)}
+
+    def cdf(self, values: Tensor) -> Tensor:
+        """(n,) cumulative sums of the histogram, in [0, 1]."""
+        beyond = self._beyond(values)
+        counted = beyond >= 0 if self.lookup == "floor" else (beyond + 1).clamp(0, 1)
+        # No product of matrices, which autocast would take in half precision, and no running sum, whose
+        # order of additions a GPU does not fix.
+        return (counted * self.histogram).sum(1).clamp(max=1)
+
+    def _beyond(self, values: Tensor) -> Tensor:
+        """(n, B) by how many bins each value lies beyond each node."""
+        inside = values.clamp(-self.extent, self.extent) + self.extent
+        return (inside * (len(self.places) - 1) / (2 * self.extent))[:, None] - self.places
+
+
+class Gaussian(Weighted):
+    """The distribution as a normal one, w = ½ (1 + erf((x − μ) / (σ √2))); see `Weighted`.
+
+    Mean and variance run at the rate of the momentum; a batch's variance is about its own mean and
+    divided by n. Of triplets that are all alike each gets the weight ½, since σ is taken for
+    `LEAST_DEVIATION` of the extent where it is less.
+    """
+
+    def __init__(self, **weighted: object):
+        super().__init__(**weighted)
+        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("variance", torch.zeros(()))
+
+    def of_batch(self, values: Tensor) -> dict[str, Tensor]:
+        """The batch's mean and variance."""
+        return {"mean": values.mean(), "variance": values.var(correction=0)}
+
+    def cdf(self, values: Tensor) -> Tensor:
+        """(n,) in [0, 1]."""
+        deviation = self.variance.sqrt().clamp(min=LEAST_DEVIATION * self.extent)
+        return torch.special.ndtr((values - self.mean) / deviation)
+
+
+def build(
+    of: str = "difference",
+    form: str = "histogram",
+    bins: int = 512,
+    momentum: float = 0.1,
+    lookup: str = "floor",
+    extent: float = 2.0,
+    distance: Distance | None = None,
+) -> Weighted:
+    """The loss; see `Weighted`, and for its forms `Histogram` and `Gaussian`, which has no bins.
+
+    Raises:
+        ValueError: an unknown name, or as the form raises.
+    """
+    named = {"of": (of, OF), "form": (form, FORMS), "lookup": (lookup, LOOKUPS)}
+    for name, (chosen, known) in named.items():
+        if chosen not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {chosen!r}")
+    shared = {"of": of, "momentum": momentum, "extent": extent, "distance": distance}
+    return Histogram(bins, lookup, **shared) if form == "histogram" else Gaussian(**shared)
+
+
+def _wide(distances: Tensor) -> Tensor:
+    """In float32 at least: half precision has too few digits for a bin."""
+    return distances.to(torch.promote_types(distances.dtype, torch.float32))

@@ -1,0 +1,71 @@
+"""L2-Net's loss (Tian et al., CVPR 2017), E1 + E2 + E3, of all descriptors and maps of the batch.
+
+The paper could not be read for this study: the terms are from memory of it, and a public port has the
+same. With y¹ and y² the unit descriptors of anchors and positives:
+
+    E1 = −½ Σ_i (log s^c_ii + log s^r_ii), s the softmax of 2 − ‖y¹_i − y²_j‖ over columns and over rows
+    E2 = ½ Σ_{p ≠ q} (r¹_pq² + r²_pq²), r the correlations between dimensions before normalisation
+    E3 = −½ Σ_maps Σ_i (log v^c_ii + log v^r_ii), v the same softmax of inner products of the maps
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib.descriptions import Triplets
+from lib.distances import euclidean
+
+
+class L2NetLoss(nn.Module):
+    """Losses (n,) of n pairs, whose sum is E1 + E2 + E3.
+
+    A pair has its own terms of E1 and E3 and an n-th of E2, which belongs to the batch. Their mean is
+    therefore an n-th of the paper's sum, with the weights of the terms unchanged.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.distance = euclidean.build(power=1)
+
+    def forward(self, triplets: Triplets) -> Tensor:
+        """The losses; says the three terms' means over pairs as "e1", "e2" and "e3".
+
+        Raises:
+            ValueError: the network hands out no maps.
+        """
+        of = triplets.of
+        if not of.maps:
+            raise ValueError("L2-Net's loss looks at feature maps: take a network that hands them out")
+        # The 2 of 2 − D changes no softmax.
+        similarity = _unlikeliness(-self.distance.matrix(*_wide(of.value)))
+        redundancy = (_redundancy(_wide(of.raw[0])) + _redundancy(_wide(of.raw[1]))) / 2
+        flat = (_wide(each).flatten(2) for each in of.maps)
+        maps = sum(_unlikeliness(anchors @ positives.mT) for anchors, positives in flat)
+        shared = redundancy / len(similarity)
+        self.seen = {"e1": similarity.mean(), "e2": shared, "e3": maps.mean()}
+        self.seen = {name: term.detach() for name, term in self.seen.items()}
+        return similarity + shared + maps
+
+
+def build() -> L2NetLoss:
+    """The loss; see `L2NetLoss`."""
+    return L2NetLoss()
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """In float32 at least: autocast leaves maps in half precision, whose products would overflow."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def _unlikeliness(scores: Tensor) -> Tensor:
+    """−½ (log softmax over columns + log softmax over rows) at ii, (n,), of scores (n, n)."""
+    return -(scores.log_softmax(dim=1) + scores.log_softmax(dim=0)).diagonal() / 2
+
+
+def _redundancy(descriptors: Tensor) -> Tensor:
+    """The sum of squared correlations between different dimensions of descriptors (n, k)."""
+    centred = descriptors - descriptors.mean(dim=0)
+    # A dimension that is the same everywhere correlates with nothing.
+    unit = F.normalize(centred, dim=0, eps=1e-6)
+    squares = (unit.mT @ unit).square()
+    return squares.sum() - squares.diagonal().sum()

@@ -1,0 +1,57 @@
+"""L2-Net with a binary head, as DSM trains it (Sec. 3.2).
+
+The loss takes tanh of the last layer in place of unit length; what is compared at test, and so what
+negatives are mined on, are its signs.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from lib.models.l2net import L2Net
+
+
+class L2NetBinary(L2Net):
+    """L2-Net's convolutions from a 32×32 patch to a binary descriptor.
+
+    Args:
+        width: share of the inner channels; the output keeps its length.
+        dropout: before the last convolution.
+        length: of the descriptor in bits.
+
+    Raises:
+        ValueError: the length is no multiple of 8, or the width leaves no channel.
+    """
+
+    def __init__(self, width: float = 1.0, dropout: float = 0.1, length: int = 256):
+        if length < 8 or length % 8:
+            raise ValueError(f"length must be a multiple of 8, so that bits fill bytes, got {length}")
+        super().__init__(width, dropout)
+        last = self.features[-2]
+        head = nn.Conv2d(last.in_channels, length, last.kernel_size, bias=False)
+        nn.init.orthogonal_(head.weight, gain=0.6)
+        self.features[-2] = head
+        self.features[-1] = nn.BatchNorm2d(length, affine=False)
+
+    def normalise(self, raw: Tensor) -> Tensor:
+        """tanh (n, length), which the loss differentiates, in float32 whatever came in."""
+        return raw.float().tanh()
+
+    def code(self, value: Tensor) -> Tensor:
+        """Signs (n, length), 1 where the value is above 0 and else −1; what is compared at test."""
+        return torch.where(value > 0, 1.0, -1.0)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """Bits (n, length) bool, whether the sign is 1, of grey patches (n, 1, 32, 32) on any scale.
+
+        Raises:
+            ValueError: a value is NaN, which has no sign.
+        """
+        value = self.normalise(self.raw(patches))
+        if value.isnan().any():
+            raise ValueError("a descriptor is not finite: the network diverged")
+        return value > 0
+
+
+def build(width: float = 1.0, dropout: float = 0.1, length: int = 256) -> L2NetBinary:
+    """A freshly initialised L2-Net with a binary head; see `L2NetBinary`."""
+    return L2NetBinary(width, dropout, length)

@@ -1,0 +1,41 @@
+"""ORB (Rublee et al., ICCV 2011), OpenCV's, of an upright patch: 256 comparisons of smoothed pixels.
+
+The comparisons were learned for a window of 31×31 pixels, and OpenCV replaces them by random ones at any
+other size. So that the whole patch is described, it is brought to 32×32 by 2×2 means, as for the
+networks, of which the window has all but one row and column. At 64×64 the window is the middle quarter.
+"""
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+WINDOW = 31
+
+
+class Orb(nn.Module):
+    """From a patch to 256 bits.
+
+    Args:
+        size: side of the input, 32 or 64 (`lib.augmentation.cut`).
+    """
+
+    def __init__(self, size: int = 32):
+        super().__init__()
+        self.input_size = size
+        # One level, and no margin in which a keypoint would be refused.
+        self.orb = cv2.ORB_create(nlevels=1, edgeThreshold=0, patchSize=WINDOW)
+        # The pixel below and to the right of the centre; the angle is that of the patch itself.
+        self.keypoint = cv2.KeyPoint(size // 2, size // 2, WINDOW, 0)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """Bits (n, 256), bool on the CPU, of grey patches (n, 1, size, size), 0 to 255."""
+        images = patches[:, 0].round().clamp(0, 255).byte().cpu().numpy()
+        packed = [self.orb.compute(image, [self.keypoint])[1] for image in images]
+        bits = np.unpackbits(np.concatenate([np.empty((0, 32), np.uint8), *packed]), axis=1)
+        return torch.from_numpy(bits).bool()
+
+
+def build(size: int = 32) -> Orb:
+    """ORB of a patch; see `Orb`."""
+    return Orb(size)

@@ -1,0 +1,150 @@
+"""DSM (Zhang and Rusinkiewicz): its Tables 1, 3 and 4.
+
+Figure 2 is in `lib.reporting.papers.dsm_margins`, Figures 1, 3 and 4 in `…dsm_figures`. FPR95 is in
+percent; in Tables 3 and 4 it is the mean over the two sets that are not trained on.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib.experiments.dsm import tested_on
+from lib.intervals import Measured
+from lib.reporting import frames, hpatches, phototour
+from lib.reporting.changes import changes
+from lib.reporting.claims import Claim
+from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
+from lib.reporting.hpatches import TASKS
+from lib.reporting.phototour_figures import common_figure, common_rows
+from lib.reporting.printed import printed
+from lib.study.open import Found, Study
+
+FPR95 = "FPR95"
+
+
+def claim_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, Measured]]:
+    """The values of a claim on Table 1, 3 or 4, of the methods that it names alone.
+
+    Only so is it about all columns that these have, where others have fewer. Of a claim whose metric is
+    "fpr95" they are the columns of `lib.reporting.phototour`, of one of HPatches' tasks that task, and
+    of "map" the three.
+
+    Args:
+        found: records; those by their signs are methods of their own, without resamples.
+        study: that they are of.
+    """
+    every = [*found, *frames.by_sign(found)]
+
+    def values(claim: Claim) -> Mapping[str, Measured]:
+        named = {*claim.a, *claim.b, *claim.given}
+        chosen = [record for record in every if record.job.name in named]
+        if not chosen:
+            return {}
+        if claim.metric == "fpr95":
+            return fpr95_by_column(chosen, study.place.source.sets)
+        tasks = TASKS if claim.metric == "map" else [claim.metric]
+        return hpatches_by_task(hpatches.numbers(chosen, tested_on(study)), tasks)
+
+    return values
+
+
+def table1(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """Table 1 beside ours, as `lib.reporting.phototour.paper_beside_ours`; real-valued descriptors by
+    their signs are rows of their own."""
+    runs = phototour.by_column([*found, *frames.by_sign(found)], study.place.source.sets)
+    return phototour.paper_beside_ours(printed("dsm", "table1"), runs)
+
+
+def table1_common(found: Sequence[Found], study: Study) -> tuple[pd.DataFrame, dict[str, Measured]]:
+    """The rows that both tables have, over the columns that all of ours have, as
+    `lib.reporting.phototour_figures.common_rows`, with the `kind` of descriptor; and ours, by key."""
+    values = fpr95_by_column([*found, *frames.by_sign(found)], study.place.source.sets)
+    common = common_rows(printed("dsm", "table1"), values)
+    bits = common.index.get_level_values("key").str.contains("binary|_signs$|^orb$")
+    return common.assign(kind=np.where(bits, "binary", "real-valued")), values
+
+
+def table1_figure(found: Sequence[Found], study: Study) -> Figure:
+    """The rows of `table1_common`, the paper's mean FPR95 and ours side by side; colour and marker tell
+    real-valued descriptors from binary ones."""
+    return common_figure(*table1_common(found, study), study.where, "kind")
+
+
+def loss_alone(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """What of the change from HardNet+ to DSM+ is the setting's and what the loss's, as
+    `lib.reporting.changes.changes`."""
+    steps = {
+        "setting, HardNet's loss kept": ("real_margin_1", "hardnet_aug"),
+        "loss, DSM's setting kept": ("dsm_aug", "real_margin_1"),
+        "both": ("dsm_aug", "hardnet_aug"),
+    }
+    named = {name for pair in steps.values() for name in pair}
+    of = fpr95_by_column([r for r in found if r.job.name in named], study.place.source.sets)
+    return changes(of, steps)
+
+
+def table3(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """Table 3, the paper's values and ours side by side; see `_ablation`."""
+    return _ablation("table3", found, study)
+
+
+def table4(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """Table 4, the paper's values and ours side by side; see `_ablation`."""
+    return _ablation("table4", found, study)
+
+
+def _ablation(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """Index `Method`, methods that the paper's table does not have last. Columns (FPR95 or a task,
+    `paper`, `ours` and, where there are several seeds, `sd` over them) in percent, and (``, `n`), our
+    runs.
+
+    Args:
+        table: as printed.
+        found: records of one train set; what was not measured on HPatches has no such numbers.
+        study: that they are of.
+    """
+    rows, tested, cells = printed("dsm", table), tested_on(study), (FPR95, *TASKS)
+    by_cell = rows.assign(cell=rows["task"].where(rows["task"] != "", FPR95))
+    paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)
+    on_hpatches = [r for r in found if "hpatches" in r.content["metrics"].get(tested, {})]
+    fpr95 = phototour.by_column(found, study.place.source.sets)[["Mean"]].set_axis([FPR95], axis=1)
+    ours = fpr95.join(hpatches.numbers(on_hpatches, tested)[list(TASKS)])
+    of, count = {"paper": paper, "ours": frames.means(ours)}, ours.groupby(level="key").size()
+    if count.max() > 1:
+        of["sd"] = frames.deviations(ours)
+    columns = frames.cell_by_cell(of, cells) | {("", "n"): count}
+    return frames.named(pd.DataFrame(columns), paper, ours).astype({("", "n"): "Int64"})
+
+
+def small_variance(record: Found) -> pd.DataFrame:
+    """The weights of triplets that are about equally hard, by form of the CDF.
+
+    Args:
+        record: of `lib.theory.narrow_weights`.
+
+    Returns:
+        A row a form and σ; columns `CDF`, `σ (bins)`, the mean weight `from` and `to` over the places
+        between two nodes, and the standard deviation over the mean, in percent, `spread`, at most.
+    """
+    probe = record.arrays
+    forms = {
+        form: {
+            "σ (bins)": probe["deviation"],
+            "from": probe[f"mean_{form}"].min(axis=1),
+            "to": probe[f"mean_{form}"].max(axis=1),
+            "spread": 100 * probe[f"spread_{form}"].max(axis=1),
+        }
+        for form in ("floor", "interpolated", "gaussian")
+    }
+    tables = {form: pd.DataFrame(of) for form, of in forms.items()}
+    return pd.concat(tables, names=["CDF"]).reset_index("CDF").reset_index(drop=True)
+
+
+def small_variance_values(record: Found) -> dict[str, np.ndarray]:
+    """The values of the claims on it: by σ, of the loss as the paper has it, the spread in percent at
+    each place between two nodes."""
+    probe = record.arrays
+    by_deviation = dict(zip(probe["deviation"], 100 * probe["spread_floor"], strict=True))
+    return {"spread_one_bin": by_deviation[1.0], "spread_hundredth_bin": by_deviation[0.01]}

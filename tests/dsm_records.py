@@ -1,0 +1,57 @@
+"""DSM's jobs without searches, and records of them with numbers made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from lib.experiments import rows
+from lib.study.jobs import Job
+from lib.study.open import Found, Study, open_study
+
+
+def searched(monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int] | None = None) -> Study:
+    """A quick study whose searches all found a rate that tells whose it was."""
+    monkeypatch.setattr(rows, "own_rate", lambda of, name: _Rate(name))
+    return open_study(seeds=seeds)
+
+
+class _Rate(float):
+    """1, and the name of the search that it is of."""
+
+    def __new__(cls, name: str) -> _Rate:
+        rate = super().__new__(cls, 1.0)
+        rate.search = name
+        return rate
+
+
+def rate_of(job: Job) -> str:
+    """The name of the search that a job's rate is of."""
+    return job.recipe.optimizer.options["lr"].search
+
+
+def records(
+    jobs: Sequence[Job], fpr95: Callable[[Job], float], number: Callable[[Job], float] | None = None
+) -> list[Found]:
+    """A record a job with the same FPR95 on every set, one point more on the second, and 10 points more
+    by its signs; and with the same number in all of HPatches' tasks."""
+    return [_record(job, fpr95, number) for job in jobs]
+
+
+def _record(job: Job, fpr95: Callable[[Job], float], number: Callable[[Job], float] | None) -> Found:
+    metrics: dict[str, dict] = {}
+    for module, test_set in job.measures:
+        value = fpr95(job) + 10 * module.endswith("signs") + test_set.endswith("-b")
+        metrics.setdefault(test_set, {})[module] = (
+            _tasks(number(job)) if module.startswith("hpatches") else {"expected": value}
+        )
+    curve = {"zero_share": [0.0] * 8 + [0.1, 0.3]}
+    content = {"metrics": metrics, "probes": {}, "curve": curve}
+    return Found(job, Path("record.json"), content, False)
+
+
+def _tasks(value: float) -> dict[str, float]:
+    """HPatches' three numbers."""
+    return {task: value for task in ("verification", "matching", "retrieval", "retrieval.pools")}

@@ -1,0 +1,145 @@
+"""DOAP's loss against the average precision of soft histograms, one query and one node at a time."""
+
+from __future__ import annotations
+
+import oracles
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lib.descriptions import Descriptions, Triplets
+from lib.distances import Distance, euclidean
+from lib.losses import average_precision
+
+seeds = st.integers(0, 2**31)
+EXACT = euclidean.build(epsilon=0.0)
+
+
+def random(seed: int, n: int, k: int = 4) -> Tensor:
+    return torch.randn(2, n, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def losses(value: Tensor, bins: int = 10, distance: Distance = EXACT) -> Tensor:
+    nothing = torch.zeros(value.shape[1])
+    of = Descriptions(value, value)
+    return average_precision.build(distance, bins)(Triplets(of, nothing, nothing, None, nothing))
+
+
+def of_raw(raw: Tensor, bins: int = 10, distance: Distance = EXACT) -> Tensor:
+    return losses(F.normalize(raw, dim=-1), bins, distance)
+
+
+def literal(rows: list[list[float]], query: int, match: int, bins: int) -> float:
+    """AP of one query among all others, by distances from 0 to 2."""
+    width = 2 / bins
+    at, at_match = [0.0] * (bins + 1), [0.0] * (bins + 1)
+    for other, row in enumerate(rows):
+        if other == query:
+            continue
+        d = oracles.euclidean(rows[query], row)
+        for node in range(bins + 1):
+            pulse = max(0.0, 1 - abs(d - node * width) / width)
+            at[node] += pulse
+            if other == match:
+                at_match[node] += pulse
+    total, through, through_match = 0.0, 0.0, 0.0
+    for node in range(bins + 1):
+        before, before_match = through, through_match
+        through, through_match = through + at[node], through_match + at_match[node]
+        total += at_match[node] * (before_match + through_match + 1) / (before + through + 1)
+    return total
+
+
+@given(seed=seeds, n=st.integers(2, 6), bins=st.integers(1, 30))
+@settings(deadline=None, max_examples=30)
+def test_each_pair_has_minus_the_mean_of_its_two_average_precisions(seed: int, n: int, bins: int):
+    value = F.normalize(random(seed, n), dim=-1)
+    rows = value.flatten(0, 1).tolist()
+    found = losses(value, bins)
+    assert found.shape == (n,)
+    for i in range(n):
+        expected = (literal(rows, i, n + i, bins) + literal(rows, n + i, i, bins)) / 2
+        assert found[i].item() == pytest.approx(-expected, abs=1e-7)
+        assert -1 <= found[i] <= 0
+
+
+@pytest.mark.parametrize("bins", [2, 10, 256])
+def test_a_perfectly_ranked_batch_has_minus_one(bins: int) -> None:
+    # Matches coincide and all others are √2 apart, beyond the next node.
+    side = torch.eye(6, dtype=torch.float64)
+    torch.testing.assert_close(losses(torch.stack([side, side]), bins), -torch.ones(6).double())
+
+
+def test_a_match_that_comes_last_has_the_precision_of_the_last_rank() -> None:
+    side = torch.eye(6, dtype=torch.float64)
+    found = losses(torch.stack([side, -side]), bins=100)
+    # Nine of the ten others are √2 away and nine before the match at 2; (0 + 1 + 1) / (10 + 11 + 1).
+    torch.testing.assert_close(found, torch.full((6,), -1 / 11).double())
+
+
+def test_equally_distant_ones_share_the_precision_of_all_their_orders() -> None:
+    # All descriptors coincide: one match among 2n − 1 ties has (0 + 1 + 1) / (0 + 2n − 1 + 1).
+    same = torch.tensor([1.0, 0.0]).expand(2, 5, 2).double()
+    torch.testing.assert_close(losses(same), torch.full((5,), -1 / 5).double())
+
+
+def test_a_closer_match_has_a_lower_loss() -> None:
+    anchors = F.normalize(random(0, 8)[0], dim=-1)
+    far = F.normalize(random(1, 8)[0], dim=-1)
+    by_share = [
+        losses(torch.stack([anchors, F.normalize(share * anchors + (1 - share) * far, dim=-1)])).mean()
+        for share in (0.0, 0.5, 0.95)
+    ]
+    assert by_share[0] > by_share[1] > by_share[2]
+
+
+def test_it_passes_gradcheck_between_nodes() -> None:
+    raw = random(3, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda raw: of_raw(raw, distance=euclidean.build()), (raw,))
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_the_range_is_that_of_the_distance(power: int) -> None:
+    distance = euclidean.build(power=power, epsilon=0.0)
+    side = torch.eye(4, dtype=torch.float64)
+    opposite = losses(torch.stack([side, -side]), bins=7, distance=distance)
+    assert torch.isfinite(opposite).all()
+    torch.testing.assert_close(opposite, torch.full((4,), -1 / 7).double())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["identical", "opposite", "pair"])
+def test_ends_of_the_range_leave_loss_and_gradient_finite(kind: str, dtype) -> None:
+    anchors = F.normalize(random(9, 2 if kind == "pair" else 5)[0], dim=-1).to(dtype)
+    if kind == "identical":
+        anchors = anchors[:1].repeat(5, 1)
+    value = torch.stack([anchors, -anchors if kind == "opposite" else anchors]).requires_grad_()
+    found = losses(value, distance=euclidean.build())
+    found.sum().backward()
+    assert found.dtype == torch.float32
+    assert torch.isfinite(found).all()
+    assert torch.isfinite(value.grad).all()
+    assert (found >= -1 - 1e-6).all()
+    assert (found <= 0).all()
+
+
+def test_a_step_along_the_gradient_lowers_the_loss() -> None:
+    raw = random(4, 8, 6).requires_grad_()
+    before = of_raw(raw, distance=euclidean.build()).mean()
+    (slope,) = torch.autograd.grad(before, raw)
+    assert of_raw(raw - 0.01 * slope, distance=euclidean.build()).mean() < before
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_a_descriptor_that_is_not_finite_makes_the_loss_so(value: float) -> None:
+    broken = random(5, 4)
+    broken[0, 2, 1] = value
+    assert torch.isnan(of_raw(broken)).any()
+
+
+def test_no_bin_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 bin or more, got 0"):
+        average_precision.build(EXACT, bins=0)

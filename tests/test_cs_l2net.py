@@ -1,0 +1,161 @@
+"""L2-Net with maps and CS-L2-Net: what each tower sees, subtracts and hands out."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib.descriptions import descriptions
+from lib.models import cs_l2net, l2net, l2net_maps
+
+WIDTH = 1 / 16
+
+
+def patches(seed: int, m: int, side: int = 64) -> Tensor:
+    return 255 * torch.rand(m, 1, side, side, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture
+def towers() -> cs_l2net.CSL2Net:
+    torch.manual_seed(0)
+    return cs_l2net.build(WIDTH).eval()
+
+
+def record(module: nn.Module, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """What is given to the module's ``raw`` from here on."""
+    seen, real = [], module.raw
+
+    def raw(images: Tensor) -> tuple[Tensor, ...]:
+        seen.append(images)
+        return real(images)
+
+    monkeypatch.setattr(module, "raw", raw)
+    return seen
+
+
+def test_the_surround_is_the_means_of_four_and_the_centre_rows_and_columns_17_to_48(towers, monkeypatch):
+    around, within = record(towers.surround, monkeypatch), record(towers.centre, monkeypatch)
+    some = patches(1, 2)
+    towers(some)
+    (around,), (within,) = around, within
+    assert around.shape == within.shape == (2, 1, 32, 32)
+    literal = some.double().numpy()
+    for row in range(32):
+        for column in range(32):
+            square = literal[:, 0, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2]
+            np.testing.assert_allclose(around[:, 0, row, column], square.mean(axis=(1, 2)), rtol=1e-6)
+            # Counted from 1, its first row is the 17th and its last the 48th.
+            assert (within[:, 0, row, column] == some[:, 0, 17 - 1 + row, 17 - 1 + column]).all()
+    assert torch.equal(within[:, 0, 31, 31], some[:, 0, 48 - 1, 48 - 1])
+
+
+def test_the_centres_half_does_not_know_what_lies_around_it(towers):
+    some = patches(2, 2).requires_grad_()
+    towers(some)[:, 128].sum().backward()
+    outside = torch.ones(64, 64, dtype=torch.bool)
+    outside[16:48, 16:48] = False
+    assert (some.grad[:, 0, outside] == 0).all()
+    assert some.grad.abs().max() > 0
+
+
+def test_descriptors_have_unit_length_and_each_tower_half_of_it(towers):
+    described = towers(patches(3, 4))
+    assert described.shape == (4, 256)
+    torch.testing.assert_close(described.norm(dim=1), torch.ones(4))
+    for half in described.split(128, dim=1):
+        torch.testing.assert_close(half.norm(dim=1), torch.full((4,), 0.5**0.5))
+
+
+def test_distances_are_those_of_the_authors_concatenation_but_for_the_root_of_two(towers):
+    some = patches(4, 6)
+    raw = towers.raw(some)[0]
+    theirs = torch.cat([F.normalize(raw[:, :128], dim=1), F.normalize(raw[:, 128:], dim=1)], dim=1)
+    torch.testing.assert_close(torch.pdist(towers(some)) * 2**0.5, torch.pdist(theirs))
+
+
+def test_each_tower_hands_out_its_first_and_last_map_and_the_descriptors_are_the_last(towers):
+    raw, *maps = towers.raw(patches(5, 4))
+    narrow = round(WIDTH * 32)
+    assert [tuple(each.shape) for each in maps] == [(4, narrow, 32, 32), (4, 128, 1, 1)] * 2
+    torch.testing.assert_close(raw, torch.cat([maps[1], maps[3]], dim=1).flatten(1))
+    of = descriptions(towers, (raw, *maps))
+    assert [tuple(each.shape[:2]) for each in of.maps] == [(2, 2)] * 4
+    assert of.value.shape == (2, 2, 256)
+
+
+def test_the_maps_are_those_after_the_first_and_the_last_batch_norm():
+    torch.manual_seed(0)
+    network = l2net_maps.build(WIDTH).train()
+    outputs = []
+    for layer in (network.features[1], network.features[20]):
+        layer.register_forward_hook(lambda module, given, output: outputs.append(output))
+    raw, first, last = network.raw(patches(6, 8, side=32))
+    assert [first is outputs[0], last is outputs[1]] == [True, True]
+    assert (first < 0).any(), "before the ReLU"
+    torch.testing.assert_close(raw, last.flatten(1))
+
+
+def test_without_a_mean_image_it_is_l2net():
+    torch.manual_seed(0)
+    ours = l2net_maps.build(WIDTH).eval()
+    theirs = l2net.build(WIDTH, dropout=0.0).eval()
+    theirs.load_state_dict({name: ours.state_dict()[name] for name in theirs.state_dict()})
+    some = patches(7, 3, side=32)
+    torch.testing.assert_close(ours(some), theirs(some))
+    ours.mean_image.copy_(patches(8, 1, side=32))
+    torch.testing.assert_close(ours(some), theirs(some - ours.mean_image))
+
+
+def test_the_mean_image_is_that_of_all_patches_seen_in_training():
+    network = l2net_maps.build(WIDTH)
+    batches = [patches(seed, 4, side=32) for seed in range(3)]
+    network.train()
+    for batch in batches:
+        network.raw(batch)
+    expected = torch.cat(batches).double().numpy().mean(axis=0)[0]
+    np.testing.assert_allclose(network.mean_image[0, 0], expected, rtol=1e-5)
+    network.eval()
+    network(patches(9, 4, side=32))
+    np.testing.assert_allclose(network.mean_image[0, 0], expected, rtol=1e-5)
+    again = l2net_maps.build(WIDTH)
+    again.load_state_dict(network.state_dict())
+    assert int(again.batches) == 3
+
+
+def test_each_tower_has_a_mean_image_of_its_own():
+    towers = cs_l2net.build(WIDTH).train()
+    some = patches(10, 4)
+    towers.raw(some)
+    torch.testing.assert_close(towers.centre.mean_image, some[:, :, 16:48, 16:48].mean(0, keepdim=True))
+    torch.testing.assert_close(towers.surround.mean_image, F.avg_pool2d(some, 2).mean(0, keepdim=True))
+
+
+@pytest.mark.parametrize(("build", "side"), [(l2net_maps.build, 32), (cs_l2net.build, 64)])
+def test_every_weight_has_a_finite_gradient_and_a_flat_patch_gives_no_nan(build, side):
+    torch.manual_seed(0)
+    network = build(WIDTH).train()
+    some = torch.cat([patches(11, 3, side), torch.full((1, 1, side, side), 77.0)])
+    network(some)[:, ::3].sum().backward()
+    for name, parameter in network.named_parameters():
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_descriptors_are_normalised_in_float32(dtype):
+    towers = cs_l2net.build(WIDTH)
+    raw = torch.randn(2, 256, generator=torch.Generator().manual_seed(0)).to(dtype)
+    described = towers.normalise(raw)
+    assert described.dtype == torch.float32
+    for ours, theirs in zip(described, raw, strict=True):
+        halves = [oracles.unit(half) for half in (theirs[:128].tolist(), theirs[128:].tolist())]
+        assert ours.tolist() == pytest.approx([x / 2**0.5 for half in halves for x in half], abs=1e-6)
+
+
+def test_a_width_that_leaves_no_channel_is_refused():
+    with pytest.raises(ValueError, match=r"width 0\.01 leaves no channel"):
+        cs_l2net.build(width=0.01)

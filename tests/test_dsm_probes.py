@@ -1,0 +1,192 @@
+"""Probes of DSM's Figures 1 and 3 on a network of a few steps: what they hold, against plain loops."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from lib import parts, profiles, recipes
+from lib.data.patchset import PatchSet
+from lib.evaluation import moving_histogram, triplets_in_batch
+from lib.evaluation.subject import Subject
+from lib.profiles import Profile
+from lib.recipes import Budget, Recipe
+from lib.training import Trained, part_state, train
+
+TINY = replace(
+    profiles.find("quick"),
+    width=1 / 16,
+    budget=Budget(batch_pairs=16, epoch_pairs=16 * 8, epochs=1),
+    stages=(0.0, 0.5, 1.0),
+)
+NAMES = ("hardnet_aug", "dsm_aug", "dsm_binary_aug")
+
+
+def subject_of(recipe: Recipe, trained: Trained, profile: Profile = TINY) -> Subject:
+    stages = {}
+    for stage, weights in trained.stages.items():
+        model = parts.build("model", recipe.model, width=profile.width)
+        model.load_state_dict(part_state(weights))
+        stages[stage] = model.eval()
+    pairs = profile.budget.batch_pairs
+    record = {"curve": trained.curve, "config": {"profile": {"budget": {"batch_pairs": pairs}}}}
+    return Subject(lambda patches: patches, recipe, stages, record)
+
+
+@pytest.fixture(scope="module")
+def subjects(small_set: PatchSet) -> dict[str, Subject]:
+    of = {name: recipes.at_rate(recipes.find(name), 0.05) for name in NAMES}
+    return {name: subject_of(recipe, train(recipe, TINY, small_set, 0)) for name, recipe in of.items()}
+
+
+def size(arrays: dict[str, np.ndarray]) -> int:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.tell()
+
+
+def looped(
+    anchors: np.ndarray, positives: np.ndarray, floor: float, scale: float | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """d_pos and the hardest d_neg of rows and columns; Euclidean, or Hamming's times the scale."""
+
+    def distance(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.linalg.norm(x - y)) if scale is None else scale * float((x != y).sum())
+
+    n = len(anchors)
+    d_pos = np.array([distance(a, p) for a, p in zip(anchors, positives, strict=True)])
+    d_neg = np.full(n, np.inf)
+    for i in range(n):
+        for j in range(n):
+            for x, y in ((anchors[i], positives[j]), (anchors[j], positives[i])):
+                if i != j and floor <= distance(x, y) < d_neg[i]:
+                    d_neg[i] = distance(x, y)
+    return d_pos, d_neg
+
+
+@pytest.mark.parametrize(
+    ("name", "floor", "scale"), [(NAMES[0], 0.008, None), (NAMES[2], 4 / 256, 1 / 128)]
+)
+def test_a_batch_s_triplets_are_those_of_a_plain_loop(
+    subjects: dict[str, Subject], small_set: PatchSet, name: str, floor: float, scale: float | None
+) -> None:
+    subject = subjects[name]
+    arrays = triplets_in_batch.probe(subject, small_set)
+    # 40 classes are two batches of 16.
+    [images] = triplets_in_batch.draw_images(subject, small_set, [32])
+    with torch.no_grad():
+        output = subject.stages["1.0"].raw(images)
+        described = subject.stages["1.0"].normalise(output)
+    described = (described if scale is None else described.sign()).double().numpy()
+    anchors, positives = described[:32], described[32:]
+    halves = [looped(anchors[of], positives[of], floor, scale) for of in (slice(0, 16), slice(16, 32))]
+    _, of_all = looped(anchors, positives, floor, scale)
+    for key, expected in (
+        ("positive", np.concatenate([of[0] for of in halves])),
+        ("negative", np.concatenate([of[1] for of in halves])),
+        ("negative_of_all", of_all),
+    ):
+        assert arrays[key].shape == (3, 32)
+        assert arrays[key][-1].astype(float) == pytest.approx(expected, abs=2e-3)
+
+
+def test_the_triplets_are_small_repeat_and_are_harder_among_more_pairs(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    arrays = triplets_in_batch.probe(subjects["hardnet_aug"], small_set)
+    assert arrays["stage"].tolist() == [0, 0.5, 1]
+    assert int(arrays["batch_pairs"]) == 16
+    assert (arrays["negative_of_all"] <= arrays["negative"]).all()
+    again = triplets_in_batch.probe(subjects["hardnet_aug"], small_set)
+    assert all(np.array_equal(arrays[key], again[key]) for key in arrays)
+    # As it is at most: 1024 triplets at six stages.
+    whole = np.random.default_rng(0).random((3, 6, 1024)).astype(np.float16)
+    assert size(dict(zip(("positive", "negative", "negative_of_all"), whole, strict=True))) < 60_000
+
+
+def test_a_drawn_pair_shows_one_class_and_no_class_comes_twice(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    subject = subjects["hardnet_aug"]
+    plain = replace(subject, recipe=replace(subject.recipe, augment=None))
+    [images] = triplets_in_batch.draw_images(plain, small_set, [40])
+    patches = torch.from_numpy(small_set.patches).float().view(-1, 1, 64, 64)
+    halved = torch.nn.functional.avg_pool2d(patches, 2).flatten(1)
+    place = torch.cdist(images.flatten(1), halved).argmin(dim=1).numpy()
+    first, second = small_set.point_ids[place[:40]], small_set.point_ids[place[40:]]
+    assert first.tolist() == second.tolist()
+    assert len(set(first)) == 40
+    assert (place[:40] != place[40:]).all()
+
+
+def test_the_histogram_is_a_distribution_and_gives_the_batch_its_weights(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    arrays = moving_histogram.probe(subjects["dsm_aug"], small_set)
+    edges, cdf = arrays["edges"].astype(float), arrays["cdf"].astype(float)
+    assert cdf.shape == (3, 513)
+    assert (cdf[:, 0] == 0).all()
+    assert cdf[:, -1] == pytest.approx(1, abs=1e-5)
+    assert (np.diff(cdf, axis=1) >= 0).all()
+    nodes, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
+    assert nodes[[0, -1]] == pytest.approx([-2, 2], abs=1e-5)
+    for stage in range(3):
+        mass = np.diff(cdf[stage])
+        assert arrays["values"].shape == arrays["weights"].shape == (3, 16)
+        assert arrays["mean"][stage] == pytest.approx(mass @ nodes, abs=1e-4)
+        spread = np.sqrt(mass @ (nodes - mass @ nodes) ** 2)
+        assert arrays["deviation"][stage] == pytest.approx(spread, abs=1e-4)
+        # The floor bin's; values are rounded to half precision, and so may lie in the next one.
+        values, weights = (arrays[key][stage].astype(float) for key in ("values", "weights"))
+        low, high = (np.interp(values + by * width, edges, cdf[stage]) for by in (-0.8, 0.8))
+        assert (low - 1e-3 <= weights).all()
+        assert (weights <= high + 1e-3).all()
+        order = np.argsort(values)
+        assert (np.diff(weights[order]) >= 0).all(), "the harder, the heavier"
+    assert (arrays["easiest"] < 0.2).all()
+    assert (arrays["hardest"] > 0.8).all()
+    assert ((arrays["p"] > 0) & (arrays["p"] <= 1)).all()
+    assert size(arrays) < 60_000
+
+
+def test_the_histogram_is_about_what_training_itself_kept(small_set: PatchSet) -> None:
+    """At a rate of next to nothing, so that the network is the same in all steps of training."""
+    still = recipes.at_rate(recipes.find("dsm_aug"), 1e-9)
+    profile = replace(TINY, budget=Budget(batch_pairs=32, epoch_pairs=32 * 30, epochs=1))
+    trained = train(still, profile, small_set, 0)
+    probed = moving_histogram.probe(subject_of(still, trained, profile), small_set)
+    kept = trained.stages["1.0"]["loss/histogram"].double().cumsum(0).numpy()
+    assert np.abs(kept - probed["cdf"][-1][1:]).max() < 0.12
+    assert kept @ np.ones(512) == pytest.approx(probed["cdf"][-1].sum(), rel=0.01)
+
+
+def test_probes_leave_networks_and_random_numbers_as_they_were(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    subject = subjects["dsm_aug"]
+    before = {name: value.clone() for name, value in subject.stages["0.5"].state_dict().items()}
+    state = torch.get_rng_state()
+    moving_histogram.probe(subject, small_set)
+    triplets_in_batch.probe(subject, small_set)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not subject.stages["0.5"].training
+    after = subject.stages["0.5"].state_dict()
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
+
+
+def test_what_the_probes_cannot_show_is_refused(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    untrained = Subject(lambda patches: patches)
+    for probe in (triplets_in_batch.probe, moving_histogram.probe):
+        with pytest.raises(ValueError, match=r"not trained|moving histogram"):
+            probe(untrained, small_set)
+    with pytest.raises(ValueError, match="only DSM's loss has a moving histogram"):
+        moving_histogram.probe(subjects["hardnet_aug"], small_set)
+    drawn = replace(subjects["hardnet_aug"], recipe=recipes.find("adasample_gen"))
+    with pytest.raises(ValueError, match="draws its pairs by what the network says"):
+        triplets_in_batch.probe(drawn, small_set)

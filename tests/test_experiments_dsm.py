@@ -1,0 +1,156 @@
+"""DSM's runs: what each artefact asks for, with which loss, seeds and learning rate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from dsm_records import rate_of, searched
+
+from lib import parts
+from lib.descriptions import drawn
+from lib.experiments import adasample, dsm, rows
+from lib.experiments.options import by_option
+from lib.objective import build as build_objective
+from lib.recipes import RECIPES, values
+from lib.reporting.printed import printed
+from lib.study.open import Study
+from lib.theory import narrow_weights
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    return searched(monkeypatch)
+
+
+def by_name(jobs) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for job in jobs:
+        found.setdefault(job.name, set()).add(job.seed)
+    return found
+
+
+@pytest.mark.parametrize("name", dsm.VARIANTS)
+def test_a_variant_changes_the_loss_of_dsm_alone_and_is_built(name: str) -> None:
+    recipe, base = dsm.VARIANTS[name], RECIPES[dsm.DSM[name.partition("_")[0]]]
+    assert replace(recipe, label=base.label, loss=base.loss) == base
+    assert values(recipe.loss) != values(base.loss)
+    build_objective(recipe)
+
+
+def test_no_two_variants_have_one_loss_or_one_label() -> None:
+    recipes = [RECIPES["dsm_aug"], RECIPES["dsm_binary_aug"], *dsm.VARIANTS.values()]
+    assert len({recipe.label for recipe in recipes}) == len(recipes)
+    assert len({str(values(recipe)) for recipe in recipes}) == len(recipes)
+
+
+def test_margins_in_bits_are_on_the_scale_of_the_distance_that_they_cut() -> None:
+    distance = parts.build("distance", dsm.BINARY["binary_margin_32"].distance)
+    none, one = torch.ones(1, 256), torch.ones(1, 256)
+    one[0, :32] = -1
+    margin = dsm.BINARY["binary_margin_32"].loss.options["margin"]
+    assert distance.paired(none, one).item() == pytest.approx(margin)
+    assert dsm.BINARY["binary_margin_256"].loss.options["margin"] == distance.maximum
+
+
+@pytest.mark.parametrize("name", ["real_margin_2", "binary_margin_256"])
+def test_the_largest_margin_gives_the_gradient_of_the_basic_triplet_loss(name: str) -> None:
+    positive = torch.linspace(0.1, 1.9, 6, requires_grad=True)
+    of = drawn(positive, (2 - positive.detach()).requires_grad_())
+    parts.build("loss", dsm.VARIANTS[name].loss)(of).sum().backward()
+    assert of.positive.grad.tolist() == [1.0] * 6
+    assert of.negative.grad.tolist() == [-1.0] * 6
+
+
+def test_rates_are_own_but_for_grids_which_have_that_of_what_they_vary() -> None:
+    own = {name for name, of in dsm.SEARCH_OF.items() if of == name}
+    assert own == set(dsm.SEARCHED)
+    assert set(dsm.SEARCH_OF) == {*dsm.VARIANTS, *dsm.CONTROLS}
+    assert {dsm.SEARCH_OF[name] for name in dsm.VARIANTS if "_pdf_" in name} == set(dsm.DSM.values())
+    assert dsm.SEARCH_OF["real_margin_0.375"] == "real_margin_2"
+    assert dsm.SEARCH_OF["real_margin_1"] == "real_margin_1"
+    assert dsm.SEARCH_OF["binary_margin_32"] == "binary_margin_256"
+
+
+def test_table_1_compares_with_seeds_on_every_set_and_shows_the_rest_on_one(study: Study) -> None:
+    jobs = dsm.table1(study)
+    for name in dsm.TABLE1_COMPARED:
+        of = [(job.train_set, job.seed) for job in jobs if job.name == name]
+        assert len(of) == len(set(of)) == len(study.grid_sets) * len(study.table_seeds)
+    for name in dsm.TABLE1_BESIDE:
+        [job] = [job for job in jobs if job.name == name]
+        assert (job.train_set, job.seed) == (study.place.source.sets[0], study.grid_seeds[0])
+    assert {job.name for job in jobs if job.recipe is None} == {"sift", "orb"}
+    for job in jobs:
+        signs = job.sets_of("fpr95_of_signs")
+        assert signs == (job.sets_of("fpr95") if job.name in dsm.BY_SIGN else ())
+        assert job.recipe is None or rate_of(job) == job.name
+
+
+def test_adasamples_table_1_has_baselines_once_on_the_first_set(study: Study) -> None:
+    jobs = [job for job in adasample.table1(study) if job.name in adasample.TABLE1_BASELINES]
+    assert [(job.name, job.train_set, job.seed) for job in jobs] == [
+        (name, study.place.source.sets[0], study.grid_seeds[0]) for name in adasample.TABLE1_BASELINES
+    ]
+    assert set(adasample.TABLE1_BASELINES) < set(printed("adasample", "table1")["key"])
+
+
+def test_table_3_has_own_rates_and_the_seeds_of_a_table(study: Study) -> None:
+    jobs = dsm.table3(study)
+    trained = [job for job in jobs if job.recipe is not None]
+    seeds = set(study.table_seeds)
+    assert by_name(trained) == {name: seeds for names in dsm.TABLE3.values() for name in names}
+    assert all(rate_of(job) == job.name for job in trained)
+    assert {job.train_set for job in trained} == {study.place.source.sets[0]}
+    assert {job.name for job in jobs if job.recipe is None} == {"orb"}
+    assert {job.sets_of("hpatches") for job in trained} == {("mini-hp-full",)}
+
+
+def test_what_is_real_valued_alone_asks_for_no_search_of_a_binary_recipe(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(rows, "own_rate", lambda of, name: asked.append(name) or 1.0)
+    for jobs in (dsm.table3, dsm.table4, dsm.figure2):
+        jobs(study, ["real"])
+    assert asked
+    assert not [name for name in asked if "binary" in name]
+
+
+def test_table_4_and_figure_2_are_grids(study: Study) -> None:
+    table4, figure2 = dsm.table4(study), dsm.figure2(study)
+    seeds = set(study.grid_seeds)
+    assert by_name(table4) == {name: seeds for names in dsm.TABLE4.values() for name in names}
+    assert {rate_of(job) for job in table4} == set(dsm.DSM.values())
+    assert all(job.sets_of("hpatches") for job in table4)
+    assert len(figure2) == len(dsm.REAL_MARGINS) + len(dsm.BINARY_MARGINS) + 2
+    assert {rate_of(job) for job in figure2} == {
+        *("real_margin_2", "real_margin_1", "binary_margin_256", "dsm_aug", "dsm_binary_aug")
+    }
+    assert not any(job.sets_of("hpatches") for job in figure2)
+
+
+def test_options_change_one_axis_of_dsm_at_its_rate(study: Study) -> None:
+    jobs = dsm.options(study)
+    assert {rate_of(job) for job in jobs} == {"dsm_aug"}
+    assert len(jobs) == 3 * len(dsm.OPTIONS["dsm_aug"])
+    assert len({str(values(job.recipe)) for job in jobs}) == len(dsm.OPTIONS["dsm_aug"])
+    for changed in dsm.OPTIONS["dsm_aug"].values():
+        build_objective(replace(RECIPES["dsm_aug"], **changed))
+    grouped = by_option(jobs, study, dsm.OPTIONS)
+    assert list(grouped["DSM+"]) == list(dsm.OPTIONS["dsm_aug"])
+    assert [job.seed for job in grouped["DSM+"]["32 bins"]] == list(study.test_seeds[:3])
+
+
+def test_weights_are_equal_only_where_no_node_divides_a_distribution_much_narrower_than_a_bin() -> None:
+    numbers, arrays = narrow_weights.compute(
+        deviations=(0.01, 1.0), positions=(0.1, 0.5, 0.9), pairs=200, batches=3
+    )
+    assert numbers["width"] == pytest.approx(4 / 511)
+    # All in one bin: each gets what the node below has, one less the place between the two nodes.
+    assert arrays["mean_floor"][0] == pytest.approx([0.9, 0.5, 0.1], abs=0.01)
+    assert arrays["spread_floor"][0].max() < 0.01
+    # A uniform distribution's is 1 / √3 of its mean.
+    assert arrays["spread_floor"][1].min() > 0.5
+    assert arrays["spread_gaussian"][1] == pytest.approx([3**-0.5] * 3, abs=0.03)

@@ -1,0 +1,76 @@
+"""Real-valued descriptors by their signs, against Hamming distances counted bit by bit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_evaluation_hpatches import make_split
+
+from lib.data.hpatches.release import FILES, read_sequence, write_sequence
+from lib.data.patchset import PatchSet
+from lib.evaluation import fpr95, fpr95_of_signs, hpatches, hpatches_of_signs
+from lib.evaluation.signs import of_signs
+from lib.evaluation.subject import Subject
+
+LENGTH = 24
+DRAWN = np.random.default_rng(0).normal(size=(64 * 64, LENGTH))
+
+
+def projected(patches: np.ndarray) -> np.ndarray:
+    """Random projections of patches, without their mean, float32."""
+    flat = patches.reshape(len(patches), -1).astype(np.float64)
+    return ((flat - flat.mean(axis=1, keepdims=True)) @ DRAWN).astype(np.float32)
+
+
+def hamming(one: np.ndarray, other: np.ndarray) -> int:
+    return sum(int((a > 0) != (b > 0)) for a, b in zip(one.tolist(), other.tolist(), strict=True))
+
+
+def test_fpr95_is_that_of_hamming_distances(small_set: PatchSet) -> None:
+    described, pairs = projected(small_set.patches), small_set.pairs
+    sides = zip(pairs.first, pairs.second, strict=True)
+    distances = [hamming(described[i], described[j]) for i, j in sides]
+    matching = sorted(d for d, match in zip(distances, pairs.match, strict=True) if match)
+    others = [d for d, match in zip(distances, pairs.match, strict=True) if not match]
+    threshold = matching[math.ceil(0.95 * len(matching)) - 1]
+    found = fpr95_of_signs.measure(Subject(projected), small_set)
+    assert found["low"] == pytest.approx(100 * sum(d < threshold for d in others) / len(others))
+    assert found["high"] == pytest.approx(100 * sum(d <= threshold for d in others) / len(others))
+    assert found["threshold"] == threshold
+    assert found["low"] < found["expected"] < found["high"], "Hamming distances tie"
+    plain = fpr95.measure(Subject(projected), small_set)
+    assert plain["threshold"] != found["threshold"]
+
+
+def test_a_subject_keeps_its_own_distances_apart_from_those_of_its_signs(small_set: PatchSet) -> None:
+    subject = Subject(projected)
+    before = subject.pair_distances(small_set)[0]
+    fpr95_of_signs.measure(subject, small_set)
+    assert subject.pair_distances(small_set)[0] is before
+    assert of_signs(subject).describe(small_set.patches).shape == (120, LENGTH // 8)
+
+
+def test_zero_is_no_sign_of_its_own() -> None:
+    values = np.array([[-1.0, -0.0, 0.0, 1e-30]], np.float32)
+    assert of_signs(Subject(lambda patches: values)).describe(None).tolist() == [[0b00010000]]
+
+
+def test_hpatches_is_that_of_the_bits(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    split = make_split(("v_wall", "i_dome"), counts=(7, 5), pairs=20, queries=5, distractors=15)
+    for sequence in split.sequences:
+        spots = random.integers(0, 256, size=(sequence.count, 65, 65))
+        noisy = spots + random.normal(0, 60, size=(16, *spots.shape))
+        patches = noisy.clip(0, 255).astype(np.uint8)
+        write_sequence(tmp_path / sequence.name, dict(zip(FILES, patches, strict=True)))
+    sequences = tuple(read_sequence(tmp_path / sequence.name) for sequence in split.sequences)
+    split = replace(split, sequences=sequences)
+    found = hpatches_of_signs.measure(Subject(projected), split)
+    as_numbers = Subject(lambda patches: (projected(patches) > 0).astype(np.float32) + 0.5)
+    expected = hpatches.measure(as_numbers, split)
+    assert found == pytest.approx(expected)
+    assert found != hpatches.measure(Subject(projected), split)
