@@ -165,8 +165,9 @@ def _start(workers: dict[connection.Connection, _Worker]) -> None:
     pipe, theirs = context.Pipe()
     worker = _Worker(context.Process(target=_work, args=(theirs,), daemon=True))
     # Ctrl-C reaches every process of a terminal and the first of them decides: the others are started
-    # with it held back, so that it cannot find them halfway through their imports.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # with it held back, so that it cannot find them halfway through their imports. No signal ends this
+    # process between the start of another and the handing over of what that one begins with.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         worker.process.start()
         theirs.close()
@@ -216,6 +217,7 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
 def _work(pipe: connection.Connection) -> None:
     # Told to end, a process unwinds, which removes its half-written files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, OSError):  # the pipe is closed: there is no more to do
         while True:
