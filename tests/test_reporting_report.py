@@ -351,13 +351,3 @@ def test_the_comparison_and_its_differing_cells_stand_in_the_report(tmp_path):
     section = text[text.index('<section id="comparison"') : text.index('<section id="runs"')]
     assert "MISSING: tables/t2.csv" in section
     assert '<td class="number">1.0000</td>' in section
-
-
-def test_a_file_that_is_no_notebook_is_named_and_leaves_no_report(tmp_path):
-    broken = tmp_path / "broken.ipynb"
-    broken.write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"broken\.ipynb is no notebook"):
-        build(tmp_path, notebooks=[broken])
-    with pytest.raises(FileNotFoundError, match=r"absent\.ipynb"):
-        build(tmp_path, notebooks=[tmp_path / "absent.ipynb"])
-    assert not (tmp_path / "quick" / "report.html").exists()
