@@ -261,14 +261,12 @@ VERDICTS = judged(
 
 def test_the_tally_keeps_the_evening_apart_and_counts_every_claim_once():
     evening, quick, readings = verdicts.tallies(verdicts.read_verdicts([VERDICTS]))
-    assert (evening.kind, evening.where) == ("claim", "evening, photos")
     words = {"held": 0, "did not hold": 1, "too close to call": 0, "no verdict": 0}
-    assert evening.counts == words
-    assert (quick.where, quick.counts) == (
-        "quick, mini",
-        {**words, "too close to call": 1, "no verdict": 1},
-    )
-    assert (readings.kind, readings.counts) == ("reading", {**words, "held": 1, "did not hold": 0})
+    assert evening == {"kind": "claim", "where": "evening, photos", "counts": words}
+    assert quick["where"] == "quick, mini"
+    assert quick["counts"] == {**words, "too close to call": 1, "no verdict": 1}
+    assert readings["kind"] == "reading"
+    assert readings["counts"] == {**words, "held": 1, "did not hold": 0}
 
 
 def test_an_evening_of_a_part_of_the_columns_does_not_take_the_place_of_a_whole_verdict():
