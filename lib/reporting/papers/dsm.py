@@ -85,23 +85,15 @@ def loss_alone(found: Sequence[Found], study: Study) -> pd.DataFrame:
     return changes(of, steps)
 
 
-def table3(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Table 3, the paper's values and ours side by side; see `_ablation`."""
-    return _ablation("table3", found, study)
+def ablation(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """Table 3 or 4, the paper's values and ours side by side.
 
-
-def table4(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Table 4, the paper's values and ours side by side; see `_ablation`."""
-    return _ablation("table4", found, study)
-
-
-def _ablation(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Index `Method`, methods that the paper's table does not have last. Columns (FPR95 or a task,
+    Index `Method`, methods that the paper's table does not have last. Columns (FPR95 or a task,
     `paper`, `ours` and, where there are several seeds, `sd` over them) in percent, and (``, `n`), our
     runs.
 
     Args:
-        table: as printed.
+        table: "table3" or "table4", as printed.
         found: records of one train set; what was not measured on HPatches has no such numbers.
         study: that they are of.
     """
