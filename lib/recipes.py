@@ -216,6 +216,66 @@ DOAP_BINARY = replace(
     DSM_BINARY, label="DOAP+ binary", loss=part("average_precision", distance=_BITS, bins=10)
 )
 
+# HyNet's paper. Its patches are turned by its code's rule, and all four blocks hold negatives.
+HALF_TURNED = replace_options(TURNED, among="half_turned")
+ALL = part("hardest", scope="all", floor=0.008)
+
+# SOSNet = L2-Net, Euclidean distance, squared hinge with margin 1, SOSR; all else as HardNet's code.
+SOSNET = replace(
+    HARDNET,
+    label="SOSNet+",
+    augment=HALF_TURNED,
+    negatives=ALL,
+    loss=part("squared_hinge", margin=1.0),
+    regularizers=(part("sosr", weight=1.0, neighbours=8),),
+)
+
+
+def largest_gradient(alpha: float) -> float:
+    """Z of HyNet's Eq. 6: the largest |α sin θ + cos(θ/2)|, θ from 0 to π; of α = ∞, of |sin θ|, 1."""
+    if alpha == 0 or math.isinf(alpha):
+        return 1.0
+    # There sin(θ/2) is the positive root of 2α u² + u/2 − α.
+    u = (math.sqrt(0.25 + 8 * alpha**2) - 0.5) / (4 * alpha)
+    return math.sqrt(1 - u**2) * (2 * alpha * u + 1)
+
+
+def hybrid(base: Recipe, alpha: float = 2.0, margin: float = 1.2, z: float | None = None) -> Recipe:
+    """A recipe on HyNet's hybrid similarity (Eq. 6).
+
+    Args:
+        base: what is kept but for distance, negatives' floor and hinge.
+        alpha: ratio of 1 − s to d; 0 is d alone, ``math.inf`` 1 − s alone.
+        margin: of the hinge.
+        z: what the similarity is divided by, 1 in the authors' code; None is Z of Eq. 6.
+    """
+    z = largest_gradient(alpha) if z is None else z
+    # What d of 0.008 is as this similarity, 1 − s being d²/2.
+    d = ALL.options["floor"]
+    floor = d**2 / 2 / z if math.isinf(alpha) else (alpha * d**2 / 2 + d) / z
+    return replace(
+        base,
+        # JSON has no infinity.
+        distance=part("hybrid", alpha="inf" if math.isinf(alpha) else alpha, z=z),
+        negatives=replace_options(ALL, floor=floor),
+        loss=part("hinge", margin=margin),
+    )
+
+
+# HyNet: Sec. 3.3 with Eq. 8 = model, Eq. 6 = distance and hinge, Eq. 5 and 7 = the regulariser. An epoch
+# of its code is 439 steps on Liberty.
+HYNET = hybrid(
+    replace(
+        SOSNET,
+        label="HyNet+",
+        model=part("hynet", norm="frn", dropout=0.3),
+        regularizers=(part("norm", weight=0.1),),
+        optimizer=part("adam", lr=0.01),
+        schedule=part("constant"),
+        budget=Budget(batch_pairs=512, epoch_pairs=512 * 439, epochs=200),
+    )
+)
+
 RECIPES: Mapping[str, Recipe] = {
     "hardnet": HARDNET,
     "hardnet_gor": HARDNET_GOR,
@@ -236,6 +296,8 @@ RECIPES: Mapping[str, Recipe] = {
     "cs_l2net_aug": replace(CS_L2NET, label="CS-L2-Net+", augment=TURNED),
     "doap_aug": DOAP,
     "doap_binary_aug": DOAP_BINARY,
+    "sosnet_aug": SOSNET,
+    "hynet_aug": HYNET,
 }
 
 
