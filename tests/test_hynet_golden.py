@@ -1,0 +1,153 @@
+"""The study's HyNet and SOSNet against the literal float64 transcription of them.
+
+`literal_hynet` was written from the paper alone, by somebody who had not seen the library.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import literal_hynet
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lib import objective, parts
+from lib.descriptions import Descriptions, descriptions
+from lib.models.hynet import HyNet
+from lib.recipes import HYNET, SOSNET, Recipe, hybrid, largest_gradient, part, replace_options
+
+PAIRS, LENGTH, NEIGHBOURS = 12, 16, 3
+# The network brings x + 1e-10 to unit length, the transcription x by √(‖x‖² + ε).
+UNIT = {"eps_unit": 0.0}
+LITERAL = {"eps_root": 1e-6, "k": NEIGHBOURS, **UNIT}
+EUCLIDEAN = replace(SOSNET, regularizers=())
+
+
+def raw_pairs(seed: int = 5) -> torch.Tensor:
+    """(2, n, k) raw descriptors of any length; pairs are closer than others."""
+    random = torch.Generator().manual_seed(seed)
+    point = torch.randn((PAIRS, LENGTH), generator=random, dtype=torch.float64)
+    noise = torch.randn((2, PAIRS, LENGTH), generator=random, dtype=torch.float64)
+    return 3 * (point + 0.7 * noise)
+
+
+def ours(recipe: Recipe) -> tuple[float, np.ndarray]:
+    """The loss that a step minimises, and its gradient by the raw descriptors."""
+    leaf, built = raw_pairs().requires_grad_(), objective.build(recipe)
+    of = Descriptions(leaf, F.normalize(leaf, dim=2))
+    total = built.total(built.loss(built.triplets(of)), of)
+    total.backward()
+    return total.item(), leaf.grad.numpy()
+
+
+def regularised(recipe: Recipe, reduction: str) -> Recipe:
+    """The recipe with its loss and its regularisers summed or averaged."""
+    each = tuple(replace_options(part, reduction=reduction) for part in recipe.regularizers)
+    return replace(recipe, reduction=reduction, regularizers=each)
+
+
+SOSR = {
+    f"SOSNet, {reduction}, {symmetric=}, {cross=}": (
+        regularised(
+            replace(
+                SOSNET,
+                regularizers=(
+                    part("sosr", weight=1.0, neighbours=NEIGHBOURS, symmetric=symmetric, across=cross),
+                ),
+            ),
+            reduction,
+        ),
+        literal_hynet.sosnet_loss,
+        {"reduction": reduction, "symmetric": symmetric, "cross": cross, **LITERAL},
+    )
+    for reduction, symmetric, cross in itertools.product(("mean", "sum"), (False, True), (False, True))
+}
+HYBRID = {
+    f"HyNet, α = {alpha}, {divided=}, {reduction}": (
+        regularised(
+            hybrid(HYNET, alpha, 1.2, None if divided else 1.0),
+            reduction,
+        ),
+        literal_hynet.hynet_loss,
+        {"alpha": alpha, "z": None if divided else 1.0, "reduction": reduction, **UNIT},
+    )
+    for alpha, divided, reduction in itertools.product(
+        (0.0, 0.5, 2.0, math.inf), (True, False), ("mean", "sum")
+    )
+}
+OTHERS = {
+    "L_A": (
+        replace(EUCLIDEAN, loss=part("mixed_hinge", margin=1.0)),
+        literal_hynet.loss_a,
+        UNIT,
+    ),
+    "L_B": (replace(EUCLIDEAN, loss=part("stacked_hinge")), literal_hynet.loss_b, UNIT),
+    "squared hinge": (EUCLIDEAN, literal_hynet.squared_hinge, UNIT),
+    "HyNet+SOSR": (
+        replace(HYNET, regularizers=(*HYNET.regularizers, *SOSNET.regularizers)),
+        literal_hynet.hynet_sosr_loss,
+        {**LITERAL, "k": 8},
+    ),
+}
+CASES = {**SOSR, **HYBRID, **OTHERS}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_loss_and_its_gradient_are_the_literal_ones(case: str) -> None:
+    recipe, literal, options = CASES[case]
+    loss, gradient = ours(recipe)
+    raw = raw_pairs().numpy()
+    # L_A takes 1 − s as d²/2, which has half of the ε under d's root.
+    close = {"rtol": 0, "atol": 6e-7} if case == "L_A" else {"rtol": 0, "atol": 1e-10}
+    np.testing.assert_allclose(loss, literal(raw, **options)[0], **close)
+    np.testing.assert_allclose(gradient, literal_hynet.closed_gradient(literal, raw, **options), **close)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0, 3.0, 10.0, math.inf])
+def test_the_normaliser_is_the_largest_slope(alpha: float) -> None:
+    assert largest_gradient(alpha) == pytest.approx(literal_hynet.normaliser(alpha), abs=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 2.0, math.inf])
+def test_the_similarity_by_angle_is_the_literal_one(alpha: float) -> None:
+    angles = np.linspace(0.01, math.pi, 50)
+    z = largest_gradient(alpha)
+    distance = parts.build("distance", part("hybrid", alpha=alpha, z=z, epsilon=0.0))
+    found = distance.of_similarity(torch.from_numpy(np.cos(angles)))
+    expected = [literal_hynet.s_hybrid(angle, alpha) for angle in angles]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def trained(network: HyNet) -> dict[str, np.ndarray]:
+    """Its state with values as training might have left them, in float64, by the published names."""
+    random = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for name, value in network.state_dict().items():
+            if name.endswith("running_var"):
+                value.copy_(0.5 + torch.rand(value.shape, generator=random))
+            elif value.is_floating_point() and not name.endswith("eps"):
+                value.add_(0.3 * torch.randn(value.shape, generator=random))
+    network.double()
+    return {name: value.double().numpy() for name, value in network.state_dict().items()}
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("norm", ["frn", "batch", "instance"])
+def test_the_network_is_the_literal_one(norm: str, training: bool) -> None:
+    network = HyNet(width=1 / 16, norm=norm, dropout=0.0)
+    state = trained(network)
+    patches = 255 * torch.rand((4, 1, 32, 32), generator=torch.Generator().manual_seed(1)).double()
+    with torch.no_grad():
+        described = descriptions(network.train(training), network.raw(patches))
+    if norm == "frn":
+        literal = literal_hynet.hynet(patches.numpy(), state, training=training, rate=0.0)
+    else:
+        kind = {"batch": "bn", "instance": "in"}[norm]
+        literal = literal_hynet.l2net(patches.numpy(), state, norm=kind, training=training, rate=0.0)
+    # Descriptors are handed on in float32.
+    np.testing.assert_allclose(described.raw.flatten(0, 1), literal["raw"], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(described.value.flatten(0, 1), literal["unit"], rtol=0, atol=1e-6)
