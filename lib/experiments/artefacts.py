@@ -34,10 +34,6 @@ def _table4(study: Study) -> list[Job]:
     return [*dsm.table4(study), *dsm.small_variance(study)]
 
 
-def _figure5(study: Study) -> list[Job]:
-    return [*hynet.grid(study), *hynet.other_losses(study)]
-
-
 # Every recipe that has a learning rate of its own.
 SEARCHED: Mapping[str, Recipe] = {
     **RECIPES,
@@ -79,7 +75,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "hynet/table3": Artefact("notebooks/hynet/table3.ipynb", hynet.table3, hpatches=True),
     "hynet/table5": Artefact("notebooks/hynet/table5.ipynb", hynet.table5),
     "hynet/figure4": Artefact("notebooks/hynet/figure4.ipynb", hynet.figure4, hpatches=True),
-    "hynet/figure5": Artefact("notebooks/hynet/figure5.ipynb", _figure5, hpatches=True),
+    "hynet/figure5": Artefact("notebooks/hynet/figure5.ipynb", hynet.figure5, hpatches=True),
     "hynet/epochs": Artefact("notebooks/hynet/epochs.ipynb", hynet.epochs),
     "hynet/ladder": Artefact("notebooks/hynet/ladder.ipynb", hynet.ladder, extras=True),
     "hynet/options": Artefact("notebooks/hynet/options.ipynb", hynet.options, extras=True),

@@ -16,7 +16,7 @@ from lib.experiments.rows import (
 )
 from lib.experiments.searches import read_search
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, hybrid, part, replace_options
-from lib.study.jobs import Job
+from lib.study.jobs import Job, merged
 from lib.study.open import Study
 
 # By similarity of Table 3 (s_H, d, s) its α of Eq. 6, and the margins of which the best is shown.
@@ -85,7 +85,13 @@ SUMMED = {
     "regularizers": tuple(replace_options(of, reduction="sum") for of in HYNET.regularizers),
 }
 RUNGS: Mapping[str, Recipe] = {
-    "rung_adam": replace(SOSNET, label="… Adam", optimizer=HYNET.optimizer, budget=HYNET.budget),
+    "rung_adam": replace(
+        SOSNET,
+        label="… Adam",
+        optimizer=HYNET.optimizer,
+        schedule=HYNET.schedule,
+        budget=HYNET.budget,
+    ),
     "rung_hinge": _HINGE,
     "rung_hybrid": replace(hybrid(_HINGE), label="… s_H"),
     "rung_summed": replace(HYNET, label="… summed", **SUMMED),
@@ -200,15 +206,12 @@ def figure4(study: Study) -> list[Job]:
     return [on_hpatches(job, tested_on(study)) for job in jobs]
 
 
-def grid(study: Study) -> list[Job]:
-    """HyNet's Figure 5(a): α and margin on the first train set with the seeds of a grid."""
-    return [on_hpatches(job, tested_on(study)) for job in hynet_jobs(study, GRID, study.grid_seeds)]
-
-
-def other_losses(study: Study) -> list[Job]:
-    """HyNet's Figure 5(c): s_H, L_A and L_B, and beside them d and s alone at their best margins."""
+def figure5(study: Study) -> list[Job]:
+    """HyNet's Figure 5, each record once: (a), α and margin, with the seeds of a grid; (c), s_H, L_A and
+    L_B, and beside them d and s alone at their best margins, with those of a table."""
     names = ("hynet_aug", "hynet_mixed", "hynet_stacked", best_margin("d"), best_margin("s"))
-    return hynet_jobs(study, names, study.table_seeds)
+    of_grid = (on_hpatches(job, tested_on(study)) for job in hynet_jobs(study, GRID, study.grid_seeds))
+    return merged([*of_grid, *hynet_jobs(study, names, study.table_seeds)], study.place)
 
 
 def ladder(study: Study) -> list[Job]:

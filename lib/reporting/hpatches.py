@@ -88,8 +88,8 @@ def paper_beside_ours(
 
     Returns:
         Index `Method`, methods that the paper's table does not have last. Columns (FPR95 or a task,
-        `paper`, `ours` and, where there are several seeds, `sd` over them) in percent, and (``, `n`), our
-        runs; what the paper's table lacks has no `paper`.
+        `paper`, `ours` and, where there are several seeds, `sd` over them) in percent, and (``, `n`),
+        our runs; what the paper's table lacks has no `paper`.
     """
     by_cell = printed.assign(cell=printed["task"].where(printed["task"] != "", FPR95))
     paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)

@@ -13,8 +13,6 @@ from matplotlib.figure import Figure
 
 from lib.experiments.hynet import (
     GRID,
-    GRID_ALPHAS,
-    GRID_MARGINS,
     MARGINS,
     SHOWN,
     best_margin,
@@ -154,18 +152,29 @@ def figure4_gains(found: Sequence[Found], study: Study) -> pd.DataFrame:
     return pd.concat(parts, axis=1).rename_axis("ahead")
 
 
+def _of_grid(found: Sequence[Found]) -> list[Found]:
+    return [run for run in found if run.job.name in GRID and run.job.sets_of("hpatches")]
+
+
+def _of_losses(found: Sequence[Found]) -> list[Found]:
+    return [run for run in found if run.job.name == "hynet_aug" or run.job.name not in GRID]
+
+
 def grid(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Figure 5(a): a row a run of the grid, its `α` as text, its `margin`, FPR95 and matching mAP."""
-    of = _matching_and_fpr95(found, study)
+    """Figure 5(a): a row a cell of the grid, its `α` as text, its `margin`, FPR95 and matching mAP.
+
+    Args:
+        found: of `lib.experiments.hynet.figure5`.
+        study: that they are of.
+    """
+    of = _matching_and_fpr95(_of_grid(found), study)
     rows = [
         {
             "α": f"{alpha:g}".replace("inf", "∞"),
             "margin": margin,
             **{name: values[key].values.mean() for name, values in of.items()},
         }
-        for alpha in GRID_ALPHAS
-        for margin in GRID_MARGINS
-        for key in [key for key, place in GRID.items() if place == (alpha, margin)]
+        for key, (alpha, margin) in sorted(GRID.items(), key=lambda item: item[1])
     ]
     return pd.DataFrame(rows)
 
@@ -198,7 +207,7 @@ def grid_figure(table: pd.DataFrame, note: str = "") -> Figure:
 def other_losses(found: Sequence[Found]) -> pd.DataFrame:
     """Figure 5(c) at the end of training: by "loss" the learning "rate", the mean FPR95 and, under
     "change from HyNet+", points with their intervals, paired by seed."""
-    groups = frames.by_label(found)
+    groups = frames.by_label(_of_losses(found))
     of = changes.fpr95_of(groups)
     first, *others = of
     parts = {
@@ -212,7 +221,7 @@ def other_losses_figure(found: Sequence[Found], note: str) -> Figure:
     """Figure 5(c): FPR95 on few pairs by epoch, the mean over the test sets, a line a loss in the band
     of its seeds."""
     with panels(0.8 * DOUBLE_WIDTH, 2.8, note=note) as (figure, [[axes]]):
-        plots.curves(axes, _over_sets(frames.epochs(found)), "epoch", FPR95, "label")
+        plots.curves(axes, _over_sets(frames.epochs(_of_losses(found))), "epoch", FPR95, "label")
         axes.xaxis.get_major_locator().set_params(integer=True)
         plots.log_axis(axes, "y", [line for of in axes.lines for line in of.get_ydata()])
         plots.label_ends(axes)
@@ -227,15 +236,20 @@ def _over_sets(frame: pd.DataFrame) -> pd.DataFrame:
 def figure5_values(
     found: Sequence[Found], study: Study
 ) -> Callable[[Claim], Mapping[str, Measured | np.ndarray]]:
-    """The values of a claim on Figure 5, by its metric: for "fpr95_by_epoch" FPR95 on few pairs, (seeds,
-    epochs), by key; else as `claim_values`."""
-    by_epoch = _over_sets(frames.epochs([run for run in found if "epoch_fpr95" in run.content]))
+    """The values of a claim on Figure 5: of one on the grid the grid's runs; for the metric
+    "fpr95_by_epoch" FPR95 on few pairs, (seeds, epochs), by key; else as `claim_values`."""
     curves = {
         key: of.pivot(index="seed", columns="epoch", values=FPR95).to_numpy()
-        for key, of in by_epoch.groupby("key")
+        for key, of in _over_sets(frames.epochs(_of_losses(found))).groupby("key")
     }
-    others = claim_values(found, study)
-    return lambda claim: curves if claim.metric == "fpr95_by_epoch" else others(claim)
+
+    def values(claim: Claim) -> Mapping[str, Measured | np.ndarray]:
+        if claim.metric == "fpr95_by_epoch":
+            return curves
+        on_grid = {*claim.a, *claim.b} <= set(GRID)
+        return claim_values((_of_grid if on_grid else _of_losses)(found), study)(claim)
+
+    return values
 
 
 # How an epoch is chosen: not at all; by the mean of the very test sets, as HyNet's code does; or of each
