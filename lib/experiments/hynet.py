@@ -259,6 +259,7 @@ OPTIONS: Options = {
     },
     "sosnet_aug": {
         "default": {},
+        "margin 1.2": {"loss": replace_options(SOSNET.loss, margin=1.2)},
         "neighbours symmetrised": {"regularizers": (replace_options(_SOSR, symmetric=True),)},
         "neighbours across the sets": {"regularizers": (replace_options(_SOSR, across=True),)},
         "summed": {
