@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, dsm, ladder, training
+from lib.experiments import adasample, datasets, dsm, hynet_analysis, ladder, training
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -70,4 +70,11 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "dsm/softness": Artefact("notebooks/dsm/softness.ipynb", dsm.softness, extras=True),
     "dsm/options": Artefact("notebooks/dsm/options.ipynb", dsm.options, extras=True),
     "dsm/loss_shapes": Artefact("notebooks/dsm/loss_shapes.ipynb", dsm.loss_shapes),
+    "hynet/figure1": Artefact("notebooks/hynet/figure1.ipynb", hynet_analysis.figure1),
+    "hynet/figure2": Artefact("notebooks/hynet/figure2.ipynb", hynet_analysis.figure2),
+    "hynet/figure3": Artefact("notebooks/hynet/figure3.ipynb", hynet_analysis.figure3),
+    "hynet/gradient_magnitudes": Artefact(
+        "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.magnitudes
+    ),
+    "hynet/norms": Artefact("notebooks/hynet/norms.ipynb", hynet_analysis.norms),
 }

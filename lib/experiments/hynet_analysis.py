@@ -51,6 +51,11 @@ def gradient_magnitudes(study: Study) -> list[Job]:
     return [computed, *(probed(job, "gradient_magnitudes") for job in runs)]
 
 
+def magnitudes(study: Study) -> list[Job]:
+    """`similarities` and `gradient_magnitudes`, which one notebook shows."""
+    return [*similarities(study), *gradient_magnitudes(study)]
+
+
 NORMS = ("hynet_aug", "hynet_bn", "hynet_in")
 
 
