@@ -169,6 +169,17 @@ def test_every_loss_has_a_panel_and_trained_networks_have_dots() -> None:
     assert np.isnan(table.loc["HyNet's L_A", ("by the positive", "off")])
 
 
+def test_losses_favour_what_is_hard_or_do_not() -> None:
+    """s_H has one curve for positives and negatives, which rises: it is L_A, and what weighs triplets,
+    that favours hard positives and hard negatives both."""
+    values = gradients.magnitudes_values(computed("gradient_magnitudes"))
+    for loss in ("dsm", "softplus", "squared_hinge", "mixed_hinge"):
+        assert values[f"positive_{loss}"] > 0, loss
+        assert values[f"negative_{loss}"] > 0, loss
+    assert values["positive_hinge_1"] < 0 < values["negative_hinge_1"]
+    assert values["negative_hynet"] < 0 < values["positive_hynet"]
+
+
 def test_figure_3_has_as_many_convolutional_weights_in_both_networks() -> None:
     record = computed("architecture")
     table = norms.architecture_table(record)
@@ -181,8 +192,8 @@ def test_figure_3_has_as_many_convolutional_weights_in_both_networks() -> None:
     assert table["L2-Net", "layers"].iloc[1] == "conv + BN + ReLU"
     values = norms.architecture_values(record)
     assert values["batch_norms"].tolist() == [1]
-    assert values["convolutions"].tolist() == [7]
-    assert values["weights_hynet"] == values["weights_l2net"] == 1_334_560
+    assert values["weights_difference"].tolist() == [0]
+    assert l2net["all"] == 1_334_560
     figure = norms.architecture_figure(record, "note")
     assert [len([text for text in axes.texts if "conv" in text.get_text()]) for axes in figure.axes] == [
         7,

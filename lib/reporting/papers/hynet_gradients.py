@@ -303,7 +303,7 @@ def magnitudes_figure(found: Sequence[Found], note: str = "") -> Figure:
                     _dots(axes, probe, kind, place)
             axes.axvspan(0, 0.5, color=GREY, alpha=0.15, lw=0)
             _in_pi(axes, 1)
-            name = textwrap.fill(case["label"], 22).replace("d_pos", "d$_{pos}$")
+            name = textwrap.fill(case["label"], 25).replace("d_pos", "d$_{pos}$")
             axes.set_title(name, fontsize=7.5)
             axes.set_ylim(bottom=0)
             axes.label_outer()
@@ -348,6 +348,23 @@ def magnitudes_table(found: Sequence[Found]) -> pd.DataFrame:
             of[head, "off"] = np.nan if probe is None else _off(probe, kind)
         rows[case["label"]] = of
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("loss")
+
+
+def magnitudes_values(record: Found) -> dict[str, np.ndarray]:
+    """The values of the claims on magnitudes, (1,): by "positive_{loss}" the magnitude at a positive of
+    60 degrees less that at 30, by "negative_{loss}" at a negative of 30 less that at 60; above 0 where
+    what is harder gets more.
+
+    Args:
+        record: of `lib.theory.gradient_magnitudes`.
+    """
+    values = {}
+    for case in record.numbers["cases"]:
+        for kind, angles_of in (("positive", (60, 30)), ("negative", (30, 60))):
+            curve = record.arrays[f"{kind}_{case['key']}"]
+            hard, easy = np.interp(np.deg2rad(angles_of), record.arrays["theta"], curve)
+            values[f"{kind}_{case['key']}"] = np.array([hard - easy])
+    return values
 
 
 def _off(probe: Arrays, kind: str) -> float:

@@ -104,13 +104,13 @@ def _row_of_blocks(axes: Axes, found: Sequence[Layers]) -> None:
 
 
 def architecture_values(record: Found) -> dict[str, np.ndarray]:
-    """The values of the claims on Figure 3, (1,): by "weights_{key}" those of a network's convolutions,
-    and the number of HyNet's batch norms, "batch_norms", and of its convolutions, "convolutions"."""
+    """The values of the claims on Figure 3, (1,): by how many weights HyNet's convolutions and L2-Net's
+    differ, "weights_difference", and the number of HyNet's batch norms, "batch_norms"."""
     networks = {of["key"]: of for of in record.numbers["networks"]}
     names = [layer["name"] for layer in networks["hynet"]["layers"]]
-    counts = {"batch_norms": names.count("BatchNorm2d"), "convolutions": names.count("Conv2d")}
-    weights = {f"weights_{key}": of["convolutional"] for key, of in networks.items()}
-    return {name: np.array([float(value)]) for name, value in {**weights, **counts}.items()}
+    hynet, l2net = (networks[key]["convolutional"] for key in COMPARED)
+    counts = {"batch_norms": names.count("BatchNorm2d"), "weights_difference": abs(hynet - l2net)}
+    return {name: np.array([float(value)]) for name, value in counts.items()}
 
 
 def _with_probe(found: Sequence[Found], probe: str) -> dict[str, list[Found]]:
