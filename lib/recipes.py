@@ -255,7 +255,8 @@ def hybrid(base: Recipe, alpha: float = 2.0, margin: float = 1.2, z: float | Non
     floor = d**2 / 2 / z if math.isinf(alpha) else (alpha * d**2 / 2 + d) / z
     return replace(
         base,
-        distance=part("hybrid", alpha=alpha, z=z),
+        # JSON has no infinity.
+        distance=part("hybrid", alpha="inf" if math.isinf(alpha) else alpha, z=z),
         negatives=replace_options(ALL, floor=floor),
         loss=part("hinge", margin=margin),
     )

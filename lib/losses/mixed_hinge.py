@@ -1,0 +1,34 @@
+"""HyNet's L_A (Eq. 9): positives by similarity, negatives by distance, max(0, m + (1 − s⁺) − d⁻).
+
+As printed, max(0, m + s⁺ − d⁻), it pulls positives apart, s being a similarity: the sign is mended here.
+The distance is Euclidean, at power 1, so that 1 − s = d²/2 of unit descriptors; the ε under its root
+adds ε/2 to 1 − s, and so to the margin.
+"""
+
+from torch import Tensor, nn
+
+from lib.descriptions import Triplets
+
+
+class MixedHinge(nn.Module):
+    """Losses (n,) of n triplets with Euclidean distances between unit descriptors.
+
+    Args:
+        margin: m.
+    """
+
+    def __init__(self, margin: float):
+        super().__init__()
+        self.margin = margin
+
+    def forward(self, triplets: Triplets) -> Tensor:
+        """The losses; says the share of triplets without loss as "zero_share"."""
+        dissimilarity = triplets.positive.square() / 2
+        losses = (self.margin + dissimilarity - triplets.negative).clamp(min=0)
+        self.seen = {"zero_share": (losses.detach() <= 0).float().mean()}
+        return losses
+
+
+def build(margin: float = 1.0) -> MixedHinge:
+    """The loss; see `MixedHinge`."""
+    return MixedHinge(margin)

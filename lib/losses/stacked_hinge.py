@@ -1,0 +1,45 @@
+"""HyNet's L_B (Eq. 9): a hinge on similarities and one on distances, of the same triplet.
+
+L_B = α max(0, m₁ + s⁻ − s⁺) + max(0, m₂ + d⁺ − d⁻). The distance is Euclidean, at power 1, so that
+s⁻ − s⁺ = (d⁺² − d⁻²)/2 of unit descriptors, from which the ε under its root drops out.
+"""
+
+from torch import Tensor, nn
+
+from lib.descriptions import Triplets
+
+
+class StackedHinge(nn.Module):
+    """Losses (n,) of n triplets with Euclidean distances between unit descriptors.
+
+    Args:
+        alpha: α, what the hinge on similarities counts.
+        similarity_margin: m₁.
+        distance_margin: m₂.
+
+    Raises:
+        ValueError: α is below 0.
+    """
+
+    def __init__(self, alpha: float, similarity_margin: float, distance_margin: float):
+        super().__init__()
+        if not alpha >= 0:
+            raise ValueError(f"α must be 0 or more, got {alpha}")
+        self.alpha = alpha
+        self.similarity_margin, self.distance_margin = similarity_margin, distance_margin
+
+    def forward(self, triplets: Triplets) -> Tensor:
+        """The losses; says the share of triplets without loss by either as "zero_share"."""
+        positive, negative = triplets.positive, triplets.negative
+        by_similarity = self.similarity_margin + (positive.square() - negative.square()) / 2
+        by_distance = self.distance_margin + positive - negative
+        losses = self.alpha * by_similarity.clamp(min=0) + by_distance.clamp(min=0)
+        self.seen = {"zero_share": (losses.detach() <= 0).float().mean()}
+        return losses
+
+
+def build(
+    alpha: float = 2.0, similarity_margin: float = 0.9, distance_margin: float = 1.2
+) -> StackedHinge:
+    """The loss; see `StackedHinge`."""
+    return StackedHinge(alpha, similarity_margin, distance_margin)

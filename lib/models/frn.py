@@ -1,0 +1,191 @@
+"""Filter response normalisation and its thresholded linear unit (Singh and Krishnan, 2019), as HyNet has
+them after each convolution (Sec. 3.3, Eq. 8).
+
+Written out, the two take four times as long as batch norm and ReLU on a CPU, since each of their
+operations passes over the whole map. `Fused` runs each pair of them as one, by hand: a stretch of
+patches stays in the cache through all passes, and only the input is kept for the backward pass.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+# Values of a stretch on a CPU, half a megabyte in float32, and of the rows that its passes run along.
+STRETCH = 2**17
+ROW = 256
+
+
+class FRN(nn.Module):
+    """f̂ = γ f / √(ν² + |ε|) + β of maps (n, c, h, w), ν² the mean of f² over a map's pixels (Eq. 8).
+
+    No mean is subtracted, and nothing depends on the other patches. Computed in float32 at least.
+
+    Args:
+        channels: c; each has its γ (``weight``), 1 at first, and β (``bias``), 0 at first.
+        epsilon: a buffer of shape (1,), as in the published checkpoints.
+    """
+
+    def __init__(self, channels: int, epsilon: float = 1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1, channels, 1, 1))
+        self.bias = nn.Parameter(torch.zeros(1, channels, 1, 1))
+        self.register_buffer("eps", torch.tensor([epsilon]))
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """f̂, in the type of the maps."""
+        wide = maps.to(_wide(maps))
+        power = wide.square().mean(dim=(2, 3), keepdim=True)
+        return (self.weight * wide * (power + self.eps.abs()).rsqrt() + self.bias).to(maps.dtype)
+
+
+class TLU(nn.Module):
+    """max(f̂, τ) of maps (n, c, h, w), with a threshold τ a channel, −1 at first (Sec. 4)."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.tau = nn.Parameter(-torch.ones(1, channels, 1, 1))
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """The maps where they are above τ, else τ."""
+        return torch.maximum(maps, self.tau.to(maps.dtype))
+
+
+class Fused(nn.Sequential):
+    """Layers one after the other, each FRN and the TLU behind it run as one.
+
+    In evaluation mode with gradients they run one by one, since torch.func, by which per-sample
+    gradients are taken, transforms only what is written out.
+    """
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """What the last layer gives."""
+        fused = self.training or not torch.is_grad_enabled()
+        layers = list(self)
+        while layers:
+            layer = layers.pop(0)
+            if fused and isinstance(layer, FRN) and layers and isinstance(layers[0], TLU):
+                maps = frn_tlu(maps, layer.weight, layer.bias, layers.pop(0).tau, layer.eps)
+            else:
+                maps = layer(maps)
+        return maps
+
+
+def frn_tlu(maps: Tensor, weight: Tensor, bias: Tensor, tau: Tensor, eps: Tensor) -> Tensor:
+    """max(γ f / √(ν² + |ε|) + β, τ) of maps (n, c, h, w); γ, β and τ of shape (1, c, 1, 1), ε of (1,).
+
+    Given and handed out with the channels last in memory. Where f̂ equals τ, the gradient is τ's.
+    """
+    return _FRNTLU.apply(maps, weight, bias, tau, eps)
+
+
+class _FRNTLU(torch.autograd.Function):
+    """With r = 1 / √(ν² + |ε|) a map, g the gradient where f̂ > τ and else 0, Σ over a map's N pixels:
+
+    ∂f = γ r (g − f r² Σ g f / N), ∂γ = Σ_n r Σ g f, ∂β = Σ_n Σ g; ∂τ is the rest of the gradient.
+    """
+
+    @staticmethod
+    def forward(ctx, maps: Tensor, weight: Tensor, bias: Tensor, tau: Tensor, eps: Tensor) -> Tensor:
+        rows = _Rows(maps)
+        shift, threshold = rows.of_channels(bias), rows.of_channels(tau)
+        out = torch.empty_like(maps, memory_format=torch.channels_last)
+        inverse = torch.empty(maps.shape[:2], dtype=rows.wide, device=maps.device)
+        buffers = [rows.buffer() for _ in range(2)]
+        for f, y, r in rows.stretches(maps, out, by_map=inverse):
+            f, work = rows.widened(f, buffers[0]), buffers[1][: len(f)]
+            torch.mul(f, f, out=work)
+            r.copy_(rows.sums(work)).div_(rows.pixels).add_(eps.abs()).rsqrt_()
+            torch.addcmul(shift, f, rows.of_maps(r * weight.view(-1)), out=work)
+            rows.kept(torch.maximum, work, threshold, room=work, out=y)
+        ctx.save_for_backward(maps, weight, bias, tau, inverse)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        maps, weight, bias, tau, inverse = ctx.saved_tensors
+        rows = _Rows(maps)
+        excess = rows.of_channels(bias - tau)
+        to_maps = torch.empty_like(maps, memory_format=torch.channels_last)
+        to_weight = torch.zeros_like(inverse[0])
+        to_bias, to_both = torch.zeros_like(excess), torch.zeros_like(excess)
+        buffers = [rows.buffer() for _ in range(4)]
+        for f, g, to_f, r in rows.stretches(maps, gradient, to_maps, by_map=inverse):
+            f, g = rows.widened(f, buffers[0]), rows.widened(g, buffers[1])
+            work, passed = buffers[2][: len(f)], buffers[3][: len(f)]
+            factor = r * weight.view(-1)
+            scale = rows.of_maps(factor)
+            # f̂ − τ once more, so that the output need not be kept.
+            torch.addcmul(excess, f, scale, out=work)
+            torch.ops.aten.threshold_backward(g, work, 0, grad_input=passed)
+            to_both += g.sum(dim=(0, 1))
+            to_bias += passed.sum(dim=(0, 1))
+            along = rows.sums(torch.mul(passed, f, out=work)) * r
+            to_weight += along.sum(dim=0)
+            if ctx.needs_input_grad[0]:
+                back = rows.of_maps(factor * along * r / -rows.pixels)
+                rows.kept(torch.addcmul, passed.mul_(scale), f, back, room=passed, out=to_f)
+        to_bias, to_both = rows.channel_sums(to_bias), rows.channel_sums(to_both)
+        of_parameters = [to.view_as(weight) for to in (to_weight, to_bias, to_both - to_bias)]
+        return to_maps if ctx.needs_input_grad[0] else None, *of_parameters, None
+
+
+class _Rows:
+    """Maps (n, c, h, w) as n times rows of some pixels' channels, all of about `ROW` values.
+
+    A few channels alone would be too short for a processor's vectors.
+    """
+
+    def __init__(self, maps: Tensor):
+        count, self.channels, height, width = maps.shape
+        self.pixels = height * width
+        self.wide, self.device = _wide(maps), maps.device
+        self.folded = math.gcd(self.pixels, 1 << max(0, (ROW // self.channels).bit_length() - 1))
+        self.shape = (self.pixels // self.folded, self.folded * self.channels)
+        patches = STRETCH // (self.pixels * self.channels) if maps.device.type == "cpu" else count
+        self.stretch = max(1, patches)
+
+    def stretches(self, *maps: Tensor, by_map: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """The rows of a few patches' maps, views of channels_last ones, and their values by map."""
+        channels_last = [each.contiguous(memory_format=torch.channels_last) for each in maps]
+        viewed = [each.permute(0, 2, 3, 1).reshape(-1, *self.shape) for each in channels_last]
+        return zip(*(each.split(self.stretch) for each in (*viewed, by_map)), strict=True)
+
+    def buffer(self) -> Tensor:
+        """Room for a stretch in float32 at least."""
+        return torch.empty(self.stretch, *self.shape, dtype=self.wide, device=self.device)
+
+    def widened(self, rows: Tensor, buffer: Tensor) -> Tensor:
+        """The rows in float32 at least, in the buffer if they are not."""
+        return rows if rows.dtype == self.wide else buffer[: len(rows)].copy_(rows)
+
+    def kept(self, operation: Callable[..., Tensor], *of: Tensor, room: Tensor, out: Tensor) -> None:
+        """The operation's result in ``out``, by way of the room if that is narrower."""
+        if out.dtype == self.wide:
+            operation(*of, out=out)
+        else:
+            out.copy_(operation(*of, out=room))
+
+    def of_channels(self, values: Tensor) -> Tensor:
+        """A value a channel, along a row."""
+        return values.detach().view(-1).to(self.wide).repeat(self.folded)
+
+    def of_maps(self, values: Tensor) -> Tensor:
+        """A value a map (m, c), along the rows of its patch."""
+        return values.repeat(1, self.folded)[:, None]
+
+    def sums(self, rows: Tensor) -> Tensor:
+        """Sums (m, c) over the pixels of each map."""
+        return self.channel_sums(rows.sum(dim=1))
+
+    def channel_sums(self, row: Tensor) -> Tensor:
+        """Sums (…, c) over the pixels of a row."""
+        return row.unflatten(-1, (self.folded, self.channels)).sum(dim=-2)
+
+
+def _wide(maps: Tensor) -> torch.dtype:
+    """Float32 at least: squares of half precision overflow, and their sums lose digits."""
+    return torch.promote_types(maps.dtype, torch.float32)

@@ -1,0 +1,92 @@
+"""HyNet (Tian et al., NeurIPS 2020; Sec. 3.3): L2-Net's convolutions, each map normalised by FRN.
+
+The state dict has the layout of the checkpoints that the authors published (``layer1.0.weight``,
+``layer1.1.tau``, …), which load into it strictly; with batch norm that of their ``L2Net`` class.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib.models.frn import FRN, TLU, Fused
+
+DESCRIPTOR_LENGTH = 128
+# Added to each value before the descriptor is brought to unit length (authors' code).
+EPSILON = 1e-10
+NORMS = {"frn": FRN, "batch": nn.BatchNorm2d, "instance": nn.InstanceNorm2d}
+
+
+class HyNet(nn.Module):
+    """Seven convolutions from a 32×32 patch to a unit descriptor of length 128.
+
+    What stands around batch or instance norm in the paper's ablation is unstated. The last norm is a
+    batch norm without affine parameters in all forms (Sec. 3.3).
+
+    Args:
+        width: share of the inner channels; 1 is the published network. The output keeps its length.
+        norm: of the six inner maps: "frn", "batch" or "instance".
+        dropout: before the last convolution.
+        around: "hynet" for an FRN and a TLU at the input, TLU, affine norms and biases but in the last
+            convolution; or "l2net", the authors' class of that name, for an instance norm at the input,
+            ReLU, no affine parameters and no biases. None is "hynet" for FRN and else "l2net".
+
+    Raises:
+        ValueError: the width leaves no channel, an unknown name, or FRN in "l2net", which has no
+            affine parameters for it.
+    """
+
+    input_size = 32
+
+    def __init__(
+        self, width: float = 1.0, norm: str = "frn", dropout: float = 0.3, around: str | None = None
+    ):
+        super().__init__()
+        c32, c64, c128 = (round(width * channels) for channels in (32, 64, 128))
+        if c32 < 1:
+            raise ValueError(f"width {width} leaves no channel; take 1/32 or more")
+        if norm not in NORMS:
+            raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
+        around = around or ("hynet" if norm == "frn" else "l2net")
+        if around not in ("hynet", "l2net") or (norm, around) == ("frn", "l2net"):
+            raise ValueError(f"around must be 'hynet', or 'l2net' but for FRN, got {around!r}")
+        full = around == "hynet"
+
+        def normalised(channels: int) -> list[nn.Module]:
+            inner = FRN(channels) if norm == "frn" else NORMS[norm](channels, affine=full)
+            return [inner, TLU(channels) if full else nn.ReLU()]
+
+        incoming, first = 1, [FRN(1), TLU(1)] if full else [nn.InstanceNorm2d(1)]
+        sizes = ((c32, 1), (c32, 1), (c64, 2), (c64, 1), (c128, 2), (c128, 1))
+        for number, (outgoing, stride) in enumerate(sizes, 1):
+            convolution = nn.Conv2d(incoming, outgoing, 3, stride=stride, padding=1, bias=full)
+            self.add_module(f"layer{number}", Fused(*first, convolution, *normalised(outgoing)))
+            incoming, first = outgoing, []
+        self.layer7 = nn.Sequential(
+            nn.Dropout(dropout),
+            nn.Conv2d(incoming, DESCRIPTOR_LENGTH, 8, bias=False),
+            nn.BatchNorm2d(DESCRIPTOR_LENGTH, affine=False),
+        )
+
+    def raw(self, patches: Tensor) -> Tensor:
+        """Descriptors (n, 128) before normalisation, of grey patches (n, 1, 32, 32) of 0 to 255.
+
+        Their offset matters to "hynet", which subtracts no mean; their scale to neither.
+        """
+        maps = patches
+        for layer in self.children():
+            maps = layer(maps)
+        return maps.flatten(1)
+
+    def normalise(self, raw: Tensor) -> Tensor:
+        """Unit descriptors (n, 128), in float32 whatever the network computed in."""
+        return F.normalize(raw.float() + EPSILON, dim=1)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """Unit descriptors (n, 128) of grey patches (n, 1, 32, 32) of 0 to 255."""
+        return self.normalise(self.raw(patches))
+
+
+def build(
+    width: float = 1.0, norm: str = "frn", dropout: float = 0.3, around: str | None = None
+) -> HyNet:
+    """A freshly initialised HyNet, by PyTorch's own initialisation; see `HyNet`."""
+    return HyNet(width, norm, dropout, around)
