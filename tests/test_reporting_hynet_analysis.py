@@ -190,6 +190,9 @@ def test_figure_3_has_as_many_convolutional_weights_in_both_networks() -> None:
     assert table["", "output"].tolist()[:4] == ["1×32×32", "32×32×32", "32×32×32", "64×16×16"]
     assert table["HyNet", "layers"].iloc[7] == "conv + BN"
     assert table["L2-Net", "layers"].iloc[1] == "conv + BN + ReLU"
+    assert table["HyNet", "layers"].iloc[:2].tolist() == ["FRN + TLU", "conv + FRN + TLU"]
+    # Biases, and a γ, a β and a τ a channel.
+    assert hynet["1"] - l2net["1"] == 4 * 32
     values = norms.architecture_values(record)
     assert values["batch_norms"].tolist() == [1]
     assert values["weights_difference"].tolist() == [0]

@@ -43,7 +43,6 @@ def compute(width: float = 1.0) -> tuple[dict[str, object], dict[str, np.ndarray
     return {"networks": rows}, {}
 
 
-@torch.no_grad()
 def layers(model: nn.Module) -> list[dict[str, object]]:
     """The layers that a patch passes, as `compute` lists them; those that hold others are not listed."""
     passed: list[dict[str, object]] = []
@@ -55,6 +54,7 @@ def layers(model: nn.Module) -> list[dict[str, object]]:
 
     inner = [layer for layer in model.modules() if not any(layer.children())]
     hooks = [layer.register_forward_hook(note) for layer in inner]
+    # With gradients: without, HyNet runs FRN and TLU as one, and neither would be seen.
     model(torch.rand(1, 1, model.input_size, model.input_size))
     for hook in hooks:
         hook.remove()

@@ -18,14 +18,7 @@ from lib.study.open import Found
 Layers = Sequence[Mapping[str, object]]
 # Figure 3 shows these; Table 3's other norms are in the record too.
 COMPARED = ("hynet", "l2net")
-NAMES = {
-    "Conv2d": "conv",
-    "BatchNorm2d": "BN",
-    "InstanceNorm2d": "IN",
-    "FilterResponseNorm": "FRN",
-    "ReLU": "ReLU",
-    "Dropout": "dropout",
-}
+NAMES = {"Conv2d": "conv", "BatchNorm2d": "BN", "InstanceNorm2d": "IN", "Dropout": "dropout"}
 
 
 def blocks(layers: Layers) -> list[Layers]:
