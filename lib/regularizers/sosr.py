@@ -61,7 +61,7 @@ def build(
                 looked_at += [between, between.mT]
             near = sum(nearest(each, neighbours) for each in looked_at) > 0
             if symmetric:
-                near |= near.mT
+                near = near | near.mT
         differences = (within[0] - within[1]).square() * near
         roots = (differences.sum(dim=1) + EPSILON).sqrt()
         return weight * (roots.mean() if reduction == "mean" else roots.sum())

@@ -1,0 +1,157 @@
+"""SOSNet's squared hinge, and HyNet's two other ways of mixing s and d, L_A and L_B (Eq. 9)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import objective, parts
+from lib.descriptions import Descriptions, drawn
+from lib.losses import hinge, mixed_hinge, squared_hinge, stacked_hinge
+from lib.recipes import HYNET, SOSNET, part
+
+angles = st.lists(st.tuples(st.floats(0, math.pi), st.floats(0, math.pi)), min_size=1, max_size=8).map(
+    lambda pairs: torch.tensor(pairs, dtype=torch.float64).T
+)
+LOSSES = {
+    "squared": (squared_hinge.build, lambda s, d: max(0, 1 + d[0] - d[1]) ** 2),
+    "L_A": (mixed_hinge.build, lambda s, d: max(0, 1 + (1 - s[0]) - d[1])),
+    "L_B": (
+        stacked_hinge.build,
+        lambda s, d: 2 * max(0, 0.9 + s[1] - s[0]) + max(0, 1.2 + d[0] - d[1]),
+    ),
+}
+EVERY = pytest.mark.parametrize("name", LOSSES)
+
+
+def distances(theta: torch.Tensor) -> torch.Tensor:
+    return 2 * (theta / 2).sin()
+
+
+@EVERY
+@given(theta=angles)
+@settings(deadline=None, max_examples=40)
+def test_each_triplet_has_the_papers_loss(name, theta):
+    build, literal = LOSSES[name]
+    loss = build()
+    losses = loss(drawn(*distances(theta)))
+    expected = [
+        literal([math.cos(t) for t in pair], [math.sqrt(2 - 2 * math.cos(t)) for t in pair])
+        for pair in theta.T.tolist()
+    ]
+    assert losses.tolist() == pytest.approx(expected, abs=1e-7)
+    assert loss.seen["zero_share"].item() == pytest.approx(
+        sum(value == 0 for value in losses.tolist()) / len(expected)
+    )
+
+
+def test_the_squared_hinge_s_slope_is_twice_its_hinge():
+    positive = torch.tensor([0.3, 1.2, 0.1], dtype=torch.float64, requires_grad=True)
+    triplets = drawn(positive, torch.tensor([0.7, 0.4, 1.6], dtype=torch.float64))
+    squared_hinge.build()(triplets).sum().backward()
+    torch.testing.assert_close(positive.grad, 2 * hinge.build()(triplets).detach())
+
+
+@EVERY
+def test_positives_are_pulled_together_and_negatives_pushed_apart(name):
+    """As printed, L_A's sign would pull positives apart."""
+    positive, negative = (torch.tensor([d], requires_grad=True) for d in (0.9, 0.8))
+    LOSSES[name][0]()(drawn(positive, negative)).sum().backward()
+    assert positive.grad.item() > 0 > negative.grad.item()
+
+
+def test_l_a_pulls_far_positives_more_and_pushes_all_negatives_alike():
+    """1 − s = d²/2, so its slope by d⁺ is d⁺."""
+    positive = torch.tensor([0.2, 0.5, 1.4], requires_grad=True)
+    negative = torch.tensor([0.1, 0.4, 0.9], requires_grad=True)
+    mixed_hinge.build()(drawn(positive, negative)).sum().backward()
+    assert positive.grad.tolist() == pytest.approx([0.2, 0.5, 1.4])
+    assert negative.grad.tolist() == [-1, -1, -1]
+
+
+def test_l_b_is_saturated_only_where_both_hinges_are():
+    # s⁻ − s⁺ below −0.9 with d⁺ − d⁻ above −1.2, then both beyond their margins.
+    triplets = drawn(torch.tensor([0.4, 0.1]), torch.tensor([1.5, 1.5]))
+    loss = stacked_hinge.build()
+    losses = loss(triplets)
+    assert losses.tolist() == pytest.approx([0.1, 0.0], abs=1e-6)
+    assert loss.seen["zero_share"].item() == 0.5
+
+
+@EVERY
+def test_a_saturated_triplet_has_no_gradient(name):
+    positive, negative = (torch.tensor([d], requires_grad=True) for d in (0.0, 2.0))
+    losses = LOSSES[name][0]()(drawn(positive, negative))
+    losses.sum().backward()
+    assert (losses.item(), positive.grad.item(), negative.grad.item()) == (0, 0, 0)
+
+
+@EVERY
+def test_the_gradient_is_that_of_differences(name):
+    d_pos, d_neg = (
+        (0.1 + 1.7 * torch.rand(20, generator=torch.Generator().manual_seed(seed)).double())
+        for seed in (0, 1)
+    )
+    check = [d_pos.requires_grad_(), d_neg.requires_grad_()]
+    assert torch.autograd.gradcheck(lambda p, n: LOSSES[name][0]()(drawn(p, n)), check)
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_gives_what_float32_gives_but_for_rounding(name, dtype):
+    d_pos, d_neg = (2 * torch.rand(16, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    halved = LOSSES[name][0]()(drawn(d_pos.to(dtype), d_neg.to(dtype)))
+    torch.testing.assert_close(
+        halved.float(), LOSSES[name][0]()(drawn(d_pos, d_neg)), atol=0.1, rtol=0.05
+    )
+
+
+def test_a_negative_alpha_is_refused():
+    with pytest.raises(ValueError, match=r"α must be 0 or more, got -0\.5"):
+        stacked_hinge.build(alpha=-0.5)
+
+
+WHOLE = {
+    "squared": part("squared_hinge", margin=1.0),
+    "L_A": part("mixed_hinge"),
+    "L_B": part("stacked_hinge"),
+}
+
+
+def of_recipe(name: str, raw: torch.Tensor) -> torch.Tensor:
+    """The losses of a batch under SOSNet's distance and negatives."""
+    made = objective.build(replace(SOSNET, loss=WHOLE[name]))
+    return made.loss(made.triplets(Descriptions(raw, F.normalize(raw, dim=-1))))
+
+
+@EVERY
+@given(seed=st.integers(0, 2**31), n=st.integers(2, 6))
+@settings(deadline=None, max_examples=15)
+def test_of_descriptors_each_takes_s_and_d_of_the_same_negative(name, seed, n):
+    """The ε under the distance's root moves 1 − s by half of it."""
+    raw = torch.randn(2, n, 6, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    x = F.normalize(raw, dim=-1)
+    expected = []
+    for i in range(n):
+        others = [x[a, i] @ x[b, j] for a in (0, 1) for b in (0, 1) for j in range(n) if j != i]
+        s = [float(x[0, i] @ x[1, i]), float(max(others))]
+        expected.append(LOSSES[name][1](s, [math.sqrt(2 - 2 * each) for each in s]))
+    assert of_recipe(name, raw).tolist() == pytest.approx(expected, abs=1e-4)
+
+
+@EVERY
+def test_a_batch_of_identical_descriptors_has_finite_gradients(name):
+    raw = torch.ones(2, 3, 8, requires_grad=True)
+    of_recipe(name, raw).sum().backward()
+    assert torch.isfinite(raw.grad).all()
+
+
+def test_hynet_s_hinge_is_on_the_hybrid_similarity_with_margin_1_2():
+    assert HYNET.loss == part("hinge", margin=1.2)
+    assert parts.build("distance", HYNET.distance).maximum == pytest.approx(6 / 2.736, abs=1e-3)

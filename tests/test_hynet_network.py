@@ -1,0 +1,196 @@
+"""HyNet's network: the published layout, its descriptors, and its forms with batch and instance norm."""
+
+from __future__ import annotations
+
+import kornia.feature
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from lib.models import hynet, l2net
+from lib.models.frn import FRN, TLU
+
+FORMS = [("frn", "hynet")] + [(n, a) for n in ("batch", "instance") for a in ("l2net", "hynet")]
+
+
+def patches(seed: int, m: int) -> Tensor:
+    return 255 * torch.rand(m, 1, 32, 32, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture(scope="module")
+def published() -> nn.Module:
+    """Another implementation of the published network, with parameters of which none is alike."""
+    torch.manual_seed(0)
+    network = kornia.feature.HyNet(pretrained=False)
+    with torch.no_grad():
+        for name, value in network.state_dict().items():
+            if name.endswith(("tau", "bias", "running_mean")):
+                value += 0.2 * torch.randn_like(value)
+            elif value.is_floating_point() and "eps" not in name and value.dim() != 4:
+                value += torch.rand_like(value)
+    return network.eval()
+
+
+@pytest.fixture(scope="module")
+def network(published: nn.Module) -> hynet.HyNet:
+    network = hynet.build().eval()
+    network.load_state_dict(published.state_dict(), strict=True)
+    return network
+
+
+def test_the_state_dict_has_the_names_and_shapes_of_the_published_checkpoints(network, published):
+    ours, theirs = network.state_dict(), published.state_dict()
+    assert {k: v.shape for k, v in ours.items()} == {k: v.shape for k, v in theirs.items()}
+    assert list(ours)[:4] == ["layer1.0.weight", "layer1.0.bias", "layer1.0.eps", "layer1.1.tau"]
+    assert ours["layer1.0.eps"].shape == (1,)
+    published.load_state_dict(hynet.build().load_state_dict(theirs) and ours, strict=True)
+
+
+@given(seed=st.integers(0, 2**31))
+@settings(deadline=None, max_examples=5)
+def test_it_gives_the_descriptors_of_another_implementation(network, published, seed):
+    some = patches(seed, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(network(some), published(some), atol=2e-6, rtol=0)
+
+
+def test_it_trains_as_the_other_implementation_does(published):
+    """One backward pass in training mode, FRN and TLU run as one against the two written out."""
+    ours, theirs = hynet.build(dropout=0.0).train(), kornia.feature.HyNet(False, drop_rate=0.0).train()
+    for each in (ours, theirs):
+        each.load_state_dict(published.state_dict())
+        (each(patches(1, 6))[:, ::7].sum()).backward()
+    for (name, mine), other in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        assert (mine.grad - other.grad).norm() <= 1e-3 * other.grad.norm(), name
+
+
+def test_it_begins_as_pytorch_initialises_and_with_thresholds_of_minus_one():
+    torch.manual_seed(3)
+    ours = hynet.build()
+    torch.manual_seed(3)
+    theirs = kornia.feature.HyNet(pretrained=False)
+    for name, value in theirs.state_dict().items():
+        assert torch.equal(ours.state_dict()[name], value), name
+    assert all((layer.tau == -1).all() for layer in ours.modules() if isinstance(layer, TLU))
+
+
+def test_it_has_l2nets_convolutions_and_beside_them_what_frn_and_its_biases_take():
+    """Sec. 3.3: the same number of convolutional weights."""
+    ours, theirs = hynet.build(), l2net.build()
+    convolutions = [
+        sum(p.numel() for p in m.parameters() if p.dim() == 4 and p.shape[0] > 1) for m in (ours, theirs)
+    ]
+    assert convolutions[0] == convolutions[1] == 1_334_560
+    maps = 2 * (32 + 64 + 128)
+    # γ, β and τ of the input and of each map, and a bias each.
+    assert sum(p.numel() for p in ours.parameters()) == 1_334_560 + 3 + 4 * maps
+
+
+@pytest.mark.parametrize(("norm", "around"), FORMS)
+def test_every_form_gives_unit_descriptors_and_gradients_to_all_weights(norm, around):
+    torch.manual_seed(0)
+    network = hynet.build(0.25, norm, around=around).train()
+    described = network(patches(2, 5))
+    assert described.shape == (5, 128)
+    torch.testing.assert_close(described.norm(dim=1), torch.ones(5))
+    (described[:, :3] * torch.randn(5, 3)).sum().backward()
+    for name, parameter in network.named_parameters():
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.abs().max() > 0 or "layer1.0" in name, name
+
+
+@pytest.mark.parametrize("norm", ["batch", "instance"])
+def test_around_another_norm_stands_the_authors_l2net_or_hynet_s_own(norm):
+    kind = hynet.NORMS[norm]
+    theirs, ours = hynet.build(0.25, norm), hynet.build(0.25, norm, around="hynet")
+    kinds = [[type(layer) for layer in network.modules()] for network in (theirs, ours)]
+    assert [of.count(nn.ReLU) for of in kinds] == [6, 0]
+    assert [of.count(TLU) for of in kinds] == [0, 7]
+    assert [of.count(FRN) for of in kinds] == [0, 1]
+    assert isinstance(theirs.layer1[0], nn.InstanceNorm2d)
+    assert isinstance(theirs.layer2[1], kind)
+    assert [network.layer2[0].bias is None for network in (theirs, ours)] == [True, False]
+    assert [network.layer2[1].affine for network in (theirs, ours)] == [False, True]
+    assert {name for name, _ in theirs.named_parameters()} == {
+        "layer1.1.weight",
+        *(f"layer{i}.0.weight" for i in range(2, 7)),
+        "layer7.1.weight",
+    }
+    for network in (theirs, ours):
+        assert isinstance(network.layer7[2], nn.BatchNorm2d)
+        assert not network.layer7[2].affine
+        assert network.layer7[1].bias is None
+
+
+def test_the_form_with_batch_norm_is_the_published_l2net_of_hynets_code():
+    """Its layers in order are SOSNet's, as another implementation has them."""
+    torch.manual_seed(1)
+    theirs = kornia.feature.SOSNet(pretrained=False).eval()
+    ours = hynet.build(norm="batch").eval()
+    values = iter(theirs.state_dict().values())
+    ours.load_state_dict({name: next(values) for name in ours.state_dict()})
+    with torch.no_grad():
+        torch.testing.assert_close(ours(patches(3, 3)), theirs(patches(3, 3)), atol=1e-6, rtol=0)
+
+
+def test_a_patch_s_scale_does_not_matter_and_its_offset_does(network):
+    """The first FRN divides by the root mean square and subtracts no mean."""
+    some = patches(4, 3)
+    with torch.no_grad():
+        described, scaled, moved = network(some), network(some / 255), network(some + 100)
+    torch.testing.assert_close(described, scaled, atol=1e-4, rtol=0)
+    assert (described - moved).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("value", [0.0, 37.0, 255.0])
+def test_a_patch_without_contrast_gives_no_nan(network, value):
+    flat = torch.full((2, 1, 32, 32), value, requires_grad=True)
+    described = network(flat)
+    described.sum().backward()
+    assert torch.isfinite(described).all()
+    assert torch.isfinite(flat.grad).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_descriptors_are_normalised_in_float32(network, dtype):
+    described = network.normalise(network.raw(patches(4, 2)).detach().to(dtype))
+    assert described.dtype == torch.float32
+    torch.testing.assert_close(described.norm(dim=1), torch.ones(2))
+
+
+def test_a_raw_descriptor_of_zero_gets_a_direction(network):
+    """The authors add 1e-10 to each value, so that nothing is divided by zero."""
+    torch.testing.assert_close(network.normalise(torch.zeros(1, 128)), torch.full((1, 128), 128**-0.5))
+
+
+def test_in_bfloat16_training_stays_near_float32():
+    torch.manual_seed(0)
+    network = hynet.build(0.25, dropout=0.0).to(memory_format=torch.channels_last).train()
+    some, gradients = patches(5, 16), []
+    for mixed in (False, True):
+        network.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+            raw = network.raw(some)
+        network.normalise(raw)[:, :5].sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in network.parameters()]))
+    assert torch.isfinite(gradients[1]).all()
+    assert torch.cosine_similarity(*gradients, dim=0) > 0.9
+
+
+@pytest.mark.parametrize(("width", "channels"), [(1, (32, 64, 128)), (0.25, (8, 16, 32))])
+def test_a_thin_network_keeps_128_outputs(width, channels):
+    sizes = [p.shape[0] for p in hynet.build(width).parameters() if p.dim() == 4 and p.shape[0] > 1]
+    assert sizes == [c for c in channels for _ in range(2)] + [128]
+
+
+def test_what_is_no_form_is_refused():
+    for options, message in (
+        ({"width": 0.01}, r"width 0\.01 leaves no channel"),
+        ({"norm": "layer"}, "frn, batch, instance, got 'layer'"),
+        ({"around": "l2net"}, "'l2net' but for FRN"),
+        ({"norm": "batch", "around": "tfeat"}, "got 'tfeat'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            hynet.build(**options)

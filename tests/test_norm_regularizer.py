@@ -1,0 +1,93 @@
+"""HyNet's R_L2 (Eq. 5) against its definition, and what it asks for."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lib.descriptions import Descriptions
+from lib.regularizers import norm
+
+
+def drawn(n: int, k: int, seed: int = 0) -> Tensor:
+    draw = torch.Generator().manual_seed(seed)
+    return 3 * torch.randn(2, n, k, generator=draw, dtype=torch.float64)
+
+
+def penalty(raw: Tensor, **options: object) -> Tensor:
+    return norm.build(**options)(Descriptions(raw, F.normalize(raw, dim=-1)))
+
+
+@given(seed=st.integers(0, 2**31), n=st.integers(1, 6), k=st.integers(1, 9))
+@settings(deadline=None, max_examples=30)
+def test_it_is_the_papers_mean_of_squared_differences_of_lengths(seed, n, k):
+    raw = drawn(n, k, seed)
+    lengths = [[math.hypot(*x) for x in side] for side in raw.tolist()]
+    expected = sum((x - y) ** 2 for x, y in zip(*lengths, strict=True)) / n
+    assert penalty(raw, weight=1.0).item() == pytest.approx(expected, rel=1e-3, abs=1e-4)
+    assert penalty(raw).item() == pytest.approx(0.1 * penalty(raw, weight=1.0).item())
+    summed = penalty(raw, weight=1.0, reduction="sum")
+    assert summed.item() == pytest.approx(n * penalty(raw, weight=1.0).item())
+
+
+def test_directions_do_not_matter_and_lengths_that_match_cost_nothing():
+    raw = drawn(5, 8)
+    unit = F.normalize(raw, dim=-1)
+    lengths = torch.tensor([0.5, 1.0, 2.0, 4.0, 8.0], dtype=torch.float64)[:, None]
+    assert penalty(lengths * unit).item() == pytest.approx(0, abs=1e-12)
+    assert penalty(2 * raw).item() == pytest.approx(4 * penalty(raw).item(), rel=1e-4)
+
+
+def test_its_gradient_is_along_the_raw_descriptor_alone():
+    """Sec. 3.1: the parallel component, which normalisation takes away."""
+    raw = drawn(4, 8).requires_grad_()
+    penalty(raw).backward()
+    direction = F.normalize(raw.detach(), dim=-1)
+    along = (raw.grad * direction).sum(-1, keepdim=True)
+    torch.testing.assert_close(raw.grad, along * direction)
+    lengths = raw.detach().norm(dim=-1)
+    longer = (lengths[0] > lengths[1]).double() * 2 - 1
+    assert (along[0, :, 0].sign() == longer).all(), "descent shortens the longer one"
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_its_gradient_is_that_of_differences(reduction):
+    for n in (1, 2, 5):
+        raw = drawn(n, 3).requires_grad_()
+        assert torch.autograd.gradcheck(lambda raw: penalty(raw, reduction=reduction), raw)
+
+
+def test_identical_descriptors_cost_nothing_and_have_no_gradient():
+    raw = drawn(1, 8).expand(2, 3, 8).contiguous()
+    raw[1] = raw[0]
+    raw.requires_grad_()
+    found = penalty(raw)
+    found.backward()
+    assert (found.item(), raw.grad.abs().max().item()) == (0, 0)
+
+
+def test_a_raw_descriptor_of_no_length_is_reported():
+    raw = drawn(4, 8)
+    raw[1, 2] = 0
+    with pytest.raises(FloatingPointError, match="1 raw descriptors are zero"):
+        penalty(raw)
+
+
+def test_bfloat16_of_large_descriptors_stays_finite():
+    raw = (1e15 * drawn(4, 128)).bfloat16().requires_grad_()
+    of = Descriptions(raw.float(), F.normalize(raw.float(), dim=-1))
+    found = norm.build()(of)
+    found.backward()
+    assert torch.isfinite(found)
+    assert torch.isfinite(raw.grad).all()
+
+
+def test_another_reduction_is_refused():
+    with pytest.raises(ValueError, match="'mean' or 'sum', got 'max'"):
+        norm.build(reduction="max")
