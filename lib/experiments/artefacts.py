@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, dsm, hynet, ladder, training
+from lib.experiments import adasample, datasets, dsm, hynet, hynet_analysis, ladder, training
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -79,4 +79,11 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "hynet/epochs": Artefact("notebooks/hynet/epochs.ipynb", hynet.epochs),
     "hynet/ladder": Artefact("notebooks/hynet/ladder.ipynb", hynet.ladder, extras=True),
     "hynet/options": Artefact("notebooks/hynet/options.ipynb", hynet.options, extras=True),
+    "hynet/figure1": Artefact("notebooks/hynet/figure1.ipynb", hynet_analysis.figure1),
+    "hynet/figure2": Artefact("notebooks/hynet/figure2.ipynb", hynet_analysis.figure2),
+    "hynet/figure3": Artefact("notebooks/hynet/figure3.ipynb", hynet_analysis.figure3),
+    "hynet/gradient_magnitudes": Artefact(
+        "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.magnitudes
+    ),
+    "hynet/norms": Artefact("notebooks/hynet/norms.ipynb", hynet_analysis.norms),
 }
