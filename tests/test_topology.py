@@ -12,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lib import objective
+from lib import objective, profiles
+from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions
 from lib.distances import angular, euclidean
 from lib.positives import topology
 from lib.positives.topology import build
 from lib.positives.topology_weights import linear_combination, nearest
-from lib.recipes import RECIPES, part
+from lib.recipes import RECIPES, Budget, at_rate, part
+from lib.training import train
 
 # Without ε under the root, so that d_E is what the paper prints.
 EXACT = euclidean.build(epsilon=0.0)
@@ -400,3 +402,25 @@ def test_the_cdf_may_be_of_the_distance_without_topology():
         )
         assert ours.loss.seen["mean_weight"] == dsm.loss.seen["mean_weight"]
     assert torch.equal(ours.loss.state_dict()["loss.histogram"], dsm.loss.state_dict()["histogram"])
+
+
+@pytest.mark.parametrize(
+    "name", ["tcdesc_hn_aug", "tcdesc_dsm_aug", "adasample_tc_aug_gen", "hynet_tc_aug"]
+)
+def test_its_recipes_train_in_mixed_precision_and_keep_what_it_saw(name: str, small_set: PatchSet):
+    size = replace(
+        profiles.find("quick"),
+        width=1 / 16,
+        budget=Budget(batch_pairs=20, epoch_pairs=60, epochs=1),
+        stages=(),
+        precision="bfloat16",
+    )
+    curve = train(at_rate(RECIPES[name], 0.01), size, small_set, 0).curve
+    assert curve["step"] == [1, 2, 3]
+    assert all(math.isfinite(value) for values in curve.values() for value in values)
+    for step in range(3):
+        # 16 of the 19 others are neighbours, of which 13 at least are shared.
+        assert curve["matched_share"][step] >= 13 / 16
+        assert curve["mean_lambda"][step] == 0.5
+        assert curve["capped_share"][step] == 1
+        assert curve["d_topology"][step] > 0
