@@ -70,7 +70,7 @@ def literal(value: Tensor, k: int, gamma: float, weights=fitted) -> list[float]:
 @given(seed=seeds, n=st.integers(3, 12), k=st.integers(1, 5), gamma=st.sampled_from([0, 0.5, 1, 2]))
 @few
 def test_it_is_the_paper_s_algorithm_and_mixture(seed, n, k, gamma):
-    value, k = pairs(n, 8, seed), min(k, n - 1)
+    value, k = pairs(n, 12, seed), min(k, n - 1)
     found = build(EXACT, neighbours=k, gamma=gamma)(of(value))
     assert found.tolist() == pytest.approx(literal(value, k, gamma), rel=1e-7, abs=1e-9)
 
@@ -101,7 +101,7 @@ def test_the_hard_weight_counts_neighbours_that_are_not_shared():
 @given(seed=seeds, n=st.integers(4, 30), k=st.integers(1, 3))
 @few
 def test_what_a_fit_leaves_is_at_right_angles_to_every_neighbour(seed, n, k):
-    centres = pairs(n, 6, seed)[0]
+    centres = pairs(n, 12, seed)[0]
     near = centres[nearest(centres, k)]
     left = centres - (linear_combination(centres, near)[:, :, None] * near).sum(1)
     assert (left[:, None] * near).sum(-1).abs().max() < 1e-9
@@ -112,7 +112,7 @@ def test_what_a_fit_leaves_is_at_right_angles_to_every_neighbour(seed, n, k):
 @few
 def test_weights_that_sum_to_one_are_those_of_locally_linear_embedding(seed):
     """Theirs are of the differences to the centre: G⁻¹ 1, scaled to a sum of one."""
-    centres = pairs(12, 8, seed)[0]
+    centres = pairs(12, 12, seed)[0]
     near = centres[nearest(centres, 4)]
     differences = near - centres[:, None]
     raw = torch.linalg.solve(differences @ differences.mT, torch.ones(12, 4, dtype=torch.float64))
