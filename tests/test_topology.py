@@ -72,7 +72,7 @@ def literal(value: Tensor, k: int, gamma: float, weights=fitted) -> list[float]:
 def test_it_is_the_paper_s_algorithm_and_mixture(seed, n, k, gamma):
     value, k = pairs(n, 12, seed), min(k, n - 1)
     found = build(EXACT, neighbours=k, gamma=gamma)(of(value))
-    assert found.tolist() == pytest.approx(literal(value, k, gamma), rel=1e-7, abs=1e-9)
+    assert found.tolist() == pytest.approx(literal(value, k, gamma), rel=1e-10, abs=1e-12)
 
 
 @given(seed=seeds, t=st.sampled_from([0.1, 0.5, 10.0, 1000.0]), squared=st.booleans())
@@ -153,8 +153,8 @@ def test_lambda_is_eq_11_s(seed, gamma, noise):
     lam = 1 - positive(of(value)) / (value[0] - value[1]).norm(dim=1)
     sides = [[set(neighbours(side.tolist(), i, 4)) for i in range(14)] for side in value]
     shares = [len(a & p) / 4 for a, p in zip(*sides, strict=True)]
-    assert lam.tolist() == pytest.approx([min(share**gamma, 0.5) for share in shares], abs=1e-6)
-    assert positive.seen["mean_lambda"].item() == pytest.approx(lam.mean().item(), abs=1e-6)
+    assert lam.tolist() == pytest.approx([min(share**gamma, 0.5) for share in shares], abs=1e-9)
+    assert positive.seen["mean_lambda"].item() == pytest.approx(lam.mean().item(), abs=1e-9)
     assert positive.seen["matched_share"].item() == pytest.approx(sum(shares) / 14)
     capped = sum(share**gamma >= 0.5 for share in shares) / 14
     assert positive.seen["capped_share"].item() == pytest.approx(capped)
@@ -171,8 +171,8 @@ def test_lambda_may_be_fixed_or_the_batch_s_mean():
     own, mean = (build(EXACT, per=per, **options) for per in ("sample", "batch"))
     lam = 1 - own(of(value)) / apart
     assert lam.std() > 0.05
-    torch.testing.assert_close(mean(of(value)), (1 - lam.mean()) * apart, rtol=1e-6, atol=0)
-    assert mean.seen["mean_lambda"].item() == pytest.approx(lam.mean().item(), rel=1e-6)
+    torch.testing.assert_close(mean(of(value)), (1 - lam.mean()) * apart)
+    assert mean.seen["mean_lambda"].item() == pytest.approx(lam.mean().item())
 
 
 @given(seed=seeds)
@@ -367,7 +367,7 @@ def test_a_batch_that_has_not_so_many_neighbours_is_refused(n):
 def test_as_many_neighbours_as_dimensions_are_refused_where_weights_are_fitted():
     value = pairs(20, 8)
     for k in (8, 9):
-        with pytest.raises(ValueError, match=f"8 dimensions are a combination of any {k} neighbours"):
+        with pytest.raises(ValueError, match=f"8 dimensions are combinations of any {k} neighbours"):
             build(EXACT, neighbours=k)(of(value))
         assert torch.isfinite(build(EXACT, neighbours=k, weights="heat")(of(value))).all()
     assert torch.isfinite(build(EXACT, neighbours=7)(of(value))).all()

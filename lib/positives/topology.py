@@ -61,18 +61,18 @@ class Topology(nn.Module):
         "d_topology".
 
         Raises:
-            ValueError: the batch has no k neighbours for each descriptor, or, for linear weights, these
-                have no more than k dimensions.
+            ValueError: the batch has no k neighbours for each descriptor, or these have too few
+                dimensions for linear weights.
         """
         value, code = _wide(of.value), _wide(of.code)
-        _, n, length = value.shape
+        n = value.shape[1]
         if self.neighbours >= n:
             raise ValueError(
                 f"a batch of {n} pairs has no {self.neighbours} neighbours for each; "
                 "take a larger batch or fewer neighbours"
             )
         near = torch.stack([nearest(side, self.neighbours) for side in code])
-        matched = matches(code, near, mutual=self.mutual) / self.neighbours
+        matched = matches(code, near, mutual=self.mutual).to(value) / self.neighbours
         lam = (matched**self.gamma).clamp(max=CAP)
         capped = (lam == CAP).float().mean()
         if self.lam is not None:
@@ -81,11 +81,6 @@ class Topology(nn.Module):
             lam = lam.mean()
         if self.weigh is None:
             topology = torch.zeros_like(lam)
-        elif self.weigh.func is linear_combination and self.neighbours >= length:
-            raise ValueError(
-                f"descriptors of {length} dimensions are a combination of any {self.neighbours} "
-                "neighbours, which has no single best weights; take fewer neighbours"
-            )
         else:
             around = value.detach() if self.detached else value
             topology = topology_distance(

@@ -49,12 +49,21 @@ def linear_combination(
 
     Returns:
         (n, k) in the type of the centres, whatever the autocast.
+
+    Raises:
+        ValueError: k ≥ d.
     """
+    _, k, d = near.shape
+    if k >= d:
+        raise ValueError(
+            f"descriptors of {d} dimensions are combinations of any {k} neighbours, which have no "
+            "single best weights; take fewer neighbours"
+        )
     with torch.autocast(centres.device.type, enabled=False):
         gram = near @ near.mT
         added = _ridge(gram.detach(), ridge)
         # The form that raises would end a diverging run in words that do not say so.
-        factor, _ = torch.linalg.cholesky_ex(gram + torch.diag_embed(added.expand(near.shape[:2])))
+        factor, _ = torch.linalg.cholesky_ex(gram + torch.diag_embed(added.expand(-1, k)))
         weights = torch.cholesky_solve(near @ centres[:, :, None], factor).squeeze(2)
         if sum_to_one:
             # What a Lagrange multiplier adds: a multiple of (NᵀN)⁻¹ 1.
