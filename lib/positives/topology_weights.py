@@ -80,7 +80,7 @@ def _ridge(gram: Tensor, ridge: float) -> Tensor:
     apart = factor.diagonal(dim1=1, dim2=2).square().amin(1)
     length = gram.diagonal(dim1=1, dim2=2).mean(1)
     collinear = (failed > 0) | (apart < COLLINEAR * length)
-    return (length * torch.where(collinear, max(ridge, RIDGE), ridge))[:, None]
+    return torch.where(collinear, length * max(ridge, RIDGE), length * ridge)[:, None]
 
 
 def heat_kernel(centres: Tensor, near: Tensor, *, t: float, squared: bool = False) -> Tensor:
