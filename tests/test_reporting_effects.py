@@ -35,11 +35,6 @@ def test_a_change_is_paired_by_seed_with_student_s_interval() -> None:
     assert table["change"].isna().tolist() == [True, False, True]
 
 
-def test_an_option_without_its_default_is_refused() -> None:
-    with pytest.raises(ValueError, match="HardNet has no 'default'"):
-        effects.effects({"HardNet": {"another": Measured([[1.0], [2.0]])}})
-
-
 def test_a_marked_cell_is_filled_in_and_filled_in_anew() -> None:
     text = "| w | <!-- effect: AdaSample+*, w_i = 1 --> |\n| x | untouched |\n"
     once = effects.filled_in(text, effects.effects(RUNS), "quick, mini-a")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lib.experiments.searches import own_rate
 from lib.recipes import Recipe, at_rate, find, part
-from lib.study.jobs import Job
+from lib.study.jobs import NO_SET, Job
 from lib.study.open import Study
 
 HANDCRAFTED = {
@@ -123,7 +123,8 @@ def probed(job: Job, probe: str) -> Job:
 
 def computation_job(name: str, label: str, **options: object) -> Job:
     """A computation of `lib.theory`, which needs neither data nor training."""
-    return Job(name, label, computation=part(name, **options))
+    own = ((name, NO_SET),)
+    return Job(name, label, computation=part(name, **options), measures=own, probes=own)
 
 
 def by_sign(job: Job, measure: str) -> Job:
