@@ -250,7 +250,7 @@ def test_exposures_rise_from_what_no_change_gives() -> None:
     assert table["HyNet+", "rise"].tolist() == pytest.approx([0, 1.1, 2.2, 3.3])
     assert table[label, "rise"].tolist() == pytest.approx([0, 2.1, 4.2, 6.3])
     assert table[label, "spread of norms"].tolist() == pytest.approx([10] * 4)
-    values = norms.exposures_values(found)
+    values = norms.claim_values(found)
     rise = values(claim_of("rise"))["hynet_aug"]
     assert rise.cells == ("gain_0.5", "gain_1.4", "gamma_0.5")
     assert rise.values[2] == pytest.approx([1.2, 2.4, 3.6])
@@ -299,8 +299,8 @@ VALUES = {
     "Figure 2": lambda: gradients.figure2_values(with_triplets()),
     "Figure 3": lambda: norms.architecture_values(computed("architecture")),
     "Gradient magnitudes": lambda: gradients.magnitudes_values(computed("gradient_magnitudes")),
-    "Sec. 3.1": lambda: norms.exposures_values(with_exposures()),
-    "Sec. 3.3": lambda: norms.cosines_values(with_norms()),
+    "Sec. 3.1": lambda: norms.claim_values([*with_norms(), *with_exposures()]),
+    "Sec. 3.3": lambda: norms.claim_values([*with_norms(), *with_exposures()]),
 }
 # What Eq. 3, 4 and 6 and the layers decide whatever is trained, and what the records made up say.
 AGAINST = {
@@ -334,7 +334,7 @@ def test_what_speaks_against_a_claim_is_seen() -> None:
     assert verdict(far, values, range(3), "quick", "mini").outcome == NOT_HELD
     swapped = {"hynet_aug": "hynet_no_norm", "hynet_no_norm": "hynet_aug"}
     runs = [replace(of, job=replace(of.job, name=swapped[of.job.name])) for of in with_exposures()]
-    found = norms.exposures_values(runs)
+    found = norms.claim_values([*with_norms(), *runs])
     for claim in read_claims("hynet", "Sec. 3.1"):
         if claim.id != "hynet-s31-norms-vary":
             assert verdict(claim, found(claim), range(3), "quick", "mini").outcome == NOT_HELD

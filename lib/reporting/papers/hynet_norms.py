@@ -151,11 +151,11 @@ def exposures_table(found: Sequence[Found]) -> pd.DataFrame:
     return in_order.rename_axis("exposure of the second patch")
 
 
-def exposures_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measured]]:
-    """The values of a claim on `exposures` by its metric: of "rise" (seeds, changes), means over the
-    test sets; of "ratio_spread" (seeds, test sets), nothing being changed; of "norm_shift" (seeds,
-    gains), means over the test sets."""
-    table = exposures(found)
+def claim_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measured]]:
+    """The values of a claim by its metric: of "cosine" `cosines_values`; of "rise" (seeds, changes),
+    means over the test sets; of "ratio_spread" (seeds, test sets), nothing being changed; of
+    "norm_shift" (seeds, gains), means over the test sets."""
+    table, of_maps = exposures(found), cosines_values(found)
     change = table.index.get_level_values("change").astype(str)
     unchanged = change == UNCHANGED
     cells = {
@@ -165,6 +165,8 @@ def exposures_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, M
     }
 
     def values(claim: Claim) -> Mapping[str, Measured]:
+        if claim.metric == "cosine":
+            return of_maps
         some, cell = cells[claim.metric]
         return _measured(table.loc[some, claim.metric], cell)
 
