@@ -102,7 +102,7 @@ def cosines_figure(found: Sequence[Found], note: str = "") -> Figure:
 def cosines_values(found: Sequence[Found]) -> dict[str, Measured]:
     """The values of the claims on `cosines`, over maps, (seeds, layers): by "map_{key}" the 90th
     percentile of |cos|, and by "median_{key}" its median."""
-    of_maps = cosines(found).xs("map", level="together")
+    of_maps = cosines(found).xs("map", level="together").rename("layer {}".format, level="layer")
     return {
         f"{name}_{key}": of
         for name, head in (("map", NINETIETH), ("median", MEDIAN))
@@ -152,9 +152,9 @@ def exposures_table(found: Sequence[Found]) -> pd.DataFrame:
 
 
 def claim_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measured]]:
-    """The values of a claim by its metric: of "cosine" `cosines_values`; of "rise" (seeds, changes),
+    """The values of a claim by its metric: of "rise" (seeds, changes),
     means over the test sets; of "ratio_spread" (seeds, test sets), nothing being changed; of
-    "norm_shift" (seeds, gains), means over the test sets."""
+    "norm_shift" (seeds, gains), means over the test sets; else `cosines_values`."""
     table, of_maps = exposures(found), cosines_values(found)
     change = table.index.get_level_values("change").astype(str)
     unchanged = change == UNCHANGED
@@ -165,7 +165,7 @@ def claim_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measu
     }
 
     def values(claim: Claim) -> Mapping[str, Measured]:
-        if claim.metric == "cosine":
+        if claim.metric not in cells:
             return of_maps
         some, cell = cells[claim.metric]
         return _measured(table.loc[some, claim.metric], cell)
