@@ -152,8 +152,9 @@ def test_in_bfloat16_both_ways_agree_and_stay_finite(seed: int, scale: float) ->
     theirs = torch.autograd.grad((written_out(both, wide) * toward).sum(), [wide, *both.parameters()])
     for found, expected in zip(ours, theirs, strict=True):
         assert torch.isfinite(found).all()
-        apart = (found.float() - expected).norm() / expected.norm()
-        assert apart < 0.03
+        # Where all lie below their thresholds, no gradient passes.
+        apart = (found.float() - expected).norm()
+        assert apart <= 0.03 * expected.norm()
 
 
 def test_no_more_than_the_input_is_kept_for_the_backward_pass() -> None:
