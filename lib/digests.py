@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -68,22 +69,19 @@ def closure(modules: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def module_file(name: str) -> Path:
-    """The source file of a module of `lib`.
-
-    Raises:
-        ModuleNotFoundError: there is none.
-    """
+def module_file(name: str) -> Path | None:
+    """The source file of a module of `lib`, or None where it is none."""
     stem = PACKAGE.parent.joinpath(*name.split("."))
-    for file in (stem.with_suffix(".py"), stem / "__init__.py"):
-        if name.split(".")[0] == "lib" and file.is_file():
-            return file
-    raise ModuleNotFoundError(f"{name} is no module of lib (looked for {stem}.py)")
+    files = (stem.with_suffix(".py"), stem / "__init__.py")
+    return next((file for file in files if name.split(".")[0] == "lib" and file.is_file()), None)
 
 
 @cache
 def _tree(name: str) -> ast.Module:
-    tree = ast.parse(module_file(name).read_text(encoding="utf-8"))
+    file = module_file(name)
+    if file is None:
+        raise ModuleNotFoundError(f"{name} is no module of lib")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             said = [*node.exc.args, *node.exc.keywords]
@@ -104,29 +102,18 @@ def _module_text(name: str) -> str:
     return json.dumps(_plain(_tree(name)), separators=(",", ":"))
 
 
-def _is_module(name: str) -> bool:
-    try:
-        module_file(name)
-    except ModuleNotFoundError:
-        return False
-    return True
-
-
 @cache
 def _imports(name: str) -> tuple[str, ...]:
-    names: list[str] = []
+    names, tree = [], _tree(name)
     package = name if module_file(name).name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(_tree(name)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                above = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*above, base] if base else above)
+            base = resolve_name("." * node.level + (node.module or ""), package)
             names.append(base)
             names += [f"{base}.{alias.name}" for alias in node.names]
-    return tuple(n for n in names if n.split(".")[0] == "lib" and _is_module(n))
+    return tuple(n for n in names if module_file(n))
 
 
 def _plain(node: object) -> object:
@@ -136,20 +123,11 @@ def _plain(node: object) -> object:
             value = getattr(node, field, None)
             if field in _SKIPPED_FIELDS or value is None or value == []:
                 continue
-            if field == "body" and isinstance(node, _DOCUMENTED):
-                value = _without_docstring(value)
+            documented = field == "body" and isinstance(node, _DOCUMENTED)
+            if documented and ast.get_docstring(node) is not None:
+                value = value[1:]
             fields[field] = _plain(value)
         return [type(node).__name__, dict(sorted(fields.items()))]
     if isinstance(node, list):
         return [_plain(item) for item in node]
     return [type(node).__name__, repr(node)]
-
-
-def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0]
-    is_docstring = (
-        isinstance(first, ast.Expr)
-        and isinstance(first.value, ast.Constant)
-        and isinstance(first.value.value, str)
-    )
-    return body[1:] if is_docstring else body

@@ -195,23 +195,17 @@ def make_checked(folder: Path, name: str, make: Callable[[Path], None]) -> None:
 
 
 def _is_as_made(folder: Path) -> bool:
-    damaged = _first_damaged(folder)
-    if damaged is not None:
-        log.warning("%s is damaged: %s is set aside and made anew", damaged, folder)
-    return damaged is None
-
-
-def _first_damaged(folder: Path) -> Path | None:
+    damaged = None
     try:
         sums = json.loads((folder / CHECKSUMS).read_bytes())
-        for name, expected in sums.items():
-            if _checksum(folder / name) != expected:
-                return folder / name
+        damaged = next((name for name, of in sums.items() if _checksum(folder / name) != of), None)
     except FileNotFoundError as error:
-        return Path(error.filename)
+        damaged = error.filename
     except (ValueError, AttributeError):
-        return folder / CHECKSUMS
-    return None
+        damaged = CHECKSUMS
+    if damaged is not None:
+        log.warning("%s is damaged: %s is set aside and made anew", folder / damaged, folder)
+    return damaged is None
 
 
 def _checksum(path: Path) -> int:

@@ -109,18 +109,16 @@ class Estimate:
         half = self._half(self.over_seeds, self.seed_freedom, confidence)
         return self.value - half, self.value + half
 
-    def seeds_to_tell(
-        self, bound: float, confidence: float = CONFIDENCE, most: int = MOST_SEEDS
-    ) -> int | None:
+    def seeds_to_tell(self, bound: float, confidence: float = CONFIDENCE) -> int | None:
         """The fewest seeds with which the interval around today's value would not hold the bound.
 
-        The part of the test points stays what it is. None where `most` do not suffice, or one seed says
-        nothing of their spread.
+        The part of the test points stays what it is. None where `MOST_SEEDS` do not suffice, or one seed
+        says nothing of their spread.
         """
         if math.isinf(self.over_seeds):
             return None
         gap = abs(self.value - bound)
-        for seeds in range(2, most + 1):
+        for seeds in range(2, MOST_SEEDS + 1):
             # Freedom grows like the seeds less one, as it does in either way of pairing.
             freedom = self.seed_freedom * (seeds - 1) / max(1, self.seeds - 1)
             if self._half(self.over_seeds * math.sqrt(self.seeds / seeds), freedom, confidence) < gap:
@@ -170,14 +168,15 @@ def contrast(terms: Sequence[tuple[float, Measured]]) -> Estimate:
 
 def relative_gain(a: Measured, b: Measured) -> Estimate:
     """By how many percent the mean of `a` is below that of `b`: (b − a) / b, by the delta method."""
-    return _moved(relative_difference(a, b), float(100 * (1 - a.values.mean() / b.values.mean())))
+    gain = float(100 * (1 - a.values.mean() / b.values.mean()))
+    return replace(relative_difference(a, b), value=gain)
 
 
 def relative_difference(a: Measured, b: Measured) -> Estimate:
     """By how many percent the mean of `a` is above that of `b`: (a − b) / b, by the delta method."""
     mean_a, mean_b = a.values.mean(), b.values.mean()
     linear = contrast([(100 / mean_b, a), (-100 * mean_a / mean_b**2, b)])
-    return _moved(linear, float(100 * (mean_a - mean_b) / mean_b))
+    return replace(linear, value=float(100 * (mean_a - mean_b) / mean_b))
 
 
 @dataclass(frozen=True)
@@ -199,11 +198,9 @@ class SpreadRatio:
         """As of `Estimate`, for normal values (Fisher's F); 0 to infinity with one seed."""
         return self._limits(self.seeds, confidence)
 
-    def seeds_to_tell(
-        self, bound: float, confidence: float = CONFIDENCE, most: int = MOST_SEEDS
-    ) -> int | None:
+    def seeds_to_tell(self, bound: float, confidence: float = CONFIDENCE) -> int | None:
         """As of `Estimate`."""
-        for seeds in range(2, most + 1):
+        for seeds in range(2, MOST_SEEDS + 1):
             low, high = self._limits(seeds, confidence)
             if not low <= bound <= high and not math.isnan(self.value):
                 return seeds
@@ -253,10 +250,6 @@ def _independent_cells(of: Measured) -> float:
     of_squares = scale * (square - trace**2 / freedom)
     of_trace = scale * ((1 + 1 / freedom) * trace**2 - 2 / freedom * square)
     return float(np.clip(of_trace / of_squares, 1, most)) if of_squares > 0 else float(most)
-
-
-def _moved(estimate: Estimate, value: float) -> Estimate:
-    return Estimate(**{**vars(estimate), "value": value})
 
 
 def _over_units(terms: Sequence[tuple[float, Measured]]) -> tuple[float, float]:

@@ -357,5 +357,4 @@ def values(choice: object) -> object:
         return {key: values(value) for key, value in choice.items()}
     if isinstance(choice, list | tuple):
         return [values(item) for item in choice]
-    # JSON has no infinity.
-    return str(choice) if isinstance(choice, float) and math.isinf(choice) else choice
+    return choice

@@ -13,9 +13,9 @@ from collections.abc import Callable
 import joblib
 import torch
 from looped_gradients import looped_gradient_norms
+from speed_training import in_turns
 
 from lib import parts, profiles, recipes
-from lib.commands.benchmark import in_turns
 from lib.evaluation.gradient_norms import Samples, per_sample_gradient_norms, triplet_loss
 from lib.objective import build as build_objective
 

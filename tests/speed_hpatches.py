@@ -16,8 +16,8 @@ import joblib
 import numpy as np
 import torch
 from scipy.spatial.distance import cdist, euclidean
+from speed_training import in_turns
 
-from lib.commands.benchmark import in_turns
 from lib.data.hpatches.descriptors import Descriptors, lay_out
 from lib.data.hpatches.release import FILES, LEVELS, Sequence, file_index
 from lib.data.hpatches.tasks import HPatchesSplit, PatchPairs, Tasks

@@ -8,13 +8,17 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import torch
 from dsm_records import rate_of
 from hynet_records import BEST, searched
 
+from lib import parts
+from lib.descriptions import descriptions
 from lib.experiments import hynet
 from lib.experiments.artefacts import SEARCHED
 from lib.experiments.options import by_option
 from lib.experiments.searches import NoSearch
+from lib.objective import build as build_objective
 from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, Recipe, largest_gradient, values
 from lib.reporting.printed import printed
 from lib.study.jobs import record_path
@@ -40,6 +44,7 @@ def changed(recipe: Recipe, base: Recipe) -> set[str]:
         ("hynet_no_norm", {"regularizers"}),
         ("hynet_bn", {"model"}),
         ("hynet_in", {"model"}),
+        ("hynet_bn_alone", {"model"}),
         ("hynet_h_0.8", {"loss"}),
         ("hynet_d_1.2", {"distance", "negatives"}),
         ("hynet_s_0.7", {"distance", "negatives", "loss"}),
@@ -61,6 +66,29 @@ def test_bn_and_frn_differ_in_the_norm_alone_whatever_the_loss() -> None:
     for name, base in (("hard_frn", HARDNET), ("sos_frn", SOSNET)):
         assert not changed(EVERY[name], base) & set(losses)
         assert changed(EVERY[name], HYNET) <= set(losses)
+
+
+@pytest.mark.parametrize("name", hynet.VARIANTS)
+def test_every_variant_is_built(name: str) -> None:
+    recipe = hynet.VARIANTS[name]
+    model = parts.build("model", recipe.model, width=1 / 32)
+    n = 12
+    of = descriptions(model, model.raw(255 * torch.rand(2 * n, 1, 32, 32)))
+    objective = build_objective(recipe)
+    losses = objective.loss(objective.triplets(of))
+    assert losses.shape == (n,)
+    assert objective.total(losses, of).isfinite()
+
+
+def test_bn_alone_keeps_all_but_the_norm_where_the_authors_form_drops_more() -> None:
+    def layers(name: str) -> set[str]:
+        model = parts.build("model", EVERY[name].model, width=1 / 32)
+        return {type(module).__name__ for module in model.modules()}
+
+    frn = layers("hynet_aug")
+    assert layers("hynet_bn_alone") - frn == set()
+    assert "TLU" in layers("hynet_bn_alone")
+    assert "TLU" not in layers("hynet_bn")
 
 
 def test_each_rung_changes_one_choice() -> None:
@@ -92,7 +120,7 @@ def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study:
     jobs = hynet.table3(study)
     names = list(dict.fromkeys(job.name for job in jobs))
     assert [name for name in names if name in BEST] == ["hynet_aug", "hynet_d_1", "hynet_s_0.7"]
-    assert len(jobs) == 10 * 3
+    assert len(jobs) == 11 * 3
     assert {rate_of(job) for job in jobs} == set(names), "each at its own rate"
     tested = study.place.source.homographies.test_set("a")
     assert all(("hpatches", tested) in job.measures for job in jobs)
@@ -116,21 +144,23 @@ def test_hynet_s_own_margin_is_among_those_of_its_similarity() -> None:
     for similarity, margins in hynet.MARGINS.items():
         for margin, key in margins.items():
             assert EVERY[key].loss.options["margin"] == margin
-            assert EVERY[key].distance.options["alpha"] == hynet.ALPHAS[similarity]
+            assert float(EVERY[key].distance.options["alpha"]) == hynet.ALPHAS[similarity]
 
 
 def test_the_grid_trains_at_hynet_s_rate_and_holds_its_own_cell_once(study: Study) -> None:
-    jobs = hynet.figure5(study)
+    magnitudes, *jobs = hynet.figure5(study)
+    assert magnitudes.computation.name == "similarity_gradients"
     in_grid = [job for job in jobs if job.sets_of("hpatches")]
     assert sorted(job.name for job in in_grid) == sorted(hynet.GRID)
-    assert len(in_grid) == len(hynet.GRID_ALPHAS) * len(hynet.GRID_MARGINS)
     assert {rate_of(job) for job in in_grid} == {"hynet_aug"}
-    for job in in_grid:
-        alpha, margin = hynet.GRID[job.name]
+    cells = [hynet.GRID[job.name] for job in in_grid]
+    assert {alpha for alpha, margin in cells if margin == 1.2} == {0, 1, 2, 3, math.inf}
+    assert {margin for alpha, margin in cells if alpha == 2} == {0.8, 1.0, 1.2, 1.4}
+    assert len(cells) == 5 + 3
+    for job, (alpha, margin) in zip(in_grid, cells, strict=True):
         options = job.recipe.distance.options
-        assert (options["alpha"], job.recipe.loss.options["margin"]) == (alpha, margin)
+        assert (float(options["alpha"]), job.recipe.loss.options["margin"]) == (alpha, margin)
         assert options["z"] == largest_gradient(alpha)
-    assert math.inf in {alpha for alpha, _ in hynet.GRID.values()}
     others = {(job.name, job.seed): rate_of(job) for job in jobs if job not in in_grid}
     assert len(others) == 5 * 3 - 1
     assert others["hynet_d_1", 0] == "hynet_d_1"
@@ -145,20 +175,21 @@ def test_table_1_compares_with_seeds_on_every_set_and_shows_the_rest_on_one(stud
     assert {job.name for job in hynet.table5(study)} == set(printed("hynet", "table5")["key"])
 
 
-def test_epochs_keep_weights_at_each_epoch_s_end_under_both_schedules(study: Study) -> None:
+def test_epochs_keep_weights_at_each_epoch_s_end(study: Study) -> None:
     jobs = hynet.epochs(study)
-    assert {(job.name, job.recipe.schedule.name) for job in jobs} == {
-        (name, schedule) for name in hynet.CHOSEN for schedule in ("linear", "constant")
-    }
+    by_name = {job.name: job.recipe.schedule.name for job in jobs}
+    assert by_name == {**dict.fromkeys(hynet.CHOSEN, "linear"), "hynet_aug_constant": "constant"}
+    assert len(jobs) == 4 * len(study.table_seeds)
     for job in jobs:
         assert job.profile(study.place).stages == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
         assert job.sets_of("fpr95_by_stage") == job.sets_of("fpr95")
-        assert rate_of(job) == job.name
+        assert rate_of(job) == job.name.removesuffix("_constant")
 
 
 def test_the_linear_runs_of_epochs_are_those_of_the_tables_under_quick(study: Study) -> None:
     in_table = {record_path(job, study.place) for job in hynet.table1(study)}
     linear = [job for job in hynet.epochs(study) if job.recipe.schedule.name == "linear"]
+    assert len(linear) == 9
     assert {record_path(job, study.place) for job in linear} <= in_table
 
 

@@ -11,10 +11,12 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import objective, parts
+from lib import objective, parts, profiles
+from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, drawn
 from lib.losses import hinge, mixed_hinge, squared_hinge, stacked_hinge
-from lib.recipes import HYNET, SOSNET, part
+from lib.recipes import HYNET, SOSNET, Budget, Recipe, at_rate, part
+from lib.training import train
 
 angles = st.lists(st.tuples(st.floats(0, math.pi), st.floats(0, math.pi)), min_size=1, max_size=8).map(
     lambda pairs: torch.tensor(pairs, dtype=torch.float64).T
@@ -155,3 +157,32 @@ def test_a_batch_of_identical_descriptors_has_finite_gradients(name):
 def test_hynet_s_hinge_is_on_the_hybrid_similarity_with_margin_1_2():
     assert HYNET.loss == part("hinge", margin=1.2)
     assert parts.build("distance", HYNET.distance).maximum == pytest.approx(6 / 2.736, abs=1e-3)
+
+
+TINY = replace(
+    profiles.find("quick"), width=1 / 16, budget=Budget(batch_pairs=16, epoch_pairs=16 * 40, epochs=1)
+)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("recipe", "rate"), [(SOSNET, 0.1), (HYNET, 0.005)])
+def test_training_lowers_the_loss(
+    recipe: Recipe, rate: float, precision: str, small_set: PatchSet
+) -> None:
+    trained = train(at_rate(recipe, rate), replace(TINY, precision=precision), small_set, 0)
+    losses = trained.curve["loss"]
+    assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
+    assert all(torch.isfinite(value).all() for value in trained.model.state_dict().values())
+
+
+@pytest.mark.parametrize("name", ["L_A", "L_B"])
+def test_hynet_trains_on_its_other_losses(name: str, small_set: PatchSet) -> None:
+    chosen = replace(
+        HYNET,
+        distance=SOSNET.distance,
+        negatives=SOSNET.negatives,
+        loss=WHOLE[name],
+        optimizer=part("adam", lr=0.005),
+    )
+    losses = train(chosen, TINY, small_set, 0).curve["loss"]
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])

@@ -83,7 +83,7 @@ def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_pat
     assert jobs.look(job, opened.place).state == "missing"
     path = carry_out(job, opened.place)
     assert jobs.look(job, opened.place).state == "complete"
-    (probe,) = jobs.probes_of(job)
+    (probe,) = job.probes
     jobs.probe_path(path, *probe).unlink()
     assert jobs.look(job, opened.place).state == "incomplete"
     carry_out(job, opened.place)

@@ -37,6 +37,7 @@ def test_every_part_of_every_recipe_resolves_and_builds(name):
     sampler = parts.build("sampler", recipe.sampler)
     objective = build_objective(recipe)
     schedule = parts.build("schedule", recipe.schedule)
+    # More classes than SOSR looks at as neighbours of one.
     pool = candidates.Pool(
         torch.arange(3 * PAIRS).view(PAIRS, 3),
         torch.zeros(PAIRS, 3),
@@ -167,6 +168,37 @@ def test_dsm_is_as_its_section_5_1_states():
     budget = recipe.budget
     assert budget.batch_pairs == 1024
     assert budget.epochs * (budget.epoch_pairs // budget.batch_pairs) == 50_000
+
+
+def test_sosnet_is_hardnet_with_its_own_loss_negatives_of_all_blocks_and_sosr():
+    ours, theirs = values(RECIPES["sosnet_aug"]), values(RECIPES["hardnet_aug"])
+    differing = {axis for axis in ours if ours[axis] != theirs.get(axis)}
+    assert differing == {"augment", "negatives", "loss", "regularizers"}
+    recipe = RECIPES["sosnet_aug"]
+    assert recipe.negatives == part("hardest", scope="all", floor=0.008)
+    assert recipe.loss == part("squared_hinge", margin=1.0)
+    assert recipe.regularizers == (part("sosr", weight=1.0, neighbours=8),)
+
+
+def test_hynet_is_as_its_section_4_and_its_code_state():
+    recipe = RECIPES["hynet_aug"]
+    assert recipe.model == part("hynet", norm="frn", dropout=0.3)
+    assert recipe.distance.name == "hybrid"
+    assert recipe.distance.options == {"alpha": 2.0, "z": pytest.approx(2.736, abs=1e-3)}
+    assert recipe.negatives.options["scope"] == "all"
+    assert recipe.loss == part("hinge", margin=1.2)
+    assert recipe.regularizers == (part("norm", weight=0.1),)
+    assert recipe.optimizer == part("adam", lr=0.01)
+    assert recipe.schedule == part("constant")
+    assert recipe.augment == part("turns", shared=True, among="half_turned")
+    # 1,024 patches a batch, 439 batches of Liberty an epoch.
+    assert recipe.budget == recipes.Budget(batch_pairs=512, epoch_pairs=512 * 439, epochs=200)
+
+
+def test_infinity_in_a_recipe_is_a_word_since_records_are_json():
+    recipe = recipes.hybrid(RECIPES["hynet_aug"], alpha=math.inf)
+    json.dumps(values(recipe), allow_nan=False)
+    assert parts.build("distance", recipe.distance).of_similarity(torch.tensor(0.25)).item() == 0.75
 
 
 def test_the_binary_dsm_differs_from_the_real_one_in_what_is_compared_alone():

@@ -9,6 +9,7 @@ from scipy import stats
 
 from lib.experiments.adasample import TABLE1_RECIPES
 from lib.recipes import RECIPES
+from lib.reporting import phototour_figures
 from lib.reporting.papers import adasample
 from lib.reporting.papers import adasample_triplets as triplets
 from lib.reporting.style import PALETTE
@@ -53,21 +54,21 @@ def test_ours_comes_with_the_interval_over_its_seeds():
 def test_the_rank_correlation_is_of_the_two_orders_of_trained_rows():
     common = adasample.table1_common(runs())
     same, opposite = common.assign(ours=common["paper"]), common.assign(ours=-common["paper"])
-    assert adasample.table1_orders(same)["Spearman"].tolist() == pytest.approx([1, 1])
-    assert adasample.table1_orders(opposite)["Spearman"].tolist() == pytest.approx([-1, -1])
-    assert adasample.table1_orders(same)["n"].tolist() == [9, 8]
+    assert phototour_figures.orders(same)["Spearman"].tolist() == pytest.approx([1, 1])
+    assert phototour_figures.orders(opposite)["Spearman"].tolist() == pytest.approx([-1, -1])
+    assert phototour_figures.orders(same)["n"].tolist() == [9, 8]
     # SIFT last in both is no agreement among the others.
     trained = common["ours"].where(common["ours"] == 30, -common["paper"])
-    orders = adasample.table1_orders(common.assign(ours=trained))["Spearman"]
+    orders = phototour_figures.orders(common.assign(ours=trained))["Spearman"]
     assert orders["trained"] == pytest.approx(-1)
     assert orders["all"] > -1
 
 
 def test_both_tables_stand_row_by_row_and_the_picture_says_how_they_agree():
     of = runs(3)
-    figure = adasample.table1_figure(of, open_study(seeds=range(3)))
+    figure = phototour_figures.common_figure(adasample.table1_common(of), of, "quick, mini")
     common = adasample.table1_common(of)
-    rho = adasample.table1_orders(common).loc["trained", "Spearman"]
+    rho = phototour_figures.orders(common).loc["trained", "Spearman"]
     assert f"{rho:.2f}".replace("-", "−") in figure.get_suptitle()
     for axes, whose in zip(figure.axes, ("paper", "ours"), strict=True):
         dots = [line for line in axes.lines if line.get_marker() == "o"]
@@ -85,7 +86,7 @@ def test_both_tables_stand_row_by_row_and_the_picture_says_how_they_agree():
 
 
 def test_one_method_has_one_colour():
-    figure = adasample.table1_figure(runs(), open_study())
+    figure = phototour_figures.common_figure(adasample.table1_common(runs()), runs(), "quick, mini")
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     drawn = [line for line in figure.axes[1].lines if line.get_marker() == "o"]
     colours = {names[len(names) - 1 - int(dot.get_ydata()[0])]: dot.get_color() for dot in drawn}

@@ -90,12 +90,3 @@ def test_bytes_of_figures_and_records_are_not_compared(folders):
     outcome = compare(results, reference)
     assert outcome.missing == ()
     assert outcome.differences.empty
-
-
-def test_an_unreadable_table_and_a_missing_folder_are_named(folders, tmp_path):
-    results, reference = folders
-    (results / "tables/adasample/table1.csv").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"table1\.csv is no readable table"):
-        compare(results, reference)
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        compare(tmp_path / "nowhere", reference)

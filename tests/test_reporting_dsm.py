@@ -132,7 +132,7 @@ def test_loss_and_setting_add_up_to_the_whole_change(study: Study) -> None:
 
 
 def test_table_3_stands_beside_the_paper_with_rows_of_our_own_last(study: Study) -> None:
-    table = dsm.table3(records(experiments.table3(study), level, number), study)
+    table = dsm.ablation("table3", records(experiments.table3(study), level, number), study)
     assert list(table.index[:8]) == list(printed("dsm", "table3")["label"].unique())
     assert list(table.index[8:]) == ["DSM+: hardest 1/4", "DSM+ binary: hardest 1/8", "ORB"]
     row = table.loc["DSM+"]
@@ -159,14 +159,14 @@ def test_a_claim_on_table_3_is_on_its_own_task_alone(study: Study) -> None:
 
 def test_real_valued_rows_alone_are_a_table_too(study: Study) -> None:
     found = records(experiments.table3(study, ["real"]), level, number)
-    table = dsm.table3(found, study)
+    table = dsm.ablation("table3", found, study)
     assert table.loc["DSM+ binary", ("FPR95", "ours")] is not None
     assert np.isnan(table.loc["DSM+ binary", ("FPR95", "ours")])
     assert outcomes("Table 3", dsm.claim_values(found, study))["t3-binary-fpr95"] == NO_VERDICT
 
 
 def test_table_4_with_one_seed_shows_no_spread(study: Study) -> None:
-    table = dsm.table4(records(experiments.table4(study), level, number), study)
+    table = dsm.ablation("table4", records(experiments.table4(study), level, number), study)
     assert list(table.index) == list(printed("dsm", "table4")["label"].unique())
     assert "sd" not in table.columns.get_level_values(1)
     assert table["", "n"].tolist() == [1] * 8

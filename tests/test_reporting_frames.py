@@ -59,8 +59,8 @@ def test_a_run_is_a_row_methods_as_they_come_and_seeds_ascending():
     assert table["a"].isna().tolist() == [False, True, True]
 
 
-def test_two_numbers_of_one_cell_are_refused_by_method_and_seed():
-    with pytest.raises(ValueError, match="two records of net, seed 1, hold b"):
+def test_two_numbers_of_one_cell_are_refused():
+    with pytest.raises(ValueError, match="duplicate entries"):
         frames.wide(frames.fpr95([*some(), some()[1]]), "test_set")
 
 

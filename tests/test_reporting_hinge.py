@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from reporting_records import found
 
+from lib.reporting import frames
 from lib.reporting.papers import adasample_hinge as hinge
 from lib.theory import hinge_against_distance
 
@@ -69,7 +70,7 @@ def steps() -> pd.DataFrame:
         found("a", "mini", 0, curve={**CURVE, "zero_share": [0.0, 0.25, 0.5]}),
         found("b", "mini", 0, curve={**CURVE, "zero_share": [0.0, 0.0, 0.0]}),
     ]
-    return hinge.training_steps(runs)
+    return frames.steps(runs)
 
 
 def test_zero_hinges_are_counted_and_the_gap_is_negative_minus_positive():
@@ -78,7 +79,6 @@ def test_zero_hinges_are_counted_and_the_gap_is_negative_minus_positive():
     assert list(table["points with a zero"]) == [2, 0]
     assert list(table["largest fraction"]) == [0.5, 0]
     assert list(table["gap, last tenth"]) == pytest.approx([0.6, 0.6])
-    assert hinge.zero_shares(steps(), ["a"]) == [0, 0.25, 0.5]
     left, _ = hinge.zero_hinge_figure(steps(), hinge_against_distance.compute(batches=(64,))[1]).axes
     assert list(left.lines[1].get_ydata()) == pytest.approx([0, 0.2, 0.6])
 

@@ -261,14 +261,12 @@ VERDICTS = judged(
 
 def test_the_tally_keeps_the_evening_apart_and_counts_every_claim_once():
     evening, quick, readings = verdicts.tallies(verdicts.read_verdicts([VERDICTS]))
-    assert (evening.kind, evening.where) == ("claim", "evening, photos")
     words = {"held": 0, "did not hold": 1, "too close to call": 0, "no verdict": 0}
-    assert evening.counts == words
-    assert (quick.where, quick.counts) == (
-        "quick, mini",
-        {**words, "too close to call": 1, "no verdict": 1},
-    )
-    assert (readings.kind, readings.counts) == ("reading", {**words, "held": 1, "did not hold": 0})
+    assert evening == {"kind": "claim", "where": "evening, photos", "counts": words}
+    assert quick["where"] == "quick, mini"
+    assert quick["counts"] == {**words, "too close to call": 1, "no verdict": 1}
+    assert readings["kind"] == "reading"
+    assert readings["counts"] == {**words, "held": 1, "did not hold": 0}
 
 
 def test_an_evening_of_a_part_of_the_columns_does_not_take_the_place_of_a_whole_verdict():
@@ -351,13 +349,3 @@ def test_the_comparison_and_its_differing_cells_stand_in_the_report(tmp_path):
     section = text[text.index('<section id="comparison"') : text.index('<section id="runs"')]
     assert "MISSING: tables/t2.csv" in section
     assert '<td class="number">1.0000</td>' in section
-
-
-def test_a_file_that_is_no_notebook_is_named_and_leaves_no_report(tmp_path):
-    broken = tmp_path / "broken.ipynb"
-    broken.write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"broken\.ipynb is no notebook"):
-        build(tmp_path, notebooks=[broken])
-    with pytest.raises(FileNotFoundError, match=r"absent\.ipynb"):
-        build(tmp_path, notebooks=[tmp_path / "absent.ipynb"])
-    assert not (tmp_path / "quick" / "report.html").exists()

@@ -1,1 +1,1 @@
-"""Command lines: the study, HPatches, the search for learning rates, the benchmark, fetching."""
+"""Command lines: the study, HPatches, the search for learning rates, stamps, fetching."""

@@ -86,11 +86,7 @@ def _build(chosen: argparse.Namespace) -> None:
         distractors=chosen.distractors,
         seed=chosen.seed,
     )
-
-    def make(folder: Path) -> None:
-        build_hpatches(folder, chosen.sequences, size)
-
-    make_once(chosen.out, chosen.out.name, make)
+    make_once(chosen.out, chosen.out.name, lambda new: build_hpatches(new, chosen.sequences, size))
     print((chosen.out / "build.json").read_text())
 
 

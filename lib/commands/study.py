@@ -28,7 +28,7 @@ from lib.reporting.page.compare import artefacts_in
 from lib.reporting.page.report import Failure
 from lib.study import pool
 from lib.study.forecast import remaining, wall_clock
-from lib.study.jobs import Job, look, merged, probe_path, probes_of, record_path
+from lib.study.jobs import Job, look, merged, probe_path, record_path
 from lib.study.open import REFERENCE, ROOT, Study, find, open_study, photographs_path, to_do
 
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
@@ -296,7 +296,7 @@ def collect(study: Study, selected: dict[str, Artefact]) -> int:
 
 def _files(job: Job, study: Study) -> list[Path]:
     record = record_path(job, study.place)
-    return [record, *(probe_path(record, probe, of) for probe, of in probes_of(job))]
+    return [record, *(probe_path(record, probe, of) for probe, of in job.probes)]
 
 
 def _copy(files: Sequence[Path], made: Path, target: Path) -> None:

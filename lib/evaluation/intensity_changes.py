@@ -14,8 +14,7 @@ from lib.data.patchset import PatchSet
 from lib.evaluation.fpr95 import fpr95
 from lib.evaluation.subject import Subject, describe
 
-GAINS = (0.5, 0.7, 1.4)
-GAMMAS = (0.5, 0.7, 1.5)
+GAINS, GAMMAS = (0.5, 1.4), (0.5, 1.5)
 UNCHANGED = "none"
 
 
@@ -55,13 +54,12 @@ def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
     (used_first, first), (used_second, second) = (np.unique(of, return_inverse=True) for of in sides)
     raw_first = _raw(model, test_set.patches[used_first], subject.device)[first]
     patches, numbers = test_set.patches[used_second], {}
-    as_they_are = None
     for name, becomes in changes().items():
         raw = _raw(model, becomes[patches], subject.device)
         norms = raw.norm(dim=1)
-        as_they_are = norms if as_they_are is None else as_they_are
-        units = (model.normalise(each).double() for each in (raw_first, raw[second]))
-        x, y = units
+        if name == UNCHANGED:
+            as_they_are = norms
+        x, y = (model.normalise(each).double() for each in (raw_first, raw[second]))
         distances = (x - y).norm(dim=1).numpy()
         ratio = (raw_first.norm(dim=1) / norms[second]).log()[torch.from_numpy(match)]
         numbers[f"fpr95.{name}"] = fpr95(distances, match).expected

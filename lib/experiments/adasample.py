@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 
 from lib.experiments.options import Options, option_jobs
-from lib.experiments.options import by_option as options_of
 from lib.experiments.published import published_jobs
 from lib.experiments.rows import (
     HANDCRAFTED,
@@ -32,7 +31,7 @@ from lib.recipes import (
     replace_options,
 )
 from lib.study.jobs import Job
-from lib.study.open import Found, Study
+from lib.study.open import Study
 
 # Table 2, and λ = 0 below its first row; λ → ∞ is Hardpos.
 LAMBDAS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, math.inf)
@@ -134,11 +133,6 @@ OPTIONS: Options = {
 def options(study: Study) -> list[Job]:
     """What the papers leave open, one choice changed at a time, on the first train set."""
     return option_jobs(study, OPTIONS)
-
-
-def by_option(found: Sequence[Found], study: Study) -> dict[str, dict[str, list[Found]]]:
-    """The runs of `options` by recipe's label and by option."""
-    return options_of(found, study, OPTIONS)
 
 
 def figure3(study: Study) -> list[Job]:

@@ -83,7 +83,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "hynet/figure2": Artefact("notebooks/hynet/figure2.ipynb", hynet_analysis.figure2),
     "hynet/figure3": Artefact("notebooks/hynet/figure3.ipynb", hynet_analysis.figure3),
     "hynet/gradient_magnitudes": Artefact(
-        "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.magnitudes
+        "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.gradient_magnitudes
     ),
     "hynet/norms": Artefact("notebooks/hynet/norms.ipynb", hynet_analysis.norms),
 }

@@ -8,8 +8,9 @@ from lib.experiments.options import Options, option_jobs
 from lib.experiments.rows import (
     HPATCHES_SPLIT,
     at_profile,
+    computation_job,
     handcrafted_job,
-    on,
+    measured,
     on_hpatches,
     training_job,
     training_jobs,
@@ -59,6 +60,10 @@ ABLATION: Mapping[str, Recipe] = {
     },
     "hynet_no_norm": _hynet("without R_L2", regularizers=()),
     "hynet_bn": _hynet("BN", model=replace_options(HYNET.model, norm="batch")),
+    # The authors' form of BN drops affine parameters, thresholds and biases too.
+    "hynet_bn_alone": _hynet(
+        "BN, all else kept", model=replace_options(HYNET.model, norm="batch", around="hynet")
+    ),
     "hynet_in": _hynet("IN", model=replace_options(HYNET.model, norm="instance")),
     "hard_bn": _with_loss_of(HARDNET, "Hard+BN", "batch"),
     "hard_frn": _with_loss_of(HARDNET, "Hard+FRN", "frn"),
@@ -102,16 +107,15 @@ LADDER = (
 )
 SEARCHED: Mapping[str, Recipe] = {**ABLATION, **OTHER_LOSSES, **RUNGS}
 
-# Figure 5(a); the paper's grid is not in its text. All at HyNet's rate: Z keeps the gradient's scale.
-GRID_ALPHAS = (0.0, 1.0, 2.0, 3.0, math.inf)
-GRID_MARGINS = (0.8, 1.0, 1.2, 1.4)
+# Figure 5(a), by runs' key α and margin; the paper's grid is not in its text. A cross through its best
+# cell: either varies alone. All train at HyNet's rate: Z keeps the gradient's scale.
 _OTHERS = {
     f"grid_{alpha:g}_{margin:g}": (alpha, margin)
-    for alpha in GRID_ALPHAS
-    for margin in GRID_MARGINS
-    if (alpha, margin) != (2.0, 1.2)
+    for alpha, margin in (
+        *((alpha, 1.2) for alpha in (0.0, 1.0, 3.0, math.inf)),
+        *((2.0, margin) for margin in (0.8, 1.0, 1.4)),
+    )
 }
-# By runs' key, α and margin.
 GRID: Mapping[str, tuple[float, float]] = {**_OTHERS, "hynet_aug": (2.0, 1.2)}
 VARIANTS: Mapping[str, Recipe] = {
     **SEARCHED,
@@ -120,7 +124,6 @@ VARIANTS: Mapping[str, Recipe] = {
         for key, of in _OTHERS.items()
     },
 }
-SEARCH_OF: Mapping[str, str] = {name: "hynet_aug" for name in _OTHERS}
 
 
 def hynet_jobs(
@@ -128,7 +131,8 @@ def hynet_jobs(
 ) -> list[Job]:
     """`training_jobs` of variants and recipes, each once, by default on the first train set."""
     sets = sets or study.place.source.sets[:1]
-    return training_jobs(study, dict.fromkeys(names), sets, seeds, VARIANTS, SEARCH_OF)
+    of_grid = dict.fromkeys(_OTHERS, "hynet_aug")
+    return training_jobs(study, dict.fromkeys(names), sets, seeds, VARIANTS, of_grid)
 
 
 def tested_on(study: Study) -> str:
@@ -187,8 +191,8 @@ def table3(study: Study) -> list[Job]:
         NoSearch: the search of a margin is not on record.
     """
     names = (
-        *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS), "hynet_bn", "hynet_in"),
-        *("hard_bn", "hard_frn", "sos_bn", "sos_frn"),
+        *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS)),
+        *("hynet_bn", "hynet_bn_alone", "hynet_in", "hard_bn", "hard_frn", "sos_bn", "sos_frn"),
     )
     jobs = hynet_jobs(study, names, study.table_seeds)
     return [on_hpatches(job, tested_on(study)) for job in jobs]
@@ -206,12 +210,19 @@ def figure4(study: Study) -> list[Job]:
     return [on_hpatches(job, tested_on(study)) for job in jobs]
 
 
+def similarities(study: Study) -> list[Job]:
+    """Gradient magnitudes of s, d and s_H by the angle (Figures 2(b) and 5(b)): a single record."""
+    return [computation_job("similarity_gradients", "Gradient magnitudes by the angle")]
+
+
 def figure5(study: Study) -> list[Job]:
-    """HyNet's Figure 5, each record once: (a), α and margin, with the seeds of a grid; (c), s_H, L_A and
-    L_B, and beside them d and s alone at their best margins, with those of a table."""
+    """HyNet's Figure 5, each record once: (b), that of `similarities`, which comes first; (a), α
+    and margin, with the seeds of a grid; (c), s_H, L_A and L_B, and beside them d and s alone at their
+    best margins, with those of a table."""
     names = ("hynet_aug", "hynet_mixed", "hynet_stacked", best_margin("d"), best_margin("s"))
     of_grid = (on_hpatches(job, tested_on(study)) for job in hynet_jobs(study, GRID, study.grid_seeds))
-    return merged([*of_grid, *hynet_jobs(study, names, study.table_seeds)], study.place)
+    runs = merged([*of_grid, *hynet_jobs(study, names, study.table_seeds)], study.place)
+    return [*similarities(study), *runs]
 
 
 def ladder(study: Study) -> list[Job]:
@@ -220,25 +231,25 @@ def ladder(study: Study) -> list[Job]:
     return hynet_jobs(study, LADDER, study.test_seeds)
 
 
-# Whose epoch is chosen, and under which schedules, at the rate that was found for the profile's own.
+# Whose epoch is chosen under the profile's schedule.
 CHOSEN = ("hardnet_aug", "sosnet_aug", "hynet_aug")
-SCHEDULES = ("linear", "constant")
 
 
 def epochs(study: Study) -> list[Job]:
     """FPR95 on all pairs by weights kept at each epoch, on the first train set with the seeds of a
-    table: HyNet's code keeps the epoch that is best on the test sets."""
+    table: HyNet's code keeps the epoch that is best on the test sets. Under the constant rate of that
+    code HyNet+ is trained too, "hynet_aug_constant", at the rate found for the other schedule."""
+    recipes = {name: at_profile(study, name) for name in CHOSEN}
+    recipes["hynet_aug_constant"] = replace(
+        recipes["hynet_aug"], label="HyNet+, constant rate", schedule=part("constant")
+    )
     jobs = []
-    for name in CHOSEN:
-        base = at_profile(study, name)
-        count = study.place.profile.budget_for(base).epochs
+    for name, recipe in recipes.items():
+        count = study.place.profile.budget_for(recipe).epochs
         kept = {"stages": tuple(epoch / count for epoch in range(count + 1))}
-        for schedule in SCHEDULES:
-            recipe = replace(base, schedule=part(schedule))
-            for seed in study.table_seeds:
-                job = training_job(study, name, study.place.source.sets[0], seed, recipe, **kept)
-                staged = on(("fpr95_by_stage",), job.sets_of("fpr95"))
-                jobs.append(replace(job, measures=(*job.measures, *staged)))
+        for seed in study.table_seeds:
+            job = training_job(study, name, study.place.source.sets[0], seed, recipe, **kept)
+            jobs.append(measured(job, "fpr95_by_stage"))
     return jobs
 
 

@@ -1,9 +1,7 @@
 """HyNet's analysis of gradients and norms (Sec. 2 and 3): which records each of its artefacts needs."""
 
-from dataclasses import replace
-
-from lib.experiments.hynet import hynet_jobs
-from lib.experiments.rows import computation_job, on, probed
+from lib.experiments.hynet import hynet_jobs, similarities
+from lib.experiments.rows import computation_job, measured, probed
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -13,18 +11,13 @@ def figure1(study: Study) -> list[Job]:
     return [computation_job("descent_directions", "Descent directions")]
 
 
-def similarities(study: Study) -> list[Job]:
-    """HyNet's Figures 2(b) and 5(b): gradient magnitudes of s, d and s_H by the angle."""
-    return [computation_job("similarity_gradients", "Gradient magnitudes by the angle")]
-
-
 # The paper's figure calls them HardNet and SOSNet.
 FIGURE2 = ("hardnet_aug", "sosnet_aug")
 
 
 def figure2(study: Study) -> list[Job]:
-    """HyNet's Figure 2: triplets of the two methods in batches of their training, with the seeds of a
-    table; and the magnitudes of `similarities`."""
+    """HyNet's Figure 2: the magnitudes of `similarities`; and triplets of the two methods in batches of
+    their training, with the seeds of a table."""
     runs = hynet_jobs(study, FIGURE2, study.table_seeds)
     return [*similarities(study), *(probed(job, "triplets_in_batch") for job in runs)]
 
@@ -51,30 +44,12 @@ def gradient_magnitudes(study: Study) -> list[Job]:
     return [computed, *(probed(job, "gradient_magnitudes") for job in runs)]
 
 
-def magnitudes(study: Study) -> list[Job]:
-    """`similarities` and `gradient_magnitudes`, which one notebook shows."""
-    return [*similarities(study), *gradient_magnitudes(study)]
-
-
-NORMS = ("hynet_aug", "hynet_bn", "hynet_in")
-
-
-def orthogonality(study: Study) -> list[Job]:
-    """How orthogonal gradients are to feature maps, with FRN, BN and IN, with the seeds of a table."""
-    return [probed(job, "orthogonality") for job in hynet_jobs(study, NORMS, study.table_seeds)]
-
-
-INTENSITY = ("hynet_aug", "hynet_no_norm")
-
-
-def intensity(study: Study) -> list[Job]:
-    """What changes of exposure do to HyNet with and without R_L2, with the seeds of a table."""
-    return [
-        replace(job, measures=(*job.measures, *on(("intensity_changes",), job.sets_of("fpr95"))))
-        for job in hynet_jobs(study, INTENSITY, study.table_seeds)
-    ]
+NORMS, INTENSITY = ("hynet_aug", "hynet_bn", "hynet_in"), ("hynet_aug", "hynet_no_norm")
 
 
 def norms(study: Study) -> list[Job]:
-    """`orthogonality` and `intensity`, which one notebook shows."""
-    return [*orthogonality(study), *intensity(study)]
+    """How orthogonal gradients are to feature maps, with FRN, BN and IN; and what changes of exposure do
+    to HyNet with and without R_L2, both with the seeds of a table."""
+    probes = (probed(job, "orthogonality") for job in hynet_jobs(study, NORMS, study.table_seeds))
+    exposed = hynet_jobs(study, INTENSITY, study.table_seeds)
+    return [*probes, *(measured(job, "intensity_changes") for job in exposed)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lib.experiments.searches import own_rate
 from lib.recipes import Recipe, at_rate, find, part
-from lib.study.jobs import Job
+from lib.study.jobs import NO_SET, Job
 from lib.study.open import Study
 
 HANDCRAFTED = {
@@ -121,9 +121,15 @@ def probed(job: Job, probe: str) -> Job:
     return replace(job, probes=(*job.probes, (probe, job.train_set)))
 
 
+def measured(job: Job, measure: str) -> Job:
+    """The job with a measure on every set that it is tested on."""
+    return replace(job, measures=(*job.measures, *on((measure,), job.sets_of("fpr95"))))
+
+
 def computation_job(name: str, label: str, **options: object) -> Job:
     """A computation of `lib.theory`, which needs neither data nor training."""
-    return Job(name, label, computation=part(name, **options))
+    own = ((name, NO_SET),)
+    return Job(name, label, computation=part(name, **options), measures=own, probes=own)
 
 
 def by_sign(job: Job, measure: str) -> Job:

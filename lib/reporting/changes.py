@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.intervals import Estimate, Measured, contrast
-from lib.reporting import plots
+from lib.reporting import frames, plots
 from lib.reporting.claims.measured import fpr95_by_column
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, panels
 from lib.study.open import Found
@@ -30,6 +30,11 @@ def fpr95_of(groups: Mapping[str, Sequence[Found]]) -> dict[str, Measured]:
     return measured
 
 
+def methods(found: Sequence[Found]) -> dict[str, Measured]:
+    """`fpr95_of` each method by its label, of runs on one train set, in the order to show."""
+    return fpr95_of(frames.by_label(found))
+
+
 def levels(of: Mapping[str, Measured]) -> pd.DataFrame:
     """By "method" its "mean", the interval "from" and "to", and the number of "seeds", at least 1."""
     rows = {
@@ -43,6 +48,11 @@ def with_rates(table: pd.DataFrame, groups: Mapping[str, Sequence[Found]]) -> pd
     """A table of `levels` after each method's learning "rate", that of its first run."""
     rates = {name: runs[0].job.recipe.optimizer.options["lr"] for name, runs in groups.items()}
     return table.assign(rate=[f"{rates[name]:g}" for name in table.index])[["rate", *table.columns]]
+
+
+def levels_at_rates(found: Sequence[Found]) -> pd.DataFrame:
+    """`levels` of `methods`, after each one's learning "rate"."""
+    return with_rates(levels(methods(found)), frames.by_label(found))
 
 
 def changes(of: Mapping[str, Measured], pairs: Mapping[str, tuple[str, str]]) -> pd.DataFrame:

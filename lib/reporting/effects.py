@@ -30,14 +30,9 @@ def effects(by_recipe: Mapping[str, Mapping[str, Measured]]) -> pd.DataFrame:
         A row an option, in the order given: `recipe`, `option`, `mean` FPR95 (%), `sd` of it over the
         `seeds`, and the `change` from the recipe's default in points, with its interval `from` and `to`.
         The default's own change is missing.
-
-    Raises:
-        ValueError: a recipe has no default.
     """
     tables = {}
     for recipe, of in by_recipe.items():
-        if DEFAULT not in of:
-            raise ValueError(f"{recipe} has no {DEFAULT!r} to compare with")
         pairs = {option: (option, DEFAULT) for option in of if option != DEFAULT}
         spread = [each.values.mean(axis=1).std(ddof=1) for each in of.values()]
         table = levels(of)[["mean", "seeds"]].assign(sd=spread)

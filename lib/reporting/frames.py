@@ -78,9 +78,10 @@ def epochs(found: Sequence[Found]) -> pd.DataFrame:
 
 
 def steps(found: Sequence[Found]) -> pd.DataFrame:
-    """What training said of itself: a row a record and step, `step` and a column a curve."""
+    """What training said of itself: a row a record and step, `step` and a column a curve; of the records
+    that are of training."""
     curves = []
-    for record in found:
+    for record in (of for of in found if of.content.get("curve")):
         # A curve that begins later, such as one that needs an average, ends with the others.
         ends = {name: pd.Series(of[::-1]) for name, of in record.content["curve"].items()}
         curves.append(pd.DataFrame(ends)[::-1].assign(**_about(record)))
@@ -104,15 +105,8 @@ def wide(
         index: the columns that tell runs apart; the last is the seed.
 
     Raises:
-        ValueError: two numbers fall into one cell; the message names the method and the seed.
+        ValueError: two numbers fall into one cell.
     """
-    twice = frame[frame.duplicated([*index, columns])]
-    if len(twice):
-        of = twice.iloc[0]
-        raise ValueError(
-            f"two records of {of['key']}, seed {of['seed']}, hold {of[columns]}; "
-            "ask for one profile and one data source"
-        )
     first = list(frame[index[0]].unique())
     table = frame.pivot(index=list(index), columns=columns, values="value")[frame[columns].unique()]
     in_order = {"level": 0, "key": lambda of: of.map(first.index), "sort_remaining": False}

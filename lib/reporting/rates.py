@@ -106,11 +106,8 @@ def sensitivity(runs: pd.DataFrame) -> pd.DataFrame:
 
 def by_rate(frame: pd.DataFrame, value: str) -> pd.DataFrame:
     """Means of a column over ways and seeds, a row a recipe, a column a rate."""
-    return (
-        frame.pivot_table(value, "recipe", "rate", sort=False)
-        .sort_index(axis=1)
-        .rename(columns="{:g}".format)
-    )
+    table = frame.pivot_table(value, "recipe", "rate", sort=False)
+    return table.sort_index(axis=1).rename(columns="{:g}".format)
 
 
 def own_marked(table: pd.DataFrame, runs: pd.DataFrame, decimals: int = 1) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 from IPython.display import Image
@@ -134,7 +133,7 @@ class Showing:
         if folder is not None:
             own = self.study.place.profile.name if self.beside else ""
             whole = "_".join(filter(None, (self.artefact, name, own)))
-            write_bytes(_artefact_path(folder, kind, whole, suffix), content)
+            write_bytes(folder / kind / f"{whole}{suffix}", content)
 
 
 def showings(artefact: str, study: Study, jobs: Callable[[Study], Sequence[Job]]) -> tuple[Showing, ...]:
@@ -158,11 +157,3 @@ def showings(artefact: str, study: Study, jobs: Callable[[Study], Sequence[Job]]
     except NoSearch:
         found = []
     return (own, Showing(artefact, longer, found, study)) if found else (own,)
-
-
-def _artefact_path(folder: Path, kind: str, name: str, suffix: str) -> Path:
-    """`folder/kind/name.suffix`, for a name such as `adasample/table1` that stays in the folder."""
-    parts = name.split("/")
-    if not all(parts) or any(part in (".", "..") for part in parts) or "\\" in name:
-        raise ValueError(f"artefact name {name!r}: give a relative one like 'adasample/table1'")
-    return Path(folder, kind, *parts[:-1], parts[-1] + suffix)

@@ -48,7 +48,8 @@ class Job:
         paths: options of it that name files of this machine, which are no part of what is on record;
             what is in the files is, by a hash among the descriptor's own options.
         computation: one without data: a module of `lib.theory` with ``compute(**options)`` giving
-            (numbers, arrays), which become the record's metrics and its probe, both of set "none".
+            (numbers, arrays), which become the record's metrics and its probe; it is the one measure and
+            the one probe of the job, both of set "none".
         measures: what is measured: a module of `lib.evaluation` with ``measure``, and a set.
         probes: likewise with ``probe``.
         overrides: fields of `Profile` that this run takes other values for.
@@ -79,7 +80,8 @@ class Job:
     def sets(self) -> tuple[str, ...]:
         """Every set it is trained, measured or probed on, each once."""
         wanted = (name for _, name in (*self.measures, *self.probes))
-        return tuple(dict.fromkeys(name for name in (self.train_set, *wanted) if name is not None))
+        every = dict.fromkeys((self.train_set, *wanted))
+        return tuple(name for name in every if name not in (None, NO_SET))
 
     def sets_of(self, measure: str) -> tuple[str, ...]:
         """The sets on which a module of `lib.evaluation` measures."""
@@ -186,9 +188,9 @@ def look(job: Job, place: Place, folder: Path | None = None) -> OnRecord:
     except records.DamagedRecord:
         return OnRecord(path, "damaged", damaged=(path,))
     today, then = digests(job, place), record["digests"]
-    lacking = [of for of in measures_of(job) if of[0] not in record["metrics"].get(of[1], {})]
+    lacking = [of for of in job.measures if of[0] not in record["metrics"].get(of[1], {})]
     damaged = []
-    for of in probes_of(job):
+    for of in job.probes:
         if not records.is_whole(file := probe_path(path, *of), record["probes"].get(".".join(of))):
             lacking.append(of)
             damaged += [file] if file.exists() else []
@@ -213,16 +215,6 @@ def _made_by(modules: Iterable[str], sets: Iterable[str], place: Place) -> dict:
 
 def _following(sets: Iterable[str], place: Place) -> dict:
     return _made_by(["lib.evaluation.following"], sets, place)
-
-
-def measures_of(job: Job) -> list[tuple[str, str]]:
-    """The (measure, set) that a job has; a computation has one, of its own name."""
-    return [(job.computation.name, NO_SET)] if job.computation is not None else list(job.measures)
-
-
-def probes_of(job: Job) -> list[tuple[str, str]]:
-    """The (probe, set) that a job has; a computation has one, of its own name."""
-    return [(job.computation.name, NO_SET)] if job.computation is not None else list(job.probes)
 
 
 def merged(jobs: Iterable[Job], place: Place) -> list[Job]:

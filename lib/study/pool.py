@@ -260,13 +260,13 @@ def complete(jobs: Iterable[Job], place: Place, at_once: int, report: Report) ->
     return [(job, of.failure) for (_, job), of in zip(costs, outcomes, strict=True) if of.failure]
 
 
-def prepare(source: Source, names: Iterable[str], at_once: int, report: Report | None = None) -> None:
+def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
     """Has sets made, or read once where they are there.
 
     Args:
         source: whose sets they are.
         names: of the sets.
-        at_once, report: as for `run`.
+        at_once: processes.
 
     Raises:
         ValueError: one could not be had; the message names each and why.
@@ -274,7 +274,7 @@ def prepare(source: Source, names: Iterable[str], at_once: int, report: Report |
     # Sets of one folder come of one making.
     of_folder = {source.scene_folder(name): name for name in names}
     tasks = [Task(f"data {name}", partial(_load, source, name)) for name in of_folder.values()]
-    outcomes = run(tasks, at_once, report)
+    outcomes = run(tasks, at_once)
     failed = [f"{t.title}: {of.failure}" for t, of in zip(tasks, outcomes, strict=True) if of.failure]
     if failed:
         raise ValueError("; ".join(failed))

@@ -88,14 +88,13 @@ def load_weights(record: Path) -> dict[str, dict[str, Tensor]]:
     return stages
 
 
-def load_network(record: Path, stage: str = "1.0", device: str = "cpu") -> nn.Module:
-    """A run's network at a stage of its training, in evaluation mode.
+def load_network(record: Path) -> nn.Module:
+    """A run's network at the end of its training, in evaluation mode.
 
     Raises:
         FileNotFoundError, ValueError: as for `load_weights`.
-        KeyError: no such stage was kept.
     """
-    return _network(records.read(record)["config"], load_weights(record)[stage], device)
+    return _network(records.read(record)["config"], load_weights(record)["1.0"], "cpu")
 
 
 def _network(config: Mapping, weights: Mapping[str, Tensor], device: str) -> nn.Module:

@@ -58,8 +58,8 @@ def compute(
 
     Returns:
         Numbers: "measures", a row each of `MEASURES` with "key", "deviation", the largest
-        ‖autograd − Eq. 3‖ over ‖Eq. 3‖ over the pairs drawn, by x and by y, and "parallel", the least
-        and the largest |cos| between descriptor and gradient there. Arrays, float64: "descriptors"
+        ‖autograd − Eq. 3‖ over ‖Eq. 3‖ over the pairs drawn, by x and by y, and "cosine", the largest
+        |cos| between descriptor and gradient there. Arrays, float64: "descriptors"
         (2, 2), x and y of the plane; "direction", "parallel" and "orthogonal" (4, 2, 2, 2), Δ and its
         parts by measure, kind of pair (positive, negative), descriptor (x, y) and coordinate.
     """
@@ -75,13 +75,7 @@ def compute(
         gradient, stated = by_autograd(measure, many), closed_form(key, many)
         deviation = (_length(gradient - stated) / _length(stated)).max()
         cosine = (_inner(many, gradient) / (_length(many) * _length(gradient))).abs()
-        rows.append(
-            {
-                "key": key,
-                "deviation": float(deviation),
-                "parallel": [float(cosine.min()), float(cosine.max())],
-            }
-        )
+        rows.append({"key": key, "deviation": float(deviation), "cosine": float(cosine.max())})
         descent = UPHILL[key] * by_autograd(measure, here[:, None])[:, 0]
         directions.append(torch.stack([descent, -descent]))
     of = torch.stack(directions)

@@ -61,9 +61,14 @@ def by_angle(
         asked = state.mean(dim=0).repeat(points, 1)
         asked[:, column] = 2 * (theta / 2).sin()
         of_triplets = [
-            pull_and_push(case, copy.deepcopy(loss), torch.cat([state, some]), state)[:, len(state) :]
+            slopes(case, copy.deepcopy(loss), torch.cat([state, some]), state)[column, len(state) :]
             for some in asked.split(JOINING)
         ]
-        # ∂d/∂θ = cos(θ/2).
-        found[kind] = (torch.cat(of_triplets, dim=1)[column].abs() * (theta / 2).cos()).numpy()
+        found[kind] = torch.cat(of_triplets).numpy()
     return theta.numpy(), found
+
+
+def slopes(case: Case, loss: nn.Module, batch: Tensor, state: Tensor) -> Tensor:
+    """|∂L/∂θ| by the angle of the positive and by that of the negative, (2, n); arguments as of
+    `lib.theory.loss_shapes.pull_and_push`. ∂d/∂θ = cos(θ/2)."""
+    return pull_and_push(case, loss, batch, state).abs() * (1 - (batch.T / 2) ** 2).sqrt()

@@ -25,9 +25,9 @@ def compute(
 
     Returns:
         Numbers: "periods", of "s" and "d" the shortest of π/2, π and 2π after which the magnitude comes
-        again, in units of π (None if none is); "hybrid", rows of "key", "alpha" (None is ∞), "z", the
-        largest |α sin θ + cos(θ/2)|, and "at", the angle where it is reached, radians below π. Arrays,
-        float64, once around: "theta" (P,), "s", "d" and by key of the rows "hybrid_…" (P,).
+        again, in units of π (None if none is); "hybrid", rows of "key", "alpha" (None is ∞) and "z",
+        the largest |α sin θ + cos(θ/2)|. Arrays, float64, once around: "theta" (P,), "s", "d" and by key
+        of the rows "hybrid_…" (P,).
     """
     # θ = 0 lies between the grid's angles.
     theta = (torch.arange(2 * points, dtype=torch.float64) + 0.5) * (2 * math.pi / points)
@@ -40,9 +40,8 @@ def compute(
         # The ε of training would show at small angles.
         similarity = hybrid.build(alpha, 1.0, epsilon=0.0)
         slope = _slope(similarity.of_similarity(leaf.cos()), leaf)
-        largest = int(slope[: points // 2].argmax())
-        z, at = float(slope[largest]), float(theta[largest])
-        rows.append({"key": key, "alpha": None if math.isinf(alpha) else alpha, "z": z, "at": at})
+        z = float(slope[: points // 2].max())
+        rows.append({"key": key, "alpha": None if math.isinf(alpha) else alpha, "z": z})
         arrays[f"hybrid_{key}"] = slope / z
     arrays = {name: of[:points].numpy() for name, of in ({"theta": theta} | arrays).items()}
     return {"periods": periods, "hybrid": rows}, arrays

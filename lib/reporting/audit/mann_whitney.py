@@ -6,61 +6,36 @@ or two-sided) can give only few values, all enumerated here. "Lower" is the meth
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 
-@dataclass(frozen=True)
-class Outcomes:
-    """Results that a comparison can have, arrays of size (`num_outcomes`).
-
-    Attributes:
-        u: Mann-Whitney statistic of the lower method, ties counting half.
-        tie_sum: sum over the groups of tied values of t³ - t, t its size.
-        at_most, at_least: share of all splits of the pooled values that give this u or less, or more.
-        lower, higher: number of runs of either method.
-    """
-
-    u: np.ndarray
-    tie_sum: np.ndarray
-    at_most: np.ndarray
-    at_least: np.ndarray
-    lower: int
-    higher: int
-
-    def mirrored(self) -> "Outcomes":
-        """The same comparisons with the methods exchanged in the alternative."""
-        u = self.lower * self.higher - self.u
-        return replace(self, u=u, at_most=self.at_least, at_least=self.at_most)
-
-
-def _exact_without_ties(found: Outcomes) -> np.ndarray:
+def _exact_without_ties(found: pd.DataFrame) -> pd.Series:
     """As scipy's method="exact" does with ties: the distribution without them, u rounded up."""
-    null = _null_statistics(found.lower, found.higher)[-1]
-    return np.searchsorted(null, np.ceil(found.u), side="right") / len(null)
+    without = found[found["tied"] == 0].set_index("u")["at_most"]
+    return without.reindex(np.ceil(found["u"]))
 
 
-def _normal(found: Outcomes, continuity: float, ties: bool) -> np.ndarray:
-    pairs, runs = found.lower * found.higher, found.lower + found.higher
-    correction = found.tie_sum / (runs * (runs - 1)) if ties else 0
+def _normal(found: pd.DataFrame, continuity: float, ties: bool) -> np.ndarray:
+    pairs, runs = found["lower"] * found["higher"], found["lower"] + found["higher"]
+    correction = found["tie_sum"] / (runs * (runs - 1)) if ties else 0
     deviation = np.sqrt(pairs / 12 * (runs + 1 - correction))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        p = stats.norm.sf((pairs / 2 - found.u - continuity) / deviation)
+    p = stats.norm.sf((pairs / 2 - found["u"] - continuity) / deviation)
     return np.where(deviation > 0, p, 1.0)
 
 
-FORMS: Mapping[str, Callable[[Outcomes], np.ndarray]] = {
-    "exact": lambda found: found.at_most,
-    "exact, mid-p": lambda found: (found.at_most + 1 - found.at_least) / 2,
+FORMS: Mapping[str, Callable[[pd.DataFrame], np.ndarray]] = {
+    "exact": lambda found: found["at_most"],
+    "exact, mid-p": lambda found: (found["at_most"] + 1 - found["at_least"]) / 2,
     "exact, ties ignored": _exact_without_ties,
     "normal, continuity + ties": lambda found: _normal(found, 0.5, True),
     "normal, continuity": lambda found: _normal(found, 0.5, False),
     "normal, ties": lambda found: _normal(found, 0.0, True),
     "normal, plain": lambda found: _normal(found, 0.0, False),
     "R, scipy 1.7 and later": lambda found: np.where(
-        found.tie_sum == 0, found.at_most, _normal(found, 0.5, True)
+        found["tied"] == 0, found["at_most"], _normal(found, 0.5, True)
     ),
 }
 """One-sided p by form of the test: exact or asymptotic, corrected for continuity, for ties, or neither.
@@ -70,43 +45,42 @@ take the exact p without ties and else the same.
 """
 
 
-def p_value(form: str, sides: int, found: Outcomes) -> np.ndarray:
-    """A vector of size (`num_outcomes`): p of a form of `FORMS`; two-sided is twice the smaller tail."""
-    p = FORMS[form](found)
-    return p if sides == 1 else np.minimum(1, 2 * np.minimum(p, FORMS[form](found.mirrored())))
+def p_value(form: str, sides: int, found: pd.DataFrame) -> np.ndarray:
+    """p of each outcome by a form of `FORMS`; two-sided is twice the smaller tail."""
+    p = np.asarray(FORMS[form](found))
+    if sides == 1:
+        return p
+    # With the methods exchanged in the alternative.
+    u = found["lower"] * found["higher"] - found["u"]
+    other = found.assign(u=u, at_most=found["at_least"], at_least=found["at_most"])
+    return np.minimum(1, 2 * np.minimum(p, np.asarray(FORMS[form](other))))
 
 
-def _null_statistics(lower: int, higher: int) -> np.ndarray:
-    """Of size (2^(`num_runs` - 1) x `num_splits`): every split's U, ascending, by pattern of ties.
-
-    Bit i of a row's number says that the pooled value i + 1 is larger than value i; the last row has
-    no ties.
-    """
-    runs = lower + higher
-    splits = np.array(list(itertools.combinations(range(runs), lower)))
-    ranks = stats.rankdata(_patterns(runs), axis=1)
-    return np.sort(ranks[:, splits].sum(2) - lower * (lower + 1) / 2, axis=1)
-
-
-def _patterns(runs: int) -> np.ndarray:
-    steps = np.arange(2 ** (runs - 1))[:, None] >> np.arange(runs - 1) & 1
-    return np.concatenate([np.zeros((len(steps), 1), dtype=int), np.cumsum(steps, axis=1)], axis=1)
-
-
-def every_outcome(lower: int, higher: int) -> tuple[Outcomes, list[tuple[int, ...]]]:
-    """Every outcome there is, each once, and the sizes of its tied groups, largest first.
+def every_outcome(lower: int, higher: int) -> pd.DataFrame:
+    """Every result that a comparison of so many runs can have, a row each.
 
     Patterns of ties are as many as 2 to the power of all runs: ten take a second.
+
+    Returns:
+        "u", the Mann-Whitney statistic of the lower method, ties counting half; "at_most" and
+        "at_least", the share of all splits of the pooled values that give this u or less, or more;
+        "tied", how many values are, "tie_sum", the sum over their groups of t³ − t, t its size, and
+        "ties", the sizes, the largest first, e.g. "3+2"; and the numbers of runs, "lower" and "higher".
     """
-    null, rows = _null_statistics(lower, higher), set()
-    for pattern, statistics in zip(_patterns(lower + higher), null, strict=True):
+    runs = lower + higher
+    # Whether a pooled value is larger than the one before.
+    steps = np.array(list(itertools.product((0, 1), repeat=runs - 1)))
+    patterns = np.insert(steps, 0, 0, axis=1).cumsum(axis=1)
+    splits = np.array(list(itertools.combinations(range(runs), lower)))
+    null = stats.rankdata(patterns, axis=1)[:, splits].sum(axis=2) - lower * (lower + 1) / 2
+    rows = set()
+    for pattern, statistics in zip(patterns, null, strict=True):
         sizes = np.bincount(pattern)
-        groups = tuple(sorted(sizes[sizes > 1].tolist(), reverse=True))
-        tie_sum = int((sizes**3 - sizes).sum())
+        groups = sorted(sizes[sizes > 1].tolist(), reverse=True)
+        ties = (sum(groups), sum(t**3 - t for t in groups), "+".join(map(str, groups)))
         u, counts = np.unique(statistics, return_counts=True)
         up_to = counts.cumsum()
         tails = up_to / len(statistics), 1 - (up_to - counts) / len(statistics)
-        rows |= {(*row, tie_sum, groups) for row in np.transpose([u, *tails]).tolist()}
-    u, at_most, at_least, tie_sum, groups = zip(*sorted(rows), strict=True)
-    arrays = np.array([u, tie_sum, at_most, at_least], dtype=float)
-    return Outcomes(*arrays, lower, higher), list(groups)
+        rows |= {(*row, *ties) for row in np.transpose([u, *tails]).tolist()}
+    columns = ["u", "at_most", "at_least", "tied", "tie_sum", "ties"]
+    return pd.DataFrame(sorted(rows), columns=columns).assign(lower=lower, higher=higher)

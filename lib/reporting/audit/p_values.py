@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from lib import significance
-from lib.reporting.audit.mann_whitney import FORMS, Outcomes, every_outcome, p_value
+from lib.reporting.audit.mann_whitney import FORMS, every_outcome, p_value
 
 COLUMNS = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
 SIDES = {1: "less", 2: "two-sided"}
@@ -57,16 +57,13 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
         sizes of the tied groups in brackets, or NaN. The last rows are those of Wilcoxon's signed-rank
         test (1945), of runs in pairs.
     """
-    found, groups = every_outcome(RUNS, RUNS)
-    rows = []
+    found, rows = every_outcome(RUNS, RUNS), []
     for form, sides in itertools.product(FORMS, SIDES):
         p = p_value(form, sides, found)
-        best = {name: _simplest(p, of, found, groups) for name, of in paper["p"].items()}
-        hits = [at for at in best.values() if at is not None]
-        cells = {
-            name: np.nan if at is None else _told(found.u[at], groups[at]) for name, at in best.items()
-        }
-        untied = sum(not groups[at] for at in hits)
+        best = {name: _simplest(p, of, found) for name, of in paper["p"].items()}
+        hits = [of for of in best.values() if of is not None]
+        cells = {name: np.nan if of is None else _told(of) for name, of in best.items()}
+        untied = sum(not of["tied"] for of in hits)
         rows.append({"form": form, "sides": sides, "fits": len(hits), "untied": untied, **cells})
     table = pd.DataFrame(rows).sort_values(["fits", "untied"], ascending=False, kind="stable")
     in_pairs = pd.DataFrame([_signed_rank_row(paper["p"], sides) for sides in SIDES])
@@ -84,16 +81,14 @@ def implied(paper: pd.DataFrame, form: str = LIKELIEST) -> pd.DataFrame:
         For each comparison "u" with the fewest tied runs, "exact_low" and "exact_high" (the exact p; it
         depends on where the ties are); NaN where the form cannot give the p.
     """
-    found, groups = every_outcome(RUNS, RUNS)
+    found, rows = every_outcome(RUNS, RUNS), {}
     p = p_value(form, 1, found)
-    rows = {}
     for name, value in paper["p"].items():
         rows[name] = (np.nan,) * 3
-        best = _simplest(p, value, found, groups)
+        best = _simplest(p, value, found)
         if best is not None:
-            same_ties = np.array([of == groups[best] for of in groups])
-            exact = found.at_most[same_ties & (found.u == found.u[best])]
-            rows[name] = (found.u[best], exact.min(), exact.max())
+            alike = (found[["u", "ties"]] == best[["u", "ties"]]).all(axis=1)
+            rows[name] = (best["u"], *found.loc[alike, "at_most"].agg(["min", "max"]))
     return pd.DataFrame.from_dict(rows, orient="index", columns=["u", "exact_low", "exact_high"])
 
 
@@ -150,15 +145,14 @@ def t_table(paper: pd.DataFrame) -> pd.DataFrame:
     return table.set_index(["form", "sides"])
 
 
-def _simplest(
-    p: np.ndarray, printed: float, found: Outcomes, groups: list[tuple[int, ...]]
-) -> int | None:
-    at = np.flatnonzero(_rounds_to(p, printed))
-    return min(at, key=lambda i: (sum(groups[i]), found.tie_sum[i]), default=None)
+def _simplest(p: np.ndarray, printed: float, found: pd.DataFrame) -> pd.Series | None:
+    """The outcome with the fewest tied runs of those whose p is printed so."""
+    fitting = found[_rounds_to(p, printed)].sort_values(["tied", "tie_sum"], kind="stable")
+    return None if fitting.empty else fitting.iloc[0]
 
 
-def _told(u: float, ties: tuple[int, ...]) -> str:
-    return f"{u:g} ({'+'.join(map(str, ties))})" if ties else f"{u:g}"
+def _told(outcome: pd.Series) -> str:
+    return f"{outcome['u']:g}" + (f" ({outcome['ties']})" if outcome["tied"] else "")
 
 
 def _rounds_to(p: np.ndarray, printed: float) -> np.ndarray:

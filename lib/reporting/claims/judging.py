@@ -74,23 +74,20 @@ def verdict(
         values: for each method a `Measured`, or an array (seeds, cells), or (cells,) for a method
             without seeds. All methods' cells are the same, in the same order. A method that was not
             asked for may be absent: a claim that names it has no verdict.
-        seeds: the seeds, in the order of the arrays' first axis; a method may have the first of them
-            alone.
+        seeds: in the order of the arrays' first axis; a method may have the first of them alone.
         profile: the profile's name.
         data_name: what it was trained and tested on, named as `Claim.own_data` is.
 
     Raises:
         ValueError: a shape does not fit, or a value is not finite.
     """
-    count = len(set(seeds))
-    if count != len(seeds):
-        raise ValueError(f"seeds {list(seeds)} hold one twice; give each once")
+    count = len(seeds)
     keys = dict.fromkeys((*claim.a, *claim.b, *claim.given))
     absent = [key for key in keys if key not in values]
     why = claim.why or (f"no values of {', '.join(absent)}" if absent else "")
     if why:
         return Verdict(claim, NO_VERDICT, count, profile, data_name, why=why)
-    methods = {key: _measured(key, values[key], count) for key in keys}
+    methods = {key: of if isinstance(of := values[key], Measured) else Measured(of) for key in keys}
     if len({of.values.shape[-1] for of in methods.values()}) > 1:
         shapes = ", ".join(f"{key} {of.values.shape[-1]}" for key, of in methods.items())
         raise ValueError(f"claim {claim.id}: methods differ in their number of cells: {shapes}")
@@ -355,16 +352,3 @@ def _favour(claim: Claim, found: Estimate | SpreadRatio, confidence: float) -> t
     if claim.direction == "within":
         return -max(abs(low), abs(high)), -abs(found.value)
     return low, found.value
-
-
-def _measured(key: str, values: object, seeds: int) -> Measured:
-    try:
-        of = values if isinstance(values, Measured) else Measured(np.asarray(values))
-    except ValueError as error:
-        raise ValueError(f"values of {key}: {error}") from error
-    if of.values.ndim == 2 and len(of.values) > seeds:
-        raise ValueError(
-            f"values of {key} have shape {of.values.shape}; give (seeds, cells) with {seeds} "
-            "seeds at most, or (cells,) for a method without seeds"
-        )
-    return of

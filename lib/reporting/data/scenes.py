@@ -63,8 +63,8 @@ def photographs_figure(groups: Mapping[str, Sequence[Photograph]], most: int = 4
     return figure
 
 
-def site_figure(folder: Path, photographs: Sequence[Photograph], site: int = 0) -> Figure:
-    """A site in space, textured, with the cameras that see it, and the same from straight above.
+def site_figure(folder: Path, photographs: Sequence[Photograph]) -> Figure:
+    """A scene's first site in space, textured, with the cameras that see it, and from straight above.
 
     Lengths are in distances of the reference camera from the site's middle. Planes are outlined in
     their photograph's colour; camera 0 is the reference view, in black.
@@ -72,17 +72,14 @@ def site_figure(folder: Path, photographs: Sequence[Photograph], site: int = 0) 
     Args:
         folder: a generated scene.
         photographs: at least the site's.
-        site: its index in the scene.
 
     Raises:
         FileNotFoundError: the folder holds no generated scene.
-        ValueError: no such site, or a photograph of it is not among those given.
+        ValueError: a photograph of it is not among those given.
     """
     facts, sites = read_sites(folder)
-    if not 0 <= site < len(sites):
-        raise ValueError(f"{folder} has no site {site}: give 0 to {len(sites) - 1}")
-    shown, textures = sites[site], textures_of(facts, site, photographs)
-    names = {index: p["name"] for index, p in enumerate(facts["sites"][site]["photographs"])}
+    shown, textures = sites[0], textures_of(facts, 0, photographs)
+    names = {index: p["name"] for index, p in enumerate(facts["sites"][0]["photographs"])}
     with panels(DOUBLE_WIDTH, 3.5, 2, legend=len(names), width_ratios=[1.75, 1]) as (
         figure,
         [[in_space, above]],

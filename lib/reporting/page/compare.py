@@ -66,13 +66,7 @@ def compare(results: Path, reference: Path, *, selected: Collection[str] | None 
         reference: what it is compared with.
         selected: as in `artefacts_in`.
 
-    Raises:
-        FileNotFoundError: a folder is missing.
-        ValueError: a table is no readable CSV; the message names it.
     """
-    for folder in (results, reference):
-        if not folder.is_dir():
-            raise FileNotFoundError(f"no results folder {folder}; run the study first")
     ours, theirs = (set(artefacts_in(folder, selected)) for folder in (results, reference))
     tables = sorted(name for name in ours & theirs if name.endswith(".csv"))
     differences, cells = [pd.DataFrame(columns=HEADS)], 0
@@ -115,10 +109,7 @@ def _is_of(path: Path, selected: Collection[str]) -> bool:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path, dtype=object, keep_default_na=False)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no readable table: {error}; make it anew") from error
+    return pd.read_csv(path, dtype=object, keep_default_na=False)
 
 
 def _differing_cells(name: str, before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:

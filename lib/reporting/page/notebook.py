@@ -43,19 +43,12 @@ def render_notebook(path: Path, beside: Collection[str] = ()) -> RenderedNoteboo
         beside: names, as of `name_of`, of all notebooks of the page.
 
     Raises:
-        FileNotFoundError: no such notebook.
-        ValueError: the file is no notebook, or an equation cannot be typeset.
+        ValueError: an equation cannot be typeset.
     """
     import nbformat
     from nbconvert import HTMLExporter
 
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no executed notebook {path}; run the study first")
-    try:
-        notebook = nbformat.read(path, as_version=4)
-    except Exception as error:  # nbformat raises its own, json's and attribute errors
-        raise ValueError(f"{path} is no notebook: {error}; execute it anew") from error
+    notebook = nbformat.read(path, as_version=4)
     exporter = HTMLExporter(
         template_name="basic",
         exclude_input=True,

@@ -58,8 +58,7 @@ def build_report(
         The report's path.
 
     Raises:
-        FileNotFoundError: a notebook is missing.
-        ValueError: a notebook is not one, or an equation in it cannot be typeset.
+        ValueError: an equation in a notebook cannot be typeset.
         OSError: the folder cannot be written.
     """
     from jinja2 import Environment, FileSystemLoader

@@ -4,7 +4,6 @@ Everything is derived from the verdicts that the notebooks saved.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
@@ -34,21 +33,6 @@ TEXTS = [
     *("profile", "data", "why", "part"),
 ]
 NUMBERS = ["observed", "low", "high", "seeds"]
-
-
-@dataclass(frozen=True)
-class Tally:
-    """How many claims, or readings, of one profile and data came to which verdict.
-
-    Attributes:
-        kind: "claim" or "reading".
-        where: e.g. "evening, photos".
-        counts: by verdict, only those that occur anywhere, zeros included.
-    """
-
-    kind: str
-    where: str
-    counts: Mapping[str, int]
 
 
 def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -82,17 +66,26 @@ def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return rows.loc[order.index].reset_index(drop=True)
 
 
-def tallies(rows: pd.DataFrame) -> list[Tally]:
-    """A tally a kind, profile and data: claims before readings, an evening before the rest."""
+def tallies(rows: pd.DataFrame) -> list[dict[str, object]]:
+    """How many claims, or readings, of one profile and data came to which verdict: claims before
+    readings, an evening before the rest.
+
+    Returns:
+        Of each its `kind`, "claim" or "reading", `where`, e.g. "evening, photos", and `counts` by
+        verdict, only those that occur anywhere, zeros included.
+    """
     of = rows[rows["counted"]]
     known = [word for word in SIGNS if (of["verdict"] == word).any()]
     words = list(dict.fromkeys([*known, *of["verdict"]]))
     order = of.assign(quick=of["profile"] != "evening").sort_values(["kind", "quick"], kind="stable")
+    groups = order.groupby(["kind", "profile", "data"], sort=False)["verdict"]
     return [
-        Tally(
-            kind, f"{profile}, {data}", {word: int((group["verdict"] == word).sum()) for word in words}
-        )
-        for (kind, profile, data), group in order.groupby(["kind", "profile", "data"], sort=False)
+        {
+            "kind": kind,
+            "where": f"{profile}, {data}",
+            "counts": {word: int((group == word).sum()) for word in words},
+        }
+        for (kind, profile, data), group in groups
     ]
 
 

@@ -19,7 +19,7 @@ from lib.reporting.changes import changes, levels
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
 from lib.reporting.hpatches import TASKS
-from lib.reporting.phototour_figures import common_figure, common_rows, orders, seeds_shown
+from lib.reporting.phototour_figures import common_rows, seeds_shown
 from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, look, panels
 from lib.study.open import Found, Study
@@ -46,21 +46,6 @@ def table1_common(values: Mapping[str, Measured]) -> pd.DataFrame:
         values: of `table1_values`.
     """
     return common_rows(printed("adasample", "table1"), values)
-
-
-def table1_orders(common: pd.DataFrame) -> pd.DataFrame:
-    """How far the order of our rows is the paper's, as `lib.reporting.phototour_figures.orders`."""
-    return orders(common)
-
-
-def table1_figure(values: Mapping[str, Measured], study: Study) -> Figure:
-    """The mean FPR95 of the rows that both tables have, the paper's and ours, side by side.
-
-    Args:
-        values: of `table1_values`.
-        study: that they are of.
-    """
-    return common_figure(table1_common(values), values, study.where)
 
 
 def table1_distances(found: Sequence[Found], study: Study) -> Figure:

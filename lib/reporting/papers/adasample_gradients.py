@@ -116,8 +116,6 @@ def _scaled(values: np.ndarray, scale: str) -> np.ndarray:
     total = np.nansum(values, axis=-1, keepdims=True)
     if scale == "class":
         return values / np.where(total > 0, total, np.nan)
-    if scale != "within":
-        raise ValueError(f"scale must be 'class', 'none' or 'within', got {scale!r}")
     centred = values - total / count
     spread = np.sqrt(np.nansum(centred**2, axis=-1, keepdims=True) / count)
     return centred / np.where(spread > 0, spread, np.nan)
@@ -224,18 +222,23 @@ def _by_seed(of_runs: Sequence, seeds: int) -> np.ndarray:
     return values.reshape(-1, seeds, stages, *each).swapaxes(0, 1).reshape(seeds, -1, *each)
 
 
-def constants(probe: Probe) -> list[np.ndarray]:
-    """M of Eq. 23 for each sample: ‖∇_θ L‖ / ‖∇_x L‖, by stage.
+def constants(probes: Mapping[str, Probe]) -> pd.DataFrame:
+    """M of Eq. 23, ‖∇_θ L‖ / ‖∇_x L‖: a row a sample, with its "run", "stage" and "M", and what that is
+    over the median of its run and stage, "relative".
 
     The denominator is the norm at the network's output, before normalisation, over the triplet's
     three patches. Samples whose hinge is zero have no gradient and no M.
     """
-    found = []
-    for full, raw in zip(probe["full"], probe["raw"].astype(np.float64), strict=True):
-        output = np.sqrt((raw**2).sum(axis=-1))
-        there = np.isfinite(full) & (output > 0)
-        found.append(full[there] / output[there])
-    return found
+    parts = []
+    for run, probe in probes.items():
+        for number, stage in enumerate(probe["stage"]):
+            full, output = probe["full"][number], _quantity(probe, "output", number)
+            there = np.isfinite(full) & (output > 0)
+            found = pd.DataFrame(
+                {"run": run, "stage": round(float(stage), 3), "M": full[there] / output[there]}
+            )
+            parts.append(found.assign(relative=found["M"] / found["M"].median()))
+    return pd.concat(parts, ignore_index=True)
 
 
 def constants_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
@@ -246,14 +249,15 @@ def constants_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
         over runs) and `zero hinge (%)`, the share of samples without a gradient.
     """
     rows = {}
-    for number, (stage, of_runs) in enumerate(_by_stage(probes).items()):
-        low, high = np.percentile(_relative(of_runs), [5, 95])
+    for number, (stage, of) in enumerate(constants(probes).groupby("stage", sort=False)):
+        by_run = of.groupby("run")["M"]
+        low, high = np.percentile(of["relative"], [5, 95])
         losses = np.concatenate([probe["loss"][number].ravel() for probe in probes.values()])
         rows[stage] = {
-            "median M": np.median(np.concatenate(of_runs)),
+            "median M": of["M"].median(),
             "5% of it": low,
             "95% of it": high,
-            "CV": np.median([of.std() / of.mean() for of in of_runs]),
+            "CV": (by_run.std(ddof=0) / by_run.mean()).median(),
             "zero hinge (%)": 100 * (losses[np.isfinite(losses)] <= 0).mean(),
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(STAGE)
@@ -265,25 +269,8 @@ def approximation_errors(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
     Returns:
         (seeds, train sets × stages); the runs of a train set stand side by side.
     """
-    return _by_seed(
-        [
-            [100 * float(np.median(np.abs(of / np.median(of) - 1))) for of in constants(probe)]
-            for probe in probes.values()
-        ],
-        seeds,
-    )
-
-
-def _by_stage(probes: Mapping[str, Probe]) -> dict[float, list[np.ndarray]]:
-    """M of every run, by stage."""
-    stages = next(iter(probes.values()))["stage"]
-    by_run = zip(*map(constants, probes.values()), strict=True)
-    return {round(float(stage), 3): list(of) for stage, of in zip(stages, by_run, strict=True)}
-
-
-def _relative(of_runs: Sequence[np.ndarray]) -> np.ndarray:
-    """M over its run's median, of all runs."""
-    return np.concatenate([of / np.median(of) for of in of_runs])
+    off = constants(probes).assign(off=lambda of: 100 * (of["relative"] - 1).abs())
+    return _by_seed(off.pivot_table("off", "run", "stage", "median", sort=False).to_numpy(), seeds)
 
 
 def output_norms_table(by_loss: Mapping[str, Mapping[str, Probe]]) -> pd.DataFrame:
@@ -399,10 +386,10 @@ def constants_figure(probes: Mapping[str, Probe], note: str) -> Figure:
         probes: by run; all runs' samples go together.
         note: stands above.
     """
-    relative = {f"{stage:.0%}": _relative(of) for stage, of in _by_stage(probes).items()}
+    by_stage = constants(probes).groupby("stage", sort=False)["relative"]
     with panels(COLUMN_WIDTH, 2.4, note=note, grid="y") as (figure, [[axes]]):
         looks = {"medianprops": {"color": PALETTE[1]}, "boxprops": {"color": PALETTE[0]}}
-        names, values = list(relative), list(relative.values())
+        names, values = zip(*((f"{stage:.0%}", of.to_numpy()) for stage, of in by_stage), strict=True)
         axes.boxplot(values, tick_labels=names, whis=(5, 95), showfliers=False, **looks)
         axes.axhline(1, color=GREY, lw=0.8, ls=":")
         axes.set(xlabel="training done", ylabel="M over its median")

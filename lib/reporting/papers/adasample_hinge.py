@@ -4,7 +4,7 @@ Tables and figures of `lib.theory.hinge_against_distance`, of the probe `lib.eva
 and of training's curves.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -13,18 +13,12 @@ from matplotlib.figure import Figure
 from lib.reporting import frames, plots
 from lib.reporting.papers.adasample_gradients import MEAN, STAGE, Probe, Reading, correlations
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, panels
-from lib.study.open import Found
 
 GAP = "batch mean of d$_{neg}$ − d$_{pos}$,\nat the power of the loss"
 READINGS = {
     "all classes": Reading("none", between=("squared", "loss")),
     "within a class": Reading("within", between=("squared", "loss")),
 }
-
-
-def training_steps(found: Sequence[Found]) -> pd.DataFrame:
-    """`lib.reporting.frames.steps` of those among the records that are of training."""
-    return frames.steps([of for of in found if of.content.get("curve")])
 
 
 def made_up_table(numbers: Mapping[str, object]) -> pd.DataFrame:
@@ -120,11 +114,6 @@ def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
             "gap, last tenth": last,
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("run")
-
-
-def zero_shares(steps: pd.DataFrame, keys: Sequence[str]) -> list[float]:
-    """The share of zero hinges at each point of the curves of the recipes named, end to end."""
-    return steps.loc[steps["key"].isin(keys), "zero_share"].tolist()
 
 
 def zero_hinge_figure(steps: pd.DataFrame, arrays: Mapping[str, np.ndarray], note: str = "") -> Figure:

@@ -32,23 +32,9 @@ GENERATION: Mapping[str, tuple[str, str]] = {
 }
 
 
-def methods(found: Sequence[Found]) -> dict[str, Measured]:
-    """By label each method's FPR95, (seeds, test sets), and what it would be on other test points.
-
-    Args:
-        found: runs on one train set, methods in the order to show.
-    """
-    return changes.fpr95_of(frames.by_label(found))
-
-
-def levels(found: Sequence[Found]) -> pd.DataFrame:
-    """`lib.reporting.changes.levels` of `methods`, after each one's learning "rate"."""
-    return changes.with_rates(changes.levels(methods(found)), frames.by_label(found))
-
-
 def generation(found: Sequence[Found]) -> pd.DataFrame:
     """Changes of `GENERATION`, and last by how much AdaSample's by generation exceeds HardNet's."""
-    of = methods(found)
+    of = changes.methods(found)
     table = changes.changes(of, GENERATION)
     labels = (*GENERATION["generation, AdaSample"], *GENERATION["generation, HardNet"])
     both = contrast(list(zip((1.0, -1.0, -1.0, 1.0), (of[label] for label in labels), strict=True)))
@@ -67,14 +53,15 @@ def ladder(found: Sequence[Found]) -> pd.DataFrame:
     """The rungs, what each changes from the one below, and its share of the whole change.
 
     Args:
-        found: as for `methods`; each rung changes one choice of the one before it.
+        found: as for `lib.reporting.changes.methods`; each rung changes one choice of the one before it.
 
     Returns:
-        By "rung" `levels` under "FPR95", and under "change" and "share (%)" the changes with their
-        intervals; last `WHOLE`, from the first rung to the last. Shares, by the delta method, are given
-        only where the interval of the whole change lies below 0: without a gain there is none to share.
+        By "rung" `lib.reporting.changes.levels_at_rates` under "FPR95", and under "change" and
+        "share (%)" the changes with their intervals; last `WHOLE`, from the first rung to the last.
+        Shares, by the delta method, are given only where the interval of the whole change lies below 0:
+        without a gain there is none to share.
     """
-    of = methods(found)
+    of = changes.methods(found)
     labels, rungs = list(of), _rungs(of)
     pairs = {**rungs, WHOLE: (labels[-1], labels[0])}
     changed = changes.changes(of, pairs)
@@ -85,7 +72,7 @@ def ladder(found: Sequence[Found]) -> pd.DataFrame:
         if whole.limits()[1] < 0
     }
     parts = {
-        "FPR95": levels(found),
+        "FPR95": changes.levels_at_rates(found),
         "change": changed.rename(columns={"change": "points"}),
         "share (%)": pd.DataFrame.from_dict(shares, orient="index", columns=["share", "from", "to"]),
     }
@@ -120,7 +107,7 @@ def gains(found: Sequence[Found]) -> pd.DataFrame:
         By "from, to" the gain "ours" in percent of the first one's FPR95 with its interval, and the gain
         "printed" in Table 3, of the mean of the two columns that are trained on the first set.
     """
-    of, paper = methods(found), paper_comparisons().loc[FIRST_SET].mean()
+    of, paper = changes.methods(found), paper_comparisons().loc[FIRST_SET].mean()
     first, below, last = [list(of)[place] for place in (0, -2, -1)]
     rows = {
         f"{before}, {last}": with_interval("ours", relative_gain(of[last], of[before]))
@@ -145,18 +132,22 @@ def at_one_rate(own: Sequence[Found], shared: Sequence[Found]) -> pd.DataFrame:
     alike = [run for run in own if run.job.train_set == shared[0].job.train_set]
     rows = {}
     for name, found in {"each at its own": alike, "both at one": shared}.items():
-        changed = changes.changes(methods(found), {"": (LABELS["lower"], LABELS["higher"])})
-        of_each = levels(found).loc[[LABELS["higher"], LABELS["lower"]], ["rate", "mean"]].stack()
+        changed = changes.changes(changes.methods(found), {"": (LABELS["lower"], LABELS["higher"])})
+        of_each = (
+            changes.levels_at_rates(found)
+            .loc[[LABELS["higher"], LABELS["lower"]], ["rate", "mean"]]
+            .stack()
+        )
         rows[name] = pd.concat([of_each, pd.concat({"AdaSample+* − HardNet+*": changed.loc[""]})])
     return pd.DataFrame(rows).T.infer_objects().rename_axis("learning rates")
 
 
 def ladder_figure(found: Sequence[Found], note: str) -> Figure:
     """`lib.reporting.changes.changes_figure` of the rungs, each change in the row of its rung."""
-    of = methods(found)
+    of = changes.methods(found)
     return changes.changes_figure(of, changes.changes(of, _rungs(of)), note)
 
 
 def generation_figure(found: Sequence[Found], note: str) -> Figure:
     """`lib.reporting.changes.changes_figure` of the table of `generation`."""
-    return changes.changes_figure(methods(found), generation(found), note)
+    return changes.changes_figure(changes.methods(found), generation(found), note)

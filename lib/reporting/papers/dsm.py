@@ -67,17 +67,8 @@ def loss_alone(found: Sequence[Found], study: Study) -> pd.DataFrame:
     return changes(of, steps)
 
 
-def table3(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Table 3 as `lib.reporting.hpatches.paper_beside_ours`."""
-    return _ablation("table3", found, study)
-
-
-def table4(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Table 4 as `lib.reporting.hpatches.paper_beside_ours`."""
-    return _ablation("table4", found, study)
-
-
-def _ablation(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
+def ablation(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """Table 3 or 4 ("table3", "table4") as `lib.reporting.hpatches.paper_beside_ours`."""
     fpr95 = phototour.by_column(found, study.place.source.sets)["Mean"]
     return hpatches.paper_beside_ours(printed("dsm", table), found, tested_on(study), fpr95)
 

@@ -170,18 +170,15 @@ def softness_table(found: Sequence[Found]) -> pd.DataFrame:
         first and the last tenth of training; under "FPR95" the rate and the mean over seeds (%) with its
         interval; and under "change from DSM+" points with theirs, paired by seed.
     """
-    groups = frames.by_label(found)
-    of = changes.fpr95_of(groups)
     mean = weights(found).groupby(["label", "step"])[WEIGHT].mean().groupby("label").agg(frames.tenths)
+    labels = {run.job.label: CONTROLS[run.job.name] for run in found}
     parts = {
-        "margin": pd.DataFrame(
-            [CONTROLS[runs[0].job.name] for runs in groups.values()], list(groups), ["soft", "adapts"]
-        ),
+        "margin": pd.DataFrame.from_dict(labels, orient="index", columns=["soft", "adapts"]),
         "mean weight": pd.DataFrame(mean.tolist(), mean.index, ["first tenth", "last tenth"]),
-        "FPR95": changes.with_rates(changes.levels(of), groups),
-        "change from DSM+": _from_dsm(of),
+        "FPR95": changes.levels_at_rates(found),
+        "change from DSM+": _from_dsm(changes.methods(found)),
     }
-    return pd.concat(parts, axis=1).reindex(list(groups)).rename_axis("control")
+    return pd.concat(parts, axis=1).reindex(list(labels)).rename_axis("control")
 
 
 def _from_dsm(of: Mapping[str, Measured]) -> pd.DataFrame:
@@ -190,7 +187,7 @@ def _from_dsm(of: Mapping[str, Measured]) -> pd.DataFrame:
 
 def softness_figure(found: Sequence[Found], note: str) -> Figure:
     """Each seed of DSM and its controls, and what each control changes from DSM."""
-    of = changes.fpr95_of(frames.by_label(found))
+    of = changes.methods(found)
     return changes.changes_figure(of, _from_dsm(of), note, "DSM+")
 
 

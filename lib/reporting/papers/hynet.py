@@ -11,22 +11,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib.experiments.hynet import (
-    GRID,
-    MARGINS,
-    SHOWN,
-    best_margin,
-    searched_fpr95,
-    tested_on,
-)
-from lib.intervals import Measured, contrast
+from lib.experiments.hynet import GRID, MARGINS, SHOWN, best_margin, searched_fpr95, tested_on
+from lib.intervals import Measured
 from lib.reporting import changes, frames, hpatches, phototour, plots
-from lib.reporting.changes import with_interval
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task, of_claims
+from lib.reporting.papers.hynet_gradients import hybrid_values
 from lib.reporting.phototour_figures import common_figure, common_rows
 from lib.reporting.printed import printed
-from lib.reporting.style import DOUBLE_WIDTH, look, panels
+from lib.reporting.style import DOUBLE_WIDTH, panels
 from lib.study.open import Found, Study
 
 FPR95, MATCHING = "FPR95 (%)", "matching mAP (%)"
@@ -92,36 +85,30 @@ FRN: Mapping[str, tuple[str, str]] = {
     "HardNet's": ("hard_frn", "hard_bn"),
     "SOSNet's": ("sos_frn", "sos_bn"),
 }
+# What Sec. 4.2 counts in Figure 4.
+AHEAD = {
+    "SOSNet+ of HardNet+": ("sosnet_aug", "hardnet_aug"),
+    "HyNet+ of SOSNet+": ("hynet_aug", "sosnet_aug"),
+}
 
 
 def frn(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """What FRN in place of BN changes, by loss, and how much more it does for HyNet's than for others.
-
-    Args:
-        found: of `lib.experiments.hynet.table3`.
-        study: that they are of.
-
-    Returns:
-        By "loss", under matching mAP and FPR95, the "change" in points with its interval "from" and
-        "to", paired by seed; under ("printed", "change") that of mAP in the paper.
-    """
-    first, *others = FRN
-    rows = printed("hynet", "table3")
-    gains = rows[rows["statistic"] == "frn_gain"].set_index("key")["value"]
-    told = {loss: gains[with_frn] for loss, (with_frn, _) in FRN.items()}
-    tables = {("printed", "change"): told | {_more(of): told[first] - told[of] for of in others}}
-    for name, of in _matching_and_fpr95(found, study).items():
-        table = changes.changes(of, FRN)
-        for other in others:
-            keys = (*FRN[first], *FRN[other])
-            terms = list(zip((1.0, -1.0, -1.0, 1.0), (of[key] for key in keys), strict=True))
-            table.loc[_more(other)] = with_interval("change", contrast(terms))
-        tables |= {(name, column): table[column] for column in table}
-    return pd.DataFrame(tables).reindex([*FRN, *map(_more, others)]).rename_axis("loss")
+    """What FRN in place of BN changes: a row a loss, under matching mAP and FPR95 the changes in points
+    of `lib.reporting.changes`, paired by seed, of the runs of `lib.experiments.hynet.table3`."""
+    return _changes(_matching_and_fpr95(found, study), FRN).rename_axis("loss")
 
 
-def _more(other: str) -> str:
-    return f"s_H and R_L2 − {other}"
+def figure4_gains(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """How far SOSNet+ is ahead of HardNet+, and HyNet+ of SOSNet+, under each task, as `frn`."""
+    runs = hpatches.numbers(found, tested_on(study))
+    by_task = {task: hpatches_by_task(runs, [task]) for task in hpatches.TASKS}
+    return _changes(by_task, AHEAD).rename_axis("ahead")
+
+
+def _changes(
+    of: Mapping[str, Mapping[str, Measured]], pairs: Mapping[str, tuple[str, str]]
+) -> pd.DataFrame:
+    return pd.concat({name: changes.changes(each, pairs) for name, each in of.items()}, axis=1)
 
 
 def _matching_and_fpr95(found: Sequence[Found], study: Study) -> dict[str, dict[str, Measured]]:
@@ -132,36 +119,17 @@ def _matching_and_fpr95(found: Sequence[Found], study: Study) -> dict[str, dict[
     }
 
 
-def figure4_gains(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """What Sec. 4.2 counts in Figure 4: how far SOSNet+ is ahead of HardNet+, and HyNet+ of SOSNet+.
-
-    Returns:
-        By "ahead", under each task the points "printed" and "ours" with the interval "from" and "to".
-    """
-    ahead = {
-        "SOSNet+ of HardNet+": ("sosnet_aug", "hardnet_aug"),
-        "HyNet+ of SOSNet+": ("hynet_aug", "sosnet_aug"),
-    }
-    told = printed("hynet", "figure4").set_index(["key", "task"])["value"]
-    named = [run for run in found if run.job.name in {*sum(ahead.values(), ())}]
-    of, parts = hpatches_by_task(hpatches.numbers(named, tested_on(study))), {}
-    for cell, task in enumerate(hpatches.TASKS):
-        table = changes.changes({key: each.one(cell) for key, each in of.items()}, ahead)
-        parts[task] = table.rename(columns={"change": "ours"})
-        parts[task].insert(0, "printed", [told[key, task] for key, _ in ahead.values()])
-    return pd.concat(parts, axis=1).rename_axis("ahead")
-
-
 def _of_grid(found: Sequence[Found]) -> list[Found]:
     return [run for run in found if run.job.name in GRID and run.job.sets_of("hpatches")]
 
 
 def _of_losses(found: Sequence[Found]) -> list[Found]:
-    return [run for run in found if run.job.name == "hynet_aug" or run.job.name not in GRID]
+    others = GRID.keys() - {"hynet_aug"}
+    return [run for run in found if run.job.recipe and run.job.name not in others]
 
 
 def grid(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Figure 5(a): a row a cell of the grid, its `α` as text, its `margin`, FPR95 and matching mAP.
+    """Figure 5(a): a row a cell, its `α` as text, its `margin`, FPR95 and matching mAP.
 
     Args:
         found: of `lib.experiments.hynet.figure5`.
@@ -180,27 +148,22 @@ def grid(found: Sequence[Found], study: Study) -> pd.DataFrame:
 
 
 def grid_figure(table: pd.DataFrame, note: str = "") -> Figure:
-    """FPR95 and matching mAP against α, a line a margin; the best is ringed, and a dotted line marks
-    the paper's best α.
+    """FPR95 and matching mAP against α and against the margin, the other one the paper's best; dotted
+    lines mark these two.
 
     Args:
         table: of `grid`.
         note: stands above.
     """
-    alphas = list(table["α"].unique())
-    with panels(DOUBLE_WIDTH, 2.8, 2, note=note, legend=6, grid="y") as (figure, [row]):
-        for axes, name, best in zip(row, (FPR95, MATCHING), ("idxmin", "idxmax"), strict=True):
-            for place, (margin, of) in enumerate(table.groupby("margin")):
-                line = {**look(place), "marker": "osD^"[place], "ms": 4, "label": f"margin {margin:g}"}
-                axes.plot(of["α"].map(alphas.index), of[name], **line)
-            ring = {"ls": "none", "marker": "o", "ms": 11, "mfc": "none", "mec": "black", "mew": 1}
-            at = table.loc[getattr(table[name], best)()]
-            axes.plot(alphas.index(at["α"]), at[name], label="the best of these", **ring)
-            axes.axvline(alphas.index("2"), color="black", lw=0.8, ls=":", label="the paper's α")
-            ends = {"0": "0\n(d)", "∞": "∞\n(s)"}
-            axes.set_xticks(range(len(alphas)), [ends.get(alpha, alpha) for alpha in alphas])
-            axes.set(xlabel="α", ylabel=name)
-            axes.margins(y=0.12)
+    best = {"α": "2", "margin": 1.2}
+    layout = {"note": note, "sharex": "col", "sharey": "row"}
+    with panels(0.8 * DOUBLE_WIDTH, 4, 2, 2, **layout) as (figure, rows):
+        for column, (x, other) in zip(rows.T, (("α", "margin"), ("margin", "α")), strict=True):
+            for axes, name in zip(column, (FPR95, MATCHING), strict=True):
+                plots.curves(axes, table[table[other] == best[other]], x, name, other, marker="o")
+                axes.axvline(best[x], color="black", lw=0.8, ls=":")
+                axes.label_outer()
+            column[0].set_title(f"{other} = {best[other]}")
     return figure
 
 
@@ -220,32 +183,29 @@ def other_losses(found: Sequence[Found]) -> pd.DataFrame:
 def other_losses_figure(found: Sequence[Found], note: str) -> Figure:
     """Figure 5(c): FPR95 on few pairs by epoch, the mean over the test sets, a line a loss in the band
     of its seeds."""
-    with panels(0.8 * DOUBLE_WIDTH, 2.8, note=note) as (figure, [[axes]]):
-        plots.curves(axes, _over_sets(frames.epochs(_of_losses(found))), "epoch", FPR95, "label")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        plots.log_axis(axes, "y", [line for of in axes.lines for line in of.get_ydata()])
-        plots.label_ends(axes)
-    return figure
+    frame = _over_sets(frames.epochs(_of_losses(found)))
+    return plots.curves_figure(frame, "epoch", FPR95, "label", log="y", note=note)
 
 
 def _over_sets(frame: pd.DataFrame) -> pd.DataFrame:
-    by = [name for name in frame if name not in ("test_set", FPR95)]
-    return frame.groupby(by, sort=False, dropna=False)[FPR95].mean().reset_index()
+    return frame.groupby(["key", "label", "seed", "epoch"], sort=False)[FPR95].mean().reset_index()
 
 
 def figure5_values(
     found: Sequence[Found], study: Study
 ) -> Callable[[Claim], Mapping[str, Measured | np.ndarray]]:
-    """The values of a claim on Figure 5: of one on the grid the grid's runs; for the metric
-    "fpr95_by_epoch" FPR95 on few pairs, (seeds, epochs), by key; else as `claim_values`."""
+    """The values of a claim on Figure 5: of one on the grid the grid's runs; for the metric "gap" those
+    of `hybrid_values`, for "fpr95_by_epoch" FPR95 on few pairs, (seeds, epochs), by key; else as
+    `claim_values`."""
     curves = {
         key: of.pivot(index="seed", columns="epoch", values=FPR95).to_numpy()
         for key, of in _over_sets(frames.epochs(_of_losses(found))).groupby("key")
     }
+    special = {"fpr95_by_epoch": curves, "gap": hybrid_values(found[0])}
 
     def values(claim: Claim) -> Mapping[str, Measured | np.ndarray]:
-        if claim.metric == "fpr95_by_epoch":
-            return curves
+        if claim.metric in special:
+            return special[claim.metric]
         on_grid = {*claim.a, *claim.b} <= set(GRID)
         return claim_values((_of_grid if on_grid else _of_losses)(found), study)(claim)
 
@@ -264,81 +224,49 @@ def by_stage(found: Sequence[Found]) -> pd.DataFrame:
         found: of `lib.experiments.hynet.epochs`.
 
     Returns:
-        Columns `key`, `label`, `schedule`, `seed`, `test_set`, `epoch` and `FPR95 (%)`.
+        As of `lib.reporting.frames.epochs`.
     """
-    return pd.DataFrame(
-        {
-            **{"key": run.job.name, "label": run.job.label, "schedule": run.job.recipe.schedule.name},
-            **{"seed": run.job.seed, "test_set": test_set, "epoch": epoch, FPR95: value},
-        }
-        for run in found
-        for test_set in run.job.sets_of("fpr95_by_stage")
-        for epoch, value in enumerate(run.content["metrics"][test_set]["fpr95_by_stage"].values(), 1)
-    )
+    frame = frames.tidy(found, "fpr95_by_stage").rename(columns={"value": FPR95})
+    return frame.assign(epoch=frame.groupby(["key", "seed", "test_set"]).cumcount() + 1)
 
 
-def _chosen(of: pd.DataFrame) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """By choice (seeds, 1) mean FPR95 over two test sets, and (seeds,) the epoch chosen on both."""
+def _chosen(of: pd.DataFrame) -> dict[str, np.ndarray]:
+    """By choice (seeds, 1) mean FPR95 over two test sets."""
     table = of.pivot(index=["seed", "test_set"], columns="epoch", values=FPR95)
     values = table.to_numpy().reshape(of["seed"].nunique(), 2, -1)
-    best = values.mean(axis=1).argmin(axis=1)
-    at_other = np.take_along_axis(values, values.argmin(axis=2)[:, ::-1, None], axis=2)
-    both = (
-        values[..., -1],
-        np.take_along_axis(values, best[:, None, None], axis=2)[..., 0],
-        at_other[..., 0],
-    )
-    means = (each.mean(axis=1, keepdims=True) for each in both)
-    return dict(zip(CHOICES, means, strict=True)), best + 1
+    of_mean = values.mean(axis=1, keepdims=True).argmin(axis=2, keepdims=True).repeat(2, axis=1)
+    of_other = values.argmin(axis=2, keepdims=True)[:, ::-1]
+    at = dict(zip(CHOICES, (np.full_like(of_other, -1), of_mean, of_other), strict=True))
+    return {name: np.take_along_axis(values, of, axis=2).mean(axis=1) for name, of in at.items()}
 
 
 def epochs_table(found: Sequence[Found]) -> pd.DataFrame:
-    """What choosing the epoch does to FPR95, a row a method and schedule.
+    """What choosing the epoch does to FPR95, a row a method: the mean of the last epoch; and under
+    either choice its "change" from the last in points with the interval "from" and "to" over seeds.
 
     Args:
         found: of `lib.experiments.hynet.epochs`.
-
-    Returns:
-        The mean FPR95 of the last epoch; under either choice its "change" from the last in points with
-        the interval "from" and "to" over seeds; and the mean epoch that is best on the tests.
     """
-    rows = {}
-    for (label, schedule), of in by_stage(found).groupby(["label", "schedule"], sort=False):
-        values, best = _chosen(of)
-        last, *chosen = CHOICES
-        pairs = {choice: (choice, last) for choice in chosen}
-        changed = changes.changes({name: Measured(each) for name, each in values.items()}, pairs)
-        rows[label, schedule] = pd.concat(
-            [
-                pd.Series({("FPR95", last): values[last].mean(), ("epoch", "best"): best.mean()}),
-                changed.stack().rename(lambda name: f"chosen {name}", level=0),
-            ]
-        )
-    return pd.DataFrame(rows).T.rename_axis(["method", "rate"])
+    (last, *others), rows = CHOICES, {}
+    for label, of in by_stage(found).groupby("label", sort=False):
+        values = {name: Measured(each) for name, each in _chosen(of).items()}
+        changed = changes.changes(values, {f"chosen {of}": (of, last) for of in others})
+        rows[label] = {("FPR95", last): values[last].values.mean(), **changed.T.unstack().to_dict()}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
 
 
 def epochs_values(found: Sequence[Found]) -> dict[str, np.ndarray]:
-    """The values of the claims on it, (seeds, 1), by method, schedule and choice, e.g.
-    "hynet_aug_constant_last", "…_on_the_tests" and "…_on_the_other_test"."""
+    """The values of the claims on it, (seeds, 1), by method and choice, e.g. "hynet_aug_last",
+    "…_on_the_tests" and "…_on_the_other_test"."""
     return {
-        "_".join((key, schedule, choice)).replace(" ", "_"): of
-        for (key, schedule), runs in by_stage(found).groupby(["key", "schedule"], sort=False)
-        for choice, of in _chosen(runs)[0].items()
+        f"{key}_{choice}".replace(" ", "_"): of
+        for key, runs in by_stage(found).groupby("key", sort=False)
+        for choice, of in _chosen(runs).items()
     }
 
 
 def epochs_figure(found: Sequence[Found], note: str) -> Figure:
-    """FPR95 on all pairs by epoch, the mean over the test sets, a panel a schedule, a line a method in
-    the band of its seeds."""
+    """FPR95 on all pairs by epoch, the mean over the test sets, a line a method in the band of its
+    seeds."""
     frame = _over_sets(by_stage(found))
-    schedules = frame["schedule"].unique()
-    with panels(DOUBLE_WIDTH, 2.6, len(schedules), note=note, sharey=True) as (figure, [row]):
-        for axes, schedule in zip(row, schedules, strict=True):
-            plots.curves(axes, frame[frame["schedule"] == schedule], "epoch", FPR95, "label")
-            axes.xaxis.get_major_locator().set_params(integer=True)
-            axes.set_title(f"{schedule} rate")
-        row[1].set_ylabel("")
-        for axes in row:
-            plots.log_axis(axes, "y", frame[FPR95])
-        plots.label_ends(row[-1])
-    return figure
+    return plots.curves_figure(frame, "epoch", FPR95, "label", log="y", note=note)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 
 PRINTED = Path(__file__).parent
-REQUIRED = ("key", "label", "length", "train", "test", "statistic", "value", "unit")
 
 
 def printed(paper: str, table: str) -> pd.DataFrame:
@@ -27,23 +26,10 @@ def printed(paper: str, table: str) -> pd.DataFrame:
         point, `unit` its unit ("1" for a pure number). Further columns are the table's own.
 
     Raises:
-        FileNotFoundError: no such table; the message lists those there are.
-        ValueError: the file lacks a column or holds a value that is no number.
+        FileNotFoundError: no such table.
     """
-    path = PRINTED / f"{paper}_{table}.csv"
-    if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in PRINTED.glob("*.csv")))
-        raise FileNotFoundError(f"no printed values {path.name}; there are: {known}")
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    missing = [name for name in REQUIRED if name not in frame.columns]
-    if missing:
-        raise ValueError(f"{path.name} lacks the columns {', '.join(missing)}")
-    text = frame["value"]
-    try:
-        frame["value"] = text.astype("float64")
-        frame["length"] = frame["length"].astype("int64")
-    except ValueError as error:
-        raise ValueError(f"{path.name}: {error}; value and length must be numbers") from error
-    decimals = [len(digits.partition(".")[2]) for digits in text]
+    frame = pd.read_csv(PRINTED / f"{paper}_{table}.csv", dtype=str, keep_default_na=False)
+    decimals = frame["value"].str.partition(".")[2].str.len()
+    frame = frame.astype({"value": "float64", "length": "int64"})
     frame.insert(frame.columns.get_loc("value") + 1, "decimals", decimals)
     return frame

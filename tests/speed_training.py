@@ -1,7 +1,10 @@
-"""Speed of what the study spends its time on: ``python -m lib.commands.benchmark``. No test.
+"""Speed of what the study spends its time on.
 
-Every ratio is taken within one process, its sides measured in turns, since machines are shared.
+``python tests/speed_training.py [--device cuda] [--threads N]``. No test: sides are measured in turns
+within one process, since machines are shared.
 """
+
+from __future__ import annotations
 
 import argparse
 import statistics
