@@ -5,6 +5,7 @@ is in percent. A way is a reserve scene trained on, the other being tested on.
 """
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
@@ -32,6 +33,8 @@ SPREAD: Mapping[str, str] = {
     "mean_cosine": "mean cosine, other points",
 }
 COLLAPSED = 1.0
+# Letters that stand side by side above a panel.
+TITLE = 24
 
 
 def sizes(artefact: str, study: Study) -> list[tuple[Showing, pd.DataFrame]]:
@@ -202,10 +205,10 @@ def sensitivity_figure(runs: pd.DataFrame, note: str, columns: int = 4) -> Figur
     columns = min(columns, len(groups))
     rows = math.ceil(len(groups) / columns)
     looks = {"ylabel": FPR95, "grid": "y", "legend": 5, "sharex": True, "sharey": True}
-    with panels(DOUBLE_WIDTH, 0.8 + 1.3 * rows, columns, rows, note=note, **looks) as (figure, grid):
+    with panels(DOUBLE_WIDTH, 0.8 + 1.45 * rows, columns, rows, note=note, **looks) as (figure, grid):
         for axes, (recipe, of) in zip(grid.flat, groups, strict=False):
             _against_rate(axes, of, ways)
-            axes.set_title(recipe, fontsize=8)
+            axes.set_title(textwrap.fill(recipe, TITLE), fontsize=8)
         plots.log_axis(grid[0, 0], "y", runs[FPR95])
         for axes in grid.flat:
             _tried(axes, runs["rate"].unique())
