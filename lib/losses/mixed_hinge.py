@@ -5,28 +5,24 @@ The distance is Euclidean, at power 1, so that 1 − s = d²/2 of unit descripto
 adds ε/2 to 1 − s, and so to the margin.
 """
 
-from torch import Tensor, nn
+from dataclasses import replace
+
+from torch import Tensor
 
 from lib.descriptions import Triplets
+from lib.losses.hinge import Hinge
 
 
-class MixedHinge(nn.Module):
+class MixedHinge(Hinge):
     """Losses (n,) of n triplets with Euclidean distances between unit descriptors.
 
     Args:
         margin: m.
     """
 
-    def __init__(self, margin: float):
-        super().__init__()
-        self.margin = margin
-
     def forward(self, triplets: Triplets) -> Tensor:
         """The losses; says the share of triplets without loss as "zero_share"."""
-        dissimilarity = triplets.positive.square() / 2
-        losses = (self.margin + dissimilarity - triplets.negative).clamp(min=0)
-        self.seen = {"zero_share": (losses.detach() <= 0).float().mean()}
-        return losses
+        return super().forward(replace(triplets, positive=triplets.positive.square() / 2))
 
 
 def build(margin: float = 1.0) -> MixedHinge:
