@@ -1,7 +1,7 @@
 """Speed of matching packed binary descriptors beside that of matching float ones.
 
 ``python tests/speed_matching.py [--count 8000]``. No test: sides are measured in turns within one
-process, since machines are shared. Each finds, for every descriptor of one image, the nearest of another.
+process, since machines are shared. Each finds the nearest descriptor of another image for every one.
 faiss takes part where it is installed; the study itself does not need it.
 """
 
