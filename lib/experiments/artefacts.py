@@ -30,10 +30,6 @@ def _table3(study: Study) -> list[Job]:
     return [*adasample.table3(study), *adasample.table3_shared(study)]
 
 
-def _ladder(study: Study) -> list[Job]:
-    return [*ladder.ladder(study), *ladder.crossed(study)]
-
-
 def _table4(study: Study) -> list[Job]:
     return [*dsm.table4(study), *dsm.small_variance(study)]
 
@@ -52,7 +48,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "adasample/table1": Artefact("notebooks/adasample/table1.ipynb", adasample.table1),
     "study/learning_rate": Artefact("notebooks/study/learning_rate.ipynb", lambda study: []),
     "adasample/table3": Artefact("notebooks/adasample/table3.ipynb", _table3),
-    "adasample/ladder": Artefact("notebooks/adasample/ladder.ipynb", _ladder, extras=True),
+    "adasample/ladder": Artefact("notebooks/adasample/ladder.ipynb", ladder.ladder, extras=True),
     "adasample/generation": Artefact(
         "notebooks/adasample/generation.ipynb", ladder.generation, extras=True
     ),
