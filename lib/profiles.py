@@ -85,6 +85,8 @@ SECONDS = {
     "gradient_norms": 20.0,
     "moving_histogram": 6.0,
     "triplets_in_batch": 2.5,
+    "fpr95_by_stage": 4.0,
+    "intensity_changes": 5.0,
     "other": 1.0,
     "computation": 5.0,
     "photograph": 1.5,

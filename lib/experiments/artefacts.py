@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, dsm, ladder, training
+from lib.experiments import adasample, datasets, dsm, hynet, hynet_analysis, ladder, training
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -40,6 +40,7 @@ SEARCHED: Mapping[str, Recipe] = {
     **ladder.RUNGS,
     **ladder.RIVALS,
     **dsm.SEARCHED,
+    **hynet.SEARCHED,
 }
 
 ARTEFACTS: Mapping[str, Artefact] = {
@@ -70,4 +71,19 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "dsm/softness": Artefact("notebooks/dsm/softness.ipynb", dsm.softness, extras=True),
     "dsm/options": Artefact("notebooks/dsm/options.ipynb", dsm.options, extras=True),
     "dsm/loss_shapes": Artefact("notebooks/dsm/loss_shapes.ipynb", dsm.loss_shapes),
+    "hynet/table1": Artefact("notebooks/hynet/table1.ipynb", hynet.table1),
+    "hynet/table3": Artefact("notebooks/hynet/table3.ipynb", hynet.table3, hpatches=True),
+    "hynet/table5": Artefact("notebooks/hynet/table5.ipynb", hynet.table5),
+    "hynet/figure4": Artefact("notebooks/hynet/figure4.ipynb", hynet.figure4, hpatches=True),
+    "hynet/figure5": Artefact("notebooks/hynet/figure5.ipynb", hynet.figure5, hpatches=True),
+    "hynet/epochs": Artefact("notebooks/hynet/epochs.ipynb", hynet.epochs),
+    "hynet/ladder": Artefact("notebooks/hynet/ladder.ipynb", hynet.ladder, extras=True),
+    "hynet/options": Artefact("notebooks/hynet/options.ipynb", hynet.options, extras=True),
+    "hynet/figure1": Artefact("notebooks/hynet/figure1.ipynb", hynet_analysis.figure1),
+    "hynet/figure2": Artefact("notebooks/hynet/figure2.ipynb", hynet_analysis.figure2),
+    "hynet/figure3": Artefact("notebooks/hynet/figure3.ipynb", hynet_analysis.figure3),
+    "hynet/gradient_magnitudes": Artefact(
+        "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.gradient_magnitudes
+    ),
+    "hynet/norms": Artefact("notebooks/hynet/norms.ipynb", hynet_analysis.norms),
 }

@@ -126,8 +126,14 @@ def deviations(table: pd.DataFrame) -> pd.DataFrame:
 def cell_by_cell(
     of: Mapping[str, pd.DataFrame], cells: Sequence[str]
 ) -> dict[tuple[str, str], pd.Series]:
-    """Columns (cell, whose) by key of frames by whose they are, each with the index (`key`, `label`)."""
-    return {(cell, whose): each[cell].droplevel("label") for cell in cells for whose, each in of.items()}
+    """Columns (cell, whose) by key of frames by whose they are, each with the index (`key`, `label`);
+    of the cells that a frame has."""
+    return {
+        (cell, whose): each[cell].droplevel("label")
+        for cell in cells
+        for whose, each in of.items()
+        if cell in each
+    }
 
 
 def named(table: pd.DataFrame, *of: pd.DataFrame) -> pd.DataFrame:

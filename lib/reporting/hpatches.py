@@ -20,7 +20,7 @@ PROTOCOLS = {
     "retrieval": "retrieval: mAP, whole pool",
     "retrieval.pools": "retrieval: mAP, pool sizes",
 }
-METHOD = "Method (in %)"
+METHOD, FPR95 = "Method (in %)", "FPR95"
 
 
 def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) -> pd.DataFrame:
@@ -68,6 +68,38 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
         if count.max() > 1:
             columns[(protocol, "sd")] = deviation[key]
     return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis(METHOD)
+
+
+def paper_beside_ours(
+    printed: pd.DataFrame,
+    found: Sequence[Found],
+    test_set: str,
+    fpr95: pd.Series,
+    tasks: Sequence[str] = TASKS,
+) -> pd.DataFrame:
+    """A printed table of FPR95 and tasks, or of tasks alone, and ours side by side.
+
+    Args:
+        printed: of `lib.reporting.printed.printed`, with a `task`, "" of FPR95.
+        found: records of one train set; what was not measured on HPatches has no such numbers.
+        test_set: the set of HPatches patches.
+        fpr95: of each run in percent, index as of `lib.reporting.frames.wide`.
+        tasks: to show.
+
+    Returns:
+        Index `Method`, methods that the paper's table does not have last. Columns (FPR95 or a task,
+        `paper`, `ours` and, where there are several seeds, `sd` over them) in percent, and (``, `n`),
+        our runs; what the paper's table lacks has no `paper`.
+    """
+    by_cell = printed.assign(cell=printed["task"].where(printed["task"] != "", FPR95))
+    paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)
+    measured = [r for r in found if "hpatches" in r.content["metrics"].get(test_set, {})]
+    ours = fpr95.to_frame(FPR95).join(numbers(measured, test_set)[list(tasks)])
+    of, count = {"paper": paper, "ours": frames.means(ours)}, ours.groupby(level="key").size()
+    if count.max() > 1:
+        of["sd"] = frames.deviations(ours)
+    columns = frames.cell_by_cell(of, (FPR95, *tasks)) | {("", "n"): count}
+    return frames.named(pd.DataFrame(columns), paper, ours).astype({("", "n"): "Int64"})
 
 
 def by_level(runs: pd.DataFrame) -> pd.DataFrame:

@@ -1,13 +1,14 @@
 """Methods' values with their resamples, as claims are judged by, from records."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from lib.intervals import Measured
 from lib.reporting import hpatches, phototour
+from lib.reporting.claims.rows import Claim
 from lib.study.open import Found
 
 RESAMPLED = "resampled_fpr95"
@@ -41,6 +42,34 @@ def fpr95_by_column(found: Sequence[Found], sets: Sequence[str]) -> dict[str, Me
 
     rates = None if draws is None else np.stack([drawn(index) for index in table.index], axis=1)
     return _by_method(table, cells, rates)
+
+
+def of_claims(
+    found: Sequence[Found], sets: Sequence[str], tested: str
+) -> Callable[[Claim], Mapping[str, Measured]]:
+    """The values of a claim, of the methods that it names alone.
+
+    Only so is it about all columns that these have, where others have fewer. Of a claim whose metric is
+    "fpr95" they are the columns of `lib.reporting.phototour`, of one of HPatches' tasks that task, and
+    of "map" the three.
+
+    Args:
+        found: records; those without the probe `resampled_fpr95` leave their claims without resamples.
+        sets: the data source's three sets, in the order of their roles.
+        tested: the set of HPatches patches that they were measured on.
+    """
+
+    def values(claim: Claim) -> Mapping[str, Measured]:
+        named = {*claim.a, *claim.b, *claim.given}
+        chosen = [record for record in found if record.job.name in named]
+        if not chosen:
+            return {}
+        if claim.metric == "fpr95":
+            return fpr95_by_column(chosen, sets)
+        tasks = hpatches.TASKS if claim.metric == "map" else [claim.metric]
+        return hpatches_by_task(hpatches.numbers(chosen, tested), tasks)
+
+    return values
 
 
 def _by_method(
