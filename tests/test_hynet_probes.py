@@ -141,7 +141,7 @@ def test_autograd_before_normalisation_gives_the_slope_by_the_angle_however_long
     expected = slopes(case, copy.deepcopy(case.loss()), batch, batch)
     assert batch.std(dim=0).min() > 0.02
     assert measured.max() > 0
-    assert measured.numpy() == pytest.approx(expected.numpy(), rel=1e-3, abs=1e-5)
+    assert measured.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-5)
 
 
 def test_each_gradient_belongs_to_one_distance(
