@@ -143,7 +143,7 @@ def test_table_3_has_matching_of_as_many_seeds_as_are_tested_on_hpatches(seeded:
 def test_the_margins_are_told_with_what_they_were_chosen_by(study: Study) -> None:
     table = hynet.margins()
     taken = table[table["taken"] == "yes"]
-    assert dict(zip(taken["similarity"], taken["margin"], strict=True)) == {"s_H": 1.2, "d": 1.2, "s": 1}
+    assert dict(zip(taken["similarity"], taken["margin"], strict=True)) == {"s_H": 1.2, "d": 1.4, "s": 1}
     assert (taken["FPR95 (%)"] == table["FPR95 (%)"].min()).all()
 
 

@@ -22,11 +22,11 @@ from lib.study.open import Study
 
 # By similarity of Table 3 (s_H, d, s) its α of Eq. 6, and the margins of which the best is shown. As
 # shares of what the similarity is at 90 degrees, (α + √2) / Z: of s_H, 3.414 / 2.736 there, 0.64, 0.96
-# and 1.28; of d, 1.414, 0.71, 0.85 and 0.99; of 1 − s, 1, 0.7, 1 and 1.3.
+# and 1.28; of d, 1.414, 0.71, 0.99 and 1.27; of 1 − s, 1, 0.7, 1 and 1.3.
 ALPHAS: Mapping[str, float] = {"h": 2.0, "d": 0.0, "s": math.inf}
 MARGINS: Mapping[str, Mapping[float, str]] = {
     "h": {0.8: "hynet_h_0.8", 1.2: "hynet_aug", 1.6: "hynet_h_1.6"},
-    "d": {margin: f"hynet_d_{margin:g}" for margin in (1.0, 1.2, 1.4)},
+    "d": {margin: f"hynet_d_{margin:g}" for margin in (1.0, 1.4, 1.8)},
     "s": {margin: f"hynet_s_{margin:g}" for margin in (0.7, 1.0, 1.3)},
 }
 SHOWN = {"h": "s_H", "d": "d", "s": "s"}
