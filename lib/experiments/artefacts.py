@@ -38,6 +38,7 @@ def _table4(study: Study) -> list[Job]:
 SEARCHED: Mapping[str, Recipe] = {
     **RECIPES,
     **ladder.RUNGS,
+    **ladder.SAMPLING,
     **ladder.RIVALS,
     **dsm.SEARCHED,
     **hynet.SEARCHED,
