@@ -90,7 +90,7 @@ def tallies(rows: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
-    """The claims that the first screen names.
+    """The claims that the first screen names, and an evening's readings.
 
     Those that are decided, either way, come before those that are too close to call: to that extent
     what came out chooses, but not for or against a paper. Among them each artefact's first comes before
@@ -100,7 +100,8 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
         rows: of `read_verdicts`.
         most: how many.
     """
-    of = rows[rows["counted"] & (rows["kind"] == "claim") & (rows["verdict"] != "no verdict")]
+    told = (rows["kind"] == "claim") | (rows["profile"] == "evening")
+    of = rows[rows["counted"] & told & (rows["verdict"] != "no verdict")]
     of = of.assign(open=~of["verdict"].isin(DECIDED), quick=of["profile"] != "evening")
     of["turn"] = of.groupby(["paper", "artefact", "open"]).cumcount()
     ordered = of.sort_values(["open", "turn", "quick"], kind="stable")
@@ -111,7 +112,7 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
 def facts(row: Mapping[str, object]) -> list[str]:
     """What stands behind a verdict: the value with its interval, the printed one, the rival, where."""
     unit = f" {row['unit']}" if row["unit"] else ""
-    said = []
+    said = ["a reading"] if row["kind"] == "reading" else []
     if not pd.isna(row["observed"]):
         said.append(f"{number(row['observed'])}{unit}{interval(row)}")
     said += [f"to hold: {row['needed']}"] if row["needed"] else []
