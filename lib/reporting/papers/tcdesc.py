@@ -11,11 +11,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.experiments.tcdesc import GRID, LOSSES, tested_on
-from lib.intervals import Measured
+from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.changes import changes
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import fpr95_by_column, of_claims
+from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task, of_claims
 from lib.reporting.hpatches_figures import QUANTITIES
 from lib.reporting.phototour_figures import common_figure, common_rows
 from lib.reporting.printed import printed
@@ -122,7 +122,8 @@ def claim_values(
     found: Sequence[Found], study: Study
 ) -> Callable[[Claim], Mapping[str, Measured | np.ndarray]]:
     """The values of a claim: for the metric "fpr95_hard" FPR95 in the column `HARD`, for "mean_lambda"
-    `mean_lambda`, else as `lib.reporting.claims.measured.of_claims`."""
+    `mean_lambda`, of the keys "gamma_0.5", … a task with a cell for each k, else as
+    `lib.reporting.claims.measured.of_claims`."""
     sets = study.place.source.sets
     every = of_claims(found, sets, tested_on(study) if study.place.source.own_hpatches else "")
 
@@ -133,6 +134,12 @@ def claim_values(
             named = [run for run in found if run.job.name in (*claim.a, *claim.b)]
             of = fpr95_by_column(named, sets)
             return {key: each.one(each.cells.index(HARD)) for key, each in of.items()}
+        if claim.a[0].startswith("gamma_"):
+            runs = hpatches.numbers([run for run in found if run.job.name in GRID], tested_on(study))
+            of, by_gamma = hpatches_by_task(runs, [claim.metric]), {}
+            for key, (_, gamma) in GRID.items():
+                by_gamma.setdefault(f"gamma_{gamma:g}", []).append(of[key])
+            return {name: side_by_side(each) for name, each in by_gamma.items()}
         return every(claim)
 
     return values
