@@ -141,7 +141,7 @@ def test_figure_3_draws_a_line_a_k_against_gamma(study: Study) -> None:
     assert table["mean λ"].is_monotonic_decreasing
     assert table.loc[4, "matching"] == 96.0
     figure = tcdesc.figure3(table, "note")
-    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == list(TASKS)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == list(TASKS)
     for axes in figure.axes:
         assert [line.get_label() for line in axes.lines] == ["k = 16", "k = 32", "k = 64"]
         assert axes.lines[1].get_ydata().tolist() == [80.0, 96.0, 80.0]
@@ -192,9 +192,9 @@ def test_figure_1_draws_each_neighbour_once_and_tells_those_that_match(study: St
     figure = tcdesc_figures.figure1(found, "note")
     assert len(figure.axes) == 2 * 3
     first, other = figure.axes[0], figure.axes[1]
-    assert first.get_title().startswith("12 of 16 match")
-    assert other.get_title().startswith("0 of 16 match")
-    assert "25% of the variance" in first.get_title()
+    assert first.get_title(loc="left").startswith("12 of 16 match")
+    assert other.get_title(loc="left").startswith("0 of 16 match")
+    assert "25% of the variance" in first.get_title(loc="left")
 
     def drawn(axes, colour: str) -> int:
         return sum(len(line.get_xdata()) for line in axes.lines if line.get_color() == colour)
@@ -292,8 +292,8 @@ def test_figure_2_draws_right_and_wrong_matches_from_image_to_image(study: Study
     right, wrong = ([p.vertices.tolist() for p in c.get_paths()] for c in first.collections)
     # The second image stands below the first.
     assert right == wrong == [[[5, 6], [7, 38]]]
-    assert first.get_title() == "SIFT, own keypoints\ni_a: 8 of 20 right"
-    assert figure.axes[4].get_title() == "v_b: 8 of 20 right"
+    assert first.get_title(loc="left") == "SIFT, own keypoints\ni_a: 8 of 20 right"
+    assert figure.axes[4].get_title(loc="left") == "v_b: 8 of 20 right"
 
 
 def staged(study: Study, fpr95: Callable[[str, float, bool], float]) -> list[Found]:
@@ -314,7 +314,7 @@ def staged(study: Study, fpr95: Callable[[str, float, bool], float]) -> list[Fou
 
 
 def overfitted(key: str, stage: float, training: bool) -> float:
-    """Without topology the test sets rise again after 0.6, with it they fall; the set trained on falls."""
+    """Without topology the test sets rise again after 0.6, with it they fall as the set trained on."""
     fall = 30 - 10 * stage
     if training:
         return fall - 5

@@ -88,7 +88,7 @@ def figure3_table(found: Sequence[Found], study: Study) -> pd.DataFrame:
     """
     of_grid = [run for run in found if run.job.name in GRID]
     tasks = frames.means(hpatches.numbers(of_grid, tested_on(study))).droplevel("label")
-    lam = {key: of.values.mean() for key, of in mean_lambda(of_grid).items()}
+    lam = {key: of.mean() for key, of in mean_lambda(of_grid).items()}
     rows = [
         {"k": f"{k}", "γ": f"{gamma:g}", LAMBDA: lam[key], **tasks.loc[key, list(hpatches.TASKS)]}
         for key, (k, gamma) in GRID.items()

@@ -186,7 +186,7 @@ def figure2(probes: Mapping[str, Sequence[Probe]], images: ImageSequences) -> Fi
                 show(axes, grey, width)
                 _matches(axes, probe, place, len(pair[0]))
                 counts = f"{probe['right'][place]} of {probe['matches'][place]} right"
-                head = f"{shown}\n" if row is grid[0] else ""
+                head = f"{shown}\n" if place == drawn[0] else ""
                 axes.set_title(f"{head}{names[place]}: {counts}", fontsize=7)
                 axes.set_axis_off()
         entries = {"right": {"marker": "s", "color": RIGHT}, "wrong": {"marker": "s", "color": WRONG}}
