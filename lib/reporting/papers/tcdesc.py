@@ -22,8 +22,6 @@ from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, panels
 from lib.study.open import Found, Study
 
-# The paper's hard test: from the set in Liberty's role to that in Yosemite's.
-HARD = phototour.column_name("liberty", "yosemite")
 # Of the curves of a run of TCDesc, those in percent.
 LAMBDA, MATCHED, CAPPED = "mean λ", "matched (%)", "capped (%)"
 
@@ -121,8 +119,8 @@ def mean_lambda(found: Sequence[Found]) -> dict[str, np.ndarray]:
 def claim_values(
     found: Sequence[Found], study: Study
 ) -> Callable[[Claim], Mapping[str, Measured | np.ndarray]]:
-    """The values of a claim: for the metric "fpr95_hard" FPR95 in the column `HARD`, for "mean_lambda"
-    `mean_lambda`, of the keys "gamma_0.5", … a task with a cell for each k, else as
+    """The values of a claim: for the metric "mean_lambda" `mean_lambda`, for one that is a column of
+    FPR95 that column alone, of the keys "gamma_0.5", … a task with a cell for each k, else as
     `lib.reporting.claims.measured.of_claims`."""
     sets = study.place.source.sets
     every = of_claims(found, sets, tested_on(study) if study.place.source.own_hpatches else "")
@@ -130,11 +128,11 @@ def claim_values(
     def values(claim: Claim) -> Mapping[str, Measured | np.ndarray]:
         if claim.metric == "mean_lambda":
             return mean_lambda(found)
-        if claim.metric == "fpr95_hard":
+        if claim.metric in phototour.COLUMN_NAMES:
             named = [run for run in found if run.job.name in (*claim.a, *claim.b)]
             of = fpr95_by_column(named, sets)
-            return {key: each.one(each.cells.index(HARD)) for key, each in of.items()}
-        if claim.a[0].startswith("gamma_"):
+            return {key: each.one(each.cells.index(claim.metric)) for key, each in of.items()}
+        if any(key.startswith("gamma_") for key in claim.a):
             runs = hpatches.numbers([run for run in found if run.job.name in GRID], tested_on(study))
             of, by_gamma = hpatches_by_task(runs, [claim.metric]), {}
             for key, (_, gamma) in GRID.items():

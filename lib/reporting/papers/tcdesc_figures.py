@@ -16,7 +16,7 @@ from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
 from lib.reporting.data.pictures import show
 from lib.reporting.papers.tcdesc import MATCHED
-from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, marker_legend, panels
+from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, marker_legend, panels
 from lib.study.open import Found, Study
 
 Probe = Mapping[str, np.ndarray]
@@ -64,6 +64,7 @@ def _neighbourhood(axes: Axes, probe: Probe, pair: int) -> None:
     told = f"{len(both)} of {len(near[0])} match, d$_T$ = {probe['topology'][-1, pair]:.2f}"
     axes.set_title(f"{told}\nplane: {probe['explained'][pair]:.0%} of the variance", fontsize=8)
     axes.set(xticks=[], yticks=[], aspect="equal")
+    axes.spines[:].set_visible(False)
 
 
 def stages(found: Sequence[Found]) -> pd.DataFrame:
@@ -101,13 +102,14 @@ def stages_figure(found: Sequence[Found], note: str = "") -> Figure:
         note: stands above.
     """
     of = [run for run in found if "mean_lambda" in run.content["curve"]]
-    curves = frames.steps(of).rename(columns={"mean_lambda": "mean λ"})
-    curves["share of pairs with the largest λ"] = curves["capped_share"]
+    names = {"mean_lambda": "mean λ", "capped_share": "share with λ = 0.5"}
+    curves = frames.steps(of).rename(columns=names)
     with panels(DOUBLE_WIDTH, 2.5, 3, note=note, legend=2) as (figure, [row]):
         plots.curves(row[0], stages(found), "stage", MATCHED, "label", marker="o")
         row[0].set_xlabel("share of training")
-        for axes, name in zip(row[1:], ("mean λ", "share of pairs with the largest λ"), strict=True):
-            plots.curves(axes, curves, "step", name, "label")
+        for axes, name in zip(row[1:], names.values(), strict=True):
+            # As the second method on the left.
+            plots.curves(axes, curves, "step", name, "label", **look(1))
             axes.set_ylim(bottom=0)
     return figure
 
@@ -204,7 +206,7 @@ def _matches(axes: Axes, probe: Probe, place: int, below: int) -> None:
     for is_right, colour in ((True, RIGHT), (False, WRONG)):
         some = probe["places"][of & (probe["is_right"] == is_right)]
         lines = some.reshape(-1, 2, 2) + np.array([[0, 0], [0, below]])
-        axes.add_collection(LineCollection(lines, colors=colour, lw=0.35, alpha=0.8))
+        axes.add_collection(LineCollection(lines, colors=colour, lw=0.5, alpha=0.9))
 
 
 def figure2_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, np.ndarray]]:
