@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, dsm, hynet, hynet_analysis, ladder, training
+from lib.experiments import adasample, datasets, dsm, hynet, hynet_analysis, ladder, tcdesc, training
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -42,6 +42,7 @@ SEARCHED: Mapping[str, Recipe] = {
     **ladder.RIVALS,
     **dsm.SEARCHED,
     **hynet.SEARCHED,
+    **tcdesc.SEARCHED,
 }
 
 ARTEFACTS: Mapping[str, Artefact] = {
@@ -87,4 +88,18 @@ ARTEFACTS: Mapping[str, Artefact] = {
         "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.gradient_magnitudes
     ),
     "hynet/norms": Artefact("notebooks/hynet/norms.ipynb", hynet_analysis.norms),
+    "tcdesc/figure1": Artefact("notebooks/tcdesc/figure1.ipynb", tcdesc.figure1),
+    "tcdesc/figure2": Artefact("notebooks/tcdesc/figure2.ipynb", tcdesc.figure2),
+    "tcdesc/table1": Artefact("notebooks/tcdesc/table1.ipynb", tcdesc.table1, hpatches=True),
+    "tcdesc/table2": Artefact("notebooks/tcdesc/table2.ipynb", tcdesc.table2),
+    "tcdesc/table3": Artefact("notebooks/tcdesc/table3.ipynb", tcdesc.table3, hpatches=True),
+    "tcdesc/table5": Artefact("notebooks/tcdesc/table5.ipynb", tcdesc.table5),
+    "tcdesc/figure4": Artefact("notebooks/tcdesc/figure4.ipynb", tcdesc.figure4, hpatches=True),
+    "tcdesc/other_losses": Artefact(
+        "notebooks/tcdesc/other_losses.ipynb", tcdesc.other_losses, extras=True
+    ),
+    "tcdesc/overfitting": Artefact(
+        "notebooks/tcdesc/overfitting.ipynb", tcdesc.overfitting, extras=True
+    ),
+    "tcdesc/options": Artefact("notebooks/tcdesc/options.ipynb", tcdesc.options, extras=True),
 }

@@ -181,7 +181,7 @@ def table2_levels() -> pd.DataFrame:
     for name, paper, table, key in (
         ("AdaSample, Table 2, λ = 10, AHT", "adasample", "table2", "lambda_10_aht"),
         ("DSM, Table 3", "dsm", "table3", "dsm_aug"),
-        ("TCDesc, Table IV", "tcdesc", "table4", "tcdesc"),
+        ("TCDesc, Table IV", "tcdesc", "table4", "tcdesc_dsm_aug"),
     ):
         of = printed(paper, table)
         of = of[(of["key"] == key) & (of["statistic"] == "map")]
