@@ -3,7 +3,17 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, dsm, hynet, hynet_analysis, ladder, training
+from lib.experiments import (
+    adasample,
+    datasets,
+    dsm,
+    factorial,
+    hynet,
+    hynet_analysis,
+    ladder,
+    together,
+    training,
+)
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -41,6 +51,8 @@ SEARCHED: Mapping[str, Recipe] = {
     **ladder.RIVALS,
     **dsm.SEARCHED,
     **hynet.SEARCHED,
+    **together.SEARCHED,
+    **factorial.SEARCHED,
 }
 
 ARTEFACTS: Mapping[str, Artefact] = {
@@ -86,4 +98,13 @@ ARTEFACTS: Mapping[str, Artefact] = {
         "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.gradient_magnitudes
     ),
     "hynet/norms": Artefact("notebooks/hynet/norms.ipynb", hynet_analysis.norms),
+    "together/equal_footing": Artefact(
+        "notebooks/together/equal_footing.ipynb", together.equal_footing, hpatches=True
+    ),
+    "together/scenes": Artefact(
+        "notebooks/together/scenes.ipynb", together.scenes, extras=True, hpatches=True
+    ),
+    "together/factorial": Artefact(
+        "notebooks/together/factorial.ipynb", factorial.jobs, extras=True, hpatches=True
+    ),
 }
