@@ -20,7 +20,7 @@ from lib.intervals import Measured, contrast
 from lib.reporting import plots
 from lib.reporting.changes import methods, with_interval
 from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
-from lib.reporting.together import FPR95, LEVEL, by_measure
+from lib.reporting.together import FPR95, LEVEL, SIGNS, by_measure
 from lib.significance import holm
 from lib.study.forecast import cost
 from lib.study.open import Found, Study, obtain
@@ -65,7 +65,7 @@ def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
     Returns:
         By "effect" its "points" with the interval "from" and "to": over seeds by the residual, to which
         effects of three axes and more belong, and jointly over what was tested on; its "p" and, by
-        Holm's correction over all, "Holm"; and of how many "axes" it is.
+        Holm's correction over all, "Holm"; and whether it is "of" one axis or two.
     """
     signs = np.array([[sign(term, cell) for term in TERMS] for cell in of], dtype=float)
     runs = np.stack([each.values.mean(axis=1) for each in of.values()])
@@ -81,7 +81,9 @@ def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
         both = replace(both, value=2 * halves[place], **by_residual)
         rows[name] = {**with_interval("points", both), "p": both.p_value()}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
-    return table.assign(Holm=holm(table["p"]), axes=["one" if len(t) == 1 else "two" for t in TERMS])
+    return table.assign(
+        Holm=holm(table["p"]), of=["one axis" if len(t) == 1 else "two axes" for t in TERMS]
+    )
 
 
 def effects_figure(tables: Mapping[str, pd.DataFrame], note: str) -> Figure:
@@ -90,8 +92,9 @@ def effects_figure(tables: Mapping[str, pd.DataFrame], note: str) -> Figure:
     with panels(*size, note=note, legend=2, sharey=True) as (figure, [row]):
         for axes, (measure, table) in zip(row, tables.items(), strict=True):
             axes.axvline(0, color=GREY, lw=1)
-            plots.intervals(axes, table, "points", "axes")
-            axes.set_title(measure)
+            plots.intervals(axes, table, "points", "of")
+            better = "left" if SIGNS[measure] == 1 else "right"
+            axes.set_title(f"{measure} ({better} is better)")
     return figure
 
 
@@ -103,7 +106,7 @@ def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: 
         table: of `effects`.
         note: stands above.
     """
-    largest = table.loc[table["axes"] == "two", "points"].abs().nlargest(3).index
+    largest = table.loc[table["of"] == "two axes", "points"].abs().nlargest(3).index
     levels = pd.CategoricalDtype(["without", "with"], ordered=True)
     with panels(DOUBLE_WIDTH, 2.4, len(largest), note=note, sharey=True) as (figure, [row]):
         for axes, effect in zip(row, largest, strict=True):
