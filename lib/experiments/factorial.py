@@ -16,17 +16,7 @@ from statistics import fmean
 from lib.experiments.rows import PROBES, on, on_hpatches, training_job
 from lib.experiments.searches import read_search
 from lib.experiments.together import on_equal_footing, tested_on
-from lib.recipes import (
-    DSM,
-    HARDNET,
-    HYNET,
-    TCDESC_HN,
-    Recipe,
-    adasample,
-    at_rate,
-    hybrid,
-    replace_options,
-)
+from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
 from lib.study.jobs import Job
 from lib.study.open import Found, Study, on_record, open_study
 
@@ -34,18 +24,16 @@ from lib.study.open import Found, Study, on_record, open_study
 # and no generated positives.
 PLAIN = replace(on_equal_footing(HARDNET), optimizer=HYNET.optimizer)
 _ADASAMPLE, _HYBRID = adasample(), hybrid(PLAIN)
-_ACROSS = replace_options(_HYBRID.negatives, scope=PLAIN.negatives.options["scope"])
-# By axis what a paper's choice changes. A distance has the margin of its paper with it; AdaSample's
 # L_avg is of hinges, since DSM's loss is negative.
+_SAMPLER = replace_options(_ADASAMPLE.sampler, of="hinge")
+_ACROSS = replace_options(_HYBRID.negatives, scope=PLAIN.negatives.options["scope"])
+# By axis what a paper's choice changes; a distance has the margin of its paper with it.
 AXES: Mapping[str, Mapping[str, object]] = {
-    "sampler": {
-        "sampler": replace_options(_ADASAMPLE.sampler, of="hinge"),
-        "pair_weight": _ADASAMPLE.pair_weight,
-    },
+    "sampler": {"sampler": _SAMPLER, "pair_weight": _ADASAMPLE.pair_weight},
     "distance": {"distance": _HYBRID.distance, "negatives": _ACROSS, "loss": _HYBRID.loss},
-    "loss": {"loss": DSM.loss},
+    "loss": {"loss": TCDESC_DSM.loss},
     "regulariser": {"regularizers": HYNET.regularizers},
-    "positive": {"positive": TCDESC_HN.positive},
+    "positive": {"positive": TCDESC_DSM.positive},
     "network": {"model": on_equal_footing(HYNET).model},
 }
 # A combination: the axes on which it has the paper's choice.
@@ -184,11 +172,16 @@ def confirmation(study: Study, halves: Halves) -> list[Job]:
     return [replace(job, measures=on(("fpr95",), tested), probes=on(PROBES, tested)) for job in runs]
 
 
-def jobs(study: Study) -> list[Job]:
-    """`factorial` at the quick size; at others the `confirmation` of what the quick reference shows, and
-    none while that is incomplete."""
-    if study.place.profile.name == "quick":
-        return factorial(study)
+def on_quick_record() -> Halves | None:
+    """The effects of the quick reference, or None while that lacks a run."""
     quick = open_study()
     found = on_record(quick, factorial(quick))
-    return confirmation(study, halves_of(found)) if found else []
+    return halves_of(found) if found else None
+
+
+def jobs(study: Study) -> list[Job]:
+    """`factorial` at the quick size, and at others the `confirmation` of what is `on_quick_record`."""
+    if study.place.profile.name == "quick":
+        return factorial(study)
+    halves = on_quick_record()
+    return confirmation(study, halves) if halves else []

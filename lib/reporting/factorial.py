@@ -76,9 +76,9 @@ def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
     errors = np.sqrt(left / freedom * np.diag(np.linalg.inv(design.T @ design)))
     rows = {}
     for place, name in enumerate(NAMES):
-        by_residual = {"over_seeds": 2 * errors[place], "seed_freedom": freedom}
         both = contrast(list(zip(2 * signs[:, place] / cells, of.values(), strict=True)))
-        both = replace(both, value=2 * halves[place], **by_residual)
+        half, error = halves[place], errors[place]
+        both = replace(both, value=2 * half, over_seeds=2 * error, seed_freedom=freedom)
         rows[name] = {**with_interval("points", both), "p": both.p_value()}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
     return table.assign(
@@ -99,7 +99,8 @@ def effects_figure(tables: Mapping[str, pd.DataFrame], note: str) -> Figure:
 
 
 def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: str) -> Figure:
-    """The three largest effects of two axes together, as the mean FPR95 at their four levels.
+    """The three largest effects of two axes together, as the mean FPR95 with a paper's choice ("on") and
+    without, on either axis.
 
     Args:
         of: FPR95 of the combinations.
@@ -107,12 +108,10 @@ def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: 
         note: stands above.
     """
     largest = table.loc[table["of"] == "two axes", "points"].abs().nlargest(3).index
-    levels = pd.CategoricalDtype(["without", "with"], ordered=True)
     with panels(DOUBLE_WIDTH, 2.4, len(largest), note=note, sharey=True) as (figure, [row]):
         for axes, effect in zip(row, largest, strict=True):
             both = effect.split(" × ")
-            frame = pd.DataFrame({axis: [axis in cell for cell in of] for axis in both})
-            frame = frame.replace({True: "with", False: "without"}).astype(levels)
+            frame = pd.DataFrame({x: ["on" if x in cell else "off" for cell in of] for x in both})
             frame[FPR95] = [each.values.mean() for each in of.values()]
             means = frame.groupby(both)[FPR95].mean().reset_index()
             plots.curves(axes, means, *(both[0], FPR95, both[1]), marker="o")
@@ -152,18 +151,18 @@ def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
         "p". Last the best combination less the best of the papers' own, and less HardNet's.
     """
     label = {run.job.name: run.job.label for run in found}
-    trained, best, rival = methods(found), factorial.best(halves), factorial.rival(halves)
+    trained, best = methods(found), factorial.best(halves)
     sums = {
-        " × ".join(term): {
-            cell: sign(term, cell) / 2 ** (len(term) - 1) for cell in factorial.around(term, best)
-        }
+        " × ".join(term): [
+            (sign(term, cell) / 2 ** (len(term) - 1), cell) for cell in factorial.around(term, best)
+        ]
         for term in factorial.largest(halves)
     }
-    for name, other in (("papers' best", rival), ("HardNet", factorial.PAPERS["HardNet"])):
-        sums[f"best − {name}"] = {best: 1.0, other: -1.0} if other != best else {best: 0.0}
+    rivals = {"papers' best": factorial.rival(halves), "HardNet": factorial.PAPERS["HardNet"]}
+    sums |= {f"best − {name}": [(1.0, best), (-1.0, other)] for name, other in rivals.items()}
     rows = {}
     for name, of in sums.items():
-        points = contrast([(w, trained[label[factorial.key_of(cell)]]) for cell, w in of.items()])
-        foreseen = sum(w * factorial.at(halves, cell) for cell, w in of.items())
+        points = contrast([(weight, trained[label[factorial.key_of(cell)]]) for weight, cell in of])
+        foreseen = sum(weight * factorial.at(halves, cell) for weight, cell in of)
         rows[name] = {"foreseen": foreseen, **with_interval("points", points), "p": points.p_value()}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
