@@ -140,6 +140,7 @@ def test_combinations_have_the_papers_own_parts():
     assert every.sampler.options["lam"] == 10.0
     assert every.pair_weight == RECIPES["adasample_aug_gen"].pair_weight
     assert recipe_of(frozenset({"distance"})).loss == HYNET.loss, "with the margin of its paper"
+    assert every.negatives.options["floor"] == HYNET.negatives.options["floor"]
     scopes = {recipe_of(cell).negatives.options["scope"] for cell in EVERY}
     assert scopes == {"across"}
 
