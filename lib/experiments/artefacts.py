@@ -3,7 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, dsm, hynet, hynet_analysis, ladder, tcdesc, training
+from lib.experiments import (
+    adasample,
+    datasets,
+    dsm,
+    factorial,
+    hynet,
+    hynet_analysis,
+    ladder,
+    tcdesc,
+    together,
+    training,
+)
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -43,6 +54,8 @@ SEARCHED: Mapping[str, Recipe] = {
     **dsm.SEARCHED,
     **hynet.SEARCHED,
     **tcdesc.SEARCHED,
+    **together.SEARCHED,
+    **factorial.SEARCHED,
 }
 
 ARTEFACTS: Mapping[str, Artefact] = {
@@ -102,4 +115,13 @@ ARTEFACTS: Mapping[str, Artefact] = {
         "notebooks/tcdesc/overfitting.ipynb", tcdesc.overfitting, extras=True
     ),
     "tcdesc/options": Artefact("notebooks/tcdesc/options.ipynb", tcdesc.options, extras=True),
+    "together/equal_footing": Artefact(
+        "notebooks/together/equal_footing.ipynb", together.equal_footing, hpatches=True
+    ),
+    "together/scenes": Artefact(
+        "notebooks/together/scenes.ipynb", together.scenes, extras=True, hpatches=True
+    ),
+    "together/factorial": Artefact(
+        "notebooks/together/factorial.ipynb", factorial.jobs, extras=True, hpatches=True
+    ),
 }
