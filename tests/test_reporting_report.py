@@ -260,7 +260,7 @@ VERDICTS = judged(
 
 
 def test_the_tally_keeps_the_evening_apart_and_counts_every_claim_once():
-    evening, quick, readings = verdicts.tallies(verdicts.read_verdicts([VERDICTS]))
+    evening, quick, readings = verdicts.tallies(verdicts.read_verdicts(VERDICTS))
     words = {"held": 0, "did not hold": 1, "too close to call": 0, "no verdict": 0}
     assert evening == {"kind": "claim", "where": "evening, photos", "counts": words}
     assert quick["where"] == "quick, mini"
@@ -272,16 +272,14 @@ def test_the_tally_keeps_the_evening_apart_and_counts_every_claim_once():
 def test_an_evening_of_a_part_of_the_columns_does_not_take_the_place_of_a_whole_verdict():
     part = {"part": "2 of 6 columns"}
     rows = verdicts.read_verdicts(
-        [
-            judged(
-                ("A", "Table 1", "quick", "too close to call", {"part": ""}),
-                ("A", "Table 1", "evening", "held", part),
-                ("B", "Table 1", "quick", "held", part),
-                ("B", "Table 1", "evening", "did not hold", part),
-                ("C", "Table 1", "quick", "no verdict", {"part": ""}),
-                ("C", "Table 1", "evening", "held", part),
-            )
-        ]
+        judged(
+            ("A", "Table 1", "quick", "too close to call", {"part": ""}),
+            ("A", "Table 1", "evening", "held", part),
+            ("B", "Table 1", "quick", "held", part),
+            ("B", "Table 1", "evening", "did not hold", part),
+            ("C", "Table 1", "quick", "no verdict", {"part": ""}),
+            ("C", "Table 1", "evening", "held", part),
+        )
     )
     counted = rows[rows["counted"]]
     assert dict(zip(counted["claim"], counted["profile"], strict=True)) == {
@@ -294,7 +292,7 @@ def test_an_evening_of_a_part_of_the_columns_does_not_take_the_place_of_a_whole_
 
 
 def test_findings_are_claims_that_count_decided_ones_first_and_each_artefacts_first():
-    rows = verdicts.read_verdicts([VERDICTS])
+    rows = verdicts.read_verdicts(VERDICTS)
     found = verdicts.findings(rows)
     assert list(zip(found["claim"], found["profile"], strict=True)) == [
         ("A", "evening"),
@@ -305,7 +303,7 @@ def test_findings_are_claims_that_count_decided_ones_first_and_each_artefacts_fi
     more = judged(
         *((name, "Table 1", "quick", "held") for name in "AB"), ("C", "Table 9", "quick", "held")
     )
-    assert verdicts.findings(verdicts.read_verdicts([more]))["claim"].tolist() == ["A", "C", "B"]
+    assert verdicts.findings(verdicts.read_verdicts(more))["claim"].tolist() == ["A", "C", "B"]
 
 
 def test_a_finding_names_value_interval_profile_data_and_seeds_and_leads_to_its_notebook(tmp_path):

@@ -22,7 +22,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import profiles
-from lib.data.mini.allotment import HOMOGRAPHY
+from lib.data.mini.allotment import HOMOGRAPHY, write_allotment
 from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.reporting.page.compare import artefacts_in
 from lib.reporting.page.report import Failure
@@ -46,17 +46,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--profile", default="quick", help=f"size: {', '.join(profiles.PROFILES)} (default: quick)")
-    add("--cached", action="store_true", help="render from the committed reference, train nothing")
     add("--plan", action="store_true", help="print what would be run, hours and disk, and stop")
     add("--only", default="*", metavar="PATTERN", help="artefacts by name, e.g. 'adasample/*'")
     add("--extras", action="store_true", help="also what the default leaves out for time")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--data", metavar="DIR", help="folder with liberty, notredame and yosemite as downloaded"
-    )
-    where.add_argument(
-        "--photos", metavar="DIR", help="folder of photographs to make the embedded data from"
-    )
+    data = parser.add_mutually_exclusive_group().add_argument
+    data("--data", metavar="DIR", help="folder with liberty, notredame and yosemite as downloaded")
+    data("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     add("--jobs", type=int, metavar="N", help="runs at once (default: as many as the cores hold)")
     add(
@@ -65,18 +60,18 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         metavar="DIR",
         help="where records, tables and the report go (default: results)",
     )
-    add(
-        "--update-reference",
-        action="store_true",
-        help="write the profile's results/reference anew, with the extras; quick's are also the "
-        "notebooks' stored outputs",
-    )
-    add(
-        "--collect",
-        action="store_true",
-        help="train nothing; add to the profile's reference the records that are complete",
-    )
-    add("--records-only", action="store_true", help="train and evaluate, execute no notebook")
+    instead = parser.add_mutually_exclusive_group()
+    for name, told in (
+        ("--cached", "render from the committed reference, train nothing"),
+        ("--records-only", "train and evaluate, execute no notebook"),
+        ("--collect", "train nothing; add to the profile's reference the records that are complete"),
+        (
+            "--update-reference",
+            "write the profile's results/reference anew, with the extras; quick's are also the "
+            "notebooks' stored outputs",
+        ),
+    ):
+        instead.add_argument(name, action="store_true", help=told)
     chosen = parser.parse_args(arguments)
 
     def refuse(wrong: object, told: str) -> None:
@@ -95,14 +90,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     refuse(ours, "--results must not be the committed reference, which --update-reference writes")
     refuse(chosen.cached and other, "--cached renders the committed reference; leave out other data")
     refuse(
-        chosen.collect and (updates or chosen.cached or chosen.data or chosen.profile == "quick"),
+        chosen.collect and (chosen.data or chosen.profile == "quick"),
         "--collect is for the embedded data of a longer profile, whose records come one by one",
     )
     if updates:
-        refuse(
-            chosen.records_only, "--update-reference takes tables and figures; leave out --records-only"
-        )
-        refuse(chosen.cached, "--update-reference takes what is made anew; leave out --cached")
         refuse(chosen.data, "--update-reference takes embedded data; leave out --data")
         refuse(chosen.only != "*", "--update-reference writes the whole reference; leave out --only")
         packaged = chosen.profile == "quick" and chosen.photos
@@ -278,25 +269,25 @@ def _check_cached(study: Study, selected: dict[str, Artefact]) -> None:
 def collect(study: Study, selected: dict[str, Artefact]) -> int:
     """Adds to the reference of the study's profile what is complete of the artefacts' records, and
     returns how many it did not have. A long study is put on record so while it goes on."""
-    from lib.data.mini.allotment import write_allotment
-
-    made, reference = study.place.folder, REFERENCE / study.place.profile.name
-    if study.place.source.name == "photos":
-        write_allotment(photographs_path(reference.name), study.place.source.allotment)
+    place, reference = study.place, REFERENCE / study.place.profile.name
     new = [
         job
-        for job in merged(_jobs(study, selected), study.place)
-        if look(job, study.place).state == "complete"
-        and look(job, study.place, reference).state != "complete"
+        for job in merged(_jobs(study, selected), place)
+        if look(job, place).state == "complete" and look(job, place, reference).state != "complete"
     ]
-    for job in new:
-        _copy(_files(job, study), made, reference)
+    _put_on_record(new, study, reference)
     return len(new)
 
 
-def _files(job: Job, study: Study) -> list[Path]:
-    record = record_path(job, study.place)
-    return [record, *(probe_path(record, probe, of) for probe, of in job.probes)]
+def _put_on_record(jobs: Sequence[Job], study: Study, reference: Path) -> None:
+    """Copies jobs' records and probes, and names the photographs that they are of."""
+    place = study.place
+    if place.source.name == "photos":
+        write_allotment(reference / photographs_path(place.profile.name).name, place.source.allotment)
+    for job in jobs:
+        record = record_path(job, place)
+        files = [record, *(probe_path(record, probe, of) for probe, of in job.probes)]
+        _copy(files, place.folder, reference)
 
 
 def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
@@ -316,7 +307,6 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         study: what was run, in its own folder, in which executing has left its tables and figures alone.
         selected: the artefacts.
     """
-    from lib.data.mini.allotment import write_allotment
     from lib.reporting import effects
     from lib.reporting.page import front, rendering
     from lib.reporting.page.verdicts import read_verdicts
@@ -325,14 +315,11 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     folder, new, old = (REFERENCE / of for of in (name, f".{name}.new", f".{name}.old"))
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
-    for job in merged(_jobs(study, selected), study.place):
-        _copy(_files(job, study), made, new)
+    _put_on_record(merged(_jobs(study, selected), study.place), study, new)
     _copy([made / path for path in artefacts_in(made, selected)], made, new)
     if (folder / "searches").is_dir():
         # Searches for learning rates are made by lib.commands.tuning and no part of a run.
         shutil.copytree(folder / "searches", new / "searches")
-    if study.place.source.name == "photos":
-        write_allotment(new / photographs_path(name).name, study.place.source.allotment)
     if folder.is_dir():
         folder.rename(old)
     new.rename(folder)
@@ -342,13 +329,10 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
             rendering.store_outputs(ROOT / artefact.notebook)
     judged = rendering.saved_verdicts(folder, selected)
     if name == "quick" and judged is not None:
-        front.fill_in(ROOT / "README.md", read_verdicts([judged]))
+        front.fill_in(ROOT / "README.md", read_verdicts(judged))
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
-    effects.fill_in(
-        ROOT / "docs" / "paper_vs_code.md",
-        pd.concat(measured),
-        f"{name}, {study.place.source.sets[0]}",
-    )
+    where = f"{name}, {study.place.source.sets[0]}"
+    effects.fill_in(ROOT / "docs" / "paper_vs_code.md", pd.concat(measured), where)
 
 
 if __name__ == "__main__":

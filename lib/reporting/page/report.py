@@ -64,7 +64,7 @@ def build_report(
     from jinja2 import Environment, FileSystemLoader
 
     runs, same = _runs(records)
-    rows = None if verdicts is None else judged.read_verdicts([verdicts])
+    rows = None if verdicts is None else judged.read_verdicts(verdicts)
     names = [name_of(Path(path)) for path in notebooks]
     layout = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True

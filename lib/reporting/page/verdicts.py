@@ -3,7 +3,7 @@
 Everything is derived from the verdicts that the notebooks saved.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -35,20 +35,19 @@ TEXTS = [
 NUMBERS = ["observed", "low", "high", "seeds"]
 
 
-def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The notebooks' verdicts as one frame.
+def read_verdicts(saved: pd.DataFrame) -> pd.DataFrame:
+    """The notebooks' verdicts as the page takes them.
 
     Args:
-        frames: as the notebooks save them, and `notebook`, the artefact's name.
+        saved: as the notebooks save them, and `notebook`, the artefact's name.
 
     Returns:
-        Their rows, those that count first: a claim with a verdict of an evening is counted by that, and
+        Its rows, those that count first: a claim with a verdict of an evening is counted by that, and
         its others have a false `counted`; but one of an evening that covers `part` of the printed cells
         stands back behind one that covers all. `observed`, `low`, `high` and `seeds` are numbers; what
         is not known of any is missing.
     """
-    rows = pd.concat(frames, ignore_index=True)
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *TEXTS, *NUMBERS])))
+    rows = saved.reindex(columns=list(dict.fromkeys([*saved, *TEXTS, *NUMBERS])))
     rows[NUMBERS] = rows[NUMBERS].apply(pd.to_numeric, errors="coerce")
     rows[TEXTS] = rows[TEXTS].astype(object).fillna("").astype(str)
     rows["needed"] = rows["needed"].str.replace(r"-(?=\d)", "−", regex=True)
@@ -58,12 +57,8 @@ def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     whole = (rows["part"] == "") & (rows["verdict"] != "no verdict")
     behind = evening & (rows["part"] != "") & rows["claim"].isin(rows["claim"][whole])
     rows["counted"] = ~behind & (evening | ~rows["claim"].isin(rows["claim"][evening & ~behind]))
-    first = rows["claim"].drop_duplicates().reset_index(drop=True)
-    place = rows["claim"].map(pd.Series(first.index, first))
-    order = rows.assign(place=place, uncounted=~rows["counted"]).sort_values(
-        ["place", "uncounted"], kind="stable"
-    )
-    return rows.loc[order.index].reset_index(drop=True)
+    order = pd.DataFrame({"claim": pd.factorize(rows["claim"])[0], "after": ~rows["counted"]})
+    return rows.loc[order.sort_values(["claim", "after"], kind="stable").index].reset_index(drop=True)
 
 
 def tallies(rows: pd.DataFrame) -> list[dict[str, object]]:
@@ -74,18 +69,16 @@ def tallies(rows: pd.DataFrame) -> list[dict[str, object]]:
         Of each its `kind`, "claim" or "reading", `where`, e.g. "evening, photos", and `counts` by
         verdict, only those that occur anywhere, zeros included.
     """
-    of = rows[rows["counted"]]
-    known = [word for word in SIGNS if (of["verdict"] == word).any()]
-    words = list(dict.fromkeys([*known, *of["verdict"]]))
-    order = of.assign(quick=of["profile"] != "evening").sort_values(["kind", "quick"], kind="stable")
-    groups = order.groupby(["kind", "profile", "data"], sort=False)["verdict"]
+    of = rows[rows["counted"]].assign(quick=rows["profile"] != "evening")
+    words = [word for word in SIGNS if (of["verdict"] == word).any()]
+    order = of.sort_values(["kind", "quick"], kind="stable")
     return [
         {
             "kind": kind,
             "where": f"{profile}, {data}",
-            "counts": {word: int((group == word).sum()) for word in words},
+            "counts": {word: int((group["verdict"] == word).sum()) for word in words},
         }
-        for (kind, profile, data), group in groups
+        for (kind, profile, data), group in order.groupby(["kind", "profile", "data"], sort=False)
     ]
 
 
@@ -110,15 +103,14 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
 
 def facts(row: Mapping[str, object]) -> list[str]:
     """What stands behind a verdict: the value with its interval, the printed one, the rival, where."""
-    unit = f" {row['unit']}" if row["unit"] else ""
     said = []
     if not pd.isna(row["observed"]):
+        unit = f" {row['unit']}" if row["unit"] else ""
         said.append(f"{number(row['observed'])}{unit}{interval(row)}")
-    said += [f"to hold: {row['needed']}"] if row["needed"] else []
-    said += [f"printed: {row['printed']}"] if row["printed"] else []
-    said += [f"rival: {row['rival']}"] if row["rival"] else []
-    seeds = "" if pd.isna(row["seeds"]) else f", {row['seeds']:.0f} seed{'s' * (row['seeds'] != 1)}"
+    named = {"to hold": row["needed"], "printed": row["printed"], "rival": row["rival"]}
+    said += [f"{name}: {value}" for name, value in named.items() if value]
     said += [row["part"]] if row["part"] else []
+    seeds = "" if pd.isna(row["seeds"]) else f", {row['seeds']:.0f} seed{'s' * (row['seeds'] != 1)}"
     return [*said, f"{row['profile']}, {row['data']}{seeds}"]
 
 

@@ -171,23 +171,20 @@ def _in_plane(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def cosine_table(arrays: Arrays, exponents: Sequence[float]) -> pd.DataFrame:
     """Cosine with Eq. 10's gradient by form of weight and exponent; the rest at the last exponent."""
-    at = _places(arrays, exponents)
+    at, head = _places(arrays, exponents), f"at {exponents[-1]:g}"
+    first, last = at[exponents[0]], at[exponents[-1]]
     rows = {
         scheme: {
-            **{f"{each:g}": arrays[f"cosine_{scheme}"][place] for each, place in at.items()},
-            "hinge": arrays[f"hinge_{scheme}"][at[exponents[-1]]],
-            "first": arrays[f"length_{scheme}"][at[exponents[0]]],
-            "last": arrays[f"length_{scheme}"][at[exponents[-1]]],
-            "of batch": arrays[f"effective_{scheme}"][at[exponents[-1]]],
+            **{("cosine at 2a-1 =", f"{each:g}"): arrays[f"cosine_{scheme}"][at[each]] for each in at},
+            (head, "hinge"): arrays[f"hinge_{scheme}"][last],
+            ("length", "first"): arrays[f"length_{scheme}"][first],
+            ("length", "last"): arrays[f"length_{scheme}"][last],
+            (head, "of batch"): arrays[f"effective_{scheme}"][last],
         }
         for scheme in SCHEMES
         if f"cosine_{scheme}" in arrays
     }
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    groups = {"hinge": f"at {exponents[-1]:g}", "first": "length", "last": "length"}
-    groups["of batch"] = groups["hinge"]
-    heads = [(groups.get(name, "cosine at 2a-1 ="), name) for name in table.columns]
-    return _by_scheme(table.set_axis(pd.MultiIndex.from_tuples(heads), axis=1))
+    return _by_scheme(pd.DataFrame.from_dict(rows, orient="index"))
 
 
 def problems_table(numbers: Numbers) -> pd.DataFrame:
@@ -195,8 +192,7 @@ def problems_table(numbers: Numbers) -> pd.DataFrame:
     rows = pd.DataFrame(numbers["problems"])
     table = rows.pivot(index="scheme", columns="exponent", values=["lowest", "median", "highest"])
     table = table.swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False)
-    heads = [(f"2a-1 = {exponent:g}", name) for exponent, name in table.columns]
-    return _by_scheme(table.set_axis(pd.MultiIndex.from_tuples(heads), axis=1))
+    return _by_scheme(table.rename(columns=_named("2a-1 = ", rows["exponent"]), level=0))
 
 
 def unequal_table(numbers: Numbers, exponents: Sequence[float]) -> pd.DataFrame:
