@@ -73,7 +73,6 @@ def build_report(
         title=TITLE,
         profile=profile,
         data_name=data_name,
-        caveat=caveat(profile, data_name),
         failures=failures,
         judged=judged,
         verdicts=rows,
@@ -90,19 +89,6 @@ def build_report(
     path = Path(folder, "report.html")
     write_bytes(path, page.encode("utf-8"))
     return path
-
-
-def caveat(profile: str, data_name: str) -> str:
-    """Say what numbers of this profile and data do not decide; empty for a paper's own setting."""
-    if profile == "paper" and data_name.split("+")[0] == "ubc":
-        return ""
-    return (
-        "A verdict says whether a sentence held on the data and at the size named beside it, and its "
-        "interval how sure that is. On embedded data, made of photographs, it never says that a paper "
-        "is refuted: only the paper profile on a paper's own data reproduces a claim or fails to. The "
-        "quick profile, a small network trained briefly, shows that the code does what the papers "
-        "describe; evidence on the methods begins with an evening."
-    )
 
 
 def _runs(records: Sequence[Mapping]) -> tuple[pd.DataFrame, dict[str, object]]:

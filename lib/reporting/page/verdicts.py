@@ -15,12 +15,6 @@ SIGNS = {
     **{"too close to call": "≈", "no verdict": "–"},
 }
 DECIDED = ("reproduced", "not reproduced", "held", "did not hold")
-PAPERS = {
-    "adasample": "AdaSample (Zhang et al.): positives drawn by their distance, the harder the likelier, "
-    "train better descriptors of patches than positives drawn at random",
-    "dsm": "DSM (Zhang and Rusinkiewicz): triplets weighted by how hard they are among recent ones "
-    "train better descriptors, real-valued and binary, than a margin that is set by hand",
-}
 DATA = {
     "mini": "scenes rendered of the few photographs that the pinned packages install",
     "photos": "scenes rendered in the same way of a folder of photographs",
