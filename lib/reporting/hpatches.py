@@ -44,9 +44,8 @@ def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) 
             raise ValueError(f"{record.job.title}: no HPatches numbers on {test_set}; measure it there")
     frame = frames.tidy(found, "hpatches")
     frame = frame[frame["test_set"] == test_set]
-    own = frame["train_set"].eq(hp_train) if hp_train else pd.Series(False, frame.index)
-    for name, mark in (("key", "_hp"), ("label", "-HP")):
-        frame[name] = frame[name].where(~own, frame[name] + mark)
+    if hp_train:
+        frame.loc[frame["train_set"] == hp_train, frames.METHOD] += ["_hp", "-HP"]
     return frames.wide(frame)
 
 

@@ -84,17 +84,12 @@ def small_variance(record: Found) -> pd.DataFrame:
         between two nodes, and the standard deviation over the mean, in percent, `spread`, at most.
     """
     probe = record.arrays
-    forms = {
-        form: {
-            "σ (bins)": probe["deviation"],
-            "from": probe[f"mean_{form}"].min(axis=1),
-            "to": probe[f"mean_{form}"].max(axis=1),
-            "spread": 100 * probe[f"spread_{form}"].max(axis=1),
-        }
-        for form in ("floor", "interpolated", "gaussian")
-    }
-    tables = {form: pd.DataFrame(of) for form, of in forms.items()}
-    return pd.concat(tables, names=["CDF"]).reset_index("CDF").reset_index(drop=True)
+    tables = []
+    for form in ("floor", "interpolated", "gaussian"):
+        mean, spread = probe[f"mean_{form}"], 100 * probe[f"spread_{form}"].max(axis=1)
+        ends = {"from": mean.min(axis=1), "to": mean.max(axis=1), "spread": spread}
+        tables.append(pd.DataFrame({"CDF": form, "σ (bins)": probe["deviation"], **ends}))
+    return pd.concat(tables, ignore_index=True)
 
 
 def small_variance_values(record: Found) -> dict[str, np.ndarray]:
