@@ -11,6 +11,8 @@ from lib.reporting import hpatches, phototour
 from lib.reporting.claims.rows import Claim
 from lib.study.open import Found
 
+# From a claim to the values of the methods that it names.
+OfClaim = Callable[[Claim], Mapping[str, Measured | np.ndarray]]
 RESAMPLED = "resampled_fpr95"
 SEQUENCES_DRAWN = 400
 
@@ -44,9 +46,7 @@ def fpr95_by_column(found: Sequence[Found], sets: Sequence[str]) -> dict[str, Me
     return _by_method(table, cells, rates)
 
 
-def of_claims(
-    found: Sequence[Found], sets: Sequence[str], tested: str
-) -> Callable[[Claim], Mapping[str, Measured]]:
+def of_claims(found: Sequence[Found], sets: Sequence[str], tested: str) -> OfClaim:
     """The values of a claim, of the methods that it names alone.
 
     Only so is it about all columns that these have, where others have fewer. Of a claim whose metric is

@@ -6,7 +6,7 @@ Figure 3 in `…adasample_gradients`. Runs are frames of `lib.reporting.frames.w
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,7 @@ from lib.experiments.rows import HPATCHES_SPLIT
 from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.changes import changes, levels
-from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
+from lib.reporting.claims.measured import OfClaim, fpr95_by_column, hpatches_by_task
 from lib.reporting.hpatches import TASKS
 from lib.reporting.phototour_figures import common_rows, seeds_shown
 from lib.reporting.printed import printed
@@ -276,6 +275,6 @@ def figure2_intervals(runs: pd.DataFrame, task: str) -> pd.DataFrame:
     return levels(of).drop(columns="seeds").join(gains).assign(things=against.freedom + 1)
 
 
-def figure2_values(runs: pd.DataFrame) -> Callable[[Claim], Mapping[str, Measured]]:
+def figure2_values(runs: pd.DataFrame) -> OfClaim:
     """The values of a claim on Figure 2: of the one task that its id ends with."""
     return lambda claim: hpatches_by_task(runs, [claim.id.rpartition("-")[2]])

@@ -4,7 +4,7 @@ Figure 2 is in `lib.reporting.papers.dsm_margins`, Figures 1, 3 and 4 in `…dsm
 percent; in Tables 3 and 4 it is the mean over the two sets that are not trained on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,13 @@ from lib.experiments.dsm import tested_on
 from lib.intervals import Measured
 from lib.reporting import frames, hpatches, phototour
 from lib.reporting.changes import changes
-from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import fpr95_by_column, of_claims
+from lib.reporting.claims.measured import OfClaim, fpr95_by_column, of_claims
 from lib.reporting.phototour_figures import common_figure, common_rows
 from lib.reporting.printed import printed
 from lib.study.open import Found, Study
 
 
-def claim_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, Measured]]:
+def claim_values(found: Sequence[Found], study: Study) -> OfClaim:
     """The values of a claim on Table 1, 3 or 4, as `lib.reporting.claims.measured.of_claims`.
 
     Args:
