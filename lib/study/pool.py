@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
+from unittest.mock import patch
 
 from lib.data.sources import Source
 from lib.profiles import Profile
@@ -117,10 +118,8 @@ def run(
     waiting = list(reversed(range(len(tasks))))
     workers: dict[connection.Connection, _Worker] = {}
     started = time.monotonic()
-    with (
-        _environment(_WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})),
-        _ended(workers),
-    ):
+    environment = _WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
+    with patch.dict(os.environ, environment), _ended(workers):
         while None in outcomes:
             idle = sum(worker.number is None for worker in workers.values())
             for _ in range(min(at_once - len(workers), len(waiting) - idle)):
@@ -201,17 +200,6 @@ def _ended(workers: Mapping[connection.Connection, _Worker]) -> Iterator[None]:
             pipe.close()
             worker.process.join(10)
             worker.process.kill()
-
-
-@contextlib.contextmanager
-def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _work(pipe: connection.Connection) -> None:

@@ -61,11 +61,7 @@ POINTS_NEEDED = "more test points, not seeds"
 
 
 def verdict(
-    claim: Claim,
-    values: Mapping[str, object],
-    seeds: Sequence[int],
-    profile: str,
-    data_name: str,
+    claim: Claim, values: Mapping[str, object], seeds: Sequence[int], profile: str, data_name: str
 ) -> Verdict:
     """Judge one claim.
 

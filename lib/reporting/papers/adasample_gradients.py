@@ -91,11 +91,9 @@ def paired(
     kept = np.broadcast_to(there & (rank < size - 1), (draws, *there.shape))
     if reading.shuffled:
         dealt = np.where(kept, random.random(kept.shape), np.inf).argsort(axis=-1)
-        to = (~kept).argsort(axis=-1, kind="stable")
-        second = np.broadcast_to(second, kept.shape)
-        moved = np.empty(kept.shape)
-        np.put_along_axis(moved, to, np.take_along_axis(second, dealt, axis=-1), axis=-1)
-        second = moved
+        place = (~kept).argsort(axis=-1, kind="stable").argsort(axis=-1)
+        dealt = np.take_along_axis(dealt, place, axis=-1)
+        second = np.take_along_axis(np.broadcast_to(second, kept.shape), dealt, axis=-1)
     first, second = (_scaled(np.where(kept, of, np.nan), reading.scale) for of in (first, second))
     both = np.isfinite(first) & np.isfinite(second)
     return np.where(both, first, np.nan), np.where(both, second, np.nan)

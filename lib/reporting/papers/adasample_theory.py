@@ -141,16 +141,14 @@ def variance_figure(numbers: Numbers, arrays: Arrays) -> Figure:
         for axes, exponent in zip(row, drawn, strict=True):
             contours = axes.tricontourf(*places, arrays[f"relative_{exponent:g}"], levels, **filled)
             axes.plot(*_in_plane(np.eye(3)[[0, 1, 2, 0]]), color="black", lw=0.8)
-            stated, searched = arrays[f"stated_{exponent:g}"], arrays[f"searched_{exponent:g}"]
             for label, p, point in (
                 ("uniform", np.full(3, 1 / 3), {"marker": "o", "color": "white"}),
-                ("stated (Eq. 17)", stated, {"marker": "*", "ms": 12}),
-                ("found by search", searched, {"marker": "x", "mew": 1.2}),
+                ("stated (Eq. 17)", arrays[f"stated_{exponent:g}"], {"marker": "*", "ms": 12}),
+                ("found by search", arrays[f"searched_{exponent:g}"], {"marker": "x", "mew": 1.2}),
             ):
                 drawn_as = {"color": PALETTE[4], "ms": 6, "ls": "", "mec": "black", "mew": 0.7}
                 axes.plot(*_in_plane(p[None]), label=label, **drawn_as | point)
-            corners = {"left": (-0.05, -0.03), "right": (1.05, -0.03), "center": (0.5, 0.9)}
-            for number, at in enumerate(corners.values(), 1):
+            for number, at in enumerate(((-0.05, -0.03), (1.05, -0.03), (0.5, 0.9)), 1):
                 low = "bottom" if at[1] > 0 else "top"
                 axes.text(*at, f"$p_{number}=1$", ha="center", va=low)
             axes.set_title(f"2α − 1 = {exponent:g}", loc="left")
