@@ -1,6 +1,6 @@
 """HyNet's norms (Tian et al., Sec. 3): its layers (Fig. 3), orthogonal gradients, and what R_L2 does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,6 @@ from lib.evaluation.intensity_changes import UNCHANGED
 from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import OfClaim
 from lib.reporting.style import DOUBLE_WIDTH, panels
 from lib.study.open import Found
 
@@ -152,7 +151,7 @@ def exposures_table(found: Sequence[Found]) -> pd.DataFrame:
     return in_order.rename_axis("exposure of the second patch")
 
 
-def claim_values(found: Sequence[Found]) -> OfClaim:
+def claim_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measured]]:
     """The values of a claim by its metric: of "rise" (seeds, changes),
     means over the test sets; of "ratio_spread" (seeds, test sets), nothing being changed; of
     "norm_shift" (seeds, gains), means over the test sets; else `cosines_values`."""
