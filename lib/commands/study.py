@@ -29,7 +29,7 @@ from lib.reporting.page.report import Failure
 from lib.study import pool
 from lib.study.forecast import remaining, wall_clock
 from lib.study.jobs import Job, look, merged, probe_path, record_path
-from lib.study.open import REFERENCE, ROOT, Study, find, open_study, photographs_path, to_do
+from lib.study.open import REFERENCE, ROOT, Study, open_study, photographs_path, to_do
 
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
@@ -135,14 +135,11 @@ def _run(options: argparse.Namespace) -> int:
         print(f"{collect(study, selected)} record(s) of {study.heading()} added")
         return 0
     _check_device(options.device)
-    failures: list[Failure] = []
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
         rendered = replace(study.place, folder=ROOT / options.results / options.profile)
         study = replace(study, place=rendered, reading=study.reading[:1])
-        _check_cached(study, selected)
-    else:
-        failures += make(study, selected)
+    failures = [] if options.cached else make(study, selected)
     if options.records_only:
         return _closing(failures)
 
@@ -255,15 +252,6 @@ def make(study: Study, selected: dict[str, Artefact]) -> list[Failure]:
     print(f"runs: {len(todo)} to make, {study.at_once} at once, about {pool.span(seconds)}", flush=True)
     failures = pool.complete(todo, study.place, study.at_once, pool.printed(len(todo)))
     return [Failure(job.title, reason) for job, reason in failures]
-
-
-def _check_cached(study: Study, selected: dict[str, Artefact]) -> None:
-    missing = [job.title for job in _jobs(study, selected) if find(study, job) is None]
-    if missing:
-        raise ValueError(
-            f"the reference {study.reading[0].relative_to(ROOT)} lacks {len(missing)} record(s), e.g. "
-            f"{missing[0]}; run without --cached"
-        )
 
 
 def collect(study: Study, selected: dict[str, Artefact]) -> int:

@@ -59,13 +59,10 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
         Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
         a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
     """
-    mean, deviation = frames.means(runs), frames.deviations(runs)
-    count = runs.groupby(level=frames.METHOD, sort=False).size()
-    columns = {}
-    for key, protocol in PROTOCOLS.items():
-        columns[(protocol, "mean")] = mean[key]
-        if count.max() > 1:
-            columns[(protocol, "sd")] = deviation[key]
+    of, count = {"mean": frames.means(runs)}, runs.groupby(level=frames.METHOD, sort=False).size()
+    if count.max() > 1:
+        of["sd"] = frames.deviations(runs)
+    columns = {(PROTOCOLS[key], name): each[key] for key in PROTOCOLS for name, each in of.items()}
     return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis(METHOD)
 
 

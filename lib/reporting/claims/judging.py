@@ -53,8 +53,7 @@ from lib.intervals import (
     relative_gain,
     spread_ratio,
 )
-from lib.reporting.claims.beside import printed_values
-from lib.reporting.claims.rows import COUNT_BELOW, PAIRED, SINGLE, Claim
+from lib.reporting.claims.rows import COUNT_BELOW, PAIRED, SINGLE, Claim, printed_values
 from lib.reporting.claims.verdicts import HELD, NO_VERDICT, NOT_HELD, OPEN, Verdict
 
 POINTS_NEEDED = "more test points, not seeds"

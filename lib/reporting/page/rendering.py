@@ -44,7 +44,7 @@ def execute(
         lacking = [job for job in artefact.jobs(study) if find(study, job) is None]
         if lacking:
             # Executed, it would train them itself, one notebook after the other.
-            reason = f"not executed: {len(lacking)} of its runs failed, e.g. {lacking[0].title}"
+            reason = f"not executed: {len(lacking)} of its records are missing, e.g. {lacking[0].title}"
             failures.append(Failure(artefact.notebook, reason))
         else:
             notebooks.append(artefact.notebook)
