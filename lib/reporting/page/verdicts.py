@@ -29,6 +29,12 @@ TEXTS = [
 NUMBERS = ["observed", "low", "high", "seeds"]
 
 
+COLUMNS = [
+    *("claim", "verdict", "why", "observed", "to hold", "printed", "rival", "seeds", "where", "from"),
+    *("notebook", "counted"),
+]
+
+
 def read_verdicts(saved: pd.DataFrame) -> pd.DataFrame:
     """The notebooks' verdicts as the page takes them.
 
@@ -120,31 +126,17 @@ def number(value: float) -> str:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every verdict, a row each; what no row has is no column.
-
-    Returns:
-        Columns `claim`, `verdict`, `observed`, `to hold`, `printed`, `rival`, `seeds`, `where` and
-        `from`, and `counted`.
-    """
-    observed = [
-        "" if pd.isna(row["observed"]) else number(row["observed"]) + interval(row)
-        for row in rows.to_dict("records")
-    ]
-    columns = {
-        "claim": rows["sentence"].where(rows["kind"] != "reading", rows["sentence"] + " (a reading)"),
-        "verdict": rows["verdict"],
-        "why": rows["why"],
-        "observed": observed,
-        "to hold": rows["needed"],
-        "printed": rows["printed"],
-        "rival": rows["rival"],
-        "seeds": rows["seeds"].map(lambda seeds: "" if pd.isna(seeds) else f"{seeds:.0f}"),
-        "where": rows["profile"] + ", " + rows["data"],
-        "from": rows["artefact"],
-        "notebook": rows["notebook"],
-        "counted": rows["counted"],
-    }
-    frame = pd.DataFrame(columns)
+    """Every verdict, a row each, as `COLUMNS`; what no row has is no column, but for `why`."""
+    records = rows.to_dict("records")
+    shown = rows.assign(
+        claim=rows["sentence"].where(rows["kind"] != "reading", rows["sentence"] + " (a reading)"),
+        observed=[
+            "" if pd.isna(r["observed"]) else number(r["observed"]) + interval(r) for r in records
+        ],
+        seeds=rows["seeds"].map(lambda seeds: "" if pd.isna(seeds) else f"{seeds:.0f}"),
+        where=rows["profile"] + ", " + rows["data"],
+    )
+    frame = shown.rename(columns={"needed": "to hold", "artefact": "from"})[COLUMNS]
     return frame.loc[:, [name == "why" or (frame[name] != "").any() for name in frame]]
 
 
