@@ -169,11 +169,11 @@ def _in_plane(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def cosine_table(arrays: Arrays, exponents: Sequence[float]) -> pd.DataFrame:
     """Cosine with Eq. 10's gradient by form of weight and exponent; the rest at the last exponent."""
-    at, head = _places(arrays, exponents), f"at {exponents[-1]:g}"
-    first, last = at[exponents[0]], at[exponents[-1]]
+    at, head = arrays["exponents"].tolist().index, f"at {exponents[-1]:g}"
+    first, last = at(exponents[0]), at(exponents[-1])
     rows = {
         scheme: {
-            **{("cosine at 2a-1 =", f"{each:g}"): arrays[f"cosine_{scheme}"][at[each]] for each in at},
+            **{("cosine at 2a-1 =", f"{e:g}"): arrays[f"cosine_{scheme}"][at(e)] for e in exponents},
             (head, "hinge"): arrays[f"hinge_{scheme}"][last],
             ("length", "first"): arrays[f"length_{scheme}"][first],
             ("length", "last"): arrays[f"length_{scheme}"][last],
@@ -273,18 +273,12 @@ def _by_scheme(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(index=lambda scheme: SCHEMES[scheme][0]).rename_axis("probabilities, w")
 
 
-def _places(arrays: Arrays, exponents: Sequence[float]) -> dict[float, int]:
-    known = arrays["exponents"].tolist()
-    return {each: known.index(each) for each in exponents}
-
-
 def _by_class(arrays: Arrays, exponent: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The classes' mean matching distance, ascending, and each form's factors in that order."""
-    order, at = np.argsort(arrays["class_distance"]), _places(arrays, [exponent])[exponent]
-    found = {scheme: arrays.get(f"factor_{scheme}") for scheme in SCHEMES}
-    return arrays["class_distance"][order], {
-        scheme: of[at][order] for scheme, of in found.items() if of is not None
-    }
+    order, at = np.argsort(arrays["class_distance"]), arrays["exponents"].tolist().index(exponent)
+    there = [scheme for scheme in SCHEMES if f"factor_{scheme}" in arrays]
+    factors = {scheme: arrays[f"factor_{scheme}"][at][order] for scheme in there}
+    return arrays["class_distance"][order], factors
 
 
 def _draw(axes: Axes, scheme: str, x: np.ndarray, y: np.ndarray, also: str = "", **how: object) -> None:
