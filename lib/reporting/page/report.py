@@ -12,7 +12,6 @@ import pandas as pd
 
 from lib.files import write_bytes
 from lib.reporting.page import verdicts as judged
-from lib.reporting.page.compare import Comparison
 from lib.reporting.page.notebook import anchor_of, name_of, render_notebook
 
 TITLE = "AdaSample, DSM, TCDesc and HyNet under one protocol"
@@ -32,27 +31,22 @@ class Failure:
 
 def build_report(
     folder: Path,
-    *,
-    profile: str,
-    data_name: str,
     notebooks: Sequence[Path],
     records: Sequence[Mapping],
-    comparison: Comparison | None,
-    failures: Sequence[Failure] = (),
     verdicts: pd.DataFrame | None = None,
+    **shown: object,
 ) -> Path:
     """Write `folder/report.html`, atomically.
 
     Args:
         folder: the results folder, e.g. `results/quick`.
-        profile, data_name: what the study ran under; unless they are `paper` and `ubc`, the head
-            says what these numbers do not decide.
         notebooks: executed notebooks, in the order in which they are shown.
         records: records of runs and computations; one with a true `older_code` is marked.
-        comparison: with the reference, or None where there is none.
-        failures: what went wrong, named at the head.
         verdicts: as the notebooks save them, with the column `notebook`, the artefact's name; None
             where there are none.
+        shown: what else `page.html` shows: `profile` and `data_name`, what the study ran under; unless
+            they are `paper` and `ubc`, the head says what these numbers do not decide; `comparison` with
+            the reference, or None where there is none; `failures`, named at the head.
 
     Returns:
         The report's path.
@@ -70,15 +64,12 @@ def build_report(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     ).get_template("page.html")
     page = layout.render(
+        **shown,
         title=TITLE,
-        profile=profile,
-        data_name=data_name,
-        failures=failures,
         judged=judged,
         verdicts=rows,
         anchors={name: anchor_of(name) for name in names},
         notebooks=[render_notebook(path, names) for path in notebooks],
-        comparison=comparison,
         runs=runs,
         same=same,
         run_decimals={
