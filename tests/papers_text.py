@@ -44,3 +44,74 @@ def table_numbers(table: str) -> list[str]:
     _, _, after = text(name).partition(start)
     part = re.sub(r"\[\d+\]|</?b>|\\cdashline\S*|plus-or-minus|\\pm", " ", after.partition(end)[0])
     return re.findall(r"(?<![\w.=/-])\d+(?:\.\d+)?(?=[KkM%]|px|\b)(?!/)", part)
+
+
+# What begins where the papers' text ends, and how their headings look.
+END = re.compile(r"(?m)^#* ?\**(?:References|REFERENCES)\**\s*$")
+HEADING = re.compile(
+    r"#+ +(.*)|((?:\d(?:\.\d)?\.?|[IVX]+\.|[A-F]\.) [A-Z][\w\- ]{3,60}|Abstract|Broader Impact"
+    r"|Acknowl.*)"
+)
+ABBREVIATION = re.compile(r"\b(et al|i\.e|e\.g|Eqn|Eq|Sec|Fig|Tab|Thm|Alg|vs|cf|w\.r\.t|etc)\.")
+CITATION = r"\[[\d,\s–-]+\]"
+REFERENCE = (
+    r"\b(?:Eqns?|Eqs?|Equations?|Secs?|Sections?|Figs?|Figures?|Tabs?|Tables?|Thms?|Theorems?|Algs?|Steps?"
+    r"|Definition|Algorithm)\.?\s*\(?(?:\d[\d.()a-z]*|[IVX]+\b)(?:(?:, | and )\(?\d[\d.()a-z]*)*"
+)
+# Digits that are no number: in names, marks of footnotes, indices and exponents.
+NAME = r"\b(?:L2|l2|3D|2D|D2-Net|R2D2|L_2|l1|l_1|W1BS|\w+[56]k)\b|L2L2|\\ell_2|[_^]\{?[-+]?[\di]+\}?"
+NUMBER = r"(?<![A-Za-z\\])\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|half|twice|double)\b"
+COMPARISON = (
+    r"\b(?:more|less|most(?:ly)?|least|fewer|majority|better|best|worse|worst|superior\w*|outperform\w*"
+    r"|surpass\w*|exceed\w*|state[- ]of[- ]the[- ]art|top[- ]performing|consistent(?:ly)?|improv\w*"
+    r"|significant(?:ly)?|advances?|(?:sub-?)?optimal|high(?:er|est)|low(?:er|est)|larg(?:er|est)"
+    r"|small(?:er|est)|hard(?:er|est)|eas(?:ier|iest)|great(?:er|est)|stronger|deeper|fast(?:er|est)"
+    r"|clos(?:er|est)|shorter|longer|further|saturat\w+|nearly|almost|comparable|competitive|on par"
+    r"|as \w+ as|success\w*|than)\b"
+)
+
+
+def sentences(name: str) -> list[tuple[str, str]]:
+    """The sentences of a text's body with the heading that each stands under; no tables, no formulas."""
+    pieces, heading = [], ""
+    for line in map(str.strip, END.split(text(name))[0].splitlines()):
+        found = HEADING.fullmatch(line)
+        if found:
+            heading = (found[1] or found[2]).strip("*# ")
+        elif line and not _is_formula(line) and not _is_table(line):
+            goes_on = pieces and pieces[-1][0] == heading and not re.search(r"[.!?:]\W*$", pieces[-1][1])
+            if goes_on:
+                pieces[-1] = (heading, f"{pieces[-1][1]} {line}")
+            else:
+                pieces.append((heading, line))
+    whole = [
+        (heading, sentence.replace("·", "."))
+        for heading, piece in pieces
+        for sentence in re.split(
+            r"(?<=[.!?])[”)*]?\s+(?=[A-Z“\"*(•])",
+            ABBREVIATION.sub(lambda of: of[0].replace(".", "·"), piece),
+        )
+    ]
+    return whole
+
+
+def speaks_of_more(sentence: str) -> bool:
+    """Whether a sentence has a number, a comparative, a superlative or a verb of comparison."""
+    rest = re.sub(f"{CITATION}|{REFERENCE}|{NAME}", " ", sentence)
+    return bool(re.search(NUMBER, rest) or re.search(COMPARISON, rest, re.IGNORECASE))
+
+
+def plain(words: str) -> str:
+    """Letters and digits alone, so that formulas and marks may be written in any way."""
+    return re.sub(r"[^a-z0-9]", "", re.sub(r"\\[a-zA-Z]+", " ", words.lower()))
+
+
+def _is_formula(line: str) -> bool:
+    return (
+        "$$" in line or "formulae-sequence" in line or bool(re.search(r"\\.*\(\d+\)$|^\(\d+\)?$", line))
+    )
+
+
+def _is_table(line: str) -> bool:
+    words = line.split()
+    return "\t" in line or sum(map(str.isdigit, line)) / len(line) > 0.2 or "cdashline" in words[0]
