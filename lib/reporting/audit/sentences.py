@@ -43,7 +43,7 @@ def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
 
     Args:
         rule: nothing, if print does not tell; a verdict, if reading or working it out by hand decides;
-            arithmetic, e.g. "59 + 57 == 116"; or which cells, what is to be true of them, and of how many:
+            arithmetic, e.g. "59 + 57 == 116"; or cells, what must be true of them, and of how many:
 
                 table1:fpr95 | dsm_aug < doap_aug                       of every column
                 table2:map by loss | aht > ht | most                    of more than half
@@ -84,10 +84,10 @@ def columns_of(selected: str, paper: str, cells: pd.DataFrame) -> pd.DataFrame:
     wanted = [of if "/" in of else f"{paper}/{of}" for of in tables.split(",")]
     kinds = statistics.split(",")
     of = cells[(cells["paper"] + "/" + cells["table"]).isin(wanted) & cells["statistic"].isin(kinds)]
-    name = of[by or "key"].rename("name")
+    names = of[by or "key"]
     # What a row has but one of belongs to it, not to the column.
-    varies = of[places(of)].groupby(name).nunique().max() > 1
-    index = [of[place] for place in varies.index[varies] if place != "statistic"]
+    varies = of[places(of)].groupby(names).nunique().max() > 1
+    index = [name for name in varies.index[varies] if name != "statistic"]
     if len(kinds) > 1:
-        name = name + "__" + of["statistic"]
-    return of["value"].groupby([*index, of["unit"].eq(""), name], sort=False).first().unstack("name")
+        names = names + "__" + of["statistic"]
+    return of.assign(name=names).pivot_table("value", index, "name", aggfunc="first", sort=False)
