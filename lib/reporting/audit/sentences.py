@@ -50,7 +50,7 @@ def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
                 table3:p_value | adasample_aug_gen < 0.05 | 5 of 6      of just so many
                 table3:relative_gain | adasample_aug_gen > 8 | any      of one at least
 
-            Names are the rows' keys, or what another column has. Several tables and statistics are
+            Names are the rows' keys, or what one of the columns has that a key is made of. Several tables and statistics are
             separated by commas, and "hynet/table1" is a table of another paper; with several statistics
             a name is the key, two underscores and the statistic.
         paper: whose tables are meant.
