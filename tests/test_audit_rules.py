@@ -200,8 +200,22 @@ FAULTS = {
     ],
     drop_the_plus: [("names of rows", "three", "table1", "Hard", "Hard+ (one), Hard+ (two)", "number")],
     take_the_name_for_other_numbers: [
-        ("names of rows", "three", "table1", "Hard", "1.60 2.70 0.60 0.90 2.10 1.70 (two)", "number"),
-        ("names of rows", "two", "table1", "Hard", "1.20 2.10 0.40 0.70 1.70 1.50 (three)", "number"),
+        (
+            "names of rows",
+            "three",
+            "table1",
+            "Hard",
+            "1.60 2.70 0.60 0.90 2.10 1.70 1.60 (two)",
+            "number",
+        ),
+        (
+            "names of rows",
+            "two",
+            "table1",
+            "Hard",
+            "1.20 2.10 0.40 0.70 1.70 1.50 1.27 (three)",
+            "number",
+        ),
     ],
     print_a_better_row_elsewhere: [
         ("lowest of all", "one", "table1", "0.84", "Third 0.15 (three)", "conclusion"),

@@ -62,7 +62,7 @@ def test_numbers_with_two_decimals_that_are_told_are_printed_somewhere():
     """Or they follow from those: the list says them beside what they follow from."""
     derived = {
         *("51.62", "51.02", "2.95", "0.66", "0.33"),  # what Figure 4, FRN's gains and Table 4 differ by
-        *("98.759", "98.863", "0.11", "0.01", "51.4", "85.5"),
+        *("98.759", "98.863", "0.11", "0.01", "51.4", "85.6"),
     }
     stated = {"8.38", "2.35", "1.93", "0.78", "1.87", "0.1", "0.4"}
     printed = set(CELLS["text"]) | stated | derived
@@ -306,7 +306,7 @@ T1_DSM = CELLS.query("paper == 'dsm' and table == 'table1'")
 # What only the words decide: references, names, what is counted or left unsaid.
 READ = {
     *("dsm-abs-no-parameters", "dsm-s56-both", "dsm-p-benchmarks", "dsm-p-section-1"),
-    *("hynet-p-reference-56", "hynet-p-table-4-3", "adasample-p-references", "adasample-p-algorithm"),
+    *("hynet-p-reference-56", "adasample-p-figure-3", "adasample-p-references", "adasample-p-algorithm"),
     *("adasample-p-hardnet-negatives", "adasample-p-null", "adasample-p-conclusion"),
 }
 

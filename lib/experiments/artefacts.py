@@ -86,4 +86,5 @@ ARTEFACTS: Mapping[str, Artefact] = {
         "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.gradient_magnitudes
     ),
     "hynet/norms": Artefact("notebooks/hynet/norms.ipynb", hynet_analysis.norms),
+    "audit/print": Artefact("notebooks/audit/print.ipynb", lambda study: []),
 }

@@ -35,11 +35,11 @@ def means(cells: pd.DataFrame) -> pd.DataFrame:
         rounded = [of for of in parts if STEPS.get(of.statistic, unit / 2) % unit]
         slack = sum(map(half_unit, rounded), Decimal()) / len(parts)
         if exact.quantize(unit, ROUND_DOWN) == exactly(mean):
-            what, weight = "the mean of its columns cut off, not rounded", "digit"
+            what, weight = "cut off, not rounded", "digit"
         elif abs(exact - exactly(mean)) <= slack + unit / 2:
-            what, weight = "not the mean of its columns as rounded", "digit"
+            what, weight = "not the mean of the columns, unless they were rounded after it", "digit"
         else:
-            what, weight = "not the mean of its columns, however these were rounded", "number"
+            what, weight = "not the mean of the columns, however rounded", "number"
         rows.append(finding(mean, what, f"{exact:.4f}", weight))
     return as_frame("means", rows)
 
@@ -74,7 +74,7 @@ def gains(cells: pd.DataFrame) -> pd.DataFrame:
             least, exact, most = (100 * (1 - lower / higher) for lower, higher in pairs)
             if abs(exact - exactly(gain)) > half_unit(gain):
                 possible = least - half_unit(gain) <= exactly(gain) <= most + half_unit(gain)
-                what = "not the gain of the printed means" + ", but of means before rounding" * possible
+                what = "not of the printed means" + ", but of unrounded ones" * possible
                 weight = "digit" if possible else "number"
                 rows.append(finding(gain, what, f"{exact:.2f}", weight))
     return as_frame("relative gains", rows)

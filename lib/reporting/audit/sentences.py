@@ -50,9 +50,9 @@ def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
                 table3:p_value | adasample_aug_gen < 0.05 | 5 of 6      of just so many
                 table3:relative_gain | adasample_aug_gen > 8 | any      of one at least
 
-            Names are the rows' keys, or what one of the columns has that a key is made of. Several tables and statistics are
-            separated by commas, and "hynet/table1" is a table of another paper; with several statistics
-            a name is the key, two underscores and the statistic.
+            Names are the rows' keys, or what another column has that keys are made of. Several tables
+            and statistics are separated by commas, and "hynet/table1" is a table of another paper; with
+            several statistics a name is the key, two underscores and the statistic.
         paper: whose tables are meant.
         cells: the printed cells.
 
@@ -61,24 +61,27 @@ def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
     """
     if rule in ("", HOLDS, FAILS, PART):
         return rule or UNKNOWN
-    selected, _, said = rule.partition(" | ")
-    if not said:
+    if " | " not in rule:
         return HOLDS if pd.eval(rule) else FAILS
-    expression, _, how = said.partition(" | ")
-    table = columns_of(selected, paper, cells)
-    table = table[[name for name in table if re.search(rf"\b{re.escape(name)}\b", expression)]].dropna()
-    if table.empty:
-        raise ValueError(f"no printed column has all of: {rule}")
-    true = table.eval(expression)
-    if " of " in how:
-        return HOLDS if how == f"{true.sum()} of {len(true)}" else FAILS
-    if how:
-        return HOLDS if true.mean() > {"most": 0.5, "any": 0}[how] else FAILS
-    return HOLDS if true.all() else PART if true.any() else FAILS
+    _, expression, *how = rule.split(" | ")
+    true = behind(rule, paper, cells).eval(expression)
+    if not how:
+        return HOLDS if true.all() else PART if true.any() else FAILS
+    counted = {"most": true.mean() > 0.5, "any": true.any()}
+    return HOLDS if counted.get(how[0], how[0] == f"{true.sum()} of {len(true)}") else FAILS
 
 
-def columns_of(selected: str, paper: str, cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells that a rule selects: a row a column of the paper's tables, a column a row of these."""
+def behind(rule: str, paper: str, cells: pd.DataFrame, of_cells: str = "value") -> pd.DataFrame:
+    """The cells that a rule speaks of: a row a column of the paper's tables, a column a name.
+
+    Args:
+        rule, paper, cells: as for `verdict`.
+        of_cells: what is wanted of each, e.g. "text".
+
+    Raises:
+        ValueError: as `verdict`.
+    """
+    selected, expression, *_ = rule.split(" | ")
     selected, _, by = selected.partition(" by ")
     tables, _, statistics = selected.partition(":")
     wanted = [of if "/" in of else f"{paper}/{of}" for of in tables.split(",")]
@@ -90,4 +93,8 @@ def columns_of(selected: str, paper: str, cells: pd.DataFrame) -> pd.DataFrame:
     index = [name for name in varies.index[varies] if name != "statistic"]
     if len(kinds) > 1:
         names = names + "__" + of["statistic"]
-    return of.assign(name=names).pivot_table("value", index, "name", aggfunc="first", sort=False)
+    table = of.assign(name=names).pivot_table(of_cells, index, "name", aggfunc="first", sort=False)
+    table = table[[name for name in table if re.search(rf"\b{re.escape(name)}\b", expression)]].dropna()
+    if table.empty:
+        raise ValueError(f"no printed column has all of: {rule}")
+    return table

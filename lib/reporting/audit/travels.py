@@ -71,7 +71,10 @@ def names(cells: pd.DataFrame) -> pd.DataFrame:
             what, weight = "the same name has other numbers", "number"
         else:
             continue
-        told.append(finding(row["first"], what, ", ".join(expected), weight) | {"printed": row["row"]})
+        told.append(
+            finding(row["first"], what, ", ".join(expected), weight)
+            | {"printed": row["row"], "column": ""}
+        )
     return as_frame("names of rows", told)
 
 
@@ -100,7 +103,7 @@ def beaten(cells: pd.DataFrame) -> pd.DataFrame:
     """A paper's own method that has the lowest mean FPR95 of its table, and not of all that is printed.
 
     A method is a paper's own if its key begins with the paper's name. What others print of theirs does
-    not count, so that later work does not, nor do rows with other columns, or that the paper has.
+    not count, so that later work does not, nor do rows with other columns, or that the table has.
     """
     rows = []
     means = cells[(cells["statistic"] == "column_mean") & (cells["measure"] == "fpr95")]
@@ -108,7 +111,7 @@ def beaten(cells: pd.DataFrame) -> pd.DataFrame:
     for (paper, _), of in means.groupby(["paper", "table"], sort=False):
         best = next(of.sort_values("value", kind="stable").itertuples())
         lower = means[(means["value"] < best.value) & (means["parts"] == best.parts) & ~means["own"]]
-        lower = lower[~lower["key"].isin(cells["key"][cells["paper"] == paper])].drop_duplicates("key")
+        lower = lower[~lower["key"].isin(of["key"]) & (lower["paper"] != paper)].drop_duplicates("key")
         if best.own and len(lower):
             told = ", ".join(f"{row.row} {row.text} ({row.paper})" for row in lower.itertuples())
             rows.append(finding(best, "the lowest here, not of all that is printed", told, "conclusion"))
@@ -116,15 +119,16 @@ def beaten(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def rows_of(cells: pd.DataFrame) -> list[dict[str, object]]:
-    """The rows of FPR95 of each paper, one that several tables of a paper print once.
+    """The rows of FPR95 of each paper, one that several tables of a paper have once, from the largest.
 
     Returns:
         "paper", "key", "row"; "name", that without what papers write differently; "numbers", the printed
-        text by (train, test); "text", these in one line; "first", the row's first cell.
+        text by (train, test), the mean's by ("", ""); "text", these in one line; "first", a cell.
     """
     found = []
-    for (paper, key), of in cells[cells["statistic"] == "fpr95"].groupby(["paper", "key"], sort=False):
-        of = of[of["table"] == of["table"].iloc[0]]
+    rates = cells[cells["statistic"].isin(["fpr95", "column_mean"]) & (cells["measure"] == "fpr95")]
+    for (paper, key), of in rates.groupby(["paper", "key"], sort=False):
+        of = of[of["table"] == of["table"].value_counts().idxmax()]
         first = next(of.itertuples())
         row = first.label if first.row.startswith("Ours") else first.row
         name = "".join(letter for letter in row.lower() if letter not in " -")
