@@ -21,6 +21,9 @@ IN_SENTENCES = {
     "hynet_figure4": "hynet.txt",
 }
 
+# What a table prints and its CSV has no row for: a row that is there once already, and the values of γ.
+NOT_CELLS = {"hynet_table3": {"53.97"}, "tcdesc_table1": {"0.5", "1.0", "2.0"}}
+
 
 def values(table: str, **columns: str) -> list[str]:
     frame = pd.read_csv(FILES[table], dtype=str, keep_default_na=False)
@@ -40,10 +43,9 @@ def test_a_csv_has_the_texts_numbers_in_the_texts_order_and_leaves_none_out(tabl
     places = iter(in_text)
     missing = next((value for value in in_table if not any(value == of for of in places)), None)
     assert missing is None
-    # Whole numbers are also lengths of descriptors and of scenes; what several rows of HyNet's Table 3
-    # share is written down once.
+    # Whole numbers are also lengths of descriptors, of sets and of sequences.
     left = Counter(in_text) - Counter(in_table)
-    assert {value for value in left if "." in value} <= ({"53.97"} if table == "hynet_table3" else set())
+    assert {value for value in left if "." in value} <= NOT_CELLS.get(table, set())
 
 
 @pytest.mark.parametrize("table", IN_SENTENCES)
