@@ -276,6 +276,25 @@ def test_the_hpatches_tables_of_dsm_and_tcdesc_have_all_tasks_of_every_method():
         assert all(of == ["matching", "retrieval", "verification"] for of in tasks)
 
 
+def test_the_tables_on_whole_images_have_every_cell_once():
+    retrieval, challenge = printed("dsm", "table2"), printed("hynet", "table4")
+    assert retrieval.groupby(["test", "protocol"])["key"].nunique().tolist() == [5] * 6
+    assert (
+        challenge.groupby("key")["statistic"].apply(sorted).tolist()
+        == [["column_mean", "maa", "maa"]] * 3
+    )
+    scenes = printed("hynet", "table2").query("statistic != 'keypoints'")
+    cells = scenes.groupby(["test", "statistic"])["key"].agg(["size", "nunique"])
+    assert len(cells) == 25
+    assert (cells == 8).all(axis=None)
+
+
+def test_dsm_prints_bold_what_is_best_of_a_block_of_each_of_its_tables():
+    bold = {name: printed("dsm", f"table{name}").query("bold != ''") for name in (1, 2, 3, 4)}
+    assert {name: len(of) for name, of in bold.items()} == {1: 15, 2: 6, 3: 8, 4: 8}
+    assert set(bold[2]["key"]) == {"dsm_all"}
+
+
 def test_the_means_of_tcdescs_table_4_are_those_of_its_tasks():
     gaps = mean_gaps(printed("tcdesc", "table4"), "map")
     assert len(gaps) == 7

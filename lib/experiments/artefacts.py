@@ -74,6 +74,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "study/precision": Artefact("notebooks/study/precision.ipynb", training.precision, extras=True),
     "data/hpatches": Artefact("notebooks/data/hpatches.ipynb", datasets.hpatches, hpatches=True),
     "data/ranking": Artefact("notebooks/data/ranking.ipynb", datasets.ranking, hpatches=True),
+    "audit/print": Artefact("notebooks/audit/print.ipynb", lambda study: []),
     "adasample/figure2": Artefact("notebooks/adasample/figure2.ipynb", adasample.figure2, hpatches=True),
     "adasample/table2": Artefact("notebooks/adasample/table2.ipynb", adasample.table2, hpatches=True),
     "dsm/table1": Artefact("notebooks/dsm/table1.ipynb", dsm.table1),

@@ -4,7 +4,7 @@ And the values that a paper prints for what a claim names.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -92,13 +92,16 @@ class Claim:
 def read_claims(paper: str | None = None, artefact: str | None = None) -> list[Claim]:
     """Read the claims, all or those of one paper and artefact.
 
+    Sentences of kind `print`, which no run bears on, are left to `lib.reporting.audit.sentences`.
+
     Raises:
         ValueError: nothing matches.
     """
     as_text = {"dtype": str, "keep_default_na": False}
     files = [pd.read_csv(path, **as_text) for path in sorted(CLAIMS.glob("*.csv"))]
     # A column that a paper's file has not.
-    claims = [_parse(row) for row in pd.concat(files).fillna("").to_dict("records")]
+    every = pd.concat(files).fillna("")
+    claims = [_parse(row) for row in every[every["kind"] != "print"].to_dict("records")]
     wanted = [
         claim for claim in claims if paper in (None, claim.paper) and artefact in (None, claim.artefact)
     ]
@@ -113,7 +116,8 @@ def _parse(row: dict[str, str]) -> Claim:
         name: tuple(filter(None, row[name].split(between)))
         for name, between in (("a", ";"), ("b", ";"), ("given", "<"))
     }
-    return Claim(**{**row, **methods, "margin": float(row["margin"])})
+    named = {field.name: row[field.name] for field in fields(Claim) if field.name in row}
+    return Claim(**{**named, **methods, "margin": float(row["margin"])})
 
 
 def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndarray | None:
