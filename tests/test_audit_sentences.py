@@ -24,6 +24,7 @@ TEXTS = {
     "adasample": ("adasample.md", "adasample_arxiv_html.txt"),
     "dsm": ("dsm.md",),
     "hynet": ("hynet.txt",),
+    "tcdesc": ("tcdesc.md",),
 }
 # Their quotes leave words out, or a page or a formula stands between in the texts.
 BROKEN_QUOTES = {
@@ -64,7 +65,7 @@ def test_numbers_with_two_decimals_that_are_told_are_printed_somewhere():
         *("51.62", "51.02", "2.95", "0.66", "0.33"),  # what Figure 4, FRN's gains and Table 4 differ by
         *("98.759", "98.863", "0.11", "0.01", "51.4", "85.6"),
     }
-    stated = {"8.38", "2.35", "1.93", "0.78", "1.87", "0.1", "0.4"}
+    stated = {"8.38", "2.35", "1.93", "0.78", "1.87", "0.1", "0.4", "0.3", "0.865", "0.05"}
     printed = set(CELLS["text"]) | stated | derived
     for row in ROWS[ROWS["left"] != ""].itertuples():
         told = re.findall(
@@ -230,6 +231,9 @@ def trace_of_variance() -> list[bool]:
 
 UNIT = DRAW.normal(size=(2, 200, 3))
 UNIT /= np.linalg.norm(UNIT, axis=-1, keepdims=True)
+# A descriptor, some that stand for its neighbours, and its weights by TCDesc's Eq. 6.
+CENTRE, N = DRAW.normal(size=8), DRAW.normal(size=(8, 3))
+FITTED = np.linalg.lstsq(N, CENTRE, rcond=None)[0]
 LOSSES, NORMS = DRAW.uniform(0.1, 2, size=(2, 6))
 CHECKS: dict[str, Callable[[], list[bool]]] = {
     "dsm-p-eq-1": lambda: list(
@@ -295,6 +299,30 @@ CHECKS: dict[str, Callable[[], list[bool]]] = {
     "adasample-p-harmonic": lambda: [
         bool(np.isclose((NORMS**2 / LOSSES).sum(), 6 / (1 / LOSSES).sum()))
     ],
+    "tcdesc-s1-closed-form": lambda: [bool(np.allclose(N.T @ N @ FITTED, N.T @ CENTRE))],
+    "tcdesc-s3-countless": lambda: [np.linalg.matrix_rank(N) < N.shape[1]],
+    "tcdesc-s3-invertible": lambda: [np.linalg.matrix_rank(N.T @ N) == N.shape[1]],
+    "tcdesc-s3-gradient": lambda: [np.linalg.matrix_rank(np.repeat(N[:, :1], 2, axis=1)) == 2],
+    "tcdesc-s3-heat-t": lambda: [bool(np.exp(-1 / 1e3) > 0.99), bool(np.exp(-1 / 1e-3) < 0.01)],
+    "tcdesc-s3-heat-position": lambda: [bool(np.exp(-norm(CENTRE)[0]) == np.exp(-norm(-CENTRE)[0]))],
+    "tcdesc-p-heat-larger": lambda: [
+        bool((np.diff(np.exp(-1 / np.array([0.1, 0.5, 1, 5, 10]))) > 0).all())
+    ],
+    "tcdesc-t3-hard-one": lambda: [bool(np.exp(-2 / 1e3) > 0.99)],
+    "tcdesc-t5-misprint": lambda: [bool(np.isclose((0.38 + 1.35) / 2, 0.92, atol=0.005))],
+    "tcdesc-t2-l2net": lambda: [
+        value("tcdesc", "table2", key="l2net_aug", train="liberty", test="yosemite") == 2.57
+    ],
+    "tcdesc-t2-cs-l2net": lambda: [
+        value("tcdesc", "table2", key="cs_l2net_aug", statistic="column_mean")
+        == value("dsm", "table1", key="cs_l2net_aug", statistic="column_mean")
+    ],
+    "tcdesc-f4-misprint": lambda: [
+        value("tcdesc", "table4", key="tcdesc_dsm_aug", task="retrieval") == 70.50
+    ],
+    "tcdesc-t6-dsm": lambda: [
+        value("tcdesc", "table6", key="dsm_aug", statistic="column_mean") == 35.96
+    ],
     "adasample-p-accuracy": lambda: [
         bool(np.isclose((100 - 1.137) / (100 - 1.241) - 1, 0.0838, atol=1e-3))
     ],
@@ -307,6 +335,8 @@ T1_DSM = CELLS.query("paper == 'dsm' and table == 'table1'")
 READ = {
     *("dsm-abs-no-parameters", "dsm-s56-both", "dsm-p-benchmarks", "dsm-p-section-1"),
     *("hynet-p-reference-56", "adasample-p-figure-3", "adasample-p-references", "adasample-p-algorithm"),
+    *("tcdesc-abs-adaptive", "tcdesc-s1-sparse", "tcdesc-s3-hard-gradient", "tcdesc-s3-parameter"),
+    *("tcdesc-f3-text-verification", "tcdesc-f3-text-matching", "tcdesc-p-first", "tcdesc-p-self"),
     *("adasample-p-hardnet-negatives", "adasample-p-null", "adasample-p-conclusion"),
 }
 
