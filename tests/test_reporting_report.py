@@ -318,9 +318,9 @@ def test_a_reading_is_a_finding_where_an_evening_decides_it_and_says_that_it_is_
         judged(("A", "Sec. 5.2", profile, "held")).assign(kind="reading")
         for profile in ("evening", "quick")
     )
-    [found] = verdicts.findings(verdicts.read_verdicts([long])).to_dict("records")
+    [found] = verdicts.findings(verdicts.read_verdicts(long)).to_dict("records")
     assert verdicts.facts(found)[0] == "a reading"
-    assert verdicts.findings(verdicts.read_verdicts([short])).empty
+    assert verdicts.findings(verdicts.read_verdicts(short)).empty
 
 
 def test_a_finding_names_value_interval_profile_data_and_seeds_and_leads_to_its_notebook(tmp_path):
