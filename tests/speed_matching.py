@@ -11,6 +11,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 
 import cv2
@@ -65,8 +66,7 @@ def sides(
         "packed, OpenCV": lambda: cv2.batchDistance(*bits, cv2.CV_32S, normType=cv2.NORM_HAMMING, K=1),
     }
     if find_spec("faiss"):
-        import faiss
-
+        faiss = import_module("faiss")
         faiss.omp_set_num_threads(threads)
         of_floats["float, faiss"] = lambda: faiss.knn(*floats, 1, metric=faiss.METRIC_INNER_PRODUCT)
         of_bits["packed, faiss"] = lambda: faiss.knn_hamming(*bits, 1)
