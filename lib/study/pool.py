@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
-from unittest.mock import patch
 
 from lib.data.sources import Source
 from lib.profiles import Profile
@@ -114,7 +113,7 @@ def run(
     workers: dict[connection.Connection, _Worker] = {}
     started = time.monotonic()
     environment = _WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
-    with patch.dict(os.environ, environment), _ended(workers):
+    with _environment(environment), _ended(workers):
         while None in outcomes:
             idle = sum(worker.number is None for worker in workers.values())
             for _ in range(min(at_once - len(workers), len(waiting) - idle)):
@@ -195,6 +194,17 @@ def _ended(workers: Mapping[connection.Connection, _Worker]) -> Iterator[None]:
             pipe.close()
             worker.process.join(10)
             worker.process.kill()
+
+
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _work(pipe: connection.Connection) -> None:
