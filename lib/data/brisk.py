@@ -30,10 +30,12 @@ def detect(image: np.ndarray, most: int) -> Keypoints:
     layer = np.repeat(np.arange(len(found)), [len(of) for of in found])
     pixel, strength = corners[:, 2], corners[:, 3]
     near = cKDTree(corners[:, :2]).query_ball_point(corners[:, :2], REACH * pixel)
+    # Of equally strong ones that of the finer layer.
+    rank = list(zip(strength, -layer, strict=True))
     kept = [
         one
         for one, others in enumerate(near)
-        if all(strength[o] < strength[one] for o in others if abs(layer[o] - layer[one]) == 1)
+        if all(rank[other] < rank[one] for other in others if abs(layer[other] - layer[one]) == 1)
     ]
     # A total order, since many are as strong as others.
     order = sorted(kept, key=lambda one: (-strength[one], *corners[one]))[:most]
