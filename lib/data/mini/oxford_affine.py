@@ -4,6 +4,12 @@ A photograph is a poster that a camera sees six times. What grows from image to 
 the underexposure, the loss of JPEG, zoom and roll, or the angle to the poster's normal; all else stays
 about as it was: small turns and noise are drawn for every image. The steps are those that the released
 sequences are described by: compression and zoom are stated in numbers there, viewpoint in degrees.
+
+How hard they are was settled by looking at them and by SIFT's score (kornia's), before any network of
+this study was measured on them. In percent, Mikolajczyk's by the protocol for descriptors, of the
+packaged photographs, and Oxford's graf for comparison:
+
+    blur 27, light 36, compression 24, zoom and rotation 24, viewpoint 29; graf 23
 """
 
 from __future__ import annotations
