@@ -45,8 +45,9 @@ def changed(recipe: Recipe, base: Recipe) -> set[str]:
         ("hynet_bn", {"model"}),
         ("hynet_in", {"model"}),
         ("hynet_bn_alone", {"model"}),
+        ("hynet_in_alone", {"model"}),
         ("hynet_h_0.8", {"loss"}),
-        ("hynet_d_1.2", {"distance", "negatives"}),
+        ("hynet_d_1.4", {"distance", "negatives", "loss"}),
         ("hynet_s_0.7", {"distance", "negatives", "loss"}),
         ("hynet_sosr", {"regularizers"}),
         ("hynet_mixed", {"distance", "negatives", "loss"}),
@@ -80,15 +81,19 @@ def test_every_variant_is_built(name: str) -> None:
     assert objective.total(losses, of).isfinite()
 
 
-def test_bn_alone_keeps_all_but_the_norm_where_the_authors_form_drops_more() -> None:
-    def layers(name: str) -> set[str]:
+@pytest.mark.parametrize(("short", "norm"), [("bn", "BatchNorm2d"), ("in", "InstanceNorm2d")])
+def test_a_norm_alone_keeps_all_but_the_norm_where_the_authors_form_drops_more(
+    short: str, norm: str
+) -> None:
+    def layers(name: str) -> list[str]:
         model = parts.build("model", EVERY[name].model, width=1 / 32)
-        return {type(module).__name__ for module in model.modules()}
+        return [type(module).__name__ for module in model.modules()]
 
-    frn = layers("hynet_aug")
-    assert layers("hynet_bn_alone") - frn == set()
-    assert "TLU" in layers("hynet_bn_alone")
-    assert "TLU" not in layers("hynet_bn")
+    inner, alone = layers("hynet_aug"), layers(f"hynet_{short}_alone")
+    first = inner.index("FRN") + 1
+    assert alone == [*inner[:first], *(norm if of == "FRN" else of for of in inner[first:])]
+    assert "TLU" in alone
+    assert "TLU" not in layers(f"hynet_{short}")
 
 
 def test_each_rung_changes_one_choice() -> None:
@@ -119,11 +124,14 @@ def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study:
     assert {hynet.best_margin(similarity) for similarity in hynet.MARGINS} == BEST
     jobs = hynet.table3(study)
     names = list(dict.fromkeys(job.name for job in jobs))
-    assert [name for name in names if name in BEST] == ["hynet_aug", "hynet_d_1", "hynet_s_0.7"]
-    assert len(jobs) == 11 * 3
+    assert [name for name in names if name in BEST] == ["hynet_aug", "hynet_d_1.4", "hynet_s_1"]
+    assert len(jobs) == 10 * 3 + 2
+    seeds = {name: [job.seed for job in jobs if job.name == name] for name in names}
+    alone = {"hynet_bn_alone", "hynet_in_alone"}
+    assert {name for name, of in seeds.items() if of == [0]} == alone
     assert {rate_of(job) for job in jobs} == set(names), "each at its own rate"
     tested = study.place.source.homographies.test_set("a")
-    assert all(("hpatches", tested) in job.measures for job in jobs)
+    assert all((("hpatches", tested) in job.measures) == (job.seed == 0) for job in jobs)
     keys = set(printed("hynet", "table3")["key"])
     assert keys - {"hynet_h", "hynet_d", "hynet_s"} <= set(names)
 
@@ -147,6 +155,15 @@ def test_hynet_s_own_margin_is_among_those_of_its_similarity() -> None:
             assert float(EVERY[key].distance.options["alpha"]) == hynet.ALPHAS[similarity]
 
 
+def test_margins_are_the_shares_of_the_similarity_at_90_degrees_that_are_told() -> None:
+    told = {"h": [0.64, 0.96, 1.28], "d": [0.71, 0.99, 1.27], "s": [0.7, 1, 1.3]}
+    for similarity, margins in hynet.MARGINS.items():
+        for margin, key in margins.items():
+            distance = parts.build("distance", EVERY[key].distance)
+            share = margin / distance.of_similarity(torch.zeros(())).item()
+            assert round(share, 2) == told[similarity].pop(0)
+
+
 def test_the_grid_trains_at_hynet_s_rate_and_holds_its_own_cell_once(study: Study) -> None:
     magnitudes, *jobs = hynet.figure5(study)
     assert magnitudes.computation.name == "similarity_gradients"
@@ -163,14 +180,19 @@ def test_the_grid_trains_at_hynet_s_rate_and_holds_its_own_cell_once(study: Stud
         assert options["z"] == largest_gradient(alpha)
     others = {(job.name, job.seed): rate_of(job) for job in jobs if job not in in_grid}
     assert len(others) == 5 * 3 - 1
-    assert others["hynet_d_1", 0] == "hynet_d_1"
+    assert others["hynet_d_1.4", 0] == "hynet_d_1.4"
 
 
-def test_table_1_compares_with_seeds_on_every_set_and_shows_the_rest_on_one(study: Study) -> None:
+def test_table_1_has_seeds_of_all_methods_but_other_baselines_on_the_first_set_alone(
+    study: Study,
+) -> None:
     jobs = hynet.table1(study)
     for name in hynet.TABLE1_COMPARED:
         of = {(job.train_set, job.seed) for job in jobs if job.name == name}
         assert len(of) == len(study.grid_sets) * len(study.table_seeds)
+    first = study.place.source.sets[0]
+    beside = {(job.train_set, job.seed) for job in jobs if job.name in hynet.TABLE1_BESIDE}
+    assert beside == {(first, seed) for seed in study.table_seeds}
     assert {job.name for job in jobs} == set(printed("hynet", "table1")["key"])
     assert {job.name for job in hynet.table5(study)} == set(printed("hynet", "table5")["key"])
 
@@ -178,8 +200,10 @@ def test_table_1_compares_with_seeds_on_every_set_and_shows_the_rest_on_one(stud
 def test_epochs_keep_weights_at_each_epoch_s_end(study: Study) -> None:
     jobs = hynet.epochs(study)
     by_name = {job.name: job.recipe.schedule.name for job in jobs}
-    assert by_name == {**dict.fromkeys(hynet.CHOSEN, "linear"), "hynet_aug_constant": "constant"}
-    assert len(jobs) == 4 * len(study.table_seeds)
+    constant = [f"{name}_constant" for name in hynet.CHOSEN]
+    linear = dict.fromkeys(hynet.CHOSEN, "linear")
+    assert by_name == {**linear, **dict.fromkeys(constant, "constant")}
+    assert len(jobs) == 6 * len(study.table_seeds)
     for job in jobs:
         assert job.profile(study.place).stages == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
         assert job.sets_of("fpr95_by_stage") == job.sets_of("fpr95")

@@ -11,23 +11,25 @@ import pytest
 import torch
 import torch.nn.functional as F
 from test_dsm_probes import TINY, size, subject_of
-from torch import Tensor, nn
+from torch import Tensor
 
 from lib import recipes
 from lib.data.patchset import PatchSet
-from lib.descriptions import Descriptions, descriptions
+from lib.descriptions import descriptions
 from lib.evaluation import gradient_magnitudes, intensity_changes, orthogonality
 from lib.evaluation.fpr95 import fpr95
 from lib.evaluation.subject import Subject, describe
 from lib.evaluation.training_batch import with_statistics
 from lib.evaluation.triplets_in_batch import draw_images
-from lib.objective import Objective
+from lib.experiments.hynet import VARIANTS
+from lib.experiments.hynet_analysis import MEASURED
 from lib.objective import build as build_objective
 from lib.recipes import HYNET, RECIPES, Recipe, part, replace_options
 from lib.theory.gradient_magnitudes import slopes
+from lib.theory.loss_shapes import Case
 from lib.training import train
 
-MAGNITUDES = ("hardnet_aug", "adasample_aug_gen", "dsm_aug", "sosnet_aug", "hynet_aug")
+MAGNITUDES = tuple(MEASURED.values())
 NORMS = ("frn", "instance", "batch")
 PAIRS = TINY.budget.batch_pairs
 
@@ -38,7 +40,8 @@ def with_norm(norm: str, **changed: object) -> Recipe:
 
 @pytest.fixture(scope="module")
 def subjects(small_set: PatchSet) -> dict[str, Subject]:
-    rows = {name: recipes.at_rate(RECIPES[name], 0.05) for name in MAGNITUDES}
+    known = {**RECIPES, **VARIANTS}
+    rows = {name: recipes.at_rate(known[name], 0.05) for name in MAGNITUDES}
     rows |= {norm: recipes.at_rate(with_norm(norm), 0.005) for norm in NORMS}
     rows["hynet_aug"] = rows["frn"]
     rows["no_norm"] = recipes.at_rate(with_norm("frn", regularizers=()), 0.005)
@@ -52,7 +55,8 @@ def test_frn_and_instance_norm_make_gradients_orthogonal_to_each_map(
     subjects: dict[str, Subject], small_set: PatchSet, norm: str
 ) -> None:
     arrays = orthogonality.probe(subjects[norm], small_set)
-    assert arrays["map"].shape == arrays["channel"].shape == (6, 2)
+    assert arrays["map"][:, 2].tolist() == [32**2, 32**2, 16**2, 16**2, 8**2, 8**2]
+    assert (arrays["channel"][:, 2] == 2 * PAIRS * arrays["map"][:, 2]).all()
     assert np.nanmax(arrays["map"][:, 0]) < 1e-3
     assert size(arrays) < 20_000
 
@@ -61,7 +65,7 @@ def test_batch_norm_makes_them_orthogonal_to_the_maps_of_the_batch_together_alon
     subjects: dict[str, Subject], small_set: PatchSet
 ) -> None:
     arrays = orthogonality.probe(subjects["batch"], small_set)
-    assert np.nanmax(arrays["channel"]) < 1e-3
+    assert np.nanmax(arrays["channel"][:, :2]) < 1e-3
     assert np.nanmin(arrays["map"][:, 0]) > 1e-3
 
 
@@ -111,59 +115,59 @@ def test_magnitudes_are_counted_small_and_repeat(
     assert all(np.array_equal(arrays[key], again[key], equal_nan=True) for key in arrays)
 
 
-def by_autograd(objective: Objective, model: nn.Module, of: Descriptions) -> Tensor:
-    """‖x‖ ‖∂L/∂x‖ (2, n) before normalisation of n pairs' losses L, without weights, at anchors through
-    their positives, and at what negatives were mined for through these."""
-    triplets, loss = objective.triplets(of), copy.deepcopy(objective.loss)
-    both, mined = of.raw.flatten(0, 1), triplets.negatives
-    # A descriptor of its own for each side of each triplet, though several show one patch.
-    positive = of.raw.clone().requires_grad_()
-    negative = both[torch.stack([mined.query, mined.patch])].clone().requires_grad_()
-    d_pos, d_neg = (
-        objective.distance.paired(*model.normalise(each.flatten(0, 1)).unflatten(0, (2, -1)))
-        for each in (positive, negative)
-    )
-    losses = loss(replace(triplets, positive=d_pos, negative=d_neg))
-    gradients = torch.autograd.grad(losses.sum(), [positive, negative])
-    pairs = zip(gradients, (positive, negative), strict=True)
-    return torch.stack([g[0].norm(dim=1) * x[0].norm(dim=1) for g, x in pairs]).detach()
+def of_batch(
+    subject: Subject, small_set: PatchSet, stage: str, longer: float = 1.0
+) -> tuple[Case, Tensor, Tensor]:
+    """A recipe's loss that has seen a batch, the batch's Euclidean d_pos and d_neg (n, 2), and what
+    autograd gives, (2, n), of descriptors `longer` before normalisation."""
+    objective = build_objective(subject.recipe)
+    [images] = draw_images(random_pairs(subject), small_set, [PAIRS])
+    model = with_statistics(subject.stages[stage], [images])
+    with torch.no_grad():
+        raw = longer * model.raw(images)
+        objective.loss(objective.triplets(descriptions(model, raw)))
+    case = gradient_magnitudes.case_of(subject.recipe, objective)
+    theta, measured = gradient_magnitudes.magnitudes(case, objective, model, raw)
+    return case, 2 * (theta.T.double() / 2).sin(), measured
 
 
 @pytest.mark.parametrize("name", MAGNITUDES)
 @pytest.mark.parametrize("longer", [1.0, 7.0])
-def test_the_slope_by_the_angle_is_the_gradient_before_normalisation_however_long_that_is(
+def test_autograd_before_normalisation_gives_the_slope_by_the_angle_however_long_descriptors_are(
     subjects: dict[str, Subject], small_set: PatchSet, name: str, longer: float
 ) -> None:
-    subject = subjects[name]
-    objective = build_objective(subject.recipe)
-    [images] = draw_images(random_pairs(subject), small_set, [PAIRS])
     # At the start of training triplets differ most.
-    model = with_statistics(subject.stages["0.0"], [images])
-    with torch.no_grad():
-        of = descriptions(model, model.raw(images))
-        objective.loss(objective.triplets(of))
-    measured = by_autograd(objective, model, replace(of, raw=longer * of.raw))
-    batch = gradient_magnitudes.distances(objective, model, images)
-    case = replace(gradient_magnitudes.case_of(subject.recipe, objective), drawn_by=None)
-    expected = slopes(case, copy.deepcopy(objective.loss), batch, batch)
+    case, batch, measured = of_batch(subjects[name], small_set, "0.0", longer)
+    expected = slopes(case, copy.deepcopy(case.loss()), batch, batch)
     assert batch.std(dim=0).min() > 0.02
     assert measured.max() > 0
-    assert measured.numpy() == pytest.approx(expected.numpy(), rel=0.02, abs=2e-3)
+    assert measured.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-5)
+
+
+def test_each_gradient_belongs_to_one_distance(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    """A loss of d_pos alone gives negatives none, and one of d_neg alone gives positives none."""
+    subject = subjects["hardnet_aug"]
+    objective = build_objective(subject.recipe)
+    [images] = draw_images(subject, small_set, [PAIRS])
+    with torch.no_grad():
+        raw = last(subject).raw(images)
+    for kind, loss in enumerate((lambda of: of.positive, lambda of: -of.negative)):
+        case = Case("", "", lambda loss=loss: loss, objective.distance)
+        theta, measured = gradient_magnitudes.magnitudes(case, objective, last(subject), raw)
+        assert measured[1 - kind].max() == 0
+        # Eq. 4, but for the ε under the root.
+        assert measured[kind].numpy() == pytest.approx((theta[kind] / 2).cos().numpy(), abs=2e-3)
 
 
 def test_a_hinge_on_d_gives_the_closed_form(subjects: dict[str, Subject], small_set: PatchSet) -> None:
     """Eq. 4: g_d = cos(θ/2) of a triplet within the margin, 0 of one beyond."""
-    subject = subjects["hardnet_aug"]
-    objective = build_objective(subject.recipe)
-    [images] = draw_images(subject, small_set, [PAIRS])
-    batch = gradient_magnitudes.distances(objective, last(subject), images)
-    case = gradient_magnitudes.case_of(subject.recipe, objective)
+    _, batch, measured = of_batch(subjects["hardnet_aug"], small_set, "1.0")
     within = (1 + batch[:, 0] - batch[:, 1] > 0).double()
     assert within.sum() > 0
     expected = within * (batch.T / 2).asin().cos()
-    assert slopes(case, objective.loss, batch, batch).numpy() == pytest.approx(
-        expected.numpy(), abs=2e-3
-    )
+    assert measured.numpy() == pytest.approx(expected.numpy(), abs=2e-3)
 
 
 def test_adasamples_weights_are_in_its_magnitudes(
@@ -188,9 +192,12 @@ def test_changes_of_exposure_are_images_of_8_bits() -> None:
     of = intensity_changes.changes()
     assert of["none"].tolist() == list(range(256))
     assert of["gain_1.4"][[0, 100, 200]].tolist() == [0, 140, 255]
+    assert of["offset_-20"][[0, 20, 120, 255]].tolist() == [0, 0, 100, 235]
+    assert of["offset_+20"][[0, 120, 240]].tolist() == [20, 140, 255]
     assert of["gamma_0.5"][[0, 64, 255]].tolist() == [0, 128, 255]
     assert of["gamma_1.5"][64] < 64 < of["gamma_0.5"][64]
-    assert len(of) == 1 + len(intensity_changes.GAINS) + len(intensity_changes.GAMMAS)
+    kinds = (intensity_changes.GAINS, intensity_changes.OFFSETS, intensity_changes.GAMMAS)
+    assert len(of) == 1 + sum(map(len, kinds))
 
 
 def test_fpr95_without_a_change_is_the_network_s_own(

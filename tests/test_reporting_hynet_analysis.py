@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from test_reporting_dsm_figures import Run, batch
 
 from lib.experiments import hynet_analysis as experiments
-from lib.experiments.hynet import ABLATION
+from lib.experiments.hynet import VARIANTS
 from lib.experiments.rows import computation_job
 from lib.recipes import RECIPES
 from lib.reporting.claims import Claim, read_claims, verdict
@@ -45,7 +45,7 @@ def computed(name: str) -> Run:
 
 
 def run(name: str, seed: int, measures: dict[str, dict] | None = None, **probes: dict) -> Run:
-    recipe = RECIPES.get(name) or ABLATION[name]
+    recipe = RECIPES.get(name) or VARIANTS[name]
     asked = tuple((module, of) for module in measures or {} for of in SETS)
     job = Job(
         name,
@@ -195,9 +195,12 @@ def test_figure_3_has_as_many_convolutional_weights_in_both_networks() -> None:
     assert l2net["all"] == 1_334_560
 
 
+SHRUNK = {"map": 1, "channel": 10}
+
+
 def orthogonal(of: float) -> dict[str, np.ndarray]:
-    by_layer = np.tile([of, 2 * of], (6, 1))
-    return {"map": by_layer, "channel": by_layer / 10}
+    """Of maps of 100 values, and of a hundred maps of a channel."""
+    return {name: np.tile([of / by, 2 * of / by, 100 * by**2], (6, 1)) for name, by in SHRUNK.items()}
 
 
 def with_norms() -> list[Run]:
@@ -215,7 +218,10 @@ def test_cosines_are_shown_by_layer_and_norm() -> None:
     assert values["map_hynet_bn"].values == pytest.approx(np.array([[0.2] * 6, [0.4] * 6, [0.6] * 6]))
     assert values["median_hynet_bn"].values[0] == pytest.approx([0.1] * 6)
     by_map, by_channel = norms.cosines_figure(found, "note").axes
-    assert [len(axes.lines) for axes in (by_map, by_channel)] == [3, 3]
+    assert [len(axes.lines) for axes in (by_map, by_channel)] == [4, 4]
+    # A standard normal value lies within ±1.645 in nine of ten cases.
+    for axes, values in ((by_map, 100), (by_channel, 10_000)):
+        assert axes.lines[-1].get_ydata() == pytest.approx([1.645 / values**0.5] * 6, rel=1e-3)
     assert by_map.lines[0].get_ydata() == pytest.approx([4e-5] * 6)
     assert by_channel.lines[0].get_ydata() == pytest.approx([4e-6] * 6)
 
@@ -246,9 +252,11 @@ def test_exposures_rise_from_what_no_change_gives() -> None:
     found = [*with_norms(), *with_exposures()]
     table = norms.exposures_table(found)
     assert table.index.tolist() == ["none", "gain_0.5", "gain_1.4", "gamma_0.5"]
-    label = ABLATION["hynet_no_norm"].label
+    label = VARIANTS["hynet_no_norm"].label
     assert table["HyNet+", "rise"].tolist() == pytest.approx([0, 1.1, 2.2, 3.3])
     assert table[label, "rise"].tolist() == pytest.approx([0, 2.1, 4.2, 6.3])
+    percent = np.mean([100 * (2 + 0.1 * seed) / (10 + seed) for seed in range(3)])
+    assert table.loc["gain_0.5", (label, "rise (%)")] == pytest.approx(percent)
     assert table[label, "spread of norms"].tolist() == pytest.approx([10] * 4)
     values = norms.claim_values(found)
     rise = values(claim_of("rise"))["hynet_aug"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib.experiments.ladder import LADDER, RIVALS, RUNGS, generation
+from lib.experiments.ladder import LADDER, RIVALS, RUNGS, SAMPLING, generation
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.reporting.changes import fpr95_of, levels
 from lib.reporting.papers import adasample_ladder as ladder
@@ -18,7 +18,7 @@ from lib.study.jobs import Job
 from lib.study.open import Found, open_study
 
 SETS = ("b", "c")
-EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS, **RIVALS}
+EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS, **SAMPLING, **RIVALS}
 STEPS = np.array([0.0, -1.0, -0.5, 0.25, -0.75, -2.0])
 SEEDS = np.array([0.0, 0.9, -0.4, 0.3, -0.8])
 
@@ -200,3 +200,22 @@ def test_groups_of_runs_are_methods_by_the_names_given():
     assert values["second"].values == pytest.approx(expected)
     table = levels({**values, "alone": values["first"].runs()[0]})
     assert table["seeds"].tolist() == [5, 5, 1]
+
+
+def test_sampling_and_weights_are_judged_with_and_without_each_other_and_together():
+    heights = {"rung_within": 3.0, "rung_weights": 10.0, "rung_sampling": 3.5, "adasample_aug_gen": 4.0}
+    found = [
+        run(name, at_rate(EVERY[name], 0.5), seed, height + shift)
+        for name, height in {**dict.fromkeys(LADDER, 9.0), **heights}.items()
+        for seed, shift in enumerate(SEEDS)
+    ]
+    changed = ladder.crossed(found)["change"]
+    assert changed.round(6).to_dict() == {
+        "sampling, w_i = 1": 0.5,
+        "sampling, w_i = 1/d": -6.0,
+        "w_i, λ = 0": 7.0,
+        "w_i, λ = 10": 0.5,
+        "sampling and w_i": 1.0,
+    }
+    # What stands beside the ladder is no rung of it.
+    assert EVERY["rung_sampling"].label not in ladder.ladder(found).index

@@ -31,6 +31,7 @@ from lib.data.whole_images import ImagesSize, WholeImages
 from lib.files import make_checked
 
 if TYPE_CHECKING:
+    from lib.data.hpatches.images import ImageSequences
     from lib.data.hpatches.tasks import HPatchesSplit
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
@@ -127,10 +128,10 @@ class Source:
             return self.real / name
         return self.folder / f"{name}-{self.digest(name)}"
 
-    def load(self, name: str) -> PatchSet | HPatchesSplit | Any:
+    def load(self, name: str) -> PatchSet | HPatchesSplit | ImageSequences | Any:
         """A set, generated and decoded first where it is not there yet; what an HPatches split tests
-        on is a split with its tasks, of whole images what their kind reads, everything else a set of
-        patches.
+        on is a split with its tasks, images are sequences, of whole images what their kind reads,
+        everything else a set of patches.
 
         Generated and decoded files that are damaged are set aside and made anew.
 

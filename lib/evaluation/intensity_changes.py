@@ -1,9 +1,9 @@
 """FPR95 and norms where the second patch of every pair is exposed otherwise (HyNet, Sec. 3.1).
 
-Patches stay images of 8 bits: rounded, and white where they are too bright. What is left of a gain c
-alone, without these two, is nothing: HyNet's input layer divides a patch by its root mean square, as
-L2-Net's input subtracts its mean and divides by its deviation, so that both give c p what they give p,
-but for their ε. A gamma changes more.
+Patches stay images of 8 bits: rounded, and black or white beyond. What is left of a gain c alone,
+without these two, is nothing: HyNet's input layer divides a patch by its root mean square, as L2-Net's
+input subtracts its mean and divides by its deviation, so that both give c p what they give p, but for
+their ε. An offset passes HyNet's input layer, and not L2-Net's. A gamma passes both.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from lib.data.patchset import PatchSet
 from lib.evaluation.fpr95 import fpr95
 from lib.evaluation.subject import Subject, describe
 
-GAINS, GAMMAS = (0.5, 1.4), (0.5, 1.5)
+GAINS, OFFSETS, GAMMAS = (0.5, 1.4), (-20, 20), (0.5, 1.5)
 UNCHANGED = "none"
 
 
@@ -24,6 +24,7 @@ def changes() -> dict[str, np.ndarray]:
     becomes = {
         UNCHANGED: level,
         **{f"gain_{gain:g}": gain * level for gain in GAINS},
+        **{f"offset_{offset:+d}": level + offset for offset in OFFSETS},
         **{f"gamma_{gamma:g}": 255 * (level / 255) ** gamma for gamma in GAMMAS},
     }
     return {name: of.round().clip(0, 255).astype(np.uint8) for name, of in becomes.items()}

@@ -39,9 +39,9 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         train_set: the set it was trained on.
 
     Returns:
-        float32, median and 90th percentile: "map" (C, 2) over the maps of all patches and channels, and
-        "channel" (C, 2) over channels, the maps of a batch taken together. NaN where nothing has a
-        gradient.
+        float32, median, 90th percentile, and of how many values each |cos| is: "map" (C, 3) over the
+        maps of all patches and channels, and "channel" (C, 3) over channels, the maps of a batch taken
+        together. Percentiles are NaN where nothing has a gradient.
 
     Raises:
         ValueError: the subject was not trained on random pairs, or the set cannot fill a batch.
@@ -56,13 +56,14 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]):
         torch.manual_seed(SEED)
         of_batches = [_maps_and_gradients(objective, model, images) for images in drawn]
-    found: dict[str, list[np.ndarray]] = {"map": [], "channel": []}
+    found: dict[str, list[list[float]]] = {"map": [], "channel": []}
     for of_layer in zip(*of_batches, strict=True):
         by_map = [[each.flatten(0, 1).flatten(1) for each in both] for both in of_layer]
         by_channel = [[each.transpose(0, 1).flatten(1) for each in both] for both in of_layer]
         for name, rows in (("map", by_map), ("channel", by_channel)):
             values = torch.cat([cosines(*both) for both in rows]).cpu().numpy()
-            found[name].append(np.percentile(values, PERCENTILES) if len(values) else [np.nan] * 2)
+            told = np.percentile(values, PERCENTILES) if len(values) else [np.nan] * 2
+            found[name].append([*told, rows[0][0].shape[1]])
     return {name: np.array(of, np.float32) for name, of in found.items()}
 
 

@@ -34,6 +34,8 @@ MEASURED = {
     "aht": "adasample_aug_gen",
     "squared_hinge": "sosnet_aug",
     "hynet": "hynet_aug",
+    "mixed_hinge": "hynet_mixed",
+    "stacked_hinge": "hynet_stacked",
 }
 
 

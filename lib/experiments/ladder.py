@@ -20,12 +20,18 @@ RUNGS: Mapping[str, Recipe] = {
     "rung_weights": replace(adasample(0.0, augment=True), label="… w_i = 1/d, λ = 0"),
 }
 LADDER = ("hardnet_aug_gen", *RUNGS, "adasample_aug_gen")
+# Beside the ladder, so that w_i and λ cross, each with and without the other: w_i is there to undo what
+# drawing by distance does to the gradient's expectation (Eq. 10).
+SAMPLING: Mapping[str, Recipe] = {
+    "rung_sampling": replace(RECIPES["adasample_aug_gen"], label="… λ = 10, w_i = 1", pair_weight=None)
+}
 
 
 def ladder(study: Study) -> list[Job]:
-    """The rungs on the first train set, each at its own learning rate, with as many seeds as a test
-    needs."""
-    return training_jobs(study, LADDER, study.place.source.sets[:1], study.test_seeds, RUNGS)
+    """The rungs and `SAMPLING` on the first train set, each at its own learning rate, with as many
+    seeds as a test needs."""
+    names, recipes = (*LADDER, *SAMPLING), {**RUNGS, **SAMPLING}
+    return training_jobs(study, names, study.place.source.sets[:1], study.test_seeds, recipes)
 
 
 # HardNet* differs from HardNet in momentum too; `hardnet_generated` in its generated positives alone.

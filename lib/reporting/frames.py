@@ -139,11 +139,8 @@ def cell_by_cell(
 def named(table: pd.DataFrame, *of: pd.DataFrame) -> pd.DataFrame:
     """A table by key, index `Method`: the labels that methods have in the first of several frames that
     has them, in their order."""
-    labels: dict[str, str] = {}
-    for each in of:
-        for key, label in each.index.droplevel(each.index.names[2:]):
-            labels.setdefault(key, label)
-    return table.reindex(list(labels)).set_axis(pd.Index(labels.values(), name="Method"))
+    methods = pd.concat([each.index.to_frame()[METHOD] for each in of]).drop_duplicates("key")
+    return table.reindex(methods["key"]).set_axis(pd.Index(methods["label"], name="Method"))
 
 
 def _about(record: Found) -> Mapping[str, object]:

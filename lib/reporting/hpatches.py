@@ -44,9 +44,8 @@ def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) 
             raise ValueError(f"{record.job.title}: no HPatches numbers on {test_set}; measure it there")
     frame = frames.tidy(found, "hpatches")
     frame = frame[frame["test_set"] == test_set]
-    own = frame["train_set"].eq(hp_train) if hp_train else pd.Series(False, frame.index)
-    for name, mark in (("key", "_hp"), ("label", "-HP")):
-        frame[name] = frame[name].where(~own, frame[name] + mark)
+    if hp_train:
+        frame.loc[frame["train_set"] == hp_train, frames.METHOD] += ["_hp", "-HP"]
     return frames.wide(frame)
 
 
@@ -60,13 +59,10 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
         Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
         a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
     """
-    mean, deviation = frames.means(runs), frames.deviations(runs)
-    count = runs.groupby(level=frames.METHOD, sort=False).size()
-    columns = {}
-    for key, protocol in PROTOCOLS.items():
-        columns[(protocol, "mean")] = mean[key]
-        if count.max() > 1:
-            columns[(protocol, "sd")] = deviation[key]
+    of, count = {"mean": frames.means(runs)}, runs.groupby(level=frames.METHOD, sort=False).size()
+    if count.max() > 1:
+        of["sd"] = frames.deviations(runs)
+    columns = {(PROTOCOLS[key], name): each[key] for key in PROTOCOLS for name, each in of.items()}
     return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis(METHOD)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
+from unittest.mock import patch
 
 from lib.data.sources import Source
 from lib.profiles import Profile
@@ -74,11 +75,6 @@ class Standing:
     share: float
     seconds: float
 
-    @property
-    def seconds_left(self) -> float | None:
-        """A forecast from the speed so far, or None at the very start."""
-        return self.seconds * (1 - self.share) / self.share if self.share > 0.02 else None
-
 
 Report = Callable[[Standing], None]
 
@@ -117,10 +113,8 @@ def run(
     waiting = list(reversed(range(len(tasks))))
     workers: dict[connection.Connection, _Worker] = {}
     started = time.monotonic()
-    with (
-        _environment(_WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})),
-        _ended(workers),
-    ):
+    environment = _WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
+    with patch.dict(os.environ, environment), _ended(workers):
         while None in outcomes:
             idle = sum(worker.number is None for worker in workers.values())
             for _ in range(min(at_once - len(workers), len(waiting) - idle)):
@@ -203,17 +197,6 @@ def _ended(workers: Mapping[connection.Connection, _Worker]) -> Iterator[None]:
             worker.process.kill()
 
 
-@contextlib.contextmanager
-def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def _work(pipe: connection.Connection) -> None:
     # Told to end, a process unwinds, which removes its half-written files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -290,7 +273,9 @@ def printed(count: int) -> Report:
 
     def report(standing: Standing) -> None:
         nonlocal told
-        left = standing.seconds_left
+        share = standing.share
+        # A forecast from the speed so far; none at the very start.
+        left = standing.seconds * (1 - share) / share if share > 0.02 else None
         if standing.ended is not None:
             more = f", {span(left)} more" if left and standing.left else ""
             outcome = f"FAILED: {standing.failure}" if standing.failure else "done"
@@ -300,7 +285,7 @@ def printed(count: int) -> Report:
             return
         else:
             more = "unknown" if left is None else span(left)
-            print(f"      {standing.share:.0%} of all work done, {more} more", flush=True)
+            print(f"      {share:.0%} of all work done, {more} more", flush=True)
         told = standing.seconds
 
     return report

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from lib.experiments.ladder import LADDER
 from lib.intervals import Estimate, Measured, contrast, relative_gain
 from lib.reporting import changes, frames
 from lib.reporting.changes import with_interval
@@ -31,6 +32,21 @@ GENERATION: Mapping[str, tuple[str, str]] = {
     "Hardpos* for AdaSample*": ("Hardpos*", "AdaSample*"),
 }
 
+# By label, which of the sampling and its weights a method has.
+CROSSING: Mapping[str, str] = {
+    "… negatives within": "λ = 0, w_i = 1",
+    "… w_i = 1/d, λ = 0": "λ = 0, w_i = 1/d",
+    "… λ = 10, w_i = 1": "λ = 10, w_i = 1",
+    "AdaSample+*": "λ = 10, w_i = 1/d",
+}
+CROSSED: Mapping[str, tuple[str, str]] = {
+    "sampling, w_i = 1": ("λ = 10, w_i = 1", "λ = 0, w_i = 1"),
+    "sampling, w_i = 1/d": ("λ = 10, w_i = 1/d", "λ = 0, w_i = 1/d"),
+    "w_i, λ = 0": ("λ = 0, w_i = 1/d", "λ = 0, w_i = 1"),
+    "w_i, λ = 10": ("λ = 10, w_i = 1/d", "λ = 10, w_i = 1"),
+    "sampling and w_i": ("λ = 10, w_i = 1/d", "λ = 0, w_i = 1"),
+}
+
 
 def generation(found: Sequence[Found]) -> pd.DataFrame:
     """Changes of `GENERATION`, and last by how much AdaSample's by generation exceeds HardNet's."""
@@ -40,6 +56,16 @@ def generation(found: Sequence[Found]) -> pd.DataFrame:
     both = contrast(list(zip((1.0, -1.0, -1.0, 1.0), (of[label] for label in labels), strict=True)))
     table.loc["generation, AdaSample − HardNet"] = with_interval("change", both)
     return table
+
+
+def crossed(found: Sequence[Found]) -> pd.DataFrame:
+    """Changes of `CROSSED`: the sampling and w_i, each with and without the other."""
+    return changes.changes(_crossing(found), CROSSED)
+
+
+def _crossing(found: Sequence[Found]) -> dict[str, Measured]:
+    of = changes.methods(found)
+    return {shown: of[label] for label, shown in CROSSING.items()}
 
 
 def two_patches(found: Sequence[Found]) -> pd.DataFrame:
@@ -53,7 +79,8 @@ def ladder(found: Sequence[Found]) -> pd.DataFrame:
     """The rungs, what each changes from the one below, and its share of the whole change.
 
     Args:
-        found: as for `lib.reporting.changes.methods`; each rung changes one choice of the one before it.
+        found: as for `lib.reporting.changes.methods`; of `lib.experiments.ladder.LADDER`, each rung of
+            which changes one choice of the one before it, and others, which are left out.
 
     Returns:
         By "rung" `lib.reporting.changes.levels_at_rates` under "FPR95", and under "change" and
@@ -61,7 +88,7 @@ def ladder(found: Sequence[Found]) -> pd.DataFrame:
         Shares, by the delta method, are given only where the interval of the whole change lies below 0:
         without a gain there is none to share.
     """
-    of = changes.methods(found)
+    of = changes.methods(_on_ladder(found))
     labels, rungs = list(of), _rungs(of)
     pairs = {**rungs, WHOLE: (labels[-1], labels[0])}
     changed = changes.changes(of, pairs)
@@ -72,12 +99,17 @@ def ladder(found: Sequence[Found]) -> pd.DataFrame:
         if whole.limits()[1] < 0
     }
     parts = {
-        "FPR95": changes.levels_at_rates(found),
+        "FPR95": changes.levels_at_rates(_on_ladder(found)),
         "change": changed.rename(columns={"change": "points"}),
         "share (%)": pd.DataFrame.from_dict(shares, orient="index", columns=["share", "from", "to"]),
     }
     table = pd.concat(parts, axis=1).reindex([*labels, WHOLE]).rename_axis("rung")
     return table.astype({("FPR95", "seeds"): "Int64"})
+
+
+def _on_ladder(found: Sequence[Found]) -> list[Found]:
+    """The runs of the rungs, without what stands beside them."""
+    return [run for run in found if run.job.name in LADDER]
 
 
 def _rungs(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -107,7 +139,7 @@ def gains(found: Sequence[Found]) -> pd.DataFrame:
         By "from, to" the gain "ours" in percent of the first one's FPR95 with its interval, and the gain
         "printed" in Table 3, of the mean of the two columns that are trained on the first set.
     """
-    of, paper = changes.methods(found), paper_comparisons().loc[FIRST_SET].mean()
+    of, paper = changes.methods(_on_ladder(found)), paper_comparisons().loc[FIRST_SET].mean()
     first, below, last = [list(of)[place] for place in (0, -2, -1)]
     rows = {
         f"{before}, {last}": with_interval("ours", relative_gain(of[last], of[before]))
@@ -133,19 +165,20 @@ def at_one_rate(own: Sequence[Found], shared: Sequence[Found]) -> pd.DataFrame:
     rows = {}
     for name, found in {"each at its own": alike, "both at one": shared}.items():
         changed = changes.changes(changes.methods(found), {"": (LABELS["lower"], LABELS["higher"])})
-        of_each = (
-            changes.levels_at_rates(found)
-            .loc[[LABELS["higher"], LABELS["lower"]], ["rate", "mean"]]
-            .stack()
-        )
+        of_each = changes.levels_at_rates(found).loc[list(LABELS.values()), ["rate", "mean"]].stack()
         rows[name] = pd.concat([of_each, pd.concat({"AdaSample+* − HardNet+*": changed.loc[""]})])
     return pd.DataFrame(rows).T.infer_objects().rename_axis("learning rates")
 
 
 def ladder_figure(found: Sequence[Found], note: str) -> Figure:
     """`lib.reporting.changes.changes_figure` of the rungs, each change in the row of its rung."""
-    of = changes.methods(found)
+    of = changes.methods(_on_ladder(found))
     return changes.changes_figure(of, changes.changes(of, _rungs(of)), note)
+
+
+def crossed_figure(found: Sequence[Found], note: str) -> Figure:
+    """`lib.reporting.changes.changes_figure` of the table of `crossed`."""
+    return changes.changes_figure(_crossing(found), crossed(found), note)
 
 
 def generation_figure(found: Sequence[Found], note: str) -> Figure:

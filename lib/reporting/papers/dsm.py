@@ -4,7 +4,7 @@ Figure 2 is in `lib.reporting.papers.dsm_margins`, Figures 1, 3 and 4 in `…dsm
 percent; in Tables 3 and 4 it is the mean over the two sets that are not trained on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,13 @@ from lib.experiments.dsm import tested_on
 from lib.intervals import Measured
 from lib.reporting import frames, hpatches, phototour
 from lib.reporting.changes import changes
-from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import fpr95_by_column, of_claims
+from lib.reporting.claims.measured import OfClaim, fpr95_by_column, of_claims
 from lib.reporting.phototour_figures import common_figure, common_rows
 from lib.reporting.printed import printed
 from lib.study.open import Found, Study
 
 
-def claim_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, Measured]]:
+def claim_values(found: Sequence[Found], study: Study) -> OfClaim:
     """The values of a claim on Table 1, 3 or 4, as `lib.reporting.claims.measured.of_claims`.
 
     Args:
@@ -84,17 +83,12 @@ def small_variance(record: Found) -> pd.DataFrame:
         between two nodes, and the standard deviation over the mean, in percent, `spread`, at most.
     """
     probe = record.arrays
-    forms = {
-        form: {
-            "σ (bins)": probe["deviation"],
-            "from": probe[f"mean_{form}"].min(axis=1),
-            "to": probe[f"mean_{form}"].max(axis=1),
-            "spread": 100 * probe[f"spread_{form}"].max(axis=1),
-        }
-        for form in ("floor", "interpolated", "gaussian")
-    }
-    tables = {form: pd.DataFrame(of) for form, of in forms.items()}
-    return pd.concat(tables, names=["CDF"]).reset_index("CDF").reset_index(drop=True)
+    tables = []
+    for form in ("floor", "interpolated", "gaussian"):
+        mean, spread = probe[f"mean_{form}"], 100 * probe[f"spread_{form}"].max(axis=1)
+        ends = {"from": mean.min(axis=1), "to": mean.max(axis=1), "spread": spread}
+        tables.append(pd.DataFrame({"CDF": form, "σ (bins)": probe["deviation"], **ends}))
+    return pd.concat(tables, ignore_index=True)
 
 
 def small_variance_values(record: Found) -> dict[str, np.ndarray]:

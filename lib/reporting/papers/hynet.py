@@ -38,9 +38,14 @@ def by_similarity(found: Sequence[Found]) -> list[Found]:
 
 def claim_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, Measured]]:
     """The values of a claim on Tables 1, 3 and 5 and Figures 4 to 6, those of `by_similarity` among
-    them, as `lib.reporting.claims.measured.of_claims`."""
-    every = [*found, *by_similarity(found)]
-    return of_claims(every, study.place.source.sets, tested_on(study))
+    them, as `lib.reporting.claims.measured.of_claims`; on HPatches those of the runs tested there."""
+    every, sets = [*found, *by_similarity(found)], study.place.source.sets
+    of_all, of_tested = (of_claims(of, sets, tested_on(study)) for of in (every, _on_hpatches(every)))
+    return lambda claim: (of_tested if claim.on_hpatches else of_all)(claim)
+
+
+def _on_hpatches(found: Sequence[Found]) -> list[Found]:
+    return [run for run in found if run.job.sets_of("hpatches")]
 
 
 def verification(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
@@ -70,13 +75,16 @@ def margins() -> pd.DataFrame:
 
 
 def table3(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Table 3 as `lib.reporting.hpatches.paper_beside_ours`, a similarity's row at its best margin."""
+    """Table 3 as `lib.reporting.hpatches.paper_beside_ours`, a similarity's row at its best margin; the
+    head over matching says of how many seeds ours is, `n` of how many FPR95."""
     rows, ours = printed("hynet", "table3"), by_similarity(found)
     besides = {best_margin(similarity) for similarity in MARGINS} - {"hynet_aug"}
     every = [*(run for run in found if run.job.name not in besides), *ours]
     fpr95 = phototour.by_column(every, study.place.source.sets)["Mean"]
     of_map = rows[rows["statistic"] == "map"]
-    return hpatches.paper_beside_ours(of_map, every, tested_on(study), fpr95, ("matching",))
+    table = hpatches.paper_beside_ours(of_map, every, tested_on(study), fpr95, ("matching",))
+    head = f"matching, seeds: {len(study.grid_seeds)}"
+    return table.rename(columns={"matching": head}, level=0).dropna(axis=1, how="all")
 
 
 # By loss, its runs with FRN and with BN.
@@ -94,7 +102,8 @@ AHEAD = {
 
 def frn(found: Sequence[Found], study: Study) -> pd.DataFrame:
     """What FRN in place of BN changes: a row a loss, under matching mAP and FPR95 the changes in points
-    of `lib.reporting.changes`, paired by seed, of the runs of `lib.experiments.hynet.table3`."""
+    of `lib.reporting.changes`, paired by seed, of the runs of `lib.experiments.hynet.table3`; of one
+    seed without an interval."""
     return _changes(_matching_and_fpr95(found, study), FRN).rename_axis("loss")
 
 
@@ -108,11 +117,12 @@ def figure4_gains(found: Sequence[Found], study: Study) -> pd.DataFrame:
 def _changes(
     of: Mapping[str, Mapping[str, Measured]], pairs: Mapping[str, tuple[str, str]]
 ) -> pd.DataFrame:
-    return pd.concat({name: changes.changes(each, pairs) for name, each in of.items()}, axis=1)
+    tables = {name: changes.changes(each, pairs) for name, each in of.items()}
+    return pd.concat(tables, axis=1).replace([-np.inf, np.inf], np.nan)
 
 
 def _matching_and_fpr95(found: Sequence[Found], study: Study) -> dict[str, dict[str, Measured]]:
-    runs = hpatches.numbers(found, tested_on(study))
+    runs = hpatches.numbers(_on_hpatches(found), tested_on(study))
     return {
         MATCHING: hpatches_by_task(runs, ["matching"]),
         FPR95: fpr95_by_column(found, study.place.source.sets),
@@ -120,7 +130,7 @@ def _matching_and_fpr95(found: Sequence[Found], study: Study) -> dict[str, dict[
 
 
 def _of_grid(found: Sequence[Found]) -> list[Found]:
-    return [run for run in found if run.job.name in GRID and run.job.sets_of("hpatches")]
+    return [run for run in _on_hpatches(found) if run.job.name in GRID]
 
 
 def _of_losses(found: Sequence[Found]) -> list[Found]:
@@ -137,11 +147,8 @@ def grid(found: Sequence[Found], study: Study) -> pd.DataFrame:
     """
     of = _matching_and_fpr95(_of_grid(found), study)
     rows = [
-        {
-            "α": f"{alpha:g}".replace("inf", "∞"),
-            "margin": margin,
-            **{name: values[key].values.mean() for name, values in of.items()},
-        }
+        {"α": f"{alpha:g}".replace("inf", "∞"), "margin": margin}
+        | {name: values[key].values.mean() for name, values in of.items()}
         for key, (alpha, margin) in sorted(GRID.items(), key=lambda item: item[1])
     ]
     return pd.DataFrame(rows)

@@ -5,18 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.stats import norm
 
 from lib.evaluation.intensity_changes import UNCHANGED
 from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
-from lib.reporting.style import DOUBLE_WIDTH, panels
+from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
 from lib.study.open import Found
 
 NAMES = {"Conv2d": "conv", "BatchNorm2d": "BN", "InstanceNorm2d": "IN", "Dropout": "dropout"}
 # Of |cos|: by the name of `lib.evaluation.orthogonality` what is taken together, and its percentiles.
 TOGETHER = {"map": "each map", "channel": "a batch's maps of a channel"}
-MEDIAN, NINETIETH = "median", "90th percentile"
+COLUMNS = MEDIAN, NINETIETH, VALUES = "median", "90th percentile", "values"
 
 
 def _networks(record: Found) -> dict[str, Mapping]:
@@ -67,7 +68,7 @@ def cosines(found: Sequence[Found]) -> pd.DataFrame:
 
     Returns:
         By `key`, `label`, `seed`, `layer` (from 1) and what is taken `together` ("map" or "channel")
-        |cos|'s `median` and `90th percentile`.
+        |cos|'s `median` and `90th percentile`, and the number of `values` of each.
     """
     rows = {
         (run.job.name, run.job.label, run.job.seed, layer, together): both
@@ -76,24 +77,28 @@ def cosines(found: Sequence[Found]) -> pd.DataFrame:
         for together in TOGETHER
         for layer, both in enumerate(run.probe("orthogonality")[together].astype(float), 1)
     }
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=[MEDIAN, NINETIETH])
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
     table.index = pd.MultiIndex.from_tuples(rows, names=[*frames.RUN, "layer", "together"])
     return table
 
 
 def cosines_figure(found: Sequence[Found], note: str = "") -> Figure:
     """The 90th percentile of |cos| by layer, a line a norm in the band of its seeds: of each map, and
-    of a batch's maps together.
+    of a batch's maps together. Dotted, that of a gradient in a random direction: of N values its cosine
+    is about normal, of deviation 1/√N.
 
     Args:
         found: as for `cosines`.
         note: stands above.
     """
     head = f"|cos|, {NINETIETH}"
-    table = cosines(found)[NINETIETH].clip(lower=1e-8).rename(head).reset_index()
+    table = cosines(found).clip(lower=1e-8).rename(columns={NINETIETH: head}).reset_index()
     with panels(DOUBLE_WIDTH, 2.8, 2, note=note, sharey=True, legend=3) as (figure, [row]):
         for axes, (name, title) in zip(row, TOGETHER.items(), strict=True):
-            plots.curves(axes, table[table["together"] == name], "layer", head, "label", marker="o")
+            of = table[table["together"] == name]
+            plots.curves(axes, of, "layer", head, "label", marker="o")
+            chance = norm.ppf(0.95) / np.sqrt(of.groupby("layer")[VALUES].first())
+            axes.plot(chance, color=GREY, ls=":", label="random direction")
             axes.set(title=title, yscale="log", xlabel="convolution")
             axes.label_outer()
     return figure
@@ -127,7 +132,8 @@ def exposures(found: Sequence[Found]) -> pd.DataFrame:
 
     Returns:
         By `key`, `label`, `seed`, `test_set` and `change`: `fpr95` in percent, its `rise` from no change
-        in points, `ratio_spread` and `norm_shift`, both in percent (of a ratio; its logarithm's).
+        in points and `relative_rise` in percent of what it is without, `ratio_spread` and `norm_shift`,
+        both in percent (of a ratio; its logarithm's).
     """
     asked = [run for run in found if run.job.sets_of("intensity_changes")]
     tidy = frames.tidy(asked, "intensity_changes")
@@ -137,29 +143,32 @@ def exposures(found: Sequence[Found]) -> pd.DataFrame:
     table = tidy.pivot(index=[*of, "change"], columns="number", values="value")
     table[["ratio_spread", "norm_shift"]] *= 100
     # That of no change comes first.
-    return table.assign(rise=table["fpr95"] - table["fpr95"].groupby(level=of).transform("first"))
+    unchanged = table["fpr95"].groupby(level=of).transform("first")
+    rise = table["fpr95"] - unchanged
+    return table.assign(rise=rise, relative_rise=100 * rise / unchanged)
 
 
 def exposures_table(found: Sequence[Found]) -> pd.DataFrame:
-    """`exposures` as means over seeds and test sets: a row a change, under each network `FPR95 (%)`, its
-    `rise`, and in percent the `spread` of ‖x‖ / ‖x⁺‖ and the `shift` of ‖x⁺‖."""
-    heads = ("FPR95 (%)", "rise", "spread of norms", "shift of norm")
-    shown = dict(zip(("fpr95", "rise", "ratio_spread", "norm_shift"), heads, strict=True))
+    """`exposures` as means over seeds and test sets: a row a change, under each network `FPR95 (%)`,
+    its `rise` in points and in percent, and in percent the `spread` of ‖x‖ / ‖x⁺‖ and the `shift` of
+    ‖x⁺‖."""
+    heads = ("FPR95 (%)", "rise", "rise (%)", "spread of norms", "shift of norm")
+    names = ("fpr95", "rise", "relative_rise", "ratio_spread", "norm_shift")
     means = exposures(found).groupby(level=["change", "label"], sort=False, observed=True).mean()
-    wide = means.rename(columns=shown)[list(heads)].unstack("label").swaplevel(axis=1)
+    wide = means[list(names)].set_axis(heads, axis=1).unstack("label").swaplevel(axis=1)
     in_order = wide[list(wide.columns.unique("label"))]
     return in_order.rename_axis("exposure of the second patch")
 
 
 def claim_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measured]]:
-    """The values of a claim by its metric: of "rise" (seeds, changes),
-    means over the test sets; of "ratio_spread" (seeds, test sets), nothing being changed; of
+    """The values of a claim by its metric: of "rise" and "relative_rise" (seeds, changes), means over
+    the test sets; of "ratio_spread" (seeds, test sets), nothing being changed; of
     "norm_shift" (seeds, gains), means over the test sets; else `cosines_values`."""
     table, of_maps = exposures(found), cosines_values(found)
     change = table.index.get_level_values("change").astype(str)
     unchanged = change == UNCHANGED
     cells = {
-        "rise": (~unchanged, "change"),
+        **dict.fromkeys(("rise", "relative_rise"), (~unchanged, "change")),
         "ratio_spread": (unchanged, "test_set"),
         "norm_shift": (change.str.startswith("gain"), "change"),
     }
