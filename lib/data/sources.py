@@ -27,7 +27,7 @@ from lib.data.mini.allotment import (
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.sizes import MiniSize, SequencesSize
 from lib.data.patchset import PatchSet
-from lib.data.whole_images import ImagesSize, WholeImages
+from lib.data.whole_images import KINDS, ImagesSize, WholeImages
 from lib.files import make_checked
 
 if TYPE_CHECKING:
@@ -177,6 +177,12 @@ class Source:
     def whole_images(self) -> tuple[WholeImages, ...]:
         """All sets of whole images, the study's own first."""
         return tuple(sets for sets in (self.own_images, self.real_images) if sets is not None)
+
+    @property
+    def lacking_images(self) -> tuple[str, ...]:
+        """The kinds of whole images that the study has none of."""
+        there = self.own_images.kinds if self.own_images else ()
+        return tuple(kind for kind in KINDS if kind not in there)
 
     def _sets_of(self, name: str) -> HPatchesSets | WholeImages | None:
         """The sets that a set is among, None for a set of another kind.
