@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from torch import nn
 
 from lib.evaluation import subject
+from lib.matching import networks
+from lib.matching.images import to_original
 from lib.matching.keypoints import Detector, Regions, detect
 from lib.matching.patches import MAGNIFICATION, extract
 from lib.models import orb, published, sift
@@ -43,6 +45,13 @@ class Features:
     def position(self) -> np.ndarray:
         """(N, 2) x and y, px."""
         return self.regions.position
+
+    def at_size(self, size: tuple[int, int]) -> Features:
+        """The same in an image of another size, of which this one was reduced."""
+        maps = self.regions.maps.copy()
+        maps[:, :, :2] *= (np.array(size) / np.array(self.size))[:, None]
+        maps[:, :, 2] = to_original(maps[:, :, 2], self.size, size)
+        return Features(replace(self.regions, maps=maps), self.descriptors, size)
 
 
 def describe(
@@ -89,19 +98,21 @@ def describe(
 
 
 def find(name: str) -> nn.Module:
-    """A descriptor that nobody trains here, in evaluation mode.
+    """A handcrafted descriptor or a trained network, in evaluation mode.
 
     Args:
-        name: of `HANDCRAFTED`, or the path of a published checkpoint.
+        name: of `HANDCRAFTED`, or the path of a published checkpoint or of a network exported here.
 
     Raises:
-        FileNotFoundError, ValueError: as `lib.models.published.build`.
+        FileNotFoundError, ValueError: as `lib.models.published.build` and `lib.matching.networks.load`.
     """
     if name in HANDCRAFTED:
         return HANDCRAFTED[name]().eval()
+    if name.endswith(networks.ENDING):
+        return networks.load(Path(name))
     if not Path(name).is_file():
         raise FileNotFoundError(
             f"{name} is no file, and no descriptor of that name is known: give a published checkpoint, "
-            f"or one of {', '.join(HANDCRAFTED)}"
+            f"an exported network, or one of {', '.join(HANDCRAFTED)}"
         )
     return published.build(name)

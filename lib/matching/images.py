@@ -14,8 +14,9 @@ from lib.data.images import decode_grey, read_image, reduced
 
 # Detectors hold an image many times over, as float32: 2 GiB at so many pixels, about.
 MOST_PIXELS = 50_000_000
-# EXIF's tag and its value where the pixels are stored as they are looked at.
-_ORIENTATION, _AS_STORED = 274, 1
+# EXIF's tag, its value where pixels are stored as they are looked at, and the first of those that make
+# rows columns.
+_ORIENTATION, _AS_STORED, _SIDEWAYS = 274, 1, 5
 ORIENTATIONS = ("refuse", "stored", "turned")
 
 
@@ -42,7 +43,7 @@ def read_grey(
     """
     if orientation not in ORIENTATIONS:
         raise ValueError(f"orientation must be one of {', '.join(ORIENTATIONS)}, got {orientation!r}")
-    width, height = _size(path, most_pixels)
+    width, height = _checked_size(path, most_pixels)
     image = read_image(path)
     if image.has_transparency_data and image.convert("RGBA").getextrema()[3][0] < 255:
         raise ValueError(
@@ -63,12 +64,37 @@ def read_grey(
     return grey if longest_side is None else reduced(grey, longest_side)
 
 
+def image_size(path: Path, orientation: str) -> tuple[int, int]:
+    """Width and height of an image as `read_grey` reads it, before it is reduced."""
+    if orientation != "turned":
+        return read_image(path, header_only=True).size
+    image = read_image(path)
+    sideways = image.getexif().get(_ORIENTATION, _AS_STORED) >= _SIDEWAYS
+    return image.size[::-1] if sideways else image.size
+
+
+def image_names(folder: Path) -> list[str]:
+    """Paths of the images in a folder and below it, as text from the folder on, in order.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        ValueError: it holds no image.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder: give one that holds images")
+    known = Image.registered_extensions()
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix.lower() in known]
+    if not files:
+        raise ValueError(f"{folder} holds no image, by the endings of its files: give another folder")
+    return sorted(path.relative_to(folder).as_posix() for path in files)
+
+
 def to_original(position: np.ndarray, reduced_size: Sequence[int], size: Sequence[int]) -> np.ndarray:
     """Places (N, 2) in a reduced image as places in the image itself; sizes are width and height, px."""
     return (position + 0.5) * (np.array(size) / np.array(reduced_size)) - 0.5
 
 
-def _size(path: Path, most_pixels: int) -> tuple[int, int]:
+def _checked_size(path: Path, most_pixels: int) -> tuple[int, int]:
     with warnings.catch_warnings():
         # Pillow warns of large images, of which this refuses smaller ones already.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)

@@ -28,6 +28,11 @@ ORIENTATION_WINDOW = 4.5
 AFFINE_STEPS = 4
 # Long side of an ellipse by its short one; a longer one lies along an edge.
 MOST_ELONGATED = 6.0
+# Of kornia's measures, which have no bound of their own: far below those of one grey level, and far
+# above what rounding leaves of an image of one colour.
+SMALLEST = {"hessian": 1e-11, "harris": 1e-20}
+# Px of a side below which the windows of detectors have no room.
+SMALLEST_SIDE = 16
 _AT_ONCE = 2048
 
 
@@ -99,6 +104,8 @@ def detect(image: np.ndarray, detector: Detector) -> Regions:
     As in OpenCV, a DoG keypoint with several dominant gradients is there once for each, unless it gets
     an affine shape.
     """
+    if min(image.shape) < SMALLEST_SIDE:
+        return Regions(np.empty((0, 2, 3), np.float32), np.empty(0, np.float32))
     found = {"dog": _dog, "brisk": _brisk}.get(detector.kind, _scale_space)(image, detector)
     oriented = detector.kind in ("dog", "brisk")
     grey = as_tensor(image)
@@ -117,7 +124,7 @@ def as_tensor(image: np.ndarray) -> Tensor:
 
 
 def _dog(image: np.ndarray, detector: Detector) -> Regions:
-    found = cv2.SIFT_create(detector.most, contrastThreshold=detector.contrast).detect(image, None)
+    found = cv2.SIFT_create(contrastThreshold=detector.contrast).detect(image, None)
     # A total order, since OpenCV's own depends on how its threads finish.
     found = sorted(found, key=lambda k: (-k.response, k.pt, k.size, k.angle))
     if detector.affine or detector.upright:
@@ -140,7 +147,7 @@ def _scale_space(image: np.ndarray, detector: Detector) -> Regions:
     search = feature.ScaleSpaceDetector(detector.most, mr_size=1.0, resp_module=measure)
     with torch.inference_mode():
         maps, scores = search(as_tensor(image))
-    filled = scores[0] > 0
+    filled = scores[0] > SMALLEST[detector.kind]
     return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
 
 

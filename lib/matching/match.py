@@ -59,6 +59,22 @@ def match(
     return Matches(rows, neighbours[rows, 0], distances[rows, 0])
 
 
+def similarity(first: np.ndarray, second: np.ndarray, found: Matches) -> np.ndarray:
+    """(n,) float32, 0 to 1 by keypoint of the first image: (1 + cosine) / 2 of a match, 0 without one.
+
+    Of bits it is the share that agree, which is the same of vectors of -1 and 1.
+    """
+    one, other = first[found.first], second[found.second]
+    if first.dtype == np.uint8:
+        agree = 1 - found.distance / (8 * first.shape[1])
+    else:
+        lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+        agree = (1 + (one * other).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)) / 2
+    scores = np.zeros(len(first), np.float32)
+    scores[found.first] = agree
+    return scores
+
+
 def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The nearest columns of each query, the nearest first.
 
