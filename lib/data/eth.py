@@ -23,7 +23,7 @@ from lib.data.views import View, checked_intrinsics, checked_pose
 IMAGES, DATABASE, SPARSE = "images", "database.db", "sparse"
 HALF_PIXEL = 0.5
 _CAMERAS = (
-    "SELECT name, model, width, height, params, prior_focal_length"
+    "SELECT name, camera_id, model, width, height, params, prior_focal_length"
     " FROM images JOIN cameras USING (camera_id) ORDER BY name"
 )
 
@@ -33,12 +33,14 @@ class Intrinsics:
     """A camera as COLMAP has it.
 
     Attributes:
+        number: which camera of its scene; one may have taken several images.
         model: COLMAP's number of the camera model.
         width, height: px.
         params: of the model.
         known: whether its focal length is, or is to be found.
     """
 
+    number: int
     model: int
     width: int
     height: int
@@ -98,8 +100,8 @@ def _read_scene(folder: Path) -> EthScene:
     if not images:
         raise ValueError(f"{database} names no images: unpack it again")
     cameras = {
-        name: Intrinsics(model, width, height, tuple(np.frombuffer(params)), bool(known))
-        for name, model, width, height, params, known in rows
+        name: Intrinsics(*facts, tuple(np.frombuffer(params)), bool(known))
+        for name, *facts, params, known in rows
     }
     return EthScene(folder.name, images, cameras, _poses(folder / SPARSE, images))
 
@@ -125,39 +127,35 @@ def _poses(sparse: Path, images: Mapping[str, Path]) -> dict[str, View]:
     return poses
 
 
-def write_scene(
-    folder: Path, images: Iterable[np.ndarray], cameras: Sequence[Camera], known: bool = True
-) -> None:
-    """Write a scene: its images, their cameras, and poses.
+def write_scene(folder: Path, images: Iterable[np.ndarray], cameras: Sequence[Camera]) -> None:
+    """Write a scene that one camera took: images, its intrinsics as known, and poses.
 
     Args:
         folder: of the scene, made here.
-        images: (height, width) uint8, one for each camera.
-        cameras: of the photographs.
-        known: whether focal lengths are.
+        images: (height, width) uint8, one for each pose.
+        cameras: poses, with the same intrinsics.
     """
     (folder / IMAGES).mkdir(parents=True)
     (folder / SPARSE).mkdir()
+    lens = colmap_camera(cameras[0])
     model = pycolmap.Reconstruction()
+    model.add_camera_with_trivial_rig(lens)
     with pycolmap.Database.open(folder / DATABASE) as database:
+        database.write_camera(lens, use_camera_id=True)
         for number, (grey, camera) in enumerate(zip(images, cameras, strict=True), 1):
-            name = f"{number - 1:04}.png"
-            cv2.imwrite(str(folder / IMAGES / name), grey)
-            calibrated = colmap_camera(number, camera)
-            calibrated.has_prior_focal_length = known
-            image = pycolmap.Image(image_id=number, camera_id=number, name=name)
-            database.write_camera(calibrated, use_camera_id=True)
+            image = pycolmap.Image(image_id=number, camera_id=lens.camera_id, name=f"{number:04}.png")
+            cv2.imwrite(str(folder / IMAGES / image.name), grey)
             database.write_image(image, use_image_id=True)
-            model.add_camera_with_trivial_rig(calibrated)
             pose = pycolmap.Rigid3d(pycolmap.Rotation3d(camera.rotation), camera.translation)
             model.add_image_with_trivial_frame(image, pose)
     model.write_text(folder / SPARSE)
 
 
-def colmap_camera(number: int, camera: Camera) -> pycolmap.Camera:
-    """COLMAP's camera of that number for a pinhole camera."""
+def colmap_camera(camera: Camera) -> pycolmap.Camera:
+    """COLMAP's camera 1 for a pinhole camera whose focal length is known."""
     matrix = camera.intrinsics
-    centre = matrix[:2, 2] + HALF_PIXEL
-    params = [matrix[0, 0], matrix[1, 1], *centre]
+    params = [matrix[0, 0], matrix[1, 1], *(matrix[:2, 2] + HALF_PIXEL)]
     size = {"width": camera.width, "height": camera.height}
-    return pycolmap.Camera(camera_id=number, model="PINHOLE", params=params, **size)
+    made = pycolmap.Camera(camera_id=1, model="PINHOLE", params=params, **size)
+    made.has_prior_focal_length = True
+    return made
