@@ -133,15 +133,11 @@ def compared(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
         By "rate" the mean FPR95 of both, their "difference", and in how many of the runs paired by way
         and seed the first one "is lower".
     """
-    paired = [
-        of.set_index(["rate", "train_set", "seed"])[FPR95]
-        for label in (higher, lower)
-        for of in [runs[runs["recipe"] == label]]
-    ]
-    both = pd.concat(paired, axis=1, keys=[higher, lower], join="inner").sort_index()
-    rows = {f"{rate:g}": of for rate, of in both.groupby(level="rate")}
-    at_own = [of.xs(of.groupby(level="rate").mean().idxmin()) for of in paired]
-    rows["own"] = pd.concat(at_own, axis=1, keys=[higher, lower])
+    both = runs.pivot(index=["rate", "train_set", "seed"], columns="recipe", values=FPR95)
+    both = both[[higher, lower]]
+    rows = {f"{rate:g}": of for rate, of in both.dropna().groupby(level="rate")}
+    own = both.groupby(level="rate").mean().idxmin()
+    rows["own"] = pd.DataFrame({label: both[label].xs(rate) for label, rate in own.items()})
     table = pd.DataFrame({rate: of.mean() for rate, of in rows.items()}).T
     table["difference"] = table[lower] - table[higher]
     table["is lower"] = [f"{(of[lower] < of[higher]).sum()} of {len(of)}" for of in rows.values()]
@@ -192,17 +188,16 @@ def nearest_to_collapse(spread: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
 
 
-def sensitivity_figure(runs: pd.DataFrame, note: str, columns: int = 4) -> Figure:
+def sensitivity_figure(runs: pd.DataFrame, note: str) -> Figure:
     """FPR95 against learning rate, a panel a recipe: each run a dot, the mean a line, the valley shaded.
 
     Args:
         runs: of `runs`.
         note: profile and data; stands above.
-        columns: of panels.
     """
     groups = list(runs.groupby("recipe", sort=False))
     ways = dict(zip(sorted(runs["train_set"].unique()), "^v", strict=True))
-    columns = min(columns, len(groups))
+    columns = min(4, len(groups))
     rows = math.ceil(len(groups) / columns)
     looks = {"ylabel": FPR95, "grid": "y", "legend": 5, "sharex": True, "sharey": True}
     with panels(DOUBLE_WIDTH, 0.8 + 1.45 * rows, columns, rows, note=note, **looks) as (figure, grid):

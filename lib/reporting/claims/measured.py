@@ -1,15 +1,18 @@
 """Methods' values with their resamples, as claims are judged by, from records."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from lib.intervals import Measured
-from lib.reporting import hpatches, phototour
+from lib.reporting import frames, hpatches, phototour
+from lib.reporting.claims.rows import Claim
 from lib.study.open import Found
 
+# From a claim to the values of the methods that it names.
+OfClaim = Callable[[Claim], Mapping[str, Measured | np.ndarray]]
 RESAMPLED = "resampled_fpr95"
 SEQUENCES_DRAWN = 400
 
@@ -43,19 +46,42 @@ def fpr95_by_column(found: Sequence[Found], sets: Sequence[str]) -> dict[str, Me
     return _by_method(table, cells, rates)
 
 
+def of_claims(found: Sequence[Found], sets: Sequence[str], tested: str) -> OfClaim:
+    """The values of a claim, of the methods that it names alone.
+
+    Only so is it about all columns that these have, where others have fewer. Of a claim whose metric is
+    "fpr95" they are the columns of `lib.reporting.phototour`, of one of HPatches' tasks that task, and
+    of "map" the three.
+
+    Args:
+        found: records; those without the probe `resampled_fpr95` leave their claims without resamples.
+        sets: the data source's three sets, in the order of their roles.
+        tested: the set of HPatches patches that they were measured on.
+    """
+
+    def values(claim: Claim) -> Mapping[str, Measured]:
+        named = {*claim.a, *claim.b, *claim.given}
+        chosen = [record for record in found if record.job.name in named]
+        if not chosen:
+            return {}
+        if claim.metric == "fpr95":
+            return fpr95_by_column(chosen, sets)
+        tasks = hpatches.TASKS if claim.metric == "map" else [claim.metric]
+        return hpatches_by_task(hpatches.numbers(chosen, tested), tasks)
+
+    return values
+
+
 def _by_method(
     table: pd.DataFrame, cells: Sequence[str], drawn: np.ndarray | None, freedom: float = math.inf
 ) -> dict[str, Measured]:
     """Of a frame of `frames.wide` each method by its key, with (kinds, runs, cells, B) resamples."""
-    measured = {}
-    keys, seeds = (table.index.get_level_values(name) for name in ("key", "seed"))
-    for key in keys.unique():
-        own, values = drawn, table.loc[keys == key, list(cells)].to_numpy(dtype=np.float64)
-        if drawn is not None:
-            own = drawn[:, keys == key]
-        if seeds[keys == key].isna().all():
+    measured, places = {}, pd.Series(range(len(table)), table.index)
+    for (key, label), of in places.groupby(level=frames.METHOD, sort=False):
+        values = table[list(cells)].to_numpy(dtype=np.float64)[of]
+        own = None if drawn is None else drawn[:, of]
+        if of.index.get_level_values("seed").isna().all():
             values, own = values[0], None if own is None else own[:, 0]
-        label = table.index[keys == key].get_level_values("label")[0]
         measured[key] = Measured(values, own, freedom, tuple(cells), label)
     return measured
 

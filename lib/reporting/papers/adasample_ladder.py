@@ -165,11 +165,7 @@ def at_one_rate(own: Sequence[Found], shared: Sequence[Found]) -> pd.DataFrame:
     rows = {}
     for name, found in {"each at its own": alike, "both at one": shared}.items():
         changed = changes.changes(changes.methods(found), {"": (LABELS["lower"], LABELS["higher"])})
-        of_each = (
-            changes.levels_at_rates(found)
-            .loc[[LABELS["higher"], LABELS["lower"]], ["rate", "mean"]]
-            .stack()
-        )
+        of_each = changes.levels_at_rates(found).loc[list(LABELS.values()), ["rate", "mean"]].stack()
         rows[name] = pd.concat([of_each, pd.concat({"AdaSample+* − HardNet+*": changed.loc[""]})])
     return pd.DataFrame(rows).T.infer_objects().rename_axis("learning rates")
 
