@@ -179,6 +179,7 @@ def neighbourhoods(job: Job) -> dict[str, dict[str, np.ndarray]]:
         "stage": np.array([0, 0.5, 1], np.float32),
         "matched": matched.astype(np.float16),
         "topology": topology.astype(np.float16),
+        "unshared": np.full(3, 0.4, np.float32),
         "euclidean": np.full((3, PAIRS), 0.5, np.float16),
         "near": near,
         "plane": np.random.default_rng(0).normal(size=(3, 2, N, 2)).astype(np.float16),
@@ -231,7 +232,7 @@ def test_claims_on_figure_1_hold_where_topology_brings_neighbourhoods_together(s
     ]
     lost = outcomes("Figure 1", tcdesc_figures.figure1_values(exchanged))
     assert {key for key, outcome in lost.items() if outcome == "did not hold"} == {
-        *("f1-different", "f1-consistent", "f1-distance")
+        *("f1-different", "f1-consistent", "f1-distance", "f1-unshared")
     }
 
 
@@ -274,8 +275,22 @@ def test_claims_on_figure_2_are_of_the_kind_they_name(study: Study) -> None:
     values = tcdesc_figures.figure2_values(found, study)
     assert set(outcomes("Figure 2", values).values()) == {"held"}
     [claim] = [c for c in read_claims("tcdesc", "Figure 2") if c.id == "tcdesc-s2-mismatches"]
-    assert values(claim)["tcdesc_dsm_aug"].tolist() == [[5, 5]] * 3
-    assert values(claim)["sift"].tolist() == [[10, 10]]
+    assert values(claim)["tcdesc_dsm_aug"].values.tolist() == [[5]] * 3
+    assert values(claim)["sift"].values.tolist() == [[10]]
+
+
+def test_one_sequence_that_differs_decides_nothing_about_matches(study: Study) -> None:
+    """Seeds that agree to the last match say nothing of other sequences."""
+
+    def of_one(job: Job) -> dict[str, dict[str, np.ndarray]]:
+        arrays = matched(job)["matches_on_brisk"]
+        right = np.where(arrays["name"] == "i_a", arrays["right"], 10)
+        return {"matches_on_brisk": arrays | {"right": right}}
+
+    values = tcdesc_figures.figure2_values(trained(experiments.figure2(study), study, of_one), study)
+    results = outcomes("Figure 2", values)
+    assert results.pop("f2-viewpoint") == "held"
+    assert set(results.values()) == {"too close to call"}
 
 
 def test_figure_2_draws_right_and_wrong_matches_from_image_to_image(study: Study, tmp_path) -> None:
@@ -339,6 +354,16 @@ def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_no
     never = staged(study, lambda key, stage, training: 30 - 10 * stage - 5 * key.startswith("tcdesc"))
     lost = outcomes("Overfitting", tcdesc_figures.overfitting_values(never))
     assert set(lost.values()) == {"did not hold"}
+
+
+def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
+    """Stages that differ by chance alone: the lowest would be below the last whatever happens."""
+    random, gaps = np.random.default_rng(0), []
+    for _ in range(200):
+        found = staged(study, lambda *_: float(random.normal()))
+        values = tcdesc_figures.overfitting_values(found)
+        gaps.append((values["last_dsm_long"] - values["best_dsm_long"]).mean())
+    assert abs(np.mean(gaps)) < 3 * np.std(gaps) / np.sqrt(len(gaps))
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:

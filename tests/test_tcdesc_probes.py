@@ -41,12 +41,12 @@ def arrays(subject: Subject, small_set: PatchSet) -> dict[str, np.ndarray]:
     return neighbourhoods.probe(subject, small_set)
 
 
-def described(subject: Subject, small_set: PatchSet, stage: str = "1.0") -> np.ndarray:
-    """(2, n, d) of the first batch at a stage of training, float64."""
+def described(subject: Subject, small_set: PatchSet, stage: str = "1.0", batch: int = 0) -> np.ndarray:
+    """(2, n, d) of a batch at a stage of training, float64."""
     batches = draw_images(subject, small_set, [PAIRS] * neighbourhoods.BATCHES)
     model = with_statistics(subject.stages[stage], batches)
     with torch.no_grad():
-        return descriptions(model, model.raw(batches[0])).code.double().numpy()
+        return descriptions(model, model.raw(batches[batch])).code.double().numpy()
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,19 @@ def test_shares_and_distances_are_the_literal_ones(
     assert own["euclidean"] == pytest.approx(np.linalg.norm(x[0] - x[1], axis=1), abs=2e-3)
     if stage == "1.0":
         np.testing.assert_array_equal(arrays["near"].transpose(1, 0, 2), frozen.neighbours[:, :3])
+
+
+def test_topology_distance_is_at_most_what_the_weights_give_if_no_neighbour_is_shared(
+    arrays: dict[str, np.ndarray], subject: Subject, small_set: PatchSet
+) -> None:
+    options, sums = Options(ridge=0.01, ridge_scale="trace"), []
+    for batch in range(neighbourhoods.BATCHES):
+        x = described(subject, small_set, batch=batch)
+        near = literal_tcdesc.freeze(x, options).neighbours
+        for side, hoods in zip(x, near, strict=True):
+            sums.append(np.abs(literal_tcdesc.topology_vectors(side, hoods, options)).sum(1).mean())
+    assert arrays["unshared"][-1] == pytest.approx(2 * np.mean(sums) / 16, rel=1e-3)
+    assert (arrays["topology"].mean(1, dtype=float) < arrays["unshared"]).all()
 
 
 def test_the_plane_is_that_of_the_pair_and_its_neighbours(

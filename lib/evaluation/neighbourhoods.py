@@ -33,11 +33,13 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
 
     Returns:
         "stage" (S,) float32, fractions of training; of 4 n pairs (S, 4 n) float16: the share of matched
-        neighbours "matched" (Eq. 11's m / k), the distances "topology" d_T (Eq. 8) and "euclidean". Of
-        the first 3 pairs at the end of training: "near" (3, 2, k) int16, which pairs are neighbours of
-        the anchor and of the positive, nearest first; "plane" (3, 2, n, 2) float16, all anchors and
-        positives in the first two principal components of the pair and of its neighbours in both sets;
-        "explained" (3,) float16, these components' share of their variance.
+        neighbours "matched" (Eq. 11's m / k), the distances "topology" d_T (Eq. 8) and "euclidean".
+        "unshared" (S,) float32, what the mean d_T would be of the same weights if no neighbour were
+        shared, the most that it can be. Of the first 3 pairs at the end of training: "near" (3, 2, k)
+        int16, which pairs are neighbours of the anchor and of the positive, nearest first; "plane"
+        (3, 2, n, 2) float16, all anchors and positives in the first two principal components of the pair
+        and of its neighbours in both sets; "explained" (3,) float16, these components' share of their
+        variance.
 
     Raises:
         ValueError: the subject was not trained on random pairs, the set cannot fill a batch, or a batch
@@ -52,16 +54,18 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
         model = with_statistics(subject.stages[stage], batches)
         codes = [descriptions(model, model.raw(images)).code.float() for images in batches]
         found.append([_compared(code, _near(code)) for code in codes])
-    names = ("matched", "topology", "euclidean")
+    names = ("matched", "topology", "euclidean", "unshared")
     compared = {
         name: torch.stack([torch.cat([batch[place] for batch in of]) for of in found])
         for place, name in enumerate(names)
     }
+    unshared = compared.pop("unshared").mean(1)
     code, near = codes[0], _near(codes[0])
     planes, explained = zip(*(_plane(code, near, pair) for pair in range(DRAWN)), strict=True)
     drawn = {"plane": torch.stack(planes), "explained": torch.stack(explained)}
     return {
         "stage": np.array(list(map(float, stages)), np.float32),
+        "unshared": unshared.cpu().numpy(),
         **{name: of.half().cpu().numpy() for name, of in (compared | drawn).items()},
         "near": near[:, :DRAWN].transpose(0, 1).short().cpu().numpy(),
     }
@@ -72,11 +76,12 @@ def _near(code: Tensor) -> Tensor:
     return torch.stack([nearest(side, NEIGHBOURS) for side in code])
 
 
-def _compared(code: Tensor, near: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(n,) m / k, d_T and the Euclidean distance of pairs (2, n, d)."""
+def _compared(code: Tensor, near: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(n,) m / k, d_T, the Euclidean distance and (‖T^a‖₁ + ‖T^p‖₁) / k of pairs (2, n, d)."""
     weights = [linear_combination(side, side[of]) for side, of in zip(code, near, strict=True)]
     euclidean = (code[0] - code[1]).norm(dim=1)
-    return matches(code, near) / NEIGHBOURS, topology_distance(*weights, near), euclidean
+    unshared = sum(of.abs().sum(1) for of in weights) / NEIGHBOURS
+    return matches(code, near) / NEIGHBOURS, topology_distance(*weights, near), euclidean, unshared
 
 
 def _plane(code: Tensor, near: Tensor, pair: int) -> tuple[Tensor, Tensor]:

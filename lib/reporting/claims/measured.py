@@ -126,9 +126,20 @@ def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) 
 def _over_sequences(runs: pd.DataFrame, task: str) -> tuple[np.ndarray, int]:
     """(runs, B) a task's number when what the sequences show is drawn anew, and how many things."""
     own = np.repeat(runs[task].to_numpy(dtype=np.float64)[:, None], SEQUENCES_DRAWN, axis=1)
-    of_sequences = hpatches.by_sequence(runs, task).T
+    moved, things = drawn_things(hpatches.by_sequence(runs, task))
+    return own + moved, things
+
+
+def drawn_things(runs: pd.DataFrame) -> tuple[np.ndarray, int]:
+    """(runs, B) by how much a mean over sequences moves when what they show is drawn anew, and how many
+    things that is; none does not move.
+
+    Args:
+        runs: a row a run, a column a sequence, by names as `hpatches.things_shown` takes them.
+    """
+    of_sequences = runs.T
     if of_sequences.empty:
-        return own, 0
+        return np.zeros((len(runs), SEQUENCES_DRAWN)), 0
     by_thing = of_sequences.groupby(hpatches.things_shown(of_sequences.index))
     sums, counts = by_thing.sum().to_numpy().T, by_thing.count().to_numpy().T
     things = sums.shape[1]
@@ -136,4 +147,4 @@ def _over_sequences(runs: pd.DataFrame, task: str) -> tuple[np.ndarray, int]:
     times = random.multinomial(things, np.full(things, 1 / things), SEQUENCES_DRAWN).T
     means = (sums @ times) / (counts @ times)
     widened = np.sqrt(things / max(1, things - 1)) * (means - means.mean(axis=1, keepdims=True))
-    return own + widened, things
+    return widened, things

@@ -12,8 +12,10 @@ from matplotlib.figure import Figure
 
 from lib.data.hpatches.images import MATCHED as IMAGES
 from lib.data.hpatches.images import ImageSequences
+from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
+from lib.reporting.claims.measured import drawn_things
 from lib.reporting.data.pictures import show
 from lib.reporting.papers.tcdesc import MATCHED
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, marker_legend, panels
@@ -22,6 +24,9 @@ from lib.study.open import Found, Study
 Probe = Mapping[str, np.ndarray]
 RIGHT, WRONG = PALETTE[2], PALETTE[1]
 SIDES = (("anchor", "o"), ("positive", "^"))
+UNSHARED = "of unshared (%)"
+# By whether a match is right its line, that grey prints tell too.
+MATCHES = {True: (RIGHT, "-"), False: (WRONG, (0, (4, 2)))}
 
 
 def neighbourhoods(run: Found) -> Probe:
@@ -46,6 +51,7 @@ def figure1(found: Sequence[Found], note: str = "") -> Figure:
             row[0].set_ylabel(label)
         colours = {"matched neighbour": RIGHT, "neighbour of one alone": WRONG, "the pair": "black"}
         entries = {name: {"marker": "s", "color": colour} for name, colour in colours.items()}
+        entries["neighbour of one alone"]["mfc"] = "none"
         shapes = {name: {"marker": marker, "color": GREY} for name, marker in SIDES}
         marker_legend(figure, entries | shapes, ncols=5)
     return figure
@@ -55,11 +61,14 @@ def _neighbourhood(axes: Axes, probe: Probe, pair: int) -> None:
     near, plane = probe["near"][pair], probe["plane"][pair].astype(float)
     both = np.intersect1d(*near)
     for (_, marker), own, places in zip(SIDES, near, plane, strict=True):
-        dots = {"marker": marker, "ls": "none", "mew": 0}
-        for some, colour in ((np.isin(own, both), RIGHT), (~np.isin(own, both), WRONG)):
+        dots = {"marker": marker, "ls": "none", "mew": 0.8}
+        for some, colour, of in (
+            (np.isin(own, both), RIGHT, {}),
+            (~np.isin(own, both), WRONG, {"mfc": "none"}),
+        ):
             lines = [(places[pair], places[one]) for one in own[some]]
             axes.add_collection(LineCollection(lines, colors=colour, lw=0.5, alpha=0.6))
-            axes.plot(*places[own[some]].T, color=colour, ms=4.5, alpha=0.85, **dots)
+            axes.plot(*places[own[some]].T, color=colour, ms=4.5, alpha=0.85, **dots, **of)
         axes.plot(*places[pair], color="black", ms=7, zorder=3, **dots)
     told = f"{len(both)} of {len(near[0])} match, d$_T$ = {probe['topology'][-1, pair]:.2f}"
     axes.set_title(f"{told}\nplane: {probe['explained'][pair]:.0%} of the variance", fontsize=8)
@@ -70,7 +79,8 @@ def _neighbourhood(axes: Axes, probe: Probe, pair: int) -> None:
 def stages(found: Sequence[Found]) -> pd.DataFrame:
     """Neighbourhoods through training, means over pairs: a row a run and stage, with `stage`, the share
     of `matched (%)` neighbours, that of pairs all of whose neighbours match, `all match (%)`, the
-    topology distance `d_T` and the Euclidean `d_E`; `key`, `label` and `seed` tell runs apart."""
+    topology distance `d_T`, what it is `of unshared (%)`, the same weights if no neighbour were shared,
+    and the Euclidean `d_E`; `key`, `label` and `seed` tell runs apart."""
     rows = []
     for run in found:
         probe = neighbourhoods(run)
@@ -79,6 +89,7 @@ def stages(found: Sequence[Found]) -> pd.DataFrame:
             MATCHED: 100 * probe["matched"].astype(float).mean(1),
             "all match (%)": 100 * (probe["matched"] == 1).mean(1),
             "d_T": probe["topology"].astype(float).mean(1),
+            UNSHARED: 100 * probe["topology"].astype(float).mean(1) / probe["unshared"],
             "d_E": probe["euclidean"].astype(float).mean(1),
         }
         about = {"key": run.job.name, "label": run.job.label, "seed": run.job.seed}
@@ -88,7 +99,7 @@ def stages(found: Sequence[Found]) -> pd.DataFrame:
 
 def stages_table(found: Sequence[Found]) -> pd.DataFrame:
     """`stages` as means over seeds, a row a stage, under each number a column a method."""
-    numbers = [MATCHED, "all match (%)", "d_T", "d_E"]
+    numbers = [MATCHED, "all match (%)", "d_T", UNSHARED, "d_E"]
     means = stages(found).groupby(["stage", "label"], sort=False)[numbers].mean()
     return means.unstack("label")
 
@@ -116,10 +127,11 @@ def stages_figure(found: Sequence[Found], note: str = "") -> Figure:
 
 def figure1_values(found: Sequence[Found]) -> dict[str, np.ndarray]:
     """The values of the claims on Figure 1, (seeds, 1), shares in percent: at the end of training by
-    "matched_{key}", "perfect_{key}" and "topology_{key}" what `stages` has; of TCDesc over the first and
-    the last tenth of the steps "matched_first" and "matched_last", "lambda_…" and "capped_…"."""
+    "matched_{key}", "perfect_{key}", "topology_{key}" and "unshared_{key}" what `stages` has; of TCDesc
+    over the first and the last tenth of the steps "matched_first" and "matched_last", "lambda_…" and
+    "capped_…"."""
     end = stages(found).groupby(["key", "seed"], sort=False).last()
-    named = {"matched": MATCHED, "perfect": "all match (%)", "topology": "d_T"}
+    named = {"matched": MATCHED, "perfect": "all match (%)", "topology": "d_T", "unshared": UNSHARED}
     values = {
         f"{name}_{key}": of[column].to_numpy()[:, None]
         for key, of in end.groupby(level="key", sort=False)
@@ -191,7 +203,10 @@ def figure2(probes: Mapping[str, Sequence[Probe]], images: ImageSequences) -> Fi
                 head = f"{shown}\n" if place == drawn[0] else ""
                 axes.set_title(f"{head}{names[place]}: {counts}", fontsize=7)
                 axes.set_axis_off()
-        entries = {"right": {"marker": "s", "color": RIGHT}, "wrong": {"marker": "s", "color": WRONG}}
+        entries = {
+            name: {"color": MATCHES[is_right][0], "ls": MATCHES[is_right][1]}
+            for name, is_right in (("right", True), ("wrong", False))
+        }
         marker_legend(figure, entries, ncols=2)
     return figure
 
@@ -203,30 +218,35 @@ def _stacked(pair: Sequence[np.ndarray]) -> np.ndarray:
 
 def _matches(axes: Axes, probe: Probe, place: int, below: int) -> None:
     of = probe["of"] == place
-    for is_right, colour in ((True, RIGHT), (False, WRONG)):
+    for is_right, (colour, dashes) in MATCHES.items():
         some = probe["places"][of & (probe["is_right"] == is_right)]
         lines = some.reshape(-1, 2, 2) + np.array([[0, 0], [0, below]])
-        axes.add_collection(LineCollection(lines, colors=colour, lw=0.5, alpha=0.9))
+        axes.add_collection(LineCollection(lines, colors=colour, ls=dashes, lw=0.5, alpha=0.9))
 
 
-def figure2_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, np.ndarray]]:
+def figure2_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, Measured]]:
     """The values of a claim on Figure 2 on the study's own images, by its metric "right_{kind}" or
-    "wrong_{kind}": (seeds, sequences) matches on BRISK's keypoints, by key."""
+    "wrong_{kind}": (seeds, 1) matches of a pair of images on BRISK's keypoints, the mean over sequences,
+    by key; with resamples of what these show."""
     own = study.place.source.own_hpatches
     wanted, runs = ("matches_on_brisk", own.images if own else None), {}
     for run in found:
         if wanted in run.job.probes:
             runs.setdefault(run.job.name, []).append(run.probe(*wanted))
 
-    def values(claim: Claim) -> Mapping[str, np.ndarray]:
+    def values(claim: Claim) -> Mapping[str, Measured]:
         name, _, kind = claim.metric.partition("_")
-        some = {key: _kinds(of[0]).get(kind) for key, of in runs.items()}
         counted = {"right": lambda of: of["right"], "wrong": lambda of: of["matches"] - of["right"]}
-        return {
-            key: np.stack([counted[name](probe)[some[key]] for probe in of])
-            for key, of in runs.items()
-            if some[key] is not None
-        }
+        measured = {}
+        for key, of in runs.items():
+            some = _kinds(of[0]).get(kind)
+            if some is not None:
+                counts = [counted[name](probe)[some] for probe in of]
+                table = pd.DataFrame(counts, columns=of[0]["name"][some])
+                means, (moved, things) = table.mean(axis=1).to_numpy()[:, None], drawn_things(table)
+                drawn = (means + moved)[None, :, None] if things > 1 else None
+                measured[key] = Measured(means, drawn, max(1, things - 1), (kind,))
+        return measured
 
     return values
 
@@ -258,12 +278,14 @@ def overfitting_figure(found: Sequence[Found], note: str = "") -> Figure:
 
 def overfitting_values(found: Sequence[Found]) -> dict[str, np.ndarray]:
     """The values of the claims on it, (seeds, 1): of each key FPR95 on the test sets after the first
-    stage, "first_{key}", at the end, "last_…", and at the stage that is lowest in the mean over seeds,
-    "best_…"; and the gap at the end, "gap_…"."""
+    stage, "first_{key}", at the end, "last_…", and at the stage that is lowest in the mean over the
+    other seeds, "best_…", since the lowest of several would be below the last by chance alone; and the
+    gap at the end, "gap_…"."""
     values = {}
     for key, of in by_stage(found).groupby("key", sort=False):
         test, gap = (of.pivot(index="seed", columns="stage", values=name) for name in ("test", "gap"))
-        best = test[test.mean().idxmin()]
+        lowest = [(test.drop(seed) if len(test) > 1 else test).mean().idxmin() for seed in test.index]
+        best = pd.Series([test.loc[seed, at] for seed, at in zip(test.index, lowest, strict=True)])
         columns = {"first": test.iloc[:, 0], "last": test.iloc[:, -1], "best": best}
         for name, each in (columns | {"gap": gap.iloc[:, -1]}).items():
             values[f"{name}_{key}"] = each.to_numpy()[:, None]
