@@ -11,6 +11,7 @@ import pytest
 from dsm_records import records, searched
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from lib.experiments import together as experiments
 from lib.intervals import Measured, contrast
@@ -118,6 +119,33 @@ def test_of_two_methods_the_draws_differ_as_far_as_their_interval_says(seeds, dr
     found = np.quantile(joint[:, 0] - joint[:, 1], [0.025, 0.975])
     expected = contrast([(1.0, of["a"]), (-1.0, of["b"])]).limits()
     assert found == pytest.approx(expected, abs=0.08 * (expected[1] - expected[0]))
+
+
+def test_of_many_methods_intervals_are_by_what_seeds_leave_open_of_all():
+    of = {name: drawn(place, 10.0 + place, seeds=3) for place, name in enumerate("abcdefgh")}
+    runs = np.stack([each.values.mean(axis=1) for each in of.values()])
+    left = runs - runs.mean(axis=0) - runs.mean(axis=1, keepdims=True) + runs.mean()
+    assert together.residual(of) == (pytest.approx(np.sqrt((left**2).sum() / 14)), 14)
+    table, joint = together.pairs(of, 1), together.draws(of)
+    half = stats.t.ppf(0.975, 14) * np.sqrt(2 / 3 * (left**2).sum() / 14)
+    assert (table["to"] - table["from"]).to_numpy() == pytest.approx(2 * half)
+    found = np.quantile(joint[:, 0] - joint[:, 7], [0.025, 0.975])
+    ahead = table.loc[("a", "h")]
+    assert found == pytest.approx([-ahead["to"], -ahead["from"]], abs=0.1 * half)
+
+
+def test_three_seeds_can_order_methods_that_are_well_apart():
+    """Nine standard errors between neighbours; a pair by itself would need 24 after Holm's."""
+    of = {name: drawn(place, 5.0 * place, seeds=3) for place, name in enumerate("abcdefgh")}
+    assert together.ordered({"FPR95": of}).loc["FPR95", "orders"] == 1
+
+
+def test_where_methods_are_alike_a_pair_is_sure_in_few_studies():
+    families = 0
+    for study in range(100):
+        of = {str(place): drawn(100 * study + place, 10.0, seeds=3) for place in range(5)}
+        families += (together.pairs(of, 1)["Holm"] <= 0.05).any()
+    assert families <= 12
 
 
 def test_what_methods_share_leaves_their_ranks_alone():

@@ -20,7 +20,7 @@ from lib.intervals import Measured, contrast
 from lib.reporting import plots
 from lib.reporting.changes import methods, with_interval
 from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
-from lib.reporting.together import FPR95, LEVEL, SIGNS, by_measure
+from lib.reporting.together import FPR95, LEVEL, SIGNS, by_measure, residual
 from lib.significance import holm
 from lib.study.forecast import cost
 from lib.study.open import Found, Study, obtain
@@ -34,13 +34,13 @@ def plan(study: Study) -> pd.DataFrame:
 
     Returns:
         One row: "combinations", "seeds", "runs", and the "core hours" that these take by forecast; the
-        standard deviation "sd" of FPR95 over the seeds of the methods on equal footing; and the least
-        effect in points that is found with a probability of 80%, by a test at 5% ("alone") and by the
-        first of all by Holm's correction ("of all").
+        standard deviation "sd" of FPR95 over seeds, the `residual` of the methods on equal footing whose
+        descriptors are no bits; and the least effect in points that is found with a probability of 80%,
+        by a test at 5% ("alone") and by the first of all by Holm's correction ("of all").
     """
     jobs, seeds = factorial.factorial(study), len(study.table_seeds)
-    equal = by_measure(obtain(study, together.equal_footing(study)), study)[FPR95]
-    spread = math.sqrt(np.mean([each.values.mean(axis=1).var(ddof=1) for each in equal.values()]))
+    equal = [job for job in together.equal_footing(study) if job.name != together.APART]
+    spread, _ = residual(by_measure(obtain(study, equal), study)[FPR95])
     row = {"combinations": len(CELLS), "seeds": seeds, "runs": len(jobs)}
     row |= {"core hours": sum(cost(job, study.place).seconds for job in jobs) / 3600, "sd": spread}
     for name, level in (("alone", LEVEL), ("of all", LEVEL / len(TERMS))):
@@ -147,8 +147,9 @@ def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
 
     Returns:
         By "effect" what the quick effects say of it at the best combination, all else as there,
-        "foreseen"; what it is there in these runs, in "points" with the interval "from" and "to"; and
-        "p". Last the best combination less the best of the papers' own, and less HardNet's.
+        "foreseen"; what it is there in these runs, in "points" with the interval "from" and "to"; its
+        "p" and, by Holm's correction over all rows, "Holm". Last the best combination less the best of
+        the papers' own, and less HardNet's.
     """
     label = {run.job.name: run.job.label for run in found}
     trained, best = methods(found), factorial.best(halves)
@@ -165,4 +166,5 @@ def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
         points = contrast([(weight, trained[label[factorial.key_of(cell)]]) for weight, cell in of])
         foreseen = sum(weight * factorial.at(halves, cell) for weight, cell in of)
         rows[name] = {"foreseen": foreseen, **with_interval("points", points), "p": points.p_value()}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
+    return table.assign(Holm=holm(table["p"]))

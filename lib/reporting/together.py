@@ -5,6 +5,7 @@ FPR95 and HPatches' numbers are in percent. Methods that are ranked have the sam
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 
@@ -47,11 +48,24 @@ def table(of: Mapping[str, Methods]) -> pd.DataFrame:
     return pd.concat({measure: levels(each) for measure, each in of.items()}, axis=1)
 
 
+def residual(of: Methods) -> tuple[float, int]:
+    """The standard deviation of a run once its method and its seed are taken off, one for all methods,
+    and its degrees of freedom: of three seeds a pair by itself has but two.
+
+    Args:
+        of: two methods or more, with the same seeds, two or more.
+    """
+    runs = np.stack([each.values.mean(axis=1) for each in of.values()])
+    left = runs - runs.mean(axis=0) - runs.mean(axis=1, keepdims=True) + runs.mean()
+    freedom = (runs.shape[0] - 1) * (runs.shape[1] - 1)
+    return math.sqrt((left**2).sum() / freedom), freedom
+
+
 def pairs(of: Methods, sign: int) -> pd.DataFrame:
     """Every two methods, the one with the better mean first.
 
     Args:
-        of: two seeds or more of each.
+        of: as for `residual`, which intervals are by, and jointly over what was tested on.
         sign: of `SIGNS`.
 
     Returns:
@@ -60,10 +74,13 @@ def pairs(of: Methods, sign: int) -> pd.DataFrame:
         of the first is better than one of the second, "improvement", with Newcombe's interval "low" to
         "high".
     """
+    spread, freedom = residual(of)
     rows = {}
     for names in combinations(of, 2):
         better, worse = sorted(names, key=lambda name: sign * of[name].values.mean())
         ahead = contrast([(sign, of[worse]), (-sign, of[better])])
+        over_seeds = spread * math.sqrt(2 / ahead.seeds)
+        ahead = replace(ahead, over_seeds=over_seeds, seed_freedom=freedom)
         effect = vargha_delaney(*(sign * of[name].values.mean(axis=1) for name in (worse, better)))
         chance = {"improvement": effect.value, "low": effect.low, "high": effect.high}
         rows[better, worse] = {**with_interval("ahead", ahead), "p": ahead.p_value(), **chance}
@@ -98,15 +115,15 @@ def ordered(of: Mapping[str, Methods]) -> pd.DataFrame:
 def draws(of: Methods, seed: int = 0) -> np.ndarray:
     """(`DRAWS`, methods) the means that other studies might find, seeds and test points drawn jointly.
 
-    What is due to seeds, which methods share, is Student's with their covariance over them; what is due
-    to test points is one of the resamples, the same for all. So of any two methods the difference has
-    about the interval of `lib.intervals.contrast`.
+    What is due to seeds is Student's by the `residual`, what a seed does to all methods left out, which
+    changes no rank; what is due to test points is one of the resamples, the same for all. So of any two
+    methods the difference has about the interval of `pairs`.
     """
-    random = np.random.default_rng(seed)
-    runs = np.stack([each.values.mean(axis=1) for each in of.values()], axis=1)
-    length = np.sqrt(len(runs) * random.chisquare(len(runs) - 1, (DRAWS, 1)))
-    means = runs.mean(axis=0)
-    over_seeds = random.normal(size=(DRAWS, len(runs))) @ (runs - means) / length
+    random, (spread, freedom) = np.random.default_rng(seed), residual(of)
+    means = np.array([each.values.mean() for each in of.values()])
+    seeds = len(next(iter(of.values())).values)
+    length = np.sqrt(seeds * random.chisquare(freedom, (DRAWS, 1)) / freedom)
+    over_seeds = spread * random.normal(size=(DRAWS, len(means))) / length
     moved = np.stack([_moved(each) for each in of.values()], axis=1)
     return means + over_seeds + moved[random.integers(len(moved), size=DRAWS)]
 
