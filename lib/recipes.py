@@ -297,6 +297,9 @@ TCDESC_HN = with_topology(
     replace(HARDNET, augment=DSM.augment, optimizer=DSM.optimizer, budget=TCDESC_BUDGET), "TCDesc-HN+"
 )
 TCDESC_DSM = with_topology(replace(DSM, budget=TCDESC_BUDGET), "TCDesc-DSM+")
+# Its distance in the other papers' losses; d_E is θ² of Eq. 15 in the first, s_H in the second.
+ADASAMPLE_TC = with_topology(adasample(augment=True), "AdaSample-TC+*")
+HYNET_TC = with_topology(HYNET, "HyNet-TC+")
 
 RECIPES: Mapping[str, Recipe] = {
     "hardnet": HARDNET,
@@ -322,9 +325,6 @@ RECIPES: Mapping[str, Recipe] = {
     "hynet_aug": HYNET,
     "tcdesc_hn_aug": TCDESC_HN,
     "tcdesc_dsm_aug": TCDESC_DSM,
-    # Its distance in the other papers' losses; d_E is θ² of Eq. 15 in the first, s_H in the second.
-    "adasample_tc_aug_gen": with_topology(adasample(augment=True), "AdaSample-TC+*"),
-    "hynet_tc_aug": with_topology(HYNET, "HyNet-TC+"),
 }
 
 

@@ -11,7 +11,7 @@ from dsm_records import rate_of, searched
 
 from lib import profiles
 from lib.descriptions import Descriptions
-from lib.experiments import dsm, hynet, tcdesc
+from lib.experiments import dsm, hynet, tcdesc, together
 from lib.experiments.artefacts import ARTEFACTS, SEARCHED
 from lib.experiments.options import by_option
 from lib.experiments.searches import search_jobs
@@ -41,8 +41,9 @@ def pairs(job: Job, study: Study) -> int:
 
 def test_what_stands_beside_tcdesc_lacks_the_topology_alone() -> None:
     for loss, (with_it, without) in tcdesc.LOSSES.items():
-        assert changed(EVERY[with_it], EVERY[without]) == {"positive"}, loss
-        assert EVERY[without].positive.name == "pair"
+        ours, theirs = ({**EVERY, **together.EQUAL}[key] for key in (with_it, without))
+        assert changed(ours, theirs) == {"positive"}, loss
+        assert theirs.positive.name == "pair"
     assert EVERY["hardnet_long"].loss == RECIPES["hardnet_aug"].loss
     assert changed(EVERY["dsm_long"], RECIPES["dsm_aug"]) == {"budget"}
 
@@ -118,6 +119,16 @@ def test_searches_have_the_batches_that_tables_train_with(study: Study) -> None:
         jobs = search_jobs(study.place, name, SEARCHED[name], 0.1)
         assert {pairs(job, study) for job in jobs} == {size}
     assert set(tcdesc.SEARCHED) <= set(SEARCHED)
+
+
+def test_on_every_loss_topology_has_the_batches_of_its_own_rows(study: Study) -> None:
+    """Of 63 others 16 neighbours are a quarter, and as many match by chance."""
+    jobs = tcdesc.other_losses(study)
+    assert {pairs(job, study) for job in jobs} == {128}
+    equal = {record_path(job, study.place) for job in together.equal_footing(study)}
+    without = [job for job in jobs if job.name in ("equal_adasample_aug_gen", "equal_hynet_aug")]
+    assert {record_path(job, study.place) for job in without} <= equal
+    assert all(rate_of(job) == job.name for job in jobs)
 
 
 def test_a_budget_asked_for_stands_above_the_profile_s(study: Study) -> None:

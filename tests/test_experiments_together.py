@@ -73,8 +73,8 @@ def test_on_equal_footing_all_share_what_no_paper_proposes():
 def test_every_recipe_of_the_four_papers_stands_on_equal_footing():
     papers = ("hardnet", "adasample", "dsm", "sosnet", "hynet", "tcdesc")
     augmented = {name for name in RECIPES if name.startswith(papers) and "_aug" in name}
-    # HardNet with GOR, AdaSample's other loss, and topology on losses that no paper put it on.
-    others = {"hardnet_gor_aug", "adasample_aug_gen_ht", "adasample_tc_aug_gen", "hynet_tc_aug"}
+    # HardNet with GOR, and AdaSample's other loss.
+    others = {"hardnet_gor_aug", "adasample_aug_gen_ht"}
     assert set(together.METHODS.values()) == augmented - others
 
 

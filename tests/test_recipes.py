@@ -13,7 +13,17 @@ import torch
 from lib import augmentation, parts, profiles, recipes
 from lib.descriptions import descriptions
 from lib.objective import build as build_objective
-from lib.recipes import RECIPES, adasample, find, part, values
+from lib.recipes import (
+    ADASAMPLE_TC,
+    HYNET_TC,
+    RECIPES,
+    TCDESC_DSM,
+    TCDESC_HN,
+    adasample,
+    find,
+    part,
+    values,
+)
 from lib.samplers import candidates
 from lib.samplers.adasample import AdaSample
 from lib.samplers.hardpos import Hardpos
@@ -22,6 +32,8 @@ from lib.schedules import constant, linear
 
 VARIANTS = {
     **RECIPES,
+    "topology on AdaSample": ADASAMPLE_TC,
+    "topology on HyNet": HYNET_TC,
     "hardpos": adasample(math.inf, "HT"),
     "lambda 0": adasample(0.0),
 }
@@ -227,16 +239,16 @@ def test_tcdesc_is_as_its_section_4_states():
 
 
 @pytest.mark.parametrize(
-    ("name", "base", "also"),
+    ("recipe", "base", "also"),
     [
-        ("tcdesc_hn_aug", "hardnet_aug", {"augment", "optimizer", "budget"}),
-        ("tcdesc_dsm_aug", "dsm_aug", {"budget"}),
-        ("adasample_tc_aug_gen", "adasample_aug_gen", set()),
-        ("hynet_tc_aug", "hynet_aug", set()),
+        (TCDESC_HN, "hardnet_aug", {"augment", "optimizer", "budget"}),
+        (TCDESC_DSM, "dsm_aug", {"budget"}),
+        (ADASAMPLE_TC, "adasample_aug_gen", set()),
+        (HYNET_TC, "hynet_aug", set()),
     ],
 )
-def test_tcdesc_differs_from_what_it_stands_on_in_the_positive(name, base, also):
-    ours, theirs = values(RECIPES[name]), values(RECIPES[base])
+def test_tcdesc_differs_from_what_it_stands_on_in_the_positive(recipe, base, also):
+    ours, theirs = values(recipe), values(RECIPES[base])
     differing = {axis for axis in ours.keys() | theirs.keys() if ours.get(axis) != theirs.get(axis)}
     assert differing == {"positive", *also}
 

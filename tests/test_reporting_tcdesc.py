@@ -26,7 +26,7 @@ SEEDS = (0, 1, 2)
 STEPS = list(range(1, 21))
 # Of FPR95: what topology is worth, and what a long training.
 LEVELS = {"tcdesc_dsm_aug": 5.0, "tcdesc_hn_aug": 6.0, "dsm_long": 10.0, "hardnet_long": 12.0}
-LEVELS |= {"adasample_tc_aug_gen": 8.0, "hynet_tc_aug": 9.0, "tc_32_1": 4.0, "sift": 40.0}
+LEVELS |= {"adasample_tc": 8.0, "hynet_tc": 9.0, "tc_32_1": 4.0, "sift": 40.0}
 
 
 @pytest.fixture

@@ -19,7 +19,17 @@ from lib.distances import angular, euclidean
 from lib.positives import topology
 from lib.positives.topology import build
 from lib.positives.topology_weights import linear_combination, nearest
-from lib.recipes import RECIPES, Budget, at_rate, part
+from lib.recipes import (
+    ADASAMPLE_TC,
+    HYNET_TC,
+    RECIPES,
+    TCDESC_DSM,
+    TCDESC_HN,
+    Budget,
+    Recipe,
+    at_rate,
+    part,
+)
 from lib.training import train
 
 # Without ε under the root, so that d_E is what the paper prints.
@@ -373,10 +383,9 @@ def test_as_many_neighbours_as_dimensions_are_refused_where_weights_are_fitted()
     assert torch.isfinite(build(EXACT, neighbours=7)(of(value))).all()
 
 
-@pytest.mark.parametrize("name", ["tcdesc_hn_aug", "tcdesc_dsm_aug", "adasample_tc_aug_gen"])
-def test_topology_enters_the_positive_alone(name):
+@pytest.mark.parametrize("recipe", [TCDESC_HN, TCDESC_DSM, ADASAMPLE_TC], ids=lambda of: of.label)
+def test_topology_enters_the_positive_alone(recipe):
     """Mining and d⁻ are the recipe's own; what DSM's histogram is of, is of the mixed positive."""
-    recipe = RECIPES[name]
     described = of(pairs(24, 32))
     mixed, plain = (
         objective.build(each).triplets(described)
@@ -405,9 +414,9 @@ def test_the_cdf_may_be_of_the_distance_without_topology():
 
 
 @pytest.mark.parametrize(
-    "name", ["tcdesc_hn_aug", "tcdesc_dsm_aug", "adasample_tc_aug_gen", "hynet_tc_aug"]
+    "recipe", [TCDESC_HN, TCDESC_DSM, ADASAMPLE_TC, HYNET_TC], ids=lambda of: of.label
 )
-def test_its_recipes_train_in_mixed_precision_and_keep_what_it_saw(name: str, small_set: PatchSet):
+def test_its_recipes_train_in_mixed_precision_and_keep_what_it_saw(recipe: Recipe, small_set: PatchSet):
     size = replace(
         profiles.find("quick"),
         width=1 / 16,
@@ -415,7 +424,7 @@ def test_its_recipes_train_in_mixed_precision_and_keep_what_it_saw(name: str, sm
         stages=(),
         precision="bfloat16",
     )
-    curve = train(at_rate(RECIPES[name], 0.01), size, small_set, 0).curve
+    curve = train(at_rate(recipe, 0.01), size, small_set, 0).curve
     assert curve["step"] == [1, 2, 3]
     assert all(math.isfinite(value) for values in curve.values() for value in values)
     for step in range(3):

@@ -9,7 +9,18 @@ from dataclasses import replace
 
 from lib.experiments.options import Options, option_jobs
 from lib.experiments.rows import handcrafted_job, measured, on_hpatches, training_jobs
-from lib.recipes import DSM, SOSNET, TCDESC_DSM, TCDESC_HN, Recipe, part, replace_options
+from lib.experiments.together import EQUAL, on_equal_footing
+from lib.recipes import (
+    ADASAMPLE_TC,
+    DSM,
+    HYNET_TC,
+    SOSNET,
+    TCDESC_DSM,
+    TCDESC_HN,
+    Recipe,
+    part,
+    replace_options,
+)
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -19,8 +30,14 @@ LONG: Mapping[str, Recipe] = {
     "dsm_long": replace(TCDESC_DSM, label="DSM+, as long", positive=part("pair")),
 }
 METHODS = ("hardnet_long", "tcdesc_hn_aug", "dsm_long", "tcdesc_dsm_aug")
-# Those that have a learning rate of their own. Table II has SOSNet without flips and turns.
-SEARCHED: Mapping[str, Recipe] = {**LONG, "sosnet": replace(SOSNET, label="SOSNet", augment=None)}
+# Those that have a learning rate of their own. Table II has SOSNet without flips and turns; on other
+# losses topology stands in the setting, and so in the batches, that TCDesc's own rows have.
+SEARCHED: Mapping[str, Recipe] = {
+    **LONG,
+    "sosnet": replace(SOSNET, label="SOSNet", augment=None),
+    "adasample_tc": on_equal_footing(ADASAMPLE_TC),
+    "hynet_tc": on_equal_footing(HYNET_TC),
+}
 
 _TOPOLOGY = TCDESC_DSM.positive
 # Table I by its runs' key: k and γ, in the order of its rows; k = 16 and γ = 1 are TCDesc-DSM+'s own.
@@ -160,14 +177,16 @@ def overfitting(study: Study) -> list[Job]:
 LOSSES: Mapping[str, tuple[str, str]] = {
     "HardNet": ("tcdesc_hn_aug", "hardnet_long"),
     "DSM": ("tcdesc_dsm_aug", "dsm_long"),
-    "AdaSample": ("adasample_tc_aug_gen", "adasample_aug_gen"),
-    "HyNet": ("hynet_tc_aug", "hynet_aug"),
+    "AdaSample": ("adasample_tc", "equal_adasample_aug_gen"),
+    "HyNet": ("hynet_tc", "equal_hynet_aug"),
 }
 
 
 def other_losses(study: Study) -> list[Job]:
     """Topology on each paper's loss, with it and without, with the seeds of a table."""
-    return tcdesc_jobs(study, [name for pair in LOSSES.values() for name in pair], study.table_seeds)
+    names = [name for pair in LOSSES.values() for name in pair]
+    sets = study.place.source.sets[:1]
+    return training_jobs(study, names, sets, study.table_seeds, {**EQUAL, **VARIANTS})
 
 
 def _positive(**changed: object) -> dict[str, object]:
