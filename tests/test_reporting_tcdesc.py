@@ -351,7 +351,11 @@ def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_no
 ) -> None:
     held = outcomes("Overfitting", tcdesc_figures.overfitting_values(staged(study, overfitted)))
     assert set(held.values()) == {"held"}
-    never = staged(study, lambda key, stage, training: 30 - 10 * stage - 5 * key.startswith("tcdesc"))
+    # The same share off at every stage, if the seed's points are left out.
+    never = staged(
+        study,
+        lambda key, stage, training: (30 - 10 * stage) * (0.8 if key.startswith("tcdesc") else 1.0),
+    )
     lost = outcomes("Overfitting", tcdesc_figures.overfitting_values(never))
     assert set(lost.values()) == {"did not hold"}
 
@@ -360,7 +364,7 @@ def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
     """Stages that differ by chance alone: the lowest would be below the last whatever happens."""
     random, gaps = np.random.default_rng(0), []
     for _ in range(200):
-        found = staged(study, lambda *_: float(random.normal()))
+        found = staged(study, lambda *_: 30 + float(random.normal()))
         values = tcdesc_figures.overfitting_values(found)
         gaps.append((values["last_dsm_long"] - values["best_dsm_long"]).mean())
     assert abs(np.mean(gaps)) < 3 * np.std(gaps) / np.sqrt(len(gaps))
