@@ -8,7 +8,7 @@ import pytest
 import torch
 from dsm_records import rate_of, searched
 
-from lib import parts
+from lib import parts, profiles
 from lib.descriptions import drawn
 from lib.experiments import adasample, dsm, rows
 from lib.experiments.options import by_option
@@ -105,6 +105,14 @@ def test_table_3_has_own_rates_and_the_seeds_of_a_table(study: Study) -> None:
     assert {job.train_set for job in trained} == {study.place.source.sets[0]}
     assert {job.name for job in jobs if job.recipe is None} == {"orb"}
     assert {job.sets_of("hpatches") for job in trained} == {("mini-hp-full",)}
+
+
+def test_an_evening_has_the_real_valued_rows_of_table_3(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "own_rate", lambda of, name: 1.0)
+    evening = replace(study, place=replace(study.place, profile=profiles.find("evening")))
+    assert by_name(dsm.table3(evening)) == {name: {0, 1, 2, 3, 4} for name in dsm.TABLE3["real"]}
 
 
 def test_what_is_real_valued_alone_asks_for_no_search_of_a_binary_recipe(

@@ -165,7 +165,14 @@ def test_a_difference_in_each_cell_is_decided_by_the_cell_that_fares_worst():
     assert (lost.outcome, lost.rival) == ("did not hold", "b in y")
     assert "3 intervals that hold together" in lost.why
     # Half an interval is 0.124 of one cell, and 0.178 of three that hold together.
-    assert judge(each, {"a": a(-3.0, 0.15, -2.0), "b": b}).outcome == "too close to call"
+    unsure = judge(each, {"a": a(-3.0, 0.15, -2.0), "b": b})
+    # So the interval that is shown is one that holds 0.
+    assert unsure.outcome == "too close to call"
+    assert (unsure.low, unsure.high) == pytest.approx((0.15 - 0.178, 0.15 + 0.178), abs=1e-3)
+    assert "3 intervals that hold together" in unsure.why
+    alone = judge(each, {"a": a(-3.0, 0.1, -2.0), "b": b})
+    assert alone.low == pytest.approx(0.1 - 0.124, abs=1e-3)
+    assert "together" not in alone.why
     assert judge(each, {"a": a(-3.0, -0.15, -2.0), "b": b}).outcome == "held"
 
 

@@ -201,16 +201,20 @@ def _judge(claim: Claim, methods: Mapping[str, Measured]) -> dict:
         outcome, among, confidence = NOT_HELD, lost, against_it
     worst = max if largest else min
     decides = worst(among, key=lambda c: _favour(claim, c.found, confidence))
-    judged = _shown(decides.found.value, *decides.found.limits(confidence))
+    value = decides.found.value
+    if outcome == OPEN:
+        needed = for_it if _side(claim, value, value) > 0 else against_it
+        # The interval that is shown is one that does hold the bound.
+        confidence = needed if _side(claim, *decides.found.limits(CONFIDENCE)) else CONFIDENCE
+    judged = _shown(value, *decides.found.limits(confidence))
     judged |= {"outcome": outcome, "rival": _rival(claim, decides, methods)}
     judged |= {"over": _over([decides.found], methods), "printed": _printed(claim, decides, methods)}
     if outcome == OPEN:
-        value = decides.found.value
         bound = math.copysign(claim.bound, value) if claim.direction == "within" else claim.bound
-        ahead = _side(claim, value, value) > 0
-        judged |= _what_would_tell(decides.found, bound, for_it if ahead else against_it)
-    elif confidence != CONFIDENCE and judged["low"] is not None:
-        judged["why"] = f"one of {len(compared)} intervals that hold together"
+        judged |= _what_would_tell(decides.found, bound, needed)
+    if confidence != CONFIDENCE and judged["low"] is not None:
+        together_in = f"one of {len(compared)} intervals that hold together"
+        judged["why"] = "; ".join(filter(None, (together_in, judged.get("why"))))
     return judged
 
 
