@@ -67,7 +67,7 @@ COMPARISON = (
     r"|significant(?:ly)?|advances?|(?:sub-?)?optimal|high(?:er|est)|low(?:er|est)|larg(?:er|est)"
     r"|small(?:er|est)|hard(?:er|est)|eas(?:ier|iest)|great(?:er|est)|stronger|deeper|fast(?:er|est)"
     r"|clos(?:er|est)|shorter|longer|further|saturat\w+|nearly|almost|comparable|competitive|on par"
-    r"|as \w+ as|success\w*|than)\b"
+    r"|as \w+ as|success\w*|than|reduc\w+|declin\w+|increas\w+|decreas\w+|boost\w*|gains?)\b"
 )
 
 

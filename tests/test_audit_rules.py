@@ -125,7 +125,7 @@ def misprint_a_column(of: Tables) -> None:
 
 
 def cut_a_mean_off(of: Tables) -> None:
-    """8.93 / 6 + … = 1.5217 is 1.52 and would be cut to 1.52; 1.5050 is not."""
+    """1.5267 would be rounded to 1.53; columns before rounding can have had 1.52 too."""
     put(of, "three_table1", "hard_aug", 5, value="1.89")
     put(of, "three_table1", "hard_aug", 6, value="1.52")
 
@@ -137,6 +137,12 @@ def exchange_digits_of_a_mean(of: Tables) -> None:
 def spoil_a_score(of: Tables) -> None:
     """No five times 500 keypoints make 52.05; the mean, a tie, can be rounded to the even digit."""
     put(of, "three_table2", "hard_aug", 0, value="52.05")
+
+
+def round_a_mean_of_exact_scores_up(of: Tables) -> None:
+    """Scores with all their digits were not rounded, so that 37.4933 can be printed as 37.49 alone."""
+    of["three_table2"].insert(2, of["three_table2"][1] | {"test": "ubc", "value": "30.24"})
+    put(of, "three_table2", "hard_aug", 3, value="37.50")
 
 
 def spoil_a_gain(of: Tables) -> None:
@@ -190,6 +196,7 @@ FAULTS = {
     spoil_a_score: [
         ("off the grid", "three", "table2", "52.05", "52.04 or 52.08", "digit"),
     ],
+    round_a_mean_of_exact_scores_up: [("means", "three", "table2", "37.50", "37.4933", "number")],
     spoil_a_gain: [("relative gains", "two", "table2", "60.00", "59.18", "number")],
     print_a_gain_of_unrounded_means: [("relative gains", "two", "table2", "59.21", "59.18", "digit")],
     spoil_a_p_value: [("p-values", "two", "table2", "0.031", "U = 3.5 (4+3+2)", "digit")],
@@ -240,6 +247,13 @@ def test_all_faults_at_once_are_all_found(tmp_path):
     assert len(audit(of, tmp_path)) == 4
 
 
+def test_a_mean_that_is_off_by_less_than_its_columns_can_be_may_have_come_about_in_two_ways(tmp_path):
+    of = tables()
+    cut_a_mean_off(of)
+    found = audit(of, tmp_path)
+    assert found["what"][found["rule"] == "means"].item() == "cut off or of columns before rounding"
+
+
 hundredths = st.integers(1, 3000).map(lambda n: str(Decimal(n) / 100))
 
 
@@ -257,7 +271,7 @@ def test_a_mean_is_found_exactly_if_neither_rounding_gives_it(numbers, off):
     found = arithmetic.means(frame)
     if abs(printed - exact) < Decimal("0.005"):
         assert found.empty
-    elif abs(printed - exact) > Decimal("0.01"):
+    elif abs(printed - exact) >= Decimal("0.01"):
         assert found["weight"].tolist() == ["number"]
     elif abs(printed - exact) > Decimal("0.005"):
         assert found["weight"].tolist() == ["digit"]

@@ -20,8 +20,8 @@ MEANS = ("column_mean", "fpr95_mean")
 def means(cells: pd.DataFrame) -> pd.DataFrame:
     """Printed means that the printed columns do not give, rounding ties up or to even.
 
-    One that was cut off, or that columns can have which were rounded after the mean was taken, is a
-    matter of digits; any other says that the mean or a column is misprinted.
+    One that was cut off, or taken before the columns were rounded, is a matter of digits; any other
+    says that the mean or a column is misprinted.
     """
     rows = []
     for mean in cells[cells["statistic"].isin(MEANS)].itertuples():
@@ -34,13 +34,13 @@ def means(cells: pd.DataFrame) -> pd.DataFrame:
         # What a grid with whole digits holds was not rounded.
         rounded = [of for of in parts if STEPS.get(of.statistic, unit / 2) % unit]
         slack = sum(map(half_unit, rounded), Decimal()) / len(parts)
-        if exact.quantize(unit, ROUND_DOWN) == exactly(mean):
-            what, weight = "cut off, not rounded", "digit"
-        elif abs(exact - exactly(mean)) <= slack + unit / 2:
-            what, weight = "not the mean of the columns, unless they were rounded after it", "digit"
-        else:
-            what, weight = "not the mean of the columns, however rounded", "number"
-        rows.append(finding(mean, what, f"{exact:.4f}", weight))
+        possible = {
+            "cut off": exact.quantize(unit, ROUND_DOWN) == exactly(mean),
+            "of columns before rounding": abs(exact - exactly(mean)) < slack + unit / 2,
+        }
+        what = " or ".join(how for how, can_be in possible.items() if can_be)
+        weight = "digit" if what else "number"
+        rows.append(finding(mean, what or "not the mean, however rounded", f"{exact:.4f}", weight))
     return as_frame("means", rows)
 
 

@@ -1,5 +1,6 @@
 """The audit as its notebook shows it: findings by weight, what stands behind each, rows on their way."""
 
+from collections import Counter
 from textwrap import fill
 
 import pandas as pd
@@ -8,7 +9,7 @@ from matplotlib.figure import Figure
 from lib.reporting import text
 from lib.reporting.audit import arithmetic, p_values, travels
 from lib.reporting.audit.cells import WEIGHTS
-from lib.reporting.audit.sentences import FAILS, PART, behind
+from lib.reporting.audit.sentences import FAILS, HOLDS, PART, UNKNOWN, behind
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, panels
 
 RULES = (
@@ -34,7 +35,8 @@ def faulty(judged: pd.DataFrame) -> pd.DataFrame:
 
 def counts(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """How many rows of a frame each paper has by what is in a column."""
-    return pd.crosstab(frame["paper"], frame[name]).rename_axis(index="paper", columns=None)
+    table = pd.crosstab(frame["paper"], frame[name]).rename_axis(index="paper", columns=None)
+    return table[[of for of in (*WEIGHTS, HOLDS, PART, FAILS, UNKNOWN) if of in table]]
 
 
 def row_of(found: pd.Series, cells: pd.DataFrame) -> str:
@@ -48,19 +50,24 @@ def tell(row: pd.Series, cells: pd.DataFrame) -> None:
     told = [fill(f"{PAPERS[row['paper']]}, {row['place']}: “{row['quote']}”", WIDTH)]
     told.append(fill(f"{row['verdict'].capitalize()}: {row['sentence']}", WIDTH))
     if " | " in row["in_print"]:
-        table = behind(row["in_print"], row["paper"], cells, "text")
+        table, labels = (behind(row["in_print"], row["paper"], cells, of) for of in ("text", "label"))
+        if " by " not in row["in_print"]:
+            heads = labels.iloc[0].items()
+            table.columns = [f"{head} {name.partition('__')[2]}".rstrip() for name, head in heads]
         told.append(text.as_text(table if any(table.index.names) else table.set_axis([""])))
     print(*told, fill(row["left"], WIDTH), "", sep="\n")
 
 
 def travels_figure(cells: pd.DataFrame) -> Figure:
     """Rows of FPR95 that several papers print, and where numbers or names change on the way."""
-    by_key: dict[str, list[dict]] = {}
-    for row in travels.rows_of(cells):
-        by_key.setdefault(row["key"], []).append(row)
-    shared = [rows for rows in by_key.values() if len(rows) > 1]
-    order = list(PAPERS)
-    note = "FPR95 (%). Square: another number than in the paper before; diamond: another name alone"
+    found, order = travels.rows_of(cells), list(PAPERS)
+    papers_of = Counter(row["key"] for row in found)
+    together: dict[str, list[dict]] = {}
+    for row in found:
+        # Rows of two methods that papers print under one name travel together too.
+        together.setdefault(row["key"] if papers_of[row["key"]] > 1 else row["name"], []).append(row)
+    shared = [rows for rows in together.values() if len(rows) > 1]
+    note = "FPR95 (%). Square: other numbers than in the paper before; diamond: not the first one's name"
     beside = {"textcoords": "offset points", "ha": "center"}
     with panels(DOUBLE_WIDTH, 0.42 * len(shared) + 0.7, note=note) as (figure, [[axes]]):
         for y, of in enumerate(shared):
@@ -69,14 +76,17 @@ def travels_figure(cells: pd.DataFrame) -> Figure:
             for row, before in zip(rows, [rows[0], *rows], strict=False):
                 x = order.index(row["paper"])
                 changed = [
-                    f"{value} → {row['numbers'][place]}"
-                    for place, value in before["numbers"].items()
-                    if row["numbers"].get(place, value) != value
+                    f"{cell.text} → {row['numbers'][place].text}"
+                    for place, cell in before["numbers"].items()
+                    if not travels.agree(cell, row["numbers"].get(place, cell))
                 ]
-                look = 1 if changed else 2 if row["name"] != before["name"] else 0
+                look = 1 if changed else 2 if row["name"] != rows[0]["name"] else 0
                 axes.plot(x, y, "osD"[look], color=PALETTE[look], markersize=4)
                 axes.annotate(row["row"], (x, y), (0, 4), **beside)
-                told = changed[0] if len(changed) == 1 else f"{len(changed)} numbers" * bool(changed)
+                of_whom = [of for of in travels.twins(row, found) if of["name"] != row["name"]]
+                if len(changed) > 1:
+                    changed = [f"those of {of['row']}" for of in of_whom] or [f"{len(changed)} numbers"]
+                told = changed[0] if changed else ""
                 axes.annotate(told, (x, y), (0, -4), va="top", color=PALETTE[look], **beside)
         axes.set_xticks(range(len(order)), PAPERS.values())
         axes.set_yticks([])

@@ -8,14 +8,7 @@ from collections import Counter
 
 import pandas as pd
 
-from lib.reporting.audit.cells import (
-    LOWER_IS_BETTER,
-    as_frame,
-    exactly,
-    finding,
-    half_unit,
-    places,
-)
+from lib.reporting.audit.cells import LOWER_IS_BETTER, as_frame, exactly, finding, half_unit, places
 
 # Rows are the same if at most one of their cells differs, and at least so many are printed in both.
 SHARED = 3
@@ -33,7 +26,7 @@ def same_cells(cells: pd.DataFrame) -> pd.DataFrame:
     for (key, *_), of in alike.groupby(["key", "measure", "parts", *places(cells)], sort=False):
         told = list(of.itertuples())
         for cell in told:
-            others = [of for of in told if not _agree(cell, of)]
+            others = [of for of in told if not agree(cell, of)]
             known = [found.get((of.paper, key)) for of in (cell, *others)]
             apart = all(known) and not any(same_numbers(known[0], of) for of in known[1:])
             if 2 * len(others) >= len(told) > 1 and not apart:
@@ -53,20 +46,18 @@ def names(cells: pd.DataFrame) -> pd.DataFrame:
     """
     found, told = rows_of(cells), []
     for row in found:
-        others = [of for of in found if of["paper"] != row["paper"]]
-        twins = [of for of in others if same_numbers(row, of)]
-        strangers = _strangers(row, others)
-        group = [row, *twins]
+        same, strangers = twins(row, found), _strangers(row, found)
+        group = [row, *same]
         names_of = Counter(of["name"] for of in group)
         if len(names_of) > 1:
             confused = any(_strangers(of, found) for of in group)
             most = names_of[row["name"]] > len(group) / 2
             if not (bool(strangers) if confused else not most):
                 continue
-            others = [of for of in twins if of["name"] != row["name"]]
+            others = [of for of in same if of["name"] != row["name"]]
             expected = sorted(f"{of['row']} ({of['paper']})" for of in others)
             what, weight = "the same numbers have another name", "number" if strangers else "digit"
-        elif strangers and not twins and not any(_twins(of, found) for of in strangers):
+        elif strangers and not same and not any(twins(of, found) for of in strangers):
             expected = sorted(f"{of['text']} ({of['paper']})" for of in strangers)
             what, weight = "the same name has other numbers", "number"
         else:
@@ -122,8 +113,8 @@ def rows_of(cells: pd.DataFrame) -> list[dict[str, object]]:
     """The rows of FPR95 of each paper, one that several tables of a paper have once, from the largest.
 
     Returns:
-        "paper", "key", "row"; "name", that without what papers write differently; "numbers", the printed
-        text by (train, test), the mean's by ("", ""); "text", these in one line; "first", a cell.
+        "paper", "key", "row"; "name", that without what papers write differently; "numbers", the cells
+        by (train, test), the mean's by ("", ""); "text", these in one line; "first", one of them.
     """
     found = []
     rates = cells[cells["statistic"].isin(["fpr95", "column_mean"]) & (cells["measure"] == "fpr95")]
@@ -133,22 +124,21 @@ def rows_of(cells: pd.DataFrame) -> list[dict[str, object]]:
         row = first.label if first.row.startswith("Ours") else first.row
         name = "".join(letter for letter in row.lower() if letter not in " -")
         name += " binary" * (first.block == "binary")
-        numbers = {(cell.train, cell.test): cell.text for cell in of.itertuples()}
-        found.append(
-            {"paper": paper, "key": key, "row": row, "name": name, "numbers": numbers, "first": first}
-            | {"text": " ".join(numbers.values())}
-        )
+        numbers = {(cell.train, cell.test): cell for cell in of.itertuples()}
+        more = {"numbers": numbers, "text": " ".join(of["text"]), "first": first}
+        found.append({"paper": paper, "key": key, "row": row, "name": name} | more)
     return found
 
 
 def same_numbers(one: dict, other: dict) -> bool:
     """Whether two rows of `rows_of` differ in one cell at most."""
     shared = one["numbers"].keys() & other["numbers"].keys()
-    equal = sum(one["numbers"][place] == other["numbers"][place] for place in shared)
+    equal = sum(agree(one["numbers"][place], other["numbers"][place]) for place in shared)
     return len(shared) >= SHARED and equal >= len(shared) - 1
 
 
-def _twins(row: dict, found: list[dict]) -> list[dict]:
+def twins(row: dict, found: list[dict]) -> list[dict]:
+    """Rows of other papers with the same numbers."""
     return [of for of in found if of["paper"] != row["paper"] and same_numbers(row, of)]
 
 
@@ -158,7 +148,7 @@ def _strangers(row: dict, found: list[dict]) -> list[dict]:
     return [of for of in elsewhere if not same_numbers(row, of)]
 
 
-def _agree(one: object, other: object) -> bool:
+def agree(one: object, other: object) -> bool:
     """Whether two cells can be the same value, printed with the same or with different digits."""
     if one.decimals == other.decimals:
         return exactly(one) == exactly(other)
