@@ -1,0 +1,1 @@
+"""From an image to matches: reading, keypoints, patches, descriptors, matching."""

@@ -1,0 +1,171 @@
+"""A trained network as one file that others load: safetensors, with a model card beside it.
+
+The file's metadata says which module of `lib.models` the tensors are of, so it needs no record. They are
+called as in the checkpoints that HardNet's and HyNet's authors published, so that kornia's classes of
+those names load the file itself where the architecture is theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import safetensors.torch
+from kornia import feature
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from lib import parts
+from lib.data.mini.photographs import Photograph
+from lib.files import write_bytes
+from lib.models.hynet import HyNet
+from lib.models.l2net import L2Net
+from lib.recipes import Part
+
+ENDING = ".safetensors"
+WEIGHTS, CARD = "model" + ENDING, "README.md"
+_KORNIAS = {L2Net: feature.HardNet, HyNet: feature.HyNet}
+
+
+def save(path: Path, network: nn.Module, record: Mapping) -> None:
+    """Writes a network with what is needed to build it again.
+
+    Args:
+        path: the file to make.
+        network: a run's.
+        record: of the run.
+
+    Raises:
+        FileExistsError: there is a file of that name.
+    """
+    if path.exists():
+        raise FileExistsError(f"{path} is there already: name another file, or remove it")
+    config = record["config"]
+    about = {
+        "model": json.dumps(config["recipe"]["model"]),
+        "width": json.dumps(config["profile"]["width"]),
+        "label": record["label"],
+    }
+    tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
+    write_bytes(path, safetensors.torch.save(tensors, about))
+
+
+def load(path: Path) -> nn.Module:
+    """The network of a file that `save` wrote, in evaluation mode.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no such file, a damaged one, or of another network than it says.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"no network at {path}: give a file of this study's, or export a run")
+    try:
+        with safe_open(path, "pt") as file:
+            about = file.metadata() or {}
+        model, width = (json.loads(about[key]) for key in ("model", "width"))
+        network = parts.build("model", Part(**model), width=width)
+        network.load_state_dict(safetensors.torch.load_file(path), strict=True)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{path} holds no network of this study, or a damaged one: {error!r}"
+        ) from error
+    return network.eval()
+
+
+def as_kornia(network: nn.Module) -> nn.Module | None:
+    """kornia's module of the same layers with the same weights, in evaluation mode.
+
+    None where kornia has none: of another architecture, or of fewer channels than the published one.
+    """
+    if type(network) not in _KORNIAS:
+        return None
+    theirs, ours = _KORNIAS[type(network)](pretrained=False), network.state_dict()
+    shapes = {name: value.shape for name, value in theirs.state_dict().items()}
+    if shapes != {name: value.shape for name, value in ours.items()}:
+        return None
+    theirs.load_state_dict(ours, strict=True)
+    return theirs.eval()
+
+
+def card(network: nn.Module, record: Mapping, photographs: Sequence[Photograph] = ()) -> str:
+    """A model card, Markdown: what it is, what it was trained on, how to use it, what for.
+
+    Args:
+        network: a run's.
+        record: of the run.
+        photographs: of the train set, where it was generated of some and they are known.
+    """
+    config, side = record["config"], network.input_size
+    model, size = Part(**config["recipe"]["model"]), config["profile"]
+    budget = size.get("budget") or config["recipe"]["budget"]
+    steps = budget["epochs"] * budget["epoch_pairs"] // budget["batch_pairs"]
+    told = "".join(f"- {of.name}: {of.licence}\n" for of in photographs)
+    terms = f"Its photographs, and their terms:\n\n{told}" if told else _UNKNOWN_TERMS
+    measured = "".join(
+        f"| {name} | {of['fpr95']['expected']:.2f} |\n"
+        for name, of in record["metrics"].items()
+        if "fpr95" in of
+    )
+    theirs = as_kornia(network)
+    kornia = _KORNIA.format(name=type(theirs).__name__) if theirs else _NO_KORNIA
+    return _CARD.format(
+        label=record["label"],
+        part=model.name,
+        width=size["width"],
+        side=side,
+        train_set=record["train_set"],
+        data=record["data"],
+        profile=record["profile"],
+        seed=record["seed"],
+        steps=steps,
+        batch=budget["batch_pairs"],
+        parameters=sum(of.numel() for of in network.parameters()),
+        terms=terms.rstrip(),
+        measured=measured,
+        kornia=kornia,
+        weights=WEIGHTS,
+    )
+
+
+_UNKNOWN_TERMS = "The terms of the images that it was made of hold; they are not on record here."
+_NO_KORNIA = "kornia has no class of this architecture at this width."
+_KORNIA = """It loads, every name and shape, into kornia's class:
+
+```python
+network = kornia.feature.{name}(pretrained=False)
+network.load_state_dict(safetensors.torch.load_file("model.safetensors"), strict=True)
+```"""
+_CARD = """# {label}
+
+A local descriptor of image patches: `lib.models.{part}` at width {width}, {parameters:,} parameters,
+from grey patches of {side}×{side} px, values 0 to 255.
+
+## Training
+
+{steps:,} steps of {batch} pairs on {train_set} (data {data}, profile {profile}, seed {seed}).
+
+{terms}
+
+## Measured
+
+FPR95 in percent on sets that it was not trained on:
+
+| set | FPR95 |
+| --- | --- |
+{measured}
+## Use
+
+```sh
+python -m lib.commands.describe folder IMAGES OUT --weights {weights}
+```
+
+{kornia}
+
+## What for
+
+Research on local descriptors, and trying them in a pipeline. It was trained to compare methods at one
+small size, not to be the best network there is: a published one may serve an application better. The
+code and these weights are under the repository's licence; what the photographs' owners ask for is said
+above.
+"""
