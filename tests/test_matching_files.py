@@ -18,7 +18,7 @@ from lib.data.mini.scenes import plan_site, render_view
 from lib.data.mini.sizes import MiniSize
 from lib.matching import colmap, hloc
 from lib.matching.describe import describe, find
-from lib.matching.folder import all_pairs, describe_folder, match_pairs
+from lib.matching.folder import describe_folder, match_pairs
 from lib.matching.images import read_grey
 from lib.matching.keypoints import Detector
 from lib.matching.match import match
@@ -78,7 +78,7 @@ def test_matches_lie_as_hloc_reads_them(out: Path) -> None:
         np.testing.assert_allclose(scores[expected.first], (1 + cosine) / 2, atol=1e-6)
         both = hloc.read_matches(matches, names)
         np.testing.assert_array_equal(hloc.read_matches(matches, names[::-1]), both[:, ::-1])
-    assert hloc.read_pairs(out / "pairs.txt") == [names]
+    assert (out / "pairs.txt").read_text() == "below/two.png one.png\n"
 
 
 def test_most_matches_are_right(out: Path) -> None:
@@ -150,6 +150,8 @@ def test_nothing_is_overwritten(images: Path, out: Path, capsys) -> None:
     files = [out / name for name in ("database.db", "features.h5", "matches.h5", "pairs.txt")]
     with pytest.raises(FileExistsError, match=r"database\.db is there already"):
         colmap.write_database(files[0], images, *files[1:])
+    with pytest.raises(FileExistsError, match=r"_out is there already"):
+        colmap.reconstruct(out / "database.db", images, out / "pairs.txt", out)
     assert (out / "database.db").read_bytes() == before
 
 
@@ -170,22 +172,88 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
         describe_folder(tmp_path / "none", tmp_path / "features.h5", FEW, find("sift"))
 
 
-def test_pairs_of_images_that_are_not_there_are_named(images: Path, out: Path, tmp_path: Path) -> None:
-    hloc.write_pairs(tmp_path / "pairs.txt", [("one.png", "three.png")])
+def test_images_without_features_or_matches_are_named(images: Path, out: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"features\.h5 has no descriptors of three\.png"):
         match_pairs(out / "features.h5", tmp_path / "matches.h5", [("one.png", "three.png")])
-    files = [out / "features.h5", out / "matches.h5", tmp_path / "pairs.txt"]
-    with pytest.raises(FileNotFoundError, match=r"three\.png is missing"):
-        colmap.write_database(tmp_path / "database.db", images, *files)
-    hloc.write_pairs(tmp_path / "pairs.txt", [("one.png", "one.png")])
-    with pytest.raises(ValueError, match=r"matches\.h5 has no matches of one\.png"):
+    with hloc.new_file(tmp_path / "none.h5"):
+        pass
+    files = [out / "features.h5", tmp_path / "none.h5", out / "pairs.txt"]
+    with pytest.raises(ValueError, match=r"none\.h5 has no matches of below/two\.png and one\.png"):
         colmap.write_database(tmp_path / "database.db", images, *files)
     assert not (tmp_path / "database.db").exists()
-    (tmp_path / "pairs.txt").write_text("one.png\n")
-    with pytest.raises(ValueError, match=r"pairs\.txt, line 1: two names expected"):
-        hloc.read_pairs(tmp_path / "pairs.txt")
-    with pytest.raises(ValueError, match="white space"):
-        hloc.write_pairs(tmp_path / "pairs.txt", [("one.png", "my two.png")])
+
+
+@pytest.mark.parametrize(
+    ("written", "error", "told"),
+    [
+        ("one.png three.png", FileNotFoundError, r"three\.png is missing, which .*pairs\.txt names"),
+        ("below/two.png one.png\none.png", ValueError, r"line 2: names of two images expected"),
+        ("one.png one.png", ValueError, r"line 1: names of two images expected"),
+        ("", ValueError, r"pairs\.txt names no pair"),
+    ],
+)
+def test_a_file_of_pairs_is_read_before_anything_is_described(
+    images: Path, tmp_path: Path, capsys, written: str, error: type, told: str
+) -> None:
+    pairs = tmp_path / "pairs.txt"
+    pairs.write_text(written)
+    with pytest.raises(error, match=told):
+        hloc.read_pairs(pairs, images)
+    options = ["--descriptor", "sift", "--pairs", str(pairs)]
+    assert command.main(["folder", str(images), str(tmp_path / "out"), *options]) == 1
+    assert "keypoints" not in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pair_is_matched_once_whichever_way_round_it_stands(images: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.txt").write_text("one.png below/two.png\nbelow/two.png one.png\n")
+    assert hloc.read_pairs(tmp_path / "pairs.txt", images) == [("one.png", "below/two.png")]
+
+
+def test_names_that_pairs_cannot_hold_are_refused_before_anything_is_described(
+    images: Path, tmp_path: Path, capsys
+) -> None:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for name in ("one.png", "my two.png"):
+        (folder / name).write_bytes((images / "one.png").read_bytes())
+    assert command.main(["folder", str(folder), str(tmp_path / "out"), "--descriptor", "sift"]) == 1
+    told = capsys.readouterr()
+    assert "'my two.png' holds white space" in told.err
+    assert told.out == ""
+
+
+def test_features_of_an_image_that_colmap_sees_otherwise_are_refused(
+    images: Path, out: Path, tmp_path: Path
+) -> None:
+    folder, features = tmp_path / "images", tmp_path / "features.h5"
+    folder.mkdir()
+    exif = Image.Exif()
+    exif[274] = 6
+    for name in ("one.jpg", "two.jpg"):
+        Image.fromarray(texture(size=240)[:, :200]).save(folder / name, exif=exif)
+    describe_folder(folder, features, FEW, find("sift"), orientation="turned", told=quiet)
+    match_pairs(features, tmp_path / "matches.h5", [("one.jpg", "two.jpg")], told=quiet)
+    hloc.write_pairs(tmp_path / "pairs.txt", [("one.jpg", "two.jpg")])
+    files = [features, tmp_path / "matches.h5", tmp_path / "pairs.txt"]
+    with pytest.raises(ValueError, match=r"one\.jpg is \(200, 240\) px for COLMAP and \(240, 200\) px"):
+        colmap.write_database(tmp_path / "database.db", folder, *files)
+    assert not (tmp_path / "database.db").exists()
+
+
+def test_matches_of_other_features_are_refused(images: Path, out: Path, tmp_path: Path) -> None:
+    few = tmp_path / "features.h5"
+    describe_folder(images, few, Detector(most=20), find("sift"), told=quiet)
+    with pytest.raises(ValueError, match=r"matches\.h5 matches keypoints of .*features\.h5 lacks"):
+        colmap.write_database(
+            tmp_path / "database.db", images, few, out / "matches.h5", out / "pairs.txt"
+        )
+
+
+def test_a_model_without_a_database_is_refused(images: Path, tmp_path: Path, capsys) -> None:
+    assert command.main(["model", str(images), str(tmp_path / "out")]) == 1
+    assert "database.db is missing" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_views_of_a_scene_become_a_sparse_model(tmp_path: Path, capsys) -> None:
@@ -205,4 +273,3 @@ def test_views_of_a_scene_become_a_sparse_model(tmp_path: Path, capsys) -> None:
     assert model.num_reg_images() >= 4
     assert model.compute_mean_reprojection_error() < 1.5
     assert command.main(["model", str(images), str(out)]) == 1
-    assert all_pairs("abc") == [("a", "b"), ("a", "c"), ("b", "c")]

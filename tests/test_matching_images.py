@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib.matching.images import read_grey, to_original
+from lib.matching.images import image_size, read_grey, to_original
 
 GREY = np.random.default_rng(0).integers(0, 256, (40, 60)).astype(np.uint8)
 
@@ -51,10 +51,20 @@ def test_an_image_that_its_camera_turned_is_refused_or_read_as_asked_for(tmp_pat
     with pytest.raises(ValueError, match=r"a\.jpg is marked by its camera .* 'stored' or 'turned'"):
         read_grey(path)
     assert np.abs(read_grey(path, orientation="stored").astype(int) - smooth).max() < 10
+    assert [image_size(path, of) for of in ("stored", "turned")] == [(60, 40), (40, 60)]
     upright = np.rot90(smooth, -1).astype(int)
     assert np.abs(read_grey(path, orientation="turned") - upright).max() < 10
     with pytest.raises(ValueError, match="orientation must be one of"):
         read_grey(path, orientation="upside down")
+
+
+@pytest.mark.parametrize("value", [0, 9])
+def test_an_orientation_that_exif_does_not_know_turns_nothing(tmp_path: Path, value: int) -> None:
+    exif = Image.Exif()
+    exif[274] = value
+    path = saved(tmp_path, "a.png", Image.fromarray(GREY), exif=exif)
+    np.testing.assert_array_equal(read_grey(path), GREY)
+    assert image_size(path, "turned") == (60, 40)
 
 
 def empty_png(path: Path, width: int, height: int) -> Path:

@@ -7,10 +7,11 @@ import pytest
 from scipy.spatial.distance import cdist
 from test_matching_keypoints import texture
 
+from lib.data.keypoints import Keypoints
 from lib.evaluation import subject
 from lib.matching import describe as describing
 from lib.matching.describe import describe, find
-from lib.matching.keypoints import Detector, detect
+from lib.matching.keypoints import Detector, detect, regions
 from lib.matching.match import match, nearest
 from lib.matching.patches import extract
 from lib.models import l2net, l2net_binary
@@ -119,6 +120,13 @@ def test_no_keypoints_have_descriptors_of_the_right_kind() -> None:
     assert binary.size == (80, 60)
 
 
+@pytest.mark.parametrize(("x", "scale"), [(np.nan, 2.0), (5.0, 0.0)])
+def test_a_keypoint_that_is_nowhere_or_of_no_size_is_named(x: float, scale: float) -> None:
+    own = regions(Keypoints(np.array([[9.0, 9.0], [x, 9.0]]), np.array([2.0, scale]), np.zeros(2)))
+    with pytest.raises(ValueError, match="keypoint 1 is at no finite place, or has no size"):
+        describe(texture(), own, find("sift"))
+
+
 @pytest.mark.parametrize("name", ["sift", "rootsift", "orb"])
 def test_an_image_matches_itself(name: str) -> None:
     features = describe(texture(), Detector(upright=True, most=40), find(name))
@@ -130,5 +138,7 @@ def test_an_image_matches_itself(name: str) -> None:
 def test_an_unknown_descriptor_and_an_image_in_colour_are_refused() -> None:
     with pytest.raises(FileNotFoundError, match=r"surf is no file, .* sift, rootsift, orb"):
         find("surf")
+    with pytest.raises(FileNotFoundError, match=r"net\.safetensors is no file"):
+        find("net.safetensors")
     with pytest.raises(ValueError, match=r"\(H, W\) uint8, got \(9, 9, 3\)"):
         describe(np.zeros((9, 9, 3), np.uint8), Detector(), find("sift"))

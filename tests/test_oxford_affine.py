@@ -19,7 +19,6 @@ from lib.data.mini.geometry import transfer
 from lib.evaluation import oxford_affine, oxford_affine_of_signs
 from lib.evaluation.region_overlap import Correspondences, one_to_one
 from lib.evaluation.subject import Subject, describe
-from lib.matching.keypoints import Detector
 from lib.models import orb, sift
 
 SIFT = Subject(partial(describe, sift.build()))
@@ -122,7 +121,7 @@ def literal_score(first: np.ndarray, second: np.ndarray, right: np.ndarray) -> f
 
 def test_scores_are_those_of_their_definition() -> None:
     rng = np.random.default_rng(4)
-    first, second = rng.standard_normal((40, 8)), rng.standard_normal((55, 8))
+    first, second = (rng.standard_normal((n, 8)).astype(np.float32) for n in (40, 55))
     described = rng.random((40, 55)) < 0.2
     common = np.zeros_like(described)
     common[one_to_one(rng.random((40, 55)))] = True
@@ -155,10 +154,6 @@ def test_binary_descriptors_and_signs_are_measured(folder: Path, tmp_path: Path)
         Subject(lambda patches: describe(sift.build(), patches) - 0.05), one
     )
     assert 20 < signs["score"] <= 100
-
-
-def test_the_detector_is_dsms() -> None:
-    assert Detector("harris", affine=True, most=1000) == oxford_affine.DETECTOR
 
 
 @pytest.fixture(scope="module")

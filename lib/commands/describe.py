@@ -1,6 +1,6 @@
 """Descriptors for other people's pipelines, ``python -m lib.commands.describe``.
 
-``folder IMAGES OUT --weights FILE`` describes and matches the images of a folder: ``features.h5``,
+``folder IMAGES OUT --descriptor NAME`` describes and matches the images of a folder: ``features.h5``,
 ``matches.h5`` and ``pairs.txt`` in hloc's layout, and COLMAP's ``database.db``.
 ``model IMAGES OUT`` goes on from there to a sparse model, by pycolmap.
 ``export RECORD OUT`` writes a run's network as safetensors with a model card.
@@ -9,6 +9,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 from lib.files import make_once, write_bytes
@@ -29,7 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from lib.matching import folder as defaults
-    from lib.matching.images import ORIENTATIONS
     from lib.matching.keypoints import KINDS, Detector
     from lib.matching.patches import MAGNIFICATION
 
@@ -42,9 +42,8 @@ def _parser() -> argparse.ArgumentParser:
     folder.add_argument("images", type=Path)
     folder.add_argument("out", type=Path, help="a folder that is not there yet")
     which = folder.add_mutually_exclusive_group(required=True)
-    which.add_argument("--descriptor", choices=["sift", "rootsift", "orb"])
-    told = "an exported network (safetensors) or a published checkpoint"
-    which.add_argument("--weights", type=Path, metavar="FILE", help=told)
+    told = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
+    which.add_argument("--descriptor", metavar="NAME", help=told)
     which.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
     usual = Detector()
     folder.add_argument("--detector", choices=KINDS, default=usual.kind)
@@ -54,8 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     folder.add_argument("--contrast", type=float, default=usual.contrast, help="smallest, of DoG")
     folder.add_argument("--magnification", type=float, default=MAGNIFICATION, help="of patches")
     folder.add_argument("--longest-side", type=int, default=defaults.LONGEST_SIDE, help="px")
-    told = "of images that their camera says are to be turned (EXIF)"
-    folder.add_argument("--orientation", choices=ORIENTATIONS, default=ORIENTATIONS[0], help=told)
+    told = "take images that are to be turned (EXIF) as stored, which COLMAP does"
+    folder.add_argument("--as-stored", action="store_true", help=told)
     folder.add_argument("--pairs", type=Path, help="two names a line (default: all pairs)")
     folder.add_argument("--ratio", type=float, default=defaults.RATIO, help="to the second-nearest")
     folder.add_argument("--one-camera", action="store_true", help="one camera took all images")
@@ -82,34 +81,32 @@ def _refuse_existing(folder: Path) -> None:
 def _folder(chosen: argparse.Namespace) -> None:
     from lib.matching import colmap, hloc
     from lib.matching.describe import find
-    from lib.matching.folder import all_pairs, describe_folder, match_pairs
+    from lib.matching.folder import describe_folder, match_pairs
+    from lib.matching.images import image_names
     from lib.matching.keypoints import Detector
     from lib.study.runs import load_network
 
     _refuse_existing(chosen.out)
-    network = (
-        load_network(chosen.record) if chosen.record else find(chosen.descriptor or str(chosen.weights))
-    )
+    network = load_network(chosen.record) if chosen.record else find(chosen.descriptor)
     options = (chosen.detector, chosen.affine, chosen.most, chosen.upright, chosen.contrast)
-    given = hloc.read_pairs(chosen.pairs) if chosen.pairs else None
+    every = list(combinations(image_names(chosen.images), 2))
+    pairs = hloc.read_pairs(chosen.pairs, chosen.images) if chosen.pairs else every
 
     def make(new: Path) -> None:
-        names = describe_folder(
+        database, features, matches, listed = (new / of for of in (DATABASE, FEATURES, MATCHES, PAIRS))
+        hloc.write_pairs(listed, pairs)
+        describe_folder(
             chosen.images,
-            new / FEATURES,
+            features,
             Detector(*options),
             network.to(chosen.device),
             longest_side=chosen.longest_side,
-            orientation=chosen.orientation,
+            orientation="stored" if chosen.as_stored else "refuse",
             magnification=chosen.magnification,
             device=chosen.device,
         )
-        pairs = all_pairs(names) if given is None else given
-        hloc.write_pairs(new / PAIRS, pairs)
-        match_pairs(new / FEATURES, new / MATCHES, pairs, ratio=chosen.ratio)
-        files = (new / name for name in (DATABASE, FEATURES, MATCHES, PAIRS))
-        database, *others = files
-        colmap.write_database(database, chosen.images, *others, one_camera=chosen.one_camera)
+        match_pairs(features, matches, pairs, ratio=chosen.ratio)
+        colmap.write_database(database, chosen.images, features, matches, listed, chosen.one_camera)
 
     make_once(chosen.out, chosen.out.name, make)
     print(f"{chosen.out}: {FEATURES}, {MATCHES}, {PAIRS}, {DATABASE}")
@@ -118,7 +115,6 @@ def _folder(chosen: argparse.Namespace) -> None:
 def _model(chosen: argparse.Namespace) -> None:
     from lib.matching import colmap
 
-    _refuse_existing(chosen.out / "models")
     model = colmap.reconstruct(
         chosen.out / DATABASE, chosen.images, chosen.out / PAIRS, chosen.out / "models"
     )

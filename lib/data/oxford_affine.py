@@ -83,5 +83,4 @@ def write_sequence(folder: Path, images: Sequence[np.ndarray], homographies: np.
     for number, image in enumerate(images, 1):
         write_bytes(folder / f"img{number}.png", cv2.imencode(".png", image)[1].tobytes())
     for number, homography in enumerate(homographies, 2):
-        lines = (" ".join(repr(float(value)) for value in row) for row in homography)
-        write_bytes(folder / f"H1to{number}p", ("\n".join(lines) + "\n").encode())
+        np.savetxt(folder / f"H1to{number}p", homography, fmt="%.17g")

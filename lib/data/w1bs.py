@@ -109,5 +109,5 @@ def write_pair(folder: Path, name: str, patches: Sequence[np.ndarray], homograph
     for number, of in enumerate(patches, 1):
         column = cv2.imencode(".bmp", of.reshape(-1, of.shape[2]))[1]
         write_bytes(folder / str(number) / f"{name}.bmp", column.tobytes())
-    lines = (" ".join(repr(float(value)) for value in row) for row in homography)
-    write_bytes(folder / "h" / f"{name}.txt", ("\n".join(lines) + "\n").encode())
+    (folder / "h").mkdir(exist_ok=True)
+    np.savetxt(folder / "h" / f"{name}.txt", homography, fmt="%.17g")

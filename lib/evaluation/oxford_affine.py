@@ -1,8 +1,9 @@
 """Matching images of the Oxford Affine set: Mikolajczyk's matching score, and right matches of 500.
 
 Both of the reference and each other image of a sequence, on the Harris detector's regions with affine
-shape and patches of magnification 6 (DSM, Sec. 5.4). Regions are matched one to one, the closest
-descriptors first, and a match is right where its ellipses overlap (`region_overlap`):
+shape, an image's 1000 strongest, and patches of magnification 6 (DSM, Sec. 5.4, which states no number).
+Regions are matched one to one, the closest descriptors first, and a match is right where its ellipses
+overlap (`region_overlap`):
 
 - Mikolajczyk's score is the share of right matches in the smaller number of regions of the two images.
   DSM states no overlap; here it is that of the protocol for descriptors, which it cites, an error below
@@ -19,7 +20,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from lib.data.hpatches.homographies import read_homography_sequence
 from lib.data.hpatches.release import IMAGES
@@ -28,6 +28,7 @@ from lib.evaluation.region_overlap import Correspondences, correspondences, one_
 from lib.evaluation.subject import Subject
 from lib.matching.describe import describe
 from lib.matching.keypoints import Detector, Regions, detect
+from lib.matching.match import all_distances
 
 DETECTOR = Detector("harris", affine=True, most=1000)
 # Of an image, the strongest, and what right matches are divided by.
@@ -86,10 +87,10 @@ def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) ->
     """The shares of right matches between two images.
 
     Args:
-        first, second: (n, k) and (m, k) descriptors, or packed bits, the strongest regions first.
+        first, second: (n, k) and (m, k) float32, or packed bits, the strongest regions first.
         right: of the regions.
     """
-    apart = _distances(first, second)
+    apart = all_distances(first, second)
     rows, columns = (np.flatnonzero(of) for of in right.inside)
     among = apart[np.ix_(rows, columns)]
     both = one_to_one(among)
@@ -99,13 +100,6 @@ def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) ->
         "common": right.common[rows[both[0]], columns[both[1]]].sum() / max(1, min(among.shape)),
         "right500": right.described[few].sum() / STRONGEST,
     }
-
-
-def _distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    if first.dtype == np.uint8:
-        first, second = (np.unpackbits(of, axis=1) for of in (first, second))
-        return cdist(first, second, "cityblock")
-    return cdist(first, second)
 
 
 # What no descriptor changes is found once a process.

@@ -12,6 +12,8 @@ from lib.matching import hloc
 
 # COLMAP's first pixel has its centre at 0.5, 0.5.
 ORIGIN = np.float32(0.5)
+# Every step is told on stderr otherwise.
+pycolmap.logging.minloglevel = pycolmap.logging.Level.WARNING.value
 # Images of a model that is kept; COLMAP's own 10 would leave nothing of a small folder.
 SMALLEST_MODEL = 3
 
@@ -30,33 +32,46 @@ def write_database(
     Raises:
         FileExistsError: there is a database.
         FileNotFoundError: an image is missing.
-        ValueError: a file lacks an image's keypoints or a pair's matches, or COLMAP refuses an image.
+        ValueError: a file lacks an image's keypoints or a pair's matches, or does not fit the others, or
+            COLMAP refuses an image.
     """
     if database.exists():
         raise FileExistsError(f"{database} is there already: name another file, or remove it")
-    listed = hloc.read_pairs(pairs)
+    listed = hloc.read_pairs(pairs, images)
     names = sorted({name for pair in listed for name in pair})
-    for name in names:
-        if not (images / name).is_file():
-            raise FileNotFoundError(f"{images / name} is missing, which {pairs} names")
     mode = pycolmap.CameraMode.SINGLE if one_camera else pycolmap.CameraMode.AUTO
     try:
         with h5py.File(features) as described, h5py.File(matches) as matched:
             pycolmap.Database.open(database).close()
             pycolmap.import_images(database, images, mode, names)
             with pycolmap.Database.open(database) as open_database:
-                ids = {image.name: image.image_id for image in open_database.read_all_images()}
-                if left_out := sorted(set(names) - ids.keys()):
+                taken = {image.name: image for image in open_database.read_all_images()}
+                if left_out := sorted(set(names) - taken.keys()):
                     raise ValueError(
                         f"COLMAP does not take {images / left_out[0]}: it cannot read it, or one camera "
                         "took all images and it has another size than those before"
                     )
-                for name, number in ids.items():
+                counts = {}
+                for name, image in taken.items():
+                    camera = open_database.read_camera(image.camera_id)
+                    size, theirs = hloc.read_size(described, name), (camera.width, camera.height)
+                    if size != theirs:
+                        raise ValueError(
+                            f"{images / name} is {theirs} px for COLMAP and {size} px in {features}: "
+                            "describe it anew, with its pixels as they are stored"
+                        )
                     places = hloc.read_keypoints(described, name) + ORIGIN
-                    open_database.write_keypoints(number, places)
+                    open_database.write_keypoints(image.image_id, places)
+                    counts[name] = len(places)
                 for pair in listed:
-                    found = hloc.read_matches(matched, pair).astype(np.uint32)
-                    open_database.write_matches(*(ids[name] for name in pair), found)
+                    found = hloc.read_matches(matched, pair)
+                    if (found >= [counts[name] for name in pair]).any():
+                        raise ValueError(
+                            f"{matches} matches keypoints of {' and '.join(pair)} that {features} "
+                            "lacks: match them anew"
+                        )
+                    ids = (taken[name].image_id for name in pair)
+                    open_database.write_matches(*ids, found.astype(np.uint32))
     except BaseException:
         database.unlink(missing_ok=True)
         raise
@@ -73,8 +88,16 @@ def reconstruct(database: Path, images: Path, pairs: Path, out: Path) -> pycolma
 
     Returns:
         The model with most images; None where no two images could be put together.
+
+    Raises:
+        FileNotFoundError: there is no database.
+        FileExistsError: `out` is there.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    if not database.is_file():
+        raise FileNotFoundError(f"{database} is missing: describe and match the images first")
+    if out.exists():
+        raise FileExistsError(f"{out} is there already: name another folder, or remove it")
+    out.mkdir(parents=True)
     pycolmap.set_random_seed(0)
     pycolmap.verify_matches(database, pairs, pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0}))
     options = pycolmap.IncrementalPipelineOptions(

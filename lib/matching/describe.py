@@ -20,6 +20,8 @@ from lib.models import orb, published, sift
 # `lib.evaluation.subject.Subject.describe` is too.
 Describe = Callable[[np.ndarray], np.ndarray]
 HANDCRAFTED = {"sift": sift.build, "rootsift": lambda: sift.build(root=True), "orb": orb.build}
+# Committed, a folder each by its recipe's key.
+NETWORKS = Path(__file__).resolve().parents[2] / "networks"
 # Keypoints whose patches are in memory together, 8 MiB of them.
 AT_ONCE = 2048
 
@@ -75,11 +77,16 @@ def describe(
         The features; none, with descriptors of shape (0, k), where there are no keypoints.
 
     Raises:
-        ValueError: the image is not (H, W) uint8, or as the descriptor raises.
+        ValueError: the image is not (H, W) uint8, a keypoint is nowhere or of no size, or as the
+            descriptor raises.
     """
     if image.ndim != 2 or image.dtype != np.uint8:
         raise ValueError(f"an image is (H, W) uint8, got {image.shape} {image.dtype}")
     found = detect(image, keypoints) if isinstance(keypoints, Detector) else keypoints
+
+    sound = np.isfinite(found.maps).all(axis=(1, 2)) & (found.scale > 0)
+    if not sound.all():
+        raise ValueError(f"keypoint {sound.argmin()} is at no finite place, or has no size")
 
     def described(patches: np.ndarray) -> np.ndarray:
         if isinstance(descriptor, nn.Module):
@@ -101,18 +108,20 @@ def find(name: str) -> nn.Module:
     """A handcrafted descriptor or a trained network, in evaluation mode.
 
     Args:
-        name: of `HANDCRAFTED`, or the path of a published checkpoint or of a network exported here.
+        name: of `HANDCRAFTED`, or of a folder in `NETWORKS`; or the path of a published checkpoint or of
+            a network exported here.
 
     Raises:
         FileNotFoundError, ValueError: as `lib.models.published.build` and `lib.matching.networks.load`.
     """
     if name in HANDCRAFTED:
         return HANDCRAFTED[name]().eval()
-    if name.endswith(networks.ENDING):
-        return networks.load(Path(name))
-    if not Path(name).is_file():
+    committed = NETWORKS / name / networks.WEIGHTS
+    path = committed if committed.is_file() else Path(name)
+    if not path.is_file():
+        known = (*HANDCRAFTED, *sorted(of.parent.name for of in NETWORKS.glob(f"*/{networks.WEIGHTS}")))
         raise FileNotFoundError(
             f"{name} is no file, and no descriptor of that name is known: give a published checkpoint, "
-            f"an exported network, or one of {', '.join(HANDCRAFTED)}"
+            f"an exported network, or one of {', '.join(known)}"
         )
-    return published.build(name)
+    return networks.load(path) if path.suffix == networks.ENDING else published.build(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from pathlib import Path
 
 import h5py
@@ -90,8 +89,3 @@ def match_pairs(
             found = match(first, second, mutual, ratio)
             hloc.write_matches(file, pair, found, similarity(first, second, found))
             told(f"{pair[0]} and {pair[1]}: {len(found)} matches")
-
-
-def all_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Each image with each later one."""
-    return list(combinations(names, 2))

@@ -60,12 +60,13 @@ def read_keypoints(file: h5py.File, name: str) -> np.ndarray:
     return _of(file, name, "keypoints").astype(np.float32)
 
 
-def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
-    """(N, k) float32 of an image.
+def read_size(file: h5py.File, name: str) -> tuple[int, int]:
+    """Width and height of an image, px; raises as `read_keypoints`."""
+    return tuple(_of(file, name, "image_size").astype(int).tolist())
 
-    Raises:
-        ValueError: the file has no such image.
-    """
+
+def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
+    """(N, k) float32 of an image; raises as `read_keypoints`."""
     return np.ascontiguousarray(_of(file, name, "descriptors").T, np.float32)
 
 
@@ -114,24 +115,36 @@ def write_pairs(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
     """Two names a line.
 
     Raises:
-        ValueError: a name with white space, which the layout cannot hold.
+        ValueError: no pair, or a name with white space, which the layout cannot hold.
     """
+    if not pairs:
+        raise ValueError(f"no pair of images for {path}: two images are needed at least")
     for name in {name for pair in pairs for name in pair}:
         if len(name.split()) != 1:
             raise ValueError(f"{name!r} holds white space, which a file of pairs cannot: rename it")
     path.write_text("".join(f"{first} {second}\n" for first, second in pairs), encoding="utf-8")
 
 
-def read_pairs(path: Path) -> list[tuple[str, str]]:
-    """Pairs of names.
+def read_pairs(path: Path, images: Path) -> list[tuple[str, str]]:
+    """Pairs of names; one that stands there again, either way round, is passed over.
+
+    Args:
+        path: of the file.
+        images: the folder of the images.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: a line without two names.
+        FileNotFoundError: there is no such file, or an image that it names is not in the folder.
+        ValueError: no pair, or a line without the names of two images.
     """
-    pairs = []
+    pairs: dict[frozenset[str], tuple[str, str]] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if len(names := line.split()) != 2:
-            raise ValueError(f"{path}, line {number}: two names expected, got {line!r}")
-        pairs.append((names[0], names[1]))
-    return pairs
+        names = line.split()
+        if not len(names) == len(set(names)) == 2:
+            raise ValueError(f"{path}, line {number}: names of two images expected, got {line!r}")
+        for name in names:
+            if not (images / name).is_file():
+                raise FileNotFoundError(f"{images / name} is missing, which {path} names")
+        pairs.setdefault(frozenset(names), (names[0], names[1]))
+    if not pairs:
+        raise ValueError(f"{path} names no pair of images")
+    return list(pairs.values())

@@ -12,11 +12,11 @@ from PIL import Image
 
 from lib.data.images import decode_grey, read_image, reduced
 
-# Detectors hold an image many times over, as float32: 2 GiB at so many pixels, about.
+# Some 0.3 GB while they are decoded.
 MOST_PIXELS = 50_000_000
-# EXIF's tag, its value where pixels are stored as they are looked at, and the first of those that make
-# rows columns.
-_ORIENTATION, _AS_STORED, _SIDEWAYS = 274, 1, 5
+# EXIF's tag, its value where pixels are stored as they are looked at, the first of those that make rows
+# columns, and the last.
+_ORIENTATION, _AS_STORED, _SIDEWAYS, _LAST = 274, 1, 5, 8
 ORIENTATIONS = ("refuse", "stored", "turned")
 
 
@@ -30,7 +30,8 @@ def read_grey(
 
     Args:
         path: of the file, in any format that Pillow and OpenCV read.
-        longest_side: px to which a larger image is reduced; None leaves it as it is.
+        longest_side: px to which a larger image is reduced; None leaves it as it is, of which
+            detectors want up to 250 bytes a pixel.
         orientation: of an image that its camera says is to be turned (EXIF): "refuse" it, since
             programs differ in which way up its pixels are; read them as "stored", as COLMAP does; or
             "turned", as hloc does.
@@ -50,7 +51,7 @@ def read_grey(
             f"{path} can be seen through in places, where its grey values mean nothing: save it without "
             "transparency, over a background"
         )
-    if orientation == "refuse" and image.getexif().get(_ORIENTATION, _AS_STORED) != _AS_STORED:
+    if orientation == "refuse" and _turn(image) != _AS_STORED:
         raise ValueError(
             f"{path} is marked by its camera as to be turned, which some programs follow and others do "
             "not: choose 'stored' or 'turned', or save it with its pixels turned"
@@ -69,8 +70,13 @@ def image_size(path: Path, orientation: str) -> tuple[int, int]:
     if orientation != "turned":
         return read_image(path, header_only=True).size
     image = read_image(path)
-    sideways = image.getexif().get(_ORIENTATION, _AS_STORED) >= _SIDEWAYS
-    return image.size[::-1] if sideways else image.size
+    return image.size[::-1] if _turn(image) >= _SIDEWAYS else image.size
+
+
+def _turn(image: Image.Image) -> int:
+    """EXIF's orientation; what is no value of it is followed by nobody."""
+    value = image.getexif().get(_ORIENTATION)
+    return value if value in range(_AS_STORED, _LAST + 1) else _AS_STORED
 
 
 def image_names(folder: Path) -> list[str]:

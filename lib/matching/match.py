@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import faiss
 import numpy as np
+from scipy.spatial.distance import cdist
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,14 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
         # faiss' squares are of a product's differences, which leave little of a small distance.
         distances = np.linalg.norm(queries[:, None] - columns[found], axis=2)
     return np.where(found < 0, np.nan, distances).astype(np.float32), found
+
+
+def all_distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(n, m) float64 of all pairs of descriptors, which are and raise as `match` says."""
+    _check(first, second)
+    if first.dtype == np.uint8:
+        return cdist(*(np.unpackbits(of, axis=1) for of in (first, second)), "cityblock")
+    return cdist(first, second)
 
 
 def _check(first: np.ndarray, second: np.ndarray) -> None:

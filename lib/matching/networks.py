@@ -58,8 +58,6 @@ def load(path: Path) -> nn.Module:
         FileNotFoundError: there is no such file.
         ValueError: it is no such file, a damaged one, or of another network than it says.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"no network at {path}: give a file of this study's, or export a run")
     try:
         with safe_open(path, "pt") as file:
             about = file.metadata() or {}
@@ -96,10 +94,8 @@ def card(network: nn.Module, record: Mapping, photographs: Sequence[Photograph] 
         record: of the run.
         photographs: of the train set, where it was generated of some and they are known.
     """
-    config, side = record["config"], network.input_size
-    model, size = Part(**config["recipe"]["model"]), config["profile"]
-    budget = size.get("budget") or config["recipe"]["budget"]
-    steps = budget["epochs"] * budget["epoch_pairs"] // budget["batch_pairs"]
+    config = record["config"]
+    budget = config["profile"].get("budget") or config["recipe"]["budget"]
     told = "".join(f"- {of.name}: {of.licence}\n" for of in photographs)
     terms = f"Its photographs, and their terms:\n\n{told}" if told else _UNKNOWN_TERMS
     measured = "".join(
@@ -108,22 +104,18 @@ def card(network: nn.Module, record: Mapping, photographs: Sequence[Photograph] 
         if "fpr95" in of
     )
     theirs = as_kornia(network)
-    kornia = _KORNIA.format(name=type(theirs).__name__) if theirs else _NO_KORNIA
-    return _CARD.format(
-        label=record["label"],
-        part=model.name,
-        width=size["width"],
-        side=side,
-        train_set=record["train_set"],
-        data=record["data"],
-        profile=record["profile"],
-        seed=record["seed"],
-        steps=steps,
+    form = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    return form.format(
+        **record,
+        part=Part(**config["recipe"]["model"]).name,
+        width=config["profile"]["width"],
+        side=network.input_size,
+        steps=budget["epochs"] * budget["epoch_pairs"] // budget["batch_pairs"],
         batch=budget["batch_pairs"],
         parameters=sum(of.numel() for of in network.parameters()),
         terms=terms.rstrip(),
         measured=measured,
-        kornia=kornia,
+        kornia=_KORNIA.format(name=type(theirs).__name__) if theirs else _NO_KORNIA,
         weights=WEIGHTS,
     )
 
@@ -136,36 +128,3 @@ _KORNIA = """It loads, every name and shape, into kornia's class:
 network = kornia.feature.{name}(pretrained=False)
 network.load_state_dict(safetensors.torch.load_file("model.safetensors"), strict=True)
 ```"""
-_CARD = """# {label}
-
-A local descriptor of image patches: `lib.models.{part}` at width {width}, {parameters:,} parameters,
-from grey patches of {side}×{side} px, values 0 to 255.
-
-## Training
-
-{steps:,} steps of {batch} pairs on {train_set} (data {data}, profile {profile}, seed {seed}).
-
-{terms}
-
-## Measured
-
-FPR95 in percent on sets that it was not trained on:
-
-| set | FPR95 |
-| --- | --- |
-{measured}
-## Use
-
-```sh
-python -m lib.commands.describe folder IMAGES OUT --weights {weights}
-```
-
-{kornia}
-
-## What for
-
-Research on local descriptors, and trying them in a pipeline. It was trained to compare methods at one
-small size, not to be the best network there is: a published one may serve an application better. The
-code and these weights are under the repository's licence; what the photographs' owners ask for is said
-above.
-"""
