@@ -17,11 +17,12 @@ from lib.commands import describe as command
 from lib.data.mini.scenes import plan_site, render_view
 from lib.data.mini.sizes import MiniSize
 from lib.matching import colmap, hloc
-from lib.matching.describe import describe, find
+from lib.matching.describe import describe
 from lib.matching.folder import describe_folder, match_pairs
 from lib.matching.images import read_grey
 from lib.matching.keypoints import Detector
 from lib.matching.match import match
+from lib.matching.networks import find
 
 FEW = Detector(most=150)
 

@@ -10,9 +10,10 @@ from test_matching_keypoints import texture
 from lib.data.keypoints import Keypoints
 from lib.evaluation import subject
 from lib.matching import describe as describing
-from lib.matching.describe import describe, find
+from lib.matching.describe import describe
 from lib.matching.keypoints import Detector, detect, regions
 from lib.matching.match import match, nearest
+from lib.matching.networks import find
 from lib.matching.patches import extract
 from lib.models import l2net, l2net_binary
 

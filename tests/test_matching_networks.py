@@ -11,7 +11,7 @@ from kornia import feature
 
 from lib.data.mini.photographs import Photograph
 from lib.matching import networks
-from lib.matching.describe import find
+from lib.matching.networks import find
 from lib.models import hynet, l2net, l2net_binary, l2net_maps
 
 PATCHES = 255 * torch.rand(3, 1, 32, 32, generator=torch.Generator().manual_seed(0))

@@ -80,10 +80,10 @@ def _refuse_existing(folder: Path) -> None:
 
 def _folder(chosen: argparse.Namespace) -> None:
     from lib.matching import colmap, hloc
-    from lib.matching.describe import find
     from lib.matching.folder import describe_folder, match_pairs
     from lib.matching.images import image_names
     from lib.matching.keypoints import Detector
+    from lib.matching.networks import find
     from lib.study.runs import load_network
 
     _refuse_existing(chosen.out)

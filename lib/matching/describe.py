@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from torch import nn
 
 from lib.evaluation import subject
-from lib.matching import networks
 from lib.matching.images import to_original
 from lib.matching.keypoints import Detector, Regions, detect
 from lib.matching.patches import MAGNIFICATION, extract
-from lib.models import orb, published, sift
 
 # From (m, 64, 64) uint8 patches to (m, k) float32, or to (m, k / 8) uint8 of packed bits: what
 # `lib.evaluation.subject.Subject.describe` is too.
 Describe = Callable[[np.ndarray], np.ndarray]
-HANDCRAFTED = {"sift": sift.build, "rootsift": lambda: sift.build(root=True), "orb": orb.build}
-# Committed, a folder each by its recipe's key.
-NETWORKS = Path(__file__).resolve().parents[2] / "networks"
 # Keypoints whose patches are in memory together, 8 MiB of them.
 AT_ONCE = 2048
 
@@ -68,8 +62,9 @@ def describe(
     Args:
         image: (H, W) uint8, as `lib.matching.images.read_grey` reads it.
         keypoints: one's own (`lib.matching.keypoints.regions`), or what finds them.
-        descriptor: of patches: a network of `lib.models` in evaluation mode, such as `find` or
-            `lib.study.runs.load_network` give, or a function like `Subject.describe`.
+        descriptor: of patches: a network of `lib.models` in evaluation mode, such as
+            `lib.matching.networks.find` and `lib.study.runs.load_network` give, or a function like
+            `Subject.describe`.
         magnification: half a patch's width in scales of its keypoint.
         device: the network's.
 
@@ -102,26 +97,3 @@ def describe(
         parts = [described(np.zeros((1, 64, 64), np.uint8))[:0]]
     height, width = image.shape
     return Features(found, np.concatenate(parts), (width, height))
-
-
-def find(name: str) -> nn.Module:
-    """A handcrafted descriptor or a trained network, in evaluation mode.
-
-    Args:
-        name: of `HANDCRAFTED`, or of a folder in `NETWORKS`; or the path of a published checkpoint or of
-            a network exported here.
-
-    Raises:
-        FileNotFoundError, ValueError: as `lib.models.published.build` and `lib.matching.networks.load`.
-    """
-    if name in HANDCRAFTED:
-        return HANDCRAFTED[name]().eval()
-    committed = NETWORKS / name / networks.WEIGHTS
-    path = committed if committed.is_file() else Path(name)
-    if not path.is_file():
-        known = (*HANDCRAFTED, *sorted(of.parent.name for of in NETWORKS.glob(f"*/{networks.WEIGHTS}")))
-        raise FileNotFoundError(
-            f"{name} is no file, and no descriptor of that name is known: give a published checkpoint, "
-            f"an exported network, or one of {', '.join(known)}"
-        )
-    return networks.load(path) if path.suffix == networks.ENDING else published.build(path)

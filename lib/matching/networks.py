@@ -1,4 +1,4 @@
-"""A trained network as one file that others load: safetensors, with a model card beside it.
+"""Descriptors by name, and a trained network as one file that others load: safetensors and a card.
 
 The file's metadata says which module of `lib.models` the tensors are of, so it needs no record. They are
 called as in the checkpoints that HardNet's and HyNet's authors published, so that kornia's classes of
@@ -19,13 +19,40 @@ from torch import nn
 from lib import parts
 from lib.data.mini.photographs import Photograph
 from lib.files import write_bytes
+from lib.models import orb, published, sift
 from lib.models.hynet import HyNet
 from lib.models.l2net import L2Net
 from lib.recipes import Part
 
+HANDCRAFTED = {"sift": sift.build, "rootsift": lambda: sift.build(root=True), "orb": orb.build}
+# Committed, a folder each by its recipe's key.
+NETWORKS = Path(__file__).resolve().parents[2] / "networks"
 ENDING = ".safetensors"
 WEIGHTS, CARD = "model" + ENDING, "README.md"
 _KORNIAS = {L2Net: feature.HardNet, HyNet: feature.HyNet}
+
+
+def find(name: str) -> nn.Module:
+    """A handcrafted descriptor or a trained network, in evaluation mode.
+
+    Args:
+        name: of `HANDCRAFTED`, or of a folder in `NETWORKS`; or the path of a published checkpoint or of
+            a network exported here.
+
+    Raises:
+        FileNotFoundError, ValueError: as `lib.models.published.build` and `load`.
+    """
+    if name in HANDCRAFTED:
+        return HANDCRAFTED[name]().eval()
+    committed = NETWORKS / name / WEIGHTS
+    path = committed if committed.is_file() else Path(name)
+    if not path.is_file():
+        known = (*HANDCRAFTED, *sorted(of.parent.name for of in NETWORKS.glob(f"*/{WEIGHTS}")))
+        raise FileNotFoundError(
+            f"{name} is no file, and no descriptor of that name is known: give a published checkpoint, "
+            f"an exported network, or one of {', '.join(known)}"
+        )
+    return load(path) if path.suffix == ENDING else published.build(path)
 
 
 def save(path: Path, network: nn.Module, record: Mapping) -> None:

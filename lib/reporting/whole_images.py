@@ -138,21 +138,15 @@ def oxford_figure(runs: pd.DataFrame, of: str, note: str = "") -> Figure:
 
 def _by_image(runs: pd.DataFrame, of: str) -> pd.DataFrame:
     """A row a run, nuisance and image: `label`, `seed`, `nuisance`, `image`, `value`, and their mean."""
-    rows = []
-    sequences, parts = _images(runs, of), parts_of(runs, of)
-    for index, run in runs.iterrows():
-        for number in range(2, 7):
-            by = {
-                title: [run[f"{c}.{number}"] for name, c in sequences.items() if name.startswith(part)]
-                for part, title in parts.items()
-            }
-            by["mean"] = [value for values in by.values() for value in values]
-            rows += [
-                {"label": index[1], "seed": index[2], "nuisance": title, IMAGE: number, "value": value}
-                for title, values in by.items()
-                for value in [float(np.mean(values))]
-            ]
-    return pd.DataFrame(rows)
+    parts, titles = parts_of(runs, of), {}
+    for name, column in _images(runs, of).items():
+        title = next(title for part, title in parts.items() if name.startswith(part))
+        titles |= {f"{column}.{image}": (title, image) for image in range(2, 7)}
+    single = runs[list(titles)].melt(ignore_index=False, var_name="number").reset_index()
+    single["nuisance"], single[IMAGE] = zip(*single["number"].map(titles), strict=True)
+    both = pd.concat([single, single.assign(nuisance="mean")])
+    by = ["label", "seed", "nuisance", IMAGE]
+    return both.groupby(by, sort=False, dropna=False)["value"].mean().reset_index()
 
 
 def w1bs_figure(found: Sequence[Found], test_set: str, note: str = "") -> Figure:
