@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
@@ -138,6 +140,14 @@ def test_places_are_those_of_the_image_before_it_was_reduced(images: Path, tmp_p
     at_once = describe(texture(size=240), FEW, find("sift")).position
     apart = np.linalg.norm(places[:, None] - (3 * at_once + 1), axis=2).min(axis=1)
     assert np.median(apart) < 1
+
+
+@pytest.mark.parametrize("module", ["lib.matching.colmap", "lib.reporting.sparse_models"])
+def test_pictures_can_be_written_beside_colmap(module: str) -> None:
+    write = "import io, numpy; Image.fromarray(numpy.ones((9, 9), 'u1')).save(io.BytesIO(), 'png')"
+    code = f"import {module}\nfrom PIL import Image\n{write}\nprint('written')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "written\n", done.stderr
 
 
 def test_nothing_is_overwritten(images: Path, out: Path, capsys) -> None:

@@ -13,6 +13,8 @@ from lib.data.mini.photographs import Photograph
 from lib.matching import networks
 from lib.matching.networks import find
 from lib.models import hynet, l2net, l2net_binary, l2net_maps
+from lib.study import records
+from lib.study.open import REFERENCE
 
 PATCHES = 255 * torch.rand(3, 1, 32, 32, generator=torch.Generator().manual_seed(0))
 
@@ -25,6 +27,7 @@ def record(model: str, width: float, **options: object) -> dict:
         "data": "mini",
         "profile": "quick",
         "seed": 3,
+        "parameters": 123_456,
         "config": {
             "recipe": {"model": {"name": model, "options": options}, "budget": None},
             "profile": {
@@ -78,13 +81,24 @@ def test_a_card_says_what_it_was_trained_on_and_how_it_did() -> None:
     photographs = (Photograph("china", None, "CC BY 2.0, danielbuechele", "0" * 64),)
     written = networks.card(l2net.build(width=0.25), record("l2net", 0.25), photographs)
     for said in (
-        *("# Mine+", "lib.models.l2net` at width 0.25", "100 steps of 64 pairs on mini-a"),
+        *(
+            "# Mine+",
+            "lib.models.l2net` at width\n0.25, 123,456 parameters",
+            "100 steps of 64 pairs on mini-a",
+        ),
         *("profile quick, seed 3", "- china: CC BY 2.0, danielbuechele", "| mini-b | 11.50 |"),
         *("kornia has no class", "## What for"),
     ):
         assert said in written
     assert "mini-hp-a" not in written
     assert "not on record here" in networks.card(l2net.build(width=0.25), record("l2net", 0.25))
+
+
+def test_a_record_as_a_run_leaves_it_makes_a_card() -> None:
+    one = min((REFERENCE / "quick" / "records" / "dsm_aug").glob("*.json"))
+    written = networks.card(l2net.build(width=0.25), records.read(one))
+    assert written.startswith("# DSM+\n")
+    assert "100 steps of 64 pairs on mini-" in written
 
 
 def test_what_is_no_network_is_refused(tmp_path: Path) -> None:

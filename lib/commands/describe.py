@@ -9,12 +9,9 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from itertools import combinations
 from pathlib import Path
 
 from lib.files import make_once, write_bytes
-
-FEATURES, MATCHES, PAIRS, DATABASE = "features.h5", "matches.h5", "pairs.txt", "database.db"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,51 +70,35 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _refuse_existing(folder: Path) -> None:
-    if folder.exists():
-        raise FileExistsError(f"{folder} is there already: name a folder that is not, or remove it")
-
-
 def _folder(chosen: argparse.Namespace) -> None:
-    from lib.matching import colmap, hloc
-    from lib.matching.folder import describe_folder, match_pairs
-    from lib.matching.images import image_names
+    from lib.matching.folder import describe_and_match
     from lib.matching.keypoints import Detector
     from lib.matching.networks import find
     from lib.study.runs import load_network
 
-    _refuse_existing(chosen.out)
     network = load_network(chosen.record) if chosen.record else find(chosen.descriptor)
-    options = (chosen.detector, chosen.affine, chosen.most, chosen.upright, chosen.contrast)
-    every = list(combinations(image_names(chosen.images), 2))
-    pairs = hloc.read_pairs(chosen.pairs, chosen.images) if chosen.pairs else every
-
-    def make(new: Path) -> None:
-        database, features, matches, listed = (new / of for of in (DATABASE, FEATURES, MATCHES, PAIRS))
-        hloc.write_pairs(listed, pairs)
-        describe_folder(
-            chosen.images,
-            features,
-            Detector(*options),
-            network.to(chosen.device),
-            longest_side=chosen.longest_side,
-            orientation="stored" if chosen.as_stored else "refuse",
-            magnification=chosen.magnification,
-            device=chosen.device,
-        )
-        match_pairs(features, matches, pairs, ratio=chosen.ratio)
-        colmap.write_database(database, chosen.images, features, matches, listed, chosen.one_camera)
-
-    make_once(chosen.out, chosen.out.name, make)
-    print(f"{chosen.out}: {FEATURES}, {MATCHES}, {PAIRS}, {DATABASE}")
+    describe_and_match(
+        chosen.images,
+        chosen.out,
+        Detector(chosen.detector, chosen.affine, chosen.most, chosen.upright, chosen.contrast),
+        network.to(chosen.device),
+        pairs=chosen.pairs,
+        ratio=chosen.ratio,
+        one_camera=chosen.one_camera,
+        longest_side=chosen.longest_side,
+        orientation="stored" if chosen.as_stored else "refuse",
+        magnification=chosen.magnification,
+        device=chosen.device,
+    )
+    print(f"{chosen.out} is written")
 
 
 def _model(chosen: argparse.Namespace) -> None:
     from lib.matching import colmap
+    from lib.matching.folder import DATABASE, PAIRS
 
-    model = colmap.reconstruct(
-        chosen.out / DATABASE, chosen.images, chosen.out / PAIRS, chosen.out / "models"
-    )
+    database, pairs, models = (chosen.out / name for name in (DATABASE, PAIRS, "models"))
+    model = colmap.reconstruct(database, chosen.images, pairs, models)
     if model is None:
         raise ValueError(f"{chosen.out}: no two images could be put together; match more of them")
     print(model.summary())
@@ -129,7 +110,8 @@ def _export(chosen: argparse.Namespace) -> None:
     from lib.study import records
     from lib.study.runs import load_network
 
-    _refuse_existing(chosen.out)
+    if chosen.out.exists():
+        raise FileExistsError(f"{chosen.out} is there already: name a folder that is not, or remove it")
     network, record = load_network(chosen.record), records.read(chosen.record)
     part = record["train_set"].removeprefix("mini-")
     known = packaged_photographs().get(part, ()) if record["data"] == "mini" else ()

@@ -3,21 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import h5py
 from torch import nn
 
-from lib.matching import hloc
+from lib.files import make_once
+from lib.matching import colmap, hloc
 from lib.matching.describe import Describe, describe
 from lib.matching.images import image_names, image_size, read_grey
 from lib.matching.keypoints import Detector
 from lib.matching.match import match, similarity
 from lib.matching.patches import MAGNIFICATION
 
+FEATURES, MATCHES, PAIRS, DATABASE = "features.h5", "matches.h5", "pairs.txt", "database.db"
 LONGEST_SIDE = 1600
 RATIO = 0.9
 Told = Callable[[str], None]
+
+
+def describe_and_match(
+    images: Path,
+    out: Path,
+    detector: Detector,
+    descriptor: nn.Module | Describe,
+    *,
+    pairs: Path | None = None,
+    ratio: float = RATIO,
+    one_camera: bool = False,
+    told: Told = print,
+    **how: object,
+) -> None:
+    """From a folder of images to `FEATURES`, `MATCHES`, `PAIRS` and COLMAP's `DATABASE`, in a folder.
+
+    Args:
+        images: the folder.
+        out: the folder to make, whole or not at all.
+        detector, descriptor, how: as `describe_folder` takes them.
+        pairs: a file of pairs; None takes each image with each later one.
+        ratio: as `match` takes it.
+        one_camera: as `lib.matching.colmap.write_database` takes it.
+        told: is given a line an image and a line a pair.
+
+    Raises:
+        FileExistsError: `out` is there.
+        FileNotFoundError, ValueError: as what it calls; the message names the file.
+    """
+    if out.exists():
+        raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
+    every = list(combinations(image_names(images), 2))
+    listed = hloc.read_pairs(pairs, images) if pairs else every
+
+    def make(new: Path) -> None:
+        database, *files = (new / name for name in (DATABASE, FEATURES, MATCHES, PAIRS))
+        features, matches, named = files
+        hloc.write_pairs(named, listed)
+        describe_folder(images, features, detector, descriptor, told=told, **how)
+        match_pairs(features, matches, listed, ratio=ratio, told=told)
+        colmap.write_database(database, images, *files, one_camera)
+
+    make_once(out, out.name, make)
 
 
 def describe_folder(

@@ -133,17 +133,13 @@ def card(network: nn.Module, record: Mapping, photographs: Sequence[Photograph] 
     theirs = as_kornia(network)
     form = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
     return form.format(
-        **record,
-        part=Part(**config["recipe"]["model"]).name,
-        width=config["profile"]["width"],
+        run=record,
         side=network.input_size,
         steps=budget["epochs"] * budget["epoch_pairs"] // budget["batch_pairs"],
         batch=budget["batch_pairs"],
-        parameters=sum(of.numel() for of in network.parameters()),
         terms=terms.rstrip(),
         measured=measured,
         kornia=_KORNIA.format(name=type(theirs).__name__) if theirs else _NO_KORNIA,
-        weights=WEIGHTS,
     )
 
 
