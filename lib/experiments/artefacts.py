@@ -137,4 +137,5 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/table6": Artefact(
         "notebooks/tcdesc/table6.ipynb", whole_images.tcdesc_table6, images=whole_images.OXFORD
     ),
+    "use/sparse_model": Artefact("notebooks/use/sparse_model.ipynb", lambda study: []),
 }

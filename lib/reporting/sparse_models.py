@@ -100,7 +100,8 @@ def matches_figure(images: Path, outs: Mapping[str, Path], pair: tuple[str, str]
 def models_figure(models: Models) -> Figure:
     """Points and cameras from above, a panel a descriptor, in units of the cameras' mean distance from
     their middle; up is where they look to."""
-    with panels(DOUBLE_WIDTH, 3.4, len(models), xlabel="to the right") as (figure, [row]):
+    look = {"xlabel": "to the right", "legend": 2, "sharex": True, "sharey": True}
+    with panels(DOUBLE_WIDTH, 3.6, len(models), **look) as (figure, [row]):
         for axes, (name, model) in zip(row, models.items(), strict=True):
             axes.set_title(name if model else f"{name}: no model")
             axes.set_aspect("equal", adjustable="datalim")
