@@ -104,7 +104,7 @@ def models_figure(models: Models) -> Figure:
     with panels(DOUBLE_WIDTH, 3.6, len(models), **look) as (figure, [row]):
         for axes, (name, model) in zip(row, models.items(), strict=True):
             axes.set_title(name if model else f"{name}: no model")
-            axes.set_aspect("equal", adjustable="datalim")
+            axes.set_aspect("equal")
             if model:
                 _draw(axes, model)
         row[0].set_ylabel("away from the cameras")
