@@ -22,6 +22,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import profiles
+from lib.data.hpatches import RELEASE, TASKS
 from lib.data.mini.allotment import HOMOGRAPHY, write_allotment
 from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.reporting.page.compare import artefacts_in
@@ -183,14 +184,20 @@ def _selected(pattern: str, extras: bool) -> dict[str, Artefact]:
 
 def _with_data(study: Study, selected: dict[str, Artefact]) -> dict[str, Artefact]:
     """The artefacts that the study has data for; says which it has none for."""
-    lacking = [name for name, artefact in selected.items() if artefact.hpatches]
-    if study.place.source.own_hpatches is not None or not lacking:
-        return selected
-    told = f"{study.data} holds no hpatches-release with tasks, needed for {', '.join(lacking)}"
-    if len(lacking) == len(selected):
-        raise FileNotFoundError(f"{told}; unpack HPatches there and put the benchmark's tasks beside it")
-    print(f"left out: {told}")
-    return {name: artefact for name, artefact in selected.items() if name not in lacking}
+    source, kept = study.place.source, dict(selected)
+    needed = {
+        kind: [n for n, of in selected.items() if of.images == kind] for kind in source.lacking_images
+    }
+    if source.own_hpatches is None:
+        needed[f"{RELEASE} with {TASKS}"] = [name for name, of in selected.items() if of.hpatches]
+    for what, names in needed.items():
+        told = f"{study.data} holds no {what}, needed for {', '.join(names)}"
+        kept = {name: artefact for name, artefact in kept.items() if name not in names}
+        if not kept:
+            raise FileNotFoundError(f"{told}; unpack it there")
+        if names:
+            print(f"left out: {told}")
+    return kept
 
 
 def _jobs(study: Study, selected: dict[str, Artefact]) -> list[Job]:
