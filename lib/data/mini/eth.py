@@ -1,0 +1,31 @@
+"""Embedded scenes in the layout of ETH's benchmark of structure from motion, with known poses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lib.data.eth import write_scene
+from lib.data.mini.multiview import PLACES, PLANES, TEXTURES, photographs, place, write_planes
+from lib.data.mini.photographs import Photograph
+
+if TYPE_CHECKING:
+    from lib.data.whole_images import ImagesSize
+
+__all__ = ("photographs", "write")
+
+
+def write(folder: Path, of: Sequence[Photograph], size: ImagesSize) -> None:
+    """Write scenes, each of photographs that follow each other.
+
+    Raises:
+        ValueError: a photograph cannot be read.
+        OSError: the folder cannot be written.
+    """
+    for number in range(PLACES):
+        name = f"place{number + 1}"
+        some = of[number * TEXTURES :][:TEXTURES] or of[:TEXTURES]
+        views, textures = place(f"eth {name}", some, size.longest_side, size.seed)
+        write_scene(folder / name, views.images(textures), views.cameras)
+        write_planes(folder / name / PLANES, views)

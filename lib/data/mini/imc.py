@@ -1,0 +1,46 @@
+"""Embedded scenes in the layout of the image matching challenge of 2020."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lib.data.imc import write_scene
+from lib.data.mini.multiview import PLACES, PLANES, VIEWS, photographs, place, write_planes
+from lib.data.mini.photographs import Photograph
+from lib.data.mini.walls import covisibility
+
+if TYPE_CHECKING:
+    from lib.data.whole_images import ImagesSize
+
+__all__ = ("photographs", "write")
+
+# By how many photographs a subset of the multi-view task has, how many subsets there are; the challenge's
+# are of 5, 10 and 25.
+BAGS = {5: 3, 10: 2}
+
+
+def write(folder: Path, of: Sequence[Photograph], size: ImagesSize) -> None:
+    """Write scenes, to which the photographs are dealt in turn.
+
+    Raises:
+        ValueError: a photograph cannot be read.
+        OSError: the folder cannot be written.
+    """
+    for number in range(PLACES):
+        name = f"place{number + 1}"
+        some = of[number::PLACES] or of
+        views, textures = place(f"imc {name}", some, size.longest_side, size.seed)
+        rng = np.random.default_rng([size.seed, number])
+        bags = [
+            sorted(rng.choice(VIEWS, count, replace=False).tolist())
+            for count, times in BAGS.items()
+            for _ in range(times)
+        ]
+        shared = partial(covisibility, views)
+        write_scene(folder / name, views.images(textures), views.cameras, shared, bags)
+        write_planes(folder / name / PLANES, views)
