@@ -25,7 +25,6 @@ from lib.evaluation.sfm import rotation_angle
 from lib.evaluation.sparse_models import features, matched, sparse_model
 from lib.evaluation.subject import Subject
 from lib.matching.describe import Features
-from lib.matching.images import image_size
 from lib.matching.keypoints import Detector
 
 DETECTOR = Detector("dog", most=2048)
@@ -123,6 +122,7 @@ def _fundamental(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray | None
             error_type="sampson",
             symmetric_error_check=True,
             enable_degeneracy_check=True,
+            seed=0,
         )
     else:
         matrix, kept = cv2.findFundamentalMat(
@@ -142,22 +142,18 @@ def _multiview(
     for bag in scene.bags:
         inside = {pair: matches[pair] for pair in combinations(bag, 2)}
         places = {name: of[name].position for name in bag}
-        numbers = {name: number for number, name in enumerate(bag, 1)}
-
-        def camera(name: str, numbers: Mapping[str, int] = numbers) -> pycolmap.Camera:
-            width, height = image_size(scene.views[name].path, "stored")
-            guess = FOCAL_GUESS * max(width, height)
-            made = pycolmap.Camera.create_from_model_name(
-                numbers[name], "SIMPLE_RADIAL", guess, width, height
-            )
-            return made
-
-        model = sparse_model(places, inside, camera)
-        found = _posed(model, scene.views)
+        cameras = {name: _guessed(number, of[name].size) for number, name in enumerate(bag, 1)}
+        found = _posed(sparse_model(places, inside, cameras), scene.views)
         errors = [_pair_error(scene.views, found, pair) for pair in inside]
         by_size.setdefault(len(bag), []).append(mean_average_accuracy(errors))
         registered.append(len(found) / len(bag))
     return float(np.mean([np.mean(values) for values in by_size.values()])), float(np.mean(registered))
+
+
+def _guessed(number: int, size: tuple[int, int]) -> pycolmap.Camera:
+    return pycolmap.Camera.create_from_model_name(
+        number, "SIMPLE_RADIAL", FOCAL_GUESS * max(size), *size
+    )
 
 
 def _posed(model: pycolmap.Reconstruction | None, views: Mapping[str, View]) -> dict[str, View]:

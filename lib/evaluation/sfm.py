@@ -9,12 +9,13 @@ similarity, and how far its cameras are off is measured too.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 
 import numpy as np
 import pycolmap
 
-from lib.data.eth import EthScene, EthScenes
+from lib.data.eth import EthScene, EthScenes, Intrinsics
+from lib.data.views import View
 from lib.evaluation.sparse_models import features, matched, sparse_model
 from lib.evaluation.subject import Subject
 from lib.matching.keypoints import Detector
@@ -63,52 +64,51 @@ def measure(subject: Subject, test_set: EthScenes) -> dict[str, float]:
 def _scene(subject: Subject, scene: EthScene) -> dict[str, float]:
     described = features(subject, scene.images, DETECTOR)
     places = {name: of.position for name, of in described.items()}
-    model = sparse_model(places, matched(described, ratio=RATIO), partial(_camera, scene))
-    numbers = {"keypoints": float(np.mean([len(of) for of in described.values()]))}
+    cameras = {name: _camera(of) for name, of in scene.cameras.items()}
+    model = sparse_model(places, matched(described, ratio=RATIO), cameras)
+    found = statistics(model)
+    if scene.poses and found["images"] >= _FEWEST_POSES:
+        found |= pose_errors(model, scene.poses)
+    return {"keypoints": float(np.mean([len(of) for of in described.values()])), **found}
+
+
+def statistics(model: pycolmap.Reconstruction | None) -> dict[str, float]:
+    """Numbers of a model as `measure` names them; without points it has none about these."""
     if model is None:
-        return numbers | dict.fromkeys(COUNTED[1:], 0.0)
-    numbers |= {
-        "images": float(model.num_reg_images()),
-        "sparse_points": float(model.num_points3D()),
-        "observations": float(model.compute_num_observations()),
-    }
+        return dict.fromkeys(COUNTED[1:], 0.0)
+    counted = (model.num_reg_images(), model.num_points3D(), model.compute_num_observations())
+    numbers = dict(zip(COUNTED[1:], map(float, counted), strict=True))
     if model.num_points3D():
-        numbers |= {
-            "track_length": model.compute_mean_track_length(),
-            "reprojection_error": model.compute_mean_reprojection_error(),
-        }
-    if scene.poses and model.num_reg_images() >= _FEWEST_POSES:
-        numbers |= pose_errors(model, scene)
+        means = model.compute_mean_track_length(), model.compute_mean_reprojection_error()
+        numbers |= zip(MEASURED, means, strict=True)
     return numbers
 
 
-def _camera(scene: EthScene, name: str) -> pycolmap.Camera:
-    of = scene.cameras[name]
-    camera = pycolmap.Camera(
-        camera_id=of.number,
-        model=pycolmap.CameraModelId(of.model),
-        width=of.width,
-        height=of.height,
-        params=of.params,
-    )
+def _camera(of: Intrinsics) -> pycolmap.Camera:
+    model, size = pycolmap.CameraModelId(of.model), {"width": of.width, "height": of.height}
+    camera = pycolmap.Camera(camera_id=of.number, model=model, params=of.params, **size)
     camera.has_prior_focal_length = of.known
     return camera
 
 
-def pose_errors(model: pycolmap.Reconstruction, scene: EthScene) -> dict[str, float]:
+def pose_errors(model: pycolmap.Reconstruction, poses: Mapping[str, View]) -> dict[str, float]:
     """How far a model's cameras are from known ones, once it is laid on these by a similarity.
 
     Cameras that are far off do not decide how it is laid.
+
+    Args:
+        model: of three images or more.
+        poses: of all images, by name.
 
     Returns:
         "rotation_error" and "position_error", medians as in `measure`; nothing where no three cameras
         are in place.
     """
     found = [model.image(number) for number in model.reg_image_ids()]
-    known = [scene.poses[image.name] for image in found]
+    known = [poses[image.name] for image in found]
     there = np.array([pose.centre for pose in known])
     here = np.array([image.projection_center() for image in found])
-    centres = np.array([pose.centre for pose in scene.poses.values()])
+    centres = np.array([pose.centre for pose in poses.values()])
     spread = np.linalg.norm(centres - centres.mean(axis=0), axis=1).mean()
     near = pycolmap.RANSACOptions(max_error=_NEAR * spread, random_seed=0)
     laid = pycolmap.estimate_sim3d_robust(here, there, near)
@@ -120,10 +120,8 @@ def pose_errors(model: pycolmap.Reconstruction, scene: EthScene) -> dict[str, fl
     turned = [image.cam_from_world().rotation.matrix() @ turn.T for image in found]
     angles = [rotation_angle(r @ pose.rotation.T) for r, pose in zip(turned, known, strict=True)]
     apart = np.linalg.norm(onto.scale * here @ turn.T + onto.translation - there, axis=1)
-    return {
-        "rotation_error": float(np.median(angles)),
-        "position_error": float(100 * np.median(apart) / spread),
-    }
+    medians = np.median(angles), 100 * np.median(apart) / spread
+    return dict(zip(POSED, map(float, medians), strict=True))
 
 
 def rotation_angle(rotation: np.ndarray) -> float:

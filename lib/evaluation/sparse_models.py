@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -47,7 +47,9 @@ Pairs = Mapping[tuple[str, str], np.ndarray]
 
 
 def matched(
-    of: Mapping[str, Features], pairs: Iterable[tuple[str, str]] | None = None, ratio: float | None = None
+    of: Mapping[str, Features],
+    pairs: Iterable[tuple[str, str]] | None = None,
+    ratio: float | None = None,
 ) -> dict[tuple[str, str], np.ndarray]:
     """By pair of images, (M, 2) int64 keypoints that are each other's nearest and pass the ratio test.
 
@@ -64,14 +66,14 @@ def matched(
 
 
 def sparse_model(
-    places: Mapping[str, np.ndarray], matches: Pairs, camera: Callable[[str], pycolmap.Camera]
+    places: Mapping[str, np.ndarray], matches: Pairs, cameras: Mapping[str, pycolmap.Camera]
 ) -> pycolmap.Reconstruction | None:
     """The largest model that COLMAP's incremental mapping builds.
 
     Args:
         places: (N, 2) of the keypoints by image, the first pixel's centre at 0, 0.
         matches: as `matched` gives them.
-        camera: that took an image; images of one number share it, and it is refined with them.
+        cameras: by image that which took it; images of one number share it. They are refined.
 
     Returns:
         The model; None where no two images could be put together.
@@ -84,7 +86,7 @@ def sparse_model(
         with pycolmap.Database.open(folder / "database.db") as database:
             numbers = {}
             for image, of in places.items():
-                by = camera(image)
+                by = cameras[image]
                 if not database.exists_camera(by.camera_id):
                     database.write_camera(by, use_camera_id=True)
                 numbers[image] = database.write_image(pycolmap.Image(name=image, camera_id=by.camera_id))
@@ -93,4 +95,4 @@ def sparse_model(
                 database.write_matches(numbers[first], numbers[second], found.astype(np.uint32))
         pairs = folder / "pairs.txt"
         pairs.write_text("".join(f"{first} {second}\n" for first, second in enough), encoding="utf-8")
-        return reconstruct(folder / "database.db", folder, pairs, folder / "models", fallback=False)
+        return reconstruct(folder / "database.db", folder, pairs, folder / "models")

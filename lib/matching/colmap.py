@@ -62,9 +62,7 @@ def write_database(
         raise
 
 
-def reconstruct(
-    database: Path, images: Path, pairs: Path, out: Path, fallback: bool = True
-) -> pycolmap.Reconstruction | None:
+def reconstruct(database: Path, images: Path, pairs: Path, out: Path) -> pycolmap.Reconstruction | None:
     """Verify the matches of a database and build a sparse model, on one thread and from one seed.
 
     Args:
@@ -72,8 +70,6 @@ def reconstruct(
         images: the folder of the images.
         pairs: the file of pairs.
         out: gets the models, 0, 1, …
-        fallback: whether an image that sees no point of the model yet is placed by its matches alone, which
-            COLMAP does since version 4 and which takes longer than all else.
 
     Returns:
         The model with most images; None where no two images could be put together.
@@ -82,10 +78,7 @@ def reconstruct(
     pycolmap.set_random_seed(0)
     pycolmap.verify_matches(database, pairs, pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0}))
     options = pycolmap.IncrementalPipelineOptions(
-        num_threads=1,
-        random_seed=0,
-        min_model_size=SMALLEST_MODEL,
-        structure_less_registration_fallback=fallback,
+        num_threads=1, random_seed=0, min_model_size=SMALLEST_MODEL
     )
     models = pycolmap.incremental_mapping(database, images, out, options)
     return max(models.values(), key=lambda model: model.num_reg_images(), default=None)

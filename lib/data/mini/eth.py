@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data.eth import write_scene
-from lib.data.mini.multiview import PLACES, PLANES, TEXTURES, photographs, place, write_planes
+from lib.data.mini.multiview import PLACES, TEXTURES, photographs, place
 from lib.data.mini.photographs import Photograph
 
 if TYPE_CHECKING:
@@ -26,6 +26,5 @@ def write(folder: Path, of: Sequence[Photograph], size: ImagesSize) -> None:
     for number in range(PLACES):
         name = f"place{number + 1}"
         some = of[number * TEXTURES :][:TEXTURES] or of[:TEXTURES]
-        views, textures = place(f"eth {name}", some, size.longest_side, size.seed)
-        write_scene(folder / name, views.images(textures), views.cameras)
-        write_planes(folder / name / PLANES, views)
+        site, images = place(f"eth {name}", some, size.longest_side, size.seed)
+        write_scene(folder / name, images, site.cameras)

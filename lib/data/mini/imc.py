@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lib.data.imc import write_scene
-from lib.data.mini.multiview import PLACES, PLANES, VIEWS, photographs, place, write_planes
+from lib.data.mini.multiview import PLACES, VIEWS, photographs, place
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.walls import covisibility
 
@@ -34,13 +34,12 @@ def write(folder: Path, of: Sequence[Photograph], size: ImagesSize) -> None:
     for number in range(PLACES):
         name = f"place{number + 1}"
         some = of[number::PLACES] or of
-        views, textures = place(f"imc {name}", some, size.longest_side, size.seed)
+        site, images = place(f"imc {name}", some, size.longest_side, size.seed)
         rng = np.random.default_rng([size.seed, number])
         bags = [
             sorted(rng.choice(VIEWS, count, replace=False).tolist())
             for count, times in BAGS.items()
             for _ in range(times)
         ]
-        shared = partial(covisibility, views)
-        write_scene(folder / name, views.images(textures), views.cameras, shared, bags)
-        write_planes(folder / name / PLANES, views)
+        shared = partial(covisibility, site)
+        write_scene(folder / name, images, site.cameras, shared, bags)

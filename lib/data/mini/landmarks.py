@@ -98,7 +98,7 @@ def _photographed(
 ) -> tuple[Views, list[np.ndarray]]:
     shapes = [texture.shape for texture in textures]
     wall = plan_wall(shapes, ARC, rng)
-    views = plan_views(wall, shapes, count, SIZE, AZIMUTH, ASIDE, rng)
+    views = plan_views(wall, count, SIZE, AZIMUTH, ASIDE, rng)
     return views, list(views.images(textures))
 
 
