@@ -21,7 +21,7 @@ from lib.data.mini.allotment import packaged_photographs
 from lib.data.mini.geometry import axis_rotation
 from lib.data.mini.scenes import render_view
 from lib.data.mini.walls import carry, covisibility, plan_wall, seen
-from lib.data.views import checked_intrinsics, checked_pose
+from lib.data.views import View, checked_intrinsics, checked_pose
 from lib.evaluation import sfm
 from lib.evaluation.sparse_models import sparse_model
 from lib.evaluation.subject import Subject, describe
@@ -132,14 +132,14 @@ def test_a_models_numbers_are_those_of_its_points(model: pycolmap.Reconstruction
     assert numbers["reprojection_error"] < 1e-3
 
 
-def poses(*turned: int) -> dict[str, eth.View]:
+def poses(*turned: int) -> dict[str, View]:
     """Those of `TAKEN`; some of them ten degrees off and a unit away."""
     off = axis_rotation(np.array([0, 1, 0]), np.deg2rad(10))
     known = {}
     for number, camera in enumerate(TAKEN):
         rotation = camera.rotation @ off if number in turned else camera.rotation
-        centre = camera.centre + [0, number in turned, 0]
-        known[f"{number}"] = eth.View(Path(f"{number}"), camera.intrinsics, rotation, -rotation @ centre)
+        centre = camera.centre + np.array([0, number in turned, 0])
+        known[f"{number}"] = View(Path(f"{number}"), camera.intrinsics, rotation, -rotation @ centre)
     return known
 
 

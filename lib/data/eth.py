@@ -1,8 +1,8 @@
-"""The layout of ETH's benchmark of structure from motion (Schönberger et al., CVPR 2017), read and written.
+"""The layout of ETH's structure from motion benchmark (Schönberger et al., CVPR 2017), read and written.
 
-A scene's folder holds ``images`` and ``database.db``, a COLMAP database of any version with the cameras
-and images; where poses are known, ``sparse`` holds them as a COLMAP model, as South Building's does. COLMAP
-has the first pixel's centre at 0.5, 0.5.
+A scene's folder holds ``images`` and ``database.db``, a COLMAP database of any version with the
+cameras and images; where poses are known, ``sparse`` holds them as a COLMAP model, as South Building's
+does. COLMAP has the first pixel's centre at 0.5, 0.5.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read(name: str, folder: Path) -> EthScenes:
 
     Raises:
         FileNotFoundError: no scene, or the database names an image that is not there.
-        ValueError: the database is damaged, or known poses are missing of an image, singular or mirrored;
+        ValueError: the database is damaged, or poses are missing of some images, singular or mirrored;
             the message names the file.
     """
     found = [path.parent for path in sorted(folder.glob(f"*/{DATABASE}"))]

@@ -1,9 +1,9 @@
 """The layout of the image matching challenge of 2020 (Jin et al., IJCV 2020), read and written.
 
-A scene's folder holds ``set_100`` with ``images/NAME.jpg``, ``calibration/calibration_NAME.h5`` (K, and R
-and T from the world to the camera), ``new-vis-pairs/keys-th-0.X.npy`` (the pairs whose two photographs
-share at least that much, "NAME1-NAME2" with the greater name first) and ``sub_set/NNbag_III.txt`` (the
-photographs of a subset, a line each, below ``set_100``).
+A scene's folder holds ``set_100`` with ``images/NAME.jpg``, ``calibration/calibration_NAME.h5`` (K,
+and R and T from the world to the camera), ``new-vis-pairs/keys-th-0.X.npy`` (the pairs whose two
+photographs share at least that much, "NAME1-NAME2" with the greater name first) and
+``sub_set/NNbag_III.txt`` (the photographs of a subset, a line each, below ``set_100``).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read(name: str, folder: Path, covisible: float = COVISIBLE) -> ChallengeScen
 
     Raises:
         FileNotFoundError: no scene, or a file is missing; the message names it.
-        ValueError: a camera that is singular or mirrored, or a list names a photograph that is not there;
+        ValueError: a camera is singular or mirrored, or a list names a photograph that is not there;
             the message names the file.
     """
     found = [path for path in sorted(folder.glob("*")) if (path / SET).is_dir()]

@@ -1,9 +1,9 @@
 """Oxford5k and Paris6k (Philbin et al., CVPR 2007 and 2008), read and written in their layout.
 
 A folder each, ``oxford5k`` and ``paris6k``: photographs are ``*.jpg`` anywhere below it, and so is the
-ground truth. Of each query ``NAME_query.txt`` names a photograph, Oxford's with ``oxc1_`` before it, and
-a box in it, x and y of two corners in px; ``NAME_good.txt``, ``NAME_ok.txt`` and ``NAME_junk.txt`` name a
-photograph a line.
+ground truth. Of each query ``NAME_query.txt`` names a photograph, Oxford's with ``oxc1_`` before it,
+and a box in it, x and y of two corners in px; ``NAME_good.txt``, ``NAME_ok.txt`` and ``NAME_junk.txt``
+name a photograph a line.
 """
 
 from __future__ import annotations

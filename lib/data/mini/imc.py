@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ("photographs", "write")
 
-# By how many photographs a subset of the multi-view task has, how many subsets there are; the challenge's
-# are of 5, 10 and 25.
+# Of the multi-view task, by their number of photographs, how many subsets there are; the challenge's are
+# of 5, 10 and 25.
 BAGS = {5: 3, 10: 2}
 
 

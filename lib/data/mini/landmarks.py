@@ -1,8 +1,8 @@
 """Embedded landmarks in the layout of Oxford5k and Paris6k.
 
 A photograph is in one of the two cities alone. It is cut into parts, of which some are landmarks: each
-stands in a wall between two of the other parts, which distract, and walls of these are seen elsewhere too.
-Photographs are graded by how much of the landmark they show.
+stands in a wall between two of the other parts, which distract, and walls of these are seen elsewhere
+too. Photographs are graded by how much of the landmark they show.
 """
 
 from __future__ import annotations

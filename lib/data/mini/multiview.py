@@ -1,4 +1,4 @@
-"""What the embedded multi-view sets have in common: of which photographs they are, and how they are seen.
+"""What the embedded multi-view sets have in common: their photographs, and how these are seen.
 
 How hard they are was settled by SIFT alone and frozen before anything trained was looked at.
 """
