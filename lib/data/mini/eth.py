@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lib.data.eth import write_scene
 from lib.data.mini.multiview import PLACES, TEXTURES, photographs, place
 from lib.data.mini.photographs import Photograph
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from lib.data.whole_images import ImagesSize
 
 __all__ = ("photographs", "write")
+
+VIEWS, AZIMUTH = 12, np.deg2rad(75.0)
 
 
 def write(folder: Path, of: Sequence[Photograph], size: ImagesSize) -> None:
@@ -26,5 +30,5 @@ def write(folder: Path, of: Sequence[Photograph], size: ImagesSize) -> None:
     for number in range(PLACES):
         name = f"place{number + 1}"
         some = of[number * TEXTURES :][:TEXTURES] or of[:TEXTURES]
-        site, images = place(f"eth {name}", some, size.longest_side, size.seed)
+        site, images = place(f"eth {name}", some, size, VIEWS, AZIMUTH)
         write_scene(folder / name, images, site.cameras)

@@ -19,7 +19,8 @@ from lib.data.landmarks import CITIES, GRADES, OXFORD_PREFIX, Query, write_city
 from lib.data.mini.allotment import SCENES, Allotment
 from lib.data.mini.geometry import plane_homography, transfer
 from lib.data.mini.photographs import Photograph
-from lib.data.mini.walls import Views, plan_views, plan_wall
+from lib.data.mini.scenes import Site, render_view
+from lib.data.mini.walls import plan_wall, seen
 
 if TYPE_CHECKING:
     from lib.data.whole_images import ImagesSize
@@ -76,13 +77,15 @@ def _city(
     for name, part in landmarks.items():
         rng = drawing(name)
         left, right = (distracting[k] for k in rng.choice(len(distracting), 2, replace=False))
-        views, seen = _photographed([left, part, right], VIEWS, rng)
-        taken = {f"{city}_{name}_{n:06}": grey for n, grey in enumerate(seen)}
-        queries += _queries(name, list(taken), views)
+        site, images_of = _photographed([left, part, right], VIEWS, rng)
+        taken = {f"{city}_{name}_{n:06}": grey for n, grey in enumerate(images_of)}
+        queries += _queries(name, list(taken), site)
         images |= taken
     for number, first in enumerate(range(0, len(distracting), 3), 1):
-        _, seen = _photographed(distracting[first:][:3], DISTRACTING_VIEWS, drawing(f"street {number}"))
-        images |= {f"{city}_street_{number}_{n:06}": grey for n, grey in enumerate(seen)}
+        _, images_of = _photographed(
+            distracting[first:][:3], DISTRACTING_VIEWS, drawing(f"street {number}")
+        )
+        images |= {f"{city}_street_{number}_{n:06}": grey for n, grey in enumerate(images_of)}
     if not queries:
         raise ValueError(f"{city}: no landmark is seen well in any of its {VIEWS} photographs")
     return images, queries
@@ -95,16 +98,15 @@ def _parts(grey: np.ndarray) -> Iterator[np.ndarray]:
 
 def _photographed(
     textures: Sequence[np.ndarray], count: int, rng: np.random.Generator
-) -> tuple[Views, list[np.ndarray]]:
+) -> tuple[Site, list[np.ndarray]]:
     shapes = [texture.shape for texture in textures]
-    wall = plan_wall(shapes, ARC, rng)
-    views = plan_views(wall, count, SIZE, AZIMUTH, ASIDE, rng)
-    return views, list(views.images(textures))
+    site = plan_wall(shapes, ARC, count, SIZE, AZIMUTH, ASIDE, rng)
+    return site, [render_view(site, textures, number) for number in range(count)]
 
 
-def _queries(landmark: str, images: Sequence[str], views: Views) -> list[Query]:
+def _queries(landmark: str, images: Sequence[str], site: Site) -> list[Query]:
     """Queries for the middle texture of a wall: the first photographs that show it clearly."""
-    shown = [_shown(views, view) for view in range(len(images))]
+    shown = [_shown(site, view) for view in range(len(images))]
     graded: dict[str, set[str]] = {grade: set() for grade in GRADES}
     for image, (share, _) in zip(images, shown, strict=True):
         if grade := next((of for of, least in LEAST_SHOWN.items() if share >= least), None):
@@ -117,10 +119,10 @@ def _queries(landmark: str, images: Sequence[str], views: Views) -> list[Query]:
     ]
 
 
-def _shown(views: Views, view: int) -> tuple[float, tuple[float, ...]]:
+def _shown(site: Site, view: int) -> tuple[float, tuple[float, ...]]:
     """The share of the middle texture that a view shows, and the box around what it shows of it."""
-    camera, places, seen = views.cameras[view], [], []
-    for index, piece in enumerate(views.wall.pieces):
+    camera, places, visible = site.cameras[view], [], []
+    for index, piece in enumerate(site.pieces):
         if piece.photograph != 1:
             continue
         sides = (piece.plane.width, piece.plane.height)
@@ -128,7 +130,7 @@ def _shown(views: Views, view: int) -> tuple[float, tuple[float, ...]]:
         pixels = transfer(plane_homography(piece.plane, camera), np.stack(texels, -1).reshape(-1, 2))
         inside = (pixels >= 0) & (pixels <= [camera.width - 1, camera.height - 1])
         places.append(pixels)
-        seen.append(inside.all(axis=1) & (views.seen(view, pixels) == index))
-    pixels, there = np.concatenate(places), np.concatenate(seen)
+        visible.append(inside.all(axis=1) & (seen(site, view, pixels) == index))
+    pixels, there = np.concatenate(places), np.concatenate(visible)
     box = (*pixels[there].min(axis=0), *pixels[there].max(axis=0)) if there.any() else (0.0,) * 4
     return float(there.mean()), tuple(map(float, box))

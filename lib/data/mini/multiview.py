@@ -3,8 +3,11 @@
 How hard they are was settled by SIFT alone and frozen before anything trained was looked at.
 """
 
+from __future__ import annotations
+
 import zlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +16,14 @@ from lib.data.mini.photographs import Photograph
 from lib.data.mini.scenes import Site, render_view
 from lib.data.mini.walls import plan_wall
 
+if TYPE_CHECKING:
+    from lib.data.whole_images import ImagesSize
+
 PLACES = 2
 TEXTURES = 3
-VIEWS = 12
 SIZE = (480, 360)
-# Of the wall, of how far to either side of its middle cameras stand, and how far past it they look.
-ARC, AZIMUTH, ASIDE = np.deg2rad(190.0), np.deg2rad(75.0), 0.15
+# Of the wall, and how far past its middle cameras look, in its breadths.
+ARC, ASIDE = np.deg2rad(190.0), 0.15
 
 
 def photographs(allotment: Allotment) -> tuple[Photograph, ...]:
@@ -28,15 +33,22 @@ def photographs(allotment: Allotment) -> tuple[Photograph, ...]:
 
 
 def place(
-    name: str, of: Sequence[Photograph], longest_side: int, seed: int
+    name: str, of: Sequence[Photograph], size: ImagesSize, views: int, azimuth: float
 ) -> tuple[Site, list[np.ndarray]]:
     """A wall with its cameras, and what each of them photographs, (height, width) uint8.
+
+    Args:
+        name: of the set and the place.
+        of: what is on the wall.
+        size: of what is generated.
+        views: how many cameras.
+        azimuth: radians that they stand to either side of the wall's middle at most.
 
     Raises:
         ValueError: a photograph cannot be read.
     """
-    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    textures = [photograph.grey(longest_side) for photograph in of]
+    rng = np.random.default_rng([size.seed, zlib.crc32(name.encode())])
+    textures = [photograph.grey(size.longest_side) for photograph in of]
     shapes = [texture.shape for texture in textures]
-    site = plan_wall(shapes, ARC, VIEWS, SIZE, AZIMUTH, ASIDE, rng)
-    return site, [render_view(site, textures, number) for number in range(VIEWS)]
+    site = plan_wall(shapes, ARC, views, SIZE, azimuth, ASIDE, rng)
+    return site, [render_view(site, textures, number) for number in range(views)]
