@@ -21,7 +21,7 @@ from lib.data.landmarks import City, Landmarks, Query
 from lib.evaluation import hamming_expansion, visual_index
 from lib.evaluation.sparse_models import STORED, regions
 from lib.evaluation.subject import Subject
-from lib.evaluation.visual_words import Inverted, Vocabulary, invert, learn
+from lib.evaluation.visual_words import invert, learn
 from lib.matching.describe import describe
 from lib.matching.images import read_grey
 from lib.matching.keypoints import Detector
@@ -102,13 +102,13 @@ Answers = Callable[[int, np.ndarray], np.ndarray]
 
 def _engines(learned_on: Described, searched: Described) -> dict[str, Answers]:
     """By engine what answers a query."""
-    vocabularies: dict[int, tuple[Vocabulary, Inverted]] = {}
-    for wanted in (visual_index.WORDS, hamming_expansion.WORDS):
-        bits = min(hamming_expansion.BITS, learned_on.descriptors[0].shape[1])
-        vocabulary = learn(learned_on.descriptors, wanted, bits)
-        vocabularies[wanted] = vocabulary, invert(vocabulary, searched.descriptors)
-
-    words, inverted = vocabularies[visual_index.WORDS]
+    bits = min(hamming_expansion.BITS, learned_on.descriptors[0].shape[1])
+    words = signing = learn(learned_on.descriptors, visual_index.WORDS, bits)
+    inverted = collection = invert(words, searched.descriptors)
+    # Of features too few for these words there are no more.
+    if len(words.centres) == visual_index.WORDS:
+        signing = learn(learned_on.descriptors, hamming_expansion.WORDS, bits)
+        collection = invert(signing, searched.descriptors)
     placed = [
         visual_index.Placed(words.words(of)[:, 0], maps, side)
         for of, maps, side in zip(searched.descriptors, searched.maps, searched.sides, strict=True)
@@ -118,8 +118,6 @@ def _engines(learned_on: Described, searched: Described) -> dict[str, Answers]:
         of = placed[image]
         query = visual_index.Placed(of.word[chosen], of.maps[chosen], of.side)
         return visual_index.scores(query, inverted, placed)
-
-    signing, collection = vocabularies[hamming_expansion.WORDS]
 
     def expanding(count: int) -> Answers:
         def answers(image: int, chosen: np.ndarray) -> np.ndarray:

@@ -33,7 +33,7 @@ VIEWS, DISTRACTING_VIEWS = 10, 6
 SIZE = (320, 240)
 QUERIES = 3
 # Cameras look past the middle more often than where all of a place counts.
-ARC, AZIMUTH, ASIDE = np.deg2rad(110.0), np.deg2rad(55.0), 0.3
+ARC, AZIMUTH, ASIDE = np.deg2rad(110.0), np.deg2rad(55.0), 0.55
 # Share of a landmark that a photograph of each grade shows at least.
 LEAST_SHOWN = dict(zip(GRADES, (0.6, 0.25, 0.02), strict=True))
 # Texels a side of each plane at which it is asked whether they are seen.
