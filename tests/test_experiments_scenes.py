@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from dsm_records import searched
 
@@ -112,7 +113,7 @@ def test_the_challenge_stands_beside_the_papers_table(study: Study) -> None:
     assert [row[of, "paper"] for of in ("stereo", "multi-view", "average")] == [64.07, 74.84, 69.46]
     assert [row[of, "ours"] for of in ("stereo", "multi-view")] == pytest.approx([50.1, 70.1])
     assert row["stereo", "sd"] == pytest.approx(0.1)
-    assert np.isnan(table.loc["SIFT"]["stereo", "paper"])
+    assert pd.isna(table.loc["SIFT"]["stereo", "paper"])
     assert row["", "DEGENSAC"] == 1
 
 
@@ -136,7 +137,7 @@ def test_retrieval_stands_beside_the_papers_table(study: Study) -> None:
     of = "paris6k, HQE (MA)"
     assert table.loc["DSM+"][of, "paper"] == 88.54
     assert table.loc["DSM+"][of, "ours"] == pytest.approx(41.1)
-    assert np.isnan(table.loc["DSM++"][of, "ours"])
+    assert pd.isna(table.loc["DSM++"][of, "ours"])
     parts = dsm_retrieval.by_city(table)
     assert [*parts["paris6k"].columns.unique(0)] == ["Visual Index", "HQE (SA)", "HQE (MA)", ""]
 

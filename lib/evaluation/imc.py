@@ -111,9 +111,8 @@ def stereo(
 def _fundamental(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
     """(3, 3) and (M,) bool, the inliers."""
     if DEGENSAC:
-        import pydegensac
-
-        matrix, kept = pydegensac.findFundamentalMatrix(
+        # No requirement: its wheel does not install everywhere.
+        matrix, kept = importlib.import_module("pydegensac").findFundamentalMatrix(
             here,
             there,
             INLIER,
