@@ -16,20 +16,15 @@ class View:
     """A photograph of a scene.
 
     Attributes:
-        path: of the image, whose name is unique in its scene.
+        path: of the image.
         intrinsics: (3, 3) float64, px, the first pixel's centre at 0, 0.
-        rotation, translation: (3, 3) and (3,) float64, world to camera; None where they are not known.
+        rotation, translation: (3, 3) and (3,) float64, world to camera.
     """
 
     path: Path
     intrinsics: np.ndarray
-    rotation: np.ndarray | None = None
-    translation: np.ndarray | None = None
-
-    @property
-    def name(self) -> str:
-        """Of the image, with its ending."""
-        return self.path.name
+    rotation: np.ndarray
+    translation: np.ndarray
 
     @property
     def centre(self) -> np.ndarray:

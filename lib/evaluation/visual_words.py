@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import faiss
 import numpy as np
+from scipy.sparse import csr_array
 
 # What VisualIndex gives k-means for each word, and its iterations.
 SAMPLED, ITERATIONS = 20, 20
@@ -55,15 +57,13 @@ class Inverted:
     images: int
     words: int
 
-    @property
-    def counts(self) -> np.ndarray:
-        """(images, words) float64, how often an image has a word; sparse."""
-        from scipy.sparse import csr_array
-
+    @cached_property
+    def counts(self) -> csr_array:
+        """(images, words) float64, how often an image has a word."""
         ones = np.ones(len(self.word))
         return csr_array((ones, (self.image, self.word)), shape=(self.images, self.words))
 
-    @property
+    @cached_property
     def idf(self) -> np.ndarray:
         """(words,) log of the images by those that have the word; 0 of words that none has."""
         having = np.bincount(np.unique(self.word * self.images + self.image) // self.images)
