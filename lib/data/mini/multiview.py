@@ -1,6 +1,11 @@
 """What the embedded multi-view sets have in common: their photographs, and how these are seen.
 
-How hard they are was settled by SIFT alone and frozen before anything trained was looked at.
+How hard they are was settled by SIFT alone (OpenCV's, on its own keypoints) and frozen before anything
+trained was looked at. Right of each other's nearest features under a ratio of 0.9, within 4 px, the mean
+over the pairs of the packaged photographs' views that share a tenth:
+
+    structure from motion 30% and 30%, where it registers 11 of 12 images of each place;
+    the challenge 44% and 33%, 39% over both
 """
 
 from __future__ import annotations
