@@ -16,7 +16,7 @@ from lib.data.mini.allotment import Allotment
 from lib.data.mini.photographs import Photograph
 from lib.files import make_checked
 
-KINDS = ("oxford_affine", "w1bs")
+KINDS = ("oxford_affine", "w1bs", "eth", "imc", "landmarks")
 # Of a released set: what is small is told by its content, what is an image by its size.
 _SMALLEST_IMAGE = 100_000
 

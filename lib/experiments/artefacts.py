@@ -11,6 +11,7 @@ from lib.experiments import (
     hynet,
     hynet_analysis,
     ladder,
+    scenes,
     tcdesc,
     together,
     training,
@@ -138,4 +139,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
         "notebooks/tcdesc/table6.ipynb", whole_images.tcdesc_table6, images=whole_images.OXFORD
     ),
     "use/sparse_model": Artefact("notebooks/use/sparse_model.ipynb", lambda study: []),
+    "dsm/table2": Artefact("notebooks/dsm/table2.ipynb", scenes.dsm_table2, images=scenes.LANDMARKS),
+    "hynet/table2": Artefact("notebooks/hynet/table2.ipynb", scenes.hynet_table2, images=scenes.ETH),
+    "hynet/table4": Artefact("notebooks/hynet/table4.ipynb", scenes.hynet_table4, images=scenes.IMC),
 }
