@@ -253,6 +253,7 @@ def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Fi
         recipes: labels.
         note: profile and data; stands above.
     """
+    spread = spread[spread["recipe"].isin(recipes)]
     rates = sorted(spread["rate"].unique())
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(rates)))
     size = (DOUBLE_WIDTH, 1.0 + 1.35 * len(SPREAD), len(recipes), len(SPREAD))
