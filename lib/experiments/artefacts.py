@@ -47,7 +47,6 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact("notebooks/data/embedded.ipynb", datasets.embedded),
     "adasample/table1": Artefact("notebooks/adasample/table1.ipynb", adasample.table1),
     "study/learning_rate": Artefact("notebooks/study/learning_rate.ipynb", lambda study: []),
-    "study/stated_settings": Artefact("notebooks/study/stated_settings.ipynb", training.stated_settings),
     "adasample/table3": Artefact("notebooks/adasample/table3.ipynb", _table3),
     "adasample/ladder": Artefact("notebooks/adasample/ladder.ipynb", ladder.ladder, extras=True),
     "adasample/generation": Artefact(
