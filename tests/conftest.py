@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import joblib
 import numpy as np
 import pytest
@@ -14,6 +16,11 @@ LONGEST = (
     *("test_study.py", "test_training.py", "hpatches.ipynb", "embedded.ipynb", "test_theory.py"),
     *("test_reporting_scenes.py", "test_gradient_probes.py", "test_hpatches_building.py"),
 )
+
+
+# A shell has what it starts in the background ignore Ctrl-C, and what that starts as well.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
