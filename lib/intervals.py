@@ -129,16 +129,25 @@ class Estimate:
         """Whether by the test points alone the interval would hold the bound, whatever the seeds."""
         return self._half(0.0, math.inf, confidence) >= abs(self.value - bound) > 0
 
+    def p_value(self, bound: float = 0.0) -> float:
+        """Two-sided p of the hypothesis that the sum is the bound: what the confidence of the interval
+        that ends there leaves to 1. It is 1 where one seed leaves the spread unknown."""
+        error, freedom = self._error(self.over_seeds, self.seed_freedom)
+        gap = abs(self.value - bound)
+        return float(2 * stats.t.sf(gap / error, freedom)) if error else float(gap == 0)
+
     def _half(self, over_seeds: float, seed_freedom: float, confidence: float) -> float:
-        if math.isinf(over_seeds):
-            return math.inf
+        error, freedom = self._error(over_seeds, seed_freedom)
+        return error and float(stats.t.ppf((1 + confidence) / 2, freedom) * error)
+
+    def _error(self, over_seeds: float, seed_freedom: float) -> tuple[float, float]:
+        """The standard error of the sum, and its degrees of freedom."""
         variances = np.array([over_seeds, self.over_units]) ** 2
         total = variances.sum()
-        if total == 0:
-            return 0.0
+        if total in (0, math.inf):
+            return math.sqrt(total), 1.0
         inverse = float((variances**2 / [seed_freedom, self.unit_freedom]).sum() / total**2)
-        freedom = 1 / inverse if inverse else math.inf
-        return float(stats.t.ppf((1 + confidence) / 2, freedom) * math.sqrt(total))
+        return math.sqrt(total), 1 / inverse if inverse else math.inf
 
 
 def contrast(terms: Sequence[tuple[float, Measured]]) -> Estimate:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lib.data.mini.sizes import MiniSize, SequencesSize
-from lib.recipes import Budget, Part, Recipe, part
+from lib.recipes import TCDESC_BUDGET, Budget, Part, Recipe, part
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Profile:
         name: as on the command line.
         width: share of L2-Net's inner channels; the output keeps its length.
         budget: pairs a batch, pairs an epoch, epochs; None follows each recipe's own.
+        larger: by a recipe's own budget that of its runs, of larger batches than `budget` has.
         grid_seeds: of a grid over a parameter.
         table_seeds: of a table of methods.
         test_seeds: of a comparison that needs a spread.
@@ -57,6 +58,7 @@ class Profile:
     name: str
     width: float
     budget: Budget | None
+    larger: Mapping[Budget, Budget]
     grid_seeds: tuple[int, ...]
     table_seeds: tuple[int, ...]
     test_seeds: tuple[int, ...]
@@ -78,6 +80,10 @@ class Profile:
         """This profile's budget, or the recipe's own."""
         return self.budget or recipe.budget
 
+    def sized_for(self, recipe: Recipe) -> "Profile":
+        """This profile with the budget that a run of the recipe has in a study."""
+        return replace(self, budget=self.larger.get(recipe.budget, self.budget))
+
 
 SECONDS = {
     "hpatches": 7.0,
@@ -85,6 +91,11 @@ SECONDS = {
     "gradient_norms": 20.0,
     "moving_histogram": 6.0,
     "triplets_in_batch": 2.5,
+    "fpr95_by_stage": 4.0,
+    "intensity_changes": 5.0,
+    "neighbourhoods": 2.0,
+    "matches_on_brisk": 5.0,
+    "matches_on_dog": 4.0,
     "other": 1.0,
     "computation": 5.0,
     "photograph": 1.5,
@@ -95,6 +106,7 @@ STANDARD = Profile(
     name="standard",
     width=1.0,
     budget=Budget(batch_pairs=512, epoch_pairs=512 * 500, epochs=20),
+    larger={},
     grid_seeds=(0, 1, 2, 3, 4),
     table_seeds=(0, 1, 2, 3, 4),
     test_seeds=(0, 1, 2, 3, 4),
@@ -120,6 +132,8 @@ QUICK = replace(
     width=0.25,
     # 100 steps in 5 epochs.
     budget=Budget(batch_pairs=64, epoch_pairs=64 * 20, epochs=5),
+    # TCDesc's k neighbours, and as many as 64, are to be the smaller share of a batch.
+    larger={TCDESC_BUDGET: Budget(batch_pairs=128, epoch_pairs=128 * 20, epochs=5)},
     grid_seeds=(0,),
     table_seeds=(0, 1, 2),
     search=Search(

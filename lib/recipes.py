@@ -276,6 +276,31 @@ HYNET = hybrid(
     )
 )
 
+
+def with_topology(base: Recipe, label: str, **options: object) -> Recipe:
+    """A recipe on TCDesc's distance of a matching pair (Eq. 4 to 11), k = 16 and γ = 1 (Sec. IV-B).
+
+    Args:
+        base: what is kept but for the positive.
+        label: what it is known by.
+        options: of `lib.positives.topology`, added or changed.
+    """
+    return replace(
+        base, label=label, positive=part("topology", **{"neighbours": 16, "gamma": 1.0, **options})
+    )
+
+
+# TCDesc (Sec. IV-A): Eq. 4 to 8, 10 and 11 = positive, Eq. 9 = HardNet's hinge; flips and turns as DSM;
+# 150,000 iterations, three times DSM's.
+TCDESC_BUDGET = replace(DSM.budget, epochs=30)
+TCDESC_HN = with_topology(
+    replace(HARDNET, augment=DSM.augment, optimizer=DSM.optimizer, budget=TCDESC_BUDGET), "TCDesc-HN+"
+)
+TCDESC_DSM = with_topology(replace(DSM, budget=TCDESC_BUDGET), "TCDesc-DSM+")
+# Its distance in the other papers' losses; d_E is θ² of Eq. 15 in the first, s_H in the second.
+ADASAMPLE_TC = with_topology(adasample(augment=True), "AdaSample-TC+*")
+HYNET_TC = with_topology(HYNET, "HyNet-TC+")
+
 RECIPES: Mapping[str, Recipe] = {
     "hardnet": HARDNET,
     "hardnet_gor": HARDNET_GOR,
@@ -298,6 +323,8 @@ RECIPES: Mapping[str, Recipe] = {
     "doap_binary_aug": DOAP_BINARY,
     "sosnet_aug": SOSNET,
     "hynet_aug": HYNET,
+    "tcdesc_hn_aug": TCDESC_HN,
+    "tcdesc_dsm_aug": TCDESC_DSM,
 }
 
 

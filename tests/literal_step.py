@@ -16,7 +16,7 @@ from lib.recipes import Recipe
 
 
 def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, steps: int) -> dict:
-    """The network's state dict after some steps of HardNet, HardNet-GOR, AdaSample or DSM."""
+    """The network's state dict after some steps of HardNet, HardNet-GOR, AdaSample, DSM or TCDesc."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     # Dropout draws in the order of memory.
@@ -86,7 +86,27 @@ def triplet(recipe: Recipe, a: list[Tensor], p: list[Tensor], i: int) -> Tensor:
             else:
                 candidates += [distance(name, a[i], p[j], power), distance(name, a[j], p[i], power)]
     allowed = [d for d in candidates if float(d) >= 0.008**power]
-    return (1 + distance(name, a[i], p[i], power) - min(allowed, key=float)).clamp(min=0)
+    apart = mixed(recipe, a, p, i, distance(name, a[i], p[i], power))
+    return (1 + apart - min(allowed, key=float)).clamp(min=0)
+
+
+def mixed(recipe: Recipe, a: list[Tensor], p: list[Tensor], i: int, apart: Tensor) -> Tensor:
+    """d⁺ of pair i: its distance, or λ d_T + (1 − λ) d_E (TCDesc, Eq. 6 to 8, 10, 11)."""
+    if recipe.positive.name == "pair":
+        return apart
+    n, k = len(a), recipe.positive.options["neighbours"]
+    vectors, near = [], []
+    for side in (a, p):
+        others = sorted((float((side[i] - side[j]).norm()), j) for j in range(n) if j != i)[:k]
+        columns = torch.stack([side[j] for _, j in others], dim=1)
+        weights = torch.linalg.inv(columns.T @ columns) @ (columns.T @ side[i])
+        near.append([j for _, j in others])
+        vectors.append({j: weight for (_, j), weight in zip(others, weights, strict=True)})
+    either = {*near[0], *near[1]}
+    topology = sum(abs(vectors[0].get(j, 0.0) - vectors[1].get(j, 0.0)) for j in either) / k
+    shared = len({*near[0]} & {*near[1]})
+    lam = min((shared / k) ** recipe.positive.options["gamma"], 0.5)
+    return lam * topology + (1 - lam) * apart
 
 
 def dynamic(
@@ -115,8 +135,11 @@ def dynamic(
             if (2 * 2 / 256 if binary else 0.008) <= d < closest:
                 nearest, closest = ((side, x), (other, y)), d
         (side, x), (other, y) = nearest
-        differences.append(apart(a[i], p[i]) - apart((a, p)[side][x], (a, p)[other][y]))
-        mined.append(float(apart(at_test[0][i], at_test[1][i])) - closest)
+        differences.append(
+            mixed(recipe, a, p, i, apart(a[i], p[i])) - apart((a, p)[side][x], (a, p)[other][y])
+        )
+        positive = mixed(recipe, *at_test, i, apart(at_test[0][i], at_test[1][i]))
+        mined.append(float(positive) - closest)
     places = [(d + 2) * (bins - 1) / 4 for d in mined]
     counted = [0.0] * bins
     for place in places:

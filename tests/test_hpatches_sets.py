@@ -66,7 +66,7 @@ def test_a_split_tests_on_tasks_and_trains_on_classes_of_sixteen(made: HPatchesS
 def test_names_are_those_that_can_be_loaded(made: HPatchesSets) -> None:
     assert set(made.names) == {
         "mini-hp-a", "mini-hp-b", "mini-hp-c", "mini-hp-illum", "mini-hp-view", "mini-hp-full",
-        "mini-hp-a-train", "mini-hp-b-train", "mini-hp-c-train",
+        "mini-hp-a-train", "mini-hp-b-train", "mini-hp-c-train", "mini-hp-images",
     }  # fmt: skip
     for name in made.names:
         assert made.load(name).name == name
@@ -120,10 +120,24 @@ def test_ones_own_homographies_become_one_split_of_all(made: HPatchesSets, tmp_p
     sets = HPatchesSets(
         "real-hp", tmp_path, replace(SMALL, queries=6), homographies=(made.root / "sequences",)
     )
-    assert sets.names == ("real-hp-full",)
+    assert sets.names == ("real-hp-full", "real-hp-images")
     split = sets.load("real-hp-full")
     assert sorted(one.name for one in split.sequences) == sorted(read_sequences(made.root / RELEASE))
     assert len(split.tasks.queries) == 6
+
+
+def test_images_are_the_sequences_that_patches_are_cut_of_and_a_release_has_none(
+    made: HPatchesSets, real: Path, tmp_path: Path
+) -> None:
+    folders = (made.root / "sequences",)
+    own = HPatchesSets("real-hp", tmp_path / "own", replace(SMALL, queries=6), homographies=folders)
+    for sets in (made, own):
+        images = sets.load(sets.images)
+        assert {one.name for one in images.sequences} == set(read_sequences(made.root / RELEASE))
+        assert {one.folder.parent for one in images.sequences} == set(folders)
+    release = HPatchesSets("hpatches", tmp_path / "cache", SMALL, real=real)
+    assert release.images is None
+    assert not [name for name in release.names if "images" in name]
 
 
 def test_a_missing_folder_of_homographies_is_named(tmp_path: Path) -> None:

@@ -227,3 +227,18 @@ def test_cells_runs_and_methods_side_by_side_keep_their_resamples():
 def test_what_does_not_fit_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_p_is_the_paired_t_test_s_and_fits_the_interval_that_ends_at_the_bound():
+    a, b = drawn(0, (5, 6)), drawn(1, (5, 6), 0.5)
+    found = difference(Measured(a), Measured(b))
+    assert found.p_value() == pytest.approx(stats.ttest_rel(a.mean(axis=1), b.mean(axis=1)).pvalue)
+    for confidence in (0.5, 0.95, 0.999):
+        for end in found.limits(confidence):
+            assert found.p_value(end) == pytest.approx(1 - confidence)
+
+
+def test_p_without_any_spread_is_0_or_1_and_1_where_one_seed_leaves_it_unknown():
+    sure = Estimate(2.0)
+    assert (sure.p_value(), sure.p_value(2.0)) == (0.0, 1.0)
+    assert Estimate(2.0, over_seeds=math.inf, seed_freedom=0.0).p_value() == 1.0

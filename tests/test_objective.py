@@ -329,6 +329,9 @@ WRITTEN_OUT = sorted(
 def test_the_loop_s_step_is_the_literal_one(name: str, small_set: PatchSet) -> None:
     """Three steps of the loop, so that AdaSample's exponent counts, against the steps written out."""
     recipe = recipes.at_rate(recipes.find(name), 0.1)
+    if recipe.positive.name == "topology":
+        # A batch of 8 has no 16 neighbours.
+        recipe = replace(recipe, positive=replace_options(recipe.positive, neighbours=3))
     trained = train(recipe, TINY, small_set, 7, max_steps=3)
     literal = literal_step.weights_after(recipe, TINY, small_set, seed=7, steps=3)
     for key, value in trained.model.state_dict().items():

@@ -13,7 +13,17 @@ import torch
 from lib import augmentation, parts, profiles, recipes
 from lib.descriptions import descriptions
 from lib.objective import build as build_objective
-from lib.recipes import RECIPES, adasample, find, part, values
+from lib.recipes import (
+    ADASAMPLE_TC,
+    HYNET_TC,
+    RECIPES,
+    TCDESC_DSM,
+    TCDESC_HN,
+    adasample,
+    find,
+    part,
+    values,
+)
 from lib.samplers import candidates
 from lib.samplers.adasample import AdaSample
 from lib.samplers.hardpos import Hardpos
@@ -22,10 +32,14 @@ from lib.schedules import constant, linear
 
 VARIANTS = {
     **RECIPES,
+    "topology on AdaSample": ADASAMPLE_TC,
+    "topology on HyNet": HYNET_TC,
     "hardpos": adasample(math.inf, "HT"),
     "lambda 0": adasample(0.0),
 }
 EVERY = pytest.mark.parametrize("name", sorted(VARIANTS))
+# More than the neighbours that SOSR and TCDesc look at.
+PAIRS = 18
 
 
 @EVERY
@@ -37,24 +51,24 @@ def test_every_part_of_every_recipe_resolves_and_builds(name):
     schedule = parts.build("schedule", recipe.schedule)
     # More classes than SOSR looks at as neighbours of one.
     pool = candidates.Pool(
-        torch.arange(30).view(10, 3),
-        torch.zeros(10, 3),
-        torch.ones(10, 3, dtype=torch.bool),
-        torch.full((10,), 3),
+        torch.arange(3 * PAIRS).view(PAIRS, 3),
+        torch.zeros(PAIRS, 3),
+        torch.ones(PAIRS, 3, dtype=torch.bool),
+        torch.full((PAIRS,), 3),
     )
     with torch.no_grad():
-        output = model.eval().raw(torch.rand(30, 1, model.input_size, model.input_size))
+        output = model.eval().raw(torch.rand(3 * PAIRS, 1, model.input_size, model.input_size))
     handed = [
-        each.unflatten(0, (10, 3)) for each in (output if isinstance(output, tuple) else (output,))
+        each.unflatten(0, (PAIRS, 3)) for each in (output if isinstance(output, tuple) else (output,))
     ]
     choice = sampler.choose(pool, lambda: model.normalise(handed[0]), torch.Generator().manual_seed(0))
     of = descriptions(model, tuple(each[choice.places] for each in handed))
     losses = objective.loss(objective.triplets(of))
-    assert losses.shape == (10,)
+    assert losses.shape == (PAIRS,)
     weights = None
     if recipe.pair_weight is not None:
         weights = parts.build("pair_weight", recipe.pair_weight)(choice)
-        assert weights.shape == (10,)
+        assert weights.shape == (PAIRS,)
     assert torch.isfinite(objective.total(losses, of, weights))
     assert schedule(0.0) == 1.0
     if recipe.generate is not None:
@@ -207,6 +221,36 @@ def test_the_binary_dsm_differs_from_the_real_one_in_what_is_compared_alone():
     floor = RECIPES["dsm_binary_aug"].negatives.options["floor"]
     assert distance.paired(torch.ones(256), two_bits).item() == floor
     assert distance.maximum == 2.0
+
+
+def test_tcdesc_is_as_its_section_4_states():
+    """n = 1024, 150,000 iterations, SGD with momentum 0.9 and weight decay 1e-4, 0.1 falling to 0."""
+    for name in ("tcdesc_hn_aug", "tcdesc_dsm_aug"):
+        recipe = RECIPES[name]
+        assert recipe.positive == part("topology", neighbours=16, gamma=1.0)
+        assert recipe.distance.name == "euclidean"
+        assert recipe.distance.options["power"] == 1
+        assert recipe.augment == part("turns", shared=True, among="turn_then_flip")
+        assert recipe.optimizer == part("sgd", lr=0.1, momentum=0.9, dampening=0.0, weight_decay=1e-4)
+        assert recipe.schedule.name == "linear"
+        budget = recipe.budget
+        assert budget.batch_pairs == 1024
+        assert budget.epochs * (budget.epoch_pairs // budget.batch_pairs) == 150_000
+
+
+@pytest.mark.parametrize(
+    ("recipe", "base", "also"),
+    [
+        (TCDESC_HN, "hardnet_aug", {"augment", "optimizer", "budget"}),
+        (TCDESC_DSM, "dsm_aug", {"budget"}),
+        (ADASAMPLE_TC, "adasample_aug_gen", set()),
+        (HYNET_TC, "hynet_aug", set()),
+    ],
+)
+def test_tcdesc_differs_from_what_it_stands_on_in_the_positive(recipe, base, also):
+    ours, theirs = values(recipe), values(RECIPES[base])
+    differing = {axis for axis in ours.keys() | theirs.keys() if ours.get(axis) != theirs.get(axis)}
+    assert differing == {"positive", *also}
 
 
 def test_plus_is_augmentation_and_star_is_generation():

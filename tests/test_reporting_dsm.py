@@ -11,6 +11,7 @@ from lib.intervals import Measured
 from lib.reporting import frames
 from lib.reporting.claims import Claim, read_claims, verdict
 from lib.reporting.claims.verdicts import NO_VERDICT
+from lib.reporting.hpatches import TASKS
 from lib.reporting.papers import dsm, dsm_margins
 from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
 from lib.reporting.printed import printed
@@ -180,7 +181,7 @@ def test_the_tables_as_printed_against_the_claims_on_them() -> None:
                 by_column = printed_by_column(rows).droplevel("label")[list(COLUMN_NAMES)]
                 names = COLUMN_NAMES
                 return {k: Measured(row.to_numpy(), cells=names) for k, row in by_column.iterrows()}
-            cells = {"fpr95": [""], "map": list(dsm.TASKS)}.get(claim.metric, [claim.metric])
+            cells = {"fpr95": [""], "map": list(TASKS)}.get(claim.metric, [claim.metric])
             chosen = rows[rows["task"].isin(cells)]
             return {
                 key: Measured(group["value"].to_numpy(), cells=tuple(group["task"]))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.experiments import adasample, dsm
+from lib.experiments import adasample, dsm, hynet, tcdesc
 from lib.intervals import Measured
 from lib.recipes import RECIPES
 from lib.reporting import effects
@@ -69,7 +69,7 @@ def test_every_mark_of_the_document_names_an_option_that_the_study_changes() -> 
     document = (ROOT / "docs/paper_vs_code.md").read_text(encoding="utf-8")
     named = {
         (RECIPES[name].label, option)
-        for options in (adasample.OPTIONS, dsm.OPTIONS)
+        for options in (adasample.OPTIONS, dsm.OPTIONS, hynet.OPTIONS, tcdesc.OPTIONS)
         for name, of in options.items()
         for option in of
         if option != effects.DEFAULT

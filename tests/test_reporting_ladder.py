@@ -218,4 +218,4 @@ def test_sampling_and_weights_are_judged_with_and_without_each_other_and_togethe
         "sampling and w_i": 1.0,
     }
     # What stands beside the ladder is no rung of it.
-    assert EVERY["rung_sampling"].label not in ladder.ladder(found).index
+    assert EVERY["rung_sampling"].label not in ladder.ladder(ladder.rungs(found)).index

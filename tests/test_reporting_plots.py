@@ -107,20 +107,6 @@ def test_seeds_of_unequal_length_are_refused_by_the_methods_label():
         curves_figure(epochs({"A": [[1.0]]}).iloc[:0], "epoch", "FPR95 (%)", "label")
 
 
-def test_a_value_on_the_horizontal_axis_may_be_marked():
-    frame = pd.DataFrame({"rate": [0.1, 1.0], "y": [1.0, 2.0], "by": ["a", "a"]})
-    _, mark = curves_figure(frame, "rate", "y", "by", log="x", marked=0.5).axes[0].lines
-    assert list(mark.get_xdata()) == [0.5, 0.5]
-
-
-def test_ticks_stand_at_the_values_that_were_tried():
-    frame = pd.DataFrame({"rate": [0.1, 0.2, 5.0], "y": [3.0, 1.0, 2.0], "by": "a"})
-    axes = curves_figure(frame, "rate", "y", "by", log="x").axes[0]
-    assert axes.get_xticks().tolist() == [0.1, 0.2, 5.0]
-    assert axes.get_legend() is None
-    assert [text.get_text() for text in axes.texts] == ["a"]
-
-
 def test_names_stand_at_the_ends_in_their_order_and_colour_and_not_on_each_other():
     with panels(COLUMN_WIDTH, 2) as (_, [[axes]]):
         for label, end in (("low", 0.0), ("high", 10.0), ("middle", 9.9), ("unknown", np.nan)):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from reporting_records import found
 
 from lib.experiments.artefacts import SEARCHED
+from lib.recipes import Budget
 from lib.reporting import rates
 from lib.reporting.rates import FPR95
 from lib.study.open import open_study
@@ -149,3 +153,21 @@ def test_the_spread_is_drawn_by_measure_and_recipe_a_line_a_rate():
     assert list(low.get_xdata()) == [0.0, 0.5, 1.0]
     assert list(low.get_ydata()) == [60.0, 100.0, 100.0]
     assert list(high.get_ydata()) == [60.0, 10.0, 10.0]
+
+
+def test_runs_at_the_stated_settings_are_drawn_though_they_change_their_profile_s_stages():
+    numbers = {"fpr95": {"expected": 30.0}, "descriptor_spread": measured(20, 0.2, 0.3)}
+    curve = {name: [1.0, 0.9, 0.8] for name in ("loss", "d_pos", "d_neg")} | {"step": [0, 1, 2]}
+    runs = [
+        found(key, "a", 0, metrics={"b": numbers}, curve=curve, epoch_fpr95={"b": [50.0, 40.0]})
+        for key in ("one", "two")
+    ]
+    changed = {"stages": (0.0, 0.5, 1.0), "budget": Budget(1024, 1024, 1)}
+    runs = [replace(run, job=replace(run.job, overrides=changed)) for run in runs]
+    loss, one, two, fpr95, rank, cosine = rates.stated_figure(runs, "note").axes
+    assert [axes.get_title(loc="left") for axes in (one, two)] == ["ONE", "TWO"]
+    assert [list(line.get_ydata()) for line in one.lines] == [[1.0, 0.9, 0.8]] * 2
+    assert list(fpr95.lines[0].get_ydata()) == [50.0, 40.0]
+    assert list(rank.lines[0].get_ydata()) == [60.0, 20.0, 20.0]
+    assert loss.get_ylabel() == "loss"
+    assert cosine.get_ylabel() == rates.SPREAD["mean_cosine"]

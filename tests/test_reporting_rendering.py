@@ -102,7 +102,7 @@ def test_a_notebook_whose_runs_failed_is_not_executed(opened):
     }
     copies, (failure,) = rendering.execute(opened, lacking, "results")
     assert copies == []
-    assert failure.error == "not executed: 1 of its runs failed, e.g. HardNet on mini-a, seed 9"
+    assert failure.error == "not executed: 1 of its records are missing, e.g. HardNet on mini-a, seed 9"
 
 
 def test_a_notebook_that_only_reads_the_reference_removes_nothing(tmp_path, opened, monkeypatch):

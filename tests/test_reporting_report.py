@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from lib.reporting.page import verdicts
 from lib.reporting.page.compare import compare
 from lib.reporting.page.notebook import mathml, render_notebook
-from lib.reporting.page.report import Failure, build_report, caveat
+from lib.reporting.page.report import Failure, build_report
 from lib.reporting.style import panels, png
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -195,11 +195,18 @@ def test_the_head_says_what_is_evidence_and_that_embedded_data_refutes_nothing(t
     assert "never says that a paper is refuted" in " ".join(head.split())
 
 
-def test_the_caveat_stands_unless_profile_and_data_are_the_papers():
-    assert caveat("paper", "ubc") == ""
-    assert caveat("paper", "ubc+hpatches") == ""
-    assert caveat("paper", "mini")
-    assert caveat("quick", "ubc")
+@pytest.mark.parametrize(
+    ("profile", "data_name", "stands"),
+    [
+        ("paper", "ubc", False),
+        ("paper", "ubc+hpatches", False),
+        ("paper", "mini", True),
+        ("quick", "ubc", True),
+    ],
+)
+def test_the_caveat_stands_unless_profile_and_data_are_the_papers(tmp_path, profile, data_name, stands):
+    page = build(tmp_path, notebooks=[], profile=profile, data_name=data_name)
+    assert ("What is evidence" in page) is stands
 
 
 def test_failures_are_named_at_the_head_by_notebook_and_cell(tmp_path):
@@ -260,7 +267,7 @@ VERDICTS = judged(
 
 
 def test_the_tally_keeps_the_evening_apart_and_counts_every_claim_once():
-    evening, quick, readings = verdicts.tallies(verdicts.read_verdicts([VERDICTS]))
+    evening, quick, readings = verdicts.tallies(verdicts.read_verdicts(VERDICTS))
     words = {"held": 0, "did not hold": 1, "too close to call": 0, "no verdict": 0}
     assert evening == {"kind": "claim", "where": "evening, photos", "counts": words}
     assert quick["where"] == "quick, mini"
@@ -272,16 +279,14 @@ def test_the_tally_keeps_the_evening_apart_and_counts_every_claim_once():
 def test_an_evening_of_a_part_of_the_columns_does_not_take_the_place_of_a_whole_verdict():
     part = {"part": "2 of 6 columns"}
     rows = verdicts.read_verdicts(
-        [
-            judged(
-                ("A", "Table 1", "quick", "too close to call", {"part": ""}),
-                ("A", "Table 1", "evening", "held", part),
-                ("B", "Table 1", "quick", "held", part),
-                ("B", "Table 1", "evening", "did not hold", part),
-                ("C", "Table 1", "quick", "no verdict", {"part": ""}),
-                ("C", "Table 1", "evening", "held", part),
-            )
-        ]
+        judged(
+            ("A", "Table 1", "quick", "too close to call", {"part": ""}),
+            ("A", "Table 1", "evening", "held", part),
+            ("B", "Table 1", "quick", "held", part),
+            ("B", "Table 1", "evening", "did not hold", part),
+            ("C", "Table 1", "quick", "no verdict", {"part": ""}),
+            ("C", "Table 1", "evening", "held", part),
+        )
     )
     counted = rows[rows["counted"]]
     assert dict(zip(counted["claim"], counted["profile"], strict=True)) == {
@@ -294,7 +299,7 @@ def test_an_evening_of_a_part_of_the_columns_does_not_take_the_place_of_a_whole_
 
 
 def test_findings_are_claims_that_count_decided_ones_first_and_each_artefacts_first():
-    rows = verdicts.read_verdicts([VERDICTS])
+    rows = verdicts.read_verdicts(VERDICTS)
     found = verdicts.findings(rows)
     assert list(zip(found["claim"], found["profile"], strict=True)) == [
         ("A", "evening"),
@@ -305,7 +310,7 @@ def test_findings_are_claims_that_count_decided_ones_first_and_each_artefacts_fi
     more = judged(
         *((name, "Table 1", "quick", "held") for name in "AB"), ("C", "Table 9", "quick", "held")
     )
-    assert verdicts.findings(verdicts.read_verdicts([more]))["claim"].tolist() == ["A", "C", "B"]
+    assert verdicts.findings(verdicts.read_verdicts(more))["claim"].tolist() == ["A", "C", "B"]
 
 
 def test_a_reading_is_a_finding_where_an_evening_decides_it_and_says_that_it_is_one():
@@ -313,9 +318,9 @@ def test_a_reading_is_a_finding_where_an_evening_decides_it_and_says_that_it_is_
         judged(("A", "Sec. 5.2", profile, "held")).assign(kind="reading")
         for profile in ("evening", "quick")
     )
-    [found] = verdicts.findings(verdicts.read_verdicts([long])).to_dict("records")
+    [found] = verdicts.findings(verdicts.read_verdicts(long)).to_dict("records")
     assert verdicts.facts(found)[0] == "a reading"
-    assert verdicts.findings(verdicts.read_verdicts([short])).empty
+    assert verdicts.findings(verdicts.read_verdicts(short)).empty
 
 
 def test_a_finding_names_value_interval_profile_data_and_seeds_and_leads_to_its_notebook(tmp_path):

@@ -151,10 +151,11 @@ def circles_of(axes) -> dict[tuple[float, float], tuple[float, str, np.ndarray]]
 
 
 def test_circles_are_the_detections_of_points_with_a_patch_in_every_view_shown(
-    scene: Path, patch_set: PatchSet
+    scene: Path, patch_set: PatchSet, monkeypatch: pytest.MonkeyPatch
 ):
     images = (0, 2)
-    figure = views_figure(scene, PHOTOGRAPHS, patch_set, images, most=1000)
+    monkeypatch.setattr(scenes, "MOST_CIRCLES", 1000)
+    figure = views_figure(scene, PHOTOGRAPHS, patch_set, images)
     rows = np.loadtxt(scene / INTEREST)
     of_image = [set(patch_set.point_ids[patch_set.image_ids == image]) for image in images]
     common = of_image[0] & of_image[1]
@@ -181,8 +182,11 @@ def test_circles_are_the_detections_of_points_with_a_patch_in_every_view_shown(
     assert all(len(of_point) == 1 for of_point in colours.values())
 
 
-def test_a_circles_hand_points_along_the_orientation(scene: Path, patch_set: PatchSet):
-    (axes,) = views_figure(scene, PHOTOGRAPHS, patch_set, (1,), most=5).axes
+def test_a_circles_hand_points_along_the_orientation(
+    scene: Path, patch_set: PatchSet, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(scenes, "MOST_CIRCLES", 5)
+    (axes,) = views_figure(scene, PHOTOGRAPHS, patch_set, (1,)).axes
     drawn = circles_of(axes)
     assert len(drawn) == 5
     rows = {(x, y): turn for image, x, y, turn, _ in np.loadtxt(scene / INTEREST) if image == 1}

@@ -21,8 +21,8 @@ from lib.training import Trained, train
 TINY = replace(
     profiles.find("quick"),
     width=1 / 16,
-    # More pairs than SOSR looks at as neighbours of one.
-    budget=Budget(batch_pairs=10, epoch_pairs=50, epochs=2),
+    # More pairs than TCDesc and SOSR look at as neighbours of one.
+    budget=Budget(batch_pairs=20, epoch_pairs=100, epochs=2),
     stages=(0.0, 0.5, 1.0),
 )
 ADASAMPLE = at_rate(recipes.find("adasample_aug_gen"), 0.1)

@@ -22,14 +22,14 @@ from pathlib import Path
 import pandas as pd
 
 from lib import profiles
-from lib.data.mini.allotment import HOMOGRAPHY
+from lib.data.mini.allotment import HOMOGRAPHY, write_allotment
 from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.reporting.page.compare import artefacts_in
 from lib.reporting.page.report import Failure
 from lib.study import pool
 from lib.study.forecast import remaining, wall_clock
 from lib.study.jobs import Job, look, merged, probe_path, record_path
-from lib.study.open import REFERENCE, ROOT, Study, find, open_study, photographs_path, to_do
+from lib.study.open import REFERENCE, ROOT, Study, open_study, photographs_path, to_do
 
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
@@ -46,17 +46,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--profile", default="quick", help=f"size: {', '.join(profiles.PROFILES)} (default: quick)")
-    add("--cached", action="store_true", help="render from the committed reference, train nothing")
     add("--plan", action="store_true", help="print what would be run, hours and disk, and stop")
     add("--only", default="*", metavar="PATTERN", help="artefacts by name, e.g. 'adasample/*'")
     add("--extras", action="store_true", help="also what the default leaves out for time")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--data", metavar="DIR", help="folder with liberty, notredame and yosemite as downloaded"
-    )
-    where.add_argument(
-        "--photos", metavar="DIR", help="folder of photographs to make the embedded data from"
-    )
+    data = parser.add_mutually_exclusive_group().add_argument
+    data("--data", metavar="DIR", help="folder with liberty, notredame and yosemite as downloaded")
+    data("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     add("--jobs", type=int, metavar="N", help="runs at once (default: as many as the cores hold)")
     add(
@@ -65,18 +60,18 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         metavar="DIR",
         help="where records, tables and the report go (default: results)",
     )
-    add(
-        "--update-reference",
-        action="store_true",
-        help="write the profile's results/reference anew, with the extras; quick's are also the "
-        "notebooks' stored outputs",
-    )
-    add(
-        "--collect",
-        action="store_true",
-        help="train nothing; add to the profile's reference the records that are complete",
-    )
-    add("--records-only", action="store_true", help="train and evaluate, execute no notebook")
+    instead = parser.add_mutually_exclusive_group()
+    for name, told in (
+        ("--cached", "render from the committed reference, train nothing"),
+        ("--records-only", "train and evaluate, execute no notebook"),
+        ("--collect", "train nothing; add to the profile's reference the records that are complete"),
+        (
+            "--update-reference",
+            "write the profile's results/reference anew, with the extras; quick's are also the "
+            "notebooks' stored outputs",
+        ),
+    ):
+        instead.add_argument(name, action="store_true", help=told)
     chosen = parser.parse_args(arguments)
 
     def refuse(wrong: object, told: str) -> None:
@@ -95,14 +90,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     refuse(ours, "--results must not be the committed reference, which --update-reference writes")
     refuse(chosen.cached and other, "--cached renders the committed reference; leave out other data")
     refuse(
-        chosen.collect and (updates or chosen.cached or chosen.data or chosen.profile == "quick"),
+        chosen.collect and (chosen.data or chosen.profile == "quick"),
         "--collect is for the embedded data of a longer profile, whose records come one by one",
     )
     if updates:
-        refuse(
-            chosen.records_only, "--update-reference takes tables and figures; leave out --records-only"
-        )
-        refuse(chosen.cached, "--update-reference takes what is made anew; leave out --cached")
         refuse(chosen.data, "--update-reference takes embedded data; leave out --data")
         refuse(chosen.only != "*", "--update-reference writes the whole reference; leave out --only")
         packaged = chosen.profile == "quick" and chosen.photos
@@ -144,14 +135,11 @@ def _run(options: argparse.Namespace) -> int:
         print(f"{collect(study, selected)} record(s) of {study.heading()} added")
         return 0
     _check_device(options.device)
-    failures: list[Failure] = []
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
         rendered = replace(study.place, folder=ROOT / options.results / options.profile)
         study = replace(study, place=rendered, reading=study.reading[:1])
-        _check_cached(study, selected)
-    else:
-        failures += make(study, selected)
+    failures = [] if options.cached else make(study, selected)
     if options.records_only:
         return _closing(failures)
 
@@ -266,37 +254,28 @@ def make(study: Study, selected: dict[str, Artefact]) -> list[Failure]:
     return [Failure(job.title, reason) for job, reason in failures]
 
 
-def _check_cached(study: Study, selected: dict[str, Artefact]) -> None:
-    missing = [job.title for job in _jobs(study, selected) if find(study, job) is None]
-    if missing:
-        raise ValueError(
-            f"the reference {study.reading[0].relative_to(ROOT)} lacks {len(missing)} record(s), e.g. "
-            f"{missing[0]}; run without --cached"
-        )
-
-
 def collect(study: Study, selected: dict[str, Artefact]) -> int:
     """Adds to the reference of the study's profile what is complete of the artefacts' records, and
     returns how many it did not have. A long study is put on record so while it goes on."""
-    from lib.data.mini.allotment import write_allotment
-
-    made, reference = study.place.folder, REFERENCE / study.place.profile.name
-    if study.place.source.name == "photos":
-        write_allotment(photographs_path(reference.name), study.place.source.allotment)
+    place, reference = study.place, REFERENCE / study.place.profile.name
     new = [
         job
-        for job in merged(_jobs(study, selected), study.place)
-        if look(job, study.place).state == "complete"
-        and look(job, study.place, reference).state != "complete"
+        for job in merged(_jobs(study, selected), place)
+        if look(job, place).state == "complete" and look(job, place, reference).state != "complete"
     ]
-    for job in new:
-        _copy(_files(job, study), made, reference)
+    _put_on_record(new, study, reference)
     return len(new)
 
 
-def _files(job: Job, study: Study) -> list[Path]:
-    record = record_path(job, study.place)
-    return [record, *(probe_path(record, probe, of) for probe, of in job.probes)]
+def _put_on_record(jobs: Sequence[Job], study: Study, reference: Path) -> None:
+    """Copies jobs' records and probes, and names the photographs that they are of."""
+    place = study.place
+    if place.source.name == "photos":
+        write_allotment(reference / photographs_path(place.profile.name).name, place.source.allotment)
+    for job in jobs:
+        record = record_path(job, place)
+        files = [record, *(probe_path(record, probe, of) for probe, of in job.probes)]
+        _copy(files, place.folder, reference)
 
 
 def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
@@ -316,7 +295,6 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         study: what was run, in its own folder, in which executing has left its tables and figures alone.
         selected: the artefacts.
     """
-    from lib.data.mini.allotment import write_allotment
     from lib.reporting import effects
     from lib.reporting.page import front, rendering
     from lib.reporting.page.verdicts import read_verdicts
@@ -325,14 +303,11 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     folder, new, old = (REFERENCE / of for of in (name, f".{name}.new", f".{name}.old"))
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
-    for job in merged(_jobs(study, selected), study.place):
-        _copy(_files(job, study), made, new)
+    _put_on_record(merged(_jobs(study, selected), study.place), study, new)
     _copy([made / path for path in artefacts_in(made, selected)], made, new)
     if (folder / "searches").is_dir():
         # Searches for learning rates are made by lib.commands.tuning and no part of a run.
         shutil.copytree(folder / "searches", new / "searches")
-    if study.place.source.name == "photos":
-        write_allotment(new / photographs_path(name).name, study.place.source.allotment)
     if folder.is_dir():
         folder.rename(old)
     new.rename(folder)
@@ -342,13 +317,10 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
             rendering.store_outputs(ROOT / artefact.notebook)
     judged = rendering.saved_verdicts(folder, selected)
     if name == "quick" and judged is not None:
-        front.fill_in(ROOT / "README.md", read_verdicts([judged]))
+        front.fill_in(ROOT / "README.md", read_verdicts(judged))
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
-    effects.fill_in(
-        ROOT / "docs" / "paper_vs_code.md",
-        pd.concat(measured),
-        f"{name}, {study.place.source.sets[0]}",
-    )
+    where = f"{name}, {study.place.source.sets[0]}"
+    effects.fill_in(ROOT / "docs" / "paper_vs_code.md", pd.concat(measured), where)
 
 
 if __name__ == "__main__":

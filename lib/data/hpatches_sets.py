@@ -1,7 +1,8 @@
 """Sets of HPatches patches by name: the real release, embedded sequences, or one's own homographies.
 
 ``STEM-a`` is what split a tests on, with its tasks; ``STEM-a-train`` is what it trains on, in classes
-of 16 patches. Cheap to import and to ask for digests.
+of 16 patches; ``STEM-images`` are the sequences that patches are cut of. Cheap to import and to ask for
+digests.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from lib.digests import value_digest
 from lib.files import make_checked
 
 if TYPE_CHECKING:
+    from lib.data.hpatches.images import ImageSequences
     from lib.data.hpatches.tasks import HPatchesSplit
 
 _READERS = ("lib.data.hpatches.classes", "lib.data.hpatches.tasks")
 # With patches to train on; the others test on all their sequences, or train on what is no other kind.
 PARTITIONS = ("a", "b", "c")
 SPLITS = (*PARTITIONS, "illum", "view", "full")
-_TRAIN = "-train"
+_TRAIN, _IMAGES = "-train", "-images"
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,16 @@ class HPatchesSets:
         return f"{self.stem}-{split}{_TRAIN}"
 
     @property
+    def images(self) -> str | None:
+        """The name of its sequences' images; the release has none."""
+        return None if self.real else f"{self.stem}{_IMAGES}"
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Of all its sets."""
         trained = [self.train_set(split) for split in self.splits if split in PARTITIONS]
-        return (*(self.test_set(split) for split in self.splits), *trained)
+        images = [self.images] if self.images else []
+        return (*(self.test_set(split) for split in self.splits), *trained, *images)
 
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
@@ -106,7 +114,7 @@ class HPatchesSets:
         """The folder that holds ``hpatches-release`` and ``tasks``; perhaps not there yet."""
         return self.real or self.folder / f"{self.stem}-{self._sequences_digest}"
 
-    def load(self, name: str) -> HPatchesSplit | PatchSet:
+    def load(self, name: str) -> HPatchesSplit | PatchSet | ImageSequences:
         """A set, generated first where it is not there yet.
 
         Raises:
@@ -115,10 +123,15 @@ class HPatchesSets:
             OSError: `folder` cannot be written.
         """
         from lib.data.hpatches.classes import read_classes
+        from lib.data.hpatches.images import read_images
         from lib.data.hpatches.release import open_sequences, read_split
         from lib.data.hpatches.tasks import open_split
 
         self.make()
+        if name == self.images:
+            from lib.data.mini.sequences import SEQUENCES
+
+            return read_images(name, self.homographies or [self.root / SEQUENCES])
         split = name.removeprefix(f"{self.stem}-").removesuffix(_TRAIN)
         if not name.endswith(_TRAIN):
             return open_split(self.root / RELEASE, self.root / TASKS, split, name)

@@ -30,6 +30,7 @@ from lib.data.patchset import PatchSet
 from lib.files import make_checked
 
 if TYPE_CHECKING:
+    from lib.data.hpatches.images import ImageSequences
     from lib.data.hpatches.tasks import HPatchesSplit
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
@@ -122,9 +123,9 @@ class Source:
             return self.real / name
         return self.folder / f"{name}-{self.digest(name)}"
 
-    def load(self, name: str) -> PatchSet | HPatchesSplit:
+    def load(self, name: str) -> PatchSet | HPatchesSplit | ImageSequences:
         """A set, generated and decoded first where it is not there yet; what an HPatches split tests
-        on is a split with its tasks, everything else a set of patches.
+        on is a split with its tasks, images are sequences, everything else a set of patches.
 
         Generated and decoded files that are damaged are set aside and made anew.
 

@@ -3,7 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lib.experiments import adasample, datasets, dsm, ladder, training
+from lib.experiments import (
+    adasample,
+    datasets,
+    dsm,
+    factorial,
+    hynet,
+    hynet_analysis,
+    ladder,
+    tcdesc,
+    together,
+    training,
+)
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -41,12 +52,17 @@ SEARCHED: Mapping[str, Recipe] = {
     **ladder.SAMPLING,
     **ladder.RIVALS,
     **dsm.SEARCHED,
+    **hynet.SEARCHED,
+    **tcdesc.SEARCHED,
+    **together.SEARCHED,
+    **factorial.SEARCHED,
 }
 
 ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact("notebooks/data/embedded.ipynb", datasets.embedded),
     "adasample/table1": Artefact("notebooks/adasample/table1.ipynb", adasample.table1),
     "study/learning_rate": Artefact("notebooks/study/learning_rate.ipynb", lambda study: []),
+    "study/stated_settings": Artefact("notebooks/study/stated_settings.ipynb", training.stated_settings),
     "adasample/table3": Artefact("notebooks/adasample/table3.ipynb", _table3),
     "adasample/ladder": Artefact("notebooks/adasample/ladder.ipynb", ladder.ladder, extras=True),
     "adasample/generation": Artefact(
@@ -59,6 +75,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "study/precision": Artefact("notebooks/study/precision.ipynb", training.precision, extras=True),
     "data/hpatches": Artefact("notebooks/data/hpatches.ipynb", datasets.hpatches, hpatches=True),
     "data/ranking": Artefact("notebooks/data/ranking.ipynb", datasets.ranking, hpatches=True),
+    "audit/print": Artefact("notebooks/audit/print.ipynb", lambda study: []),
     "adasample/figure2": Artefact("notebooks/adasample/figure2.ipynb", adasample.figure2, hpatches=True),
     "adasample/table2": Artefact("notebooks/adasample/table2.ipynb", adasample.table2, hpatches=True),
     "dsm/table1": Artefact("notebooks/dsm/table1.ipynb", dsm.table1),
@@ -71,4 +88,42 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "dsm/softness": Artefact("notebooks/dsm/softness.ipynb", dsm.softness, extras=True),
     "dsm/options": Artefact("notebooks/dsm/options.ipynb", dsm.options, extras=True),
     "dsm/loss_shapes": Artefact("notebooks/dsm/loss_shapes.ipynb", dsm.loss_shapes),
+    "hynet/table1": Artefact("notebooks/hynet/table1.ipynb", hynet.table1),
+    "hynet/table3": Artefact("notebooks/hynet/table3.ipynb", hynet.table3, hpatches=True),
+    "hynet/table5": Artefact("notebooks/hynet/table5.ipynb", hynet.table5),
+    "hynet/figure4": Artefact("notebooks/hynet/figure4.ipynb", hynet.figure4, hpatches=True),
+    "hynet/figure5": Artefact("notebooks/hynet/figure5.ipynb", hynet.figure5, hpatches=True),
+    "hynet/epochs": Artefact("notebooks/hynet/epochs.ipynb", hynet.epochs),
+    "hynet/ladder": Artefact("notebooks/hynet/ladder.ipynb", hynet.ladder, extras=True),
+    "hynet/options": Artefact("notebooks/hynet/options.ipynb", hynet.options, extras=True),
+    "hynet/figure1": Artefact("notebooks/hynet/figure1.ipynb", hynet_analysis.figure1),
+    "hynet/figure2": Artefact("notebooks/hynet/figure2.ipynb", hynet_analysis.figure2),
+    "hynet/figure3": Artefact("notebooks/hynet/figure3.ipynb", hynet_analysis.figure3),
+    "hynet/gradient_magnitudes": Artefact(
+        "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.gradient_magnitudes
+    ),
+    "hynet/norms": Artefact("notebooks/hynet/norms.ipynb", hynet_analysis.norms),
+    "tcdesc/figure1": Artefact("notebooks/tcdesc/figure1.ipynb", tcdesc.figure1),
+    "tcdesc/figure2": Artefact("notebooks/tcdesc/figure2.ipynb", tcdesc.figure2),
+    "tcdesc/table1": Artefact("notebooks/tcdesc/table1.ipynb", tcdesc.table1, hpatches=True),
+    "tcdesc/table2": Artefact("notebooks/tcdesc/table2.ipynb", tcdesc.table2),
+    "tcdesc/table3": Artefact("notebooks/tcdesc/table3.ipynb", tcdesc.table3, hpatches=True),
+    "tcdesc/table5": Artefact("notebooks/tcdesc/table5.ipynb", tcdesc.table5),
+    "tcdesc/figure4": Artefact("notebooks/tcdesc/figure4.ipynb", tcdesc.figure4, hpatches=True),
+    "tcdesc/other_losses": Artefact(
+        "notebooks/tcdesc/other_losses.ipynb", tcdesc.other_losses, extras=True
+    ),
+    "tcdesc/overfitting": Artefact(
+        "notebooks/tcdesc/overfitting.ipynb", tcdesc.overfitting, extras=True
+    ),
+    "tcdesc/options": Artefact("notebooks/tcdesc/options.ipynb", tcdesc.options, extras=True),
+    "together/equal_footing": Artefact(
+        "notebooks/together/equal_footing.ipynb", together.equal_footing, hpatches=True
+    ),
+    "together/scenes": Artefact(
+        "notebooks/together/scenes.ipynb", together.scenes, extras=True, hpatches=True
+    ),
+    "together/factorial": Artefact(
+        "notebooks/together/factorial.ipynb", factorial.jobs, extras=True, hpatches=True
+    ),
 }

@@ -121,6 +121,11 @@ def probed(job: Job, probe: str) -> Job:
     return replace(job, probes=(*job.probes, (probe, job.train_set)))
 
 
+def measured(job: Job, measure: str) -> Job:
+    """The job with a measure on every set that it is tested on."""
+    return replace(job, measures=(*job.measures, *on((measure,), job.sets_of("fpr95"))))
+
+
 def computation_job(name: str, label: str, **options: object) -> Job:
     """A computation of `lib.theory`, which needs neither data nor training."""
     own = ((name, NO_SET),)

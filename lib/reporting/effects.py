@@ -72,11 +72,9 @@ def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
 
     def cell(found: re.Match) -> str:
         mark, end, filled = found[0].partition("-->")
-        of = _PROFILE.search(filled)
-        if of is not None and of[1] != where.partition(",")[0]:
-            return found[0]
-        key = found["recipe"], found["option"]
-        if key not in known.index and filled.strip() == UNMEASURED:
+        of, key = _PROFILE.search(filled), (found["recipe"], found["option"])
+        of_another = of is not None and of[1] != where.partition(",")[0]
+        if of_another or (key not in known.index and filled.strip() == UNMEASURED):
             return found[0]
         if key not in known.index:
             raise ValueError(f"the document asks for the effect of {key}, which was not computed")

@@ -126,18 +126,21 @@ def deviations(table: pd.DataFrame) -> pd.DataFrame:
 def cell_by_cell(
     of: Mapping[str, pd.DataFrame], cells: Sequence[str]
 ) -> dict[tuple[str, str], pd.Series]:
-    """Columns (cell, whose) by key of frames by whose they are, each with the index (`key`, `label`)."""
-    return {(cell, whose): each[cell].droplevel("label") for cell in cells for whose, each in of.items()}
+    """Columns (cell, whose) by key of frames by whose they are, each with the index (`key`, `label`);
+    of the cells that a frame has."""
+    return {
+        (cell, whose): each[cell].droplevel("label")
+        for cell in cells
+        for whose, each in of.items()
+        if cell in each
+    }
 
 
 def named(table: pd.DataFrame, *of: pd.DataFrame) -> pd.DataFrame:
     """A table by key, index `Method`: the labels that methods have in the first of several frames that
     has them, in their order."""
-    labels: dict[str, str] = {}
-    for each in of:
-        for key, label in each.index.droplevel(each.index.names[2:]):
-            labels.setdefault(key, label)
-    return table.reindex(list(labels)).set_axis(pd.Index(labels.values(), name="Method"))
+    methods = pd.concat([each.index.to_frame()[METHOD] for each in of]).drop_duplicates("key")
+    return table.reindex(methods["key"]).set_axis(pd.Index(methods["label"], name="Method"))
 
 
 def _about(record: Found) -> Mapping[str, object]:

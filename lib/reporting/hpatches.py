@@ -20,7 +20,7 @@ PROTOCOLS = {
     "retrieval": "retrieval: mAP, whole pool",
     "retrieval.pools": "retrieval: mAP, pool sizes",
 }
-METHOD = "Method (in %)"
+METHOD, FPR95 = "Method (in %)", "FPR95"
 
 
 def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) -> pd.DataFrame:
@@ -44,9 +44,8 @@ def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) 
             raise ValueError(f"{record.job.title}: no HPatches numbers on {test_set}; measure it there")
     frame = frames.tidy(found, "hpatches")
     frame = frame[frame["test_set"] == test_set]
-    own = frame["train_set"].eq(hp_train) if hp_train else pd.Series(False, frame.index)
-    for name, mark in (("key", "_hp"), ("label", "-HP")):
-        frame[name] = frame[name].where(~own, frame[name] + mark)
+    if hp_train:
+        frame.loc[frame["train_set"] == hp_train, frames.METHOD] += ["_hp", "-HP"]
     return frames.wide(frame)
 
 
@@ -60,14 +59,43 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
         Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
         a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
     """
-    mean, deviation = frames.means(runs), frames.deviations(runs)
-    count = runs.groupby(level=frames.METHOD, sort=False).size()
-    columns = {}
-    for key, protocol in PROTOCOLS.items():
-        columns[(protocol, "mean")] = mean[key]
-        if count.max() > 1:
-            columns[(protocol, "sd")] = deviation[key]
+    of, count = {"mean": frames.means(runs)}, runs.groupby(level=frames.METHOD, sort=False).size()
+    if count.max() > 1:
+        of["sd"] = frames.deviations(runs)
+    columns = {(PROTOCOLS[key], name): each[key] for key in PROTOCOLS for name, each in of.items()}
     return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis(METHOD)
+
+
+def paper_beside_ours(
+    printed: pd.DataFrame,
+    found: Sequence[Found],
+    test_set: str,
+    fpr95: pd.Series,
+    tasks: Sequence[str] = TASKS,
+) -> pd.DataFrame:
+    """A printed table of FPR95 and tasks, or of tasks alone, and ours side by side.
+
+    Args:
+        printed: of `lib.reporting.printed.printed`, with a `task`, "" of FPR95.
+        found: records of one train set; what was not measured on HPatches has no such numbers.
+        test_set: the set of HPatches patches.
+        fpr95: of each run in percent, index as of `lib.reporting.frames.wide`.
+        tasks: to show.
+
+    Returns:
+        Index `Method`, methods that the paper's table does not have last. Columns (FPR95 or a task,
+        `paper`, `ours` and, where there are several seeds, `sd` over them) in percent, and (``, `n`),
+        our runs; what the paper's table lacks has no `paper`.
+    """
+    by_cell = printed.assign(cell=printed["task"].where(printed["task"] != "", FPR95))
+    paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)
+    measured = [r for r in found if "hpatches" in r.content["metrics"].get(test_set, {})]
+    ours = fpr95.to_frame(FPR95).join(numbers(measured, test_set)[list(tasks)])
+    of, count = {"paper": paper, "ours": frames.means(ours)}, ours.groupby(level="key").size()
+    if count.max() > 1:
+        of["sd"] = frames.deviations(ours)
+    columns = frames.cell_by_cell(of, (FPR95, *tasks)) | {("", "n"): count}
+    return frames.named(pd.DataFrame(columns), paper, ours).astype({("", "n"): "Int64"})
 
 
 def by_level(runs: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from lib.evaluation.fpr95 import threshold_level
-from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, look, looks, panels
+from lib.reporting.style import COLUMN_WIDTH, DOUBLE_WIDTH, PALETTE, look, looks, panels
 
 
 def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: object) -> None:
@@ -40,22 +40,13 @@ def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: obj
 
 
 def curves_figure(
-    frame: pd.DataFrame,
-    x: str,
-    y: str,
-    by: str,
-    *,
-    log: str = "",
-    marked: float | None = None,
-    note: str = "",
-    **line: object,
+    frame: pd.DataFrame, x: str, y: str, by: str, *, log: str = "", note: str = "", **line: object
 ) -> Figure:
     """`curves` as a figure of one column, each named at its end; `x` and `y` label the axes.
 
     Args:
         frame, x, y, by, line: as for `curves`.
-        log: "x", whose ticks then stand at the frame's values, "y", or neither.
-        marked: where on `x` a dotted line stands.
+        log: "x", "y", or neither.
         note: what the values are of; stands above.
 
     Raises:
@@ -67,10 +58,6 @@ def curves_figure(
             axes.xaxis.get_major_locator().set_params(integer=True)
         if log:
             log_axis(axes, log, frame[{"x": x, "y": y}[log]])
-        if log == "x":
-            axes.set_xticks(frame[x].unique())
-        if marked is not None:
-            axes.axvline(marked, color=GREY, lw=1, ls=":")
         label_ends(axes)
     return figure
 

@@ -7,6 +7,7 @@ is in percent. A way is a reserve scene trained on, the other being tested on.
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -16,10 +17,10 @@ from matplotlib.figure import Figure
 
 from lib.experiments.artefacts import SEARCHED
 from lib.experiments.searches import read_search, searched
-from lib.reporting import plots
+from lib.reporting import frames, plots
 from lib.reporting.showing import Showing
-from lib.reporting.style import DOUBLE_WIDTH, MARKERS, PALETTE, panels
-from lib.study.open import Study, evening_beside
+from lib.reporting.style import DOUBLE_WIDTH, GREY, MARKERS, PALETTE, panels
+from lib.study.open import Found, Study, evening_beside
 
 FPR95 = "FPR95 (%)"
 # A valley's rates exceed the best mean by this share of it at most.
@@ -133,15 +134,11 @@ def compared(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
         By "rate" the mean FPR95 of both, their "difference", and in how many of the runs paired by way
         and seed the first one "is lower".
     """
-    paired = [
-        of.set_index(["rate", "train_set", "seed"])[FPR95]
-        for label in (higher, lower)
-        for of in [runs[runs["recipe"] == label]]
-    ]
-    both = pd.concat(paired, axis=1, keys=[higher, lower], join="inner").sort_index()
-    rows = {f"{rate:g}": of for rate, of in both.groupby(level="rate")}
-    at_own = [of.xs(of.groupby(level="rate").mean().idxmin()) for of in paired]
-    rows["own"] = pd.concat(at_own, axis=1, keys=[higher, lower])
+    both = runs.pivot(index=["rate", "train_set", "seed"], columns="recipe", values=FPR95)
+    both = both[[higher, lower]]
+    rows = {f"{rate:g}": of for rate, of in both.dropna().groupby(level="rate")}
+    own = both.groupby(level="rate").mean().idxmin()
+    rows["own"] = pd.DataFrame({label: both[label].xs(rate) for label, rate in own.items()})
     table = pd.DataFrame({rate: of.mean() for rate, of in rows.items()}).T
     table["difference"] = table[lower] - table[higher]
     table["is lower"] = [f"{(of[lower] < of[higher]).sum()} of {len(of)}" for of in rows.values()]
@@ -192,17 +189,16 @@ def nearest_to_collapse(spread: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
 
 
-def sensitivity_figure(runs: pd.DataFrame, note: str, columns: int = 4) -> Figure:
+def sensitivity_figure(runs: pd.DataFrame, note: str) -> Figure:
     """FPR95 against learning rate, a panel a recipe: each run a dot, the mean a line, the valley shaded.
 
     Args:
         runs: of `runs`.
         note: profile and data; stands above.
-        columns: of panels.
     """
     groups = list(runs.groupby("recipe", sort=False))
     ways = dict(zip(sorted(runs["train_set"].unique()), "^v", strict=True))
-    columns = min(columns, len(groups))
+    columns = min(4, len(groups))
     rows = math.ceil(len(groups) / columns)
     looks = {"ylabel": FPR95, "grid": "y", "legend": 5, "sharex": True, "sharey": True}
     with panels(DOUBLE_WIDTH, 0.8 + 1.45 * rows, columns, rows, note=note, **looks) as (figure, grid):
@@ -270,4 +266,42 @@ def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Fi
             row[0].set_ylabel(SPREAD[name].replace(", ", ",\n").replace(" of ", "\nof "))
         for recipe, axes in zip(recipes, grid[0], strict=True):
             axes.set_title(recipe)
+    return figure
+
+
+def stated_spread(found: Sequence[Found]) -> pd.DataFrame:
+    """The measures of spread by "label" and "stage" (share of training) of runs that measured them."""
+    frame = frames.tidy(found, "descriptor_spread")
+    frame[["name", "stage"]] = frame["metric"].str.split(".", n=1, expand=True)
+    table = frame.pivot_table("value", ["label", "stage"], "name", sort=False)
+    return table[list(SPREAD)].rename(columns=SPREAD)
+
+
+def stated_figure(found: Sequence[Found], note: str) -> Figure:
+    """The first steps of runs: loss, distances, FPR95 by epoch and spread.
+
+    Args:
+        found: a run a method, of hinges with margin 1, with `descriptor_spread` measured.
+        note: profile and data; stands above.
+    """
+    # What all these runs change of their profile, such as their stages, is no column of a frame.
+    plain = [replace(run, job=replace(run.job, overrides={})) for run in found]
+    steps, epochs, spread = frames.steps(plain), frames.epochs(plain), stated_spread(plain)
+    labels = [run.job.label for run in found]
+    looks = {"note": note, "legend": 4, "grid": "y"}
+    columns = max(3, len(labels) + 1)
+    with panels(DOUBLE_WIDTH, 4.2, columns, 2, **looks) as (figure, grid):
+        plots.curves(grid[0, 0], steps, "step", "loss", "label")
+        grid[0, 0].axhline(1.0, color=GREY, lw=0.8, ls=":")
+        for axes, label in zip(grid[0, 1:], labels, strict=False):
+            of = steps[steps["label"] == label]
+            for name, shown, looks in (("d_pos", "positives", "-"), ("d_neg", "negatives", ":")):
+                axes.plot(of["step"], of[name], looks, color=PALETTE[2], label=shown, lw=1.2)
+            axes.set(title=label, xlabel="step", ylabel="distance in the loss")
+        plots.curves(grid[1, 0], epochs, "epoch", FPR95, "label")
+        shown = (SPREAD["effective_rank"], SPREAD["mean_cosine"])
+        for axes, name in zip(grid[1, 1:], shown, strict=False):
+            of = spread[name].reset_index().astype({"stage": float})
+            of = of.rename(columns={"stage": "share of training"})
+            plots.curves(axes, of, "share of training", name, "label")
     return figure

@@ -107,17 +107,12 @@ class Showing:
         names = artefact or re.sub(r"(?=\d+$)", " ", own, count=1).capitalize()
         names = [names] if isinstance(names, str) else names
         seeds = self.study.table_seeds if seeds is None else seeds
-        verdicts = [
-            claims.verdict(
-                claim,
-                values(claim) if callable(values) else values,
-                seeds,
-                self.study.place.profile.name,
-                self.study.data_name(claim.on_hpatches),
-            )
-            for name in names
-            for claim in claims.read_claims(paper, name)
-        ]
+        profile, verdicts = self.study.place.profile.name, []
+        for name in names:
+            for claim in claims.read_claims(paper, name):
+                of = values(claim) if callable(values) else values
+                data_name = self.study.data_name(claim.on_hpatches)
+                verdicts.append(claims.verdict(claim, of, seeds, profile, data_name))
         self._save_table(claims.verdict_table(verdicts), "verdicts")
         claims.show_verdicts(verdicts)
 

@@ -13,6 +13,8 @@ import pandas as pd
 from lib import significance
 
 LEVEL = 0.05
+# Of the power asked about: runs of each method, and the power that is wanted.
+RUNS, WANTED = (5, 10, 20), 0.8
 EFFECTS = tuple(step / 5 for step in range(24))
 
 
@@ -55,12 +57,7 @@ def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
 
 
 def power_table(
-    effects: pd.Series,
-    levels: Mapping[str, float],
-    runs: Sequence[int] = (5, 10, 20),
-    *,
-    wanted: float = 0.8,
-    simulations: int = 2000,
+    effects: pd.Series, levels: Mapping[str, float], runs: Sequence[int] = RUNS, simulations: int = 2000
 ) -> pd.DataFrame:
     """Power of the exact one-sided test at given effects, and the effect that a wanted power takes.
 
@@ -68,7 +65,6 @@ def power_table(
         effects: by comparison, as of `effect_sizes`.
         levels: of the test, by name.
         runs: of each method.
-        wanted: power.
         simulations: draws.
 
     Returns:
@@ -81,7 +77,7 @@ def power_table(
         at = [*effects, *EFFECTS]
         powers = significance.power(at, runs=n, alpha=alpha, simulations=simulations).to_numpy()
         own, curve = np.split(powers, [len(effects)])
-        enough = np.interp(wanted, curve, EFFECTS) if curve.max() >= wanted else np.nan
+        enough = np.interp(WANTED, curve, EFFECTS) if curve.max() >= WANTED else np.nan
         columns[name, f"n={n}"] = [*own, own.sum(), enough]
-    index = pd.Index([*effects.index, "sum", f"for {100 * wanted:.0f}%"], name=effects.index.name)
+    index = pd.Index([*effects.index, "sum", f"for {100 * WANTED:.0f}%"], name=effects.index.name)
     return pd.DataFrame(columns, index=index)

@@ -26,7 +26,7 @@ MARKERS = "os^Dv<>PX"
 # The first methods have the first colours; "+" is augmentation, "*" generated positives.
 METHODS = (
     *("HardNet", "AdaSample", "HardNet-GOR", "Hardpos", "DSM", "DOAP", "L2-Net"),
-    *("TFeat-M", "CS-L2-Net"),
+    *("TFeat-M", "CS-L2-Net", "SOSNet", "HyNet"),
 )
 DASHES = {"+*": LINES[0], "*": LINES[1], "+": LINES[2], "": LINES[3]}
 GREY = "#777777"

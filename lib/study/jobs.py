@@ -89,7 +89,7 @@ class Job:
 
     def profile(self, place: Place) -> Profile:
         """The size this run has at a place."""
-        return replace(place.profile, **self.overrides)
+        return replace(place.profile.sized_for(self.recipe), **self.overrides)
 
 
 def configuration(job: Job, place: Place) -> dict:

@@ -74,11 +74,6 @@ class Standing:
     share: float
     seconds: float
 
-    @property
-    def seconds_left(self) -> float | None:
-        """A forecast from the speed so far, or None at the very start."""
-        return self.seconds * (1 - self.share) / self.share if self.share > 0.02 else None
-
 
 Report = Callable[[Standing], None]
 
@@ -117,10 +112,8 @@ def run(
     waiting = list(reversed(range(len(tasks))))
     workers: dict[connection.Connection, _Worker] = {}
     started = time.monotonic()
-    with (
-        _environment(_WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})),
-        _ended(workers),
-    ):
+    environment = _WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
+    with _environment(environment), _ended(workers):
         while None in outcomes:
             idle = sum(worker.number is None for worker in workers.values())
             for _ in range(min(at_once - len(workers), len(waiting) - idle)):
@@ -290,7 +283,9 @@ def printed(count: int) -> Report:
 
     def report(standing: Standing) -> None:
         nonlocal told
-        left = standing.seconds_left
+        share = standing.share
+        # A forecast from the speed so far; none at the very start.
+        left = standing.seconds * (1 - share) / share if share > 0.02 else None
         if standing.ended is not None:
             more = f", {span(left)} more" if left and standing.left else ""
             outcome = f"FAILED: {standing.failure}" if standing.failure else "done"
@@ -300,7 +295,7 @@ def printed(count: int) -> Report:
             return
         else:
             more = "unknown" if left is None else span(left)
-            print(f"      {standing.share:.0%} of all work done, {more} more", flush=True)
+            print(f"      {share:.0%} of all work done, {more} more", flush=True)
         told = standing.seconds
 
     return report

@@ -17,8 +17,16 @@ import torch
 from torch import Tensor, nn
 
 from lib.descriptions import drawn
-from lib.distances import Distance, angular, euclidean
-from lib.losses import cdf, hardest_fraction, hinge, softplus
+from lib.distances import Distance, angular, euclidean, hybrid
+from lib.losses import (
+    cdf,
+    hardest_fraction,
+    hinge,
+    mixed_hinge,
+    softplus,
+    squared_hinge,
+    stacked_hinge,
+)
 from lib.pair_weights.inverse_distance import inverse_distance
 
 _ROOT = euclidean.build(power=1, epsilon=0.0)
@@ -66,6 +74,19 @@ CASES = (
         angular.build(power=2, epsilon=0.0),
         angular.build(power=1, epsilon=0.0),
     ),
+    Case("squared_hinge", "squared hinge, margin 1 (SOSNet)", lambda: squared_hinge.build(1.0)),
+    Case(
+        "hynet",
+        "HyNet, s_H of α = 2",
+        lambda: hinge.build(1.2),
+        hybrid.build(2.0, 2.736, epsilon=0.0),
+    ),
+    Case("mixed_hinge", "HyNet's L_A", lambda: mixed_hinge.build(1.0)),
+    Case(
+        "stacked_hinge",
+        "HyNet's L_B",
+        lambda: stacked_hinge.build(alpha=2.0, similarity_margin=0.9, distance_margin=1.2),
+    ),
 )
 
 
@@ -98,10 +119,7 @@ def compute(
         "push_<key>" (P, P), rows d_neg and columns d_pos; "positive" and "negative" (T,) of the state,
         and "state_<key>" (T,), the pull there.
     """
-    random = np.random.default_rng(seed)
-    means, (a, b) = (positive[0], negative[0]), (positive[1], negative[1])
-    covariance = [[a * a, correlation * a * b], [correlation * a * b, b * b]]
-    state = torch.from_numpy(random.multivariate_normal(means, covariance, triplets).clip(0.01, 1.99))
+    state = gaussian_state(triplets, positive, negative, correlation, seed)
     along = torch.linspace(0.02, 1.98, points, dtype=torch.float64)
     plane = torch.cartesian_prod(along, along).flip(1)
     difference = state[:, 0] - state[:, 1]
@@ -120,6 +138,20 @@ def compute(
         rows.append({"key": case.key, "label": case.label, **row})
     numbers = {"state": [float(difference.mean()), float(difference.std())], "cases": rows}
     return numbers, {name: of.numpy().astype(np.float32) for name, of in arrays.items()}
+
+
+def gaussian_state(
+    triplets: int,
+    positive: tuple[float, float] = (0.6, 0.2),
+    negative: tuple[float, float] = (1.0, 0.1),
+    correlation: float = 0.2,
+    seed: int = 0,
+) -> Tensor:
+    """d_pos and d_neg (T, 2), float64, of a state as `compute` takes it."""
+    random = np.random.default_rng(seed)
+    means, (a, b) = (positive[0], negative[0]), (positive[1], negative[1])
+    covariance = [[a * a, correlation * a * b], [correlation * a * b, b * b]]
+    return torch.from_numpy(random.multivariate_normal(means, covariance, triplets).clip(0.01, 1.99))
 
 
 def pull_and_push(case: Case, loss: nn.Module, batch: Tensor, state: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from lib import significance
+from lib.reporting.audit.cells import as_frame, finding
 from lib.reporting.audit.mann_whitney import FORMS, every_outcome, p_value
 
 COLUMNS = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
@@ -143,6 +144,29 @@ def t_table(paper: pd.DataFrame) -> pd.DataFrame:
         rows.append(row)
     table = pd.DataFrame(rows).sort_values("fits", ascending=False, kind="stable")
     return table.set_index(["form", "sides"])
+
+
+def unreachable(cells: pd.DataFrame) -> pd.DataFrame:
+    """Printed p-values that the form which gives most of a table's without ties gives only with, or not.
+
+    Args:
+        cells: of `lib.reporting.audit.cells.all_cells`.
+    """
+    rows = []
+    printed = cells[cells["statistic"] == "p_value"]
+    for _, of in printed.groupby(["paper", "table"], sort=False):
+        found = every_outcome(RUNS, RUNS)
+        forms = [p_value(form, sides, found) for sides in SIDES for form in FORMS]
+        outcomes = [[_simplest(p, value, found) for value in of["value"]] for p in forms]
+        reached = [[one for one in of_form if one is not None] for of_form in outcomes]
+        untied = [sum(not one["tied"] for one in of_form) for of_form in reached]
+        best = outcomes[max(range(len(outcomes)), key=lambda of: (untied[of], len(reached[of])))]
+        for cell, one in zip(of.itertuples(), best, strict=True):
+            if one is None:
+                rows.append(finding(cell, "no five runs against five give it", "", "number"))
+            elif one["tied"]:
+                rows.append(finding(cell, "only with equal runs", f"U = {_told(one)}", "digit"))
+    return as_frame("p-values", rows)
 
 
 def _simplest(p: np.ndarray, printed: float, found: pd.DataFrame) -> pd.Series | None:

@@ -53,19 +53,14 @@ from lib.intervals import (
     relative_gain,
     spread_ratio,
 )
-from lib.reporting.claims.beside import printed_values
-from lib.reporting.claims.rows import COUNT_BELOW, PAIRED, SINGLE, Claim
+from lib.reporting.claims.rows import COUNT_BELOW, PAIRED, SINGLE, Claim, printed_values
 from lib.reporting.claims.verdicts import HELD, NO_VERDICT, NOT_HELD, OPEN, Verdict
 
 POINTS_NEEDED = "more test points, not seeds"
 
 
 def verdict(
-    claim: Claim,
-    values: Mapping[str, object],
-    seeds: Sequence[int],
-    profile: str,
-    data_name: str,
+    claim: Claim, values: Mapping[str, object], seeds: Sequence[int], profile: str, data_name: str
 ) -> Verdict:
     """Judge one claim.
 
@@ -161,11 +156,8 @@ class _Comparison:
 def _comparisons(claim: Claim, methods: Mapping[str, Measured]) -> list[_Comparison]:
     if claim.statistic.startswith(COUNT_BELOW):
         level = float(claim.statistic.removeprefix(COUNT_BELOW))
-        counts = {
-            key: float((np.atleast_2d(methods[key].values).mean(axis=0) < level).sum())
-            for key in claim.a
-        }
-        return [_Comparison(Estimate(number), key) for key, number in counts.items()]
+        means = {key: np.atleast_2d(methods[key].values).mean(axis=0) for key in claim.a}
+        return [_Comparison(Estimate(float((of < level).sum())), key) for key, of in means.items()]
     if claim.statistic in SINGLE:
         return [
             _Comparison(contrast([(1.0, run.one(cell))]), key, cell=cell)
@@ -230,42 +222,39 @@ def _judge_share(claim: Claim, methods: Mapping[str, Measured]) -> dict:
     """`_judge` of a share of cells, each judged by its own intervals against every rival."""
     [a] = claim.a
     sign = 1.0 if claim.better == "lower" else -1.0
-    won, decided, gaps, rivals = [], [], [], []
     cells = methods[a].values.shape[-1]
     # A cell is won against all rivals, and lost to any.
     for_it = 1 - (1 - CONFIDENCE) / cells
     against_it = 1 - (1 - CONFIDENCE) / cells / len(claim.b)
+    won, decided = np.zeros((2, cells), dtype=bool)
+    gaps, rivals = [], []
     for cell in range(cells):
         of = {b: _difference(methods[a].one(cell), methods[b].one(cell), sign) for b in claim.b}
-        rival = max(of, key=lambda b: of[b].value)
-        won.append(of[rival].value < 0)
-        rivals.append(rival)
-        gaps.append(of[rival])
-        decided.append(
-            all(gap.limits(for_it)[1] < 0 for gap in of.values())
-            if won[-1]
-            else any(gap.limits(against_it)[0] >= 0 for gap in of.values())
-        )
-    low = sum(w and d for w, d in zip(won, decided, strict=True)) / cells
-    high = 1 - sum(d and not w for w, d in zip(won, decided, strict=True)) / cells
-    observed, side = sum(won) / cells, _side(claim, low, high)
+        rivals.append(max(of, key=lambda b: of[b].value))
+        gaps.append(of[rivals[-1]])
+        won[cell] = gaps[-1].value < 0
+        if won[cell]:
+            decided[cell] = all(gap.limits(for_it)[1] < 0 for gap in of.values())
+        else:
+            decided[cell] = any(gap.limits(against_it)[0] >= 0 for gap in of.values())
+    observed, low, high = won.mean(), (won & decided).mean(), 1 - (decided & ~won).mean()
+    side = _side(claim, low, high)
     judged = _shown(observed, low, high) | {"outcome": {1: HELD, 0: OPEN, -1: NOT_HELD}[side]}
-    lost_to = [rival for rival, w in zip(rivals, won, strict=True) if not w]
-    judged["over"] = _over(gaps, methods)
+    judged |= {"over": _over(gaps, methods), "printed": _printed(claim, None, methods)}
+    lost_to = [rivals[cell] for cell in np.flatnonzero(~won)]
     judged["rival"] = _label(methods, max(claim.b, key=lost_to.count)) if lost_to else ""
-    judged["printed"] = _printed(claim, None, methods)
     if side == 0:
         # The share excludes the margin once enough cells of the side that is ahead are decided.
         ahead = _side(claim, observed, observed) > 0
         most = math.floor(claim.margin * cells)
         fewest = most + 1 if ahead else cells - most
         confidence = for_it if ahead else against_it
-        ranked = sorted(
-            (0 if d else gap.seeds_to_tell(0.0, confidence) or MOST_SEEDS + 1, number)
-            for number, (w, d, gap) in enumerate(zip(won, decided, gaps, strict=True))
-            if w == ahead
-        )
-        judged |= _what_would_tell(gaps[ranked[fewest - 1][1]], 0.0, confidence)
+        seeds = {
+            cell: 0 if decided[cell] else gaps[cell].seeds_to_tell(0.0, confidence) or MOST_SEEDS + 1
+            for cell in np.flatnonzero(won == ahead)
+        }
+        last = sorted(seeds, key=seeds.get)[fewest - 1]
+        judged |= _what_would_tell(gaps[last], 0.0, confidence)
     return judged
 
 

@@ -1,15 +1,18 @@
 """Methods' values with their resamples, as claims are judged by, from records."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from lib.intervals import Measured
-from lib.reporting import hpatches, phototour
+from lib.reporting import frames, hpatches, phototour
+from lib.reporting.claims.rows import Claim
 from lib.study.open import Found
 
+# From a claim to the values of the methods that it names.
+OfClaim = Callable[[Claim], Mapping[str, Measured | np.ndarray]]
 RESAMPLED = "resampled_fpr95"
 SEQUENCES_DRAWN = 400
 
@@ -43,19 +46,42 @@ def fpr95_by_column(found: Sequence[Found], sets: Sequence[str]) -> dict[str, Me
     return _by_method(table, cells, rates)
 
 
+def of_claims(found: Sequence[Found], sets: Sequence[str], tested: str) -> OfClaim:
+    """The values of a claim, of the methods that it names alone.
+
+    Only so is it about all columns that these have, where others have fewer. Of a claim whose metric is
+    "fpr95" they are the columns of `lib.reporting.phototour`, of one of HPatches' tasks that task, and
+    of "map" the three.
+
+    Args:
+        found: records; those without the probe `resampled_fpr95` leave their claims without resamples.
+        sets: the data source's three sets, in the order of their roles.
+        tested: the set of HPatches patches that they were measured on.
+    """
+
+    def values(claim: Claim) -> Mapping[str, Measured]:
+        named = {*claim.a, *claim.b, *claim.given}
+        chosen = [record for record in found if record.job.name in named]
+        if not chosen:
+            return {}
+        if claim.metric == "fpr95":
+            return fpr95_by_column(chosen, sets)
+        tasks = hpatches.TASKS if claim.metric == "map" else [claim.metric]
+        return hpatches_by_task(hpatches.numbers(chosen, tested), tasks)
+
+    return values
+
+
 def _by_method(
     table: pd.DataFrame, cells: Sequence[str], drawn: np.ndarray | None, freedom: float = math.inf
 ) -> dict[str, Measured]:
     """Of a frame of `frames.wide` each method by its key, with (kinds, runs, cells, B) resamples."""
-    measured = {}
-    keys, seeds = (table.index.get_level_values(name) for name in ("key", "seed"))
-    for key in keys.unique():
-        own, values = drawn, table.loc[keys == key, list(cells)].to_numpy(dtype=np.float64)
-        if drawn is not None:
-            own = drawn[:, keys == key]
-        if seeds[keys == key].isna().all():
+    measured, places = {}, pd.Series(range(len(table)), table.index)
+    for (key, label), of in places.groupby(level=frames.METHOD, sort=False):
+        values = table[list(cells)].to_numpy(dtype=np.float64)[of]
+        own = None if drawn is None else drawn[:, of]
+        if of.index.get_level_values("seed").isna().all():
             values, own = values[0], None if own is None else own[:, 0]
-        label = table.index[keys == key].get_level_values("label")[0]
         measured[key] = Measured(values, own, freedom, tuple(cells), label)
     return measured
 
@@ -100,9 +126,20 @@ def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) 
 def _over_sequences(runs: pd.DataFrame, task: str) -> tuple[np.ndarray, int]:
     """(runs, B) a task's number when what the sequences show is drawn anew, and how many things."""
     own = np.repeat(runs[task].to_numpy(dtype=np.float64)[:, None], SEQUENCES_DRAWN, axis=1)
-    of_sequences = hpatches.by_sequence(runs, task).T
+    moved, things = drawn_things(hpatches.by_sequence(runs, task))
+    return own + moved, things
+
+
+def drawn_things(runs: pd.DataFrame) -> tuple[np.ndarray, int]:
+    """(runs, B) by how much a mean over sequences moves when what they show is drawn anew, and how many
+    things that is; none does not move.
+
+    Args:
+        runs: a row a run, a column a sequence, by names as `hpatches.things_shown` takes them.
+    """
+    of_sequences = runs.T
     if of_sequences.empty:
-        return own, 0
+        return np.zeros((len(runs), SEQUENCES_DRAWN)), 0
     by_thing = of_sequences.groupby(hpatches.things_shown(of_sequences.index))
     sums, counts = by_thing.sum().to_numpy().T, by_thing.count().to_numpy().T
     things = sums.shape[1]
@@ -110,4 +147,4 @@ def _over_sequences(runs: pd.DataFrame, task: str) -> tuple[np.ndarray, int]:
     times = random.multinomial(things, np.full(things, 1 / things), SEQUENCES_DRAWN).T
     means = (sums @ times) / (counts @ times)
     widened = np.sqrt(things / max(1, things - 1)) * (means - means.mean(axis=1, keepdims=True))
-    return own + widened, things
+    return widened, things

@@ -1,8 +1,17 @@
-"""The papers' claims as they were written down beforehand, a CSV a paper beside this file."""
+"""The papers' claims as they were written down beforehand, a CSV a paper beside this file.
 
-import csv
-from dataclasses import dataclass
+And the values that a paper prints for what a claim names.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.reporting.phototour import ROLES, column_name
+from lib.reporting.printed import printed
 
 CLAIMS = Path(__file__).parent
 # By direction, how the bound is put into words.
@@ -83,13 +92,16 @@ class Claim:
 def read_claims(paper: str | None = None, artefact: str | None = None) -> list[Claim]:
     """Read the claims, all or those of one paper and artefact.
 
+    Sentences of kind `print`, which no run bears on, are left to `lib.reporting.audit.sentences`.
+
     Raises:
         ValueError: nothing matches.
     """
-    claims = []
-    for path in sorted(CLAIMS.glob("*.csv")):
-        with path.open(encoding="utf-8", newline="") as file:
-            claims += map(_parse, csv.DictReader(file))
+    as_text = {"dtype": str, "keep_default_na": False}
+    files = [pd.read_csv(path, **as_text) for path in sorted(CLAIMS.glob("*.csv"))]
+    # A column that a paper's file has not.
+    every = pd.concat(files).fillna("")
+    claims = [_parse(row) for row in every[every["kind"] != "print"].to_dict("records")]
     wanted = [
         claim for claim in claims if paper in (None, claim.paper) and artefact in (None, claim.artefact)
     ]
@@ -101,7 +113,41 @@ def read_claims(paper: str | None = None, artefact: str | None = None) -> list[C
 
 def _parse(row: dict[str, str]) -> Claim:
     methods = {
-        name: tuple(filter(None, row.get(name, "").split(between)))
+        name: tuple(filter(None, row[name].split(between)))
         for name, between in (("a", ";"), ("b", ";"), ("given", "<"))
     }
-    return Claim(**{**row, **methods, "margin": float(row["margin"])})
+    named = {field.name: row[field.name] for field in fields(Claim) if field.name in row}
+    return Claim(**{**named, **methods, "margin": float(row["margin"])})
+
+
+def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndarray | None:
+    """What the paper prints for a method, or for the group of rows that a key stands for.
+
+    Args:
+        claim: names the table and the kind of values.
+        key: as the claim has it: a method's key, or what another column of the table holds, e.g. `aht`.
+        cells: names of ours; of as many of the printed ones as have these names.
+
+    Returns:
+        (cells,), or None where the table does not print it.
+    """
+    table, _, statistic = claim.printed.partition(":")
+    rows = printed(claim.paper, table)
+    rows = rows[rows["statistic"] == statistic]
+    named = rows[["key", "statistic", *rows.columns.intersection(["loss"])]].eq(key).any(axis=1)
+    values = [(name, row.value) for row in rows[named].itertuples() for name in _cells_of(row)]
+    by_name = pd.Series(dict(values), dtype=float)
+    if cells and len(by_name) == len(values) and set(cells) <= set(by_name.index):
+        return by_name[list(cells)].to_numpy()
+    return np.array([value for _, value in values]) if values else None
+
+
+def _cells_of(row: tuple) -> list[str]:
+    """The names of the cells that a printed value is of; without a train set it is of both columns."""
+    if row.test not in ROLES:
+        return [getattr(row, "task", "")]
+    return [
+        column_name(train, row.test)
+        for train in ([row.train] if row.train else ROLES)
+        if train != row.test
+    ]

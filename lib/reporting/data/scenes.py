@@ -30,6 +30,8 @@ VIEWER_ANGLES, VIEWER_DISTANCE, VIEWER_WIDTH = (-0.72, -0.42), 2.3, 1000
 AIM = {"color": "#BBBBBB", "lw": 0.5, "ls": ":", "zorder": 0.5}
 # Length of a drawn camera, in distances of the reference camera.
 CAMERA_LENGTH = 0.11
+# In a view, of the points that all views show.
+MOST_CIRCLES = 60
 # A way along all edges of a pyramid whose tip is corner 0.
 EDGES = [1, 2, 0, 3, 4, 0, 1, 4, 3, 2]
 
@@ -90,24 +92,19 @@ def site_figure(folder: Path, photographs: Sequence[Photograph]) -> Figure:
 
 
 def views_figure(
-    folder: Path,
-    photographs: Sequence[Photograph],
-    patch_set: PatchSet,
-    images: Sequence[int],
-    most: int = 60,
+    folder: Path, photographs: Sequence[Photograph], patch_set: PatchSet, images: Sequence[int]
 ) -> Figure:
     """Views of a site with the detections whose patches were cut from them.
 
-    A circle has the width of the patch and points where the patch's x axis does. Circles are the
-    points that have a patch in every view shown, one colour a point in all of them; dots are the
-    other detections.
+    A circle has the width of the patch and points where the patch's x axis does. Circles are
+    `MOST_CIRCLES` of the points that have a patch in every view shown, evenly spaced, one colour a
+    point in all of them; dots are the other detections.
 
     Args:
         folder: a generated scene.
         photographs: at least the site's.
         patch_set: of the same scene.
         images: ids of the views to show.
-        most: circles drawn, evenly spaced among the points.
 
     Raises:
         FileNotFoundError: the folder holds no generated scene.
@@ -116,7 +113,7 @@ def views_figure(
     views = [redraw_view(folder, photographs, image) for image in images]
     points = [patch_set.point_ids[patch_set.image_ids == image] for image in images]
     common = set.intersection(*(set(of.tolist()) for of in points))
-    chosen = evenly(sorted(common), most)
+    chosen = evenly(sorted(common), MOST_CIRCLES)
     colour = {point: ON_GREY[i % len(ON_GREY)] for i, point in enumerate(chosen)}
     height = sum(DOUBLE_WIDTH * v.shape[0] / v.shape[1] for v in views) + 0.25 * len(views)
     with panels(DOUBLE_WIDTH, height, rows=len(views)) as (figure, rows):

@@ -71,7 +71,10 @@ def compare(results: Path, reference: Path, *, selected: Collection[str] | None 
     tables = sorted(name for name in ours & theirs if name.endswith(".csv"))
     differences, cells = [pd.DataFrame(columns=HEADS)], 0
     for name in tables:
-        before, now = _read(reference / name), _read(results / name)
+        before, now = (
+            pd.read_csv(folder / name, dtype=object, keep_default_na=False)
+            for folder in (reference, results)
+        )
         if list(before.columns) != list(now.columns) or len(before) != len(now):
             shapes = [f"{table.shape} {list(table.columns)}" for table in (before, now)]
             differences.append(pd.DataFrame([[name, "", "(shape)", *shapes, np.nan]], columns=HEADS))
@@ -94,38 +97,23 @@ def artefacts_in(folder: Path, selected: Collection[str] | None = None) -> list[
         selected: artefacts by name, e.g. `adasample/table1`, which `tables/adasample/table1.csv` and
             `tables/adasample/table1_verdicts.csv` are of; None: all.
     """
-    found = [
-        path.relative_to(folder)
+    beginnings = [""] if selected is None else [f"{of}{end}" for of in selected for end in "._"]
+    return [
+        path.relative_to(folder).as_posix()
         for kind, pattern in PATTERNS
         for path in (folder / kind).rglob(pattern)
         if not path.name.startswith(".")
+        and path.relative_to(folder / kind).as_posix().startswith(tuple(beginnings))
     ]
-    return [path.as_posix() for path in found if selected is None or _is_of(path, selected)]
-
-
-def _is_of(path: Path, selected: Collection[str]) -> bool:
-    name = Path(*path.with_suffix("").parts[1:]).as_posix()
-    return any(name == artefact or name.startswith(f"{artefact}_") for artefact in selected)
-
-
-def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, dtype=object, keep_default_na=False)
 
 
 def _differing_cells(name: str, before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    old, new = (
-        table.apply(pd.to_numeric, errors="coerce").replace([np.inf, -np.inf], np.nan).to_numpy(float)
-        for table in (before, now)
-    )
-    was, now_is = before.to_numpy(), now.to_numpy()
-    columns, rows = np.nonzero(((was != now_is) & ~np.isclose(new, old, RELATIVE, ABSOLUTE)).T)
-    return pd.DataFrame(
-        {
-            "table": name,
-            "row": np.where(columns > 0, was[rows, 0], [f"row {row + 1}" for row in rows]),
-            "column": before.columns[columns],
-            "reference": was[rows, columns],
-            "results": now_is[rows, columns],
-            "difference": (new - old)[rows, columns],
-        }
-    )
+    cells = pd.DataFrame({"reference": before.unstack(), "results": now.unstack()})
+    numbers = cells.apply(pd.to_numeric, errors="coerce").replace([np.inf, -np.inf], np.nan)
+    cells["difference"] = numbers["results"] - numbers["reference"]
+    agree = np.isclose(numbers["results"], numbers["reference"], RELATIVE, ABSOLUTE)
+    found = cells[(cells["reference"] != cells["results"]) & ~agree].reset_index(names=["column", "row"])
+    first = found["column"] == before.columns[0]
+    names = before.iloc[found["row"], 0].to_numpy()
+    found["row"] = np.where(first, [f"row {row + 1}" for row in found["row"]], names)
+    return found.assign(table=name)[HEADS]

@@ -44,19 +44,19 @@ def execute(
         lacking = [job for job in artefact.jobs(study) if find(study, job) is None]
         if lacking:
             # Executed, it would train them itself, one notebook after the other.
-            reason = f"not executed: {len(lacking)} of its runs failed, e.g. {lacking[0].title}"
+            reason = f"not executed: {len(lacking)} of its records are missing, e.g. {lacking[0].title}"
             failures.append(Failure(artefact.notebook, reason))
         else:
             notebooks.append(artefact.notebook)
-    copies = [study.place.folder / notebook for notebook in notebooks]
+    copies = {notebook: study.place.folder / notebook for notebook in notebooks}
     tasks = [
         pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters))
-        for notebook, copy in zip(notebooks, copies, strict=True)
+        for notebook, copy in copies.items()
     ]
     outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)))
-    failed = [(name, of.failure) for name, of in zip(notebooks, outcomes, strict=True) if of.failure]
-    failures += [Failure(name, why.removeprefix("RuntimeError: ")) for name, why in failed]
-    return copies, failures
+    failed = {name: of.failure for name, of in zip(copies, outcomes, strict=True) if of.failure}
+    failures += [Failure(name, why.removeprefix("RuntimeError: ")) for name, why in failed.items()]
+    return list(copies.values()), failures
 
 
 def _execute(notebook: Path, copy: Path, parameters: dict, tell: pool.Tell) -> None:
@@ -161,18 +161,17 @@ def report(
 
 def is_reference_of(place: Place, reference: Path) -> bool:
     """Whether a reference says of itself that it was made with this profile, data and photographs."""
+    photographs = reference / photographs_path(place.profile.name).name
+    own = place.source.allotment
+    if photographs.exists() and _hashes(read_allotment(photographs)) != _hashes(own):
+        return False
     for path in reference.glob("records/*/*.json"):
         # By older code a record may not be one; the reference is then about to be made anew.
         with contextlib.suppress(records.DamagedRecord):
             record = records.read(path)
             if (record["profile"], record["data"]) == (place.profile.name, place.source.name):
-                break
-    else:
-        return False
-    photographs = reference / photographs_path(place.profile.name).name
-    return not photographs.exists() or _hashes(read_allotment(photographs)) == _hashes(
-        place.source.allotment
-    )
+                return True
+    return False
 
 
 def _hashes(allotment: Allotment) -> dict[str, list[str]]:

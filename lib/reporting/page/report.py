@@ -12,7 +12,6 @@ import pandas as pd
 
 from lib.files import write_bytes
 from lib.reporting.page import verdicts as judged
-from lib.reporting.page.compare import Comparison
 from lib.reporting.page.notebook import anchor_of, name_of, render_notebook
 
 TITLE = "AdaSample, DSM, TCDesc and HyNet under one protocol"
@@ -32,27 +31,22 @@ class Failure:
 
 def build_report(
     folder: Path,
-    *,
-    profile: str,
-    data_name: str,
     notebooks: Sequence[Path],
     records: Sequence[Mapping],
-    comparison: Comparison | None,
-    failures: Sequence[Failure] = (),
     verdicts: pd.DataFrame | None = None,
+    **shown: object,
 ) -> Path:
     """Write `folder/report.html`, atomically.
 
     Args:
         folder: the results folder, e.g. `results/quick`.
-        profile, data_name: what the study ran under; unless they are `paper` and `ubc`, the head
-            says what these numbers do not decide.
         notebooks: executed notebooks, in the order in which they are shown.
         records: records of runs and computations; one with a true `older_code` is marked.
-        comparison: with the reference, or None where there is none.
-        failures: what went wrong, named at the head.
         verdicts: as the notebooks save them, with the column `notebook`, the artefact's name; None
             where there are none.
+        shown: what else `page.html` shows: `profile` and `data_name`, what the study ran under; unless
+            they are `paper` and `ubc`, the head says what these numbers do not decide; `comparison` with
+            the reference, or None where there is none; `failures`, named at the head.
 
     Returns:
         The report's path.
@@ -64,22 +58,18 @@ def build_report(
     from jinja2 import Environment, FileSystemLoader
 
     runs, same = _runs(records)
-    rows = None if verdicts is None else judged.read_verdicts([verdicts])
+    rows = None if verdicts is None else judged.read_verdicts(verdicts)
     names = [name_of(Path(path)) for path in notebooks]
     layout = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     ).get_template("page.html")
     page = layout.render(
+        **shown,
         title=TITLE,
-        profile=profile,
-        data_name=data_name,
-        caveat=caveat(profile, data_name),
-        failures=failures,
         judged=judged,
         verdicts=rows,
         anchors={name: anchor_of(name) for name in names},
         notebooks=[render_notebook(path, names) for path in notebooks],
-        comparison=comparison,
         runs=runs,
         same=same,
         run_decimals={
@@ -90,19 +80,6 @@ def build_report(
     path = Path(folder, "report.html")
     write_bytes(path, page.encode("utf-8"))
     return path
-
-
-def caveat(profile: str, data_name: str) -> str:
-    """Say what numbers of this profile and data do not decide; empty for a paper's own setting."""
-    if profile == "paper" and data_name.split("+")[0] == "ubc":
-        return ""
-    return (
-        "A verdict says whether a sentence held on the data and at the size named beside it, and its "
-        "interval how sure that is. On embedded data, made of photographs, it never says that a paper "
-        "is refuted: only the paper profile on a paper's own data reproduces a claim or fails to. The "
-        "quick profile, a small network trained briefly, shows that the code does what the papers "
-        "describe; evidence on the methods begins with an evening."
-    )
 
 
 def _runs(records: Sequence[Mapping]) -> tuple[pd.DataFrame, dict[str, object]]:

@@ -3,7 +3,7 @@
 Everything is derived from the verdicts that the notebooks saved.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -15,12 +15,6 @@ SIGNS = {
     **{"too close to call": "≈", "no verdict": "–"},
 }
 DECIDED = ("reproduced", "not reproduced", "held", "did not hold")
-PAPERS = {
-    "adasample": "AdaSample (Zhang et al.): positives drawn by their distance, the harder the likelier, "
-    "train better descriptors of patches than positives drawn at random",
-    "dsm": "DSM (Zhang and Rusinkiewicz): triplets weighted by how hard they are among recent ones "
-    "train better descriptors, real-valued and binary, than a margin that is set by hand",
-}
 DATA = {
     "mini": "scenes rendered of the few photographs that the pinned packages install",
     "photos": "scenes rendered in the same way of a folder of photographs",
@@ -35,20 +29,25 @@ TEXTS = [
 NUMBERS = ["observed", "low", "high", "seeds"]
 
 
-def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The notebooks' verdicts as one frame.
+COLUMNS = [
+    *("claim", "verdict", "why", "observed", "to hold", "printed", "rival", "seeds", "where", "from"),
+    *("notebook", "counted"),
+]
+
+
+def read_verdicts(saved: pd.DataFrame) -> pd.DataFrame:
+    """The notebooks' verdicts as the page takes them.
 
     Args:
-        frames: as the notebooks save them, and `notebook`, the artefact's name.
+        saved: as the notebooks save them, and `notebook`, the artefact's name.
 
     Returns:
-        Their rows, those that count first: a claim with a verdict of an evening is counted by that, and
+        Its rows, those that count first: a claim with a verdict of an evening is counted by that, and
         its others have a false `counted`; but one of an evening that covers `part` of the printed cells
         stands back behind one that covers all. `observed`, `low`, `high` and `seeds` are numbers; what
         is not known of any is missing.
     """
-    rows = pd.concat(frames, ignore_index=True)
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *TEXTS, *NUMBERS])))
+    rows = saved.reindex(columns=list(dict.fromkeys([*saved, *TEXTS, *NUMBERS])))
     rows[NUMBERS] = rows[NUMBERS].apply(pd.to_numeric, errors="coerce")
     rows[TEXTS] = rows[TEXTS].astype(object).fillna("").astype(str)
     rows["needed"] = rows["needed"].str.replace(r"-(?=\d)", "−", regex=True)
@@ -58,12 +57,8 @@ def read_verdicts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     whole = (rows["part"] == "") & (rows["verdict"] != "no verdict")
     behind = evening & (rows["part"] != "") & rows["claim"].isin(rows["claim"][whole])
     rows["counted"] = ~behind & (evening | ~rows["claim"].isin(rows["claim"][evening & ~behind]))
-    first = rows["claim"].drop_duplicates().reset_index(drop=True)
-    place = rows["claim"].map(pd.Series(first.index, first))
-    order = rows.assign(place=place, uncounted=~rows["counted"]).sort_values(
-        ["place", "uncounted"], kind="stable"
-    )
-    return rows.loc[order.index].reset_index(drop=True)
+    order = pd.DataFrame({"claim": pd.factorize(rows["claim"])[0], "after": ~rows["counted"]})
+    return rows.loc[order.sort_values(["claim", "after"], kind="stable").index].reset_index(drop=True)
 
 
 def tallies(rows: pd.DataFrame) -> list[dict[str, object]]:
@@ -74,18 +69,16 @@ def tallies(rows: pd.DataFrame) -> list[dict[str, object]]:
         Of each its `kind`, "claim" or "reading", `where`, e.g. "evening, photos", and `counts` by
         verdict, only those that occur anywhere, zeros included.
     """
-    of = rows[rows["counted"]]
-    known = [word for word in SIGNS if (of["verdict"] == word).any()]
-    words = list(dict.fromkeys([*known, *of["verdict"]]))
-    order = of.assign(quick=of["profile"] != "evening").sort_values(["kind", "quick"], kind="stable")
-    groups = order.groupby(["kind", "profile", "data"], sort=False)["verdict"]
+    of = rows[rows["counted"]].assign(quick=rows["profile"] != "evening")
+    words = [word for word in SIGNS if (of["verdict"] == word).any()]
+    order = of.sort_values(["kind", "quick"], kind="stable")
     return [
         {
             "kind": kind,
             "where": f"{profile}, {data}",
-            "counts": {word: int((group == word).sum()) for word in words},
+            "counts": {word: int((group["verdict"] == word).sum()) for word in words},
         }
-        for (kind, profile, data), group in groups
+        for (kind, profile, data), group in order.groupby(["kind", "profile", "data"], sort=False)
     ]
 
 
@@ -111,15 +104,14 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
 
 def facts(row: Mapping[str, object]) -> list[str]:
     """What stands behind a verdict: the value with its interval, the printed one, the rival, where."""
-    unit = f" {row['unit']}" if row["unit"] else ""
     said = ["a reading"] if row["kind"] == "reading" else []
     if not pd.isna(row["observed"]):
+        unit = f" {row['unit']}" if row["unit"] else ""
         said.append(f"{number(row['observed'])}{unit}{interval(row)}")
-    said += [f"to hold: {row['needed']}"] if row["needed"] else []
-    said += [f"printed: {row['printed']}"] if row["printed"] else []
-    said += [f"rival: {row['rival']}"] if row["rival"] else []
-    seeds = "" if pd.isna(row["seeds"]) else f", {row['seeds']:.0f} seed{'s' * (row['seeds'] != 1)}"
+    named = {"to hold": row["needed"], "printed": row["printed"], "rival": row["rival"]}
+    said += [f"{name}: {value}" for name, value in named.items() if value]
     said += [row["part"]] if row["part"] else []
+    seeds = "" if pd.isna(row["seeds"]) else f", {row['seeds']:.0f} seed{'s' * (row['seeds'] != 1)}"
     return [*said, f"{row['profile']}, {row['data']}{seeds}"]
 
 
@@ -135,31 +127,17 @@ def number(value: float) -> str:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every verdict, a row each; what no row has is no column.
-
-    Returns:
-        Columns `claim`, `verdict`, `observed`, `to hold`, `printed`, `rival`, `seeds`, `where` and
-        `from`, and `counted`.
-    """
-    observed = [
-        "" if pd.isna(row["observed"]) else number(row["observed"]) + interval(row)
-        for row in rows.to_dict("records")
-    ]
-    columns = {
-        "claim": rows["sentence"].where(rows["kind"] != "reading", rows["sentence"] + " (a reading)"),
-        "verdict": rows["verdict"],
-        "why": rows["why"],
-        "observed": observed,
-        "to hold": rows["needed"],
-        "printed": rows["printed"],
-        "rival": rows["rival"],
-        "seeds": rows["seeds"].map(lambda seeds: "" if pd.isna(seeds) else f"{seeds:.0f}"),
-        "where": rows["profile"] + ", " + rows["data"],
-        "from": rows["artefact"],
-        "notebook": rows["notebook"],
-        "counted": rows["counted"],
-    }
-    frame = pd.DataFrame(columns)
+    """Every verdict, a row each, as `COLUMNS`; what no row has is no column, but for `why`."""
+    records = rows.to_dict("records")
+    shown = rows.assign(
+        claim=rows["sentence"].where(rows["kind"] != "reading", rows["sentence"] + " (a reading)"),
+        observed=[
+            "" if pd.isna(r["observed"]) else number(r["observed"]) + interval(r) for r in records
+        ],
+        seeds=rows["seeds"].map(lambda seeds: "" if pd.isna(seeds) else f"{seeds:.0f}"),
+        where=rows["profile"] + ", " + rows["data"],
+    )
+    frame = shown.rename(columns={"needed": "to hold", "artefact": "from"})[COLUMNS]
     return frame.loc[:, [name == "why" or (frame[name] != "").any() for name in frame]]
 
 

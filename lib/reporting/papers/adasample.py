@@ -4,8 +4,9 @@ Figure 1 is in `lib.reporting.papers.adasample_triplets`, Table 3 in `…adasamp
 Figure 3 in `…adasample_gradients`. Runs are frames of `lib.reporting.frames.wide`.
 """
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,7 @@ from lib.experiments.rows import HPATCHES_SPLIT
 from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.changes import changes, levels
-from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
+from lib.reporting.claims.measured import OfClaim, fpr95_by_column, hpatches_by_task
 from lib.reporting.hpatches import TASKS
 from lib.reporting.phototour_figures import common_rows, seeds_shown
 from lib.reporting.printed import printed
@@ -71,12 +71,11 @@ def table1_training(found: Sequence[Found], study: Study) -> Figure:
     seeds = len(study.table_seeds)
     note += f", {seeds} seeds, band: their range" if seeds > 1 else ", one seed"
     with panels(DOUBLE_WIDTH, 2.4, 2, note=note, sharey=True) as (figure, [row]):
-        plus = curves["label"].str.contains("+", regex=False)
-        titles = ("without augmentation", "flips and 90° rotations (+)")
-        for axes, title, of in zip(row, titles, (curves[~plus], curves[plus]), strict=True):
+        groups = curves.groupby(curves["label"].str.contains("+", regex=False))
+        for axes, (plus, of) in zip(row, groups, strict=True):
             plots.curves(axes, of, "epoch", "FPR95 (%)", "label")
             axes.xaxis.get_major_locator().set_params(integer=True)
-            axes.set_title(title)
+            axes.set_title("flips and 90° rotations (+)" if plus else "without augmentation")
         row[1].set_ylabel("")
         for axes in row:
             plots.log_axis(axes, "y", curves["FPR95 (%)"])
@@ -114,12 +113,10 @@ def table2(runs: pd.DataFrame) -> pd.DataFrame:
     both = {"paper": paper, "ours": frames.means(runs).droplevel("label")}
     if runs.index.droplevel("seed").has_duplicates:
         both["sd"] = frames.deviations(runs).droplevel("label")
-    columns = {}
-    for task in TASKS:
-        for loss in TRIPLET_LOSSES:
-            keys = [_key(lam, loss) for lam in LAMBDAS]
-            for whose, of in both.items():
-                columns[f"{task} {loss}", whose] = of[task].reindex(keys).to_numpy()
+    columns = {
+        (f"{task} {loss}", whose): of[task].reindex([_key(lam, loss) for lam in LAMBDAS]).to_numpy()
+        for task, loss, (whose, of) in itertools.product(TASKS, TRIPLET_LOSSES, both.items())
+    }
     shown = ["∞" if math.isinf(lam) else f"{lam:g}" for lam in LAMBDAS]
     return pd.DataFrame(columns, index=pd.Index(shown, name="λ"))
 
@@ -181,7 +178,7 @@ def table2_levels() -> pd.DataFrame:
     for name, paper, table, key in (
         ("AdaSample, Table 2, λ = 10, AHT", "adasample", "table2", "lambda_10_aht"),
         ("DSM, Table 3", "dsm", "table3", "dsm_aug"),
-        ("TCDesc, Table IV", "tcdesc", "table4", "tcdesc"),
+        ("TCDesc, Table IV", "tcdesc", "table4", "tcdesc_dsm_aug"),
     ):
         of = printed(paper, table)
         of = of[(of["key"] == key) & (of["statistic"] == "map")]
@@ -278,6 +275,6 @@ def figure2_intervals(runs: pd.DataFrame, task: str) -> pd.DataFrame:
     return levels(of).drop(columns="seeds").join(gains).assign(things=against.freedom + 1)
 
 
-def figure2_values(runs: pd.DataFrame) -> Callable[[Claim], Mapping[str, Measured]]:
+def figure2_values(runs: pd.DataFrame) -> OfClaim:
     """The values of a claim on Figure 2: of the one task that its id ends with."""
     return lambda claim: hpatches_by_task(runs, [claim.id.rpartition("-")[2]])

@@ -91,11 +91,9 @@ def paired(
     kept = np.broadcast_to(there & (rank < size - 1), (draws, *there.shape))
     if reading.shuffled:
         dealt = np.where(kept, random.random(kept.shape), np.inf).argsort(axis=-1)
-        to = (~kept).argsort(axis=-1, kind="stable")
-        second = np.broadcast_to(second, kept.shape)
-        moved = np.empty(kept.shape)
-        np.put_along_axis(moved, to, np.take_along_axis(second, dealt, axis=-1), axis=-1)
-        second = moved
+        place = (~kept).argsort(axis=-1, kind="stable").argsort(axis=-1)
+        dealt = np.take_along_axis(dealt, place, axis=-1)
+        second = np.take_along_axis(np.broadcast_to(second, kept.shape), dealt, axis=-1)
     first, second = (_scaled(np.where(kept, of, np.nan), reading.scale) for of in (first, second))
     both = np.isfinite(first) & np.isfinite(second)
     return np.where(both, first, np.nan), np.where(both, second, np.nan)
@@ -231,13 +229,11 @@ def constants(probes: Mapping[str, Probe]) -> pd.DataFrame:
     """
     parts = []
     for run, probe in probes.items():
-        for number, stage in enumerate(probe["stage"]):
+        for number, stage in enumerate(probe["stage"].round(3)):
             full, output = probe["full"][number], _quantity(probe, "output", number)
             there = np.isfinite(full) & (output > 0)
-            found = pd.DataFrame(
-                {"run": run, "stage": round(float(stage), 3), "M": full[there] / output[there]}
-            )
-            parts.append(found.assign(relative=found["M"] / found["M"].median()))
+            m = pd.Series(full[there] / output[there], name="M")
+            parts.append(m.to_frame().assign(run=run, stage=stage, relative=m / m.median()))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -248,19 +244,17 @@ def constants_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
         `median`, `5%` and `95%` of M over the median, `CV` (standard deviation over mean, the median
         over runs) and `zero hinge (%)`, the share of samples without a gradient.
     """
-    rows = {}
-    for number, (stage, of) in enumerate(constants(probes).groupby("stage", sort=False)):
-        by_run = of.groupby("run")["M"]
-        low, high = np.percentile(of["relative"], [5, 95])
-        losses = np.concatenate([probe["loss"][number].ravel() for probe in probes.values()])
-        rows[stage] = {
-            "median M": of["M"].median(),
-            "5% of it": low,
-            "95% of it": high,
-            "CV": (by_run.std(ddof=0) / by_run.mean()).median(),
-            "zero hinge (%)": 100 * (losses[np.isfinite(losses)] <= 0).mean(),
-        }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(STAGE)
+    every = constants(probes)
+    of, by_run = every.groupby("stage"), every.groupby(["stage", "run"])["M"]
+    losses = np.concatenate([probe["loss"] for probe in probes.values()], axis=1)
+    columns = {
+        "median M": of["M"].median(),
+        "5% of it": of["relative"].quantile(0.05),
+        "95% of it": of["relative"].quantile(0.95),
+        "CV": (by_run.std(ddof=0) / by_run.mean()).groupby("stage").median(),
+        "zero hinge (%)": 100 * (losses <= 0).sum(axis=(1, 2)) / np.isfinite(losses).sum(axis=(1, 2)),
+    }
+    return pd.DataFrame(columns).rename_axis(STAGE)
 
 
 def approximation_errors(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
@@ -287,13 +281,13 @@ def output_norms_table(by_loss: Mapping[str, Mapping[str, Probe]]) -> pd.DataFra
     rows = []
     for loss, probes in by_loss.items():
         distance, losses, near, through, along = (
-            np.concatenate([probe[name][-1] for probe in probes.values()])
+            np.concatenate([probe[name][-1] for probe in probes.values()]).astype(np.float64)
             for name in ("distance", "loss", "near_anchor", "differences", "sphere")
         )
         for way, norms in (("through ‖x − y‖", through), ("along the sphere", along[..., 1])):
             for side, wanted in (("anchor", 1), ("positive", 0)):
                 there = np.isfinite(distance) & (losses > 0) & (near == wanted)
-                ratio = norms[there].astype(np.float64) / (2 * distance[there])
+                ratio = norms[there] / (2 * distance[there])
                 spread = np.percentile(ratio, [50, 5, 95]) if len(ratio) else [np.nan] * 3
                 rows.append((loss, way, side, len(ratio), *spread))
     columns = ["loss", "gradient", "negative at", "samples", "median", "5%", "95%"]

@@ -24,16 +24,10 @@ READINGS = {
 def made_up_table(numbers: Mapping[str, object]) -> pd.DataFrame:
     """Loss against squared distance over mined batches of random descriptors."""
     heads = {
-        "loss": "loss",
-        "batch": "batch",
-        "positive": "mean d_pos",
-        "negative": "mean d_neg",
-        "correlation": "r",
-        "formula": "r by formula",
-        "elasticity": "power",
-        "zero_share": "zero hinge",
+        **{"positive": "mean d_pos", "negative": "mean d_neg", "correlation": "r"},
+        **{"formula": "r by formula", "elasticity": "power", "zero_share": "zero hinge"},
     }
-    return pd.DataFrame(numbers["rows"])[list(heads)].rename(columns=heads)
+    return pd.DataFrame(numbers["rows"])[["loss", "batch", *heads]].rename(columns=heads)
 
 
 def trained_table(by_loss: Mapping[str, Mapping[str, Probe]]) -> pd.DataFrame:
@@ -49,8 +43,8 @@ def trained_table(by_loss: Mapping[str, Mapping[str, Probe]]) -> pd.DataFrame:
     """
     rows = {}
     for loss, probes in by_loss.items():
-        r = correlations(probes, READINGS)
-        r = r[r["run"] == MEAN].set_index(["reading", "stage"])
+        r = correlations(probes, READINGS).set_index(["run", "reading", "stage"]).loc[MEAN]
+        r = r.rename(columns={"low": "from", "high": "to"})
         for number, stage in enumerate(r.loc["all classes"].index):
             squared, losses = (
                 np.concatenate([probe[name][number].ravel() for probe in probes.values()])
@@ -60,11 +54,7 @@ def trained_table(by_loss: Mapping[str, Mapping[str, Probe]]) -> pd.DataFrame:
             above = losses > 0
             power = np.percentile(squared[above] / losses[above], [50, 5, 95])
             rows[loss, f"{stage:g}"] = {
-                **{
-                    (f"r, {name}", head): r.loc[(name, stage), column]
-                    for name in READINGS
-                    for head, column in (("r", "r"), ("from", "low"), ("to", "high"))
-                },
+                **{(f"r, {name}", head): r.loc[(name, stage), head] for name in READINGS for head in r},
                 **{("power", head): of for head, of in zip(("median", "5%", "95%"), power, strict=True)},
                 ("fraction", "zero"): float((~above).mean()),
             }

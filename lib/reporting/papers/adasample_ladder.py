@@ -75,12 +75,17 @@ def two_patches(found: Sequence[Found]) -> pd.DataFrame:
     return shares.rename("share").rename_axis("method").to_frame()
 
 
+def rungs(found: Sequence[Found]) -> list[Found]:
+    """The runs of `lib.experiments.ladder.LADDER`, without what stands beside them."""
+    return [run for run in found if run.job.name in LADDER]
+
+
 def ladder(found: Sequence[Found]) -> pd.DataFrame:
     """The rungs, what each changes from the one below, and its share of the whole change.
 
     Args:
-        found: as for `lib.reporting.changes.methods`; of `lib.experiments.ladder.LADDER`, each rung of
-            which changes one choice of the one before it, and others, which are left out.
+        found: as for `lib.reporting.changes.methods`, of rungs each of which changes one choice of the
+            one before it.
 
     Returns:
         By "rung" `lib.reporting.changes.levels_at_rates` under "FPR95", and under "change" and
@@ -88,18 +93,18 @@ def ladder(found: Sequence[Found]) -> pd.DataFrame:
         Shares, by the delta method, are given only where the interval of the whole change lies below 0:
         without a gain there is none to share.
     """
-    of = changes.methods(_on_ladder(found))
-    labels, rungs = list(of), _rungs(of)
-    pairs = {**rungs, WHOLE: (labels[-1], labels[0])}
+    of = changes.methods(found)
+    labels, steps = list(of), _steps(of)
+    pairs = {**steps, WHOLE: (labels[-1], labels[0])}
     changed = changes.changes(of, pairs)
     whole = contrast([(1.0, of[labels[-1]]), (-1.0, of[labels[0]])])
     shares = {
         name: _share(of, pair, pairs[WHOLE], whole)
-        for name, pair in rungs.items()
+        for name, pair in steps.items()
         if whole.limits()[1] < 0
     }
     parts = {
-        "FPR95": changes.levels_at_rates(_on_ladder(found)),
+        "FPR95": changes.levels_at_rates(found),
         "change": changed.rename(columns={"change": "points"}),
         "share (%)": pd.DataFrame.from_dict(shares, orient="index", columns=["share", "from", "to"]),
     }
@@ -107,12 +112,7 @@ def ladder(found: Sequence[Found]) -> pd.DataFrame:
     return table.astype({("FPR95", "seeds"): "Int64"})
 
 
-def _on_ladder(found: Sequence[Found]) -> list[Found]:
-    """The runs of the rungs, without what stands beside them."""
-    return [run for run in found if run.job.name in LADDER]
-
-
-def _rungs(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
+def _steps(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
     """By label, each method but the first, and the one before it."""
     return {above: (above, below) for below, above in itertools.pairwise(labels)}
 
@@ -139,7 +139,7 @@ def gains(found: Sequence[Found]) -> pd.DataFrame:
         By "from, to" the gain "ours" in percent of the first one's FPR95 with its interval, and the gain
         "printed" in Table 3, of the mean of the two columns that are trained on the first set.
     """
-    of, paper = changes.methods(_on_ladder(found)), paper_comparisons().loc[FIRST_SET].mean()
+    of, paper = changes.methods(found), paper_comparisons().loc[FIRST_SET].mean()
     first, below, last = [list(of)[place] for place in (0, -2, -1)]
     rows = {
         f"{before}, {last}": with_interval("ours", relative_gain(of[last], of[before]))
@@ -165,19 +165,15 @@ def at_one_rate(own: Sequence[Found], shared: Sequence[Found]) -> pd.DataFrame:
     rows = {}
     for name, found in {"each at its own": alike, "both at one": shared}.items():
         changed = changes.changes(changes.methods(found), {"": (LABELS["lower"], LABELS["higher"])})
-        of_each = (
-            changes.levels_at_rates(found)
-            .loc[[LABELS["higher"], LABELS["lower"]], ["rate", "mean"]]
-            .stack()
-        )
+        of_each = changes.levels_at_rates(found).loc[list(LABELS.values()), ["rate", "mean"]].stack()
         rows[name] = pd.concat([of_each, pd.concat({"AdaSample+* − HardNet+*": changed.loc[""]})])
     return pd.DataFrame(rows).T.infer_objects().rename_axis("learning rates")
 
 
 def ladder_figure(found: Sequence[Found], note: str) -> Figure:
     """`lib.reporting.changes.changes_figure` of the rungs, each change in the row of its rung."""
-    of = changes.methods(_on_ladder(found))
-    return changes.changes_figure(of, changes.changes(of, _rungs(of)), note)
+    of = changes.methods(found)
+    return changes.changes_figure(of, changes.changes(of, _steps(of)), note)
 
 
 def crossed_figure(found: Sequence[Found], note: str) -> Figure:

@@ -172,15 +172,15 @@ def table3_tests(
         columns[f"{label}, paper", "tests"] = significance.binomial_error(paper[f"{which}_mean"])
     for (which, label), key in zip(LABELS.items(), (HIGHER, LOWER), strict=True):
         columns[f"{label}, ours", "seeds"] = ours[f"{which}_std"]
-        columns[f"{label}, ours", "tests"] = [
-            _over_tests(values[key].one(cell)) for cell in range(len(COLUMN_NAMES))
-        ]
+        columns[f"{label}, ours", "tests"] = _over_tests(values[key])
     return pd.DataFrame(columns, index=paper.index)
 
 
-def _over_tests(of: Measured) -> float:
-    """What test points leave of a run's standard error, the root mean square over runs."""
-    return math.sqrt(np.mean([contrast([(1.0, run)]).over_units ** 2 for run in of.runs()]))
+def _over_tests(of: Measured) -> np.ndarray:
+    """(cells,) what test points leave of a run's standard error, the root mean square over runs."""
+    cells = range(of.values.shape[-1])
+    errors = [[contrast([(1.0, run.one(cell))]).over_units for cell in cells] for run in of.runs()]
+    return np.sqrt(np.square(errors).mean(axis=0))
 
 
 def table3_tests_larger(errors: Mapping[str, pd.DataFrame], runs: int = 5) -> pd.DataFrame:

@@ -141,16 +141,14 @@ def variance_figure(numbers: Numbers, arrays: Arrays) -> Figure:
         for axes, exponent in zip(row, drawn, strict=True):
             contours = axes.tricontourf(*places, arrays[f"relative_{exponent:g}"], levels, **filled)
             axes.plot(*_in_plane(np.eye(3)[[0, 1, 2, 0]]), color="black", lw=0.8)
-            stated, searched = arrays[f"stated_{exponent:g}"], arrays[f"searched_{exponent:g}"]
             for label, p, point in (
                 ("uniform", np.full(3, 1 / 3), {"marker": "o", "color": "white"}),
-                ("stated (Eq. 17)", stated, {"marker": "*", "ms": 12}),
-                ("found by search", searched, {"marker": "x", "mew": 1.2}),
+                ("stated (Eq. 17)", arrays[f"stated_{exponent:g}"], {"marker": "*", "ms": 12}),
+                ("found by search", arrays[f"searched_{exponent:g}"], {"marker": "x", "mew": 1.2}),
             ):
                 drawn_as = {"color": PALETTE[4], "ms": 6, "ls": "", "mec": "black", "mew": 0.7}
                 axes.plot(*_in_plane(p[None]), label=label, **drawn_as | point)
-            corners = {"left": (-0.05, -0.03), "right": (1.05, -0.03), "center": (0.5, 0.9)}
-            for number, at in enumerate(corners.values(), 1):
+            for number, at in enumerate(((-0.05, -0.03), (1.05, -0.03), (0.5, 0.9)), 1):
                 low = "bottom" if at[1] > 0 else "top"
                 axes.text(*at, f"$p_{number}=1$", ha="center", va=low)
             axes.set_title(f"2α − 1 = {exponent:g}", loc="left")
@@ -171,23 +169,20 @@ def _in_plane(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def cosine_table(arrays: Arrays, exponents: Sequence[float]) -> pd.DataFrame:
     """Cosine with Eq. 10's gradient by form of weight and exponent; the rest at the last exponent."""
-    at = _places(arrays, exponents)
+    at, head = arrays["exponents"].tolist().index, f"at {exponents[-1]:g}"
+    first, last = at(exponents[0]), at(exponents[-1])
     rows = {
         scheme: {
-            **{f"{each:g}": arrays[f"cosine_{scheme}"][place] for each, place in at.items()},
-            "hinge": arrays[f"hinge_{scheme}"][at[exponents[-1]]],
-            "first": arrays[f"length_{scheme}"][at[exponents[0]]],
-            "last": arrays[f"length_{scheme}"][at[exponents[-1]]],
-            "of batch": arrays[f"effective_{scheme}"][at[exponents[-1]]],
+            **{("cosine at 2a-1 =", f"{e:g}"): arrays[f"cosine_{scheme}"][at(e)] for e in exponents},
+            (head, "hinge"): arrays[f"hinge_{scheme}"][last],
+            ("length", "first"): arrays[f"length_{scheme}"][first],
+            ("length", "last"): arrays[f"length_{scheme}"][last],
+            (head, "of batch"): arrays[f"effective_{scheme}"][last],
         }
         for scheme in SCHEMES
         if f"cosine_{scheme}" in arrays
     }
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    groups = {"hinge": f"at {exponents[-1]:g}", "first": "length", "last": "length"}
-    groups["of batch"] = groups["hinge"]
-    heads = [(groups.get(name, "cosine at 2a-1 ="), name) for name in table.columns]
-    return _by_scheme(table.set_axis(pd.MultiIndex.from_tuples(heads), axis=1))
+    return _by_scheme(pd.DataFrame.from_dict(rows, orient="index"))
 
 
 def problems_table(numbers: Numbers) -> pd.DataFrame:
@@ -195,8 +190,7 @@ def problems_table(numbers: Numbers) -> pd.DataFrame:
     rows = pd.DataFrame(numbers["problems"])
     table = rows.pivot(index="scheme", columns="exponent", values=["lowest", "median", "highest"])
     table = table.swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False)
-    heads = [(f"2a-1 = {exponent:g}", name) for exponent, name in table.columns]
-    return _by_scheme(table.set_axis(pd.MultiIndex.from_tuples(heads), axis=1))
+    return _by_scheme(table.rename(columns=_named("2a-1 = ", rows["exponent"]), level=0))
 
 
 def unequal_table(numbers: Numbers, exponents: Sequence[float]) -> pd.DataFrame:
@@ -279,18 +273,12 @@ def _by_scheme(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(index=lambda scheme: SCHEMES[scheme][0]).rename_axis("probabilities, w")
 
 
-def _places(arrays: Arrays, exponents: Sequence[float]) -> dict[float, int]:
-    known = arrays["exponents"].tolist()
-    return {each: known.index(each) for each in exponents}
-
-
 def _by_class(arrays: Arrays, exponent: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The classes' mean matching distance, ascending, and each form's factors in that order."""
-    order, at = np.argsort(arrays["class_distance"]), _places(arrays, [exponent])[exponent]
-    found = {scheme: arrays.get(f"factor_{scheme}") for scheme in SCHEMES}
-    return arrays["class_distance"][order], {
-        scheme: of[at][order] for scheme, of in found.items() if of is not None
-    }
+    order, at = np.argsort(arrays["class_distance"]), arrays["exponents"].tolist().index(exponent)
+    there = [scheme for scheme in SCHEMES if f"factor_{scheme}" in arrays]
+    factors = {scheme: arrays[f"factor_{scheme}"][at][order] for scheme in there}
+    return arrays["class_distance"][order], factors
 
 
 def _draw(axes: Axes, scheme: str, x: np.ndarray, y: np.ndarray, also: str = "", **how: object) -> None:

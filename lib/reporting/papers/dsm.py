@@ -4,7 +4,7 @@ Figure 2 is in `lib.reporting.papers.dsm_margins`, Figures 1, 3 and 4 in `…dsm
 percent; in Tables 3 and 4 it is the mean over the two sets that are not trained on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,40 +14,21 @@ from lib.experiments.dsm import tested_on
 from lib.intervals import Measured
 from lib.reporting import frames, hpatches, phototour
 from lib.reporting.changes import changes
-from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
-from lib.reporting.hpatches import TASKS
+from lib.reporting.claims.measured import OfClaim, fpr95_by_column, of_claims
 from lib.reporting.phototour_figures import common_figure, common_rows
 from lib.reporting.printed import printed
 from lib.study.open import Found, Study
 
-FPR95 = "FPR95"
 
-
-def claim_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, Measured]]:
-    """The values of a claim on Table 1, 3 or 4, of the methods that it names alone.
-
-    Only so is it about all columns that these have, where others have fewer. Of a claim whose metric is
-    "fpr95" they are the columns of `lib.reporting.phototour`, of one of HPatches' tasks that task, and
-    of "map" the three.
+def claim_values(found: Sequence[Found], study: Study) -> OfClaim:
+    """The values of a claim on Table 1, 3 or 4, as `lib.reporting.claims.measured.of_claims`.
 
     Args:
         found: records; those by their signs are methods of their own, without resamples.
         study: that they are of.
     """
     every = [*found, *frames.by_sign(found)]
-
-    def values(claim: Claim) -> Mapping[str, Measured]:
-        named = {*claim.a, *claim.b, *claim.given}
-        chosen = [record for record in every if record.job.name in named]
-        if not chosen:
-            return {}
-        if claim.metric == "fpr95":
-            return fpr95_by_column(chosen, study.place.source.sets)
-        tasks = TASKS if claim.metric == "map" else [claim.metric]
-        return hpatches_by_task(hpatches.numbers(chosen, tested_on(study)), tasks)
-
-    return values
+    return of_claims(every, study.place.source.sets, tested_on(study))
 
 
 def table1(found: Sequence[Found], study: Study) -> pd.DataFrame:
@@ -86,28 +67,9 @@ def loss_alone(found: Sequence[Found], study: Study) -> pd.DataFrame:
 
 
 def ablation(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Table 3 or 4, the paper's values and ours side by side.
-
-    Index `Method`, methods that the paper's table does not have last. Columns (FPR95 or a task,
-    `paper`, `ours` and, where there are several seeds, `sd` over them) in percent, and (``, `n`), our
-    runs.
-
-    Args:
-        table: "table3" or "table4", as printed.
-        found: records of one train set; what was not measured on HPatches has no such numbers.
-        study: that they are of.
-    """
-    rows, tested, cells = printed("dsm", table), tested_on(study), (FPR95, *TASKS)
-    by_cell = rows.assign(cell=rows["task"].where(rows["task"] != "", FPR95))
-    paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)
-    on_hpatches = [r for r in found if "hpatches" in r.content["metrics"].get(tested, {})]
-    fpr95 = phototour.by_column(found, study.place.source.sets)[["Mean"]].set_axis([FPR95], axis=1)
-    ours = fpr95.join(hpatches.numbers(on_hpatches, tested)[list(TASKS)])
-    of, count = {"paper": paper, "ours": frames.means(ours)}, ours.groupby(level="key").size()
-    if count.max() > 1:
-        of["sd"] = frames.deviations(ours)
-    columns = frames.cell_by_cell(of, cells) | {("", "n"): count}
-    return frames.named(pd.DataFrame(columns), paper, ours).astype({("", "n"): "Int64"})
+    """Table 3 or 4 ("table3", "table4") as `lib.reporting.hpatches.paper_beside_ours`."""
+    fpr95 = phototour.by_column(found, study.place.source.sets)["Mean"]
+    return hpatches.paper_beside_ours(printed("dsm", table), found, tested_on(study), fpr95)
 
 
 def small_variance(record: Found) -> pd.DataFrame:
@@ -121,17 +83,12 @@ def small_variance(record: Found) -> pd.DataFrame:
         between two nodes, and the standard deviation over the mean, in percent, `spread`, at most.
     """
     probe = record.arrays
-    forms = {
-        form: {
-            "σ (bins)": probe["deviation"],
-            "from": probe[f"mean_{form}"].min(axis=1),
-            "to": probe[f"mean_{form}"].max(axis=1),
-            "spread": 100 * probe[f"spread_{form}"].max(axis=1),
-        }
-        for form in ("floor", "interpolated", "gaussian")
-    }
-    tables = {form: pd.DataFrame(of) for form, of in forms.items()}
-    return pd.concat(tables, names=["CDF"]).reset_index("CDF").reset_index(drop=True)
+    tables = []
+    for form in ("floor", "interpolated", "gaussian"):
+        mean, spread = probe[f"mean_{form}"], 100 * probe[f"spread_{form}"].max(axis=1)
+        ends = {"from": mean.min(axis=1), "to": mean.max(axis=1), "spread": spread}
+        tables.append(pd.DataFrame({"CDF": form, "σ (bins)": probe["deviation"], **ends}))
+    return pd.concat(tables, ignore_index=True)
 
 
 def small_variance_values(record: Found) -> dict[str, np.ndarray]:

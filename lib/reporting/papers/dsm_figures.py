@@ -3,7 +3,7 @@
 Figure 2 and what the paper does not ask are in `lib.reporting.papers.dsm_margins`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from lib.experiments.dsm import FIGURE4_BINARY, FIGURE4_REAL, FIGURE4_SIGNS, tes
 from lib.intervals import Measured
 from lib.reporting import frames, hpatches, plots
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import hpatches_by_task
+from lib.reporting.claims.measured import OfClaim, hpatches_by_task
 from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, panels
 from lib.study.open import Found, Study
@@ -279,9 +279,7 @@ def figure4_runs(found: Sequence[Found], study: Study) -> tuple[pd.DataFrame, pd
     return tuple(pd.concat([runs[keys == key] for key in row]) for row in rows)
 
 
-def figure4_values(
-    runs: tuple[pd.DataFrame, pd.DataFrame],
-) -> Callable[[Claim], Mapping[str, Measured]]:
+def figure4_values(runs: tuple[pd.DataFrame, pd.DataFrame]) -> OfClaim:
     """The values of a claim on Figure 4, by its metric.
 
     Args:

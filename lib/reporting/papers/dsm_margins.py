@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from lib.experiments.dsm import BITS, DSM, KINDS, MARGINS
 from lib.intervals import Measured
 from lib.reporting import changes, frames, plots
-from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import fpr95_by_column
+from lib.reporting.claims.measured import OfClaim, fpr95_by_column
 from lib.reporting.papers.dsm import claim_values
 from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, panels
@@ -91,9 +90,7 @@ def _sweep(axes: Axes, swept: pd.DataFrame, ours: pd.Series, stated: set[float])
     axes.margins(y=0.12)
 
 
-def figure2_values(
-    found: Sequence[Found], study: Study
-) -> Callable[[Claim], Mapping[str, Measured | np.ndarray]]:
+def figure2_values(found: Sequence[Found], study: Study) -> OfClaim:
     """The values of a claim on Figure 2, by its metric.
 
     Args:

@@ -1,0 +1,268 @@
+"""HyNet (Tian et al.): which records each of its tables and figures needs."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from lib.experiments.options import Options, option_jobs
+from lib.experiments.rows import (
+    HPATCHES_SPLIT,
+    at_profile,
+    computation_job,
+    handcrafted_job,
+    measured,
+    on_hpatches,
+    training_job,
+    training_jobs,
+)
+from lib.experiments.searches import read_search
+from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, hybrid, part, replace_options
+from lib.study.jobs import Job, merged
+from lib.study.open import Study
+
+# By similarity of Table 3 (s_H, d, s) its α of Eq. 6, and the margins of which the best is shown. As
+# shares of what the similarity is at 90 degrees, (α + √2) / Z: of s_H, 3.414 / 2.736 there, 0.64, 0.96
+# and 1.28; of d, 1.414, 0.71, 0.99 and 1.27; of 1 − s, 1, 0.7, 1 and 1.3.
+ALPHAS: Mapping[str, float] = {"h": 2.0, "d": 0.0, "s": math.inf}
+MARGINS: Mapping[str, Mapping[float, str]] = {
+    "h": {0.8: "hynet_h_0.8", 1.2: "hynet_aug", 1.6: "hynet_h_1.6"},
+    "d": {margin: f"hynet_d_{margin:g}" for margin in (1.0, 1.4, 1.8)},
+    "s": {margin: f"hynet_s_{margin:g}" for margin in (0.7, 1.0, 1.3)},
+}
+SHOWN = {"h": "s_H", "d": "d", "s": "s"}
+
+
+def _hynet(shown: str, **changed: object) -> Recipe:
+    return replace(HYNET, label=f"HyNet+: {shown}", **changed)
+
+
+def _with_loss_of(other: Recipe, label: str, norm: str) -> Recipe:
+    """HyNet's setting and network, with the loss of HardNet or SOSNet."""
+    own = {axis: getattr(other, axis) for axis in ("distance", "negatives", "loss", "regularizers")}
+    return replace(HYNET, label=label, model=replace_options(HYNET.model, norm=norm), **own)
+
+
+_BN, _IN = (replace_options(HYNET.model, norm=norm) for norm in ("batch", "instance"))
+# Table 3 and Eq. 9, each at a learning rate of its own.
+ABLATION: Mapping[str, Recipe] = {
+    **{
+        key: replace(
+            hybrid(HYNET, ALPHAS[similarity], margin),
+            label=f"HyNet+: {SHOWN[similarity]}, margin {margin:g}",
+        )
+        for similarity, margins in MARGINS.items()
+        for margin, key in margins.items()
+        if key != "hynet_aug"
+    },
+    "hynet_no_norm": _hynet("without R_L2", regularizers=()),
+    "hynet_bn": _hynet("BN", model=_BN),
+    "hynet_in": _hynet("IN", model=_IN),
+    # The authors' form of BN has no affine parameters, thresholds and biases; ours of IN likewise.
+    "hynet_bn_alone": _hynet("BN, all else kept", model=replace_options(_BN, around="hynet")),
+    "hynet_in_alone": _hynet("IN, all else kept", model=replace_options(_IN, around="hynet")),
+    "hard_bn": _with_loss_of(HARDNET, "Hard+BN", "batch"),
+    "hard_frn": _with_loss_of(HARDNET, "Hard+FRN", "frn"),
+    "sos_bn": _with_loss_of(SOSNET, "SOSNet+BN", "batch"),
+    "sos_frn": _with_loss_of(SOSNET, "SOSNet+FRN", "frn"),
+}
+_ON_D = hybrid(HYNET, 0.0)
+OTHER_LOSSES: Mapping[str, Recipe] = {
+    "hynet_mixed": replace(_ON_D, label="HyNet+: L_A", loss=part("mixed_hinge", margin=1.0)),
+    "hynet_stacked": replace(
+        _ON_D,
+        label="HyNet+: L_B",
+        loss=part("stacked_hinge", alpha=2.0, similarity_margin=0.9, distance_margin=1.2),
+    ),
+    "hynet_sosr": replace(
+        HYNET, label="HyNet+SOSR+", regularizers=(*HYNET.regularizers, *SOSNET.regularizers)
+    ),
+}
+# Each rung has the one choice more that its label names; SOSNet with HyNet's network and BN, and then
+# with FRN, stand between the first and the second, and HyNet+ is the one before the last. A similarity
+# comes with its margin.
+_HINGE = replace(ABLATION["sos_frn"], label="… plain hinge", loss=part("hinge", margin=1.0))
+SUMMED = {
+    "reduction": "sum",
+    "regularizers": tuple(replace_options(of, reduction="sum") for of in HYNET.regularizers),
+}
+RUNGS: Mapping[str, Recipe] = {
+    "rung_adam": replace(
+        SOSNET, label="… Adam", optimizer=HYNET.optimizer, schedule=HYNET.schedule, budget=HYNET.budget
+    ),
+    "rung_hinge": _HINGE,
+    "rung_hybrid": replace(hybrid(_HINGE), label="… s_H, margin 1.2"),
+    "rung_summed": replace(HYNET, label="… summed", **SUMMED),
+}
+LADDER = (
+    *("sosnet_aug", "rung_adam", "sos_bn", "sos_frn"),
+    *("rung_hinge", "rung_hybrid", "hynet_aug", "rung_summed"),
+)
+SEARCHED: Mapping[str, Recipe] = {**ABLATION, **OTHER_LOSSES, **RUNGS}
+
+# Figure 5(a), by runs' key α and margin; the paper's grid is not in its text. A cross through its best
+# cell: either varies alone. All train at HyNet's rate: Z keeps the gradient's scale.
+_AT = ((0.0, 1.2), (1.0, 1.2), (3.0, 1.2), (math.inf, 1.2), (2.0, 0.8), (2.0, 1.0), (2.0, 1.4))
+_OTHERS = {f"grid_{alpha:g}_{margin:g}": (alpha, margin) for alpha, margin in _AT}
+GRID: Mapping[str, tuple[float, float]] = {**_OTHERS, "hynet_aug": (2.0, 1.2)}
+VARIANTS: Mapping[str, Recipe] = {
+    **SEARCHED,
+    **{
+        key: replace(hybrid(HYNET, *of), label="HyNet+: α = {:g}, margin {:g}".format(*of))
+        for key, of in _OTHERS.items()
+    },
+}
+
+
+def hynet_jobs(
+    study: Study, names: Iterable[str], seeds: Sequence[int], sets: Sequence[str] = ()
+) -> list[Job]:
+    """`training_jobs` of variants and recipes, each once, by default on the first train set."""
+    sets = sets or study.place.source.sets[:1]
+    of_grid = dict.fromkeys(_OTHERS, "hynet_aug")
+    return training_jobs(study, dict.fromkeys(names), sets, seeds, VARIANTS, of_grid)
+
+
+def tested_on(study: Study) -> str:
+    """The set of HPatches patches that Figure 4 tests on; Table 3's split is unstated."""
+    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
+
+
+def best_margin(similarity: str) -> str:
+    """The key of a similarity's runs at the best of its margins: that whose search has the lowest FPR95
+    at its best rate. Of the quick searches whatever the profile, so that all have one margin.
+
+    Raises:
+        NoSearch: one of them is not on record.
+    """
+    return min(MARGINS[similarity].values(), key=lambda key: min(searched_fpr95(key).values()))
+
+
+def searched_fpr95(key: str) -> Mapping[str, float]:
+    """By rate as text, the mean FPR95 on the reserve in a quick search.
+
+    Raises:
+        NoSearch: it is not on record.
+    """
+    return read_search("quick", key)["metrics"]["mean_fpr95"]
+
+
+# Methods that a claim on Table 1 compares column by column, and rows that stand beside them.
+TABLE1_COMPARED = ("hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug")
+TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug")
+
+
+def table1(study: Study) -> list[Job]:
+    """HyNet's Table 1 with the seeds of a table: what is compared on as many train sets as tables have,
+    other baselines on the first set."""
+    return [
+        handcrafted_job(study, "sift"),
+        *hynet_jobs(study, TABLE1_COMPARED, study.table_seeds, study.grid_sets),
+        *hynet_jobs(study, TABLE1_BESIDE, study.table_seeds),
+    ]
+
+
+TABLE5 = ("hardnet_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
+
+
+def table5(study: Study) -> list[Job]:
+    """HyNet's Table 5, its rows that are trained on as many train sets as tables have, with seeds."""
+    jobs = hynet_jobs(study, TABLE5, study.table_seeds, study.grid_sets)
+    return [handcrafted_job(study, "sift"), *jobs]
+
+
+def table3(study: Study) -> list[Job]:
+    """HyNet's Table 3, each row at its own rate, on the first train set with the seeds of a table; the
+    losses of HardNet and SOSNet with BN, which its text counts FRN's gains from; and BN and IN where all
+    else is kept. These two, and all on HPatches, have the seeds of a grid.
+
+    Raises:
+        NoSearch: the search of a margin is not on record.
+    """
+    names = (
+        *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS)),
+        *("hynet_bn", "hynet_in", "hard_bn", "hard_frn", "sos_bn", "sos_frn"),
+    )
+    jobs = hynet_jobs(study, names, study.table_seeds)
+    jobs += hynet_jobs(study, ("hynet_bn_alone", "hynet_in_alone"), study.grid_seeds)
+    return [on_hpatches(job, tested_on(study)) if job.seed in study.grid_seeds else job for job in jobs]
+
+
+def figure4(study: Study) -> list[Job]:
+    """HyNet's Figures 4 and 6: HPatches' test set "a", methods trained on the first set with the seeds
+    of a table."""
+    names = ("l2net_aug", "hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
+    jobs = [handcrafted_job(study, "sift"), *hynet_jobs(study, names, study.table_seeds)]
+    return [on_hpatches(job, tested_on(study)) for job in jobs]
+
+
+def similarities(study: Study) -> list[Job]:
+    """Gradient magnitudes of s, d and s_H by the angle (Figures 2(b) and 5(b)): a single record."""
+    return [computation_job("similarity_gradients", "Gradient magnitudes by the angle")]
+
+
+def figure5(study: Study) -> list[Job]:
+    """HyNet's Figure 5, each record once: (b), that of `similarities`, which comes first; (a), α
+    and margin, with the seeds of a grid; (c), s_H, L_A and L_B, and beside them d and s alone at their
+    best margins, with those of a table."""
+    names = ("hynet_aug", "hynet_mixed", "hynet_stacked", best_margin("d"), best_margin("s"))
+    of_grid = (on_hpatches(job, tested_on(study)) for job in hynet_jobs(study, GRID, study.grid_seeds))
+    runs = merged([*of_grid, *hynet_jobs(study, names, study.table_seeds)], study.place)
+    return [*similarities(study), *runs]
+
+
+def ladder(study: Study) -> list[Job]:
+    """From SOSNet+ to HyNet+ one choice at a time, each rung at its own rate, on the first train set
+    with as many seeds as a test needs."""
+    return hynet_jobs(study, LADDER, study.test_seeds)
+
+
+# Whose epoch is chosen.
+CHOSEN = ("hardnet_aug", "sosnet_aug", "hynet_aug")
+
+
+def epochs(study: Study) -> list[Job]:
+    """FPR95 on all pairs by weights kept at each epoch, on the first train set with the seeds of a
+    table: HyNet's code keeps the epoch that is best on the test sets. Each method is trained under the
+    constant rate of that code too, "…_constant". That rate is the one searched for under the profile's
+    schedule: how the two schedules compare is not judged, only how much choosing flatters under each."""
+    recipes = {name: at_profile(study, name) for name in CHOSEN}
+    recipes |= {
+        f"{name}_constant": replace(of, label=f"{of.label}, constant rate", schedule=part("constant"))
+        for name, of in recipes.items()
+    }
+    jobs = []
+    for name, recipe in recipes.items():
+        count, train_set = study.place.profile.budget_for(recipe).epochs, study.place.source.sets[0]
+        kept = tuple(epoch / count for epoch in range(count + 1))
+        for seed in study.table_seeds:
+            job = training_job(study, name, train_set, seed, recipe, stages=kept)
+            jobs.append(measured(job, "fpr95_by_stage"))
+    return jobs
+
+
+_WITHOUT_Z = hybrid(HYNET, z=1.0)
+_ACROSS = {"negatives": replace_options(HYNET.negatives, scope="across")}
+[_SOSR] = SOSNET.regularizers
+# What the paper leaves open, or its code has otherwise.
+OPTIONS: Options = {
+    "hynet_aug": {
+        "default": {},
+        "not divided by Z": {"distance": _WITHOUT_Z.distance, "negatives": _WITHOUT_Z.negatives},
+        "summed": SUMMED,
+        "negatives across": _ACROSS,
+        "dropout 0.1": {"model": replace_options(HYNET.model, dropout=0.1)},
+        "eight symmetries alike": {"augment": TURNED},
+        "points shuffled": {"points": part("shuffled")},
+    },
+    "sosnet_aug": {
+        "default": {},
+        "margin 1.2": {"loss": replace_options(SOSNET.loss, margin=1.2)},
+        "neighbours symmetrised": {"regularizers": (replace_options(_SOSR, symmetric=True),)},
+        "neighbours across the sets": {"regularizers": (replace_options(_SOSR, across=True),)},
+    },
+}
+
+
+def options(study: Study) -> list[Job]:
+    """What the paper leaves open, one choice changed at a time, on the first train set."""
+    return option_jobs(study, OPTIONS)

@@ -1,0 +1,186 @@
+"""TCDesc's distance of a matching pair: how far its two descriptors lie apart, and how differently they
+stand to their neighbours (Sec. III-C, III-D).
+
+d⁺ = λ d_T + (1 − λ) d_E (Eq. 10): d_T compares topology vectors (Eq. 7, 8), d_E is the recipe's
+distance, and λ rises with the share of neighbours that the two have in common (Eq. 11).
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from lib.descriptions import Descriptions
+from lib.distances import Distance
+from lib.positives.topology_weights import heat_kernel, linear_combination, nearest
+
+WEIGHTS = ("linear", "heat", "none")
+# The most that λ can be (Eq. 11).
+CAP = 0.5
+
+
+class Topology(nn.Module):
+    """Distances d⁺ (n,) of n pairs, in float32 at least.
+
+    Args:
+        distance: d_E, at the power that the loss takes.
+        neighbours: k, the nearest of a descriptor's own set, by what is compared at test.
+        weigh: from descriptors (n, d) and their neighbours (n, k, d) to topology weights (n, k); None
+            for d_T = 0.
+        gamma: γ of Eq. 11.
+        lam: a λ that is fixed, or None for Eq. 11's.
+        per: whether Eq. 11's λ is each "sample"'s own or its mean over the "batch"; a constant for the
+            gradient.
+        mutual: what matches among the neighbours of a pair: True, those of a_i and of p_i that are each
+            other's nearest between the two sets; False, those that have their own match there.
+        detached: whether neighbours are constants for the gradient.
+    """
+
+    def __init__(
+        self,
+        distance: Distance,
+        neighbours: int,
+        weigh: Callable[[Tensor, Tensor], Tensor] | None,
+        gamma: float,
+        lam: float | None,
+        per: str,
+        mutual: bool,
+        detached: bool,
+    ):
+        super().__init__()
+        self.distance, self.neighbours, self.weigh = distance, neighbours, weigh
+        self.gamma, self.lam, self.per = gamma, lam, per
+        self.mutual, self.detached = mutual, detached
+
+    def forward(self, of: Descriptions) -> Tensor:
+        """d⁺ (Eq. 10).
+
+        Says the mean λ as "mean_lambda", the share of pairs for which Eq. 11 comes to `CAP` as
+        "capped_share", the share of neighbours that match as "matched_share", and the mean d_T as
+        "d_topology".
+
+        Raises:
+            ValueError: the batch has no k neighbours for each descriptor, or these have too few
+                dimensions for linear weights.
+        """
+        value, code = _wide(of.value), _wide(of.code)
+        n = value.shape[1]
+        if self.neighbours >= n:
+            raise ValueError(
+                f"a batch of {n} pairs has no {self.neighbours} neighbours for each; "
+                "take a larger batch or fewer neighbours"
+            )
+        near = torch.stack([nearest(side, self.neighbours) for side in code])
+        matched = matches(code, near, mutual=self.mutual).to(value) / self.neighbours
+        lam = (matched**self.gamma).clamp(max=CAP)
+        capped = (lam == CAP).float().mean()
+        if self.lam is not None:
+            lam = torch.full_like(lam, self.lam)
+        elif self.per == "batch":
+            lam = lam.mean()
+        if self.weigh is None:
+            topology = torch.zeros_like(lam)
+        else:
+            around = value.detach() if self.detached else value
+            topology = topology_distance(
+                *(self.weigh(value[side], around[side][near[side]]) for side in (0, 1)), near
+            )
+        self.seen = {
+            "mean_lambda": lam.mean(),
+            "capped_share": capped,
+            "matched_share": matched.mean(),
+            "d_topology": topology.detach().mean(),
+        }
+        return lam * topology + (1 - lam) * self.distance.paired(*value)
+
+
+def topology_distance(of_anchors: Tensor, of_positives: Tensor, near: Tensor) -> Tensor:
+    """d_T(a_i, p_i) = ‖T_i^a − T_i^p‖₁ / k of topology vectors T_i, whose element j is the weight of
+    neighbour j and 0 where j is none (Eq. 7, 8).
+
+    Args:
+        of_anchors: (n, k) topology weights of the anchors.
+        of_positives: (n, k) of the positives.
+        near: (2, n, k) int64, whose they are.
+
+    Returns:
+        (n,) 0 or more, unbounded.
+    """
+    n, k = of_anchors.shape
+    vectors = [
+        of_anchors.new_zeros(n, n).scatter(1, *of)
+        for of in zip(near, (of_anchors, of_positives), strict=True)
+    ]
+    return (vectors[0] - vectors[1]).abs().sum(1) / k
+
+
+@torch.no_grad()
+def matches(descriptors: Tensor, near: Tensor, *, mutual: bool = False) -> Tensor:
+    """m(N(a_i), N(p_i)), how many of the neighbours match (Eq. 11).
+
+    Args:
+        descriptors: (2, n, d) of anchors and positives.
+        near: (2, n, k) int64, their neighbours.
+        mutual: count pairs of an a_j in N(a_i) and a p_l in N(p_i) each of which is the other's nearest
+            in these sets, instead of the j for which a_j is in N(a_i) and p_j in N(p_i).
+
+    Returns:
+        (n,) int64, 0 to k.
+    """
+    if not mutual:
+        return (near[0][:, :, None] == near[1][:, None]).sum((1, 2))
+    between = torch.cdist(descriptors[0][near[0]], descriptors[1][near[1]])
+    back = between.argmin(1).gather(1, between.argmin(2))
+    return (back == torch.arange(near.shape[2], device=near.device)).sum(1)
+
+
+def build(
+    distance: Distance,
+    neighbours: int = 16,
+    weights: str = "linear",
+    gamma: float = 1.0,
+    lam: float | None = None,
+    per: str = "sample",
+    mutual: bool = False,
+    detached: bool = False,
+    sum_to_one: bool = False,
+    ridge: float = 0.0,
+    t: float = 1.0,
+    squared: bool = False,
+) -> Topology:
+    """The positive; see `Topology`, and for the weights `lib.positives.topology_weights`.
+
+    Args:
+        distance, neighbours, gamma, lam, per, mutual, detached: as `Topology` has them.
+        weights: "linear" (Eq. 6), which ``sum_to_one`` and ``ridge`` are of; "heat" (Eq. 3, 12), which
+            ``t`` and ``squared`` are of; "none" for the control (1 − λ) d_E.
+
+    Raises:
+        ValueError: an unknown name, k below 1, γ or the ridge below 0, a fixed λ outside [0, 1], or t
+            that is not positive.
+    """
+    for name, chosen, known in (("weights", weights, WEIGHTS), ("per", per, ("sample", "batch"))):
+        if chosen not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {chosen!r}")
+    if not neighbours > 0:
+        raise ValueError(f"neighbours must be 1 or more, got {neighbours}")
+    if not gamma >= 0:
+        raise ValueError(f"γ must be 0 or more, got {gamma}")
+    if lam is not None and not 0 <= lam <= 1:
+        raise ValueError(f"λ must be between 0 and 1, got {lam}")
+    if not ridge >= 0:
+        raise ValueError(f"ridge must be 0 or more, got {ridge}")
+    if not t > 0:
+        raise ValueError(f"t must be positive, got {t}")
+    weigh = {
+        "linear": partial(linear_combination, sum_to_one=sum_to_one, ridge=ridge),
+        "heat": partial(heat_kernel, t=t, squared=squared),
+        "none": None,
+    }[weights]
+    return Topology(distance, neighbours, weigh, gamma, lam, per, mutual, detached)
+
+
+def _wide(values: Tensor) -> Tensor:
+    """In float32 at least: half precision has too few digits for least squares."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))

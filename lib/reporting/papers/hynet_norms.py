@@ -1,0 +1,182 @@
+"""HyNet's norms (Tian et al., Sec. 3): its layers (Fig. 3), orthogonal gradients, and what R_L2 does."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy.stats import norm
+
+from lib.evaluation.intensity_changes import UNCHANGED
+from lib.intervals import Measured
+from lib.reporting import frames, plots
+from lib.reporting.claims import Claim
+from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
+from lib.study.open import Found
+
+NAMES = {"Conv2d": "conv", "BatchNorm2d": "BN", "InstanceNorm2d": "IN", "Dropout": "dropout"}
+# Of |cos|: by the name of `lib.evaluation.orthogonality` what is taken together, and its percentiles.
+TOGETHER = {"map": "each map", "channel": "a batch's maps of a channel"}
+COLUMNS = MEDIAN, NINETIETH, VALUES = "median", "90th percentile", "values"
+
+
+def _networks(record: Found) -> dict[str, Mapping]:
+    """HyNet and L2-Net; Table 3's other norms are in the record too."""
+    return {of["label"]: of for of in record.numbers["networks"] if of["key"] in ("hynet", "l2net")}
+
+
+def architecture_table(record: Found) -> pd.DataFrame:
+    """HyNet beside L2-Net, a row a convolution with what follows it, the first row what comes before.
+
+    Args:
+        record: of `lib.theory.architecture`.
+
+    Returns:
+        By "block", the `output` (channels × height × width), and under each network its `layers` and
+        their `parameters`; last the sums, and those of the convolutions' weights alone.
+    """
+    columns = {}
+    for label, of in _networks(record).items():
+        layers = pd.DataFrame(of["layers"])
+        blocks = layers.groupby((layers["name"] == "Conv2d").cumsum()).agg(list).reindex(range(8))
+        last = blocks["shape"].map(lambda shapes: "×".join(map(str, shapes[-1])), na_action="ignore")
+        told = blocks["name"].map(
+            lambda names: " + ".join(NAMES.get(name, name) for name in names), na_action="ignore"
+        )
+        columns.setdefault(("", "output"), [*last.fillna("1×32×32"), "", ""])
+        columns[label, "layers"] = [*told.fillna("–"), "", ""]
+        own = blocks["parameters"].map(np.sum, na_action="ignore").fillna(0).astype(int)
+        columns[label, "parameters"] = [*own, of["parameters"], of["convolutional"]]
+    names = ["input", *map(str, range(1, 8)), "all", "weights of convolutions"]
+    return pd.DataFrame(columns, index=pd.Index(names, name="block"))
+
+
+def architecture_values(record: Found) -> dict[str, np.ndarray]:
+    """The values of the claims on Figure 3, (1,): by how many weights HyNet's convolutions and L2-Net's
+    differ, "weights_difference", and the number of HyNet's batch norms, "batch_norms"."""
+    hynet, l2net = _networks(record).values()
+    norms = [layer["name"] == "BatchNorm2d" for layer in hynet["layers"]]
+    difference = abs(hynet["convolutional"] - l2net["convolutional"])
+    return {"batch_norms": np.array([sum(norms)]), "weights_difference": np.array([difference])}
+
+
+def cosines(found: Sequence[Found]) -> pd.DataFrame:
+    """|cos| between maps and gradients at the end of training.
+
+    Args:
+        found: runs, of which those with the probe `lib.evaluation.orthogonality` count.
+
+    Returns:
+        By `key`, `label`, `seed`, `layer` (from 1) and what is taken `together` ("map" or "channel")
+        |cos|'s `median` and `90th percentile`, and the number of `values` of each.
+    """
+    rows = {
+        (run.job.name, run.job.label, run.job.seed, layer, together): both
+        for run in found
+        if "orthogonality" in dict(run.job.probes)
+        for together in TOGETHER
+        for layer, both in enumerate(run.probe("orthogonality")[together].astype(float), 1)
+    }
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
+    table.index = pd.MultiIndex.from_tuples(rows, names=[*frames.RUN, "layer", "together"])
+    return table
+
+
+def cosines_figure(found: Sequence[Found], note: str = "") -> Figure:
+    """The 90th percentile of |cos| by layer, a line a norm in the band of its seeds: of each map, and
+    of a batch's maps together. Dotted, that of a gradient in a random direction: of N values its cosine
+    is about normal, of deviation 1/√N.
+
+    Args:
+        found: as for `cosines`.
+        note: stands above.
+    """
+    head = f"|cos|, {NINETIETH}"
+    table = cosines(found).clip(lower=1e-8).rename(columns={NINETIETH: head}).reset_index()
+    with panels(DOUBLE_WIDTH, 2.8, 2, note=note, sharey=True, legend=3) as (figure, [row]):
+        for axes, (name, title) in zip(row, TOGETHER.items(), strict=True):
+            of = table[table["together"] == name]
+            plots.curves(axes, of, "layer", head, "label", marker="o")
+            chance = norm.ppf(0.95) / np.sqrt(of.groupby("layer")[VALUES].first())
+            axes.plot(chance, color=GREY, ls=":", label="random direction")
+            axes.set(title=title, yscale="log", xlabel="convolution")
+            axes.label_outer()
+    return figure
+
+
+def cosines_values(found: Sequence[Found]) -> dict[str, Measured]:
+    """The values of the claims on `cosines`, over maps, (seeds, layers): by "map_{key}" the 90th
+    percentile of |cos|, and by "median_{key}" its median."""
+    of_maps = cosines(found).xs("map", level="together").rename("layer {}".format, level="layer")
+    return {
+        f"{name}_{key}": of
+        for name, head in (("map", NINETIETH), ("median", MEDIAN))
+        for key, of in _measured(of_maps[head], "layer").items()
+    }
+
+
+def _measured(values: pd.Series, cell: str) -> dict[str, Measured]:
+    """By key (seeds, cells), means over what else the index tells apart."""
+    found = {}
+    for (key, label), of in values.groupby(level=frames.METHOD, sort=False):
+        wide = of.groupby(level=["seed", cell], observed=True).mean().unstack(cell)
+        found[key] = Measured(wide.to_numpy(), cells=tuple(map(str, wide.columns)), label=label)
+    return found
+
+
+def exposures(found: Sequence[Found]) -> pd.DataFrame:
+    """What changes of exposure do, a row a run, test set and change.
+
+    Args:
+        found: runs, of which those measured by `lib.evaluation.intensity_changes` count.
+
+    Returns:
+        By `key`, `label`, `seed`, `test_set` and `change`: `fpr95` in percent, its `rise` from no change
+        in points and `relative_rise` in percent of what it is without, `ratio_spread` and `norm_shift`,
+        both in percent (of a ratio; its logarithm's).
+    """
+    asked = [run for run in found if run.job.sets_of("intensity_changes")]
+    tidy = frames.tidy(asked, "intensity_changes")
+    tidy[["number", "change"]] = tidy["metric"].str.split(".", n=1, expand=True).to_numpy()
+    tidy["change"] = pd.Categorical(tidy["change"], tidy["change"].unique(), ordered=True)
+    of = [*frames.RUN, "test_set"]
+    table = tidy.pivot(index=[*of, "change"], columns="number", values="value")
+    table[["ratio_spread", "norm_shift"]] *= 100
+    # That of no change comes first.
+    unchanged = table["fpr95"].groupby(level=of).transform("first")
+    rise = table["fpr95"] - unchanged
+    return table.assign(rise=rise, relative_rise=100 * rise / unchanged)
+
+
+def exposures_table(found: Sequence[Found]) -> pd.DataFrame:
+    """`exposures` as means over seeds and test sets: a row a change, under each network `FPR95 (%)`,
+    its `rise` in points and in percent, and in percent the `spread` of ‖x‖ / ‖x⁺‖ and the `shift` of
+    ‖x⁺‖."""
+    heads = ("FPR95 (%)", "rise", "rise (%)", "spread of norms", "shift of norm")
+    names = ("fpr95", "rise", "relative_rise", "ratio_spread", "norm_shift")
+    means = exposures(found).groupby(level=["change", "label"], sort=False, observed=True).mean()
+    wide = means[list(names)].set_axis(heads, axis=1).unstack("label").swaplevel(axis=1)
+    in_order = wide[list(wide.columns.unique("label"))]
+    return in_order.rename_axis("exposure of the second patch")
+
+
+def claim_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measured]]:
+    """The values of a claim by its metric: of "rise" and "relative_rise" (seeds, changes), means over
+    the test sets; of "ratio_spread" (seeds, test sets), nothing being changed; of
+    "norm_shift" (seeds, gains), means over the test sets; else `cosines_values`."""
+    table, of_maps = exposures(found), cosines_values(found)
+    change = table.index.get_level_values("change").astype(str)
+    unchanged = change == UNCHANGED
+    cells = {
+        **dict.fromkeys(("rise", "relative_rise"), (~unchanged, "change")),
+        "ratio_spread": (unchanged, "test_set"),
+        "norm_shift": (change.str.startswith("gain"), "change"),
+    }
+
+    def values(claim: Claim) -> Mapping[str, Measured]:
+        if claim.metric not in cells:
+            return of_maps
+        some, cell = cells[claim.metric]
+        return _measured(table.loc[some, claim.metric], cell)
+
+    return values

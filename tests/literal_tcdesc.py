@@ -1,0 +1,533 @@
+"""TCDesc's formulas, transcribed literally: loops, float64, nothing vectorised over the batch.
+
+An oracle written from the paper and the list of choices alone. Equation numbers are the paper's.
+
+Descriptors come as one array `x` of shape (2, n, dim): x[0] the anchors a_i, x[1] the positives p_i. A
+neighbourhood is a matrix N of shape (dim, k) whose columns are the neighbours, nearest first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Options:
+    """Every choice in one place; the defaults are the study's for TCDesc-HN.
+
+    `eps` and `form` are those of the Euclidean distances between the sets (d_E, d⁻); `kernel_eps` is
+    added to the squared distance within a set that the hard weight and the heat kernel take.
+    """
+
+    k: int = 16
+    weights: Literal["linear", "lle", "hard", "heat", "binary", "none"] = "linear"
+    ridge: float = 0.0
+    ridge_scale: Literal["absolute", "trace"] = "absolute"
+    t: float = 1.0
+    kernel_on: Literal["d", "d2"] = "d"
+    kernel_eps: float = 0.0
+    detached: bool = False
+    matches: Literal["shared", "mutual", "mutual_in_batch"] = "shared"
+    lam: Literal["sample", "batch_mean", "of_mean"] | float = "sample"
+    gamma: float = 1.0
+    cap: float = 0.5
+    eps: float = 1e-6
+    form: Literal["difference", "product"] = "difference"
+    floor: float = 0.008
+    margin: float = 1.0
+    bins: int = 512
+    cdf_on: Literal["mixed", "euclidean"] = "mixed"
+
+
+# √(2(1 − s + 1e-6)), as keywords for Options: the distance of the DSM recipes.
+DSM_DISTANCE = {"eps": 2e-6, "form": "product"}
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """What the gradient takes as constant, all of it from one base point.
+
+    `neighbours` (2, n, k) of int; `lam` (n,); `negatives` one (row, column) of d(a_row, p_column) a
+    pair, or None; `weights` (n,) are DSM's, or None where they were not asked for; `base` is the
+    point itself.
+    """
+
+    neighbours: Array
+    lam: Array
+    negatives: list[tuple[int, int] | None]
+    weights: Array | None
+    base: Array
+
+
+# Distances and neighbours
+
+
+def squared_distance(u: Array, v: Array) -> float:
+    """‖u − v‖², component by component (the distance of Eq. 3, 4 and 10, squared)."""
+    total = 0.0
+    for first, second in zip(u, v, strict=True):
+        total += (float(first) - float(second)) ** 2
+    return total
+
+
+def euclidean(u: Array, v: Array, eps: float = 1e-6, form: str = "difference") -> float:
+    """d_E of Eq. 10. "difference": √(‖u − v‖² + eps); "product": √(2 − 2 u·v + eps).
+
+    Equal on the unit sphere. Off it they are not, so their gradients with respect to free u differ, by a
+    multiple of u.
+    """
+    if form == "difference":
+        return math.sqrt(squared_distance(u, v) + eps)
+    if form == "product":
+        return math.sqrt(2.0 - 2.0 * float(np.dot(u, v)) + eps)
+    raise ValueError(form)
+
+
+def neighbours(points: Array, k: int) -> Array:
+    """N(a_i) of Section III-B as indices (n, k): nearest first, without itself, ties to the smaller."""
+    n = len(points)
+    if not 1 <= k <= n - 1:
+        raise ValueError(f"{k} neighbours of {n} points")
+    found = []
+    for i in range(n):
+        others = sorted((squared_distance(points[i], points[j]), j) for j in range(n) if j != i)
+        found.append([j for _, j in others[:k]])
+    return np.array(found, dtype=np.int64)
+
+
+def neighbour_gaps(points: Array, k: int) -> Array:
+    """(n,): distance of neighbour k + 1 minus that of neighbour k; small ones may swap in float32."""
+    n = len(points)
+    gaps = []
+    for i in range(n):
+        others = sorted(math.sqrt(squared_distance(points[i], points[j])) for j in range(n) if j != i)
+        gaps.append(others[k] - others[k - 1] if k < n - 1 else math.inf)
+    return np.array(gaps)
+
+
+# Topology weights: one centre, one neighbourhood
+
+
+def least_squares(
+    centre: Array, hood: Array, ridge: float = 0.0, ridge_scale: str = "absolute"
+) -> Array:
+    """Eq. 4 to 6 by numpy's lstsq: w minimising ‖a − N w‖² + r‖w‖²; no intercept, unconstrained.
+
+    r is `ridge`, times trace(NᵀN)/k if `ridge_scale` is "trace" (which is 1 for unit neighbours).
+    """
+    k = hood.shape[1]
+    if ridge == 0.0:
+        return np.linalg.lstsq(hood, centre, rcond=None)[0]
+    r = ridge * (np.trace(hood.T @ hood) / k if ridge_scale == "trace" else 1.0)
+    rows = np.concatenate([hood, math.sqrt(r) * np.eye(k)])
+    return np.linalg.lstsq(rows, np.concatenate([centre, np.zeros(k)]), rcond=None)[0]
+
+
+def normal_equations(centre: Array, hood: Array, ridge: float = 0.0) -> Array:
+    """Eq. 6 as printed: (NᵀN)⁻¹ Nᵀ a, with r I added to NᵀN if `ridge` is given."""
+    gram = hood.T @ hood + ridge * np.eye(hood.shape[1])
+    return np.linalg.inv(gram) @ hood.T @ centre
+
+
+def sum_to_one(centre: Array, hood: Array, ridge: float = 0.0, ridge_scale: str = "absolute") -> Array:
+    """Eq. 4 with Σw = 1 (LLE): the last weight is 1 − the others, which are a plain least squares then.
+
+    Minimises ‖a − N w‖² + r‖w‖²; r as `ridge`, times trace(G)/k if `ridge_scale` is "trace", with
+    G = (a1ᵀ − N)ᵀ(a1ᵀ − N), LLE's own scaling.
+    """
+    k = hood.shape[1]
+    if k == 1:
+        return np.ones(1)
+    last = hood[:, k - 1]
+    rows = np.stack([hood[:, j] - last for j in range(k - 1)], axis=1)
+    target = centre - last
+    if ridge != 0.0:
+        local = centre[:, None] - hood
+        r = ridge * (np.trace(local.T @ local) / k if ridge_scale == "trace" else 1.0)
+        # r‖w‖² = Σ_{j<k} (√r w_j − 0)² + (√r Σ_{j<k} w_j − √r)²
+        penalty = math.sqrt(r) * np.concatenate([np.eye(k - 1), np.ones((1, k - 1))])
+        rows = np.concatenate([rows, penalty])
+        target = np.concatenate([target, np.zeros(k - 1), [math.sqrt(r)]])
+    others = np.linalg.lstsq(rows, target, rcond=None)[0]
+    return np.append(others, 1.0 - others.sum())
+
+
+def heat_kernel(centre: Array, hood: Array, t: float, on: str = "d", eps: float = 0.0) -> Array:
+    """Eq. 3: exp(−d/t), or exp(−d²/t) with `on` = "d2"; d² = ‖a − a_j‖² + eps in both."""
+    weights = []
+    for j in range(hood.shape[1]):
+        squared = squared_distance(centre, hood[:, j]) + eps
+        if on == "d":
+            weights.append(math.exp(-math.sqrt(squared) / t))
+        elif on == "d2":
+            weights.append(math.exp(-squared / t))
+        else:
+            raise ValueError(on)
+    return np.array(weights)
+
+
+def hard_weight(centre: Array, hood: Array, on: str = "d", eps: float = 0.0) -> Array:
+    """Eq. 12: the differentiable stand-in for the hard weight, a heat kernel with t = 10³."""
+    return heat_kernel(centre, hood, 1e3, on, eps)
+
+
+def binary_weight(hood: Array) -> Array:
+    """Eq. 2: 1 for every neighbour. Its gradient is zero."""
+    return np.ones(hood.shape[1])
+
+
+def topology_weights(centre: Array, hood: Array, options: Options) -> Array:
+    """W_i by any of Eq. 2, 3, 6, 12, the LLE form, or zeros ("none": the control without topology)."""
+    if options.weights == "linear":
+        return least_squares(centre, hood, options.ridge, options.ridge_scale)
+    if options.weights == "lle":
+        return sum_to_one(centre, hood, options.ridge, options.ridge_scale)
+    if options.weights == "hard":
+        return hard_weight(centre, hood, options.kernel_on, options.kernel_eps)
+    if options.weights == "heat":
+        return heat_kernel(centre, hood, options.t, options.kernel_on, options.kernel_eps)
+    if options.weights == "binary":
+        return binary_weight(hood)
+    if options.weights == "none":
+        return np.zeros(hood.shape[1])
+    raise ValueError(options.weights)
+
+
+# Topology vectors and their distance
+
+
+def topology_vector(indices: Array, weights: Array, n: int) -> Array:
+    """Eq. 7: T_i in Rⁿ with the weight of neighbour j at place j, its pair's number, 0 elsewhere."""
+    vector = np.zeros(n)
+    for j, weight in zip(indices, weights, strict=True):
+        vector[j] = weight
+    return vector
+
+
+def topology_vectors(points: Array, hoods: Array, options: Options, base: Array | None = None) -> Array:
+    """(n, n): T_i of every point of one set, over the neighbours given as indices (n, k).
+
+    With `base`, the neighbours' values are base's and only the centres are those of `points`.
+    """
+    values = points if base is None else base
+    rows = []
+    for i in range(len(points)):
+        hood = np.stack([values[j] for j in hoods[i]], axis=1)
+        weights = topology_weights(points[i], hood, options)
+        rows.append(topology_vector(hoods[i], weights, len(points)))
+    return np.array(rows)
+
+
+def topology_distance(first: Array, second: Array, k: int) -> float:
+    """Eq. 8: d_T = ‖Tᵃ − Tᵖ‖₁ / k of one pair."""
+    total = 0.0
+    for a, p in zip(first, second, strict=True):
+        total += abs(float(a) - float(p))
+    return total / k
+
+
+# Matched neighbours and λ
+
+
+def shared_matches(hood_a: Array, hood_p: Array) -> int:
+    """m of Eq. 11 for one pair: the number of j with a_j in N(a_i) and p_j in N(p_i)."""
+    count = 0
+    for j in hood_a:
+        if j in list(hood_p):
+            count += 1
+    return count
+
+
+def nearest_among(point: Array, others: Array, candidates: list[int]) -> int:
+    """The candidate whose row of `others` is nearest to the point; ties to the smaller index."""
+    return min((squared_distance(point, others[j]), j) for j in candidates)[1]
+
+
+def mutual_matches(x: Array, hood_a: Array, hood_p: Array, scope: str = "neighbourhoods") -> int:
+    """m of Eq. 11 read as mutual matches: pairs (a_j in N(a_i), p_l in N(p_i)) each other's nearest.
+
+    Whether j = l does not enter. "neighbourhoods": nearest among N(p_i) and N(a_i); "batch": nearest
+    among all p and all a.
+    """
+    everyone = list(range(x.shape[1]))
+    among_p = [int(j) for j in hood_p] if scope == "neighbourhoods" else everyone
+    among_a = [int(j) for j in hood_a] if scope == "neighbourhoods" else everyone
+    count = 0
+    for j in hood_a:
+        other = nearest_among(x[0, j], x[1], among_p)
+        if other in list(hood_p) and nearest_among(x[1, other], x[0], among_a) == j:
+            count += 1
+    return count
+
+
+def matched_neighbours(x: Array, hoods: Array, options: Options) -> Array:
+    """m(N(a_i), N(p_i)) of Eq. 11 for every pair, (n,) of int."""
+    counts = []
+    for i in range(x.shape[1]):
+        if options.matches == "shared":
+            counts.append(shared_matches(hoods[0, i], hoods[1, i]))
+        elif options.matches == "mutual":
+            counts.append(mutual_matches(x, hoods[0, i], hoods[1, i]))
+        elif options.matches == "mutual_in_batch":
+            counts.append(mutual_matches(x, hoods[0, i], hoods[1, i], "batch"))
+        else:
+            raise ValueError(options.matches)
+    return np.array(counts, dtype=np.int64)
+
+
+def adaptive_lambda(m: float, k: int, gamma: float, cap: float = 0.5) -> float:
+    """Eq. 11: min((m/k)^γ, 0.5)."""
+    return min((m / k) ** gamma, cap)
+
+
+def lambdas(matches: Array, options: Options) -> Array:
+    """λ of Eq. 11 for every pair, (n,).
+
+    "sample": each its own; "batch_mean": the mean of those; "of_mean": Eq. 11 of the mean m; a number:
+    fixed.
+    """
+    n = len(matches)
+    if not isinstance(options.lam, str):
+        return np.full(n, float(options.lam))
+    own = [adaptive_lambda(int(m), options.k, options.gamma, options.cap) for m in matches]
+    if options.lam == "sample":
+        return np.array(own)
+    if options.lam == "batch_mean":
+        return np.full(n, sum(own) / n)
+    if options.lam == "of_mean":
+        mean = sum(int(m) for m in matches) / n
+        return np.full(n, adaptive_lambda(mean, options.k, options.gamma, options.cap))
+    raise ValueError(options.lam)
+
+
+def capped_share(matches: Array, options: Options) -> float:
+    """The share of pairs with (m/k)^γ ≥ 0.5 (Eq. 11)."""
+    return sum((int(m) / options.k) ** options.gamma >= options.cap for m in matches) / len(matches)
+
+
+# Negatives
+
+
+def hardest_negatives(x: Array, options: Options) -> list[tuple[int, int] | None]:
+    """d⁻ of Eq. 9, Euclidean: for pair i the smallest of d(a_i, p_j) and d(a_j, p_i), j ≠ i.
+
+    Given as (row, column) of d(a_row, p_column). Distances below the floor are skipped, one equal to it
+    is not. Ties go to the row before the column, then to the smaller j. None where nothing is left.
+    """
+    n = x.shape[1]
+    found: list[tuple[int, int] | None] = []
+    for i in range(n):
+        best = math.inf
+        place = None
+        pairs = [(i, j) for j in range(n) if j != i] + [(j, i) for j in range(n) if j != i]
+        for row, column in pairs:
+            d = euclidean(x[0, row], x[1, column], options.eps, options.form)
+            if d >= options.floor and d < best:
+                best = d
+                place = (row, column)
+        found.append(place)
+    return found
+
+
+# DSM's weights on one first batch
+
+
+def dsm_histogram(values: Array, bins: int) -> Array:
+    """The PDF of one batch: nodes at −2 + j·4/(B − 1), a value's share f to the upper one; sums to 1."""
+    width = 4.0 / (bins - 1)
+    histogram = np.zeros(bins)
+    for value in values:
+        position = (min(max(float(value), -2.0), 2.0) + 2.0) / width
+        lower = min(math.floor(position), bins - 1)
+        share = position - lower
+        histogram[lower] += 1.0 - share
+        if lower + 1 < bins:
+            histogram[lower + 1] += share
+    return histogram / len(values)
+
+
+def dsm_weights(values: Array, bins: int) -> Array:
+    """w_i: the batch's own histogram, summed up to and with the floor bin of value i. Clamped at ±2."""
+    width = 4.0 / (bins - 1)
+    histogram = dsm_histogram(values, bins)
+    weights = []
+    for value in values:
+        position = (min(max(float(value), -2.0), 2.0) + 2.0) / width
+        place = min(math.floor(position), bins - 1)
+        total = 0.0
+        for j in range(place + 1):
+            total += histogram[j]
+        weights.append(total)
+    return np.array(weights)
+
+
+def node_gap(values: Array, bins: int) -> float:
+    """The smallest distance, in bins, of a value to a node: where small, rounding decides the floor bin.
+
+    Clamped values do not count: they lie on the first or last node in any arithmetic.
+    """
+    width = 4.0 / (bins - 1)
+    gaps = [math.inf]
+    for value in values:
+        if abs(value) < 2.0:
+            position = (float(value) + 2.0) / width
+            gaps.append(abs(position - round(position)))
+    return min(gaps)
+
+
+def clamped_share(values: Array) -> float:
+    """The share of values outside DSM's range ±2."""
+    return sum(abs(float(value)) > 2.0 for value in values) / len(values)
+
+
+# d⁺ and the losses
+
+
+def topology_distances(x: Array, options: Options, frozen: Frozen) -> Array:
+    """d_T(a_i, p_i) of Eq. 8 for every pair, (n,): Algorithm 1 over frozen neighbour indices."""
+    vectors = [
+        topology_vectors(
+            x[s], frozen.neighbours[s], options, frozen.base[s] if options.detached else None
+        )
+        for s in (0, 1)
+    ]
+    return np.array([topology_distance(a, p, options.k) for a, p in zip(*vectors, strict=True)])
+
+
+def euclidean_positives(x: Array, options: Options) -> Array:
+    """d_E(a_i, p_i) for every pair, (n,)."""
+    return np.array(
+        [euclidean(a, p, options.eps, options.form) for a, p in zip(x[0], x[1], strict=True)]
+    )
+
+
+def positive_distances(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
+    """Eq. 10: d⁺_i = λ_i d_T + (1 − λ_i) d_E for every pair, (n,); "none" leaves (1 − λ_i) d_E."""
+    frozen = frozen or freeze(x, options)
+    topology = topology_distances(x, options, frozen)
+    plain = euclidean_positives(x, options)
+    return np.array(
+        [lam * t + (1.0 - lam) * e for lam, t, e in zip(frozen.lam, topology, plain, strict=True)]
+    )
+
+
+def negative_distances(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
+    """d⁻_i of Eq. 9 for every pair, (n,), at the frozen places; infinite where there is none."""
+    frozen = frozen or freeze(x, options)
+    values = []
+    for place in frozen.negatives:
+        if place is None:
+            values.append(math.inf)
+        else:
+            values.append(euclidean(x[0, place[0]], x[1, place[1]], options.eps, options.form))
+    return np.array(values)
+
+
+def freeze(x: Array, options: Options, with_dsm: bool = False) -> Frozen:
+    """Neighbours, λ, negatives and, if asked for, DSM's weights at x."""
+    x = np.array(x, dtype=np.float64)
+    hoods = np.array([neighbours(x[0], options.k), neighbours(x[1], options.k)])
+    lam = lambdas(matched_neighbours(x, hoods, options), options)
+    frozen = Frozen(hoods, lam, hardest_negatives(x, options), None, x)
+    if not with_dsm:
+        return frozen
+    weights = dsm_weights(dsm_hardness(x, options, frozen), options.bins)
+    return Frozen(hoods, lam, frozen.negatives, weights, x)
+
+
+def dsm_hardness(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
+    """What DSM's histogram is of, (n,): Eq. 10's d⁺ − d⁻, or d_E − d⁻ with `cdf_on` "euclidean"."""
+    frozen = frozen or freeze(x, options)
+    if None in frozen.negatives:
+        raise ValueError("a pair without a negative")
+    first = (
+        positive_distances(x, options, frozen)
+        if options.cdf_on == "mixed"
+        else euclidean_positives(x, options)
+    )
+    return first - negative_distances(x, options, frozen)
+
+
+def sample_losses_hn(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
+    """Eq. 9's summands, (n,): max(0, margin + d⁺_i − d⁻_i); 0 for a pair without a negative."""
+    frozen = frozen or freeze(x, options)
+    positives = positive_distances(x, options, frozen)
+    negatives = negative_distances(x, options, frozen)
+    return np.array(
+        [max(0.0, options.margin + p - m) for p, m in zip(positives, negatives, strict=True)]
+    )
+
+
+def loss_hn(x: Array, options: Options, frozen: Frozen | None = None) -> float:
+    """Eq. 9 with Eq. 10: TCDesc-HN's loss, the mean over the batch."""
+    return float(sum(sample_losses_hn(x, options, frozen)) / x.shape[1])
+
+
+def sample_losses_dsm(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
+    """TCDesc-DSM's summands, (n,): w_i (d⁺_i − d⁻_i) by Eq. 10, not clamped, w_i of a first batch."""
+    frozen = frozen or freeze(x, options, with_dsm=True)
+    if frozen.weights is None:
+        raise ValueError("frozen without DSM's weights")
+    positives = positive_distances(x, options, frozen)
+    negatives = negative_distances(x, options, frozen)
+    return np.array([w * (p - m) for w, p, m in zip(frozen.weights, positives, negatives, strict=True)])
+
+
+def loss_dsm(x: Array, options: Options, frozen: Frozen | None = None) -> float:
+    """TCDesc-DSM's loss on a first batch: (1/n) Σ w_i (d⁺_i − d⁻_i)."""
+    return float(sum(sample_losses_dsm(x, options, frozen)) / x.shape[1])
+
+
+# Gradients: free descriptors, central differences
+
+
+def central_differences(function: Callable[[Array], Array], x: Array, step: float = 1e-5) -> Array:
+    """The Jacobian of a vector function, (outputs, *x.shape), by (f(x + h) − f(x − h)) / 2h."""
+    x = np.array(x, dtype=np.float64)
+    columns = []
+    for place in np.ndindex(*x.shape):
+        above = x.copy()
+        above[place] += step
+        below = x.copy()
+        below[place] -= step
+        columns.append((np.asarray(function(above)) - np.asarray(function(below))) / (2.0 * step))
+    return np.stack(columns, axis=-1).reshape(-1, *x.shape)
+
+
+def jacobian_topology(x: Array, options: Options, step: float = 1e-5) -> Array:
+    """∂d_T(a_i, p_i)/∂x of Eq. 8, (n, 2, n, dim); neighbours held, their values too with `detached`."""
+    frozen = freeze(x, options)
+    return central_differences(lambda y: topology_distances(y, options, frozen), x, step)
+
+
+def jacobian_positive(x: Array, options: Options, step: float = 1e-5) -> Array:
+    """∂d⁺_i/∂x of Eq. 10, (n, 2, n, dim); neighbours and λ held, their values too with `detached`."""
+    frozen = freeze(x, options)
+    return central_differences(lambda y: positive_distances(y, options, frozen), x, step)
+
+
+def gradient_hn(x: Array, options: Options, step: float = 1e-5) -> Array:
+    """∂/∂x of TCDesc-HN's loss (Eq. 9 and 10), (2, n, dim); neighbours, λ and negatives held."""
+    frozen = freeze(x, options)
+    return central_differences(lambda y: np.array([loss_hn(y, options, frozen)]), x, step)[0]
+
+
+def gradient_dsm(x: Array, options: Options, step: float = 1e-5) -> Array:
+    """∂/∂x of TCDesc-DSM's loss on a first batch, (2, n, dim); neighbours, λ, negatives and w held."""
+    frozen = freeze(x, options, with_dsm=True)
+    return central_differences(lambda y: np.array([loss_dsm(y, options, frozen)]), x, step)[0]
+
+
+def tangent(gradient: Array, x: Array) -> Array:
+    """The part of a gradient (…, 2, n, dim) along the unit sphere at x: what normalising lets through.
+
+    At unit descriptors it does not depend on the `form` of the distance.
+    """
+    return gradient - (gradient * x).sum(-1, keepdims=True) * x

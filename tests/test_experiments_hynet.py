@@ -1,0 +1,240 @@
+"""HyNet's runs: what each artefact asks for, what each differs in, and at whose rate."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import torch
+from dsm_records import rate_of
+from hynet_records import BEST, searched
+
+from lib import parts
+from lib.descriptions import descriptions
+from lib.experiments import hynet
+from lib.experiments.artefacts import SEARCHED
+from lib.experiments.options import by_option
+from lib.experiments.searches import NoSearch
+from lib.objective import build as build_objective
+from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, Recipe, largest_gradient, values
+from lib.reporting.printed import printed
+from lib.study.jobs import record_path
+from lib.study.open import Found, Study
+
+EVERY = {**RECIPES, **hynet.VARIANTS}
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    return searched(monkeypatch)
+
+
+def changed(recipe: Recipe, base: Recipe) -> set[str]:
+    """The axes on which two recipes differ."""
+    axes = {f.name for f in fields(Recipe)} - {"label"}
+    return {name for name in axes if getattr(recipe, name) != getattr(base, name)}
+
+
+@pytest.mark.parametrize(
+    ("name", "axes"),
+    [
+        ("hynet_no_norm", {"regularizers"}),
+        ("hynet_bn", {"model"}),
+        ("hynet_in", {"model"}),
+        ("hynet_bn_alone", {"model"}),
+        ("hynet_in_alone", {"model"}),
+        ("hynet_h_0.8", {"loss"}),
+        ("hynet_d_1.4", {"distance", "negatives", "loss"}),
+        ("hynet_s_0.7", {"distance", "negatives", "loss"}),
+        ("hynet_sosr", {"regularizers"}),
+        ("hynet_mixed", {"distance", "negatives", "loss"}),
+        ("rung_summed", {"reduction", "regularizers"}),
+    ],
+)
+def test_a_row_of_table_3_changes_what_it_names_alone(name: str, axes: set[str]) -> None:
+    assert changed(EVERY[name], HYNET) == axes
+
+
+def test_bn_and_frn_differ_in_the_norm_alone_whatever_the_loss() -> None:
+    for with_frn, with_bn in (("hynet_aug", "hynet_bn"), ("hard_frn", "hard_bn"), ("sos_frn", "sos_bn")):
+        frn, bn = EVERY[with_frn], EVERY[with_bn]
+        assert changed(frn, bn) == {"model"}
+        assert frn.model.options | {"norm": "batch"} == bn.model.options
+    losses = ("distance", "negatives", "loss", "regularizers")
+    for name, base in (("hard_frn", HARDNET), ("sos_frn", SOSNET)):
+        assert not changed(EVERY[name], base) & set(losses)
+        assert changed(EVERY[name], HYNET) <= set(losses)
+
+
+@pytest.mark.parametrize("name", hynet.VARIANTS)
+def test_every_variant_is_built(name: str) -> None:
+    recipe = hynet.VARIANTS[name]
+    model = parts.build("model", recipe.model, width=1 / 32)
+    n = 12
+    of = descriptions(model, model.raw(255 * torch.rand(2 * n, 1, 32, 32)))
+    objective = build_objective(recipe)
+    losses = objective.loss(objective.triplets(of))
+    assert losses.shape == (n,)
+    assert objective.total(losses, of).isfinite()
+
+
+@pytest.mark.parametrize(("short", "norm"), [("bn", "BatchNorm2d"), ("in", "InstanceNorm2d")])
+def test_a_norm_alone_keeps_all_but_the_norm_where_the_authors_form_drops_more(
+    short: str, norm: str
+) -> None:
+    def layers(name: str) -> list[str]:
+        model = parts.build("model", EVERY[name].model, width=1 / 32)
+        return [type(module).__name__ for module in model.modules()]
+
+    inner, alone = layers("hynet_aug"), layers(f"hynet_{short}_alone")
+    first = inner.index("FRN") + 1
+    assert alone == [*inner[:first], *(norm if of == "FRN" else of for of in inner[first:])]
+    assert "TLU" in alone
+    assert "TLU" not in layers(f"hynet_{short}")
+
+
+def test_each_rung_changes_one_choice() -> None:
+    steps = [changed(EVERY[b], EVERY[a]) for a, b in zip(hynet.LADDER, hynet.LADDER[1:], strict=False)]
+    assert steps == [
+        {"optimizer", "schedule", "budget"},
+        {"model"},
+        {"model"},
+        {"loss"},
+        {"distance", "negatives", "loss"},
+        {"regularizers"},
+        {"reduction", "regularizers"},
+    ]
+    assert EVERY["rung_hinge"].loss.options == {"margin": SOSNET.loss.options["margin"]}
+
+
+def test_recipes_are_written_down_with_an_alpha_of_infinity_and_no_two_alike() -> None:
+    written = [
+        json.dumps(values(recipe), sort_keys=True, allow_nan=False) for recipe in SEARCHED.values()
+    ]
+    assert len(set(written)) == len(written)
+    assert values(EVERY["hynet_s_1"])["distance"]["options"]["alpha"] == "inf"
+    labels = [recipe.label for recipe in EVERY.values()]
+    assert len(set(labels)) == len(labels)
+
+
+def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study: Study) -> None:
+    assert {hynet.best_margin(similarity) for similarity in hynet.MARGINS} == BEST
+    jobs = hynet.table3(study)
+    names = list(dict.fromkeys(job.name for job in jobs))
+    assert [name for name in names if name in BEST] == ["hynet_aug", "hynet_d_1.4", "hynet_s_1"]
+    assert len(jobs) == 10 * 3 + 2
+    seeds = {name: [job.seed for job in jobs if job.name == name] for name in names}
+    alone = {"hynet_bn_alone", "hynet_in_alone"}
+    assert {name for name, of in seeds.items() if of == [0]} == alone
+    assert {rate_of(job) for job in jobs} == set(names), "each at its own rate"
+    tested = study.place.source.homographies.test_set("a")
+    assert all((("hpatches", tested) in job.measures) == (job.seed == 0) for job in jobs)
+    keys = set(printed("hynet", "table3")["key"])
+    assert keys - {"hynet_h", "hynet_d", "hynet_s"} <= set(names)
+
+
+def test_without_the_searches_of_the_margins_table_3_says_which_is_missing(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(profile: str, key: str) -> dict:
+        raise NoSearch(f"no learning rate of {key!r}")
+
+    monkeypatch.setattr(hynet, "read_search", nothing)
+    with pytest.raises(NoSearch, match="hynet_h"):
+        hynet.table3(study)
+
+
+def test_hynet_s_own_margin_is_among_those_of_its_similarity() -> None:
+    assert EVERY[hynet.MARGINS["h"][1.2]] is HYNET
+    for similarity, margins in hynet.MARGINS.items():
+        for margin, key in margins.items():
+            assert EVERY[key].loss.options["margin"] == margin
+            assert float(EVERY[key].distance.options["alpha"]) == hynet.ALPHAS[similarity]
+
+
+def test_margins_are_the_shares_of_the_similarity_at_90_degrees_that_are_told() -> None:
+    told = {"h": [0.64, 0.96, 1.28], "d": [0.71, 0.99, 1.27], "s": [0.7, 1, 1.3]}
+    for similarity, margins in hynet.MARGINS.items():
+        for margin, key in margins.items():
+            distance = parts.build("distance", EVERY[key].distance)
+            share = margin / distance.of_similarity(torch.zeros(())).item()
+            assert round(share, 2) == told[similarity].pop(0)
+
+
+def test_the_grid_trains_at_hynet_s_rate_and_holds_its_own_cell_once(study: Study) -> None:
+    magnitudes, *jobs = hynet.figure5(study)
+    assert magnitudes.computation.name == "similarity_gradients"
+    in_grid = [job for job in jobs if job.sets_of("hpatches")]
+    assert sorted(job.name for job in in_grid) == sorted(hynet.GRID)
+    assert {rate_of(job) for job in in_grid} == {"hynet_aug"}
+    cells = [hynet.GRID[job.name] for job in in_grid]
+    assert {alpha for alpha, margin in cells if margin == 1.2} == {0, 1, 2, 3, math.inf}
+    assert {margin for alpha, margin in cells if alpha == 2} == {0.8, 1.0, 1.2, 1.4}
+    assert len(cells) == 5 + 3
+    for job, (alpha, margin) in zip(in_grid, cells, strict=True):
+        options = job.recipe.distance.options
+        assert (float(options["alpha"]), job.recipe.loss.options["margin"]) == (alpha, margin)
+        assert options["z"] == largest_gradient(alpha)
+    others = {(job.name, job.seed): rate_of(job) for job in jobs if job not in in_grid}
+    assert len(others) == 5 * 3 - 1
+    assert others["hynet_d_1.4", 0] == "hynet_d_1.4"
+
+
+def test_table_1_has_seeds_of_all_methods_but_other_baselines_on_the_first_set_alone(
+    study: Study,
+) -> None:
+    jobs = hynet.table1(study)
+    for name in hynet.TABLE1_COMPARED:
+        of = {(job.train_set, job.seed) for job in jobs if job.name == name}
+        assert len(of) == len(study.grid_sets) * len(study.table_seeds)
+    first = study.place.source.sets[0]
+    beside = {(job.train_set, job.seed) for job in jobs if job.name in hynet.TABLE1_BESIDE}
+    assert beside == {(first, seed) for seed in study.table_seeds}
+    assert {job.name for job in jobs} == set(printed("hynet", "table1")["key"])
+    assert {job.name for job in hynet.table5(study)} == set(printed("hynet", "table5")["key"])
+
+
+def test_epochs_keep_weights_at_each_epoch_s_end(study: Study) -> None:
+    jobs = hynet.epochs(study)
+    by_name = {job.name: job.recipe.schedule.name for job in jobs}
+    constant = [f"{name}_constant" for name in hynet.CHOSEN]
+    linear = dict.fromkeys(hynet.CHOSEN, "linear")
+    assert by_name == {**linear, **dict.fromkeys(constant, "constant")}
+    assert len(jobs) == 6 * len(study.table_seeds)
+    for job in jobs:
+        assert job.profile(study.place).stages == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+        assert job.sets_of("fpr95_by_stage") == job.sets_of("fpr95")
+        assert rate_of(job) == job.name.removesuffix("_constant")
+
+
+def test_the_linear_runs_of_epochs_are_those_of_the_tables_under_quick(study: Study) -> None:
+    in_table = {record_path(job, study.place) for job in hynet.table1(study)}
+    linear = [job for job in hynet.epochs(study) if job.recipe.schedule.name == "linear"]
+    assert len(linear) == 9
+    assert {record_path(job, study.place) for job in linear} <= in_table
+
+
+def test_the_ladder_has_the_seeds_of_a_test_each_rung_at_its_own_rate(study: Study) -> None:
+    jobs = hynet.ladder(study)
+    assert [job.name for job in jobs[:: len(study.test_seeds)]] == list(hynet.LADDER)
+    assert all(rate_of(job) == job.name for job in jobs)
+    assert set(hynet.LADDER) <= set(SEARCHED)
+
+
+def test_options_change_hynet_and_sosnet_one_choice_at_a_time(study: Study) -> None:
+    jobs = hynet.options(study)
+    runs = by_option([Found(job, Path("record.json"), {}, False) for job in jobs], study, hynet.OPTIONS)
+    assert list(runs) == ["HyNet+", "SOSNet+"]
+    for label, options in runs.items():
+        base = options["default"][0].job.recipe
+        others = [found[0].job.recipe for option, found in options.items() if option != "default"]
+        assert all(changed(recipe, base) for recipe in others), label
+    without_z = runs["HyNet+"]["not divided by Z"][0].job.recipe
+    assert without_z.loss.options["margin"] == 1.2
+    assert without_z.distance.options == {"alpha": 2.0, "z": 1.0}
+    z = largest_gradient(2.0)
+    floors = [of.negatives.options["floor"] for of in (without_z, HYNET)]
+    assert floors[0] == pytest.approx(z * floors[1]), "the same descriptors are skipped"

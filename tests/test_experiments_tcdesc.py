@@ -1,0 +1,234 @@
+"""TCDesc's runs: what each artefact asks for, what each differs in, at whose rate and how large."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import torch
+from dsm_records import rate_of, searched
+
+from lib import profiles
+from lib.descriptions import Descriptions
+from lib.experiments import dsm, hynet, tcdesc, together
+from lib.experiments.artefacts import ARTEFACTS, SEARCHED
+from lib.experiments.options import by_option
+from lib.experiments.searches import search_jobs
+from lib.objective import build as build_objective
+from lib.recipes import RECIPES, TCDESC_BUDGET, TCDESC_DSM, TCDESC_HN, Recipe, values
+from lib.reporting.printed import printed
+from lib.study.jobs import Job, configuration, merged, record_path
+from lib.study.open import Found, Study, open_study
+
+EVERY = {**RECIPES, **tcdesc.VARIANTS}
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    return searched(monkeypatch)
+
+
+def changed(recipe: Recipe, base: Recipe) -> set[str]:
+    """The axes on which two recipes differ."""
+    axes = {f.name for f in fields(Recipe)} - {"label"}
+    return {name for name in axes if getattr(recipe, name) != getattr(base, name)}
+
+
+def pairs(job: Job, study: Study) -> int:
+    return configuration(job, study.place)["profile"]["budget"]["batch_pairs"]
+
+
+def test_what_stands_beside_tcdesc_lacks_the_topology_alone() -> None:
+    for loss, (with_it, without) in tcdesc.LOSSES.items():
+        ours, theirs = ({**EVERY, **together.EQUAL}[key] for key in (with_it, without))
+        assert changed(ours, theirs) == {"positive"}, loss
+        assert theirs.positive.name == "pair"
+    assert EVERY["hardnet_long"].loss == RECIPES["hardnet_aug"].loss
+    assert changed(EVERY["dsm_long"], RECIPES["dsm_aug"]) == {"budget"}
+
+
+def test_ablations_change_the_positive_of_tcdesc_dsm_alone_and_no_two_alike() -> None:
+    varied = {key: recipe for key, recipe in tcdesc.VARIANTS.items() if key not in tcdesc.SEARCHED}
+    assert len(varied) == 8 + 7 + 6
+    for key, recipe in varied.items():
+        assert changed(recipe, TCDESC_DSM) == {"positive"}, key
+        assert recipe.positive.name == "topology"
+    for of in ([str(values(r)) for r in EVERY.values()], [r.label for r in EVERY.values()]):
+        assert len(set(of)) == len(of)
+
+
+def test_the_grid_is_every_k_and_gamma_in_the_order_of_the_printed_table() -> None:
+    options = {key: EVERY[key].positive.options for key in tcdesc.GRID}
+    for key, (k, gamma) in tcdesc.GRID.items():
+        assert (options[key]["neighbours"], options[key]["gamma"]) == (k, gamma)
+    rows = printed("tcdesc", "table1").query("k != ''").drop_duplicates("key")
+    assert rows["key"].tolist() == list(tcdesc.GRID)
+    assert list(zip(rows["k"].astype(int), rows["gamma"].astype(float), strict=True)) == list(
+        tcdesc.GRID.values()
+    )
+
+
+def test_printed_rows_of_the_ablations_are_trained() -> None:
+    for table, names in (
+        ("table3", ["tcdesc_dsm_aug", *tcdesc.WEIGHTS]),
+        ("table4", ["tcdesc_dsm_aug", *tcdesc.WEIGHTS]),
+        ("table5", ["tcdesc_dsm_aug", *tcdesc.FIXED]),
+    ):
+        keys = list(printed("tcdesc", table)["key"].unique())
+        assert keys == [name for name in names if name != "tc_control"]
+    for key, (_, options) in tcdesc.FIXED.items():
+        assert f"tc_lambda_{options['lam']:g}" == key
+
+
+def described(n: int = 24, d: int = 128) -> Descriptions:
+    value = torch.nn.functional.normalize(torch.randn(2, n, d, generator=torch.manual_seed(0)), dim=2)
+    return Descriptions(value.requires_grad_(), value.detach())
+
+
+def test_the_hard_weight_gives_twice_the_share_of_unmatched_neighbours_and_the_control_none() -> None:
+    """d_T = 2 (k − m) / k to within 0.004 at t = 1000, and d⁺ = (1 − λ) d_E without topology."""
+    of = described()
+    hard, control = (build_objective(EVERY[key]).positive for key in ("tc_hard", "tc_control"))
+    difference = (hard(of) - control(of)).mean().item()
+    seen = hard.seen
+    assert seen["d_topology"] == pytest.approx(2 * (1 - seen["matched_share"].item()), abs=0.004)
+    assert difference > 0
+    euclidean = build_objective(EVERY["dsm_long"]).positive(of)
+    kept = control(of) / euclidean
+    assert kept.min() >= 0.5
+    assert kept.mean().item() == pytest.approx(1 - control.seen["mean_lambda"].item(), abs=1e-5)
+
+
+def test_tcdesc_and_what_is_as_long_have_larger_batches_under_quick_alone(study: Study) -> None:
+    table = merged(tcdesc.table2(study), study.place)
+    sizes = {job.name: pairs(job, study) for job in table if job.recipe}
+    assert {name for name, size in sizes.items() if size == 128} == set(tcdesc.METHODS)
+    assert {size for size in sizes.values()} == {64, 128}
+    assert {pairs(job, study) for job in tcdesc.table1(study)} == {128}
+    long = [
+        profiles.find("evening").sized_for(of).budget_for(of) for of in (TCDESC_DSM, RECIPES["dsm_aug"])
+    ]
+    assert long[0] == long[1]
+    paper = profiles.find("paper")
+    assert paper.sized_for(TCDESC_HN).budget_for(TCDESC_HN) == TCDESC_BUDGET
+
+
+def test_searches_have_the_batches_that_tables_train_with(study: Study) -> None:
+    for name, size in (("dsm_long", 128), ("tcdesc_hn_aug", 128), ("dsm_aug", 64), ("sosnet", 64)):
+        jobs = search_jobs(study.place, name, SEARCHED[name], 0.1)
+        assert {pairs(job, study) for job in jobs} == {size}
+    assert set(tcdesc.SEARCHED) <= set(SEARCHED)
+
+
+def test_on_every_loss_topology_has_the_batches_of_its_own_rows(study: Study) -> None:
+    """Of 63 others 16 neighbours are a quarter, and as many match by chance."""
+    jobs = tcdesc.other_losses(study)
+    assert {pairs(job, study) for job in jobs} == {128}
+    equal = {record_path(job, study.place) for job in together.equal_footing(study)}
+    without = [job for job in jobs if job.name in ("equal_adasample_aug_gen", "equal_hynet_aug")]
+    assert {record_path(job, study.place) for job in without} <= equal
+    assert all(rate_of(job) == job.name for job in jobs)
+
+
+def test_a_budget_asked_for_stands_above_the_profile_s(study: Study) -> None:
+    [job, *_] = tcdesc.table5(study)
+    small = replace(profiles.find("quick").budget, batch_pairs=40)
+    assert pairs(replace(job, overrides={"budget": small}), study) == 40
+
+
+def test_grids_have_one_seed_one_scene_and_the_rate_of_what_they_vary(study: Study) -> None:
+    for jobs, count, tested in (
+        (tcdesc.table1(study), 10, True),
+        (tcdesc.table3(study), 8, True),
+        (tcdesc.table5(study), 7, False),
+    ):
+        assert len(jobs) == count
+        assert {job.seed for job in jobs} == {0}
+        assert {job.train_set for job in jobs} == {"mini-a"}
+        assert {rate_of(job) for job in jobs} <= {"tcdesc_dsm_aug", "dsm_long"}
+        assert all(bool(job.sets_of("hpatches")) == tested for job in jobs)
+    assert {rate_of(job) for job in tcdesc.table1(study) if job.name == "dsm_long"} == {"dsm_long"}
+
+
+def test_table_2_has_every_row_that_is_trained_and_seeds_where_a_claim_compares(study: Study) -> None:
+    jobs = tcdesc.table2(study)
+    keys = {job.name for job in jobs}
+    unprinted = keys - set(printed("tcdesc", "table2")["key"])
+    assert unprinted == {"hardnet_long", "dsm_long"}
+    assert set(printed("tcdesc", "table2")["key"]) - keys == {
+        "deepdesc",
+        "doap_st_aug",
+        "ese",
+        "exp_tloss",
+    }
+    for name in (*tcdesc.METHODS, *tcdesc.TABLE2_SEEDED):
+        of = {(job.train_set, job.seed) for job in jobs if job.name == name}
+        assert of == {("mini-a", seed) for seed in study.table_seeds}
+
+
+def test_where_grids_have_seeds_table_2_is_of_all_train_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded = searched(monkeypatch, (0, 1))
+    sets = {job.train_set for job in tcdesc.table2(seeded) if job.name in tcdesc.METHODS}
+    assert sets == set(seeded.grid_sets)
+
+
+def test_rows_of_other_papers_are_the_runs_of_their_tables(study: Study) -> None:
+    own = {record_path(job, study.place) for job in (*tcdesc.table2(study), *tcdesc.figure4(study))}
+    theirs = {
+        record_path(job, study.place)
+        for jobs in (dsm.table1(study), hynet.table1(study))
+        for job in jobs
+    }
+    names = {path.parent.name for path in own - theirs}
+    assert names == {*tcdesc.METHODS, "hardnet", "sosnet"}
+
+
+def test_the_default_part_adds_33_runs_of_tcdesc_s_size(study: Study) -> None:
+    default = [name for name, of in ARTEFACTS.items() if name.startswith("tcdesc") and not of.extras]
+    jobs = merged([job for name in default for job in ARTEFACTS[name].jobs(study)], study.place)
+    assert len([job for job in jobs if job.recipe and pairs(job, study) == 128]) == 4 * 3 + 8 + 7 + 6
+
+
+def test_matches_are_on_the_study_s_images_and_sift_s_on_its_own_keypoints_too(study: Study) -> None:
+    jobs = tcdesc.figure2(study)
+    asked = {(job.name, probe) for job in jobs for probe, name in job.probes if name == "mini-hp-images"}
+    assert asked == {
+        ("sift", "matches_on_brisk"),
+        ("sift", "matches_on_dog"),
+        *((name, "matches_on_brisk") for name in tcdesc.COMPARED),
+    }
+    assert tcdesc.image_sets(study) == ["mini-hp-images"]
+
+
+def test_real_images_are_matched_beside_the_study_s_own(study: Study, tmp_path: Path) -> None:
+    for name in ("v_one", "v_two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for number in range(1, 7):
+            (folder / f"{number}.ppm").touch()
+    asked = open_study(real=str(tmp_path))
+    assert tcdesc.image_sets(asked) == ["mini-hp-images", "real-hp-images"]
+
+
+def test_overfitting_looks_at_the_set_trained_on_too(study: Study) -> None:
+    jobs = tcdesc.overfitting(study)
+    assert len(jobs) == 4 * 3
+    for job in jobs:
+        assert set(job.sets_of("fpr95_by_stage")) == {*job.sets_of("fpr95"), job.train_set}
+    in_table = {record_path(job, study.place) for job in tcdesc.table2(study)}
+    assert {record_path(job, study.place) for job in jobs} <= in_table
+
+
+def test_options_change_one_choice_of_tcdesc_dsm_at_its_rate(study: Study) -> None:
+    jobs = tcdesc.options(study)
+    assert {rate_of(job) for job in jobs} == {"tcdesc_dsm_aug"}
+    assert {pairs(job, study) for job in jobs} == {128}
+    runs = by_option([Found(job, Path("record.json"), {}, False) for job in jobs], study, tcdesc.OPTIONS)
+    [options] = runs.values()
+    recipes = {option: found[0].job.recipe for option, found in options.items()}
+    base = recipes.pop("default")
+    for option, recipe in recipes.items():
+        assert len(changed(recipe, base)) == 1, option
+        build_objective(recipe)
+    assert len({str(values(recipe)) for recipe in recipes.values()}) == len(recipes)

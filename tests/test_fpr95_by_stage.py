@@ -1,0 +1,51 @@
+"""FPR95 at each kept stage of training is that of the network of that stage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from lib.data.patchset import LabelledPairs, PatchSet
+from lib.evaluation.fpr95 import fpr95
+from lib.evaluation.fpr95_by_stage import measure
+from lib.evaluation.subject import Subject, describe, pair_distances
+
+
+class Noisy(nn.Module):
+    """A patch's mean, and noise that hides it."""
+
+    input_size = 32
+
+    def __init__(self, noise: float):
+        super().__init__()
+        self.noise = noise
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        random = torch.randn(len(images), 1, generator=torch.Generator().manual_seed(0))
+        return images.mean(dim=(2, 3)) + self.noise * random
+
+
+def patches() -> PatchSet:
+    """Forty points of two patches each; a point's are alike."""
+    levels = np.repeat(np.arange(40) * 6, 2)
+    grey = np.broadcast_to(levels[:, None, None], (80, 64, 64)).astype(np.uint8)
+    first, again = np.arange(0, 80, 2), np.roll(np.arange(1, 80, 2), -1)
+    pairs = LabelledPairs(
+        np.r_[first, first], np.r_[first + 1, again], np.r_[np.ones(40, bool), np.zeros(40, bool)]
+    )
+    return PatchSet("a", grey, np.repeat(np.arange(40), 2), None, pairs)
+
+
+def test_each_stage_has_the_fpr95_of_its_own_network_and_the_untrained_none() -> None:
+    stages = {"0.0": Noisy(50.0), "1.0": Noisy(0.0), "0.5": Noisy(20.0)}
+    found = measure(Subject(lambda of: of, stages=stages), patches())
+    assert list(found) == ["0.5", "1.0"]
+    half = pair_distances(lambda of: describe(Noisy(20.0), of), patches())
+    assert found["0.5"] == fpr95(*half).expected > found["1.0"] == 0
+
+
+def test_a_descriptor_that_nobody_trained_is_refused() -> None:
+    with pytest.raises(ValueError, match="no stage"):
+        measure(Subject(lambda of: of), patches())

@@ -1,0 +1,251 @@
+"""HyNet's gradients and norms as trained networks have them: orthogonality, magnitudes, exposure."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from test_dsm_probes import TINY, size, subject_of
+from torch import Tensor
+
+from lib import recipes
+from lib.data.patchset import PatchSet
+from lib.descriptions import descriptions
+from lib.evaluation import gradient_magnitudes, intensity_changes, orthogonality
+from lib.evaluation.fpr95 import fpr95
+from lib.evaluation.subject import Subject, describe
+from lib.evaluation.training_batch import with_statistics
+from lib.evaluation.triplets_in_batch import draw_images
+from lib.experiments.hynet import VARIANTS
+from lib.experiments.hynet_analysis import MEASURED
+from lib.objective import build as build_objective
+from lib.recipes import HYNET, RECIPES, Recipe, part, replace_options
+from lib.theory.gradient_magnitudes import slopes
+from lib.theory.loss_shapes import Case
+from lib.training import train
+
+MAGNITUDES = tuple(MEASURED.values())
+NORMS = ("frn", "instance", "batch")
+PAIRS = TINY.budget.batch_pairs
+
+
+def with_norm(norm: str, **changed: object) -> Recipe:
+    return replace(HYNET, model=replace_options(HYNET.model, norm=norm), **changed)
+
+
+@pytest.fixture(scope="module")
+def subjects(small_set: PatchSet) -> dict[str, Subject]:
+    known = {**RECIPES, **VARIANTS}
+    rows = {name: recipes.at_rate(known[name], 0.05) for name in MAGNITUDES}
+    rows |= {norm: recipes.at_rate(with_norm(norm), 0.005) for norm in NORMS}
+    rows["hynet_aug"] = rows["frn"]
+    rows["no_norm"] = recipes.at_rate(with_norm("frn", regularizers=()), 0.005)
+    unique = {id(row): row for row in rows.values()}
+    trained = {key: subject_of(row, train(row, TINY, small_set, 0)) for key, row in unique.items()}
+    return {name: trained[id(row)] for name, row in rows.items()}
+
+
+@pytest.mark.parametrize("norm", ["frn", "instance"])
+def test_frn_and_instance_norm_make_gradients_orthogonal_to_each_map(
+    subjects: dict[str, Subject], small_set: PatchSet, norm: str
+) -> None:
+    arrays = orthogonality.probe(subjects[norm], small_set)
+    assert arrays["map"][:, 2].tolist() == [32**2, 32**2, 16**2, 16**2, 8**2, 8**2]
+    assert (arrays["channel"][:, 2] == 2 * PAIRS * arrays["map"][:, 2]).all()
+    assert np.nanmax(arrays["map"][:, 0]) < 1e-3
+    assert size(arrays) < 20_000
+
+
+def test_batch_norm_makes_them_orthogonal_to_the_maps_of_the_batch_together_alone(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    arrays = orthogonality.probe(subjects["batch"], small_set)
+    assert np.nanmax(arrays["channel"][:, :2]) < 1e-3
+    assert np.nanmin(arrays["map"][:, 0]) > 1e-3
+
+
+def test_the_gradient_of_triplets_is_orthogonal_to_descriptors_and_that_of_the_norm_regulariser_is_not(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    """Sec. 2.2 and 3.1: normalisation leaves Δ⊥ alone, R_L2 brings a Δ∥ back."""
+    subject = subjects["frn"]
+    objective, model = build_objective(subject.recipe), last(subject)
+    [images] = draw_images(subject, small_set, [PAIRS])
+    raw = model.raw(images).detach().requires_grad_()
+    of = descriptions(model, raw)
+    losses = objective.loss(objective.triplets(of))
+    for total, low, high in ((losses.mean(), 0, 1e-5), (objective.total(losses, of), 1e-3, 1)):
+        (gradient,) = torch.autograd.grad(total, raw, retain_graph=True)
+        assert low <= orthogonality.cosines(raw, gradient).quantile(0.9) <= high
+
+
+def test_cosines_of_a_gradient_along_and_across_and_of_none() -> None:
+    of = torch.tensor([[3.0, 4.0], [3.0, 4.0], [3.0, 4.0], [0.0, 0.0]])
+    gradient = torch.tensor([[-6.0, -8.0], [4.0, -3.0], [0.0, 0.0], [1.0, 1.0]])
+    assert orthogonality.cosines(of, gradient).tolist() == pytest.approx([1, 0], abs=1e-12)
+
+
+def random_pairs(subject: Subject) -> Subject:
+    return replace(subject, recipe=replace(subject.recipe, sampler=part("random_pair")))
+
+
+def last(subject: Subject) -> torch.nn.Module:
+    return subject.stages["1.0"]
+
+
+@pytest.mark.parametrize("name", MAGNITUDES)
+def test_magnitudes_are_counted_small_and_repeat(
+    subjects: dict[str, Subject], small_set: PatchSet, name: str
+) -> None:
+    arrays = gradient_magnitudes.probe(subjects[name], small_set)
+    assert arrays["edges"][[0, -1]] == pytest.approx([0, math.pi])
+    for kind in ("positive", "negative"):
+        count, mean = arrays[f"count_{kind}"], arrays[f"mean_{kind}"]
+        assert count.sum() == gradient_magnitudes.BATCHES * PAIRS
+        assert (np.isfinite(mean) == (count > 0)).all()
+        low, high = arrays[f"spread_{kind}"][count > 0].T
+        assert (low <= high).all()
+    assert size(arrays) < 20_000
+    again = gradient_magnitudes.probe(subjects[name], small_set)
+    assert all(np.array_equal(arrays[key], again[key], equal_nan=True) for key in arrays)
+
+
+def of_batch(
+    subject: Subject, small_set: PatchSet, stage: str, longer: float = 1.0
+) -> tuple[Case, Tensor, Tensor]:
+    """A recipe's loss that has seen a batch, the batch's Euclidean d_pos and d_neg (n, 2), and what
+    autograd gives, (2, n), of descriptors `longer` before normalisation."""
+    objective = build_objective(subject.recipe)
+    [images] = draw_images(random_pairs(subject), small_set, [PAIRS])
+    model = with_statistics(subject.stages[stage], [images])
+    with torch.no_grad():
+        raw = longer * model.raw(images)
+        objective.loss(objective.triplets(descriptions(model, raw)))
+    case = gradient_magnitudes.case_of(subject.recipe, objective)
+    theta, measured = gradient_magnitudes.magnitudes(case, objective, model, raw)
+    return case, 2 * (theta.T.double() / 2).sin(), measured
+
+
+@pytest.mark.parametrize("name", MAGNITUDES)
+@pytest.mark.parametrize("longer", [1.0, 7.0])
+def test_autograd_before_normalisation_gives_the_slope_by_the_angle_however_long_descriptors_are(
+    subjects: dict[str, Subject], small_set: PatchSet, name: str, longer: float
+) -> None:
+    # At the start of training triplets differ most.
+    case, batch, measured = of_batch(subjects[name], small_set, "0.0", longer)
+    expected = slopes(case, copy.deepcopy(case.loss()), batch, batch)
+    assert batch.std(dim=0).min() > 0.02
+    assert measured.max() > 0
+    assert measured.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-5)
+
+
+def test_each_gradient_belongs_to_one_distance(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    """A loss of d_pos alone gives negatives none, and one of d_neg alone gives positives none."""
+    subject = subjects["hardnet_aug"]
+    objective = build_objective(subject.recipe)
+    [images] = draw_images(subject, small_set, [PAIRS])
+    with torch.no_grad():
+        raw = last(subject).raw(images)
+    for kind, loss in enumerate((lambda of: of.positive, lambda of: -of.negative)):
+        case = Case("", "", lambda loss=loss: loss, objective.distance)
+        theta, measured = gradient_magnitudes.magnitudes(case, objective, last(subject), raw)
+        assert measured[1 - kind].max() == 0
+        # Eq. 4, but for the ε under the root.
+        assert measured[kind].numpy() == pytest.approx((theta[kind] / 2).cos().numpy(), abs=2e-3)
+
+
+def test_a_hinge_on_d_gives_the_closed_form(subjects: dict[str, Subject], small_set: PatchSet) -> None:
+    """Eq. 4: g_d = cos(θ/2) of a triplet within the margin, 0 of one beyond."""
+    _, batch, measured = of_batch(subjects["hardnet_aug"], small_set, "1.0")
+    within = (1 + batch[:, 0] - batch[:, 1] > 0).double()
+    assert within.sum() > 0
+    expected = within * (batch.T / 2).asin().cos()
+    assert measured.numpy() == pytest.approx(expected.numpy(), abs=2e-3)
+
+
+def test_adasamples_weights_are_in_its_magnitudes(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    """AHT's 2 θ times w = 1/θ over its mean is one number for all positives with a loss."""
+    arrays = gradient_magnitudes.probe(subjects["adasample_aug_gen"], small_set)
+    theta = (np.arange(gradient_magnitudes.POINTS) + 0.5) * math.pi / gradient_magnitudes.POINTS
+    curve = arrays["curve_positive"][(theta > 0.2) & (theta < 1.0)]
+    assert curve.min() > 0
+    assert curve == pytest.approx(curve.mean(), rel=0.05)
+
+
+def test_what_was_not_trained_is_refused(small_set: PatchSet) -> None:
+    untrained = Subject(lambda patches: patches)
+    for ask in (orthogonality.probe, gradient_magnitudes.probe, intensity_changes.measure):
+        with pytest.raises(ValueError, match="not trained"):
+            ask(untrained, small_set)
+
+
+def test_changes_of_exposure_are_images_of_8_bits() -> None:
+    of = intensity_changes.changes()
+    assert of["none"].tolist() == list(range(256))
+    assert of["gain_1.4"][[0, 100, 200]].tolist() == [0, 140, 255]
+    assert of["offset_-20"][[0, 20, 120, 255]].tolist() == [0, 0, 100, 235]
+    assert of["offset_+20"][[0, 120, 240]].tolist() == [20, 140, 255]
+    assert of["gamma_0.5"][[0, 64, 255]].tolist() == [0, 128, 255]
+    assert of["gamma_1.5"][64] < 64 < of["gamma_0.5"][64]
+    kinds = (intensity_changes.GAINS, intensity_changes.OFFSETS, intensity_changes.GAMMAS)
+    assert len(of) == 1 + sum(map(len, kinds))
+
+
+def test_fpr95_without_a_change_is_the_network_s_own(
+    subjects: dict[str, Subject], small_set: PatchSet
+) -> None:
+    numbers = intensity_changes.measure(subjects["frn"], small_set)
+    model, pairs = last(subjects["frn"]), small_set.pairs
+    described = describe(model, small_set.patches).astype(np.float64)
+    distances = np.linalg.norm(described[pairs.first] - described[pairs.second], axis=1)
+    assert numbers["fpr95.none"] == pytest.approx(fpr95(distances, pairs.match).expected)
+    assert numbers["norm_shift.none"] == 0
+    assert len(numbers) == 3 * len(intensity_changes.changes())
+
+
+def test_only_the_second_patch_of_a_pair_is_changed(
+    subjects: dict[str, Subject], small_set: PatchSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    black = {"none": np.arange(256, dtype=np.uint8), "black": np.zeros(256, np.uint8)}
+    monkeypatch.setattr(intensity_changes, "changes", lambda: black)
+    numbers = intensity_changes.measure(subjects["frn"], small_set)
+    images = torch.from_numpy(small_set.patches).float().view(-1, 1, 64, 64)
+    with torch.no_grad():
+        raw = last(subjects["frn"]).raw(F.avg_pool2d(images, 2))
+        dark = last(subjects["frn"]).raw(torch.zeros(1, 1, 32, 32))
+    first = raw[small_set.pairs.first[small_set.pairs.match]].norm(dim=1).log()
+    assert numbers["ratio_spread.black"] == pytest.approx(float(first.std(correction=0)), rel=1e-3)
+    second = raw[np.unique(small_set.pairs.second)].norm(dim=1)
+    expected = (dark.norm() / second).log().abs().median()
+    assert numbers["norm_shift.black"] == pytest.approx(float(expected), rel=1e-3)
+
+
+@pytest.mark.parametrize("model", [part("hynet", norm="frn"), part("l2net")])
+def test_a_gain_that_neither_rounds_nor_clips_changes_nothing_but_what_epsilon_does(
+    subjects: dict[str, Subject], small_set: PatchSet, model: object
+) -> None:
+    """The input layer divides a patch by its root mean square, L2-Net's by its deviation."""
+    subject = subjects["frn" if model.name == "hynet" else "hardnet_aug"]
+    images = F.avg_pool2d(torch.from_numpy(small_set.patches).float().view(-1, 1, 64, 64), 2)
+    with torch.no_grad():
+        raw, scaled = (last(subject).raw(gain * images) for gain in (1.0, 0.3))
+    assert (scaled - raw).norm(dim=1).max() < 1e-4 * raw.norm(dim=1).min()
+
+
+def test_instance_norm_removes_an_offset_too_and_frn_does_not(subjects: dict[str, Subject]) -> None:
+    images = 255 * torch.rand(8, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        far = {
+            norm: (last(subjects[norm])(images + 100) - last(subjects[norm])(images)).norm(dim=1).mean()
+            for norm in ("frn", "instance")
+        }
+    assert far["instance"] < 1e-3 < 1e-2 < far["frn"]

@@ -1,0 +1,158 @@
+"""HyNet's Eq. 3, 4 and 6 by autograd: descent directions, magnitudes, layers, and maps of its losses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from lib.recipes import HYNET, largest_gradient
+from lib.theory import (
+    architecture,
+    descent_directions,
+    gradient_magnitudes,
+    loss_shapes,
+    similarity_gradients,
+)
+
+
+def test_a_step_along_the_direction_brings_positives_closer_and_takes_negatives_away() -> None:
+    _, arrays = descent_directions.compute(pairs=10)
+    pair = torch.from_numpy(arrays["descriptors"])
+    for place, (key, measure) in enumerate(descent_directions.MEASURES.items()):
+        before = float(measure(*pair))
+        for kind, closer in ((0, 1), (1, -1)):
+            stepped = pair + 1e-3 * torch.from_numpy(arrays["direction"][place, kind])
+            change = float(measure(*stepped)) - before
+            assert change * closer * descent_directions.UPHILL[key] > 0, key
+
+
+def test_the_parts_add_up_and_are_along_and_across_the_descriptor() -> None:
+    _, arrays = descent_directions.compute(pairs=10)
+    parallel, orthogonal = arrays["parallel"], arrays["orthogonal"]
+    assert parallel + orthogonal == pytest.approx(arrays["direction"])
+    x = arrays["descriptors"]
+    assert (orthogonal * x).sum(-1) == pytest.approx(0, abs=1e-12)
+    assert parallel[..., 0] * x[:, 1] - parallel[..., 1] * x[:, 0] == pytest.approx(0, abs=1e-12)
+    assert np.abs(parallel[2:]).max() < 1e-12, "s and d"
+    assert np.linalg.norm(parallel[:2], axis=-1).min() > 0.1, "before normalisation"
+
+
+def test_eq_3_at_two_descriptors_whose_gradients_are_known() -> None:
+    """x = (2, 0), y = (0, 3): s = 0, d = √2."""
+    pair = torch.tensor([[[2.0, 0.0]], [[0.0, 3.0]]], dtype=torch.float64)
+    expected = {
+        "s_raw": [[0, 3], [2, 0]],
+        "d_raw": [[2 / math.sqrt(13), -3 / math.sqrt(13)], [-2 / math.sqrt(13), 3 / math.sqrt(13)]],
+        "s": [[0, 1 / 2], [1 / 3, 0]],
+        "d": [[0, -1 / 2 / math.sqrt(2)], [-1 / 3 / math.sqrt(2), 0]],
+    }
+    for key, gradients in expected.items():
+        for found in (
+            descent_directions.closed_form(key, pair),
+            descent_directions.by_autograd(descent_directions.MEASURES[key], pair),
+        ):
+            assert found[:, 0].numpy() == pytest.approx(np.array(gradients, dtype=float)), key
+
+
+def test_a_closed_form_with_another_sign_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    forms = dict(descent_directions.CLOSED_FORMS)
+    monkeypatch.setitem(descent_directions.CLOSED_FORMS, "d", lambda x, y: -forms["d"](x, y))
+    numbers, _ = descent_directions.compute(pairs=10)
+    by_key = {of["key"]: of["deviation"] for of in numbers["measures"]}
+    assert by_key["d"] == pytest.approx(2)
+    assert by_key["s"] < 1e-12
+
+
+def test_magnitudes_of_eq_4_and_6_and_their_periods() -> None:
+    numbers, arrays = similarity_gradients.compute(points=360)
+    theta = arrays["theta"]
+    assert arrays["s"] == pytest.approx(np.abs(np.sin(theta)))
+    assert arrays["d"] == pytest.approx(np.abs(np.cos(theta / 2)))
+    assert numbers["periods"] == {"s": 1.0, "d": 2.0}
+    below = theta < np.pi
+    for of in numbers["hybrid"]:
+        alpha = math.inf if of["alpha"] is None else of["alpha"]
+        z = largest_gradient(alpha)
+        assert of["z"] == pytest.approx(z, abs=1e-4)
+        terms = (1, 0) if math.isinf(alpha) else (alpha, 1)
+        slope = terms[0] * np.sin(theta) + terms[1] * np.cos(theta / 2)
+        assert arrays[f"hybrid_{of['key']}"][below] == pytest.approx(slope[below] / z, abs=1e-4)
+        assert arrays[f"hybrid_{of['key']}"][below].max() == pytest.approx(1)
+
+
+def test_layers_are_those_of_the_modules() -> None:
+    numbers, arrays = architecture.compute(width=1 / 16)
+    assert arrays == {}
+    by_key = {of["key"]: of for of in numbers["networks"]}
+    names = {key: [layer["name"] for layer in of["layers"]] for key, of in by_key.items()}
+    for key, norm in (("hynet", "FRN"), ("hynet_bn", "BatchNorm2d"), ("hynet_in", "InstanceNorm2d")):
+        assert names[key].count("Conv2d") == 7
+        # At the input HyNet and its form with IN have their own norm too.
+        assert names[key].count(norm) == 7
+        assert names[key][-1] == "BatchNorm2d"
+    assert names["hynet"].count("BatchNorm2d") == 1
+    for of in by_key.values():
+        assert sum(layer["parameters"] for layer in of["layers"]) == of["parameters"]
+    assert len({of["convolutional"] for of in by_key.values()}) == 1
+    shapes = [layer["shape"] for layer in by_key["hynet"]["layers"] if layer["name"] == "Conv2d"]
+    assert shapes == [
+        [2, 32, 32],
+        [2, 32, 32],
+        [4, 16, 16],
+        [4, 16, 16],
+        [8, 8, 8],
+        [8, 8, 8],
+        [128, 1, 1],
+    ]
+
+
+def case(key: str) -> loss_shapes.Case:
+    return next(of for of in loss_shapes.CASES if of.key == key)
+
+
+def test_the_hynet_among_the_loss_shapes_is_the_recipe_s() -> None:
+    options = HYNET.distance.options
+    s = torch.linspace(-0.9, 0.9, 7, dtype=torch.float64)
+    expected = (options["alpha"] * (1 - s) + (2 - 2 * s).sqrt()) / options["z"]
+    assert case("hynet").distance.of_similarity(s).numpy() == pytest.approx(expected.numpy(), rel=1e-3)
+    assert case("hynet").loss().margin == HYNET.loss.options["margin"]
+
+
+def literal(key: str, d_pos: float, d_neg: float) -> tuple[float, float]:
+    """Pull and push by hand: derivatives by d_pos and −d_neg."""
+    if key == "squared_hinge":
+        return (2 * max(0.0, 1 + d_pos - d_neg),) * 2
+    if key == "hynet":
+        h = [(d**2 + d) / 2.736 for d in (d_pos, d_neg)]
+        inside = 1.2 + h[0] - h[1] > 0
+        return inside * (2 * d_pos + 1) / 2.736, inside * (2 * d_neg + 1) / 2.736
+    if key == "mixed_hinge":
+        inside = 1 + d_pos**2 / 2 - d_neg > 0
+        return inside * d_pos, inside * 1.0
+    by_s = 2 * (0.9 + (d_pos**2 - d_neg**2) / 2 > 0)
+    by_d = 1.2 + d_pos - d_neg > 0
+    return by_s * d_pos + by_d, by_s * d_neg + by_d
+
+
+@pytest.mark.parametrize("key", ["squared_hinge", "hynet", "mixed_hinge", "stacked_hinge"])
+def test_pull_and_push_of_hynets_losses(key: str) -> None:
+    batch = torch.tensor([[0.3, 0.9], [0.8, 0.7], [0.1, 1.7], [0.4, 1.5]], dtype=torch.float64)
+    found = loss_shapes.pull_and_push(case(key), case(key).loss(), batch, batch)
+    expected = [literal(key, *row) for row in batch.tolist()]
+    assert found.T.numpy() == pytest.approx(np.array(expected, dtype=float), rel=1e-6)
+
+
+def test_curves_are_derivatives_by_the_angle_with_the_other_distance_at_its_mean() -> None:
+    numbers, arrays = gradient_magnitudes.compute(points=18, triplets=255)
+    theta = arrays["theta"].astype(float)
+    d, means = 2 * np.sin(theta / 2), 2 * np.sin(np.array(numbers["means"]) / 2)
+    for key in ("squared_hinge", "hynet", "mixed_hinge", "stacked_hinge"):
+        pull = np.array([literal(key, of, means[1])[0] for of in d]) * np.cos(theta / 2)
+        push = np.array([literal(key, means[0], of)[1] for of in d]) * np.cos(theta / 2)
+        assert arrays[f"positive_{key}"] == pytest.approx(pull, abs=1e-5)
+        assert arrays[f"negative_{key}"] == pytest.approx(push, abs=1e-5)
+    within = 2 * np.sin(theta / 2) < 1 + means[0]
+    assert arrays["negative_hynet"][within] == pytest.approx(arrays["positive_hynet"][within], abs=1e-5)

@@ -1,0 +1,101 @@
+"""The study's TCDesc against the literal float64 transcription of it.
+
+`literal_tcdesc` was written from the paper alone, by somebody who had not seen the library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import literal_tcdesc as literal
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lib import objective
+from lib.descriptions import Descriptions
+from lib.recipes import TCDESC_DSM, TCDESC_HN, Recipe, replace_options
+
+PAIRS, LENGTH, NEIGHBOURS, BINS = 14, 24, 4, 32
+# Inner products as the study takes them; HN's ε, and DSM's, under the root.
+HN = {"k": NEIGHBOURS, "form": "product"}
+DSM = {"k": NEIGHBOURS, "bins": BINS, **literal.DSM_DISTANCE}
+# By what is asked of our positive, what is asked of the transcription.
+CASES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "as the paper": ({}, {}),
+    "γ = 0.5": ({"gamma": 0.5}, {"gamma": 0.5}),
+    "γ = 2": ({"gamma": 2.0}, {"gamma": 2.0}),
+    "fixed λ": ({"lam": 0.3}, {"lam": 0.3}),
+    "mean λ": ({"per": "batch"}, {"lam": "batch_mean"}),
+    "mutual matches": ({"mutual": True}, {"matches": "mutual"}),
+    "neighbours detached": ({"detached": True}, {"detached": True}),
+    "sum to one": ({"sum_to_one": True}, {"weights": "lle"}),
+    "ridge": ({"ridge": 0.1}, {"ridge": 0.1}),
+    "heat kernel": ({"weights": "heat", "t": 0.5}, {"weights": "heat", "t": 0.5, "kernel_eps": 1e-6}),
+    "heat kernel on d²": (
+        {"weights": "heat", "t": 0.5, "squared": True},
+        {"weights": "heat", "t": 0.5, "kernel_on": "d2"},
+    ),
+    "hard weight": (
+        {"weights": "heat", "t": 1000.0},
+        {"weights": "hard", "kernel_eps": 1e-6},
+    ),
+    "no topology": ({"weights": "none"}, {"weights": "none"}),
+}
+
+
+def unit_pairs() -> torch.Tensor:
+    """(2, n, d) unit descriptors, float64; pairs are closer than others."""
+    random = torch.Generator().manual_seed(8)
+    point = torch.randn((PAIRS, LENGTH), generator=random, dtype=torch.float64)
+    noise = torch.randn((2, PAIRS, LENGTH), generator=random, dtype=torch.float64)
+    return F.normalize(point + 0.6 * noise, dim=2)
+
+
+def ours(recipe: Recipe) -> tuple[np.ndarray, float, np.ndarray]:
+    """d⁺ of the pairs, the loss that a step minimises, and its gradient along the sphere."""
+    leaf, built = unit_pairs().requires_grad_(), objective.build(recipe)
+    if isinstance(built.loss, torch.nn.Module):
+        built.loss.double()
+    triplets = built.triplets(Descriptions(leaf, leaf))
+    total = built.total(built.loss(triplets), triplets.of)
+    total.backward()
+    along = literal.tangent(leaf.grad.numpy(), leaf.detach().numpy())
+    return triplets.positive.detach().numpy(), total.item(), along
+
+
+def with_positive(base: Recipe, **options: object) -> Recipe:
+    positive = replace_options(base.positive, neighbours=NEIGHBOURS, **options)
+    return replace(base, positive=positive)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_loss_of_hardnet_and_its_gradient_are_the_literal_ones(case: str) -> None:
+    options, asked = CASES[case]
+    positive, loss, gradient = ours(with_positive(TCDESC_HN, **options))
+    of = literal.Options(**{**HN, **asked})
+    x = unit_pairs().numpy()
+    np.testing.assert_allclose(positive, literal.positive_distances(x, of), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(loss, literal.loss_hn(x, of), rtol=0, atol=1e-9)
+    expected = literal.tangent(literal.gradient_hn(x, of), x)
+    np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-7)
+
+
+def test_the_loss_of_dsm_and_its_gradient_are_the_literal_ones() -> None:
+    recipe = with_positive(TCDESC_DSM)
+    recipe = replace(recipe, loss=replace_options(recipe.loss, bins=BINS))
+    positive, loss, gradient = ours(recipe)
+    of, x = literal.Options(**DSM), unit_pairs().numpy()
+    np.testing.assert_allclose(positive, literal.positive_distances(x, of), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(loss, literal.loss_dsm(x, of), rtol=0, atol=1e-9)
+    expected = literal.tangent(literal.gradient_dsm(x, of), x)
+    np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-7)
+
+
+def test_the_batch_is_one_on_which_small_errors_choose_nothing_else() -> None:
+    """No neighbour and no place in the histogram is so near another that rounding exchanges them."""
+    x = unit_pairs().numpy()
+    assert min(literal.neighbour_gaps(side, NEIGHBOURS).min() for side in x) > 1e-6
+    hardness = literal.dsm_hardness(x, literal.Options(**DSM))
+    assert literal.node_gap(hardness, BINS) > 1e-6

@@ -1,0 +1,195 @@
+"""TCDesc's probes: neighbourhoods against the literal formulas, and matches between known images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import cv2
+import literal_tcdesc
+import numpy as np
+import pytest
+import torch
+from literal_tcdesc import Options
+from test_dsm_probes import TINY, size, subject_of
+
+from lib.data.hpatches.homographies import HomographySequence
+from lib.data.hpatches.images import MATCHED, ImageSequences
+from lib.data.keypoints import Keypoints
+from lib.data.patchset import PatchSet
+from lib.descriptions import descriptions
+from lib.evaluation import image_matches, matches_on_brisk, matches_on_dog, neighbourhoods
+from lib.evaluation.subject import Subject, describe
+from lib.evaluation.training_batch import with_statistics
+from lib.evaluation.triplets_in_batch import draw_images
+from lib.models.sift import build as sift
+from lib.recipes import RECIPES, Budget, at_rate
+from lib.training import train
+
+PAIRS = 20
+SIZE = replace(TINY, budget=Budget(PAIRS, PAIRS * 4, 1))
+
+
+@pytest.fixture(scope="module")
+def subject(small_set: PatchSet) -> Subject:
+    recipe = at_rate(RECIPES["dsm_aug"], 0.05)
+    return subject_of(recipe, train(recipe, SIZE, small_set, 0), SIZE)
+
+
+@pytest.fixture(scope="module")
+def arrays(subject: Subject, small_set: PatchSet) -> dict[str, np.ndarray]:
+    return neighbourhoods.probe(subject, small_set)
+
+
+def described(subject: Subject, small_set: PatchSet, stage: str = "1.0", batch: int = 0) -> np.ndarray:
+    """(2, n, d) of a batch at a stage of training, float64."""
+    batches = draw_images(subject, small_set, [PAIRS] * neighbourhoods.BATCHES)
+    model = with_statistics(subject.stages[stage], batches)
+    with torch.no_grad():
+        return descriptions(model, model.raw(batches[batch])).code.double().numpy()
+
+
+@pytest.mark.parametrize(
+    ("stage", "ridge"),
+    # A few steps into training, descriptors are nearly one, and all weights are those of the ridge.
+    [("0.0", 0.0), ("1.0", 0.01)],
+)
+def test_shares_and_distances_are_the_literal_ones(
+    arrays: dict[str, np.ndarray], subject: Subject, small_set: PatchSet, stage: str, ridge: float
+) -> None:
+    x, options = described(subject, small_set, stage), Options(ridge=ridge, ridge_scale="trace")
+    frozen = literal_tcdesc.freeze(x, options)
+    matched = literal_tcdesc.matched_neighbours(x, frozen.neighbours, options)
+    place = int(2 * float(stage))
+    own = {name: arrays[name][place, :PAIRS] for name in ("matched", "topology", "euclidean")}
+    np.testing.assert_array_equal(own["matched"], matched / 16)
+    distances = literal_tcdesc.topology_distances(x, options, frozen)
+    assert own["topology"] == pytest.approx(distances, abs=1e-3)
+    assert own["euclidean"] == pytest.approx(np.linalg.norm(x[0] - x[1], axis=1), abs=2e-3)
+    if stage == "1.0":
+        np.testing.assert_array_equal(arrays["near"].transpose(1, 0, 2), frozen.neighbours[:, :3])
+
+
+def test_topology_distance_is_at_most_what_the_weights_give_if_no_neighbour_is_shared(
+    arrays: dict[str, np.ndarray], subject: Subject, small_set: PatchSet
+) -> None:
+    options, sums = Options(ridge=0.01, ridge_scale="trace"), []
+    for batch in range(neighbourhoods.BATCHES):
+        x = described(subject, small_set, batch=batch)
+        near = literal_tcdesc.freeze(x, options).neighbours
+        for side, hoods in zip(x, near, strict=True):
+            sums.append(np.abs(literal_tcdesc.topology_vectors(side, hoods, options)).sum(1).mean())
+    assert arrays["unshared"][-1] == pytest.approx(2 * np.mean(sums) / 16, rel=1e-3)
+    assert (arrays["topology"].mean(1, dtype=float) < arrays["unshared"]).all()
+
+
+def test_the_plane_is_that_of_the_pair_and_its_neighbours(
+    arrays: dict[str, np.ndarray], subject: Subject, small_set: PatchSet
+) -> None:
+    x = described(subject, small_set)
+    for pair, (near, plane) in enumerate(zip(arrays["near"], arrays["plane"], strict=True)):
+        among = [(side, one) for side in (0, 1) for one in (pair, *near[side])]
+        shown = np.array([plane[side, one] for side, one in among], float)
+        own = np.array([x[side, one] for side, one in among])
+        centred = own - own.mean(0)
+        # No other plane keeps as much of them, and none could keep more.
+        kept = np.sort(np.linalg.eigvalsh(centred.T @ centred))[-2:].sum()
+        assert np.square(shown).sum() == pytest.approx(kept, rel=1e-2)
+        assert arrays["explained"][pair] == pytest.approx(kept / np.square(centred).sum(), abs=1e-2)
+        assert np.abs(shown.mean(0)).max() < 1e-2
+
+
+def test_a_network_of_other_pairs_is_looked_at_in_the_same_batches(
+    arrays: dict[str, np.ndarray], subject: Subject, small_set: PatchSet
+) -> None:
+    """What two methods are compared by is the same pairs: a run's weights do not choose them."""
+    assert arrays["stage"].tolist() == [0, 0.5, 1]
+    assert arrays["matched"].shape == (3, neighbourhoods.BATCHES * PAIRS)
+    again = neighbourhoods.probe(replace(subject, recipe=RECIPES["tcdesc_dsm_aug"]), small_set)
+    assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
+    # As it is at most: four batches of 1024 pairs at six stages.
+    whole = np.random.default_rng(0).random((3, 6, 4096)).astype(np.float16)
+    plane = np.random.default_rng(0).random((3, 2, 1024, 2)).astype(np.float16)
+    assert size({"matched": np.round(16 * whole[0]) / 16, "of": whole[1:], "plane": plane}) < 200_000
+
+
+def test_a_batch_without_16_neighbours_is_refused(subject: Subject, small_set: PatchSet) -> None:
+    few = {"config": {"profile": {"budget": {"batch_pairs": 16}}}}
+    with pytest.raises(ValueError, match="batches of 16 pairs have no 16 neighbours"):
+        neighbourhoods.probe(replace(subject, record=few), small_set)
+
+
+SHIFT = 40
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> ImageSequences:
+    """Sequences of one texture: the fourth image is the first moved to the right, and of "v_none" it is
+    said to have moved to the left."""
+    folder = tmp_path_factory.mktemp("images")
+    texture = np.random.default_rng(0).normal(128, 60, (60, 80)).clip(0, 255).astype(np.uint8)
+    texture = cv2.resize(texture, (320, 240), interpolation=cv2.INTER_CUBIC)
+    files = []
+    for index in range(6):
+        moved = np.roll(texture, SHIFT if index == MATCHED[1] else 0, axis=1)
+        files.append(folder / f"{index + 1}.png")
+        cv2.imwrite(str(files[-1]), moved)
+
+    def sequence(name: str, by: int) -> HomographySequence:
+        homography = np.array([[1.0, 0, by], [0, 1, 0], [0, 0, 1]])
+        return HomographySequence(name, tuple(files), np.repeat(homography[None], 5, axis=0))
+
+    made = [sequence(name, SHIFT) for name in ("v_c", "i_b", "i_a", "i_c")]
+    return ImageSequences("made", (*made, sequence("v_none", -SHIFT)))
+
+
+@pytest.mark.parametrize("module", [matches_on_brisk, matches_on_dog])
+def test_matches_are_right_by_the_homography_and_wrong_by_another(
+    module: object, images: ImageSequences
+) -> None:
+    subject = Subject(partial(describe, sift().eval()))
+    arrays = module.probe(subject, images)
+    assert arrays["name"].tolist() == ["i_a", "i_b", "i_c", "v_c", "v_none"]
+    right, matches = arrays["right"], arrays["matches"]
+    assert (matches > 30).all()
+    assert (right[:4] > 0.85 * matches[:4]).all()
+    assert right[4] < 0.05 * matches[4]
+    # The first and the last of each kind are drawn.
+    assert sorted(set(arrays["of"])) == [0, 2, 3, 4]
+    for place in (0, 2, 3, 4):
+        of = arrays["of"] == place
+        assert (of.sum(), arrays["is_right"][of].sum()) == (matches[place], right[place])
+    first, second = arrays["places"][arrays["of"] == 0].reshape(-1, 2, 2).transpose(1, 0, 2)
+    ok = arrays["is_right"][arrays["of"] == 0]
+    assert np.linalg.norm(second - first - [SHIFT, 0], axis=1)[ok].max() <= image_matches.RIGHT
+    assert size(arrays) < 50_000
+
+
+def test_matches_are_each_others_nearest(images: ImageSequences) -> None:
+    """Of keypoints whose descriptors are numbers: 0.1 and 0.2 are nearest to 0, which takes one."""
+    numbers = iter([np.array([[0.0], [5.0]]), np.array([[0.1], [0.2], [9.0]])])
+    some = Keypoints(
+        np.array([[100.0, 50.0], [120.0, 60.0], [140.0, 70.0]]), np.full(3, 2.0), np.zeros(3)
+    )
+    counts = iter([2, 3])
+    subject = Subject(lambda patches: next(numbers))
+    one = ImageSequences("one", images.sequences[:1])
+    arrays = image_matches.image_matches(subject, one, lambda image, most: some[: next(counts)])
+    assert arrays["matches"].tolist() == [2]
+    assert arrays["places"].tolist() == [[100, 50, 100, 50], [120, 60, 140, 70]]
+    assert arrays["right"].tolist() == [0]
+
+
+def test_an_image_without_keypoints_has_no_matches(images: ImageSequences) -> None:
+    none = Keypoints(np.empty((0, 2)), np.empty(0), np.empty(0))
+    arrays = image_matches.image_matches(
+        Subject(lambda patches: np.empty((0, 2))), images, lambda image, most: none
+    )
+    assert arrays["matches"].tolist() == [0] * 5
+    assert arrays["places"].shape == (0, 4)
+
+
+def test_sequences_of_one_kind_alone_are_drawn_too(images: ImageSequences) -> None:
+    some = ImageSequences("some", tuple(s for s in images.sequences if s.name == "v_c"))
+    arrays = matches_on_dog.probe(Subject(partial(describe, sift().eval())), some)
+    assert set(arrays["of"]) == {0}

@@ -1,0 +1,435 @@
+"""TCDesc's positive: each formula against the paper's own, an index at a time, and what it must bear."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lib import objective, profiles
+from lib.data.patchset import PatchSet
+from lib.descriptions import Descriptions
+from lib.distances import angular, euclidean
+from lib.positives import topology
+from lib.positives.topology import build
+from lib.positives.topology_weights import linear_combination, nearest
+from lib.recipes import (
+    ADASAMPLE_TC,
+    HYNET_TC,
+    RECIPES,
+    TCDESC_DSM,
+    TCDESC_HN,
+    Budget,
+    Recipe,
+    at_rate,
+    part,
+)
+from lib.training import train
+
+# Without ε under the root, so that d_E is what the paper prints.
+EXACT = euclidean.build(epsilon=0.0)
+seeds = st.integers(0, 2**31)
+few = settings(deadline=None, max_examples=20)
+
+
+def pairs(n: int, k: int, seed: int = 0, noise: float = 0.4) -> Tensor:
+    """(2, n, k) unit float64 descriptors; those of a pair are alike, the more the less noise."""
+    draw = torch.Generator().manual_seed(seed)
+    point = torch.randn(n, k, generator=draw, dtype=torch.float64)
+    apart = torch.randn(2, n, k, generator=draw, dtype=torch.float64)
+    return F.normalize(point + noise * apart, dim=-1)
+
+
+def of(value: Tensor) -> Descriptions:
+    return Descriptions(value, value)
+
+
+def neighbours(side: list, i: int, k: int) -> list[int]:
+    others = [j for j in range(len(side)) if j != i]
+    return sorted(others, key=lambda j: math.dist(side[i], side[j]))[:k]
+
+
+def fitted(side: Tensor, i: int, near: list[int]) -> list[float]:
+    """The weights of the least squared difference (Eq. 4), by the solver that squares nothing."""
+    columns = side[near].T
+    return torch.linalg.lstsq(columns, side[i][:, None], driver="gelsd").solution[:, 0].tolist()
+
+
+def literal(value: Tensor, k: int, gamma: float, weights=fitted) -> list[float]:
+    """d⁺ by Algorithm 1 and Eq. 10 and 11."""
+    found = []
+    for i in range(value.shape[1]):
+        near = [neighbours(side.tolist(), i, k) for side in value]
+        vectors = [[0.0] * value.shape[1] for _ in value]
+        for vector, side, of_side in zip(vectors, value, near, strict=True):
+            for j, weight in zip(of_side, weights(side, i, of_side), strict=True):
+                vector[j] = weight
+        d_topology = sum(abs(a - p) for a, p in zip(*vectors, strict=True)) / k
+        share = len(set(near[0]) & set(near[1])) / k
+        lam = min(share**gamma, 0.5)
+        found.append(lam * d_topology + (1 - lam) * math.dist(*value[:, i].tolist()))
+    return found
+
+
+@given(seed=seeds, n=st.integers(3, 12), k=st.integers(1, 5), gamma=st.sampled_from([0, 0.5, 1, 2]))
+@few
+def test_it_is_the_paper_s_algorithm_and_mixture(seed, n, k, gamma):
+    value, k = pairs(n, 12, seed), min(k, n - 1)
+    found = build(EXACT, neighbours=k, gamma=gamma)(of(value))
+    assert found.tolist() == pytest.approx(literal(value, k, gamma), rel=1e-10, abs=1e-12)
+
+
+@given(seed=seeds, t=st.sampled_from([0.1, 0.5, 10.0, 1000.0]), squared=st.booleans())
+@few
+def test_a_heat_kernel_s_weights_are_those_of_the_distances(seed, t, squared):
+    def kernel(side: Tensor, i: int, near: list[int]) -> list[float]:
+        apart = [math.dist(side[i].tolist(), side[j].tolist()) for j in near]
+        return [math.exp(-(d ** (2 if squared else 1)) / t) for d in apart]
+
+    value = pairs(9, 8, seed)
+    found = build(EXACT, neighbours=3, weights="heat", t=t, squared=squared)(of(value))
+    # ε under the root of the kernel's distance.
+    assert found.tolist() == pytest.approx(literal(value, 3, 1.0, kernel), rel=1e-4)
+
+
+def test_the_hard_weight_counts_neighbours_that_are_not_shared():
+    """With weights of one (Eq. 2), and of nearly one (Eq. 12), d_T is 2 (1 − m / k)."""
+    value = pairs(40, 8)
+    hard = build(EXACT, neighbours=6, weights="heat", t=1000.0, lam=1.0)
+    near = torch.stack([nearest(side, 6) for side in value])
+    shared = topology.matches(value, near) / 6
+    assert 0.1 < shared.mean() < 0.9
+    torch.testing.assert_close(hard(of(value)), 2 * (1 - shared).double(), atol=3e-3, rtol=0)
+
+
+@given(seed=seeds, n=st.integers(4, 30), k=st.integers(1, 3))
+@few
+def test_what_a_fit_leaves_is_at_right_angles_to_every_neighbour(seed, n, k):
+    centres = pairs(n, 12, seed)[0]
+    near = centres[nearest(centres, k)]
+    left = centres - (linear_combination(centres, near)[:, :, None] * near).sum(1)
+    assert (left[:, None] * near).sum(-1).abs().max() < 1e-9
+    assert (left.norm(dim=1) < 1 + 1e-9).all()
+
+
+@given(seed=seeds)
+@few
+def test_weights_that_sum_to_one_are_those_of_locally_linear_embedding(seed):
+    """Theirs are of the differences to the centre: G⁻¹ 1, scaled to a sum of one."""
+    centres = pairs(12, 12, seed)[0]
+    near = centres[nearest(centres, 4)]
+    differences = near - centres[:, None]
+    raw = torch.linalg.solve(differences @ differences.mT, torch.ones(12, 4, dtype=torch.float64))
+    found = linear_combination(centres, near, sum_to_one=True)
+    torch.testing.assert_close(found, raw / raw.sum(1, keepdim=True), rtol=1e-7, atol=1e-9)
+
+
+def test_a_ridge_makes_weights_smaller_as_ridge_regression_does():
+    centres = pairs(12, 8)[0]
+    near = centres[nearest(centres, 4)]
+    stacked = torch.cat([near.mT, 0.3**0.5 * torch.eye(4, dtype=torch.float64).expand(12, 4, 4)], dim=1)
+    wanted = torch.cat([centres, torch.zeros(12, 4, dtype=torch.float64)], dim=1)
+    expected = torch.linalg.lstsq(stacked, wanted[:, :, None]).solution[:, :, 0]
+    found = linear_combination(centres, near, ridge=0.3)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert (found.norm(dim=1) < linear_combination(centres, near).norm(dim=1)).all()
+
+
+def test_sets_that_are_rotated_copies_have_the_same_topology():
+    value = pairs(30, 8)
+    turn, _ = torch.linalg.qr(pairs(8, 8, 1)[0])
+    value[1] = value[0] @ turn
+    positive = build(EXACT, neighbours=4)
+    apart = (value[0] - value[1]).norm(dim=1)
+    torch.testing.assert_close(positive(of(value)), apart / 2)
+    assert apart.mean() > 0.5
+    assert positive.seen["matched_share"] == positive.seen["capped_share"] == 1
+    assert positive.seen["mean_lambda"] == 0.5
+    assert positive.seen["d_topology"] < 1e-9
+
+
+@given(seed=seeds, gamma=st.floats(0, 4), noise=st.floats(0.05, 2))
+@few
+def test_lambda_is_eq_11_s(seed, gamma, noise):
+    value = pairs(14, 8, seed, noise)
+    # With d_T = 0, d⁺ = (1 − λ) d_E.
+    positive = build(EXACT, neighbours=4, weights="none", gamma=gamma)
+    lam = 1 - positive(of(value)) / (value[0] - value[1]).norm(dim=1)
+    sides = [[set(neighbours(side.tolist(), i, 4)) for i in range(14)] for side in value]
+    shares = [len(a & p) / 4 for a, p in zip(*sides, strict=True)]
+    assert lam.tolist() == pytest.approx([min(share**gamma, 0.5) for share in shares], abs=1e-9)
+    assert positive.seen["mean_lambda"].item() == pytest.approx(lam.mean().item(), abs=1e-9)
+    assert positive.seen["matched_share"].item() == pytest.approx(sum(shares) / 14)
+    capped = sum(share**gamma >= 0.5 for share in shares) / 14
+    assert positive.seen["capped_share"].item() == pytest.approx(capped)
+
+
+def test_lambda_may_be_fixed_or_the_batch_s_mean():
+    value = pairs(20, 8)
+    apart = (value[0] - value[1]).norm(dim=1)
+    options = {"neighbours": 4, "weights": "none"}
+    for lam in (0.0, 0.3, 1.0):
+        fixed = build(EXACT, lam=lam, **options)
+        torch.testing.assert_close(fixed(of(value)), (1 - lam) * apart)
+        assert fixed.seen["mean_lambda"].item() == pytest.approx(lam)
+    own, mean = (build(EXACT, per=per, **options) for per in ("sample", "batch"))
+    lam = 1 - own(of(value)) / apart
+    assert lam.std() > 0.05
+    torch.testing.assert_close(mean(of(value)), (1 - lam.mean()) * apart)
+    assert mean.seen["mean_lambda"].item() == pytest.approx(lam.mean().item())
+
+
+@given(seed=seeds)
+@few
+def test_mutual_matches_are_each_other_s_nearest_among_the_neighbours(seed):
+    value = pairs(12, 8, seed, noise=1.0)
+    near = torch.stack([nearest(side, 4) for side in value])
+    a, p = value.tolist()
+    expected = []
+    for of_a, of_p in zip(*near.tolist(), strict=True):
+        there = {j: min(of_p, key=lambda m, j=j: math.dist(a[j], p[m])) for j in of_a}
+        back = {m: min(of_a, key=lambda j, m=m: math.dist(a[j], p[m])) for m in of_p}
+        expected.append(sum(back[there[j]] == j for j in of_a))
+    assert topology.matches(value, near, mutual=True).tolist() == expected
+    positive = build(EXACT, neighbours=4, mutual=True)
+    positive(of(value))
+    assert positive.seen["matched_share"].item() == pytest.approx(sum(expected) / 4 / 12)
+
+
+def test_topology_vectors_are_indexed_by_pair():
+    """Weights of a neighbour of both count by their difference, those of one alone in full (Eq. 8)."""
+    near = torch.tensor([[[1, 2], [0, 2], [0, 1], [0, 1]], [[2, 1], [3, 0], [3, 0], [2, 1]]])
+    of_anchors = torch.tensor([[0.5, 0.25], [1.0, 2.0], [1.0, -1.0], [1.0, 1.0]])
+    of_positives = torch.tensor([[0.25, 0.5], [4.0, 3.0], [5.0, -1.0], [1.0, -1.0]])
+    found = topology.topology_distance(of_anchors, of_positives, near)
+    assert found.tolist() == [0, (2 + 2 + 4) / 2, (2 + 1 + 5) / 2, (1 + 2 + 1) / 2]
+
+
+OPTIONS = {
+    "as printed": {},
+    "neighbours of one": {"neighbours": 1},
+    "sum to one": {"sum_to_one": True},
+    "ridge": {"ridge": 0.1},
+    "heat": {"weights": "heat", "t": 0.5},
+    "heat of squares": {"weights": "heat", "t": 0.5, "squared": True},
+    "none": {"weights": "none"},
+    "batch": {"per": "batch"},
+    "mutual": {"mutual": True},
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_the_gradient_is_that_of_differences(option):
+    positive = build(EXACT, **{"neighbours": 3, **OPTIONS[option]})
+
+    def of_raw(raw: Tensor) -> Tensor:
+        return positive(of(F.normalize(raw, dim=-1)))
+
+    assert torch.autograd.gradcheck(of_raw, (2 * pairs(7, 5)).requires_grad_())
+
+
+def test_detached_neighbours_are_pulled_by_their_own_pair_alone():
+    """The gradient of one pair's d⁺ reaches its two descriptors, and its neighbours if these are not."""
+    for detached in (False, True):
+        value = pairs(12, 8, noise=0.2).requires_grad_()
+        positive = build(EXACT, neighbours=3, detached=detached)
+        found = positive(of(value))
+        found[4].backward()
+        reached = value.grad.abs().sum(-1) > 0
+        assert reached[:, 4].all()
+        for side in (0, 1):
+            around = nearest(value[side].detach(), 3)[4]
+            assert reached[side][around].tolist() == [not detached] * 3
+            assert reached[side].sum() == (1 if detached else 4)
+    with torch.no_grad():
+        torch.testing.assert_close(build(EXACT, neighbours=3)(of(value)), found)
+
+
+def test_well_conditioned_weights_are_exactly_those_without_a_safeguard():
+    """Float32 against float64 without one, at the paper's size of neighbourhoods and dimensions."""
+    centres = pairs(256, 128)[0]
+    for k in (16, 32, 64):
+        near = centres[nearest(centres, k)]
+        exact = torch.linalg.solve(near @ near.mT, near @ centres[:, :, None])[:, :, 0]
+        torch.testing.assert_close(linear_combination(centres, near), exact, rtol=0, atol=1e-12)
+        found = linear_combination(centres.float(), near.float())
+        torch.testing.assert_close(found, exact.float(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-6, 1e-4, 1e-2])
+def test_nearly_collinear_neighbours_have_weights_and_gradients_of_usual_size(apart):
+    value = pairs(64, 32).float()
+    usual = gradient(value)
+    value[:, 1] = F.normalize(value[:, 0] + apart * value[:, 2], dim=-1)
+    value[0, 4] = F.normalize(value[0, 3] + apart * value[0, 5], dim=-1)
+    # In a plane with two others, close to neither.
+    value[1, 8] = F.normalize(value[1, 6] + value[1, 7] + apart * value[1, 9], dim=-1)
+    assert gradient(value).norm(dim=-1).max() < 5 * usual.norm(dim=-1).max()
+    for side in value:
+        near = side[nearest(side, 16)]
+        assert linear_combination(side, near).abs().max() < 2
+
+
+def gradient(value: Tensor, **options: object) -> Tensor:
+    leaf = value.clone().requires_grad_()
+    found = build(euclidean.build(), **options)(of(leaf))
+    assert torch.isfinite(found).all()
+    found.mean().backward()
+    assert torch.isfinite(leaf.grad).all()
+    return leaf.grad
+
+
+def test_identical_neighbours_share_their_weight_and_leave_other_centres_as_they_were():
+    centres = pairs(6, 8)[0]
+    near = pairs(18, 8, 1)[0].view(6, 3, 8).clone()
+    before = linear_combination(centres, near)
+    near[2, 2] = near[2, 0]
+    after = linear_combination(centres, near)
+    assert after[2, 0].item() == pytest.approx(after[2, 2].item())
+    kept = torch.arange(6) != 2
+    assert torch.equal(before[kept], after[kept])
+    once = linear_combination(centres, near[:, :2])
+    # Up to the ridge.
+    assert after[2, 0].item() + after[2, 2].item() == pytest.approx(once[2, 0].item(), rel=0.02)
+
+
+def test_a_descriptor_s_double_is_its_neighbour_and_explains_it():
+    centres = pairs(10, 8)[0]
+    centres[7] = centres[3]
+    near = nearest(centres, 3)
+    assert near[3, 0] == 7
+    assert near[7, 0] == 3
+    weights = linear_combination(centres, centres[near])
+    assert weights[3].tolist() == pytest.approx([1, 0, 0], abs=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("weights", ["linear", "heat", "none"])
+@pytest.mark.parametrize("k", [1, 15, 60])
+def test_batches_of_doubles_have_finite_distances_and_gradients(dtype, weights, k):
+    """All alike; half of them twice; and two sets that are alike, whose topology is."""
+    alike, doubled, same = torch.ones(2, 64, 96) / 96**0.5, pairs(64, 96), pairs(64, 96)
+    doubled[:, 32:] = doubled[:, :32]
+    same[1] = same[0]
+    for value in (alike, doubled, same):
+        gradient(value.to(dtype), neighbours=k, weights=weights, sum_to_one=k == 15)
+
+
+def test_half_precision_and_autocast_are_left_for_float32():
+    value = pairs(40, 32).to(torch.bfloat16)
+    positive = build(euclidean.build(), neighbours=8)
+    found = positive(of(value))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, positive(of(value.float())))
+    centres = value[0].float()
+    near = centres[nearest(centres, 8)]
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = linear_combination(centres, near)
+    assert torch.equal(inside, linear_combination(centres, near))
+
+
+def test_descriptors_that_are_not_finite_give_what_training_names():
+    """Not an error of the factorisation, which would hide that the run diverges."""
+    value = pairs(20, 16).float()
+    value[0, 3] = torch.nan
+    assert not torch.isfinite(build(euclidean.build(), neighbours=4)(of(value))).all()
+
+
+def test_the_recipe_s_distance_is_mixed_in_at_its_power():
+    value = pairs(12, 8)
+    distance = angular.build(power=2, epsilon=0.0)
+    topological, mixed = (build(distance, neighbours=3, lam=lam)(of(value)) for lam in (1.0, 0.25))
+    angle = torch.acos((value[0] * value[1]).sum(-1))
+    torch.testing.assert_close(mixed, 0.25 * topological + 0.75 * angle**2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"neighbours": 0}, "neighbours must be 1 or more, got 0"),
+        ({"gamma": -0.5}, r"γ must be 0 or more, got -0\.5"),
+        ({"gamma": math.nan}, "γ must be 0 or more, got nan"),
+        ({"lam": 1.5}, r"λ must be between 0 and 1, got 1\.5"),
+        ({"ridge": -1.0}, r"ridge must be 0 or more, got -1\.0"),
+        ({"weights": "heat", "t": 0.0}, r"t must be positive, got 0\.0"),
+        ({"t": -1.0}, r"t must be positive, got -1\.0"),
+        ({"weights": "hard"}, "weights must be one of linear, heat, none, got 'hard'"),
+        ({"per": "epoch"}, "per must be one of sample, batch, got 'epoch'"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        build(EXACT, **options)
+
+
+@pytest.mark.parametrize("n", [2, 15, 16])
+def test_a_batch_that_has_not_so_many_neighbours_is_refused(n):
+    with pytest.raises(ValueError, match=f"a batch of {n} pairs has no 16 neighbours"):
+        build(EXACT)(of(pairs(n, 32)))
+
+
+def test_as_many_neighbours_as_dimensions_are_refused_where_weights_are_fitted():
+    value = pairs(20, 8)
+    for k in (8, 9):
+        with pytest.raises(ValueError, match=f"8 dimensions are combinations of any {k} neighbours"):
+            build(EXACT, neighbours=k)(of(value))
+        assert torch.isfinite(build(EXACT, neighbours=k, weights="heat")(of(value))).all()
+    assert torch.isfinite(build(EXACT, neighbours=7)(of(value))).all()
+
+
+@pytest.mark.parametrize("recipe", [TCDESC_HN, TCDESC_DSM, ADASAMPLE_TC], ids=lambda of: of.label)
+def test_topology_enters_the_positive_alone(recipe):
+    """Mining and d⁻ are the recipe's own; what DSM's histogram is of, is of the mixed positive."""
+    described = of(pairs(24, 32))
+    mixed, plain = (
+        objective.build(each).triplets(described)
+        for each in (recipe, replace(recipe, positive=part("pair")))
+    )
+    assert torch.equal(mixed.negative, plain.negative)
+    assert torch.equal(mixed.negatives.patch, plain.negatives.patch)
+    assert not torch.allclose(mixed.positive, plain.positive)
+    assert torch.equal(mixed.mined, mixed.positive - mixed.negative)
+
+
+def test_the_cdf_may_be_of_the_distance_without_topology():
+    """Weights are as without topology, the loss is w (d⁺ − d⁻) of the mixed d⁺."""
+    recipe = RECIPES["tcdesc_dsm_aug"]
+    unmixed = replace(recipe, loss=part("unmixed", loss=recipe.loss, distance=recipe.distance))
+    ours, dsm = objective.build(unmixed), objective.build(RECIPES["dsm_aug"])
+    for seed in range(3):
+        described = of(pairs(24, 32, seed).float().requires_grad_())
+        mixed, plain = ours.triplets(described), dsm.triplets(described)
+        weights = dsm.loss(plain) / (plain.positive - plain.negative)
+        torch.testing.assert_close(
+            ours.loss(mixed), weights.detach() * (mixed.positive - mixed.negative)
+        )
+        assert ours.loss.seen["mean_weight"] == dsm.loss.seen["mean_weight"]
+    assert torch.equal(ours.loss.state_dict()["loss.histogram"], dsm.loss.state_dict()["histogram"])
+
+
+@pytest.mark.parametrize(
+    "recipe", [TCDESC_HN, TCDESC_DSM, ADASAMPLE_TC, HYNET_TC], ids=lambda of: of.label
+)
+def test_its_recipes_train_in_mixed_precision_and_keep_what_it_saw(recipe: Recipe, small_set: PatchSet):
+    size = replace(
+        profiles.find("quick"),
+        width=1 / 16,
+        budget=Budget(batch_pairs=20, epoch_pairs=60, epochs=1),
+        stages=(),
+        precision="bfloat16",
+    )
+    curve = train(at_rate(recipe, 0.01), size, small_set, 0).curve
+    assert curve["step"] == [1, 2, 3]
+    assert all(math.isfinite(value) for values in curve.values() for value in values)
+    for step in range(3):
+        # 16 of the 19 others are neighbours, of which 13 at least are shared.
+        assert curve["matched_share"][step] >= 13 / 16
+        assert curve["mean_lambda"][step] == 0.5
+        assert curve["capped_share"][step] == 1
+        assert curve["d_topology"][step] > 0
