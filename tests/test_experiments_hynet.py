@@ -151,7 +151,7 @@ def test_without_the_searches_of_the_margins_table_3_says_which_is_missing(
         raise NoSearch(f"no learning rate of {key!r}")
 
     monkeypatch.setattr(hynet, "read_search", nothing)
-    with pytest.raises(NoSearch, match="hynet_h"):
+    with pytest.raises(NoSearch, match="hynet_aug"):
         hynet.table3(study)
 
 
