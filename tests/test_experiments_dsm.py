@@ -107,23 +107,14 @@ def test_table_3_has_own_rates_and_the_seeds_of_a_table(study: Study) -> None:
     assert {job.sets_of("hpatches") for job in trained} == {("mini-hp-full",)}
 
 
-def test_an_evening_has_the_real_valued_rows_of_table_3(
+def test_an_evening_has_the_real_valued_rows_of_table_3_and_asks_for_no_other_search(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "own_rate", lambda of, name: 1.0)
+    asked = set()
+    monkeypatch.setattr(rows, "own_rate", lambda of, name: asked.add(name) or 1.0)
     evening = replace(study, place=replace(study.place, profile=profiles.find("evening")))
     assert by_name(dsm.table3(evening)) == {name: {0, 1, 2, 3, 4} for name in dsm.TABLE3["real"]}
-
-
-def test_what_is_real_valued_alone_asks_for_no_search_of_a_binary_recipe(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    monkeypatch.setattr(rows, "own_rate", lambda of, name: asked.append(name) or 1.0)
-    for jobs in (dsm.table3, dsm.table4, dsm.figure2):
-        jobs(study, ["real"])
-    assert asked
-    assert not [name for name in asked if "binary" in name]
+    assert asked == set(dsm.TABLE3["real"])
 
 
 def test_table_4_and_figure_2_are_grids(study: Study) -> None:

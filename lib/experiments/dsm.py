@@ -156,28 +156,18 @@ def table3_kinds(study: Study) -> Sequence[str]:
     return KINDS[:1] if study.place.profile.name == "evening" else KINDS
 
 
-def table3(study: Study, kinds: Sequence[str] | None = None) -> list[Job]:
+def table3(study: Study) -> list[Job]:
     """DSM's Table 3, each method at its own rate, on the first train set with the seeds of a table; and
-    ORB's FPR95, beside which binary descriptors show whether they converged.
-
-    Args:
-        study: whose data and profile it takes.
-        kinds: of `KINDS`; what is not asked for needs no search. None for `table3_kinds`.
-    """
-    kinds = kinds or table3_kinds(study)
+    ORB's FPR95, beside which binary descriptors show whether they converged."""
+    kinds = table3_kinds(study)
     jobs = dsm_jobs(study, [name for kind in kinds for name in TABLE3[kind]], study.table_seeds)
     handcrafted = [handcrafted_job(study, "orb")] if "binary" in kinds else []
     return [*(on_hpatches(job, tested_on(study)) for job in jobs), *handcrafted]
 
 
-def table4(study: Study, kinds: Sequence[str] = KINDS) -> list[Job]:
-    """DSM's Table 4, all at DSM's rate, on the first train set with the seeds of a grid.
-
-    Args:
-        study: whose data and profile it takes.
-        kinds: of `KINDS`; what is not asked for needs no search.
-    """
-    jobs = dsm_jobs(study, [name for kind in kinds for name in TABLE4[kind]], study.grid_seeds)
+def table4(study: Study) -> list[Job]:
+    """DSM's Table 4, all at DSM's rate, on the first train set with the seeds of a grid."""
+    jobs = dsm_jobs(study, [name for names in TABLE4.values() for name in names], study.grid_seeds)
     return [on_hpatches(job, tested_on(study)) for job in jobs]
 
 
@@ -186,13 +176,9 @@ def small_variance(study: Study) -> list[Job]:
     return [computation_job("narrow_weights", "DSM's weights at a small variance")]
 
 
-def figure2(study: Study, kinds: Sequence[str] = KINDS) -> list[Job]:
-    """DSM's Figure 2: static margins and DSM on the first train set with the seeds of a grid.
-
-    Args:
-        study, kinds: as for `table4`.
-    """
-    return dsm_jobs(study, [name for kind in kinds for name in FIGURE2[kind]], study.grid_seeds)
+def figure2(study: Study) -> list[Job]:
+    """DSM's Figure 2: static margins and DSM on the first train set with the seeds of a grid."""
+    return dsm_jobs(study, [name for names in FIGURE2.values() for name in names], study.grid_seeds)
 
 
 def figure1(study: Study) -> list[Job]:
