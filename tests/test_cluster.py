@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 from distributed import Client, LocalCluster
-from followed_run import followed
+from followed_run import followed, undone
 from small_study import open_small
 
 from lib import recipes
@@ -40,7 +40,7 @@ def address() -> Iterator[str]:
         threads_per_worker=2,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=50,
     ) as local:
         yield local.scheduler_address
@@ -65,10 +65,10 @@ def limited() -> Iterator[None]:
     """Whatever waits for ever fails."""
 
     def late(*_: object) -> None:
-        raise AssertionError("it took more than three minutes")
+        raise AssertionError("it took more than five minutes")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(180)
+    signal.alarm(300)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
@@ -196,7 +196,7 @@ def test_ctrl_c_ends_the_runs_and_not_the_cluster(
     ended = time.monotonic()
     while any(process.is_running() for process in working(address)):
         time.sleep(0.5)
-    assert time.monotonic() - ended < 30, "two seconds, on a machine that does nothing else"
+    assert time.monotonic() - ended < 60, "two seconds, on a machine that does nothing else"
     assert [file for file in place.folder.rglob("*") if ".half" in file.name] == []
     assert not list((place.folder / "locks").iterdir())
     assert list((place.folder / "checkpoints").iterdir()), "what was done is kept"
@@ -246,7 +246,7 @@ def test_a_record_that_is_not_seen_here_is_a_failure(
 ) -> None:
     _, job, _ = here
     monkeypatch.setattr(cluster, "_SEEN", 1.0)
-    monkeypatch.setattr(pool, "task", lambda job, place: pool.Task(job.title, quiet))
+    monkeypatch.setattr(pool, "task", lambda job, place: pool.Task(job.title, undone))
     ((failed, reason),) = cluster.complete([job], place, address, quiet)
     assert failed == job
     assert "its record" in reason
@@ -264,7 +264,7 @@ def test_where_nobody_listens_is_said_soon(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], place: Place) -> None:
     with LocalCluster(
-        n_workers=0, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        n_workers=0, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
     ) as local:
 
         def end(standing: pool.Standing) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -103,6 +104,7 @@ def is_whole(path: Path, expected: str | None) -> bool:
     return path.is_file() and sha256(path) == expected
 
 
+@cache
 def libraries() -> dict[str, str]:
     """Versions of the libraries that numbers depend on, by name; of those that are installed."""
     return {d.name: d.version for d in metadata.distributions() if d.name in LIBRARIES}
