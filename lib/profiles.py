@@ -92,7 +92,7 @@ SECONDS = {
     "moving_histogram": 6.0,
     "triplets_in_batch": 2.5,
     "fpr95_by_stage": 4.0,
-    "intensity_changes": 5.0,
+    "intensity_changes": 8.0,
     "neighbourhoods": 2.0,
     "matches_on_brisk": 5.0,
     "matches_on_dog": 4.0,

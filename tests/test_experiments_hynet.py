@@ -120,6 +120,14 @@ def test_recipes_are_written_down_with_an_alpha_of_infinity_and_no_two_alike() -
     assert len(set(labels)) == len(labels)
 
 
+def test_margins_that_no_triplet_tells_apart_leave_the_middle_one(monkeypatch) -> None:
+    found = {"hynet_s_0.7": 26.0, "hynet_s_1": 26.0, "hynet_s_1.3": 26.0}
+    monkeypatch.setattr(hynet, "searched_fpr95", lambda key: {"0.001": found[key], "0.002": 27.0})
+    assert hynet.best_margin("s") == "hynet_s_1"
+    found["hynet_s_0.7"] = 25.9
+    assert hynet.best_margin("s") == "hynet_s_0.7"
+
+
 def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study: Study) -> None:
     assert {hynet.best_margin(similarity) for similarity in hynet.MARGINS} == BEST
     jobs = hynet.table3(study)
@@ -143,7 +151,7 @@ def test_without_the_searches_of_the_margins_table_3_says_which_is_missing(
         raise NoSearch(f"no learning rate of {key!r}")
 
     monkeypatch.setattr(hynet, "read_search", nothing)
-    with pytest.raises(NoSearch, match="hynet_h"):
+    with pytest.raises(NoSearch, match="hynet_aug"):
         hynet.table3(study)
 
 

@@ -174,3 +174,33 @@ def test_processes_end_with_the_one_that_started_them(number: int, tmp_path: Pat
     assert said == "", "no process prints a traceback"
     assert main.returncode == (130 if number == signal.SIGINT else -number)
     assert not list(tmp_path.glob("*.half*")), "they unwound"
+
+
+INTERRUPTED = """
+import os, signal
+from multiprocessing import util
+from lib.study import pool
+
+launch = util.spawnv_passfds
+
+
+def launched(path, args, fds):
+    process = launch(path, args, fds)
+    if any("spawn_main" in os.fsdecode(of) for of in args):
+        os.kill(os.getpid(), signal.SIGINT)
+    return process
+
+
+util.spawnv_passfds = launched
+try:
+    pool.run([pool.Task("never done", repr)], at_once=1)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+def test_ctrl_c_before_the_first_process_has_what_it_begins_with_waits_until_it_has() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.stdout, ended.stderr) == ("stopped\n", "")

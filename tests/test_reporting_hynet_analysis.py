@@ -251,12 +251,12 @@ def test_exposures_rise_from_what_no_change_gives() -> None:
     # Runs of the other half of the notebook have nothing to say here.
     found = [*with_norms(), *with_exposures()]
     table = norms.exposures_table(found)
-    assert table.index.tolist() == ["none", "gain_0.5", "gain_1.4", "gamma_0.5"]
+    assert table.index.tolist() == ["none", "gain 0.5", "gain 1.4", "gamma 0.5"]
     label = VARIANTS["hynet_no_norm"].label
     assert table["HyNet+", "rise"].tolist() == pytest.approx([0, 1.1, 2.2, 3.3])
     assert table[label, "rise"].tolist() == pytest.approx([0, 2.1, 4.2, 6.3])
     percent = np.mean([100 * (2 + 0.1 * seed) / (10 + seed) for seed in range(3)])
-    assert table.loc["gain_0.5", (label, "rise (%)")] == pytest.approx(percent)
+    assert table.loc["gain 0.5", (label, "rise (%)")] == pytest.approx(percent)
     assert table[label, "spread of norms"].tolist() == pytest.approx([10] * 4)
     values = norms.claim_values(found)
     rise = values(claim_of("rise"))["hynet_aug"]

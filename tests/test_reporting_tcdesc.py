@@ -224,8 +224,9 @@ def test_claims_on_figure_1_hold_where_topology_brings_neighbourhoods_together(s
     assert results.pop("f1-different") == "held"
     assert set(results.values()) == {"held"}
     values = tcdesc_figures.figure1_values(found)
-    assert values["matched_last"].shape == (3, 1)
-    assert values["lambda_first"][0, 0] < values["lambda_last"][0, 0] == pytest.approx(0.5, abs=0.01)
+    assert values["matched_last"].values.shape == (3, 1)
+    first, last = (values[f"lambda_{tenth}"].values[0, 0] for tenth in ("first", "last"))
+    assert first < last == pytest.approx(0.5, abs=0.01)
     exchanged = [
         replace(run, job=replace(run.job, name=other))
         for run, other in zip(found, [*["tcdesc_dsm_aug"] * 3, *["dsm_long"] * 3], strict=True)

@@ -7,7 +7,6 @@ from lib.experiments import (
     adasample,
     datasets,
     dsm,
-    factorial,
     hynet,
     hynet_analysis,
     ladder,
@@ -59,7 +58,6 @@ SEARCHED: Mapping[str, Recipe] = {
     **hynet.SEARCHED,
     **tcdesc.SEARCHED,
     **together.SEARCHED,
-    **factorial.SEARCHED,
 }
 
 ARTEFACTS: Mapping[str, Artefact] = {
@@ -121,15 +119,6 @@ ARTEFACTS: Mapping[str, Artefact] = {
         "notebooks/tcdesc/overfitting.ipynb", tcdesc.overfitting, extras=True
     ),
     "tcdesc/options": Artefact("notebooks/tcdesc/options.ipynb", tcdesc.options, extras=True),
-    "together/equal_footing": Artefact(
-        "notebooks/together/equal_footing.ipynb", together.equal_footing, hpatches=True
-    ),
-    "together/scenes": Artefact(
-        "notebooks/together/scenes.ipynb", together.scenes, extras=True, hpatches=True
-    ),
-    "together/factorial": Artefact(
-        "notebooks/together/factorial.ipynb", factorial.jobs, extras=True, hpatches=True
-    ),
     "dsm/figure5": Artefact(
         "notebooks/dsm/figure5.ipynb", whole_images.dsm_figure5, images=whole_images.OXFORD
     ),

@@ -129,12 +129,14 @@ def tested_on(study: Study) -> str:
 
 def best_margin(similarity: str) -> str:
     """The key of a similarity's runs at the best of its margins: that whose search has the lowest FPR95
-    at its best rate. Of the quick searches whatever the profile, so that all have one margin.
+    at its best rate, the middle one where they tie. Of the quick searches whatever the profile, so that
+    all have one margin.
 
     Raises:
         NoSearch: one of them is not on record.
     """
-    return min(MARGINS[similarity].values(), key=lambda key: min(searched_fpr95(key).values()))
+    low, middle, high = MARGINS[similarity].values()
+    return min((middle, low, high), key=lambda key: min(searched_fpr95(key).values()))
 
 
 def searched_fpr95(key: str) -> Mapping[str, float]:

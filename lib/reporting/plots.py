@@ -83,7 +83,9 @@ def label_ends(axes: Axes) -> None:
         ceiling = heights[above] - gap
     for line, end, height in zip(lines, ends, heights, strict=True):
         arrow = {"arrowstyle": "-", "color": line.get_color(), "lw": 0.5, "shrinkA": 0, "shrinkB": 1}
-        where = {"xytext": (1.04, height), "textcoords": "axes fraction", "va": "center"}
+        # From the name's left end: from its middle it would cross other names.
+        arrow["relpos"] = (0, 0.5)
+        where = {"xytext": (1.08, height), "textcoords": "axes fraction", "va": "center"}
         axes.annotate(line.get_label(), end, color=line.get_color(), arrowprops=arrow, **where)
 
 

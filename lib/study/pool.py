@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 
 from lib.data.sources import Source
 from lib.profiles import Profile
@@ -162,6 +162,8 @@ def _start(workers: dict[connection.Connection, _Worker], environment: Mapping[s
     # Ctrl-C reaches every process of a terminal and the first of them decides: the others are started
     # with it held back, so that it cannot find them halfway through their imports. No signal ends this
     # process between the start of another and the handing over of what that one begins with.
+    # Starting multiprocessing's tracker ends with both signals let through, so that is done before.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         with _environment(environment):

@@ -86,8 +86,9 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
     """The claims that the first screen names, and an evening's readings.
 
     Those that are decided, either way, come before those that are too close to call: to that extent
-    what came out chooses, but not for or against a paper. Among them each artefact's first comes before
-    any's second, and an evening's before others; of these papers take turns.
+    what came out chooses, but not for or against a paper; and what an interval decides before what runs
+    decide without one. Among them each artefact's first comes before any's second, and an evening's
+    before others; of these papers take turns.
 
     Args:
         rows: of `read_verdicts`.
@@ -96,8 +97,9 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
     told = (rows["kind"] == "claim") | (rows["profile"] == "evening")
     of = rows[rows["counted"] & told & (rows["verdict"] != "no verdict")]
     of = of.assign(open=~of["verdict"].isin(DECIDED), quick=of["profile"] != "evening")
-    of["turn"] = of.groupby(["paper", "artefact", "open"]).cumcount()
-    ordered = of.sort_values(["open", "turn", "quick"], kind="stable")
+    of["bare"] = of["low"].isna() | of["high"].isna()
+    of["turn"] = of.groupby(["paper", "artefact", "open", "bare"]).cumcount()
+    ordered = of.sort_values(["open", "bare", "turn", "quick"], kind="stable")
     turns = ordered.groupby("paper").cumcount()
     return ordered.assign(turn=turns).sort_values("turn", kind="stable").head(most)
 

@@ -157,7 +157,8 @@ def exposures_table(found: Sequence[Found]) -> pd.DataFrame:
     means = exposures(found).groupby(level=["change", "label"], sort=False, observed=True).mean()
     wide = means[list(names)].set_axis(heads, axis=1).unstack("label").swaplevel(axis=1)
     in_order = wide[list(wide.columns.unique("label"))]
-    return in_order.rename_axis("exposure of the second patch")
+    shown = in_order.rename(index=lambda change: change.replace("_", " "))
+    return shown.rename_axis("exposure of the second patch")
 
 
 def claim_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measured]]:

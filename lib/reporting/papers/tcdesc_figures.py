@@ -125,15 +125,16 @@ def stages_figure(found: Sequence[Found], note: str = "") -> Figure:
     return figure
 
 
-def figure1_values(found: Sequence[Found]) -> dict[str, np.ndarray]:
+def figure1_values(found: Sequence[Found]) -> dict[str, Measured]:
     """The values of the claims on Figure 1, (seeds, 1), shares in percent: at the end of training by
     "matched_{key}", "perfect_{key}", "topology_{key}" and "unshared_{key}" what `stages` has; of TCDesc
     over the first and the last tenth of the steps "matched_first" and "matched_last", "lambda_…" and
     "capped_…"."""
     end = stages(found).groupby(["key", "seed"], sort=False).last()
     named = {"matched": MATCHED, "perfect": "all match (%)", "topology": "d_T", "unshared": UNSHARED}
+    label = {run.job.name: run.job.label for run in found}
     values = {
-        f"{name}_{key}": of[column].to_numpy()[:, None]
+        f"{name}_{key}": Measured(of[column].to_numpy()[:, None], label=label[key])
         for key, of in end.groupby(level="key", sort=False)
         for name, column in named.items()
     }
@@ -141,7 +142,9 @@ def figure1_values(found: Sequence[Found]) -> dict[str, np.ndarray]:
     scales = {"matched_share": 100, "mean_lambda": 1, "capped_share": 100}
     for name, curve in zip(("matched", "lambda", "capped"), scales, strict=True):
         ends = np.array([frames.tenths(pd.Series(of[curve])) for of in curves]) * scales[curve]
-        values |= {f"{name}_first": ends[:, :1], f"{name}_last": ends[:, 1:]}
+        when = {"first": "the first tenth", "last": "the last tenth"}
+        for (tenth, told), of in zip(when.items(), ends.T, strict=True):
+            values[f"{name}_{tenth}"] = Measured(of[:, None], label=told)
     return values
 
 
