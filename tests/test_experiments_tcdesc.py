@@ -16,7 +16,7 @@ from lib.experiments.artefacts import ARTEFACTS, SEARCHED
 from lib.experiments.options import by_option
 from lib.experiments.searches import search_jobs
 from lib.objective import build as build_objective
-from lib.recipes import DSM, RECIPES, TCDESC_BUDGET, TCDESC_DSM, TCDESC_HN, Recipe, values
+from lib.recipes import RECIPES, TCDESC_BUDGET, TCDESC_DSM, TCDESC_HN, Recipe, values
 from lib.reporting.printed import printed
 from lib.study.jobs import Job, configuration, merged, record_path
 from lib.study.open import Found, Study, open_study
@@ -125,19 +125,10 @@ def test_on_every_loss_topology_has_the_batches_of_its_own_rows(study: Study) ->
     """Of 63 others 16 neighbours are a quarter, and as many match by chance."""
     jobs = tcdesc.other_losses(study)
     assert {pairs(job, study) for job in jobs} == {128}
-    assert {job.name for job in jobs} >= set(together.EQUAL)
+    equal = {record_path(job, study.place) for job in together.equal_footing(study)}
+    without = [job for job in jobs if job.name in ("equal_adasample_aug_gen", "equal_hynet_aug")]
+    assert {record_path(job, study.place) for job in without} <= equal
     assert all(rate_of(job) == job.name for job in jobs)
-
-
-def test_in_dsm_s_setting_a_method_keeps_what_its_paper_proposes() -> None:
-    setting = {"model", "points", "augment", "schedule", "budget"}
-    for key, recipe in together.EQUAL.items():
-        own = RECIPES[key.removeprefix("equal_")]
-        assert changed(recipe, own) <= setting
-        model = {name for name, _ in recipe.model.options.items() ^ own.model.options.items()}
-        assert model <= {"dropout"}
-        shared = (recipe.points, recipe.augment, recipe.schedule, recipe.budget)
-        assert shared == (DSM.points, DSM.augment, DSM.schedule, TCDESC_BUDGET)
 
 
 def test_a_budget_asked_for_stands_above_the_profile_s(study: Study) -> None:

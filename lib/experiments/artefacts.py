@@ -115,4 +115,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
         "notebooks/tcdesc/overfitting.ipynb", tcdesc.overfitting, extras=True
     ),
     "tcdesc/options": Artefact("notebooks/tcdesc/options.ipynb", tcdesc.options, extras=True),
+    "together/equal_footing": Artefact(
+        "notebooks/together/equal_footing.ipynb", together.equal_footing, hpatches=True
+    ),
 }

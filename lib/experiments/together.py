@@ -1,9 +1,28 @@
-"""Methods of other papers in the setting of DSM and TCDesc, where topology stands on their losses."""
+"""The four papers' methods on equal footing: which records that needs."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
+from lib.experiments.rows import HPATCHES_SPLIT, on_hpatches, training_jobs
 from lib.recipes import DSM, RECIPES, TCDESC_BUDGET, Recipe, replace_options
+from lib.study.jobs import Job
+from lib.study.open import Study
+
+# The papers' methods and those that they start from, by the key of their runs. DSM+ in this setting is
+# what TCDesc-DSM+ stands on, so that both share the runs of TCDesc's tables.
+METHODS: Mapping[str, str] = {
+    "equal_hardnet_aug": "hardnet_aug",
+    "equal_hardnet_aug_gen": "hardnet_aug_gen",
+    "equal_adasample_aug_gen": "adasample_aug_gen",
+    "dsm_long": "dsm_aug",
+    "equal_sosnet_aug": "sosnet_aug",
+    "equal_hynet_aug": "hynet_aug",
+    "equal_tcdesc_hn_aug": "tcdesc_hn_aug",
+    "tcdesc_dsm_aug": "tcdesc_dsm_aug",
+    "equal_dsm_binary_aug": "dsm_binary_aug",
+}
+# Its descriptors are of another kind and length.
+APART = "equal_dsm_binary_aug"
 
 
 def on_equal_footing(recipe: Recipe) -> Recipe:
@@ -20,10 +39,21 @@ def on_equal_footing(recipe: Recipe) -> Recipe:
     )
 
 
-EQUAL: Mapping[str, Recipe] = {
-    f"equal_{name}": on_equal_footing(RECIPES[name]) for name in ("adasample_aug_gen", "hynet_aug")
-}
-# Each has a search of its own; labels tell them from the papers' own settings beside them.
+EQUAL: Mapping[str, Recipe] = {key: on_equal_footing(RECIPES[name]) for key, name in METHODS.items()}
+# Those with a search of their own; labels tell them from the papers' own settings beside them.
 SEARCHED: Mapping[str, Recipe] = {
-    key: replace(recipe, label=f"{recipe.label}, equal footing") for key, recipe in EQUAL.items()
+    key: replace(recipe, label=f"{recipe.label}, equal footing")
+    for key, recipe in EQUAL.items()
+    if key.startswith("equal_")
 }
+
+
+def tested_on(study: Study) -> str:
+    """The set of HPatches patches, that of AdaSample's, HyNet's and TCDesc's tables."""
+    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
+
+
+def equal_footing(study: Study) -> list[Job]:
+    """Every method at its own learning rate on the first train set, with the seeds of a table."""
+    jobs = training_jobs(study, EQUAL, study.place.source.sets[:1], study.table_seeds, EQUAL)
+    return [on_hpatches(job, tested_on(study)) for job in jobs]

@@ -1,0 +1,183 @@
+"""Methods on equal footing, of made-up numbers: who is ahead, how sure that is, what a step costs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dsm_records import records, searched
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from lib.experiments import together as experiments
+from lib.intervals import Measured, contrast
+from lib.reporting import together
+from lib.significance import holm
+from lib.study.open import Found, Study
+
+LEVELS = {"dsm_long": 12.0, "equal_hynet_aug": 8.0, "equal_adasample_aug_gen": 30.0}
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    return searched(monkeypatch)
+
+
+def level(job) -> float:
+    """FPR95 of a run: 15 but for `LEVELS`, and the seed's tenth."""
+    return LEVELS.get(job.name, 15.0) + job.seed / 10
+
+
+def made(jobs) -> list[Found]:
+    """Records of 100 steps that take a second more with each seed, HyNet's twice as long."""
+    return [
+        replace(
+            run,
+            content={
+                **run.content,
+                "seconds": (10.0 + run.job.seed) * (1 + ("hynet" in run.job.name)),
+                "curve": {"step": [50, 100]},
+            },
+        )
+        for run in records(jobs, level, lambda job: 100 - level(job))
+    ]
+
+
+def drawn(seed: int, mean: float, seeds: int = 5, spread: float = 1.0, draws: int = 0) -> Measured:
+    """A method's FPR95 on two sets, and on as many resamples of a method's own."""
+    random = np.random.default_rng(seed)
+    values = random.normal(mean, spread, (seeds, 2))
+    moved = random.normal(0, 0.5, (1, 1, 1, draws)) if draws else None
+    return Measured(values, None if moved is None else values[None, ..., None] + moved)
+
+
+def test_every_measure_has_every_method(study: Study):
+    of_one = together.by_measure(made(experiments.equal_footing(study)), study)
+    assert list(of_one) == list(together.SIGNS) == ["FPR95", "verification", "matching", "retrieval"]
+    for measure, count in {"FPR95": 2, "matching": 1}.items():
+        assert {of.values.shape for of in of_one[measure].values()} == {(3, count)}
+    assert list(of_one["FPR95"]) == [experiments.EQUAL[key].label for key in experiments.METHODS]
+    table = together.table(of_one)
+    # One of the two test sets is a point harder.
+    assert table.loc["HyNet+", ("FPR95", "mean")] == pytest.approx(8.0 + 0.1 + 0.5)
+    assert table.loc["HyNet+", ("matching", "mean")] == pytest.approx(100 - 8.1)
+
+
+def test_a_pair_has_the_better_first_whichever_way_the_measure_goes():
+    of = {"a": drawn(0, 20.0), "b": drawn(1, 10.0)}
+    [low], [high] = (together.pairs(of, sign).index for sign in (1, -1))
+    assert (low, high) == (("b", "a"), ("a", "b"))
+    row = together.pairs(of, 1).iloc[0]
+    expected = contrast([(1, of["a"]), (-1, of["b"])])
+    assert row["ahead"] == pytest.approx(expected.value)
+    assert (row["from"], row["to"]) == pytest.approx(expected.limits())
+    assert row["improvement"] == 1
+    assert row["low"] < 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.floats(8, 14), min_size=2, max_size=5), st.integers(0, 100), st.sampled_from([1, -1]))
+def test_pairs_are_all_there_the_first_ahead_and_p_fits_its_interval(means, seed, sign):
+    of = {str(place): drawn(seed + place, mean, seeds=3) for place, mean in enumerate(means)}
+    table = together.pairs(of, sign)
+    assert len(table) == math.comb(len(means), 2)
+    assert (table["ahead"] >= 0).all()
+    assert ((table["p"] <= 0.05) == (table["from"] >= 0)).all()
+    assert table["Holm"].to_numpy() == pytest.approx(holm(table["p"]))
+    assert ((table["low"] <= table["improvement"]) & (table["improvement"] <= table["high"])).all()
+
+
+def reversed_none(order, sure) -> bool:
+    return all(order.index(better) < order.index(worse) for better, worse in sure)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sets(st.sampled_from(list(itertools.combinations("abcde", 2)))))
+def test_orders_are_those_that_reverse_no_sure_pair(sure):
+    counted = sum(reversed_none(order, sure) for order in itertools.permutations("abcde"))
+    assert together.orders("abcde", sure) == counted
+
+
+def test_an_order_is_sure_or_open_as_the_spread_has_it():
+    spread = {name: drawn(place, 10.0 + place, seeds=3, spread=5.0) for place, name in enumerate("abcd")}
+    apart = {name: drawn(place, 50.0 * place, seeds=5, spread=0.1) for place, name in enumerate("abcd")}
+    table = together.ordered({"FPR95": spread, "matching": apart})
+    assert table.loc["FPR95"].to_dict() == {"pairs": 6, "surely": 0, "orders": 24, "of": 24}
+    assert table.loc["matching"].to_dict() == {"pairs": 6, "surely": 6, "orders": 1, "of": 24}
+
+
+@pytest.mark.parametrize(("seeds", "draws"), [(3, 0), (5, 0), (5, 400)])
+def test_of_two_methods_the_draws_differ_as_far_as_their_interval_says(seeds, draws):
+    of = {"a": drawn(0, 12.0, seeds, draws=draws), "b": drawn(1, 11.0, seeds, draws=draws)}
+    joint = together.draws(of)
+    found = np.quantile(joint[:, 0] - joint[:, 1], [0.025, 0.975])
+    expected = contrast([(1.0, of["a"]), (-1.0, of["b"])]).limits()
+    assert found == pytest.approx(expected, abs=0.08 * (expected[1] - expected[0]))
+
+
+def test_of_many_methods_intervals_are_by_what_seeds_leave_open_of_all():
+    of = {name: drawn(place, 10.0 + place, seeds=3) for place, name in enumerate("abcdefgh")}
+    runs = np.stack([each.values.mean(axis=1) for each in of.values()])
+    left = runs - runs.mean(axis=0) - runs.mean(axis=1, keepdims=True) + runs.mean()
+    assert together.residual(of) == (pytest.approx(np.sqrt((left**2).sum() / 14)), 14)
+    table, joint = together.pairs(of, 1), together.draws(of)
+    half = stats.t.ppf(0.975, 14) * np.sqrt(2 / 3 * (left**2).sum() / 14)
+    assert (table["to"] - table["from"]).to_numpy() == pytest.approx(2 * half)
+    found = np.quantile(joint[:, 0] - joint[:, 7], [0.025, 0.975])
+    ahead = table.loc[("a", "h")]
+    assert found == pytest.approx([-ahead["to"], -ahead["from"]], abs=0.1 * half)
+
+
+def test_three_seeds_can_order_methods_that_are_well_apart():
+    """Nine standard errors between neighbours; a pair by itself would need 24 after Holm's."""
+    of = {name: drawn(place, 5.0 * place, seeds=3) for place, name in enumerate("abcdefgh")}
+    assert together.ordered({"FPR95": of}).loc["FPR95", "orders"] == 1
+
+
+def test_where_methods_are_alike_a_pair_is_sure_in_few_studies():
+    families = 0
+    for study in range(100):
+        of = {str(place): drawn(100 * study + place, 10.0, seeds=3) for place in range(5)}
+        families += (together.pairs(of, 1)["Holm"] <= 0.05).any()
+    assert families <= 12
+
+
+def test_what_methods_share_leaves_their_ranks_alone():
+    common = 10 * np.arange(5.0)[:, None] + np.zeros((5, 2))
+    moved = 5 * np.random.default_rng(0).normal(size=(1, 1, 1, 300))
+    of = {}
+    for place, name in enumerate("abc"):
+        values = place + common + 0.01 * np.random.default_rng(place).normal(size=(5, 2))
+        of[name] = Measured(values, values[None, ..., None] + moved)
+    table = together.ranks(of, 1)
+    assert table["rank"].tolist() == table["from"].tolist() == table["to"].tolist() == [1, 2, 3]
+    assert together.ranks(of, -1)["rank"].tolist() == [3, 2, 1]
+    assert table["first"].tolist() == pytest.approx([1, 0, 0], abs=0.01)
+
+
+def test_ranks_of_methods_that_cannot_be_told_apart_are_open():
+    of = {name: drawn(place, 10.0, spread=3.0) for place, name in enumerate("abcd")}
+    table = together.ranks(of, 1)
+    assert (table["to"] - table["from"] >= 2).all()
+    assert table["first"].sum() == pytest.approx(1)
+
+
+def test_a_step_costs_what_the_fastest_run_took(study: Study):
+    found = made(experiments.equal_footing(study))
+    compared = [run for run in found if run.job.name != experiments.APART]
+    table = together.cost(found, together.by_measure(compared, study)["FPR95"])
+    assert "DSM+ binary" not in table.index
+    assert table.loc["HardNet+", ["ms", "times"]].tolist() == [100, 1]
+    assert table.loc["HyNet+", ["ms", "times", "change"]].tolist() == pytest.approx([200, 2, 8 - 15])
+    assert math.isnan(table.loc["HardNet+", "change"])
+
+
+def test_ranks_are_drawn_a_panel_a_measure_a_row_a_method():
+    of = {m: {n: drawn(p, 10.0 + p) for p, n in enumerate("abc")} for m in together.SIGNS}
+    figure = together.ranks_figure(of, "note")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == list(together.SIGNS)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list("abc")
