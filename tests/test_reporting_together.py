@@ -55,11 +55,13 @@ def drawn(seed: int, mean: float, seeds: int = 5, spread: float = 1.0, draws: in
     return Measured(values, None if moved is None else values[None, ..., None] + moved)
 
 
-def test_every_measure_has_every_method(study: Study):
+def test_every_measure_has_every_method_and_scenes_stand_side_by_side(study: Study):
     of_one = together.by_measure(made(experiments.equal_footing(study)), study)
+    of_all = together.by_measure(made(experiments.scenes(study)), study)
     assert list(of_one) == list(together.SIGNS) == ["FPR95", "verification", "matching", "retrieval"]
-    for measure, count in {"FPR95": 2, "matching": 1}.items():
-        assert {of.values.shape for of in of_one[measure].values()} == {(3, count)}
+    for each, cells in ((of_one, {"FPR95": 2, "matching": 1}), (of_all, {"FPR95": 6, "matching": 3})):
+        for measure, count in cells.items():
+            assert {of.values.shape for of in each[measure].values()} == {(3, count)}
     assert list(of_one["FPR95"]) == [experiments.EQUAL[key].label for key in experiments.METHODS]
     table = together.table(of_one)
     # One of the two test sets is a point harder.

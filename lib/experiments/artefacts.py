@@ -7,6 +7,7 @@ from lib.experiments import (
     adasample,
     datasets,
     dsm,
+    factorial,
     hynet,
     hynet_analysis,
     ladder,
@@ -54,6 +55,7 @@ SEARCHED: Mapping[str, Recipe] = {
     **hynet.SEARCHED,
     **tcdesc.SEARCHED,
     **together.SEARCHED,
+    **factorial.SEARCHED,
 }
 
 ARTEFACTS: Mapping[str, Artefact] = {
@@ -117,5 +119,11 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/options": Artefact("notebooks/tcdesc/options.ipynb", tcdesc.options, extras=True),
     "together/equal_footing": Artefact(
         "notebooks/together/equal_footing.ipynb", together.equal_footing, hpatches=True
+    ),
+    "together/scenes": Artefact(
+        "notebooks/together/scenes.ipynb", together.scenes, extras=True, hpatches=True
+    ),
+    "together/factorial": Artefact(
+        "notebooks/together/factorial.ipynb", factorial.jobs, extras=True, hpatches=True
     ),
 }

@@ -1,6 +1,6 @@
 """The four papers' methods on equal footing: which records that needs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lib.experiments.rows import HPATCHES_SPLIT, on_hpatches, training_jobs
@@ -55,5 +55,14 @@ def tested_on(study: Study) -> str:
 
 def equal_footing(study: Study) -> list[Job]:
     """Every method at its own learning rate on the first train set, with the seeds of a table."""
-    jobs = training_jobs(study, EQUAL, study.place.source.sets[:1], study.table_seeds, EQUAL)
+    return _jobs(study, study.place.source.sets[:1])
+
+
+def scenes(study: Study) -> list[Job]:
+    """The same on as many train sets as tables have."""
+    return _jobs(study, study.grid_sets)
+
+
+def _jobs(study: Study, sets: Sequence[str]) -> list[Job]:
+    jobs = training_jobs(study, EQUAL, sets, study.table_seeds, EQUAL)
     return [on_hpatches(job, tested_on(study)) for job in jobs]

@@ -1,0 +1,170 @@
+"""The factorial over the papers' axes: its plan, effects, interactions, rates and confirmation.
+
+An effect is the mean with a paper's choice less the mean without; of two axes together, half of what
+the one's choice changes of the other's effect. FPR95 and HPatches' numbers are in percent.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy import stats
+
+from lib.experiments import factorial, together
+from lib.experiments.factorial import AXES, CELLS, SEARCHED_CELLS, TERMS, Cell, sign
+from lib.experiments.searches import read_search
+from lib.intervals import Measured, contrast
+from lib.reporting import plots
+from lib.reporting.changes import methods, with_interval
+from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
+from lib.reporting.together import FPR95, LEVEL, SIGNS, by_measure, residual
+from lib.significance import holm
+from lib.study.forecast import cost
+from lib.study.open import Found, Study, obtain
+
+POWER = 0.8
+NAMES = [" × ".join(term) for term in TERMS]
+
+
+def plan(study: Study) -> pd.DataFrame:
+    """What is to be run and what it can tell, before any of it is.
+
+    Returns:
+        One row: "combinations", "seeds", "runs", and the "core hours" that these take by forecast; the
+        standard deviation "sd" of FPR95 over seeds, the `residual` of the methods on equal footing whose
+        descriptors are no bits; and the least effect in points that is found with a probability of 80%,
+        by a test at 5% ("alone") and by the first of all by Holm's correction ("of all").
+    """
+    jobs, seeds = factorial.factorial(study), len(study.table_seeds)
+    equal = [job for job in together.equal_footing(study) if job.name != together.APART]
+    spread, _ = residual(by_measure(obtain(study, equal), study)[FPR95])
+    row = {"combinations": len(CELLS), "seeds": seeds, "runs": len(jobs)}
+    row |= {"core hours": sum(cost(job, study.place).seconds for job in jobs) / 3600, "sd": spread}
+    for name, level in (("alone", LEVEL), ("of all", LEVEL / len(TERMS))):
+        ends = stats.t.ppf([1 - level / 2, POWER], len(jobs) - seeds - len(TERMS))
+        row[name] = 2 * spread / math.sqrt(len(jobs)) * ends.sum()
+    return pd.DataFrame([row])
+
+
+def by_cell(found: Sequence[Found], study: Study) -> dict[str, dict[Cell, Measured]]:
+    """Runs of `lib.experiments.factorial.factorial` by measure and combination."""
+    cells = {run.job.label: CELLS[run.job.name] for run in found}
+    of = by_measure(found, study)
+    return {measure: {cells[label]: m for label, m in each.items()} for measure, each in of.items()}
+
+
+def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
+    """All effects of one axis and of two together, by ordinary least squares.
+
+    Args:
+        of: the balanced half of the combinations, with the same seeds, each seed a block.
+
+    Returns:
+        By "effect" its "points" with the interval "from" and "to": over seeds by the residual, to which
+        effects of three axes and more belong, and jointly over what was tested on; its "p" and, by
+        Holm's correction over all, "Holm"; and whether it is "of" one axis or two.
+    """
+    signs = np.array([[sign(term, cell) for term in TERMS] for cell in of], dtype=float)
+    runs = np.stack([each.values.mean(axis=1) for each in of.values()])
+    cells, seeds = runs.shape
+    design = np.hstack([np.repeat(signs, seeds, axis=0), np.tile(np.eye(seeds), (cells, 1))])
+    halves, [left], rank, _ = np.linalg.lstsq(design, runs.ravel())
+    freedom = runs.size - int(rank)
+    errors = np.sqrt(left / freedom * np.diag(np.linalg.inv(design.T @ design)))
+    rows = {}
+    for place, name in enumerate(NAMES):
+        both = contrast(list(zip(2 * signs[:, place] / cells, of.values(), strict=True)))
+        half, error = halves[place], errors[place]
+        both = replace(both, value=2 * half, over_seeds=2 * error, seed_freedom=freedom)
+        rows[name] = {**with_interval("points", both), "p": both.p_value()}
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
+    return table.assign(
+        Holm=holm(table["p"]), of=["one axis" if len(t) == 1 else "two axes" for t in TERMS]
+    )
+
+
+def effects_figure(tables: Mapping[str, pd.DataFrame], note: str) -> Figure:
+    """`effects` by measure, a panel each, a row an effect."""
+    size = (DOUBLE_WIDTH, 1.0 + 0.2 * len(TERMS), len(tables))
+    with panels(*size, note=note, legend=2, sharey=True) as (figure, [row]):
+        for axes, (measure, table) in zip(row, tables.items(), strict=True):
+            axes.axvline(0, color=GREY, lw=1)
+            plots.intervals(axes, table, "points", "of")
+            better = "left" if SIGNS[measure] == 1 else "right"
+            axes.set_title(f"{measure} ({better} is better)")
+    return figure
+
+
+def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: str) -> Figure:
+    """The three largest effects of two axes together, as the mean FPR95 with a paper's choice ("on") and
+    without, on either axis.
+
+    Args:
+        of: FPR95 of the combinations.
+        table: of `effects`.
+        note: stands above.
+    """
+    largest = table.loc[table["of"] == "two axes", "points"].abs().nlargest(3).index
+    with panels(DOUBLE_WIDTH, 2.4, len(largest), note=note, sharey=True) as (figure, [row]):
+        for axes, effect in zip(row, largest, strict=True):
+            both = effect.split(" × ")
+            frame = pd.DataFrame({x: ["on" if x in cell else "off" for cell in of] for x in both})
+            frame[FPR95] = [each.values.mean() for each in of.values()]
+            means = frame.groupby(both)[FPR95].mean().reset_index()
+            plots.curves(axes, means, *(both[0], FPR95, both[1]), marker="o")
+            axes.legend(title=both[1])
+    return figure
+
+
+def rates(profile: str) -> pd.DataFrame:
+    """What it costs the searched combinations to share a rate, on the reserve.
+
+    Returns:
+        By "combination" its "own" rate and the one "taken", FPR95 "at own" and by how many points it is
+        higher at the other, "lost"; and by axis the mean "lost" with the paper's choice less without.
+    """
+    rows = {}
+    for key, cell in SEARCHED_CELLS.items():
+        search, taken = read_search(profile, key), factorial.rate_of(profile, cell)
+        of = search["metrics"]["mean_fpr95"]
+        own = {"own": search["best"], "taken": taken, "at own": of[str(search["best"])]}
+        rows[key] = {**own, "lost": of[str(taken)] - own["at own"]}
+    for axis in AXES:
+        lost = [sign((axis,), cell) * rows[key]["lost"] for key, cell in SEARCHED_CELLS.items()]
+        rows[f"{axis}, with − without"] = {"lost": 2 * np.mean(lost)}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("combination")
+
+
+def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
+    """The confirmation, on unseen seeds and the second reserve.
+
+    Args:
+        found: of `lib.experiments.factorial.confirmation`.
+        halves: of the quick effects that asked for it.
+
+    Returns:
+        By "effect" what the quick effects say of it at the best combination, all else as there,
+        "foreseen"; what it is there in these runs, in "points" with the interval "from" and "to"; its
+        "p" and, by Holm's correction over all rows, "Holm". Last the best combination less the best of
+        the papers' own, and less HardNet's.
+    """
+    label = {run.job.name: run.job.label for run in found}
+    trained, best = methods(found), factorial.best(halves)
+    sums = {
+        " × ".join(term): [
+            (sign(term, cell) / 2 ** (len(term) - 1), cell) for cell in factorial.around(term, best)
+        ]
+        for term in factorial.largest(halves)
+    }
+    rivals = {"papers' best": factorial.rival(halves), "HardNet": factorial.PAPERS["HardNet"]}
+    sums |= {f"best − {name}": [(1.0, best), (-1.0, other)] for name, other in rivals.items()}
+    rows = {}
+    for name, of in sums.items():
+        points = contrast([(weight, trained[label[factorial.key_of(cell)]]) for weight, cell in of])
+        foreseen = sum(weight * factorial.at(halves, cell) for weight, cell in of)
+        rows[name] = {"foreseen": foreseen, **with_interval("points", points), "p": points.p_value()}
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
+    return table.assign(Holm=holm(table["p"]))

@@ -1,0 +1,220 @@
+"""The factorial's tables, of effects made up: what least squares finds of them, and how sure it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dsm_records import records, searched
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from lib.experiments import factorial as experiments
+from lib.experiments.factorial import CELLS, PAPERS, SEARCHED_CELLS, TERMS, at, sign
+from lib.intervals import Measured
+from lib.reporting import factorial
+from lib.study.jobs import Job
+from lib.study.open import Found, Study, open_study
+
+NONE = dict.fromkeys(((), *TERMS), 0.0)
+
+
+def runs(halves, seeds: int = 3, noise: float = 0.0, seed: int = 0, moved: float = 0.0):
+    """FPR95 of the combinations that effects make, each seed a point above the one before."""
+    random = np.random.default_rng(seed)
+    of = {}
+    for cell in CELLS.values():
+        values = at(halves, cell) + np.arange(seeds) + random.normal(0, noise, seeds)
+        values = values[:, None]
+        drawn = None
+        if moved:
+            # On other test points the loss is worth more or less.
+            more = np.random.default_rng(1).normal(0, moved, 400) * sign(("loss",), cell)
+            drawn = values[None, ..., None] + more
+        of[cell] = Measured(values, drawn)
+    return of
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.floats(-3, 3), min_size=len(TERMS), max_size=len(TERMS)), st.integers(0, 99))
+def test_effects_are_differences_of_means_whatever_the_seeds_have_in_common(effects, seed):
+    halves = {(): 20.0, **dict(zip(TERMS, effects, strict=True))}
+    of = runs(halves, noise=0.5, seed=seed)
+    table = factorial.effects(of)
+    means = {cell: each.values.mean() for cell, each in of.items()}
+    for term, name in zip(TERMS, factorial.NAMES, strict=True):
+        on, off = (
+            np.mean([mean for cell, mean in means.items() if sign(term, cell) == side])
+            for side in (1, -1)
+        )
+        assert table.loc[name, "points"] == pytest.approx(on - off, abs=1e-9)
+
+
+def test_without_noise_effects_are_found_exactly_and_all_others_are_zero():
+    halves = {**NONE, (): 20.0, ("loss",): -1.5, ("distance", "network"): 0.5}
+    table = factorial.effects(runs(halves))
+    points = table["points"]
+    assert points["loss"] == pytest.approx(-3.0)
+    assert points["distance × network"] == pytest.approx(1.0)
+    assert points.drop(["loss", "distance × network"]).abs().max() < 1e-9
+    assert table["of"].value_counts().to_dict() == {"one axis": 6, "two axes": 15}
+
+
+def test_the_interval_is_that_of_the_residual_with_seeds_as_blocks():
+    of = runs({**NONE, (): 20.0}, noise=1.0)
+    values = np.stack([each.values[:, 0] for each in of.values()])
+    signs = np.array([[sign(term, cell) for term in TERMS] for cell in of])
+    left = values - values.mean(axis=0)
+    fitted = signs @ (signs.T @ left.mean(axis=1)) / 32
+    freedom = 96 - 3 - len(TERMS)
+    error = 2 * np.sqrt(((left - fitted[:, None]) ** 2).sum() / freedom / 96)
+    table = factorial.effects(of)
+    half = stats.t.ppf(0.975, freedom) * error
+    assert (table["to"] - table["from"]).to_numpy() == pytest.approx(2 * half)
+    assert ((table["p"] < 0.05) == (table["from"] * table["to"] > 0)).all()
+
+
+def test_where_there_is_no_effect_an_interval_misses_it_one_time_in_twenty():
+    missed = [
+        (table["from"] * table["to"] > 0).mean()
+        for table in (factorial.effects(runs(NONE, noise=1.0, seed=seed)) for seed in range(40))
+    ]
+    assert np.mean(missed) == pytest.approx(0.05, abs=0.02)
+
+
+def test_what_other_test_points_would_change_widens_the_effect_that_they_change():
+    plain, drawn = (factorial.effects(runs(NONE, noise=1.0, moved=of)) for of in (0.0, 1.0))
+    width = {name: table["to"] - table["from"] for name, table in (("plain", plain), ("drawn", drawn))}
+    assert width["drawn"]["loss"] > 3 * width["plain"]["loss"]
+    others = [name for name in factorial.NAMES if name != "loss"]
+    assert width["drawn"][others].to_numpy() == pytest.approx(width["plain"][others].to_numpy())
+    assert drawn["points"].to_numpy() == pytest.approx(plain["points"].to_numpy())
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    means = {"metrics": {"mean_fpr95": {"0.001": 30.0, "0.002": 20.0}}, "best": 0.002}
+    for module in (experiments, factorial):
+        monkeypatch.setattr(module, "read_search", lambda *_: means)
+    return searched(monkeypatch)
+
+
+def level(job: Job) -> float:
+    cell = CELLS.get(job.name, frozenset())
+    return 20.0 - 3.0 * ("loss" in cell) + job.seed
+
+
+def test_runs_are_sorted_by_measure_and_combination(study: Study):
+    found = records(experiments.factorial(study), level, lambda job: 100 - level(job))
+    of = factorial.by_cell(found, study)
+    assert list(of) == ["FPR95", "verification", "matching", "retrieval"]
+    assert all(set(each) == set(CELLS.values()) for each in of.values())
+    assert factorial.effects(of["FPR95"]).loc["loss", "points"] == pytest.approx(-3.0)
+    assert factorial.effects(of["matching"]).loc["loss", "points"] == pytest.approx(3.0)
+    assert experiments.halves_of(found)[("loss",)] == pytest.approx(-1.5)
+
+
+def test_the_plan_says_what_can_be_found_before_it_is_looked_for(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+):
+    random = np.random.default_rng(0)
+    asked: list[Job] = []
+
+    def obtain(_: Study, jobs: list[Job]) -> list[Found]:
+        asked.extend(jobs)
+        # What a seed does to all methods alike is no part of what an effect is judged by.
+        return records(jobs, lambda job: 100 * job.seed + random.normal(), level)
+
+    monkeypatch.setattr(factorial, "obtain", obtain)
+    [row] = factorial.plan(study).to_dict("records")
+    assert "equal_dsm_binary_aug" not in {job.name for job in asked}
+    assert (row["combinations"], row["seeds"], row["runs"]) == (32, 3, 96)
+    assert row["sd"] == pytest.approx(1.0, rel=0.5)
+    assert 0 < row["alone"] < row["of all"]
+    # Power by the noncentral t, which the plan's formula comes near.
+    freedom, error = 96 - 3 - 21, 2 / np.sqrt(96)
+    power = stats.nct.sf(stats.t.ppf(0.975, freedom), freedom, row["alone"] / error / row["sd"])
+    assert power == pytest.approx(0.8, abs=0.01)
+    assert row["core hours"] > 0
+
+
+def test_what_a_shared_rate_loses_is_told_by_combination_and_by_axis(monkeypatch: pytest.MonkeyPatch):
+    def search(_: str, key: str) -> dict:
+        # Those with R_L2 would rather have 0.001; together with the others they take 0.002.
+        norm = "regulariser" in SEARCHED_CELLS[key]
+        means = {"0.001": 18.0, "0.002": 19.0} if norm else {"0.001": 30.0, "0.002": 20.0}
+        return {"metrics": {"mean_fpr95": means}, "best": 0.001 if norm else 0.002}
+
+    for module in (experiments, factorial):
+        monkeypatch.setattr(module, "read_search", search)
+    table = factorial.rates("quick")
+    assert (table["taken"].dropna() == 0.002).all()
+    for key, cell in SEARCHED_CELLS.items():
+        assert table.loc[key, "lost"] == ("regulariser" in cell)
+    by_axis = table["lost"].tail(6)
+    assert by_axis.to_dict() == pytest.approx(
+        {f"{axis}, with − without": float(axis == "regulariser") for axis in experiments.AXES}
+    )
+
+
+HALVES = {**NONE, (): 20.0, ("loss",): -2.0, ("network",): -1.0, ("distance", "positive"): -0.9}
+
+
+def confirmed(study: Study, halves, of) -> list[Found]:
+    found = []
+    for job in experiments.confirmation(study, halves):
+        cell = next(c for c in experiments.EVERY if experiments.key_of(c) == job.name)
+        metrics = {
+            name: {"fpr95": {"expected": at(of, cell) + job.seed}} for name in job.sets_of("fpr95")
+        }
+        found.append(Found(job, Path("record.json"), {"metrics": metrics, "probes": {}}, False))
+    return found
+
+
+def test_the_confirmation_finds_what_is_there_beside_what_was_foreseen(study: Study):
+    evening = open_study("evening", "photos")
+    truth = {**HALVES, ("loss",): -0.5, ("distance", "positive"): 0.25}
+    table = factorial.confirmed(confirmed(evening, HALVES, truth), HALVES)
+    assert table.index.tolist() == [
+        *("loss", "network", "distance × positive"),
+        *("best − papers' best", "best − HardNet"),
+    ]
+    assert table.loc["loss", ["foreseen", "points"]].tolist() == pytest.approx([-4.0, -1.0])
+    assert table.loc["network", ["foreseen", "points"]].tolist() == pytest.approx([-2.0, -2.0])
+    found = table.loc["distance × positive", ["foreseen", "points"]].tolist()
+    assert found == pytest.approx([-1.8, 0.5])
+    assert (table["Holm"] >= table["p"]).all()
+    best = experiments.best(HALVES)
+    against = table.loc["best − HardNet", ["foreseen", "points"]].tolist()
+    assert against == pytest.approx([at(of, best) - at(of, PAPERS["HardNet"]) for of in (HALVES, truth)])
+
+
+def test_where_a_paper_s_own_is_the_best_the_two_do_not_differ(study: Study):
+    evening = open_study("evening", "photos")
+    of_dsm = {**NONE, (): 20.0, ("loss",): -1.0, ("network",): 0.9, ("sampler",): 0.8}
+    of_dsm |= {(axis,): 0.1 for axis in ("distance", "regulariser", "positive")}
+    assert experiments.best(of_dsm) == PAPERS["DSM"] == experiments.rival(of_dsm)
+    table = factorial.confirmed(confirmed(evening, of_dsm, of_dsm), of_dsm)
+    assert table.loc["best − papers' best", ["points", "from", "to"]].tolist() == [0, 0, 0]
+
+
+def test_effects_are_drawn_a_row_each_and_the_largest_interactions_as_lines():
+    of = runs({**NONE, (): 20.0, ("loss", "network"): 2.0}, noise=0.1)
+    table = factorial.effects(of)
+    figure = factorial.effects_figure({"FPR95": table, "matching": table}, "note")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "FPR95 (left is better)",
+        "matching (right is better)",
+    ]
+    assert len(figure.axes[0].get_yticks()) == len(TERMS)
+    figure = factorial.interactions_figure(of, table, "note")
+    assert len(figure.axes) == 3
+    first = figure.axes[0]
+    assert (first.get_xlabel(), first.get_legend().get_title().get_text()) == ("loss", "network")
+    off, on = first.lines
+    assert [line.get_label() for line in (off, on)] == ["off", "on"]
+    # Of the four means the loss changes one pair by as much as the other, the other way.
+    change = [line.get_ydata()[1] - line.get_ydata()[0] for line in (off, on)]
+    assert change == pytest.approx([-4.0, 4.0], abs=0.2)
