@@ -1,4 +1,4 @@
-"""Cores for the tests; small sets of patches that several of them train and evaluate on."""
+"""Cores for the tests; small sets of patches and studies that several of them take."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import signal
 import joblib
 import numpy as np
 import pytest
+from paper_records import searched
 
 from lib.data.patchset import LabelledPairs, PatchSet
+from lib.study.open import Study
 
 # Files that take longest, first, so that no core is left with one of them when the others are done.
 # A file's tests stay on one core: they share its fixtures, and a notebook's cells their kernel.
@@ -45,3 +47,15 @@ def small_set() -> PatchSet:
     second = np.concatenate([np.arange(1, 120, 3), np.arange(4, 120, 3)])
     pairs = LabelledPairs(first, second, points[first] == points[second])
     return PatchSet("small", patches, points, None, pairs)
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A quick study whose searches are `paper_records.searched`; a file of tests may have another."""
+    return searched(monkeypatch)
+
+
+@pytest.fixture
+def seeded(monkeypatch: pytest.MonkeyPatch) -> Study:
+    """The same with three seeds of everything, grids too."""
+    return searched(monkeypatch, (0, 1, 2))

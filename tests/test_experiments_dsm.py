@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from dsm_records import rate_of, searched
+from paper_records import rate_of
 
 from lib import parts, profiles
 from lib.descriptions import drawn
@@ -17,11 +17,6 @@ from lib.recipes import RECIPES, values
 from lib.reporting.printed import printed
 from lib.study.open import Study
 from lib.theory import narrow_weights
-
-
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    return searched(monkeypatch)
 
 
 def by_name(jobs) -> dict[str, set[int]]:

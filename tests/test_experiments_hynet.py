@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import torch
-from dsm_records import rate_of
-from hynet_records import BEST, searched
+from paper_records import BEST, changed, rate_of
 
 from lib import parts
 from lib.descriptions import descriptions
@@ -19,23 +17,12 @@ from lib.experiments.artefacts import SEARCHED
 from lib.experiments.options import by_option
 from lib.experiments.searches import NoSearch
 from lib.objective import build as build_objective
-from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, Recipe, largest_gradient, values
+from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, largest_gradient, values
 from lib.reporting.printed import printed
 from lib.study.jobs import record_path
 from lib.study.open import Found, Study
 
 EVERY = {**RECIPES, **hynet.VARIANTS}
-
-
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    return searched(monkeypatch)
-
-
-def changed(recipe: Recipe, base: Recipe) -> set[str]:
-    """The axes on which two recipes differ."""
-    axes = {f.name for f in fields(Recipe)} - {"label"}
-    return {name for name in axes if getattr(recipe, name) != getattr(base, name)}
 
 
 @pytest.mark.parametrize(

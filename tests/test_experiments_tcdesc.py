@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from dsm_records import rate_of, searched
+from paper_records import changed, rate_of, searched
 
 from lib import profiles
 from lib.descriptions import Descriptions
@@ -16,23 +16,12 @@ from lib.experiments.artefacts import ARTEFACTS, SEARCHED
 from lib.experiments.options import by_option
 from lib.experiments.searches import search_jobs
 from lib.objective import build as build_objective
-from lib.recipes import RECIPES, TCDESC_BUDGET, TCDESC_DSM, TCDESC_HN, Recipe, values
+from lib.recipes import RECIPES, TCDESC_BUDGET, TCDESC_DSM, TCDESC_HN, values
 from lib.reporting.printed import printed
 from lib.study.jobs import Job, configuration, merged, record_path
 from lib.study.open import Found, Study, open_study
 
 EVERY = {**RECIPES, **tcdesc.VARIANTS}
-
-
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    return searched(monkeypatch)
-
-
-def changed(recipe: Recipe, base: Recipe) -> set[str]:
-    """The axes on which two recipes differ."""
-    axes = {f.name for f in fields(Recipe)} - {"label"}
-    return {name for name in axes if getattr(recipe, name) != getattr(base, name)}
 
 
 def pairs(job: Job, study: Study) -> int:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from dsm_records import rate_of as search_of
-from dsm_records import searched
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper_records import changed
+from paper_records import rate_of as search_of
 
 from lib import parts
 from lib.descriptions import Triplets, descriptions
@@ -31,21 +31,10 @@ SHARED = {"model", "points", "augment", "schedule", "budget"}
 
 
 @pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    return searched(monkeypatch)
-
-
-@pytest.fixture
 def with_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches in which every combination did best at 0.002."""
     means = {"0.001": 30.0, "0.002": 20.0, "0.005": 40.0}
     monkeypatch.setattr(factorial, "read_search", lambda *_: {"metrics": {"mean_fpr95": means}})
-
-
-def changed(recipe: Recipe, base: Recipe) -> set[str]:
-    """The axes on which two recipes differ."""
-    axes = {f.name for f in fields(Recipe)} - {"label"}
-    return {name for name in axes if getattr(recipe, name) != getattr(base, name)}
 
 
 def columns(cells, terms=TERMS) -> np.ndarray:

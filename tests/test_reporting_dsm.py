@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dsm_records import records, searched
+from paper_records import records
 
 from lib.experiments import dsm as experiments
 from lib.intervals import Measured
@@ -19,17 +19,6 @@ from lib.study.open import Found, Study
 from lib.theory import narrow_weights
 
 SEEDS = (0, 1, 2)
-
-
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    return searched(monkeypatch)
-
-
-@pytest.fixture
-def seeded(monkeypatch: pytest.MonkeyPatch) -> Study:
-    """Three seeds of everything, grids too."""
-    return searched(monkeypatch, SEEDS)
 
 
 def level(job) -> float:

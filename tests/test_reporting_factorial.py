@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dsm_records import records, searched
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper_records import records, searched
 from scipy import stats
 
 from lib.experiments import factorial as experiments

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hynet_records import followed, searched
+from paper_records import followed
 from test_reporting_hynet_analysis import computed
 
 from lib.experiments import hynet as experiments
@@ -22,17 +22,6 @@ from lib.study.open import Found, Study
 
 SEEDS = (0, 1, 2)
 LEVELS = {"sift": 40.0, "hynet_aug": 5.0, "hynet_sosr": 4.0, "sosnet_aug": 10.0}
-
-
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    return searched(monkeypatch)
-
-
-@pytest.fixture
-def seeded(monkeypatch: pytest.MonkeyPatch) -> Study:
-    """Three seeds of everything, grids too."""
-    return searched(monkeypatch, SEEDS)
 
 
 def level(job) -> float:

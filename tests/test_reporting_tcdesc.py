@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from dsm_records import records, searched
+from paper_records import records
 
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.images import ImageSequences
@@ -27,17 +27,6 @@ STEPS = list(range(1, 21))
 # Of FPR95: what topology is worth, and what a long training.
 LEVELS = {"tcdesc_dsm_aug": 5.0, "tcdesc_hn_aug": 6.0, "dsm_long": 10.0, "hardnet_long": 12.0}
 LEVELS |= {"adasample_tc": 8.0, "hynet_tc": 9.0, "tc_32_1": 4.0, "sift": 40.0}
-
-
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    return searched(monkeypatch)
-
-
-@pytest.fixture
-def seeded(monkeypatch: pytest.MonkeyPatch) -> Study:
-    """Three seeds of everything, grids too."""
-    return searched(monkeypatch, SEEDS)
 
 
 def level(job: Job) -> float:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dsm_records import records, searched
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper_records import records
 from scipy import stats
 
 from lib.experiments import together as experiments
@@ -20,11 +20,6 @@ from lib.significance import holm
 from lib.study.open import Found, Study
 
 LEVELS = {"dsm_long": 12.0, "equal_hynet_aug": 8.0, "equal_adasample_aug_gen": 30.0}
-
-
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    return searched(monkeypatch)
 
 
 def level(job) -> float:

@@ -1,21 +1,38 @@
-"""DSM's jobs without searches, and records of them with numbers made up."""
+"""Papers' jobs without searches, records of them with numbers made up, and how two recipes differ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
-from lib.experiments import rows
+from lib.experiments import hynet, rows
+from lib.recipes import Recipe
 from lib.study.jobs import Job
 from lib.study.open import Found, Study, open_study
 
+# What the searches of HyNet's margins found best, of each similarity its second.
+BEST = {"hynet_aug", "hynet_d_1.4", "hynet_s_1"}
+
 
 def searched(monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int] | None = None) -> Study:
-    """A quick study whose searches all found a rate that tells whose it was."""
+    """A quick study whose searches all found a rate that tells whose it was, and the margins `BEST`."""
+
+    def found(profile: str, key: str) -> dict:
+        assert profile == "quick"
+        return {"metrics": {"mean_fpr95": {"0.005": 30.0, "0.01": 20.0 if key in BEST else 25.0}}}
+
+    monkeypatch.setattr(hynet, "read_search", found)
     monkeypatch.setattr(rows, "own_rate", lambda of, name: _Rate(name))
     return open_study(seeds=seeds)
+
+
+def changed(recipe: Recipe, base: Recipe) -> set[str]:
+    """The axes on which two recipes differ."""
+    axes = {f.name for f in fields(Recipe)} - {"label"}
+    return {name for name in axes if getattr(recipe, name) != getattr(base, name)}
 
 
 class _Rate(float):
@@ -55,3 +72,15 @@ def _record(job: Job, fpr95: Callable[[Job], float], number: Callable[[Job], flo
 def _tasks(value: float) -> dict[str, float]:
     """HPatches' three numbers."""
     return {task: value for task in ("verification", "matching", "retrieval", "retrieval.pools")}
+
+
+def followed(
+    jobs: Sequence[Job], fpr95: Callable[[Job], float], number: Callable[[Job], float] | None = None
+) -> list[Found]:
+    """`records` that were followed for five epochs, a point lower at each, down to their FPR95."""
+    found = []
+    for run in records(jobs, fpr95, number):
+        fpr95s = run.fpr95s()
+        by_epoch = {name: [of + 4 - epoch for epoch in range(5)] for name, of in fpr95s.items()}
+        found.append(replace(run, content={**run.content, "epoch_fpr95": by_epoch}))
+    return found
