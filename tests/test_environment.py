@@ -24,6 +24,7 @@ PINS = dict(
 IMPORTED = {
     "bs4": "beautifulsoup4",
     "cv2": "opencv-python-headless",
+    "faiss": "faiss-cpu",
     "IPython": "ipython",
     "PIL": "pillow",
     "pre_commit": "pre-commit",

@@ -7,11 +7,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import check_patch_without_contrast
 from torch import Tensor, nn
 
 from lib.models import hynet, l2net
 from lib.models.frn import FRN, TLU
+from networks import check_patch_without_contrast
 
 FORMS = [("frn", "hynet")] + [(n, a) for n in ("batch", "instance") for a in ("l2net", "hynet")]
 

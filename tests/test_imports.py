@@ -20,7 +20,7 @@ LAYERS = (
     ("significance", "intervals"),
     ("experiments",),
     ("study",),
-    ("evaluation", "theory"),
+    ("evaluation", "theory", "matching"),
     ("training", "objective", "batches", "parts"),
     ("recipes", "profiles"),
     (

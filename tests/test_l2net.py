@@ -10,9 +10,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import check_patch_without_contrast
 
 from lib.models import l2net
+from networks import check_patch_without_contrast
 
 # HardNet's checkpoints: convolution and batch norm without affine parameters, ReLU, six times;
 # dropout at 18; convolution over the whole 8×8 map, batch norm.

@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import check_patch_without_contrast
 from scipy.signal import correlate2d
 
 from lib.models import tfeat
+from networks import check_patch_without_contrast
 
 PUBLISHED = {
     "features.1.weight": (32, 1, 7, 7),

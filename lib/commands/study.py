@@ -22,11 +22,12 @@ from pathlib import Path
 import pandas as pd
 
 from lib import profiles
+from lib.data.hpatches import RELEASE, TASKS
 from lib.data.mini.allotment import HOMOGRAPHY, write_allotment
 from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.reporting.page.compare import artefacts_in
 from lib.reporting.page.report import Failure
-from lib.study import pool
+from lib.study import cluster, pool
 from lib.study.forecast import remaining, wall_clock
 from lib.study.jobs import Job, look, merged, probe_path, record_path
 from lib.study.open import REFERENCE, ROOT, Study, open_study, photographs_path, to_do
@@ -54,6 +55,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     data("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     add("--jobs", type=int, metavar="N", help="runs at once (default: as many as the cores hold)")
+    add("--cluster", metavar="ADDRESS", help="of a Dask scheduler, whose workers do the runs")
     add(
         "--results",
         default="results",
@@ -93,6 +95,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         chosen.collect and (chosen.data or chosen.profile == "quick"),
         "--collect is for the embedded data of a longer profile, whose records come one by one",
     )
+    refuse(chosen.cluster == "", "--cluster names the address of a Dask scheduler, got nothing")
+    idle = {"--cached": chosen.cached, "--collect": chosen.collect, "--plan": chosen.plan}
+    for name, given in {**idle, "--jobs": chosen.jobs}.items():
+        refuse(chosen.cluster and given, f"--cluster hands out runs; leave out {name}")
     if updates:
         refuse(chosen.data, "--update-reference takes embedded data; leave out --data")
         refuse(chosen.only != "*", "--update-reference writes the whole reference; leave out --only")
@@ -134,12 +140,13 @@ def _run(options: argparse.Namespace) -> int:
     if options.collect:
         print(f"{collect(study, selected)} record(s) of {study.heading()} added")
         return 0
-    _check_device(options.device)
+    if not options.cluster:
+        _check_device(options.device)
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
         rendered = replace(study.place, folder=ROOT / options.results / options.profile)
         study = replace(study, place=rendered, reading=study.reading[:1])
-    failures = [] if options.cached else make(study, selected)
+    failures = [] if options.cached else make(study, selected, options.cluster)
     if options.records_only:
         return _closing(failures)
 
@@ -183,14 +190,20 @@ def _selected(pattern: str, extras: bool) -> dict[str, Artefact]:
 
 def _with_data(study: Study, selected: dict[str, Artefact]) -> dict[str, Artefact]:
     """The artefacts that the study has data for; says which it has none for."""
-    lacking = [name for name, artefact in selected.items() if artefact.hpatches]
-    if study.place.source.own_hpatches is not None or not lacking:
-        return selected
-    told = f"{study.data} holds no hpatches-release with tasks, needed for {', '.join(lacking)}"
-    if len(lacking) == len(selected):
-        raise FileNotFoundError(f"{told}; unpack HPatches there and put the benchmark's tasks beside it")
-    print(f"left out: {told}")
-    return {name: artefact for name, artefact in selected.items() if name not in lacking}
+    source, kept = study.place.source, dict(selected)
+    needed = {
+        kind: [n for n, of in selected.items() if of.images == kind] for kind in source.lacking_images
+    }
+    if source.own_hpatches is None:
+        needed[f"{RELEASE} with {TASKS}"] = [name for name, of in selected.items() if of.hpatches]
+    for what, names in needed.items():
+        told = f"{study.data} holds no {what}, needed for {', '.join(names)}"
+        kept = {name: artefact for name, artefact in kept.items() if name not in names}
+        if not kept:
+            raise FileNotFoundError(f"{told}; unpack it there")
+        if names:
+            print(f"left out: {told}")
+    return kept
 
 
 def _jobs(study: Study, selected: dict[str, Artefact]) -> list[Job]:
@@ -235,10 +248,12 @@ def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
     return list(dict.fromkeys([*study.place.source.sets, *named]))
 
 
-def make(study: Study, selected: dict[str, Artefact]) -> list[Failure]:
-    """Has all missing records made and returns what failed."""
+def make(study: Study, selected: dict[str, Artefact], address: str | None = None) -> list[Failure]:
+    """Has all missing records made, here or by the cluster at an address, and returns what failed."""
     print(study.heading())
     source, jobs = study.place.source, _jobs(study, selected)
+    # Asked first, so that one that does not answer is known before data is made.
+    runs_at_once = max(1, cluster.at_once(address)) if address else study.at_once
     if source.skipped:
         told = "; ".join(f"{name}: {why}" for name, why in source.skipped.items())
         print(f"photographs left out: {told}")
@@ -248,9 +263,14 @@ def make(study: Study, selected: dict[str, Artefact]) -> list[Failure]:
     if not todo:
         print("runs: all on record")
         return []
-    seconds = wall_clock([remaining(job, study.place).seconds for job in todo], study.at_once)
-    print(f"runs: {len(todo)} to make, {study.at_once} at once, about {pool.span(seconds)}", flush=True)
-    failures = pool.complete(todo, study.place, study.at_once, pool.printed(len(todo)))
+    seconds = wall_clock([remaining(job, study.place).seconds for job in todo], runs_at_once)
+    where = f"{runs_at_once} at once" + (f" at {address}" if address else "")
+    print(f"runs: {len(todo)} to make, {where}, about {pool.span(seconds)}", flush=True)
+    report = pool.printed(len(todo))
+    if address:
+        failures = cluster.complete(todo, study.place, address, report)
+    else:
+        failures = pool.complete(todo, study.place, study.at_once, report)
     return [Failure(job.title, reason) for job, reason in failures]
 
 

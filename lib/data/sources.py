@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
@@ -27,6 +27,7 @@ from lib.data.mini.allotment import (
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.sizes import MiniSize, SequencesSize
 from lib.data.patchset import PatchSet
+from lib.data.whole_images import KINDS, ImagesSize, WholeImages
 from lib.files import make_checked
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Source:
         real: the folder of the real sets; None where all is generated.
         own_hpatches: the study's own sets of HPatches patches; a real source may have none.
         real_hpatches: sets of real homography sequences beside them, where asked for.
+        own_images: the study's own sets of whole images; a real source may have none.
+        real_images: real ones beside them, where asked for.
         skipped: files of a folder of photographs that are none, and why.
     """
 
@@ -61,6 +64,8 @@ class Source:
     real: Path | None = None
     own_hpatches: HPatchesSets | None = None
     real_hpatches: HPatchesSets | None = None
+    own_images: WholeImages | None = None
+    real_images: WholeImages | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -100,7 +105,7 @@ class Source:
             ValueError: the source has no such set.
             FileNotFoundError: a real set's folder is missing.
         """
-        if (sets := self._hpatches_of(name)) is not None:
+        if (sets := self._sets_of(name)) is not None:
             return sets.digest(name)
         if name not in self.photographs:
             return self._real_digests[name]
@@ -117,15 +122,16 @@ class Source:
 
     def scene_folder(self, name: str) -> Path:
         """The folder of a set's files; a generated one may not be there yet."""
-        if (sets := self._hpatches_of(name)) is not None:
-            return sets.root
+        if (sets := self._sets_of(name)) is not None:
+            return sets.folder_of(name) if isinstance(sets, WholeImages) else sets.root
         if name not in self.photographs:
             return self.real / name
         return self.folder / f"{name}-{self.digest(name)}"
 
-    def load(self, name: str) -> PatchSet | HPatchesSplit | ImageSequences:
+    def load(self, name: str) -> PatchSet | HPatchesSplit | ImageSequences | Any:
         """A set, generated and decoded first where it is not there yet; what an HPatches split tests
-        on is a split with its tasks, images are sequences, everything else a set of patches.
+        on is a split with its tasks, images are sequences, of whole images what their kind reads,
+        everything else a set of patches.
 
         Generated and decoded files that are damaged are set aside and made anew.
 
@@ -137,7 +143,7 @@ class Source:
         from lib.data.mini.writing import write_scene
         from lib.data.phototour import read_phototour, verify_counts
 
-        if (sets := self._hpatches_of(name)) is not None:
+        if (sets := self._sets_of(name)) is not None:
             return sets.load(name)
         scene = self.scene_folder(name)
         if name in self.photographs:
@@ -167,8 +173,19 @@ class Source:
         """All sets of HPatches patches, the study's own first."""
         return tuple(sets for sets in (self.own_hpatches, self.real_hpatches) if sets is not None)
 
-    def _hpatches_of(self, name: str) -> HPatchesSets | None:
-        """The HPatches sets that a set is of, None for a set of another kind.
+    @property
+    def whole_images(self) -> tuple[WholeImages, ...]:
+        """All sets of whole images, the study's own first."""
+        return tuple(sets for sets in (self.own_images, self.real_images) if sets is not None)
+
+    @property
+    def lacking_images(self) -> tuple[str, ...]:
+        """The kinds of whole images that the study has none of."""
+        there = self.own_images.kinds if self.own_images else ()
+        return tuple(kind for kind in KINDS if kind not in there)
+
+    def _sets_of(self, name: str) -> HPatchesSets | WholeImages | None:
+        """The sets that a set is among, None for a set of another kind.
 
         Raises:
             ValueError: the source has no such set.
@@ -176,10 +193,10 @@ class Source:
         known = (*self.sets, *self.reserve, *self.confirmation)
         if name in known:
             return None
-        for sets in self.hpatches:
+        for sets in (*self.hpatches, *self.whole_images):
             if name in sets.names:
                 return sets
-        known += tuple(n for sets in self.hpatches for n in sets.names)
+        known += tuple(n for sets in (*self.hpatches, *self.whole_images) for n in sets.names)
         raise ValueError(f"no set {name!r} in source {self.name}: choose from {known}")
 
 
@@ -190,6 +207,7 @@ def open_source(
     sequences: SequencesSize = SequencesSize(),  # noqa: B008 (frozen)
     homographies: Sequence[Path] = (),
     *,
+    images: Path | None = None,
     allotment: Path | None = None,
 ) -> Source:
     """The source that a command line's `--data` or `--photos` means.
@@ -200,6 +218,7 @@ def open_source(
         size: of what is generated.
         sequences: likewise, of homography sequences.
         homographies: folders of real homography sequences, for sets "real-hp-…" beside the others.
+        images: a folder with released sets of whole images, for sets "real-…" beside the others.
         allotment: for "photos", a file of `write_allotment`: its sets have digests, and can be loaded
             where they have been generated before.
 
@@ -211,6 +230,7 @@ def open_source(
     beside = None
     if homographies:
         beside = HPatchesSets("real-hp", folder, sequences, homographies=tuple(homographies))
+    images_beside = WholeImages("real", folder, ImagesSize(), {}, images) if images else None
     skipped: Mapping[str, str] = {}
     if data == "mini":
         allotted = packaged_photographs()
@@ -225,9 +245,11 @@ def open_source(
         if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
             own = HPatchesSets("hpatches", folder, sequences, real=real)
         spare = {part: of for part, of in packaged_photographs().items() if part in RESERVE}
-        return Source("ubc", folder, size, spare, real, own, beside)
+        own_images = WholeImages("ubc", folder, ImagesSize(), {}, real)
+        return Source("ubc", folder, size, spare, real, own, beside, own_images, images_beside)
     own = HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY])
-    return Source(kind, folder, size, allotted, None, own, beside, skipped)
+    own_images = WholeImages(kind, folder, ImagesSize(), allotted)
+    return Source(kind, folder, size, allotted, None, own, beside, own_images, images_beside, skipped)
 
 
 def _real(folder: Path) -> Path:

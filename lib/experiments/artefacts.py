@@ -11,9 +11,11 @@ from lib.experiments import (
     hynet,
     hynet_analysis,
     ladder,
+    scenes,
     tcdesc,
     together,
     training,
+    whole_images,
 )
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
@@ -29,12 +31,14 @@ class Artefact:
         jobs: from a study to what it needs.
         extras: left out unless asked for.
         hpatches: it needs HPatches patches, which a folder of real data may lack.
+        images: the kind of whole images that it needs (`lib.data.whole_images`), or none; likewise.
     """
 
     notebook: str
     jobs: Callable[[Study], list[Job]]
     extras: bool = False
     hpatches: bool = False
+    images: str = ""
 
 
 def _table3(study: Study) -> list[Job]:
@@ -126,4 +130,17 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "together/factorial": Artefact(
         "notebooks/together/factorial.ipynb", factorial.jobs, extras=True, hpatches=True
     ),
+    "dsm/figure5": Artefact(
+        "notebooks/dsm/figure5.ipynb", whole_images.dsm_figure5, images=whole_images.OXFORD
+    ),
+    "tcdesc/figure5": Artefact(
+        "notebooks/tcdesc/figure5.ipynb", whole_images.tcdesc_figure5, images=whole_images.W1BS
+    ),
+    "tcdesc/table6": Artefact(
+        "notebooks/tcdesc/table6.ipynb", whole_images.tcdesc_table6, images=whole_images.OXFORD
+    ),
+    "use/sparse_model": Artefact("notebooks/use/sparse_model.ipynb", lambda study: []),
+    "dsm/table2": Artefact("notebooks/dsm/table2.ipynb", scenes.dsm_table2, images=scenes.LANDMARKS),
+    "hynet/table2": Artefact("notebooks/hynet/table2.ipynb", scenes.hynet_table2, images=scenes.ETH),
+    "hynet/table4": Artefact("notebooks/hynet/table4.ipynb", scenes.hynet_table4, images=scenes.IMC),
 }

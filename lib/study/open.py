@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lib import profiles
 from lib.data.sources import open_source
+from lib.data.whole_images import KINDS
 from lib.study import pool, records
 from lib.study.forecast import remaining, wall_clock
 from lib.study.jobs import NO_SET, Job, Place, look, merged, probe_path
@@ -151,11 +152,11 @@ def open_study(
         device: for what is missing.
         at_once: runs at once; by default as many as the machine holds.
         real: a folder of real homography sequences, up to two levels below it, for a further set of
-            HPatches patches.
+            HPatches patches, or of released sets of whole images, each in a folder of its kind's name.
 
     Raises:
         ValueError: an unknown profile or device, or a repeated or negative seed.
-        FileNotFoundError: data that is not there, or no sequence in `real`.
+        FileNotFoundError: data that is not there, or neither in `real`.
     """
     chosen = profiles.find(profile)
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
@@ -169,6 +170,7 @@ def open_study(
         chosen.mini,
         chosen.sequences,
         _sequences_in(real),
+        images=None if real is None else Path(real).resolve(),
         allotment=photographs_path(profile),
     )
     return Study(
@@ -205,8 +207,10 @@ def _sequences_in(real: str | None) -> tuple[Path, ...]:
     from lib.data.hpatches.homographies import sequence_folders
 
     found = tuple(path.resolve() for path in sequence_folders(Path(real)))
-    if not found:
-        raise FileNotFoundError(f"real = {real!r} is no folder with homography sequences in it")
+    if not found and not any(Path(real, kind).is_dir() for kind in KINDS):
+        raise FileNotFoundError(
+            f"real = {real!r} is no folder with homography sequences in it, or with {', '.join(KINDS)}"
+        )
     return found
 
 

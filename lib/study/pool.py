@@ -29,6 +29,8 @@ _WORKERS = {
     "MALLOC_TRIM_THRESHOLD_": str(4 * 10**9),
     "MALLOC_TOP_PAD_": str(64 * 2**20),
 }
+# A process has one environment, and several threads of it may run tasks.
+_environment_lock = threading.Lock()
 Tell = Callable[[float], None]
 
 
@@ -113,11 +115,11 @@ def run(
     workers: dict[connection.Connection, _Worker] = {}
     started = time.monotonic()
     environment = _WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
-    with _environment(environment), _ended(workers):
+    with _ended(workers):
         while None in outcomes:
             idle = sum(worker.number is None for worker in workers.values())
             for _ in range(min(at_once - len(workers), len(waiting) - idle)):
-                _start(workers)
+                _start(workers, environment)
             for pipe, worker in workers.items():
                 if worker.number is None and waiting:
                     worker.number = waiting.pop()
@@ -153,7 +155,7 @@ class _Worker:
     number: int | None = None
 
 
-def _start(workers: dict[connection.Connection, _Worker]) -> None:
+def _start(workers: dict[connection.Connection, _Worker], environment: Mapping[str, str]) -> None:
     context = multiprocessing.get_context("spawn")
     pipe, theirs = context.Pipe()
     worker = _Worker(context.Process(target=_work, args=(theirs,), daemon=True))
@@ -164,7 +166,8 @@ def _start(workers: dict[connection.Connection, _Worker]) -> None:
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
-        worker.process.start()
+        with _environment(environment):
+            worker.process.start()
         theirs.close()
         workers[pipe] = worker
     finally:
@@ -200,13 +203,14 @@ def _ended(workers: Mapping[connection.Connection, _Worker]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with _environment_lock:
+        before = dict(os.environ)
+        os.environ.update(changes)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
 
 def _work(pipe: connection.Connection) -> None:
@@ -246,13 +250,15 @@ def complete(jobs: Iterable[Job], place: Place, at_once: int, report: Report) ->
     Raises:
         KeyboardInterrupt: as `run` does.
     """
-    costs = [(cost(job, place), job) for job in jobs]
-    tasks = [
-        Task(job.title, partial(_carry_out, job, place, of.training / of.seconds), of.seconds)
-        for of, job in costs
-    ]
-    outcomes = run(tasks, at_once, report, place.profile.threads)
-    return [(job, of.failure) for (_, job), of in zip(costs, outcomes, strict=True) if of.failure]
+    jobs = list(jobs)
+    outcomes = run([task(job, place) for job in jobs], at_once, report, place.profile.threads)
+    return [(job, of.failure) for job, of in zip(jobs, outcomes, strict=True) if of.failure]
+
+
+def task(job: Job, place: Place) -> Task:
+    """What having a job's record comes to; it returns None."""
+    of = cost(job, place)
+    return Task(job.title, partial(_carry_out, job, place, of.training / of.seconds), of.seconds)
 
 
 def prepare(source: Source, names: Iterable[str], at_once: int) -> None:

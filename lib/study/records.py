@@ -9,6 +9,8 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from lib.digests import value_digest
 from lib.files import sha256, write_bytes
 
 LARGEST_PROBE = 200_000
+LIBRARIES = ("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn")
 _SEAL = "seal"
 
 
@@ -99,3 +102,9 @@ def read_checked(path: Path, expected: str) -> bytes:
 def is_whole(path: Path, expected: str | None) -> bool:
     """Whether a file beside a record is there as it was written."""
     return path.is_file() and sha256(path) == expected
+
+
+@cache
+def libraries() -> dict[str, str]:
+    """Versions of the libraries that numbers depend on, by name; of those that are installed."""
+    return {d.name: d.version for d in metadata.distributions() if d.name in LIBRARIES}

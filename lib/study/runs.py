@@ -7,7 +7,7 @@ import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 
 import safetensors.torch
@@ -24,7 +24,6 @@ from lib.study import jobs, records
 from lib.study.jobs import NO_SET, Job, OnRecord, Place
 from lib.training import ForeignCheckpoint, Trained, part_state, train
 
-LIBRARIES = ("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn")
 OnStep = Callable[[int, int], None]
 
 
@@ -208,7 +207,7 @@ def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
         "data": place.source.name,
         "config": jobs.configuration(job, place),
         "digests": {**jobs.digests(job, place), "evaluation": {}},
-        "libraries": {d.name: d.version for d in metadata.distributions() if d.name in LIBRARIES},
+        "libraries": records.libraries(),
         "python": platform.python_version(),
         "device": _device_name(place.device),
         "threads": torch.get_num_threads(),

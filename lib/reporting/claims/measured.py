@@ -43,7 +43,7 @@ def fpr95_by_column(found: Sequence[Found], sets: Sequence[str]) -> dict[str, Me
         return np.stack(of, axis=1)
 
     rates = None if draws is None else np.stack([drawn(index) for index in table.index], axis=1)
-    return _by_method(table, cells, rates)
+    return by_method(table, cells, rates)
 
 
 def of_claims(found: Sequence[Found], sets: Sequence[str], tested: str) -> OfClaim:
@@ -72,10 +72,11 @@ def of_claims(found: Sequence[Found], sets: Sequence[str], tested: str) -> OfCla
     return values
 
 
-def _by_method(
+def by_method(
     table: pd.DataFrame, cells: Sequence[str], drawn: np.ndarray | None, freedom: float = math.inf
 ) -> dict[str, Measured]:
-    """Of a frame of `frames.wide` each method by its key, with (kinds, runs, cells, B) resamples."""
+    """Of a frame of `frames.wide` each method by its key, with (kinds, runs, cells, B) resamples, of so
+    many degrees of freedom."""
     measured, places = {}, pd.Series(range(len(table)), table.index)
     for (key, label), of in places.groupby(level=frames.METHOD, sort=False):
         values = table[list(cells)].to_numpy(dtype=np.float64)[of]
@@ -120,14 +121,14 @@ def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) 
     drawn, things = zip(*(_over_sequences(runs, task) for task in tasks), strict=True)
     fewest = min((number for number in things if number), default=0)
     rates = np.stack(drawn, axis=1)[None] if fewest > 1 else None
-    return _by_method(runs, tasks, rates, max(1, fewest - 1))
+    return by_method(runs, tasks, rates, max(1, fewest - 1))
 
 
 def _over_sequences(runs: pd.DataFrame, task: str) -> tuple[np.ndarray, int]:
     """(runs, B) a task's number when what the sequences show is drawn anew, and how many things."""
-    own = np.repeat(runs[task].to_numpy(dtype=np.float64)[:, None], SEQUENCES_DRAWN, axis=1)
+    own = runs[task].to_numpy(dtype=np.float64)
     moved, things = drawn_things(hpatches.by_sequence(runs, task))
-    return own + moved, things
+    return own[:, None] + moved, things
 
 
 def drawn_things(runs: pd.DataFrame) -> tuple[np.ndarray, int]:
@@ -137,14 +138,29 @@ def drawn_things(runs: pd.DataFrame) -> tuple[np.ndarray, int]:
     Args:
         runs: a row a run, a column a sequence, by names as `hpatches.things_shown` takes them.
     """
-    of_sequences = runs.T
-    if of_sequences.empty:
-        return np.zeros((len(runs), SEQUENCES_DRAWN)), 0
-    by_thing = of_sequences.groupby(hpatches.things_shown(of_sequences.index))
+    parts = runs.T
+    return over_things(parts, hpatches.things_shown(parts.index), np.zeros(len(runs)))
+
+
+def over_things(parts: pd.DataFrame, things: pd.Index, own: np.ndarray) -> tuple[np.ndarray, int]:
+    """A number when the things that it is a mean over are drawn anew, as `hpatches_by_task` says.
+
+    Args:
+        parts: a row a part of the mean, a column a run.
+        things: of each part, what it shows.
+        own: (runs,) the number itself.
+
+    Returns:
+        (runs, B) resamples, and how many things there are; 0 where there are no parts.
+    """
+    repeated = np.repeat(own[:, None], SEQUENCES_DRAWN, axis=1)
+    if parts.empty:
+        return repeated, 0
+    by_thing = parts.groupby(things)
     sums, counts = by_thing.sum().to_numpy().T, by_thing.count().to_numpy().T
-    things = sums.shape[1]
-    random = np.random.default_rng([SEQUENCES_DRAWN, things])
-    times = random.multinomial(things, np.full(things, 1 / things), SEQUENCES_DRAWN).T
+    number = sums.shape[1]
+    random = np.random.default_rng([SEQUENCES_DRAWN, number])
+    times = random.multinomial(number, np.full(number, 1 / number), SEQUENCES_DRAWN).T
     means = (sums @ times) / (counts @ times)
-    widened = np.sqrt(things / max(1, things - 1)) * (means - means.mean(axis=1, keepdims=True))
-    return widened, things
+    widened = np.sqrt(number / max(1, number - 1)) * (means - means.mean(axis=1, keepdims=True))
+    return repeated + widened, number

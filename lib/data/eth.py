@@ -1,0 +1,161 @@
+"""The layout of ETH's structure from motion benchmark (Schönberger et al., CVPR 2017), read and written.
+
+A scene's folder holds ``images`` and ``database.db``, a COLMAP database of any version with the
+cameras and images; where poses are known, ``sparse`` holds them as a COLMAP model, as South Building's
+does. COLMAP has the first pixel's centre at 0.5, 0.5.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pycolmap
+
+from lib.data.mini.geometry import Camera
+from lib.data.views import View, checked_intrinsics, checked_pose
+
+IMAGES, DATABASE, SPARSE = "images", "database.db", "sparse"
+HALF_PIXEL = 0.5
+_CAMERAS = (
+    "SELECT name, camera_id, model, width, height, params, prior_focal_length"
+    " FROM images JOIN cameras USING (camera_id) ORDER BY name"
+)
+
+
+@dataclass(frozen=True)
+class Intrinsics:
+    """A camera as COLMAP has it.
+
+    Attributes:
+        number: which camera of its scene; one may have taken several images.
+        model: COLMAP's number of the camera model.
+        width, height: px.
+        params: of the model.
+        known: whether its focal length is, or is to be found.
+    """
+
+    number: int
+    model: int
+    width: int
+    height: int
+    params: tuple[float, ...]
+    known: bool
+
+
+@dataclass(frozen=True)
+class EthScene:
+    """A scene of ETH's benchmark.
+
+    Attributes:
+        name: of its folder.
+        images: by name.
+        cameras: of each, by the same names.
+        poses: known ones by the same names, or none of any.
+    """
+
+    name: str
+    images: Mapping[str, Path]
+    cameras: Mapping[str, Intrinsics]
+    poses: Mapping[str, View]
+
+
+@dataclass(frozen=True)
+class EthScenes:
+    """The scenes of a set, by name."""
+
+    name: str
+    scenes: tuple[EthScene, ...]
+
+
+def read(name: str, folder: Path) -> EthScenes:
+    """Open a folder of scenes.
+
+    Raises:
+        FileNotFoundError: no scene, or the database names an image that is not there.
+        ValueError: the database is damaged, or poses are missing of some images, singular or mirrored;
+            the message names the file.
+    """
+    found = [path.parent for path in sorted(folder.glob(f"*/{DATABASE}"))]
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no scene: each has {IMAGES} and {DATABASE}")
+    return EthScenes(name, tuple(_read_scene(path) for path in found))
+
+
+def _read_scene(folder: Path) -> EthScene:
+    database = folder / DATABASE
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            rows = connection.execute(_CAMERAS).fetchall()
+    except sqlite3.Error as error:
+        raise ValueError(f"{database} is no COLMAP database ({error}): unpack it again") from error
+    images = {name: folder / IMAGES / name for name, *_ in rows}
+    if absent := [name for name, path in images.items() if not path.is_file()]:
+        raise FileNotFoundError(f"{database} names {absent[0]}, which is not in {folder / IMAGES}")
+    if not images:
+        raise ValueError(f"{database} names no images: unpack it again")
+    cameras = {
+        name: Intrinsics(*facts, tuple(np.frombuffer(params)), bool(known))
+        for name, *facts, params, known in rows
+    }
+    return EthScene(folder.name, images, cameras, _poses(folder / SPARSE, images))
+
+
+def _poses(sparse: Path, images: Mapping[str, Path]) -> dict[str, View]:
+    if not sparse.is_dir():
+        return {}
+    try:
+        model = pycolmap.Reconstruction(sparse)
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(f"{sparse} is no COLMAP model, or a damaged one ({error})") from error
+    posed = {image.name: image for image in model.images.values() if image.has_pose}
+    if absent := sorted(images.keys() - posed.keys()):
+        raise ValueError(f"{sparse} has no pose of {absent[0]}: give poses of all images, or none")
+    poses = {}
+    for name, path in images.items():
+        image, where = posed[name], f"{sparse}, image {name},"
+        matrix = np.array(image.camera.calibration_matrix())
+        matrix[:2, 2] -= HALF_PIXEL
+        rigid = image.cam_from_world()
+        pose = checked_pose(where, rigid.rotation.matrix(), rigid.translation)
+        poses[name] = View(path, checked_intrinsics(where, matrix), *pose)
+    return poses
+
+
+def write_scene(folder: Path, images: Iterable[np.ndarray], cameras: Sequence[Camera]) -> None:
+    """Write a scene that one camera took: images, its intrinsics as known, and poses.
+
+    Args:
+        folder: of the scene, made here.
+        images: (height, width) uint8, one for each pose.
+        cameras: poses, with the same intrinsics.
+    """
+    (folder / IMAGES).mkdir(parents=True)
+    (folder / SPARSE).mkdir()
+    lens = colmap_camera(cameras[0])
+    model = pycolmap.Reconstruction()
+    model.add_camera_with_trivial_rig(lens)
+    with pycolmap.Database.open(folder / DATABASE) as database:
+        database.write_camera(lens, use_camera_id=True)
+        for number, (grey, camera) in enumerate(zip(images, cameras, strict=True), 1):
+            image = pycolmap.Image(image_id=number, camera_id=lens.camera_id, name=f"{number:04}.png")
+            cv2.imwrite(str(folder / IMAGES / image.name), grey)
+            database.write_image(image, use_image_id=True)
+            pose = pycolmap.Rigid3d(pycolmap.Rotation3d(camera.rotation), camera.translation)
+            model.add_image_with_trivial_frame(image, pose)
+    model.write_text(folder / SPARSE)
+
+
+def colmap_camera(camera: Camera) -> pycolmap.Camera:
+    """COLMAP's camera 1 for a pinhole camera whose focal length is known."""
+    matrix = camera.intrinsics
+    params = [matrix[0, 0], matrix[1, 1], *(matrix[:2, 2] + HALF_PIXEL)]
+    size = {"width": camera.width, "height": camera.height}
+    made = pycolmap.Camera(camera_id=1, model="PINHOLE", params=params, **size)
+    made.has_prior_focal_length = True
+    return made

@@ -1,0 +1,153 @@
+"""The layout of the image matching challenge of 2020 (Jin et al., IJCV 2020), read and written.
+
+A scene's folder holds ``set_100`` with ``images/NAME.jpg``, ``calibration/calibration_NAME.h5`` (K,
+and R and T from the world to the camera), ``new-vis-pairs/keys-th-0.X.npy`` (the pairs whose two
+photographs share at least that much, "NAME1-NAME2" with the greater name first) and
+``sub_set/NNbag_III.txt`` (the photographs of a subset, a line each, below ``set_100``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import h5py
+import numpy as np
+
+from lib.data.mini.geometry import Camera
+from lib.data.views import View, checked_intrinsics, checked_pose
+
+SET = "set_100"
+PAIRS, BAGS = "new-vis-pairs", "sub_set"
+# The challenge's own: pairs that share less are not asked for.
+COVISIBLE = 0.1
+_THRESHOLDS = np.arange(10) / 10
+
+
+@dataclass(frozen=True)
+class ChallengeScene:
+    """A scene of the challenge.
+
+    Attributes:
+        name: of its folder.
+        views: by their image's name without its ending.
+        pairs: of these names, those with enough in common.
+        bags: of these names, the subsets that are reconstructed.
+    """
+
+    name: str
+    views: Mapping[str, View]
+    pairs: tuple[tuple[str, str], ...]
+    bags: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class ChallengeScenes:
+    """The scenes of a set, by name."""
+
+    name: str
+    scenes: tuple[ChallengeScene, ...]
+
+
+def read(name: str, folder: Path, covisible: float = COVISIBLE) -> ChallengeScenes:
+    """Open a folder of scenes.
+
+    Args:
+        name: of the set.
+        folder: with a folder a scene.
+        covisible: what two photographs share at least, one of 0.0, 0.1, …, 0.9.
+
+    Raises:
+        FileNotFoundError: no scene, or a file is missing; the message names it.
+        ValueError: a camera is singular or mirrored, or a list names a photograph that is not there;
+            the message names the file.
+    """
+    found = [path for path in sorted(folder.glob("*")) if (path / SET).is_dir()]
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no scene of the challenge: each has a folder {SET}")
+    return ChallengeScenes(name, tuple(_read_scene(path, covisible) for path in found))
+
+
+def _read_scene(folder: Path, covisible: float) -> ChallengeScene:
+    data = folder / SET
+    images = sorted((data / "images").glob("*.jpg"))
+    if not images:
+        raise FileNotFoundError(f"{data / 'images'} holds no photograph *.jpg: unpack the scene again")
+    views = {path.stem: _read_view(path, data / "calibration") for path in images}
+    path = data / PAIRS / f"keys-th-{covisible:.1f}.npy"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: unpack the scene again")
+    pairs = [_pair(str(key), views, path) for key in np.load(path)]
+    bags = []
+    for path in sorted((data / BAGS).glob("*bag_*.txt")):
+        names = [Path(line).stem for line in path.read_text(encoding="utf-8").split()]
+        if absent := [name for name in names if name not in views]:
+            raise ValueError(f"{path} names {absent[0]}.jpg, which is not among {data / 'images'}")
+        bags.append(tuple(names))
+    return ChallengeScene(folder.name, views, tuple(pairs), tuple(bags))
+
+
+def _pair(key: str, views: Mapping[str, View], path: Path) -> tuple[str, str]:
+    # A name may hold the sign that parts the two.
+    cuts = [place for place, letter in enumerate(key) if letter == "-"]
+    for cut in cuts:
+        if key[:cut] in views and key[cut + 1 :] in views:
+            return key[:cut], key[cut + 1 :]
+    raise ValueError(f"{path} holds the pair {key!r}, of which a photograph is not there")
+
+
+def _read_view(image: Path, calibrations: Path) -> View:
+    path = calibrations / f"calibration_{image.stem}.h5"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: {image} has no pose without it")
+    try:
+        with h5py.File(path) as file:
+            intrinsics, rotation, translation = (file[name][()] for name in ("K", "R", "T"))
+    except (KeyError, OSError) as error:
+        raise ValueError(f"{path} is damaged or lacks K, R or T ({error}): unpack it again") from error
+    return View(image, checked_intrinsics(path, intrinsics), *checked_pose(path, rotation, translation))
+
+
+def write_scene(
+    folder: Path,
+    images: Iterable[np.ndarray],
+    cameras: Sequence[Camera],
+    covisibility: Callable[[int, int], float],
+    bags: Sequence[Sequence[int]],
+) -> None:
+    """Write a scene.
+
+    Args:
+        folder: of the scene, made here.
+        images: (height, width) uint8, one for each camera.
+        cameras: of the photographs.
+        covisibility: of two of them, by their numbers, what they share, 0 to 1.
+        bags: numbers of the photographs of each subset.
+    """
+    data = folder / SET
+    for part in ("images", "calibration", PAIRS, BAGS):
+        (data / part).mkdir(parents=True)
+    names = [f"{number:08}" for number in range(len(cameras))]
+    for name, image, camera in zip(names, images, cameras, strict=True):
+        cv2.imwrite(str(data / "images" / f"{name}.jpg"), image, [cv2.IMWRITE_JPEG_QUALITY, 95])
+        with h5py.File(data / "calibration" / f"calibration_{name}.h5", "w") as file:
+            file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
+    shared = {
+        f"{names[second]}-{names[first]}": covisibility(first, second)
+        for first, second in itertools.combinations(range(len(cameras)), 2)
+    }
+    for least in _THRESHOLDS:
+        keys = [key for key, share in shared.items() if share >= least]
+        np.save(data / PAIRS / f"keys-th-{least:.1f}.npy", np.array(keys, dtype=str))
+    counts: dict[int, int] = {}
+    for bag in bags:
+        number = counts[len(bag)] = counts.get(len(bag), -1) + 1
+        lines = "".join(f"images/{names[index]}.jpg\n" for index in bag)
+        (data / BAGS / f"{len(bag)}bag_{number:03}.txt").write_text(lines, encoding="utf-8")
+    for part, ending in (("images", "jpg"), ("calibration", "h5")):
+        stem = "calibration_" if part == "calibration" else ""
+        lines = "".join(f"{part}/{stem}{name}.{ending}\n" for name in names)
+        (data / f"{part}.txt").write_text(lines, encoding="utf-8")

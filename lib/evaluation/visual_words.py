@@ -1,0 +1,130 @@
+"""Visual words and binary signatures of an image's features (Sivic and Zisserman, ICCV 2003; Hamming
+Embedding: Jégou, Douze and Schmid, ECCV 2008); k-means and nearest words by faiss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import faiss
+import numpy as np
+from scipy.sparse import csr_array
+
+# What VisualIndex gives k-means for each word, and its iterations.
+SAMPLED, ITERATIONS = 20, 20
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words, and how a feature's signature is told.
+
+    Attributes:
+        centres: (K, k) float32.
+        projection: (k, b) float32, orthonormal columns.
+        medians: (K, b) float32, of the projected features of each word that it was learned of.
+    """
+
+    centres: np.ndarray
+    projection: np.ndarray
+    medians: np.ndarray
+
+    def words(self, descriptors: np.ndarray, count: int = 1) -> np.ndarray:
+        """(N, count) int64, the nearest words of (N, k) descriptors, the nearest first."""
+        index = faiss.IndexFlatL2(self.centres.shape[1])
+        index.add(self.centres)
+        return index.search(np.ascontiguousarray(descriptors), count)[1]
+
+    def signatures(self, descriptors: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """(N, b / 8) uint8, packed bits: on which side of its word's medians a feature lies."""
+        return np.packbits(descriptors @ self.projection > self.medians[words], axis=1)
+
+
+@dataclass(frozen=True)
+class Inverted:
+    """Features of all images of a collection, in order of their words.
+
+    Attributes:
+        word, image: (n,) int64.
+        signature: (n, b / 8) uint8.
+        images, words: how many there are.
+    """
+
+    word: np.ndarray
+    image: np.ndarray
+    signature: np.ndarray
+    images: int
+    words: int
+
+    @cached_property
+    def counts(self) -> csr_array:
+        """(images, words) float64, how often an image has a word."""
+        ones = np.ones(len(self.word))
+        return csr_array((ones, (self.image, self.word)), shape=(self.images, self.words))
+
+    @cached_property
+    def idf(self) -> np.ndarray:
+        """(words,) log of the images by those that have the word; 0 of words that none has."""
+        having = np.bincount(np.unique(self.word * self.images + self.image) // self.images)
+        having = np.pad(having, (0, self.words - len(having)))
+        return np.where(having, np.log(self.images / np.maximum(having, 1)), 0.0)
+
+    def entries(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each of (m,) words its features: which of the m, and which feature, (M,) int64 each."""
+        first, last = (np.searchsorted(self.word, words, side) for side in ("left", "right"))
+        count = last - first
+        asked = np.repeat(np.arange(len(words)), count)
+        return asked, np.arange(count.sum()) - np.repeat(np.cumsum(count) - count - first, count)
+
+
+def learn(descriptors: Sequence[np.ndarray], words: int, bits: int, seed: int = 0) -> Vocabulary:
+    """A vocabulary of a collection's features.
+
+    Args:
+        descriptors: (n_i, k) float32 of each image, of which as many of each as `SAMPLED` times `words`
+            are in all.
+        words: at most; fewer where there are fewer than `SAMPLED` features a word.
+        bits: of a signature, k at most.
+        seed: of what is drawn.
+
+    Raises:
+        ValueError: too few features for one word, packed bits, or more bits than numbers.
+    """
+    rng = np.random.default_rng(seed)
+    each = -(-SAMPLED * words // max(1, len(descriptors)))
+    drawn = [
+        of if len(of) <= each else of[np.sort(rng.choice(len(of), each, replace=False))]
+        for of in descriptors
+    ]
+    sample = np.concatenate(drawn) if drawn else np.empty((0, 0), np.float32)
+    if sample.dtype == np.uint8:
+        raise ValueError("visual words are of real-valued descriptors; these are packed bits")
+    words, length = min(words, len(sample) // SAMPLED), sample.shape[1]
+    if not words:
+        raise ValueError(f"{len(sample)} features are too few for a visual word: {SAMPLED} at least")
+    if bits > length:
+        raise ValueError(f"{bits} bits of descriptors with {length} numbers: give {length} at most")
+    # As many points of each word as there are, so that faiss draws none of its own.
+    bounds = {"min_points_per_centroid": 1, "max_points_per_centroid": len(sample)}
+    means = faiss.Kmeans(length, words, niter=ITERATIONS, seed=seed, **bounds)
+    means.train(sample)
+    projection = np.linalg.qr(rng.standard_normal((length, length)))[0][:, :bits].astype(np.float32)
+    bare = Vocabulary(means.centroids, projection, np.zeros((words, bits), np.float32))
+    nearest, projected = bare.words(sample)[:, 0], sample @ projection
+    order = np.argsort(nearest, kind="stable")
+    medians = bare.medians.copy()
+    for members in np.split(order, np.flatnonzero(np.diff(nearest[order])) + 1):
+        medians[nearest[members[0]]] = np.median(projected[members], axis=0)
+    return Vocabulary(means.centroids, projection, medians)
+
+
+def invert(vocabulary: Vocabulary, descriptors: Sequence[np.ndarray]) -> Inverted:
+    """The features (n_i, k) of each image of a collection by their words."""
+    words = [vocabulary.words(of)[:, 0] if len(of) else np.empty(0, np.int64) for of in descriptors]
+    signed = [vocabulary.signatures(of, word) for of, word in zip(descriptors, words, strict=True)]
+    image = np.repeat(np.arange(len(words)), [len(of) for of in words])
+    word = np.concatenate(words)
+    order = np.argsort(word, kind="stable")
+    sizes = {"images": len(words), "words": len(vocabulary.centres)}
+    return Inverted(word[order], image[order], np.concatenate(signed)[order], **sizes)

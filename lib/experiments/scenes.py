@@ -1,0 +1,45 @@
+"""Which records the artefacts on scenes need: HyNet's Tables 2 and 4, and DSM's Table 2.
+
+No network is trained for them: the runs are those of the papers' other tables, measured on more sets.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lib.experiments import dsm, hynet
+from lib.experiments.rows import handcrafted_job, on
+from lib.experiments.whole_images import image_sets
+from lib.study.jobs import Job
+from lib.study.open import Study
+
+# Kinds of whole images, and the modules of `lib.evaluation` that measure on them.
+ETH, IMC, LANDMARKS = "eth", "imc", "landmarks"
+MEASURES = {ETH: "sfm", IMC: "imc", LANDMARKS: "retrieval"}
+COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
+RETRIEVING = ("hardnet_aug", "dsm_aug")
+
+
+def _measured(study: Study, jobs: Iterable[Job], kind: str) -> list[Job]:
+    wanted = on((MEASURES[kind],), image_sets(study, kind))
+    return [replace(job, measures=(*job.measures, *wanted)) for job in jobs]
+
+
+def _hynets(study: Study, kind: str) -> list[Job]:
+    trained = hynet.hynet_jobs(study, COMPARED, study.table_seeds)
+    return _measured(study, [handcrafted_job(study, "sift"), *trained], kind)
+
+
+def hynet_table2(study: Study) -> list[Job]:
+    """HyNet's Table 2, its rows on DoG keypoints, on the first train set with the seeds of a table."""
+    return _hynets(study, ETH)
+
+
+def hynet_table4(study: Study) -> list[Job]:
+    """HyNet's Table 4, and SIFT, on the first train set with the seeds of a table."""
+    return _hynets(study, IMC)
+
+
+def dsm_table2(study: Study) -> list[Job]:
+    """DSM's Table 2 but for its rows that are trained with two sets, likewise."""
+    trained = dsm.dsm_jobs(study, RETRIEVING, study.table_seeds)
+    return _measured(study, [handcrafted_job(study, "rootsift"), *trained], LANDMARKS)

@@ -1,0 +1,137 @@
+"""A folder of images described and matched, into files that hloc and COLMAP go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import h5py
+from torch import nn
+
+from lib.files import make_once
+from lib.matching import colmap, hloc
+from lib.matching.describe import Describe, describe
+from lib.matching.images import image_names, image_size, read_grey
+from lib.matching.keypoints import Detector
+from lib.matching.match import match, similarity
+from lib.matching.patches import MAGNIFICATION
+
+FEATURES, MATCHES, PAIRS, DATABASE = "features.h5", "matches.h5", "pairs.txt", "database.db"
+LONGEST_SIDE = 1600
+RATIO = 0.9
+Told = Callable[[str], None]
+
+
+def describe_and_match(
+    images: Path,
+    out: Path,
+    detector: Detector,
+    descriptor: nn.Module | Describe,
+    *,
+    pairs: Path | None = None,
+    ratio: float = RATIO,
+    one_camera: bool = False,
+    told: Told = print,
+    **how: object,
+) -> None:
+    """From a folder of images to `FEATURES`, `MATCHES`, `PAIRS` and COLMAP's `DATABASE`, in a folder.
+
+    Args:
+        images: the folder.
+        out: the folder to make, whole or not at all.
+        detector, descriptor, how: as `describe_folder` takes them.
+        pairs: a file of pairs; None takes each image with each later one.
+        ratio: as `match` takes it.
+        one_camera: as `lib.matching.colmap.write_database` takes it.
+        told: is given a line an image and a line a pair.
+
+    Raises:
+        FileExistsError: `out` is there.
+        FileNotFoundError, ValueError: as what it calls; the message names the file.
+    """
+    if out.exists():
+        raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
+    every = list(combinations(image_names(images), 2))
+    listed = hloc.read_pairs(pairs, images) if pairs else every
+
+    def make(new: Path) -> None:
+        database, *files = (new / name for name in (DATABASE, FEATURES, MATCHES, PAIRS))
+        features, matches, named = files
+        hloc.write_pairs(named, listed)
+        describe_folder(images, features, detector, descriptor, told=told, **how)
+        match_pairs(features, matches, listed, ratio=ratio, told=told)
+        colmap.write_database(database, images, *files, one_camera)
+
+    make_once(out, out.name, make)
+
+
+def describe_folder(
+    images: Path,
+    features: Path,
+    detector: Detector,
+    descriptor: nn.Module | Describe,
+    *,
+    longest_side: int | None = LONGEST_SIDE,
+    orientation: str = "refuse",
+    magnification: float = MAGNIFICATION,
+    device: str = "cpu",
+    told: Told = print,
+) -> list[str]:
+    """Describes the images of a folder, one in memory at a time.
+
+    Args:
+        images: the folder.
+        features: the file to make, in hloc's layout; places are those of the images as they are.
+        detector, descriptor, magnification, device: as `describe` takes them.
+        longest_side, orientation: as `lib.matching.images.read_grey` takes them.
+        told: is given a line an image.
+
+    Returns:
+        Names of the images.
+
+    Raises:
+        FileExistsError: there is a file of features.
+        FileNotFoundError, ValueError: as `read_grey`; or an image has no keypoints, e.g. is of one
+            colour. The message names the file.
+    """
+    names = image_names(images)
+    with hloc.new_file(features) as file:
+        for name in names:
+            path = images / name
+            grey = read_grey(path, longest_side, orientation)
+            found = describe(grey, detector, descriptor, magnification, device)
+            if not len(found):
+                raise ValueError(f"{path} has no keypoints: take it away, or choose another detector")
+            hloc.write_features(file, name, found.at_size(image_size(path, orientation)))
+            told(f"{name}: {len(found)} keypoints")
+    return names
+
+
+def match_pairs(
+    features: Path,
+    matches: Path,
+    pairs: Sequence[tuple[str, str]],
+    mutual: bool = True,
+    ratio: float | None = RATIO,
+    told: Told = print,
+) -> None:
+    """Matches pairs of images, those of two in memory at a time.
+
+    Args:
+        features: a file in hloc's layout.
+        matches: the file to make.
+        pairs: names of images.
+        mutual, ratio: as `match` takes them.
+        told: is given a line a pair.
+
+    Raises:
+        FileExistsError: there is a file of matches.
+        ValueError: an image is not in the file of features.
+    """
+    with h5py.File(features) as described, hloc.new_file(matches) as file:
+        for pair in pairs:
+            first, second = (hloc.read_descriptors(described, name) for name in pair)
+            found = match(first, second, mutual, ratio)
+            hloc.write_matches(file, pair, found, similarity(first, second, found))
+            told(f"{pair[0]} and {pair[1]}: {len(found)} matches")

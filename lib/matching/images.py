@@ -1,0 +1,121 @@
+"""Photographs as their owners have them: read in shades of grey, or refused by name."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from lib.data.images import decode_grey, read_image, reduced
+
+# Some 0.3 GB while they are decoded.
+MOST_PIXELS = 50_000_000
+# EXIF's tag, its value where pixels are stored as they are looked at, the first of those that make rows
+# columns, and the last.
+_ORIENTATION, _AS_STORED, _SIDEWAYS, _LAST = 274, 1, 5, 8
+ORIENTATIONS = ("refuse", "stored", "turned")
+
+
+def read_grey(
+    path: Path,
+    longest_side: int | None = None,
+    orientation: str = "refuse",
+    most_pixels: int = MOST_PIXELS,
+) -> np.ndarray:
+    """(H, W) uint8 grey values of an image; 16 bits are brought to 8.
+
+    Args:
+        path: of the file, in any format that Pillow and OpenCV read.
+        longest_side: px to which a larger image is reduced; None leaves it as it is, of which
+            detectors want up to 250 bytes a pixel.
+        orientation: of an image that its camera says is to be turned (EXIF): "refuse" it, since
+            programs differ in which way up its pixels are; read them as "stored", as COLMAP does; or
+            "turned", as hloc does.
+        most_pixels: of the file, before it is reduced.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no image or cut short, larger than `most_pixels`, seen through in places, or
+            to be turned; the message names the file and says what to do.
+    """
+    if orientation not in ORIENTATIONS:
+        raise ValueError(f"orientation must be one of {', '.join(ORIENTATIONS)}, got {orientation!r}")
+    width, height = _checked_size(path, most_pixels)
+    image = read_image(path)
+    if image.has_transparency_data and image.convert("RGBA").getextrema()[3][0] < 255:
+        raise ValueError(
+            f"{path} can be seen through in places, where its grey values mean nothing: save it without "
+            "transparency, over a background"
+        )
+    if orientation == "refuse" and _turn(image) != _AS_STORED:
+        raise ValueError(
+            f"{path} is marked by its camera as to be turned, which some programs follow and others do "
+            "not: choose 'stored' or 'turned', or save it with its pixels turned"
+        )
+    flags = cv2.IMREAD_GRAYSCALE if orientation == "turned" else cv2.IMREAD_IGNORE_ORIENTATION
+    grey = decode_grey(path, flags)
+    if grey is None:
+        raise ValueError(
+            f"{path} ({width} by {height} px) is of a kind that OpenCV does not read: save it as PNG"
+        )
+    return grey if longest_side is None else reduced(grey, longest_side)
+
+
+def image_size(path: Path, orientation: str) -> tuple[int, int]:
+    """Width and height of an image as `read_grey` reads it, before it is reduced."""
+    if orientation != "turned":
+        return read_image(path, header_only=True).size
+    image = read_image(path)
+    return image.size[::-1] if _turn(image) >= _SIDEWAYS else image.size
+
+
+def _turn(image: Image.Image) -> int:
+    """EXIF's orientation; what is no value of it is followed by nobody."""
+    value = image.getexif().get(_ORIENTATION)
+    return value if value in range(_AS_STORED, _LAST + 1) else _AS_STORED
+
+
+def image_names(folder: Path) -> list[str]:
+    """Paths of the images in a folder and below it, as text from the folder on, in order.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        ValueError: it holds no image.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder: give one that holds images")
+    known = Image.registered_extensions()
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix.lower() in known]
+    if not files:
+        raise ValueError(f"{folder} holds no image, by the endings of its files: give another folder")
+    return sorted(path.relative_to(folder).as_posix() for path in files)
+
+
+def to_original(position: np.ndarray, reduced_size: Sequence[int], size: Sequence[int]) -> np.ndarray:
+    """Places (N, 2) in a reduced image as places in the image itself; sizes are width and height, px."""
+    return (position + 0.5) * (np.array(size) / np.array(reduced_size)) - 0.5
+
+
+def _checked_size(path: Path, most_pixels: int) -> tuple[int, int]:
+    with warnings.catch_warnings():
+        # Pillow warns of large images, of which this refuses smaller ones already.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        try:
+            with Image.open(path) as image:
+                width, height = image.size
+        except FileNotFoundError:
+            raise
+        except Image.DecompressionBombError as error:
+            raise ValueError(f"{path} is too large ({error}): reduce or cut it") from error
+        except Exception as error:
+            raise ValueError(f"{path} is no image ({error}): take it away or replace it") from error
+    if width * height > most_pixels:
+        raise ValueError(
+            f"{path} is {width} by {height} px, more than {most_pixels / 1e6:g} megapixels: reduce or "
+            "cut it"
+        )
+    return width, height

@@ -1,0 +1,171 @@
+"""Keypoints of a whole image, each with the shape of the spot around it.
+
+Differences of Gaussians are OpenCV's SIFT; Hessian and Harris, affine shape (Baumberg, CVPR 2000) and
+orientation (Lowe, IJCV 2004, Sec. 5) are kornia's; BRISK is `lib.data.brisk`, since OpenCV 5 has none.
+Coordinates are x right and y down, the first pixel's centre at 0, 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+import torch
+from kornia import feature
+from torch import Tensor
+
+from lib.data import brisk
+from lib.data.keypoints import Keypoints
+
+KINDS = ("dog", "hessian", "harris", "brisk")
+# Half the width of the windows that shape and orientation are taken of, in scales of the keypoint:
+# kornia's own, and three of the standard deviations that Lowe's window has.
+SHAPE_WINDOW = 6.0
+ORIENTATION_WINDOW = 4.5
+# Of the adaptation of a shape to what is seen through it.
+AFFINE_STEPS = 4
+# Long side of an ellipse by its short one; a longer one lies along an edge.
+MOST_ELONGATED = 6.0
+# Of kornia's measures, which have no bound of their own: far below those of one grey level, and far
+# above what rounding leaves of an image of one colour.
+SMALLEST = {"hessian": 1e-11, "harris": 1e-20}
+# Px of a side below which the windows of detectors have no room.
+SMALLEST_SIDE = 16
+_AT_ONCE = 2048
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Keypoints of one image with the ellipses around them.
+
+    Attributes:
+        maps: (N, 2, 3) float32, local affine frames: column 2 is the keypoint's place, px, and the unit
+            disc is carried to the ellipse of one scale (a Gaussian's standard deviation) around it, its
+            x axis to where the patch's x axis points.
+        scores: (N,) float32, the detector's response, in no unit; the strongest first.
+    """
+
+    maps: np.ndarray
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.maps)
+
+    def __getitem__(self, index: np.ndarray | slice) -> Regions:
+        return Regions(self.maps[index], self.scores[index])
+
+    @property
+    def position(self) -> np.ndarray:
+        """(N, 2) x and y, px."""
+        return self.maps[:, :, 2]
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(N,) of the disc that is as large as the ellipse, px."""
+        return np.sqrt(np.abs(np.linalg.det(self.maps[:, :, :2])))
+
+
+def regions(keypoints: Keypoints, scores: np.ndarray | None = None) -> Regions:
+    """Discs at keypoints of one's own, which without scores are taken to be in order of strength."""
+    ranked = np.arange(len(keypoints), 0, -1) if scores is None else scores
+    return Regions(keypoints.discs(1.0).astype(np.float32), np.asarray(ranked, np.float32))
+
+
+@dataclass(frozen=True)
+class Detector:
+    """What finds keypoints.
+
+    Attributes:
+        kind: of `KINDS`.
+        affine: whether each gets an affine shape; else its ellipse is a disc.
+        most: how many of an image are kept, the strongest.
+        upright: whether patches stay as the image is, instead of turned to the dominant gradient.
+        contrast: below which OpenCV drops a difference of Gaussians; the other kinds know no bound.
+    """
+
+    kind: str = "dog"
+    affine: bool = False
+    most: int = 2048
+    upright: bool = False
+    contrast: float = 0.04
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if self.most < 1:
+            raise ValueError(f"most must be 1 or more, got {self.most}")
+
+
+def detect(image: np.ndarray, detector: Detector) -> Regions:
+    """Keypoints of a (H, W) uint8 image, the strongest first; none where it has none.
+
+    As in OpenCV, a DoG keypoint with several dominant gradients is there once for each, unless it gets
+    an affine shape.
+    """
+    if min(image.shape) < SMALLEST_SIDE:
+        return Regions(np.empty((0, 2, 3), np.float32), np.empty(0, np.float32))
+    found = {"dog": _dog, "brisk": _brisk}.get(detector.kind, _scale_space)(image, detector)
+    oriented = detector.kind in ("dog", "brisk")
+    grey = as_tensor(image)
+    if detector.affine:
+        found = _by_parts(found, lambda maps: _shaped(maps, grey))
+        ends = np.linalg.svd(found.maps[:, :, :2], compute_uv=False)
+        found, oriented = found[ends[:, 0] <= MOST_ELONGATED * ends[:, 1]], False
+    if not detector.upright and not oriented:
+        found = _by_parts(found, lambda maps: _turned(maps, grey))
+    return found
+
+
+def as_tensor(image: np.ndarray) -> Tensor:
+    """(1, 1, H, W) float32, 0 to 1, of a (H, W) uint8 image."""
+    return torch.from_numpy(np.ascontiguousarray(image)).float()[None, None] / 255
+
+
+def _dog(image: np.ndarray, detector: Detector) -> Regions:
+    found = cv2.SIFT_create(contrastThreshold=detector.contrast).detect(image, None)
+    # A total order, since OpenCV's own depends on how its threads finish.
+    found = sorted(found, key=lambda k: (-k.response, k.pt, k.size, k.angle))
+    if detector.affine or detector.upright:
+        found = list({(k.pt, k.size): k for k in reversed(found)}.values())[::-1]
+    rows = np.array([(*k.pt, k.size / 2, k.angle, k.response) for k in found]).reshape(-1, 5)
+    turn = np.deg2rad(rows[:, 3]) * (not detector.affine and not detector.upright)
+    return regions(Keypoints(rows[:, :2], rows[:, 2], turn), rows[:, 4])[: detector.most]
+
+
+def _brisk(image: np.ndarray, detector: Detector) -> Regions:
+    found = brisk.detect(image, detector.most)
+    if detector.affine or detector.upright:
+        found = replace(found, orientation=np.zeros(len(found)))
+    return regions(found)
+
+
+def _scale_space(image: np.ndarray, detector: Detector) -> Regions:
+    """Maxima over place and scale of the determinant of the Hessian, or of Harris' measure."""
+    measure = feature.BlobHessian() if detector.kind == "hessian" else feature.CornerHarris(0.04)
+    search = feature.ScaleSpaceDetector(detector.most, mr_size=1.0, resp_module=measure)
+    with torch.inference_mode():
+        maps, scores = search(as_tensor(image))
+    filled = scores[0] > SMALLEST[detector.kind]
+    return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
+
+
+def _by_parts(found: Regions, change: Callable[[Tensor], Tensor]) -> Regions:
+    with torch.inference_mode():
+        parts = torch.from_numpy(found.maps)[None].split(_AT_ONCE, dim=1)
+        changed = [change(part) for part in parts if part.shape[1]]
+    return replace(found, maps=torch.cat(changed, dim=1)[0].numpy()) if changed else found
+
+
+def _shaped(maps: Tensor, grey: Tensor) -> Tensor:
+    estimate = feature.LAFAffineShapeEstimator(preserve_orientation=False)
+    maps = feature.scale_laf(maps, SHAPE_WINDOW)
+    for _ in range(AFFINE_STEPS):
+        maps = estimate(maps, grey)
+    return feature.scale_laf(maps, 1 / SHAPE_WINDOW)
+
+
+def _turned(maps: Tensor, grey: Tensor) -> Tensor:
+    turned = feature.LAFOrienter()(feature.scale_laf(maps, ORIENTATION_WINDOW), grey)
+    return feature.scale_laf(turned, 1 / ORIENTATION_WINDOW)

@@ -1,0 +1,119 @@
+"""Matches between the descriptors of two images, by faiss, which takes them block by block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import faiss
+import numpy as np
+from scipy.spatial.distance import cdist
+
+
+@dataclass(frozen=True)
+class Matches:
+    """M matches between two images.
+
+    Attributes:
+        first, second: (M,) int64, which keypoint of either image; those of the first ascend.
+        distance: (M,) float32, Euclidean, or how many bits differ.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    distance: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def match(
+    first: np.ndarray, second: np.ndarray, mutual: bool = True, ratio: float | None = None
+) -> Matches:
+    """Each descriptor of the first image with its nearest of the second.
+
+    Args:
+        first, second: (n, k) and (m, k) float32, or (n, k / 8) and (m, k / 8) uint8 of packed bits.
+        mutual: only pairs that are each other's nearest.
+        ratio: only those nearer than this share of the second-nearest's distance (Lowe, IJCV 2004);
+            None asks for no share. Where the second image has one keypoint there is no second-nearest,
+            and none passes.
+
+    Returns:
+        Matches; none where an image has no descriptors.
+
+    Raises:
+        ValueError: descriptors of different kinds or lengths, one that is not finite, or a ratio that
+            is not above 0 and up to 1.
+    """
+    if ratio is not None and not 0 < ratio <= 1:
+        raise ValueError(f"ratio must be above 0 and at most 1, got {ratio}")
+    if not len(first) or not len(second):
+        return Matches(np.empty(0, int), np.empty(0, int), np.empty(0, np.float32))
+    distances, neighbours = nearest(first, second, 1 if ratio is None else 2)
+    kept = np.ones(len(first), bool)
+    if ratio is not None:
+        kept &= distances[:, 0] < ratio * distances[:, 1]
+    if mutual:
+        back = nearest(second, first, 1)[1][:, 0]
+        kept &= back[neighbours[:, 0]] == np.arange(len(first))
+    rows = np.flatnonzero(kept)
+    return Matches(rows, neighbours[rows, 0], distances[rows, 0])
+
+
+def similarity(first: np.ndarray, second: np.ndarray, found: Matches) -> np.ndarray:
+    """(n,) float32, 0 to 1 by keypoint of the first image: (1 + cosine) / 2 of a match, 0 without one.
+
+    Of bits it is the share that agree, which is the same of vectors of -1 and 1.
+    """
+    one, other = first[found.first], second[found.second]
+    if first.dtype == np.uint8:
+        agree = 1 - found.distance / (8 * first.shape[1])
+    else:
+        lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+        agree = (1 + (one * other).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)) / 2
+    scores = np.zeros(len(first), np.float32)
+    scores[found.first] = agree
+    return scores
+
+
+def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest columns of each query, the nearest first.
+
+    Args:
+        queries, columns: (n, k) and (m, k) float32, or packed bits as `match` takes them; m ≥ 1.
+        count: of neighbours, c.
+
+    Returns:
+        (n, c) float32 distances, NaN where there are fewer columns; (n, c) int64, -1 there.
+
+    Raises:
+        ValueError: as `match`.
+    """
+    _check(queries, columns)
+    k = queries.shape[1]
+    index = faiss.IndexBinaryFlat(8 * k) if queries.dtype == np.uint8 else faiss.IndexFlatL2(k)
+    index.add(np.ascontiguousarray(columns))
+    distances, found = index.search(np.ascontiguousarray(queries), count)
+    if queries.dtype != np.uint8:
+        # faiss' squares are of a product's differences, which leave little of a small distance.
+        distances = np.linalg.norm(queries[:, None] - columns[found], axis=2)
+    return np.where(found < 0, np.nan, distances).astype(np.float32), found
+
+
+def all_distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(n, m) float64 of all pairs of descriptors, which are and raise as `match` says."""
+    _check(first, second)
+    if first.dtype == np.uint8:
+        return cdist(*(np.unpackbits(of, axis=1) for of in (first, second)), "cityblock")
+    return cdist(first, second)
+
+
+def _check(first: np.ndarray, second: np.ndarray) -> None:
+    kinds = {(of.dtype.name, *of.shape[1:]) for of in (first, second)}
+    if len(kinds) != 1 or kinds.pop()[0] not in ("float32", "uint8"):
+        told = " and ".join(f"{of.shape} {of.dtype}" for of in (first, second))
+        raise ValueError(f"descriptors do not go together, or are no float32 or packed bits: {told}")
+    for which, of in (("first", first), ("second", second)):
+        if of.dtype != np.uint8 and not np.isfinite(of).all():
+            bad = np.flatnonzero(~np.isfinite(of).all(axis=1))[0]
+            raise ValueError(f"descriptor {bad} of the {which} image is not finite")

@@ -1,0 +1,153 @@
+"""Descriptors by name, and a trained network as one file that others load: safetensors and a card.
+
+The file's metadata says which module of `lib.models` the tensors are of, so it needs no record. They are
+called as in the checkpoints that HardNet's and HyNet's authors published, so that kornia's classes of
+those names load the file itself where the architecture is theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import safetensors.torch
+from kornia import feature
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from lib import parts
+from lib.data.mini.photographs import Photograph
+from lib.files import write_bytes
+from lib.models import orb, published, sift
+from lib.models.hynet import HyNet
+from lib.models.l2net import L2Net
+from lib.recipes import Part
+
+HANDCRAFTED = {"sift": sift.build, "rootsift": lambda: sift.build(root=True), "orb": orb.build}
+# Committed, a folder each by its recipe's key.
+NETWORKS = Path(__file__).resolve().parents[2] / "networks"
+ENDING = ".safetensors"
+WEIGHTS, CARD = "model" + ENDING, "README.md"
+_KORNIAS = {L2Net: feature.HardNet, HyNet: feature.HyNet}
+
+
+def find(name: str) -> nn.Module:
+    """A handcrafted descriptor or a trained network, in evaluation mode.
+
+    Args:
+        name: of `HANDCRAFTED`, or of a folder in `NETWORKS`; or the path of a published checkpoint or of
+            a network exported here.
+
+    Raises:
+        FileNotFoundError, ValueError: as `lib.models.published.build` and `load`.
+    """
+    if name in HANDCRAFTED:
+        return HANDCRAFTED[name]().eval()
+    committed = NETWORKS / name / WEIGHTS
+    path = committed if committed.is_file() else Path(name)
+    if not path.is_file():
+        known = (*HANDCRAFTED, *sorted(of.parent.name for of in NETWORKS.glob(f"*/{WEIGHTS}")))
+        raise FileNotFoundError(
+            f"{name} is no file, and no descriptor of that name is known: give a published checkpoint, "
+            f"an exported network, or one of {', '.join(known)}"
+        )
+    return load(path) if path.suffix == ENDING else published.build(path)
+
+
+def save(path: Path, network: nn.Module, record: Mapping) -> None:
+    """Writes a network with what is needed to build it again.
+
+    Args:
+        path: the file to make.
+        network: a run's.
+        record: of the run.
+
+    Raises:
+        FileExistsError: there is a file of that name.
+    """
+    if path.exists():
+        raise FileExistsError(f"{path} is there already: name another file, or remove it")
+    config = record["config"]
+    about = {
+        "model": json.dumps(config["recipe"]["model"]),
+        "width": json.dumps(config["profile"]["width"]),
+        "label": record["label"],
+    }
+    tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
+    write_bytes(path, safetensors.torch.save(tensors, about))
+
+
+def load(path: Path) -> nn.Module:
+    """The network of a file that `save` wrote, in evaluation mode.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no such file, a damaged one, or of another network than it says.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            about = file.metadata() or {}
+        model, width = (json.loads(about[key]) for key in ("model", "width"))
+        network = parts.build("model", Part(**model), width=width)
+        network.load_state_dict(safetensors.torch.load_file(path), strict=True)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{path} holds no network of this study, or a damaged one: {error!r}"
+        ) from error
+    return network.eval()
+
+
+def as_kornia(network: nn.Module) -> nn.Module | None:
+    """kornia's module of the same layers with the same weights, in evaluation mode.
+
+    None where kornia has none: of another architecture, or of fewer channels than the published one.
+    """
+    if type(network) not in _KORNIAS:
+        return None
+    theirs, ours = _KORNIAS[type(network)](pretrained=False), network.state_dict()
+    shapes = {name: value.shape for name, value in theirs.state_dict().items()}
+    if shapes != {name: value.shape for name, value in ours.items()}:
+        return None
+    theirs.load_state_dict(ours, strict=True)
+    return theirs.eval()
+
+
+def card(network: nn.Module, record: Mapping, photographs: Sequence[Photograph] = ()) -> str:
+    """A model card, Markdown: what it is, what it was trained on, how to use it, what for.
+
+    Args:
+        network: a run's.
+        record: of the run.
+        photographs: of the train set, where it was generated of some and they are known.
+    """
+    config = record["config"]
+    budget = config["profile"].get("budget") or config["recipe"]["budget"]
+    told = "".join(f"- {of.name}: {of.licence}\n" for of in photographs)
+    terms = f"Its photographs, and their terms:\n\n{told}" if told else _UNKNOWN_TERMS
+    measured = "".join(
+        f"| {name} | {of['fpr95']['expected']:.2f} |\n"
+        for name, of in record["metrics"].items()
+        if "fpr95" in of
+    )
+    theirs = as_kornia(network)
+    form = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    return form.format(
+        run=record,
+        side=network.input_size,
+        steps=budget["epochs"] * budget["epoch_pairs"] // budget["batch_pairs"],
+        batch=budget["batch_pairs"],
+        terms=terms.rstrip(),
+        measured=measured,
+        kornia=_KORNIA.format(name=type(theirs).__name__) if theirs else _NO_KORNIA,
+    )
+
+
+_UNKNOWN_TERMS = "The terms of the images that it was made of hold; they are not on record here."
+_NO_KORNIA = "kornia has no class of this architecture at this width."
+_KORNIA = """It loads, every name and shape, into kornia's class:
+
+```python
+network = kornia.feature.{name}(pretrained=False)
+network.load_state_dict(safetensors.torch.load_file("model.safetensors"), strict=True)
+```"""

@@ -1,0 +1,177 @@
+"""Tables and figures of benchmarks of whole images: the Oxford Affine set and W1BS, in percent."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib.data.oxford_affine import NUISANCES, RELEASED
+from lib.data.w1bs import SUBSETS
+from lib.intervals import Measured
+from lib.reporting import frames, plots
+from lib.reporting.claims.measured import by_method, over_things
+from lib.reporting.style import DOUBLE_WIDTH, looks, panels
+from lib.study.open import Found
+
+# Of `lib.evaluation.oxford_affine`, by key: what readers are told.
+SCORES = {
+    "score": "Mikolajczyk's score, error below 50%",
+    "common": "Mikolajczyk's score, common part, error below 40%",
+    "right500": "right matches / 500",
+}
+# Of `lib.evaluation.w1bs`.
+AREA = "mauc"
+IMAGE = "image"
+
+
+def numbers(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame:
+    """All numbers of runs on one set, one row a run as of `lib.reporting.frames.wide`.
+
+    Args:
+        found: records.
+        measure: the module of `lib.evaluation`.
+        test_set: the set they were measured on.
+
+    Raises:
+        ValueError: a record has no such numbers.
+    """
+    for record in found:
+        if measure not in record.content["metrics"].get(test_set, {}):
+            raise ValueError(f"{record.job.title}: no {measure} on {test_set}; measure it there")
+    frame = frames.tidy(found, measure)
+    return frames.wide(frame[frame["test_set"] == test_set])
+
+
+def by_part(runs: pd.DataFrame, of: str) -> pd.DataFrame:
+    """A number's parts and itself, a row a method.
+
+    Args:
+        runs: of `numbers`.
+        of: the number's key, e.g. "score": its parts are nuisances or subsets.
+
+    Returns:
+        Index `Method (in %)`; a column a part, `mean`, where there are several runs `sd` of the mean
+        over seeds, and `n`, the runs. Means over seeds.
+    """
+    mean, count = frames.means(runs), runs.groupby(level=frames.METHOD, sort=False).size()
+    columns = {name: mean[f"{of}.{part}"] for part, name in parts_of(runs, of).items()}
+    columns["mean"] = mean[of]
+    if count.max() > 1:
+        columns["sd"] = frames.deviations(runs)[of]
+    table = pd.DataFrame(columns | {"n": count})
+    return table.droplevel("key").rename_axis("Method (in %)")
+
+
+def parts_of(runs: pd.DataFrame, of: str) -> dict[str, str]:
+    """The nuisances or subsets that there are of a number, and what readers are told of them."""
+    known = {nuisance: nuisance for nuisance in NUISANCES} | {"zoom": "zoom and rotation"} | SUBSETS
+    return {part: name for part, name in known.items() if f"{of}.{part}" in runs}
+
+
+def measured(runs: pd.DataFrame, of: str, parts: bool = False) -> dict[str, Measured]:
+    """A number of each method by its key, with resamples of what the images show.
+
+    What is shown is drawn, not sequences or pairs, since several show one thing; a drawn thing brings
+    all of its own.
+
+    Args:
+        runs: of `numbers`.
+        of: the number's key.
+        parts: its nuisances or subsets as cells, in place of the number itself.
+    """
+    cells = parts_of(runs, of) if parts else {"": "mean"}
+    drawn, things = zip(*(_over_images(runs, of, part) for part in cells), strict=True)
+    rates = np.stack(drawn, axis=1)[None] if min(things) > 1 else None
+    table = runs[[f"{of}.{part}" if part else of for part in cells]].set_axis([*cells.values()], axis=1)
+    return by_method(table, [*cells.values()], rates, max(1, min(things) - 1))
+
+
+def _over_images(runs: pd.DataFrame, of: str, part: str) -> tuple[np.ndarray, int]:
+    """(runs, B) a number, or its part, when what the images show is drawn anew, and how many things."""
+    own = runs[f"{of}.{part}" if part else of].to_numpy(dtype=np.float64)
+    images = {name: column for name, column in _images(runs, of).items() if name.startswith(part)}
+    things = [re.sub(r"^[^_.]+[_.]|_(left|right)$", "", name) for name in images]
+    return over_things(runs[list(images.values())].T, pd.Index(things), own)
+
+
+def _images(runs: pd.DataFrame, of: str) -> dict[str, str]:
+    """The columns of single sequences or pairs, by a name that begins with the nuisance or subset."""
+    if of == AREA:
+        return {c.removeprefix(f"{of}."): c for c in runs if re.fullmatch(rf"{of}\..+\..+", c)}
+    named = {c.removeprefix(f"{of}."): c for c in runs if re.fullmatch(rf"{of}\.[^.]+", c)}
+    return {
+        f"{RELEASED[name]}_{name}" if name in RELEASED else name: column
+        for name, column in named.items()
+        if name not in NUISANCES
+    }
+
+
+def oxford_figure(runs: pd.DataFrame, of: str, note: str = "") -> Figure:
+    """A score against how far the nuisance has gone, a panel a nuisance and one for their mean; a line a
+    method, in the band of its seeds.
+
+    Args:
+        runs: of `numbers`.
+        of: of `SCORES`.
+        note: stands above.
+    """
+    frame = _by_image(runs, of)
+    titles = [*parts_of(runs, of).values(), "mean"]
+    shared = {"sharex": True, "sharey": True, "legend": 3}
+    with panels(DOUBLE_WIDTH, 5.4, 3, 2, note=note, **shared) as (figure, grid):
+        for axes, title in zip(grid.flat, titles, strict=False):
+            plots.curves(
+                axes, frame[frame["nuisance"] == title], IMAGE, "value", "label", marker="o", ms=3
+            )
+            axes.set(title=title, xlabel="", ylabel="")
+        for axes in grid.flat[len(titles) :]:
+            axes.set_axis_off()
+        for axes in grid[-1]:
+            axes.set_xlabel("image of the sequence")
+        for axes in grid[:, 0]:
+            axes.set_ylabel("right matches (%)")
+        grid[0, 0].set_ylim(bottom=0)
+    return figure
+
+
+def _by_image(runs: pd.DataFrame, of: str) -> pd.DataFrame:
+    """A row a run, nuisance and image: `label`, `seed`, `nuisance`, `image`, `value`, and their mean."""
+    parts, titles = parts_of(runs, of), {}
+    for name, column in _images(runs, of).items():
+        title = next(title for part, title in parts.items() if name.startswith(part))
+        titles |= {f"{column}.{image}": (title, image) for image in range(2, 7)}
+    single = runs[list(titles)].melt(ignore_index=False, var_name="number").reset_index()
+    single["nuisance"], single[IMAGE] = zip(*single["number"].map(titles), strict=True)
+    both = pd.concat([single, single.assign(nuisance="mean")])
+    by = ["label", "seed", "nuisance", IMAGE]
+    return both.groupby(by, sort=False, dropna=False)["value"].mean().reset_index()
+
+
+def w1bs_figure(found: Sequence[Found], test_set: str, note: str = "") -> Figure:
+    """Recall over 1 − precision, a panel a subset, a line a method: means over seeds at each threshold.
+
+    Args:
+        found: records with the probe `w1bs` of the set.
+        test_set: the set.
+        note: stands above.
+    """
+    by_label: dict[str, list[Mapping[str, np.ndarray]]] = {}
+    for record in found:
+        by_label.setdefault(record.job.label, []).append(record.probe("w1bs", test_set))
+    subsets = [str(of) for of in next(iter(by_label.values()))[0]["subset"]]
+    every = looks(list(by_label))
+    size = (DOUBLE_WIDTH, 3.2, len(subsets))
+    look = {"sharey": True, "legend": 3, "xlabel": "1 − precision", "ylabel": "recall", "grid": "both"}
+    with panels(*size, note=note, **look) as (figure, [row]):
+        for place, (axes, subset) in enumerate(zip(row, subsets, strict=True)):
+            for label, probes in by_label.items():
+                recall, precision = (
+                    np.mean([of[kind][place].astype(float) for of in probes], axis=0)
+                    for kind in ("recall", "precision")
+                )
+                axes.plot(1 - precision, recall, label=label, **every[label])
+            axes.set_title(SUBSETS.get(subset, subset))
+            axes.set(xlim=(0, None), ylim=(0, None))
+    return figure

@@ -1,0 +1,199 @@
+"""Does jobs on an existing Dask cluster, whose machines share the folder of results at the same path.
+
+A Dask worker does a job as `lib.study.pool` does it here: in a process of its own with the profile's
+threads, under the job's lock, from its checkpoint where there is one. So a job whose worker dies goes on
+elsewhere, and its record has the same bits. A worker does as many jobs at once as it has threads.
+"""
+
+import asyncio
+import contextlib
+import multiprocessing
+import queue
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lib.digests import value_digest
+from lib.files import locked
+from lib.study import pool, records
+from lib.study.jobs import Job, Place, digests, look
+from lib.study.pool import Outcome, Report, Standing, Task, Tell
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+# Until a scheduler has to answer, and until what another machine wrote is to be seen here, in seconds.
+_ANSWER = 20.0
+_SEEN = 90.0
+
+
+def at_once(address: str) -> int:
+    """Jobs that the cluster does at once today: its workers' threads.
+
+    Raises:
+        ValueError, OSError: as for `complete`.
+    """
+    with _connected(address) as client:
+        return sum(client.nthreads().values())
+
+
+def complete(jobs: Iterable[Job], place: Place, address: str, report: Report) -> list[tuple[Job, str]]:
+    """Does jobs as `lib.study.pool.complete` does, at the same place seen from every worker.
+
+    Workers may come and go; while there is none it waits. However this ends, the cluster lives on, and
+    what it still does of these jobs ends within seconds.
+
+    Args:
+        jobs, place, report: as there.
+        address: of the cluster's scheduler, e.g. "tcp://10.0.0.1:8786".
+
+    Returns:
+        The jobs that failed, each with the reason; all others are complete.
+
+    Raises:
+        ValueError: `distributed` is not installed, or a worker has other code or libraries than this
+            machine, or another folder.
+        OSError: no scheduler answers, or it is gone.
+        KeyboardInterrupt, or what ``report`` raises.
+    """
+    jobs, told = list(jobs), queue.Queue()
+    topic = f"study-{uuid.uuid4().hex}"
+    lock = place.folder / "locks" / f"{topic}.lock"
+    tasks = [_checked(pool.task(job, place), job, place, lock) for job in jobs]
+    outcomes: list[Outcome | None] = [None] * len(tasks)
+    shares, whole, started = [0.0] * len(tasks), sum(task.weight for task in tasks), time.monotonic()
+    with locked(lock), _connected(address) as client:
+        threads = place.profile.threads or 1
+        client.subscribe_topic(topic, lambda event: told.put(event[1]))
+        futures = [
+            client.submit(_do, task, number, topic, threads, pure=False, priority=-number)
+            for number, task in enumerate(tasks)
+        ]
+        for number, future in enumerate(futures):
+            future.add_done_callback(lambda future, number=number: told.put((number, future)))
+        while None in outcomes:
+            ended = None
+            with contextlib.suppress(queue.Empty):
+                number, news = told.get(timeout=0.5)
+                if not isinstance(news, float):
+                    outcomes[number], ended = _outcome(news, address), tasks[number]
+                if outcomes[number] is None or ended:
+                    shares[number] = 1.0 if ended else news
+            share = sum(task.weight * of for task, of in zip(tasks, shares, strict=True)) / whole
+            failure = outcomes[number].failure if ended else None
+            seconds = time.monotonic() - started
+            report(Standing(ended, failure, outcomes.count(None), share, seconds))
+    failed = [(job, of.failure) for job, of in zip(jobs, outcomes, strict=True) if of.failure]
+    done = [job for job, of in zip(jobs, outcomes, strict=True) if not of.failure]
+    return failed + _unseen(done, place)
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator["Client"]:
+    try:
+        from distributed import Client
+        from distributed.core import connect
+    except ImportError as error:
+        raise ValueError(
+            "a cluster needs the package distributed, which is not installed: "
+            "python -m pip install distributed, in the version that requirements.txt pins"
+        ) from error
+
+    async def answers() -> None:
+        comm = await asyncio.wait_for(connect(address, timeout=_ANSWER), _ANSWER)
+        await comm.close()
+
+    try:
+        # A client alone would wait for ever where somebody listens who is no scheduler.
+        asyncio.run(answers())
+    except OSError as error:
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address} within {_ANSWER:.0f} s"
+        ) from error
+    # Closed, it takes back what the cluster has not done yet.
+    with Client(address, timeout=_ANSWER, set_as_default=False) as client:
+        yield client
+
+
+def _outcome(future: "Future", address: str) -> Outcome:
+    from distributed import KilledWorker
+
+    if future.cancelled():
+        raise ConnectionError(f"the scheduler at {address} is gone; what was done is kept")
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        return Outcome(failure=f"{error}")
+    if error is not None:
+        raise ValueError(f"a worker at {address} cannot do the study's jobs: {error!r}") from error
+    outcome: Outcome = future.result()
+    if outcome.value is not None:
+        raise ValueError(f"a worker at {address} is refused: {outcome.value}; what was done is kept")
+    return outcome
+
+
+def _unseen(jobs: Iterable[Job], place: Place) -> list[tuple[Job, str]]:
+    # A network file system may show what was not there a moment ago only after a minute.
+    until, unseen = time.monotonic() + _SEEN, []
+    for job in jobs:
+        while (state := look(job, place).state) != "complete" and time.monotonic() < until:
+            time.sleep(1)
+        if state != "complete":
+            unseen.append((job, f"done by a worker, and its record in {place.folder} is {state} here"))
+    return unseen
+
+
+def _checked(task: Task, job: Job, place: Place, lock: Path) -> Task:
+    return replace(task, do=partial(_do_if_alike, task, job, place, lock, _state(job, place)))
+
+
+def _do(task: Task, number: int, topic: str, threads: int) -> Outcome:
+    from distributed import get_worker
+
+    worker, told = get_worker(), 0.0
+    key = worker.get_current_task()
+    # A worker that a nanny started may otherwise start no process.
+    multiprocessing.current_process().daemon = False
+
+    def tell(standing: Standing) -> None:
+        nonlocal told
+        state = worker.state.tasks.get(key)
+        if state is None or state.state == "cancelled":
+            raise InterruptedError("nobody waits for it any more")
+        if standing.share >= told + 0.01:
+            told = standing.share
+            worker.log_event(topic, (number, told))
+
+    return pool.run([task], 1, tell, threads)[0]
+
+
+def _do_if_alike(
+    task: Task, job: Job, place: Place, lock: Path, theirs: Mapping, tell: Tell
+) -> str | None:
+    """Does a task, or says why this machine must not."""
+    from filelock import FileLock, Timeout
+
+    if not lock.exists():
+        return f"it does not see {lock}, so it does not share that folder"
+    try:
+        # The client holds it. Only the system's own locks will do: they go with a worker that dies.
+        with FileLock(lock, timeout=0, fallback_to_soft=False):
+            return f"locks in {lock.parent} do not hold between its machine and the client's"
+    except Timeout:
+        ours = _state(job, place)
+    except OSError as error:
+        return f"it cannot lock files in {lock.parent}: {error}"
+    other = [
+        f"{name} {ours.get(name)} (here: {of})" for name, of in theirs.items() if ours.get(name) != of
+    ]
+    return f"it has {', '.join(other)}" if other else task.do(tell)
+
+
+def _state(job: Job, place: Place) -> dict[str, str]:
+    """What has to be the same on both machines for a job to have the same record."""
+    # A local label such as +cpu names a build of the same version.
+    versions = {name: version.partition("+")[0] for name, version in records.libraries().items()}
+    return {**versions, "code": value_digest(digests(job, place))}

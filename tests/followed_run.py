@@ -1,0 +1,37 @@
+"""A small run in a worker's process that says which steps it did, and stays at step 5 to be killed."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from lib.study.jobs import Job, Place
+from lib.study.pool import Tell
+
+
+def followed(job: Job, place: Place, folder: Path, tell: Tell) -> None:
+    """Does a job with a checkpoint at each step; stays at step 5 unless `folder` has a file "killed"."""
+    from lib import training
+    from lib.study import runs
+
+    worker = os.getppid()
+
+    def step(number: int, total: int) -> None:
+        with open(folder / f"{worker}.steps", "a") as file:
+            file.write(f"{number}\n")
+        tell(0.5)
+        if number == 5 and not (folder / "killed").exists():
+            half = folder / f"{worker}.half"
+            half.write_text(str(worker))
+            half.rename(folder / "waiting")
+            time.sleep(600)
+
+    training.train = partial(training.train, checkpoint_seconds=0)
+    runs.train = training.train
+    runs.carry_out(job, place, step)
+
+
+def undone(tell: Tell) -> None:
+    """Does nothing of what a job asks for."""

@@ -1,0 +1,305 @@
+"""Jobs on a cluster, a Dask scheduler and two workers on this machine: done, killed, left, refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+from distributed import Client, LocalCluster
+from followed_run import followed, undone
+from small_study import open_small
+
+from lib import recipes
+from lib.commands import study
+from lib.experiments.artefacts import Artefact
+from lib.experiments.rows import training_job
+from lib.study import cluster, jobs, pool, records
+from lib.study.jobs import Job, Place
+from lib.study.open import Study
+from lib.study.runs import carry_out, weights_path
+
+# What says how long it took, or when it was made.
+TIMES = {"seconds": 0, "evaluation_seconds": {}}
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Of a cluster of two workers with two threads each, which nobody outside this machine reaches."""
+    with LocalCluster(
+        n_workers=2,
+        threads_per_worker=2,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+    ) as local:
+        yield local.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
+    """A small run made without the cluster."""
+    opened = open_small(tmp_path_factory.mktemp("results"))
+    job = training_job(opened, "hardnet", "mini-a", 0)
+    return opened, job, carry_out(job, opened.place)
+
+
+@pytest.fixture
+def place(here: tuple[Study, Job, Path], tmp_path: Path) -> Place:
+    """The same study's, with an empty folder."""
+    return replace(here[0].place, folder=tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def limited() -> Iterator[None]:
+    """Whatever waits for ever fails."""
+
+    def late(*_: object) -> None:
+        raise AssertionError("it took more than five minutes")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(300)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def quiet(standing: pool.Standing) -> None:
+    pass
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether records, their probes and weights are equal to the last bit, times aside."""
+    return {**records.read(one), **TIMES} == {**records.read(other), **TIMES} and weights_path(
+        one
+    ).read_bytes() == weights_path(other).read_bytes()
+
+
+def test_a_record_made_by_a_worker_is_the_one_made_here(
+    here: tuple[Study, Job, Path], place: Place, address: str
+) -> None:
+    _, job, path = here
+    seen: list[pool.Standing] = []
+    assert cluster.complete([job], place, address, seen.append) == []
+    assert same(jobs.record_path(job, place), path)
+    assert records.read(path)["threads"] == 1, "a worker has two"
+    assert [standing.ended.title for standing in seen if standing.ended] == [job.title]
+    assert seen[-1].left == 0
+    assert seen[-1].share == pytest.approx(1)
+    assert not list((place.folder / "locks").iterdir())
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Has each job done by `followed`, which says in `folder` what it does."""
+    folder.mkdir()
+
+    def task(job: Job, place: Place) -> pool.Task:
+        return pool.Task(job.title, partial(followed, job, place, folder))
+
+    monkeypatch.setattr(pool, "task", task)
+
+
+def test_a_run_whose_worker_is_killed_goes_on_elsewhere_from_its_checkpoint(
+    here: tuple[Study, Job, Path],
+    place: Place,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, job, path = here
+    folder = tmp_path / "seen"
+    watched(monkeypatch, folder)
+    waiting, killed = folder / "waiting", folder / "killed"
+
+    def kill(standing: pool.Standing) -> None:
+        if waiting.exists() and not killed.exists():
+            killed.write_text(waiting.read_text())
+            os.kill(int(waiting.read_text()), signal.SIGKILL)
+
+    assert cluster.complete([job], place, address, kill) == []
+    first = folder / f"{killed.read_text()}.steps"
+    (other,) = set(folder.glob("*.steps")) - {first}
+    assert first.read_text().split() == ["1", "2", "3", "4", "5"]
+    assert other.read_text().split() == ["5", "6", "7", "8"], "the 4 steps before are not done again"
+    assert same(jobs.record_path(job, place), path)
+    assert not list((place.folder / "checkpoints").iterdir())
+
+
+def test_two_workers_make_a_record_once(
+    here: tuple[Study, Job, Path],
+    place: Place,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, job, path = here
+    folder = tmp_path / "seen"
+    watched(monkeypatch, folder)
+    (folder / "killed").touch()
+    assert cluster.complete([job] * 3, place, address, quiet) == []
+    (steps,) = folder.glob("*.steps")
+    assert steps.read_text().split() == [f"{number}" for number in range(1, 9)]
+    assert same(jobs.record_path(job, place), path)
+
+
+def test_a_failed_job_is_reported_and_the_others_are_done(
+    here: tuple[Study, Job, Path], place: Place, address: str
+) -> None:
+    _, job, _ = here
+    impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
+    ((failed, reason),) = cluster.complete([impossible, job], place, address, quiet)
+    assert failed == impossible
+    assert "2 pairs or more" in reason
+    assert jobs.look(job, place).state == "complete"
+
+
+def working(address: str) -> list[psutil.Process]:
+    """The processes that do jobs for a cluster's workers just now."""
+    with Client(address, set_as_default=False) as client:
+        workers = client.run(os.getpid).values()
+    started = [process for worker in workers for process in psutil.Process(worker).children()]
+    return [
+        process
+        for process in started
+        # Other than the one that keeps account of what processes share.
+        if process.status() != psutil.STATUS_ZOMBIE and "spawn_main" in " ".join(process.cmdline())
+    ]
+
+
+def test_ctrl_c_ends_the_runs_and_not_the_cluster(
+    here: tuple[Study, Job, Path],
+    place: Place,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, job, path = here
+    folder = tmp_path / "seen"
+    watched(monkeypatch, folder)
+
+    def interrupt(standing: pool.Standing) -> None:
+        if (folder / "waiting").exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cluster.complete([replace(job, seed=seed) for seed in range(5)], place, address, interrupt)
+    ended = time.monotonic()
+    while any(process.is_running() for process in working(address)):
+        time.sleep(0.5)
+    assert time.monotonic() - ended < 60, "two seconds, on a machine that does nothing else"
+    assert [file for file in place.folder.rglob("*") if ".half" in file.name] == []
+    assert not list((place.folder / "locks").iterdir())
+    assert list((place.folder / "checkpoints").iterdir()), "what was done is kept"
+    monkeypatch.undo()
+    assert cluster.at_once(address) == 4
+    assert cluster.complete([job], place, address, quiet) == []
+    assert same(jobs.record_path(job, place), path)
+
+
+def test_a_worker_of_other_code_is_refused(
+    here: tuple[Study, Job, Path], place: Place, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, job, _ = here
+    monkeypatch.setattr(jobs, "code_digest", lambda modules: "0" * 16)
+    with pytest.raises(ValueError, match=r"refused: it has code \w{16} \(here: \w{16}\)"):
+        cluster.complete([job], place, address, quiet)
+    assert not (place.folder / "records").exists()
+
+
+def test_a_worker_of_other_libraries_is_refused(
+    here: tuple[Study, Job, Path], place: Place, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, job, _ = here
+    numpy = records.libraries()["numpy"]
+    monkeypatch.setattr(records, "libraries", lambda: {"numpy": "0.1+here"})
+    with pytest.raises(ValueError, match=rf"is refused: it has numpy {numpy} \(here: 0\.1\)"):
+        cluster.complete([job], place, address, quiet)
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [(False, "it does not see .*, so it does not share"), (True, "locks in .* do not hold between")],
+)
+def test_a_worker_that_shares_no_folder_or_no_locks_is_refused(
+    held: bool, told: str, here: tuple[Study, Job, Path], place: Place
+) -> None:
+    lock = place.folder / "locks" / "study.lock"
+    lock.parent.mkdir(parents=True)
+    if held:
+        lock.touch()  # by a client whose locks are not seen here
+    refused = cluster._checked(pool.Task("a", quiet), here[1], place, lock)
+    assert re.match(told, refused.do(quiet))
+
+
+def test_a_record_that_is_not_seen_here_is_a_failure(
+    here: tuple[Study, Job, Path], place: Place, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, job, _ = here
+    monkeypatch.setattr(cluster, "_SEEN", 1.0)
+    monkeypatch.setattr(pool, "task", lambda job, place: pool.Task(job.title, undone))
+    ((failed, reason),) = cluster.complete([job], place, address, quiet)
+    assert failed == job
+    assert "its record" in reason
+    assert "is missing here" in reason
+
+
+def test_where_nobody_listens_is_said_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_ANSWER", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for port in (silent.getsockname()[1], 9):
+            nobody = f"tcp://127.0.0.1:{port}"
+            with pytest.raises(OSError, match=f"no Dask scheduler answers at {nobody}"):
+                cluster.at_once(nobody)
+
+
+def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], place: Place) -> None:
+    with LocalCluster(
+        n_workers=0, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as local:
+
+        def end(standing: pool.Standing) -> None:
+            if local.status.name == "running":
+                local.close()
+
+        with pytest.raises(OSError, match="is gone; what was done is kept"):
+            cluster.complete([here[1]], place, local.scheduler_address, end)
+
+
+def test_what_is_missing_without_the_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ValueError, match="pip install distributed"):
+        cluster.at_once("tcp://127.0.0.1:9")
+
+
+def test_the_command_hands_its_runs_to_the_cluster(
+    here: tuple[Study, Job, Path], place: Place, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened, job, path = here
+    selected = {"one": Artefact("notebooks/one.ipynb", lambda study: [job])}
+    assert study.make(replace(opened, place=place, reading=(place.folder,)), selected, address) == []
+    assert same(jobs.record_path(job, place), path)
+    said = capsys.readouterr().out
+    assert f"runs: 1 to make, 4 at once at {address}, about" in said
+    assert f"[  1/1] {job.title}: done" in said
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--cached"], ["--collect", "--profile", "evening"], ["--plan"], ["--jobs", "2"]]
+)
+def test_options_that_make_no_sense_with_a_cluster_are_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        study.parse(["--cluster", "tcp://127.0.0.1:9", *arguments])
+    assert caught.value.code == 2
+    assert f"--cluster hands out runs; leave out {arguments[0]}" in capsys.readouterr().err

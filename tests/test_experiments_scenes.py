@@ -1,0 +1,172 @@
+"""What the artefacts on scenes ask for, and how their records are laid out and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from dsm_records import searched
+
+from lib.experiments import dsm, hynet, scenes
+from lib.experiments.artefacts import ARTEFACTS
+from lib.reporting.claims import read_claims, verdict
+from lib.reporting.claims.verdicts import HELD, NO_VERDICT
+from lib.reporting.papers import dsm_retrieval, hynet_images
+from lib.reporting.printed import printed
+from lib.study.jobs import Job, digests, record_path
+from lib.study.open import Found, Study
+
+ASKED = {
+    "hynet/table2": (scenes.hynet_table2, scenes.ETH),
+    "hynet/table4": (scenes.hynet_table4, scenes.IMC),
+    "dsm/table2": (scenes.dsm_table2, scenes.LANDMARKS),
+}
+EACH = pytest.mark.parametrize("name", ASKED)
+SEEDS = (0, 1, 2)
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    return searched(monkeypatch)
+
+
+@EACH
+def test_no_network_is_trained_for_them_alone(study: Study, name: str) -> None:
+    others = (hynet.table1, dsm.table1)
+    there = {record_path(job, study.place) for of in others for job in of(study) if job.recipe}
+    asked = {record_path(job, study.place) for job in ASKED[name][0](study) if job.recipe}
+    assert asked <= there
+
+
+@EACH
+def test_every_job_is_measured_on_the_studys_own_set(study: Study, name: str) -> None:
+    asked, kind = ASKED[name]
+    measure = scenes.MEASURES[kind]
+    for job in asked(study):
+        assert (measure, f"mini-{kind}") in job.measures
+        assert f"mini-{kind}" in digests(job, study.place)["evaluation"][measure]["data"]
+    assert (ARTEFACTS[name].images, ARTEFACTS[name].jobs) == (kind, asked)
+
+
+def ahead(job: Job) -> float:
+    """How good a method is made out to be: SIFT, HardNet, SOSNet, then the paper's own."""
+    order = ("rootsift", "sift", "hardnet_aug", "sosnet_aug", "dsm_aug", "hynet_aug")
+    return 10.0 * order.index(job.name) + 0.1 * (job.seed or 0)
+
+
+def runs(study: Study, name: str, of: Callable[[float], Mapping[str, float]]) -> Sequence[Found]:
+    asked, kind = ASKED[name]
+    return [
+        Found(
+            job,
+            Path("record.json"),
+            {"metrics": {f"mini-{kind}": {scenes.MEASURES[kind]: dict(of(ahead(job)))}}},
+            False,
+        )
+        for job in asked(study)
+    ]
+
+
+def models(level: float) -> dict[str, float]:
+    numbers = {}
+    for place in ("place1", "place2", ""):
+        end = f".{place}" if place else ""
+        numbers |= {f"keypoints{end}": 900.0, f"images{end}": level / 5, f"sparse_points{end}": level}
+        numbers |= {f"rotation_error{end}": 1.0}
+    # No model of the first place had points.
+    return numbers | {"track_length.place2": 3.5, "track_length": 3.5}
+
+
+def test_structure_from_motion_has_a_row_a_method_and_scene(study: Study) -> None:
+    found = hynet_images.table2_runs(runs(study, "hynet/table2", models), "mini-eth")
+    table = hynet_images.table2(found)
+    assert [*table.index.unique("scene")] == ["place1", "place2"]
+    row = table.loc["place2", "HyNet+"]
+    assert (row["images"], row["sparse points"]) == pytest.approx((10.02, 50.1))
+    assert row["track length"] == 3.5
+    assert np.isnan(table.loc["place1", "HyNet+"]["track length"])
+    assert table["dense points"].isna().all()
+    assert table.loc["place1", "SIFT"]["n"] == 1
+    assert row["n"] == len(study.table_seeds)
+
+
+def test_the_papers_table_is_shown_as_printed() -> None:
+    table = hynet_images.table2_printed()
+    assert table.loc["madrid", "D2-Net"].to_list() == ["7.74K", "787", "229K", "0.96M", "5.50", "1.27px"]
+    assert table.loc["herzjesu", "DoG+HyNet"]["keypoints"] == ""
+    assert len(table) == 5 * 8
+
+
+def accuracies(level: float) -> dict[str, float]:
+    numbers = {"stereo": level, "multiview": level + 20, "average": level + 10}
+    return numbers | {"matches": 90.0, "inliers": 40.0, "registered": 75.0, "degensac": 1.0}
+
+
+def test_the_challenge_stands_beside_the_papers_table(study: Study) -> None:
+    found = hynet_images.table4_runs(runs(study, "hynet/table4", accuracies), "mini-imc")
+    table = hynet_images.table4(found)
+    assert [*table.index] == ["SIFT", "HardNet+", "SOSNet+", "HyNet+"]
+    row = table.loc["HyNet+"]
+    assert [row[of, "paper"] for of in ("stereo", "multi-view", "average")] == [64.07, 74.84, 69.46]
+    assert [row[of, "ours"] for of in ("stereo", "multi-view")] == pytest.approx([50.1, 70.1])
+    assert row["stereo", "sd"] == pytest.approx(0.1)
+    assert pd.isna(table.loc["SIFT"]["stereo", "paper"])
+    assert row["", "DEGENSAC"] == 1
+
+
+def precisions(level: float) -> dict[str, float]:
+    numbers = {}
+    for engine in dsm_retrieval.PROTOCOLS:
+        for city in ("oxford5k", "paris6k"):
+            # Of three landmarks one is easier.
+            single = {
+                f"{engine}.{city}.l_{n}_{m}": level + 3 * (n == 1) for n in range(3) for m in (1, 2)
+            }
+            numbers |= single | {f"{engine}.{city}": level + 1}
+        numbers[engine] = level + 1
+    return numbers
+
+
+def test_retrieval_stands_beside_the_papers_table(study: Study) -> None:
+    found = dsm_retrieval.table2_runs(runs(study, "dsm/table2", precisions), "mini-landmarks")
+    table = dsm_retrieval.table2(found)
+    assert [*table.index] == ["RootSIFT", "HardNet+", "HardNet++", "DSM+", "DSM++"]
+    of = "paris6k, HQE (MA)"
+    assert table.loc["DSM+"][of, "paper"] == 88.54
+    assert table.loc["DSM+"][of, "ours"] == pytest.approx(41.1)
+    assert pd.isna(table.loc["DSM++"][of, "ours"])
+    parts = dsm_retrieval.by_city(table)
+    assert [*parts["paris6k"].columns.unique(0)] == ["Visual Index", "HQE (SA)", "HQE (MA)", ""]
+
+
+def test_landmarks_are_drawn_with_all_of_their_queries(study: Study) -> None:
+    found = dsm_retrieval.table2_runs(runs(study, "dsm/table2", precisions), "mini-landmarks")
+    [claim] = [of for of in read_claims("dsm", "Table 2") if of.id == "dsm-t2-liberty"]
+    of = dsm_retrieval.claim_values(found)(claim)["dsm_aug"]
+    assert of.values.shape == (3, 6)
+    assert of.freedom == 2
+    # None, one, two or three of three drawn are the easier one.
+    assert len(np.unique(of.resampled[0, 0, 0].round(6))) == 4
+
+
+@EACH
+def test_claims_are_judged_by_what_they_name(study: Study, name: str) -> None:
+    of = {"hynet/table2": models, "hynet/table4": accuracies, "dsm/table2": precisions}[name]
+    module = dsm_retrieval if name.startswith("dsm") else hynet_images
+    kind = ASKED[name][1]
+    laid_out = getattr(module, f"{name.partition('/')[2]}_runs")(runs(study, name, of), f"mini-{kind}")
+    paper, _, table = name.partition("/")
+    judged = read_claims(paper, f"Table {table[-1]}")
+    for claim in judged:
+        outcome = verdict(claim, module.claim_values(laid_out)(claim), SEEDS, "quick", "mini").outcome
+        assert outcome == (NO_VERDICT if claim.statistic == "none" else HELD), claim.id
+    assert len(judged) >= 2
+
+
+def test_what_is_printed_of_retrieval_is_complete() -> None:
+    table = printed("dsm", "table2")
+    assert len(table) == 5 * 2 * 3
+    assert set(table["protocol"]) == set(dsm_retrieval.PROTOCOLS.values())

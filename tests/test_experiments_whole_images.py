@@ -1,0 +1,93 @@
+"""What the artefacts on whole images ask for: runs that are there already, on more sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dsm_records import searched
+
+from lib.commands import study as command
+from lib.data import oxford_affine as layout
+from lib.experiments import dsm, tcdesc
+from lib.experiments import whole_images as experiments
+from lib.experiments.artefacts import ARTEFACTS
+from lib.reporting.printed import printed
+from lib.study.jobs import digests, merged, record_path
+from lib.study.open import Study, open_study
+
+ASKED = {
+    "dsm/figure5": (experiments.dsm_figure5, "oxford_affine"),
+    "tcdesc/figure5": (experiments.tcdesc_figure5, "w1bs"),
+    "tcdesc/table6": (experiments.tcdesc_table6, "oxford_affine"),
+}
+EACH = pytest.mark.parametrize("name", ASKED)
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    return searched(monkeypatch)
+
+
+@EACH
+def test_no_network_is_trained_for_them_alone(study: Study, name: str) -> None:
+    others = (dsm.figure4, tcdesc.table2, tcdesc.figure4)
+    there = {record_path(job, study.place) for of in others for job in of(study)}
+    assert {record_path(job, study.place) for job in ASKED[name][0](study)} <= there
+
+
+@EACH
+def test_every_job_is_measured_on_the_studys_own_set(study: Study, name: str) -> None:
+    asked, kind = ASKED[name]
+    jobs = asked(study)
+    assert jobs
+    for job in jobs:
+        assert (kind, f"mini-{kind}") in job.measures
+        assert f"mini-{kind}" in digests(job, study.place)["evaluation"][kind]["data"]
+    assert ARTEFACTS[name].images == kind
+    assert ARTEFACTS[name].jobs is asked
+
+
+def test_what_is_compared_by_its_signs_is_measured_by_them_too(study: Study) -> None:
+    measured = {job.name: {of for of, _ in job.measures} for job in experiments.dsm_figure5(study)}
+    by_signs = {name for name, of in measured.items() if "oxford_affine_of_signs" in of}
+    assert by_signs == set(dsm.FIGURE4_SIGNS)
+    assert {"sift", "orb", "dsm_aug", "dsm_binary_aug"} <= set(measured)
+
+
+def test_figure_5_keeps_the_curves_of_every_run(study: Study) -> None:
+    for job in experiments.tcdesc_figure5(study):
+        assert ("w1bs", "mini-w1bs") in job.probes
+
+
+def test_table_6_has_every_printed_row_but_one_that_is_not_trained(study: Study) -> None:
+    rows = set(printed("tcdesc", "table6")["key"])
+    named = {job.name for job in experiments.tcdesc_table6(study)}
+    assert rows - named == {"exp_tloss"}
+    assert named - rows == {"hardnet_long", "dsm_long"}
+
+
+def test_real_sets_beside_are_measured_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    images = [np.zeros((9, 9), np.uint8)] * 6
+    layout.write_sequence(tmp_path / "oxford_affine" / "graf", images, np.stack([np.eye(3)] * 5))
+    searched(monkeypatch)
+    study = open_study(real=str(tmp_path))
+    assert experiments.image_sets(study, "oxford_affine") == ["mini-oxford_affine", "real-oxford_affine"]
+    assert experiments.image_sets(study, "w1bs") == ["mini-w1bs"]
+    (job,) = merged(experiments.tcdesc_table6(study)[:1], study.place)
+    assert ("oxford_affine", "real-oxford_affine") in job.measures
+
+
+def test_a_folder_of_real_sets_without_them_leaves_them_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("liberty", "notredame", "yosemite", "w1bs"):
+        (tmp_path / name).mkdir()
+    study = open_study(data=str(tmp_path))
+    kept = command._with_data(study, {name: ARTEFACTS[name] for name in ASKED})
+    assert list(kept) == ["tcdesc/figure5"]
+    told = capsys.readouterr().out
+    assert "holds no oxford_affine, needed for dsm/figure5, tcdesc/table6" in told
+    with pytest.raises(FileNotFoundError, match="holds no oxford_affine, needed for dsm"):
+        command._with_data(study, {"dsm/figure5": ARTEFACTS["dsm/figure5"]})

@@ -1,0 +1,109 @@
+"""Photographs as people have them: read, or refused by name."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+
+from lib.matching.images import image_size, read_grey, to_original
+
+GREY = np.random.default_rng(0).integers(0, 256, (40, 60)).astype(np.uint8)
+
+
+def saved(folder: Path, name: str, image: Image.Image, **options: object) -> Path:
+    image.save(folder / name, **options)
+    return folder / name
+
+
+def test_grey_values_are_those_of_the_file(tmp_path: Path) -> None:
+    np.testing.assert_array_equal(read_grey(saved(tmp_path, "a.png", Image.fromarray(GREY))), GREY)
+
+
+def test_sixteen_bits_are_brought_to_eight(tmp_path: Path) -> None:
+    wide = Image.fromarray(GREY.astype(np.uint16) * 257)
+    np.testing.assert_array_equal(read_grey(saved(tmp_path, "a.png", wide)), GREY)
+
+
+def test_an_alpha_channel_that_hides_nothing_is_passed_over(tmp_path: Path) -> None:
+    for mode in ("LA", "RGBA"):
+        image = Image.fromarray(GREY).convert(mode)
+        assert np.abs(read_grey(saved(tmp_path, "a.png", image)).astype(int) - GREY).max() <= 1
+
+
+def test_an_image_that_can_be_seen_through_is_refused(tmp_path: Path) -> None:
+    image = Image.fromarray(GREY).convert("RGBA")
+    image.putpixel((3, 4), (0, 0, 0, 128))
+    with pytest.raises(ValueError, match=r"a\.png can be seen through"):
+        read_grey(saved(tmp_path, "a.png", image))
+
+
+def test_an_image_that_its_camera_turned_is_refused_or_read_as_asked_for(tmp_path: Path) -> None:
+    smooth = cv2.GaussianBlur(GREY, (0, 0), 5)
+    exif = Image.Exif()
+    exif[274] = 6
+    path = saved(tmp_path, "a.jpg", Image.fromarray(smooth), exif=exif, quality=95)
+    with pytest.raises(ValueError, match=r"a\.jpg is marked by its camera .* 'stored' or 'turned'"):
+        read_grey(path)
+    assert np.abs(read_grey(path, orientation="stored").astype(int) - smooth).max() < 10
+    assert [image_size(path, of) for of in ("stored", "turned")] == [(60, 40), (40, 60)]
+    upright = np.rot90(smooth, -1).astype(int)
+    assert np.abs(read_grey(path, orientation="turned") - upright).max() < 10
+    with pytest.raises(ValueError, match="orientation must be one of"):
+        read_grey(path, orientation="upside down")
+
+
+@pytest.mark.parametrize("value", [0, 9])
+def test_an_orientation_that_exif_does_not_know_turns_nothing(tmp_path: Path, value: int) -> None:
+    exif = Image.Exif()
+    exif[274] = value
+    path = saved(tmp_path, "a.png", Image.fromarray(GREY), exif=exif)
+    np.testing.assert_array_equal(read_grey(path), GREY)
+    assert image_size(path, "turned") == (60, 40)
+
+
+def empty_png(path: Path, width: int, height: int) -> Path:
+    """A PNG whose header tells a size and which holds nothing else."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk + struct.pack(">I", 0) + b"IDAT")
+    return path
+
+
+def test_an_image_that_is_too_large_is_refused_with_its_size_and_not_decoded(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"a\.png is 9000 by 8000 px, more than 50 megapixels"):
+        read_grey(empty_png(tmp_path / "a.png", 9000, 8000))
+    with pytest.raises(ValueError, match=r"b\.png is too large .*1000000000 pixels"):
+        read_grey(empty_png(tmp_path / "b.png", 40_000, 25_000))
+    path = saved(tmp_path, "c.png", Image.fromarray(GREY))
+    with pytest.raises(ValueError, match=r"c\.png is 60 by 40 px"):
+        read_grey(path, most_pixels=2000)
+
+
+def test_what_is_no_image_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.png"):
+        read_grey(tmp_path / "none.png")
+    (tmp_path / "text.png").write_text("text")
+    with pytest.raises(ValueError, match=r"text\.png is no image"):
+        read_grey(tmp_path / "text.png")
+    whole = saved(tmp_path, "cut.png", Image.fromarray(GREY)).read_bytes()
+    (tmp_path / "cut.png").write_bytes(whole[:-900])
+    with pytest.raises(ValueError, match=r"cut\.png is cut short"):
+        read_grey(tmp_path / "cut.png")
+
+
+def test_places_in_a_reduced_image_are_brought_back(tmp_path: Path) -> None:
+    x, y = np.meshgrid(np.arange(120), np.arange(80))
+    spot = (255 * np.exp(-((x - 71.3) ** 2 + (y - 20.6) ** 2) / 128)).astype(np.uint8)
+    path = saved(tmp_path, "a.png", Image.fromarray(spot))
+    small = read_grey(path, longest_side=40)
+    assert small.shape == (27, 40)
+    weight = small / small.sum()
+    middle = [(weight * grid).sum() for grid in np.meshgrid(np.arange(40), np.arange(27))]
+    back = to_original(np.array([middle]), (40, 27), (120, 80))
+    np.testing.assert_allclose(back, [[71.3, 20.6]], atol=0.3)

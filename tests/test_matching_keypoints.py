@@ -1,0 +1,139 @@
+"""Keypoints of a whole image: where they are, how large, of what shape, turned which way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from kornia.feature import extract_patches_from_pyramid, scale_laf
+from scipy.ndimage import gaussian_filter
+
+from lib.data.keypoints import Keypoints
+from lib.matching.keypoints import KINDS, Detector, as_tensor, detect, regions
+from lib.matching.patches import extract
+
+ALL = pytest.mark.parametrize("kind", KINDS)
+SHAPED = pytest.mark.parametrize("affine", [False, True])
+
+
+def blob(axes: tuple[float, float], degrees: float = 0.0, size: int = 128) -> np.ndarray:
+    """A bright Gaussian in the middle, its first axis so many degrees from +x towards +y."""
+    x, y = np.meshgrid(np.arange(size) - 63.0, np.arange(size) - 60.0)
+    turn = np.deg2rad(degrees)
+    along, across = x * np.cos(turn) + y * np.sin(turn), y * np.cos(turn) - x * np.sin(turn)
+    return (50 + 150 * np.exp(-((along / axes[0]) ** 2 + (across / axes[1]) ** 2) / 2)).astype(np.uint8)
+
+
+def texture(seed: int = 0, size: int = 200) -> np.ndarray:
+    """Blobs, edges and corners of several sizes."""
+    rng = np.random.default_rng(seed)
+    smooth = sum(s * gaussian_filter(rng.standard_normal((size, size)), s) for s in (1.5, 3, 6))
+    steps = np.kron(rng.integers(0, 2, (size // 20, size // 20)), np.ones((20, 20)))
+    return np.clip(90 + 40 * smooth + 50 * steps, 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("kind", ["dog", "hessian"])
+def test_a_blob_is_found_where_it_is_at_its_own_scale(kind: str) -> None:
+    found = detect(blob((6, 6)), Detector(kind, upright=True))
+    assert found.position[0] == pytest.approx([63, 60], abs=0.6)
+    assert found.scale[0] == pytest.approx(6, rel=0.2)
+
+
+def test_an_affine_shape_is_that_of_the_blob() -> None:
+    found = detect(blob((9, 5), degrees=30), Detector("hessian", affine=True, upright=True))
+    u, lengths, _ = np.linalg.svd(found.maps[0, :, :2])
+    assert lengths[0] / lengths[1] == pytest.approx(9 / 5, rel=0.25)
+    assert abs(u[:, 0] @ [np.cos(np.pi / 6), np.sin(np.pi / 6)]) > 0.98
+
+
+def test_without_affine_shape_all_are_discs() -> None:
+    found = detect(blob((9, 5), degrees=30), Detector("hessian", upright=True))
+    lengths = np.linalg.svd(found.maps[:, :, :2], compute_uv=False)
+    np.testing.assert_allclose(lengths[:, 0], lengths[:, 1], rtol=0.02)
+
+
+@ALL
+@SHAPED
+def test_the_strongest_come_first_and_no_more_than_asked_for(kind: str, affine: bool) -> None:
+    few = detect(texture(), Detector(kind, affine, most=20))
+    assert 0 < len(few) <= 20
+    assert (np.diff(few.scores) <= 0).all()
+    assert len(detect(texture(), Detector(kind, affine, most=60))) > len(few)
+
+
+@ALL
+@SHAPED
+def test_patches_turn_with_the_image(kind: str, affine: bool) -> None:
+    image = texture(1)
+    # By a quarter, to the left: (x, y) comes to (y, 199 - x).
+    turned = np.rot90(image).copy()
+    detector = Detector(kind, affine, most=40)
+    first, second = detect(image, detector), detect(turned, detector)
+    expected = np.column_stack([first.position[:, 1], 199 - first.position[:, 0]])
+    apart = np.linalg.norm(expected[:, None] - second.position, axis=2)
+    alike = []
+    for one, other in zip(*np.nonzero(apart < 1), strict=True):
+        patches = [extract(i, r[[k]])[0] for i, r, k in ((image, first, one), (turned, second, other))]
+        alike.append(np.corrcoef(patches[0].ravel(), patches[1].ravel())[0, 1])
+    assert np.mean(np.array(alike) > 0.9) > 0.5
+    assert len(alike) >= 10
+
+
+@ALL
+@SHAPED
+def test_upright_keypoints_are_not_turned(kind: str, affine: bool) -> None:
+    found = detect(texture(), Detector(kind, affine, most=30, upright=True))
+    # An upright frame leaves the vertical in place.
+    np.testing.assert_allclose(found.maps[:, 0, 1], 0, atol=1e-3)
+    assert (found.maps[:, 1, 1] > 0).all()
+    places = np.column_stack([found.position, found.scale])
+    assert len(np.unique(places.round(3), axis=0)) == len(found)
+
+
+@ALL
+@SHAPED
+@pytest.mark.parametrize("value", [0, 200, 255])
+def test_an_image_of_one_colour_has_no_keypoints(kind: str, affine: bool, value: int) -> None:
+    assert len(detect(np.full((90, 120), value, np.uint8), Detector(kind, affine))) == 0
+
+
+@ALL
+@pytest.mark.parametrize("shape", [(1, 1), (3, 40), (20, 20)])
+def test_an_image_may_be_tiny(kind: str, shape: tuple[int, int]) -> None:
+    image = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+    assert np.isfinite(detect(image, Detector(kind)).maps).all()
+
+
+def test_keypoints_of_ones_own_are_discs_with_their_orientation() -> None:
+    own = Keypoints(np.array([[10.0, 20.0]]), np.array([3.0]), np.array([np.pi / 2]))
+    made = regions(own)
+    np.testing.assert_allclose(made.maps[0], [[0, -3, 10], [3, 0, 20]], atol=1e-6)
+    assert made.scale == pytest.approx([3.0])
+
+
+@pytest.mark.parametrize("options", [{"kind": "surf"}, {"most": 0}])
+def test_what_no_detector_can_be_is_refused(options: dict) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        Detector(**options)
+
+
+@pytest.mark.parametrize(("side", "magnification"), [(64, 6.0), (32, 9.0)])
+def test_patches_are_those_of_kornias_pyramid(side: int, magnification: float) -> None:
+    image = texture(size=320)[:301, :259]
+    found = detect(image, Detector("hessian", affine=True, most=150))
+    found.maps[0, :, :2] *= 12
+    maps = scale_laf(torch.from_numpy(found.maps)[None], magnification)
+    theirs = 255 * extract_patches_from_pyramid(as_tensor(image), maps, side)[0, :, 0]
+    ours = extract(image, found, magnification, side)
+    assert ours.shape == (len(found), side, side)
+    assert np.abs(ours - theirs.numpy()).max() < 0.6
+
+
+def test_a_patch_shows_what_lies_around_its_keypoint() -> None:
+    x, y = np.meshgrid(np.arange(120), np.arange(100))
+    upright = regions(Keypoints(np.array([[50.0, 40.0]]), np.array([4.0]), np.array([0.0])))
+    half = 24 * (1 - 1 / 64)
+    for ramp, axis, middle in ((x, 1, 50), (y, 0, 40)):
+        patch = extract(ramp.astype(np.uint8), upright)[0]
+        ends = patch.mean(axis=1 - axis)[[0, -1]]
+        np.testing.assert_allclose(ends, [middle - half, middle + half], atol=0.6)

@@ -1,0 +1,145 @@
+"""Descriptors of an image, and matches between those of two, against all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from test_matching_keypoints import texture
+
+from lib.data.keypoints import Keypoints
+from lib.evaluation import subject
+from lib.matching import describe as describing
+from lib.matching.describe import describe
+from lib.matching.keypoints import Detector, detect, regions
+from lib.matching.match import match, nearest
+from lib.matching.networks import find
+from lib.matching.patches import extract
+from lib.models import l2net, l2net_binary
+
+KINDS = pytest.mark.parametrize("kind", ["float", "bits"])
+
+
+def descriptors(kind: str, seed: int, n: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if kind == "bits":
+        return rng.integers(0, 4, (n, 4)).astype(np.uint8)
+    return rng.standard_normal((n, 16)).astype(np.float32)
+
+
+def all_distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    if first.dtype == np.uint8:
+        return np.bitwise_count(first[:, None] ^ second).sum(axis=2).astype(float)
+    return cdist(first, second)
+
+
+@KINDS
+def test_neighbours_are_those_of_all_pairs(kind: str) -> None:
+    first, second = descriptors(kind, 0, 70), descriptors(kind, 1, 90)
+    expected = np.sort(all_distances(first, second), axis=1)[:, :3]
+    distances, found = nearest(first, second, 3)
+    np.testing.assert_allclose(distances, expected, rtol=1e-5)
+    rows = np.arange(70)[:, None]
+    np.testing.assert_allclose(all_distances(first, second)[rows, found], expected, rtol=1e-5)
+
+
+@KINDS
+@pytest.mark.parametrize("mutual", [False, True])
+@pytest.mark.parametrize("ratio", [None, 0.9])
+def test_matches_are_those_of_their_definition(kind: str, mutual: bool, ratio: float | None) -> None:
+    first, second = descriptors(kind, 2, 60), descriptors(kind, 3, 50)
+    apart = all_distances(first, second)
+    found = match(first, second, mutual, ratio)
+    assert 0 < len(found) <= 60
+    assert (np.diff(found.first) > 0).all()
+    np.testing.assert_allclose(found.distance, apart[found.first, found.second], rtol=1e-5)
+    np.testing.assert_allclose(found.distance, apart[found.first].min(axis=1), rtol=1e-5)
+    if mutual:
+        np.testing.assert_allclose(found.distance, apart[:, found.second].min(axis=0), rtol=1e-5)
+    if ratio is not None:
+        assert (found.distance < ratio * np.partition(apart, 1)[found.first, 1]).all()
+    if kind == "float":
+        ranked = np.sort(apart, axis=1)
+        passes = ranked[:, 0] < (ratio or np.inf) * ranked[:, 1]
+        back = apart.argmin(axis=0)[apart.argmin(axis=1)] == np.arange(60)
+        passes = passes & back if mutual else passes
+        assert found.first.tolist() == np.flatnonzero(passes).tolist()
+
+
+def test_close_descriptors_have_their_true_distance() -> None:
+    first = np.random.default_rng(0).standard_normal((5, 128)).astype(np.float32)
+    second = first + np.float32(1e-4)
+    apart = np.linalg.norm(first.astype(float) - second, axis=1)
+    np.testing.assert_allclose(match(first, second).distance, apart, rtol=1e-3)
+
+
+@KINDS
+def test_an_image_without_keypoints_has_no_matches(kind: str) -> None:
+    some = descriptors(kind, 0, 3)
+    for first, second in ((some, some[:0]), (some[:0], some), (some[:0], some[:0])):
+        assert len(match(first, second, ratio=0.8)) == 0
+
+
+def test_with_one_keypoint_there_is_no_second_nearest_to_be_nearer_than() -> None:
+    some = descriptors("float", 0, 3)
+    assert len(match(some, some[:1])) == 1
+    assert len(match(some, some[:1], ratio=0.8)) == 0
+
+
+def test_what_cannot_be_matched_is_refused() -> None:
+    some, bits = descriptors("float", 0, 3), descriptors("bits", 0, 3)
+    broken = np.where(np.arange(3)[:, None] == 1, np.nan, some).astype(np.float32)
+    for first, second, told in (
+        (some, bits, "do not go together"),
+        (some, some[:, :8], "do not go together"),
+        (some.astype(int), some.astype(int), "float32 or packed bits"),
+        (some, broken, "descriptor 1 of the second image is not finite"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            match(first, second)
+    with pytest.raises(ValueError, match="ratio"):
+        match(some, some, ratio=1.5)
+
+
+def test_descriptors_are_those_of_the_patches_in_batches_of_any_size(monkeypatch) -> None:
+    image, network = texture(), l2net.build(width=0.25).eval()
+    found = detect(image, Detector(most=50))
+    expected = subject.describe(network, extract(image, found))
+    monkeypatch.setattr(describing, "AT_ONCE", 7)
+    for descriptor in (network, lambda patches: subject.describe(network, patches)):
+        features = describe(image, Detector(most=50), descriptor)
+        np.testing.assert_allclose(features.descriptors, expected, atol=1e-6)
+        np.testing.assert_array_equal(features.regions.maps, found.maps)
+        assert features.size == (200, 200)
+
+
+def test_no_keypoints_have_descriptors_of_the_right_kind() -> None:
+    flat = np.full((60, 80), 9, np.uint8)
+    binary = describe(flat, Detector(), l2net_binary.build(width=0.25).eval())
+    assert (binary.descriptors.shape, binary.descriptors.dtype) == ((0, 32), np.uint8)
+    assert describe(flat, Detector(), find("sift")).descriptors.shape == (0, 128)
+    assert binary.size == (80, 60)
+
+
+@pytest.mark.parametrize(("x", "scale"), [(np.nan, 2.0), (5.0, 0.0)])
+def test_a_keypoint_that_is_nowhere_or_of_no_size_is_named(x: float, scale: float) -> None:
+    own = regions(Keypoints(np.array([[9.0, 9.0], [x, 9.0]]), np.array([2.0, scale]), np.zeros(2)))
+    with pytest.raises(ValueError, match="keypoint 1 is at no finite place, or has no size"):
+        describe(texture(), own, find("sift"))
+
+
+@pytest.mark.parametrize("name", ["sift", "rootsift", "orb"])
+def test_an_image_matches_itself(name: str) -> None:
+    features = describe(texture(), Detector(upright=True, most=40), find(name))
+    found = match(features.descriptors, features.descriptors)
+    assert found.first.tolist() == found.second.tolist() == list(range(40))
+    assert (found.distance == 0).all()
+
+
+def test_an_unknown_descriptor_and_an_image_in_colour_are_refused() -> None:
+    with pytest.raises(FileNotFoundError, match=r"surf is no file, .* sift, rootsift, orb"):
+        find("surf")
+    with pytest.raises(FileNotFoundError, match=r"net\.safetensors is no file"):
+        find("net.safetensors")
+    with pytest.raises(ValueError, match=r"\(H, W\) uint8, got \(9, 9, 3\)"):
+        describe(np.zeros((9, 9, 3), np.uint8), Detector(), find("sift"))

@@ -1,0 +1,117 @@
+"""A run's network as a file for others: it describes as before, here and in kornia."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from kornia import feature
+
+from lib.data.mini.photographs import Photograph
+from lib.matching import networks
+from lib.matching.networks import find
+from lib.models import hynet, l2net, l2net_binary, l2net_maps
+from lib.study import records
+from lib.study.open import REFERENCE
+
+PATCHES = 255 * torch.rand(3, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+
+
+def record(model: str, width: float, **options: object) -> dict:
+    """What of a run's record is needed."""
+    return {
+        "label": "Mine+",
+        "train_set": "mini-a",
+        "data": "mini",
+        "profile": "quick",
+        "seed": 3,
+        "parameters": 123_456,
+        "config": {
+            "recipe": {"model": {"name": model, "options": options}, "budget": None},
+            "profile": {
+                "width": width,
+                "budget": {"batch_pairs": 64, "epoch_pairs": 1280, "epochs": 5},
+            },
+        },
+        "metrics": {"mini-b": {"fpr95": {"expected": 11.5}}, "mini-hp-a": {"hpatches": {}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [("l2net", {"dropout": 0.1}), ("hynet", {"norm": "frn"}), ("l2net_binary", {"length": 64})],
+)
+def test_a_network_describes_as_before(tmp_path: Path, model: str, options: dict) -> None:
+    module = {"l2net": l2net, "hynet": hynet, "l2net_binary": l2net_binary}[model]
+    network = module.build(width=0.25, **options).eval()
+    path = tmp_path / networks.WEIGHTS
+    networks.save(path, network, record(model, 0.25, **options))
+    torch.testing.assert_close(find(str(path))(PATCHES), network(PATCHES), rtol=0, atol=0)
+    with pytest.raises(FileExistsError, match="is there already"):
+        networks.save(path, network, record(model, 0.25, **options))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("l2net", feature.HardNet), ("hynet", feature.HyNet)])
+def test_the_file_itself_loads_strictly_into_kornias_class(tmp_path: Path, ours: str, theirs) -> None:
+    network = {"l2net": l2net, "hynet": hynet}[ours].build().eval()
+    path = tmp_path / networks.WEIGHTS
+    networks.save(path, network, record(ours, 1.0))
+    loaded = theirs(pretrained=False).eval()
+    loaded.load_state_dict(safetensors.torch.load_file(path), strict=True)
+    torch.testing.assert_close(loaded(PATCHES), network(PATCHES), rtol=1e-4, atol=1e-5)
+    made = networks.as_kornia(network)
+    assert type(made) is theirs
+    torch.testing.assert_close(made(PATCHES), loaded(PATCHES))
+    assert f"kornia.feature.{theirs.__name__}(pretrained=False)" in networks.card(
+        network, record(ours, 1.0)
+    )
+
+
+@pytest.mark.parametrize(
+    "network",
+    [l2net.build(width=0.5), l2net_maps.build(), l2net_binary.build(), hynet.build(norm="batch")],
+)
+def test_kornia_has_no_class_of_another_architecture(network: torch.nn.Module) -> None:
+    assert networks.as_kornia(network) is None
+
+
+def test_a_card_says_what_it_was_trained_on_and_how_it_did() -> None:
+    photographs = (Photograph("china", None, "CC BY 2.0, danielbuechele", "0" * 64),)
+    written = networks.card(l2net.build(width=0.25), record("l2net", 0.25), photographs)
+    for said in (
+        *(
+            "# Mine+",
+            "lib.models.l2net` at width\n0.25, 123,456 parameters",
+            "100 steps of 64 pairs on mini-a",
+        ),
+        *("profile quick, seed 3", "- china: CC BY 2.0, danielbuechele", "| mini-b | 11.50 |"),
+        *("kornia has no class", "## What for"),
+    ):
+        assert said in written
+    assert "mini-hp-a" not in written
+    assert "not on record here" in networks.card(l2net.build(width=0.25), record("l2net", 0.25))
+
+
+def test_a_record_as_a_run_leaves_it_makes_a_card() -> None:
+    one = min((REFERENCE / "quick" / "records" / "dsm_aug").glob("*.json"))
+    written = networks.card(l2net.build(width=0.25), records.read(one))
+    assert written.startswith("# DSM+\n")
+    assert "100 steps of 64 pairs on mini-" in written
+
+
+def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    with pytest.raises(FileNotFoundError, match="No such file"):
+        networks.load(path)
+    path.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
+        find(str(path))
+    safetensors.torch.save_file({"weight": torch.zeros(2)}, path)
+    with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
+        find(str(path))
+    about = {"model": '{"name": "l2net"}', "width": "0.25"}
+    safetensors.torch.save_file({"weight": torch.zeros(2)}, path, about)
+    with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
+        find(str(path))

@@ -1,0 +1,218 @@
+"""The Oxford Affine set: its layout, the embedded like of it, and the two scores."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from skimage import data
+from test_matching_keypoints import texture
+
+from lib.data import oxford_affine as layout
+from lib.data.mini import oxford_affine as generator
+from lib.data.mini.allotment import packaged_photographs
+from lib.data.mini.geometry import transfer
+from lib.evaluation import oxford_affine, oxford_affine_of_signs
+from lib.evaluation.region_overlap import Correspondences, one_to_one
+from lib.evaluation.subject import Subject, describe
+from lib.models import orb, sift
+
+SIFT = Subject(partial(describe, sift.build()))
+SHIFT = np.array([[1, 0, -12.0], [0, 1, -7], [0, 0, 1]])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sequences of shifted cuts of a texture, the second noisier with every image."""
+    made = tmp_path_factory.mktemp("oxford")
+    homographies = np.stack([SHIFT @ np.diag([1, 1, 1.0])] * 5)
+    rng = np.random.default_rng(0)
+    for name, noise in (("graf", 0.0), ("blur_other", 12.0)):
+        whole = texture(3, 240)
+        images = [whole[:200, :210], *[whole[7:207, 12:222]] * 5]
+        noisy = [
+            np.clip(image + noise * step * rng.standard_normal(image.shape), 0, 255).astype(np.uint8)
+            for step, image in enumerate(images)
+        ]
+        layout.write_sequence(made / name, noisy, homographies)
+    return made
+
+
+@pytest.fixture(scope="module")
+def measured(folder: Path) -> dict[str, float]:
+    return oxford_affine.measure(SIFT, layout.read("two", folder))
+
+
+def test_the_released_layout_is_read_with_its_nuisances(folder: Path) -> None:
+    sequences = layout.read("two", folder).sequences
+    assert [(of.name, of.nuisance) for of in sequences] == [
+        ("blur_other", "blur"),
+        ("graf", "viewpoint"),
+    ]
+    np.testing.assert_array_equal(sequences[1].images.homographies[2], SHIFT)
+    assert set(layout.RELEASED.values()) == set(layout.NUISANCES)
+
+
+def test_a_sequence_of_no_nuisance_is_named(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "mine").symlink_to(folder / "graf")
+    with pytest.raises(ValueError, match=r"mine tells no nuisance: .* blur, light"):
+        layout.read("mine", tmp_path / "set")
+
+
+@pytest.mark.parametrize("content", ["1 0 0\n0 1 0\n0 0 0\n", "1 0 0\n2 0 0\n0 0 1\n"])
+def test_a_singular_homography_is_named(folder: Path, tmp_path: Path, content: str) -> None:
+    for file in (folder / "graf").iterdir():
+        (tmp_path / "set" / "graf").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "set" / "graf" / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "set" / "graf" / "H1to4p").write_text(content)
+    with pytest.raises(ValueError, match=r"H1to4p holds .* singular"):
+        layout.read("set", tmp_path / "set")
+    (tmp_path / "set" / "graf" / "H1to4p").unlink()
+    with pytest.raises(FileNotFoundError, match=r"H1to4p is missing"):
+        layout.read("set", tmp_path / "set")
+
+
+def test_an_image_without_regions_is_named(tmp_path: Path) -> None:
+    blank = [np.full((100, 120), 90, np.uint8)] * 6
+    layout.write_sequence(tmp_path / "blur_blank", blank, np.stack([np.eye(3)] * 5))
+    with pytest.raises(ValueError, match=r"img1\.png has no regions to match"):
+        oxford_affine.measure(SIFT, layout.read("blank", tmp_path))
+
+
+def test_what_is_seen_alike_is_matched(measured: dict[str, float]) -> None:
+    assert measured["score.graf.2"] > 70
+    assert measured["common.graf.2"] > measured["score.graf.2"]
+    assert measured["score.blur_other.6"] < 0.5 * measured["score.blur_other.2"]
+
+
+def test_means_are_over_images_sequences_and_all(measured: dict[str, float]) -> None:
+    for of in oxford_affine.SCORES:
+        for name in ("graf", "blur_other"):
+            of_images = [measured[f"{of}.{name}.{image}"] for image in range(2, 7)]
+            assert measured[f"{of}.{name}"] == pytest.approx(np.mean(of_images))
+        assert measured[f"{of}.viewpoint"] == measured[f"{of}.graf"]
+        both = (measured[f"{of}.graf"] + measured[f"{of}.blur_other"]) / 2
+        assert measured[of] == pytest.approx(both)
+
+
+def test_tcdescs_share_is_of_500_whatever_was_found(measured: dict[str, float], folder: Path) -> None:
+    (sequence,) = [of for of in layout.read("two", folder).sequences if of.name == "graf"]
+    regions = [oxford_affine._regions(sequence.images.images[of]) for of in (0, 1)]
+    fewer = min(map(len, regions))
+    assert fewer < 500
+    # The same matches, divided by another number.
+    assert 500 * measured["right500.graf.2"] == pytest.approx(fewer * measured["score.graf.2"])
+
+
+def literal_score(first: np.ndarray, second: np.ndarray, right: np.ndarray) -> float:
+    """Mikolajczyk's score of two images' descriptors: pairs by ascending distance, each region once."""
+    apart, hits = cdist(first, second), 0
+    for _ in range(min(apart.shape)):
+        row, column = np.unravel_index(apart.argmin(), apart.shape)
+        hits += right[row, column]
+        apart[row], apart[:, column] = np.inf, np.inf
+    return hits / min(first.shape[0], second.shape[0])
+
+
+def test_scores_are_those_of_their_definition() -> None:
+    rng = np.random.default_rng(4)
+    first, second = (rng.standard_normal((n, 8)).astype(np.float32) for n in (40, 55))
+    described = rng.random((40, 55)) < 0.2
+    common = np.zeros_like(described)
+    common[one_to_one(rng.random((40, 55)))] = True
+    inside = rng.random(40) < 0.7, rng.random(55) < 0.6
+    scores = oxford_affine.score_pair(first, second, Correspondences(described, common, inside))
+    assert scores["score"] == literal_score(first, second, described)
+    among = np.ix_(*map(np.flatnonzero, inside))
+    expected = literal_score(first[inside[0]], second[inside[1]], common[among])
+    assert scores["common"] == expected
+    assert scores["right500"] == pytest.approx(scores["score"] * 40 / 500)
+
+
+def test_bits_are_matched_by_hamming_distance() -> None:
+    rng = np.random.default_rng(5)
+    first, second = (rng.integers(0, 256, (30, 4)).astype(np.uint8) for _ in range(2))
+    right = Correspondences(
+        rng.random((30, 30)) < 0.3, np.zeros((30, 30), bool), (np.ones(30, bool),) * 2
+    )
+    as_numbers = [np.unpackbits(of, axis=1).astype(float) for of in (first, second)]
+    apart = (as_numbers[0][:, None] != as_numbers[1]).sum(axis=2).astype(float)
+    hits = right.described[one_to_one(apart)].sum()
+    assert oxford_affine.score_pair(first, second, right)["score"] == hits / 30
+
+
+def test_binary_descriptors_and_signs_are_measured(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "graf").symlink_to(folder / "graf")
+    one = layout.read("one", tmp_path)
+    assert oxford_affine.measure(Subject(partial(describe, orb.build())), one)["score"] > 30
+    signs = oxford_affine_of_signs.measure(
+        Subject(lambda patches: describe(sift.build(), patches) - 0.05), one
+    )
+    assert 20 < signs["score"] <= 100
+
+
+@pytest.fixture(scope="module")
+def grey() -> np.ndarray:
+    return cv2.resize(data.camera(), (240, 200), interpolation=cv2.INTER_AREA)
+
+
+@pytest.mark.parametrize("nuisance", layout.NUISANCES)
+def test_embedded_homographies_carry_the_poster(grey: np.ndarray, nuisance: str) -> None:
+    steps = generator.STEPS[nuisance]
+    images, homographies = generator.sequence(grey, steps, np.random.default_rng(0))
+    assert {image.shape for image in images} == {grey.shape}
+    assert len(homographies) == 5
+    alike = []
+    for image, homography in zip(images[1:], homographies, strict=True):
+        back = cv2.warpPerspective(image, np.linalg.inv(homography), grey.shape[::-1])
+        corners = np.array([[0, 0], [239, 0], [0, 199], [239, 199]], float)
+        there = transfer(homography, corners)
+        seen = np.ones(grey.shape, np.uint8)
+        seen = cv2.warpPerspective(
+            cv2.warpPerspective(seen, homography, grey.shape[::-1]),
+            np.linalg.inv(homography),
+            grey.shape[::-1],
+        )
+        inside = seen.astype(bool)
+        assert inside.mean() > 0.15
+        assert np.isfinite(there).all()
+        smooth = [cv2.GaussianBlur(of, (0, 0), 5)[inside] for of in (images[0], back)]
+        alike.append(np.corrcoef(*smooth)[0, 1])
+    assert min(alike) > 0.85
+
+
+def test_embedded_nuisances_grow_in_five_steps(grey: np.ndarray) -> None:
+    made = {
+        nuisance: generator.sequence(grey, steps, np.random.default_rng(1))
+        for nuisance, steps in generator.STEPS.items()
+    }
+
+    def of(nuisance: str, number) -> np.ndarray:
+        return np.array([number(image.astype(float)) for image in made[nuisance][0]])
+
+    assert (np.diff(of("blur", lambda image: np.quantile(np.abs(np.diff(image)), 0.99))) < 0).all()
+    assert (np.diff(of("light", np.mean)) < 0).all()
+    first = made["compression"][0][0].astype(float)
+    assert (np.diff(of("compression", lambda image: np.abs(image - first).mean())) > 0).all()
+    np.testing.assert_allclose(made["compression"][1], np.stack([np.eye(3)] * 5), atol=1e-9)
+    middle = np.array([[119.5, 99.5]])
+    shrunk = [
+        np.sqrt(abs(np.linalg.det(transfer(h, middle + 0.5 * np.eye(2)) - transfer(h, middle))))
+        for h in made["zoom"][1]
+    ]
+    assert (np.diff(shrunk) < 0).all()
+    assert shrunk[-1] / shrunk[0] == pytest.approx(1.1 / 2.8, rel=0.1)
+    widths = [
+        np.ptp(transfer(h, np.array([[0, 99.5], [239, 99.5]]))[:, 0]) for h in made["viewpoint"][1]
+    ]
+    assert (np.diff(widths) < 0).all()
+
+
+def test_the_embedded_sets_photographs_train_nothing() -> None:
+    allotment = packaged_photographs()
+    assert [of.name for of in generator.photographs(allotment)] == ["page", "text", "rocket"]

@@ -1,0 +1,307 @@
+"""Image retrieval: the cities' layout, average precision, and both engines."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_matching_keypoints import texture
+
+from lib.data import landmarks as layout
+from lib.data.landmarks import City, Landmarks, Query
+from lib.evaluation import hamming_expansion, retrieval, visual_index
+from lib.evaluation.retrieval import average_precision
+from lib.evaluation.subject import Subject
+from lib.evaluation.visual_words import Inverted, invert, learn
+
+GREY = np.full((60, 80), 90, np.uint8)
+
+
+def query(good: str = "", ok: str = "", junk: str = "", name: str = "spire_1") -> Query:
+    return Query(name, "a", (1.5, 2.0, 40.0, 50.0), *map(frozenset, (good, ok, junk)))
+
+
+@pytest.fixture
+def city(tmp_path: Path) -> Path:
+    asked = [query("ab", "c", "d"), query("b", "", "a", name="spire_2")]
+    photographs = dict.fromkeys("abcde", GREY)
+    layout.write_city(tmp_path / "jpg", tmp_path / "gt", photographs, asked, layout.OXFORD_PREFIX)
+    return tmp_path
+
+
+def test_a_city_is_read_as_it_was_written(city: Path) -> None:
+    assert (city / "gt" / "spire_1_query.txt").read_text() == "oxc1_a 1.5 2.0 40.0 50.0\n"
+    found = layout.read_city("oxford5k", city)
+    assert [*found.images] == list("abcde")
+    assert found.queries == (query("ab", "c", "d"), query("b", "", "a", name="spire_2"))
+
+
+def test_both_cities_are_read(city: Path) -> None:
+    both = city / "both"
+    for name in layout.CITIES:
+        for part in ("jpg", "gt"):
+            shutil.copytree(city / part, both / name / part)
+    assert [*layout.read("both", both).cities] == ["oxford5k", "paris6k"]
+    shutil.rmtree(both / "paris6k" / "jpg")
+    with pytest.raises(FileNotFoundError, match=r"paris6k holds no photographs"):
+        layout.read("both", both)
+
+
+@pytest.mark.parametrize("grade", layout.GRADES)
+def test_ground_truth_of_what_is_not_there_is_named(city: Path, grade: str) -> None:
+    (city / "gt" / f"spire_1_{grade}.txt").write_text("nowhere\n")
+    with pytest.raises(ValueError, match=rf"spire_1_{grade}\.txt names nowhere, and there is no such"):
+        layout.read_city("x", city)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("oxc1_z 1 2 3 4", r"spire_1_query\.txt names z, and there is no such photograph"),
+        ("oxc1_a 1 2 3", r"spire_1_query\.txt is no query"),
+        ("oxc1_a 3 2 1 4", r"spire_1_query\.txt is no query"),
+        ("", r"spire_1_query\.txt is no query"),
+    ],
+)
+def test_a_query_that_is_none_is_named(city: Path, content: str, told: str) -> None:
+    (city / "gt" / "spire_1_query.txt").write_text(content)
+    with pytest.raises(ValueError, match=told):
+        layout.read_city("x", city)
+
+
+def test_what_is_missing_or_twice_there_is_named(city: Path) -> None:
+    (city / "gt" / "spire_1_junk.txt").write_text("b\n")
+    with pytest.raises(ValueError, match=r"spire_1_junk\.txt names b, which is good too"):
+        layout.read_city("x", city)
+    (city / "gt" / "spire_1_junk.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"spire_1_junk\.txt is missing"):
+        layout.read_city("x", city)
+    (city / "more").mkdir()
+    (city / "more" / "a.jpg").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"a\.jpg and .*a\.jpg have one name"):
+        layout.read_city("x", city)
+    with pytest.raises(FileNotFoundError, match=r"holds no ground truth"):
+        layout.read_city("x", city / "jpg")
+
+
+def literal_ap(ranked: Sequence[str], of: Query) -> float:
+    """Step by step, as the benchmark describes it: trapezoids from recall to recall."""
+    right = of.good | of.ok
+    recall, precision, area, hits, place = 0.0, 1.0, 0.0, 0, 0
+    for name in ranked:
+        if name in of.junk:
+            continue
+        place += 1
+        hits += name in right
+        now = hits / len(right), hits / place
+        area += (now[0] - recall) * (precision + now[1]) / 2
+        recall, precision = now
+    return area
+
+
+@given(st.permutations("abcdefgh"), st.lists(st.sampled_from("goj-"), min_size=8, max_size=8))
+def test_average_precision_is_the_published_one(ranked: list[str], grades: list[str]) -> None:
+    by = {
+        g: "".join(n for n, grade in zip("abcdefgh", grades, strict=True) if grade == g) for g in "goj"
+    }
+    of = query(by["g"], by["o"], by["j"])
+    if not of.good | of.ok:
+        with pytest.raises(ValueError, match="spire_1 has no good and no ok"):
+            average_precision(ranked, of)
+        return
+    assert average_precision(ranked, of) == pytest.approx(literal_ap(ranked, of))
+
+
+def test_average_precision_by_hand() -> None:
+    of = query("a", "b", "j")
+    assert average_precision("abcj", of) == 1
+    # Junk counts neither for nor against.
+    assert average_precision("jabc", of) == 1
+    # a at place 2: from 0 to half the recall under (0 + 1/2) / 2; b at 3 under (1/2 + 2/3) / 2.
+    assert average_precision("cabj", of) == pytest.approx(0.5 * 0.25 + 0.5 * (1 / 2 + 2 / 3) / 2)
+
+
+@pytest.fixture(scope="module")
+def blobs() -> list[np.ndarray]:
+    """Eight images of 30 features around six directions."""
+    rng = np.random.default_rng(0)
+    middles = rng.standard_normal((6, 16))
+    return [
+        (middles[rng.integers(6, size=30)] + 0.05 * rng.standard_normal((30, 16))).astype(np.float32)
+        for _ in range(8)
+    ]
+
+
+def test_words_are_where_features_are(blobs: list[np.ndarray]) -> None:
+    vocabulary = learn(blobs, 12, 16)
+    collection = invert(vocabulary, blobs)
+    assert (np.diff(collection.word) >= 0).all()
+    assert np.bincount(collection.image).tolist() == [30] * 8
+    np.testing.assert_allclose(vocabulary.projection.T @ vocabulary.projection, np.eye(16), atol=1e-5)
+    # A median parts a word's features in halves.
+    bits = np.unpackbits(collection.signature, axis=1)
+    for word in range(12):
+        above = bits[collection.word == word].sum(axis=0)
+        assert set(above) == {(collection.word == word).sum() // 2}
+    again = learn(blobs, 12, 16)
+    np.testing.assert_array_equal(again.centres, vocabulary.centres)
+
+
+def test_a_word_takes_twenty_features(blobs: list[np.ndarray]) -> None:
+    assert len(learn(blobs, 10_000, 16).centres) == 8 * 30 // 20
+    with pytest.raises(ValueError, match="19 features are too few for a visual word"):
+        learn([blobs[0][:19]], 10, 16)
+    with pytest.raises(ValueError, match="17 bits of descriptors with 16 numbers"):
+        learn(blobs, 6, 17)
+    with pytest.raises(ValueError, match="packed bits"):
+        learn([np.zeros((40, 16), np.uint8)], 1, 16)
+
+
+def collection_of(images: Sequence[Sequence[int]], words: int, bits: int = 128) -> Inverted:
+    word = np.concatenate([np.array(of, int) for of in images])
+    image = np.repeat(np.arange(len(images)), [len(of) for of in images])
+    order = np.argsort(word, kind="stable")
+    signature = np.zeros((len(word), bits // 8), np.uint8)
+    return Inverted(word[order], image[order], signature, len(images), words)
+
+
+def test_words_that_few_images_have_count_more() -> None:
+    of = collection_of([[0, 0, 1], [0, 2], [0]], 4)
+    np.testing.assert_allclose(of.idf, [0, np.log(3), np.log(3), 0])
+    np.testing.assert_array_equal(of.counts.toarray(), [[2, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0]])
+
+
+def test_entries_are_those_of_each_word() -> None:
+    of = collection_of([[0, 0, 1], [0, 2], [0]], 4)
+    asked, entry = of.entries(np.array([2, 0, 3, 0]))
+    assert of.word[entry].tolist() == [2, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert asked.tolist() == [0, 1, 1, 1, 1, 3, 3, 3, 3]
+    assert of.image[entry].tolist() == [1, 0, 0, 1, 2, 0, 0, 1, 2]
+
+
+def placed(places: np.ndarray, turn: np.ndarray) -> visual_index.Placed:
+    maps = np.concatenate([np.broadcast_to(turn, (len(places), 2, 2)), places[:, :, None]], axis=2)
+    return visual_index.Placed(np.arange(len(places)), maps.astype(np.float32), 1024)
+
+
+def test_matches_agree_in_a_transformation() -> None:
+    rng = np.random.default_rng(2)
+    places = rng.uniform(0, 1000, (60, 2))
+    affinity = np.array([[0.8, -0.3], [0.2, 0.9]])
+    there = places @ affinity.T + [30, 50]
+    there[40:] = rng.uniform(0, 1000, (20, 2))
+    one, other = placed(places, np.eye(2)), placed(there, affinity)
+    assert 40 <= visual_index.agreeing(one, other) <= 42
+    assert visual_index.agreeing(one, placed(rng.uniform(0, 1000, (60, 2)), np.eye(2))) <= 5
+    apart = visual_index.Placed(other.word + 100, other.maps, 1024)
+    assert visual_index.agreeing(one, apart) == 0
+
+
+def test_verified_images_come_before_all_others() -> None:
+    places = np.random.default_rng(3).uniform(0, 1000, (30, 2))
+    images = [placed(places, np.eye(2)), placed(places[::-1], np.eye(2)), placed(places[:3], np.eye(2))]
+    of = collection_of([image.word for image in images] + [[31]], 32)
+    other = visual_index.Placed(np.array([31]), images[0].maps[:1], 1024)
+    scores = visual_index.scores(images[0], of, [*images, other])
+    assert scores[0] == 30
+    assert scores[1] < 10
+    assert scores[3] == 0
+
+
+def test_a_match_weighs_by_its_bits_and_bursts_less() -> None:
+    of = collection_of([[0], [0, 0, 0, 0], [1]], 2)
+    word, signed = np.array([0]), np.zeros((1, 16), np.uint8)
+    signed[0, :2] = 255
+    weight = np.exp(-((16 / 32) ** 2)) * of.idf[0] ** 2
+    total, strong = hamming_expansion._ask(word, signed, of, of.idf)
+    np.testing.assert_allclose(total, [weight, 4 * weight / 2, 0])
+    assert strong.tolist() == [1, 4, 0]
+    signed[0, :7] = 255
+    assert not hamming_expansion._ask(word, signed, of, of.idf)[0].any()
+
+
+def test_reliable_images_bring_half_as_many_new_words() -> None:
+    # Words 4 and 5 are new: 4 is in both reliable images, 5 in one alone.
+    of = collection_of([[0, 1, 4, 4], [0, 4, 5], [6]], 7)
+    of.signature[of.word == 4] = 255
+    words, signed = np.array([0, 1]), np.zeros((2, 16), np.uint8)
+    kept, signatures = hamming_expansion.expanded(words, signed, of, np.array([0, 1]))
+    assert kept.tolist() == [0, 1, 4]
+    assert (signatures[2] == 255).all()
+    # Most of word 0's are the database's zeros, whatever the query's is.
+    _, signatures = hamming_expansion.expanded(words, signed + 255, of, np.array([0, 1]))
+    assert not signatures[0].any()
+
+
+def test_what_a_reliable_image_has_finds_what_the_query_does_not_show() -> None:
+    # Image 2 shares no word with the query, but words with image 1, which is reliable.
+    shared, new = list(range(12)), list(range(12, 16))
+    of = collection_of([shared, shared + new, new, [20], [21]], 22)
+    words, signed = np.array(shared), np.zeros((12, 16), np.uint8)
+    scores = hamming_expansion.scores(words, signed, of)
+    assert scores[1] > scores[2] > scores[3] == 0
+
+
+@pytest.fixture(scope="module")
+def two_cities(tmp_path_factory: pytest.TempPathFactory) -> Landmarks:
+    """Each of two landmarks, shifted cuts of them, and other textures."""
+    made = tmp_path_factory.mktemp("cities")
+    cities = {}
+    for number, name in enumerate(layout.CITIES):
+        photographs: dict[str, np.ndarray] = {}
+        asked = []
+        for landmark in range(2):
+            whole = texture(10 * number + landmark, 220)
+            cuts = {f"{name}_{landmark}_{n}": whole[9 * n :][:150, 7 * n :][:, :160] for n in range(3)}
+            photographs |= cuts
+            asked.append(
+                Query(
+                    f"l{landmark}_1",
+                    min(cuts),
+                    (5, 5, 155, 145),
+                    frozenset(cuts),
+                    frozenset(),
+                    frozenset(),
+                )
+            )
+        for n in range(4):
+            photographs[f"{name}_other_{n}"] = texture(10 * number + 4 + n, 160)
+        layout.write_city(made / name / "jpg", made / name / "gt", photographs, asked)
+        cities[name] = layout.read_city(name, made / name)
+    return Landmarks("two", cities)
+
+
+def test_what_shows_a_landmark_is_found_by_every_engine(two_cities: Landmarks) -> None:
+    from functools import partial
+
+    from lib.evaluation.subject import describe
+    from lib.models import sift
+
+    numbers = retrieval.measure(Subject(partial(describe, sift.build(root=True))), two_cities)
+    for engine in retrieval.ENGINES:
+        assert numbers[engine] > 90
+        for name in layout.CITIES:
+            single = [numbers[f"{engine}.{name}.l{landmark}_1"] for landmark in range(2)]
+            assert numbers[f"{engine}.{name}"] == pytest.approx(np.mean(single))
+
+
+def test_bits_have_no_visual_words(two_cities: Landmarks) -> None:
+    bits = Subject(lambda patches: np.zeros((len(patches), 32), np.uint8))
+    with pytest.raises(ValueError, match="packed bits"):
+        retrieval.measure(bits, two_cities)
+
+
+def test_a_box_without_keypoints_is_named(two_cities: Landmarks) -> None:
+    cities = dict(two_cities.cities)
+    oxford = cities["oxford5k"]
+    [first, _] = oxford.queries
+    empty = Query(first.name, first.image, (0, 0, 0.5, 0.5), first.good, first.ok, first.junk)
+    cities["oxford5k"] = City("oxford5k", oxford.images, (empty,))
+    ones = Subject(lambda patches: patches[:, ::16, ::16].reshape(len(patches), -1).astype(np.float32))
+    with pytest.raises(ValueError, match=r"\.jpg has no keypoints in the box of l0_1"):
+        retrieval.measure(ones, Landmarks("two", cities))

@@ -1,0 +1,229 @@
+"""Structure from motion: ETH's layout, embedded scenes, and what is measured of a model."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pycolmap
+import pytest
+from known_cameras import cameras, points, project
+from test_matching_keypoints import texture
+
+from lib.data import eth
+from lib.data.mini import eth as generator
+from lib.data.mini.allotment import packaged_photographs
+from lib.data.mini.geometry import axis_rotation
+from lib.data.mini.scenes import render_view
+from lib.data.mini.walls import carry, covisibility, plan_wall, seen
+from lib.data.views import View, checked_intrinsics, checked_pose
+from lib.evaluation import sfm
+from lib.evaluation.sparse_models import sparse_model
+from lib.evaluation.subject import Subject, describe
+from lib.models import sift
+
+TAKEN = cameras(4)
+WORLD = points(60)
+GREY = np.full((360, 480), 90, np.uint8)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    eth.write_scene(tmp_path / "scene", [GREY] * len(TAKEN), TAKEN)
+    return tmp_path
+
+
+def test_a_scene_is_read_as_it_was_written(folder: Path) -> None:
+    (scene,) = eth.read("set", folder).scenes
+    assert scene.name == "scene"
+    assert list(scene.images) == [f"{number:04}.png" for number in range(1, 5)]
+    for camera, name in zip(TAKEN, scene.images, strict=True):
+        pose, lens = scene.poses[name], scene.cameras[name]
+        np.testing.assert_allclose(pose.rotation, camera.rotation, atol=1e-12)
+        np.testing.assert_allclose(pose.translation, camera.translation, atol=1e-12)
+        np.testing.assert_allclose(pose.intrinsics, camera.intrinsics, atol=1e-9)
+        np.testing.assert_allclose(pose.centre, camera.centre, atol=1e-12)
+        assert (lens.width, lens.height, lens.known) == (480, 360, True)
+        # Half a pixel farther, where COLMAP's first pixel ends.
+        np.testing.assert_allclose(lens.params, [576, 576, 240, 180])
+
+
+def test_the_released_scenes_have_no_poses(folder: Path) -> None:
+    for file in (folder / "scene" / "sparse").iterdir():
+        file.unlink()
+    (folder / "scene" / "sparse").rmdir()
+    assert eth.read("set", folder).scenes[0].poses == {}
+
+
+def test_a_scene_that_lacks_something_is_refused_by_name(folder: Path) -> None:
+    (folder / "scene" / "images" / "0003.png").unlink()
+    with pytest.raises(FileNotFoundError, match=r"database\.db names 0003\.png, which is not in"):
+        eth.read("set", folder)
+    (folder / "scene" / "database.db").unlink()
+    with pytest.raises(FileNotFoundError, match=r"holds no scene: each has images and database\.db"):
+        eth.read("set", folder)
+
+
+def test_a_damaged_database_is_named(folder: Path) -> None:
+    database = folder / "scene" / "database.db"
+    with sqlite3.connect(database) as connection:
+        connection.execute("DELETE FROM images")
+    with pytest.raises(ValueError, match=r"database\.db names no images"):
+        eth.read("set", folder)
+    database.write_bytes(b"no database, whatever its name says" * 40)
+    with pytest.raises(ValueError, match=r"database\.db is no COLMAP database"):
+        eth.read("set", folder)
+
+
+def test_poses_of_all_images_or_of_none(folder: Path) -> None:
+    listed = folder / "scene" / "sparse" / "images.txt"
+    lines = listed.read_text().splitlines(keepends=True)
+    last = next(place for place, line in enumerate(lines) if "0004.png" in line)
+    listed.write_text("".join(lines[:last]))
+    with pytest.raises(ValueError, match=r"sparse"):
+        eth.read("set", folder)
+
+
+@pytest.mark.parametrize(
+    ("rotation", "translation"),
+    [
+        (np.zeros((3, 3)), np.zeros(3)),
+        (np.diag([1, 1, -1]), np.zeros(3)),
+        (np.eye(3), np.array([0, np.nan, 0])),
+        (np.eye(2), np.zeros(3)),
+    ],
+)
+def test_a_pose_that_is_none_is_refused(rotation: np.ndarray, translation: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"file\.h5 holds a pose that is singular, mirrored or not"):
+        checked_pose("file.h5", rotation, translation)
+
+
+@pytest.mark.parametrize(
+    "matrix", [np.zeros((3, 3)), np.diag([0, 5, 1]), np.diag([5, 5, 2]), np.diag([np.inf, 5, 1])]
+)
+def test_intrinsics_that_are_none_are_refused(matrix: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"file\.h5 holds intrinsics that are singular"):
+        checked_intrinsics("file.h5", matrix)
+
+
+@pytest.fixture(scope="module")
+def model() -> pycolmap.Reconstruction:
+    """Of exact projections; the first image lacks the last 20 points."""
+    places = {f"{n}": project(camera, WORLD) for n, camera in enumerate(TAKEN)}
+    lenses = dict.fromkeys(places, eth.colmap_camera(TAKEN[0]))
+    matches = {
+        pair: np.repeat(np.arange(40 if "0" in pair else 60)[:, None], 2, axis=1)
+        for pair in combinations(places, 2)
+    }
+    return sparse_model(places, matches, lenses)
+
+
+def test_a_models_numbers_are_those_of_its_points(model: pycolmap.Reconstruction) -> None:
+    numbers = sfm.statistics(model)
+    assert numbers["images"] == 4
+    assert numbers["sparse_points"] == 60
+    assert numbers["observations"] == 60 * 4 - 20
+    assert numbers["track_length"] == pytest.approx((60 * 4 - 20) / 60)
+    assert numbers["reprojection_error"] < 1e-3
+
+
+def poses(*turned: int) -> dict[str, View]:
+    """Those of `TAKEN`; some of them ten degrees off and a unit away."""
+    off = axis_rotation(np.array([0, 1, 0]), np.deg2rad(10))
+    known = {}
+    for number, camera in enumerate(TAKEN):
+        rotation = camera.rotation @ off if number in turned else camera.rotation
+        centre = camera.centre + np.array([0, number in turned, 0])
+        known[f"{number}"] = View(Path(f"{number}"), camera.intrinsics, rotation, -rotation @ centre)
+    return known
+
+
+def test_a_right_models_cameras_are_where_they_are_known_to_be(model: pycolmap.Reconstruction) -> None:
+    errors = sfm.pose_errors(model, poses())
+    assert errors["rotation_error"] < 0.01
+    assert errors["position_error"] < 0.01
+
+
+def test_a_camera_that_is_off_does_not_decide_how_a_model_is_laid(
+    model: pycolmap.Reconstruction,
+) -> None:
+    errors = sfm.pose_errors(model, poses(3))
+    # The median of 0, 0, 0 and 10 degrees.
+    assert errors["rotation_error"] < 0.01
+
+
+@pytest.mark.parametrize("degrees", [1e-5, 0.2, 45.0, 179.0])
+def test_rotations_are_told_in_degrees(degrees: float) -> None:
+    turn = axis_rotation(np.array([1, 2, 3]), np.deg2rad(degrees))
+    assert sfm.rotation_angle(turn) == pytest.approx(degrees)
+
+
+def test_nothing_is_made_of_matches_that_are_too_few() -> None:
+    places = {name: np.zeros((20, 2)) for name in "ab"}
+    few = {("a", "b"): np.zeros((14, 2), int)}
+    assert sparse_model(places, few, {}) is None
+    assert sfm.statistics(None) == {"images": 0, "sparse_points": 0, "observations": 0}
+
+
+def test_images_without_keypoints_give_no_model(folder: Path) -> None:
+    blank = Subject(partial(describe, sift.build()))
+    numbers = sfm.measure(blank, eth.read("blank", folder))
+    assert numbers["keypoints.scene"] == numbers["images.scene"] == numbers["sparse_points"] == 0
+    assert "track_length" not in numbers
+
+
+@pytest.fixture(scope="module")
+def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four views of a wall from about ahead."""
+    textures = [texture(seed, 200) for seed in range(2)]
+    shapes = [of.shape for of in textures]
+    rng = np.random.default_rng(1)
+    site = plan_wall(shapes, np.deg2rad(100), 4, (320, 240), np.deg2rad(12), 0.0, rng)
+    plain = [replace(of, blur=0.0, noise=2.0, jpeg_quality=95) for of in site.photometry]
+    site = replace(site, photometry=tuple(plain))
+    made = tmp_path_factory.mktemp("easy")
+    images = [render_view(site, textures, number) for number in range(4)]
+    eth.write_scene(made / "wall", images, site.cameras)
+    return made
+
+
+def test_what_is_seen_from_about_ahead_is_put_together_rightly(easy: Path) -> None:
+    scenes = eth.read("easy", easy)
+    numbers = sfm.measure(Subject(partial(describe, sift.build())), scenes)
+    assert numbers["images.wall"] == numbers["images"] == 4
+    assert numbers["sparse_points"] > 50
+    assert 2 <= numbers["track_length"] <= 4
+    assert 0 < numbers["reprojection_error"] < 1
+    assert numbers["rotation_error"] < 1
+    assert numbers["position_error"] < 10
+
+
+def test_walls_are_seen_as_they_are_drawn() -> None:
+    rng = np.random.default_rng(2)
+    textures = [texture(3, 160)]
+    site = plan_wall([(160, 160)], np.deg2rad(90), 3, (160, 120), np.deg2rad(30), 0.0, rng)
+    views = [render_view(site, textures, number).astype(float) for number in range(3)]
+    pixels = np.stack(np.meshgrid(np.arange(4, 156), np.arange(4, 116)), -1).reshape(-1, 2).astype(float)
+    piece = seen(site, 0, pixels)
+    pixels, piece = pixels[piece >= 0], piece[piece >= 0]
+    np.testing.assert_allclose(carry(site, 0, 0, pixels, piece), pixels, atol=1e-6)
+    there = carry(site, 0, 1, pixels, piece)
+    both = (seen(site, 1, there) == piece) & ((there > 4) & (there < [155, 115])).all(axis=1)
+    assert both.sum() > 1000
+    smooth = [cv2.GaussianBlur(of, (0, 0), 2) for of in views]
+    here = smooth[0][tuple(pixels[both].astype(int).T[::-1])]
+    other = smooth[1][tuple(there[both].round().astype(int).T[::-1])]
+    assert np.corrcoef(here, other)[0, 1] > 0.8
+    assert covisibility(site, 0, 0) > 0.99
+    assert covisibility(site, 0, 1) == covisibility(site, 1, 0) < 1
+
+
+def test_no_method_is_trained_on_what_scenes_show() -> None:
+    allotment = packaged_photographs()
+    shown = {of.name for of in generator.photographs(allotment)}
+    assert shown == {of.name for of in (*allotment["b"], *allotment["c"])}

@@ -1,0 +1,170 @@
+"""W1BS: its layout, the embedded like of it, and mAUC against its definition, taken literally."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from skimage import data
+
+from lib.data import w1bs as layout
+from lib.data.mini import w1bs as generator
+from lib.data.mini.photographs import Photograph
+from lib.data.whole_images import ImagesSize
+from lib.evaluation import w1bs
+from lib.evaluation.subject import Subject, describe
+from lib.models import orb, sift
+
+
+def literal_area(confidence: np.ndarray, right: np.ndarray, thresholds: np.ndarray) -> float:
+    """One threshold after the other, in plain Python."""
+    recall, beside = [], []
+    for threshold in thresholds:
+        accepted = [of for of in range(len(right)) if confidence[of] < threshold]
+        hits = sum(bool(right[of]) for of in accepted)
+        recall.append(hits / len(right))
+        beside.append(1 - (hits / len(accepted) if accepted else 1.0))
+    trapezoids = [
+        (beside[i] - beside[i - 1]) * (recall[i] + recall[i - 1]) / 2 for i in range(1, len(recall))
+    ]
+    return sum(trapezoids)
+
+
+def of_numbers(values: np.ndarray):
+    """A describer that gives row i of the values for a patch whose first pixel is i."""
+
+    def describe_(patches: np.ndarray) -> np.ndarray:
+        return values[patches[:, 0, 0]]
+
+    return Subject(describe_)
+
+
+def numbered(start: int, n: int) -> np.ndarray:
+    return np.repeat(np.arange(start, start + n), 64 * 64).reshape(n, 64, 64).astype(np.uint8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 40), st.sampled_from([0.1, 1.0, 5.0]))
+def test_areas_are_those_of_their_definition(seed: int, n: int, noise: float) -> None:
+    rng = np.random.default_rng(seed)
+    first = rng.standard_normal((n, 6)).astype(np.float32)
+    second = (first + noise * rng.standard_normal((n, 6))).astype(np.float32)
+    found = w1bs.curves(of_numbers(np.concatenate([first, second])), numbered(0, n), numbered(n, n))
+    apart = cdist(first, second)
+    right = apart.argmin(axis=1) == np.arange(n)
+    near, far = np.sort(apart, axis=1)[:, :2].T
+    ratio = near / (far + 1e-12)
+    expected = {
+        "ratio": (ratio, np.linspace(0, ratio.max(), 100)),
+        "distance": (near, np.linspace(0, near.max(), 100)),
+        "difference": (near - far, np.linspace((near - far).min(), 0, 100)),
+    }
+    for of, (confidence, thresholds) in expected.items():
+        # A value on a threshold may round to either side of it.
+        assume(np.abs(confidence[:, None] - thresholds[1:-1]).min() > 1e-5)
+        literal = literal_area(confidence, right, thresholds)
+        assert w1bs.area(*found[of]) == pytest.approx(literal, abs=1e-9)
+
+
+def test_all_wrong_has_no_area_and_recall_counts_every_patch() -> None:
+    values = np.eye(8, dtype=np.float32)
+    turned = np.roll(values, 1, axis=0)
+    recall, precision = w1bs.curves(
+        of_numbers(np.concatenate([values, turned])), numbered(0, 8), numbered(8, 8)
+    )["ratio"]
+    assert recall.max() == 0
+    assert (precision[0], precision[-1]) == (1.0, 1.0)
+    assert w1bs.area(recall, precision) == 0
+
+
+def test_precision_is_one_where_nothing_is_accepted() -> None:
+    recall, precision = w1bs._curve(
+        np.array([0.5, 1.0]), np.array([True, False]), np.array([0, 0.7, 1.0])
+    )
+    assert recall.tolist() == [0, 0.5, 0.5]
+    assert precision.tolist() == [1, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded pairs of a photograph."""
+    made = tmp_path_factory.mktemp("w1bs")
+    grey = cv2.resize(data.camera(), (260, 220), interpolation=cv2.INTER_AREA)
+    cv2.imwrite(str(made / "camera.png"), grey)
+    photograph = Photograph("camera", made / "camera.png", "CC0")
+    generator.write(made / "set", [photograph], ImagesSize(longest_side=260))
+    return made / "set"
+
+
+def test_embedded_pairs_lie_in_the_released_layout(folder: Path) -> None:
+    pairs = layout.read("mini", folder).pairs
+    assert [of.subset for of in pairs] == ["G", "L"]
+    assert {of.subset for of in pairs} < set(layout.SUBSETS)
+    for pair in pairs:
+        first, second = pair.patches()
+        assert first.shape == second.shape == (len(first), 41, 41)
+        assert len(first) > 30
+        column = cv2.imread(str(folder / pair.subset / "1" / f"{pair.name}.bmp"), cv2.IMREAD_UNCHANGED)
+        np.testing.assert_array_equal(column, first.reshape(-1, 41))
+        assert (folder / pair.subset / "h" / f"{pair.name}.txt").is_file()
+
+
+def test_rows_of_both_columns_show_one_spot(folder: Path) -> None:
+    for pair in layout.read("mini", folder).pairs:
+        first, second = (w1bs.at_64(of).reshape(-1, 64 * 64).astype(float) for of in pair.patches())
+        alike = np.corrcoef(first, second)[: len(first), len(first) :]
+        others = np.median(alike)
+        assert np.median(np.diag(alike)) > others + 0.3
+
+
+def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
+    one = layout.read("mini", folder)
+    subject = Subject(partial(describe, sift.build()))
+    measured = w1bs.measure(subject, one)
+    assert measured["mauc"] == pytest.approx((measured["mauc.G"] + measured["mauc.L"]) / 2)
+    for pair in one.pairs:
+        curve = w1bs.curves(subject, *pair.patches())["ratio"]
+        assert measured[f"mauc.{pair.subset}.{pair.name}"] == pytest.approx(100 * w1bs.area(*curve))
+    assert 0 < measured["mauc"] < 100
+    assert measured["distance"] != measured["mauc"] != measured["difference"]
+    kept = w1bs.probe(subject, one)
+    assert kept["subset"].tolist() == ["G", "L"]
+    assert kept["recall"].shape == kept["precision"].shape == (2, 100)
+    areas = [100 * w1bs.area(*of) for of in zip(kept["recall"], kept["precision"], strict=True)]
+    np.testing.assert_allclose(areas, [measured["mauc.G"], measured["mauc.L"]], rtol=1e-3)
+
+
+def test_bits_are_measured_too(folder: Path) -> None:
+    subject = Subject(partial(describe, orb.build()))
+    assert w1bs.measure(subject, layout.read("mini", folder))["mauc"] > 0
+
+
+def write(folder: Path, patches: int, other: int, side: int = 41) -> None:
+    for number, n in ((1, patches), (2, other)):
+        (folder / "A" / str(number)).mkdir(parents=True, exist_ok=True)
+        column = np.zeros((n * 41 + (side - 41), 41), np.uint8)
+        cv2.imwrite(str(folder / "A" / str(number) / "x.bmp"), column)
+
+
+def test_columns_that_do_not_go_together_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="holds no W1BS"):
+        layout.read("a", tmp_path)
+    write(tmp_path, 3, 4)
+    (pair,) = layout.read("a", tmp_path).pairs
+    with pytest.raises(ValueError, match=r"1/x\.bmp has 3 patches and .*2/x\.bmp has 4"):
+        pair.patches()
+    write(tmp_path, 3, 3, side=50)
+    with pytest.raises(ValueError, match=r"x\.bmp is 41 by 132 px: a column"):
+        pair.patches()
+    write(tmp_path, 1, 1)
+    with pytest.raises(ValueError, match="has no second-nearest"):
+        w1bs.measure(Subject(partial(describe, sift.build())), layout.read("a", tmp_path))
+    (tmp_path / "A" / "2" / "x.bmp").unlink()
+    with pytest.raises(FileNotFoundError, match=r"2/x\.bmp is missing, the other image"):
+        layout.read("a", tmp_path)

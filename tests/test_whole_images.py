@@ -1,0 +1,76 @@
+"""Sets of whole images in a source: names, digests, generation, and released sets where they lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from lib.data import oxford_affine as layout
+from lib.data.mini.allotment import packaged_photographs
+from lib.data.mini.sizes import MiniSize
+from lib.data.sources import open_source
+from lib.data.whole_images import KINDS, ImagesSize, WholeImages
+from lib.study import open as opening
+
+SMALL = ImagesSize(longest_side=120)
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    """A folder with the released Oxford Affine set, of one sequence, and nothing else."""
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, (50, 60)).astype(np.uint8) for _ in range(6)]
+    layout.write_sequence(
+        tmp_path / "real" / "oxford_affine" / "graf", images, np.stack([np.eye(3)] * 5)
+    )
+    return tmp_path / "real"
+
+
+def test_every_kind_can_be_loaded_by_name(tmp_path: Path) -> None:
+    sets = WholeImages("mini", tmp_path, SMALL, packaged_photographs())
+    assert sets.names == tuple(f"mini-{kind}" for kind in KINDS)
+    found = sets.load("mini-oxford_affine")
+    assert found.name == "mini-oxford_affine"
+    assert len(found.sequences) == 15
+    assert found.sequences[0].images.images[0].is_relative_to(sets.folder_of("mini-oxford_affine"))
+
+
+def test_digests_tell_sizes_photographs_and_kinds_apart_and_make_nothing(tmp_path: Path) -> None:
+    allotment = packaged_photographs()
+    others = {**allotment, "homography": allotment["a"]}
+    sets = [
+        WholeImages("mini", tmp_path, SMALL, allotment),
+        WholeImages("mini", tmp_path, ImagesSize(), allotment),
+        WholeImages("mini", tmp_path, SMALL, others),
+    ]
+    digests = [of.digest(name) for of in sets for name in of.names]
+    assert len(set(digests)) == len(digests)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_source_knows_its_own_sets_and_real_ones_beside(released: Path, tmp_path: Path) -> None:
+    source = open_source("mini", tmp_path / "data", MiniSize(), images=released)
+    assert source.own_images.names == tuple(f"mini-{kind}" for kind in KINDS)
+    assert source.real_images.names == ("real-oxford_affine",)
+    assert [of.name for of in source.load("real-oxford_affine").sequences] == ["graf"]
+    assert source.scene_folder("real-oxford_affine") == released / "oxford_affine"
+    with pytest.raises(ValueError, match=r"real-w1bs.*choose from.*mini-w1bs"):
+        source.load("real-w1bs")
+
+
+def test_a_released_sets_digest_changes_with_its_files(released: Path, tmp_path: Path) -> None:
+    sets = WholeImages("real", tmp_path, SMALL, {}, released)
+    before = sets.digest("real-oxford_affine")
+    cv2.imwrite(str(released / "oxford_affine" / "graf" / "img4.png"), np.zeros((50, 60), np.uint8))
+    assert sets.digest("real-oxford_affine") != before
+
+
+def test_a_study_takes_a_folder_of_released_sets(released: Path, tmp_path: Path) -> None:
+    study = opening.open_study(real=str(released))
+    assert study.place.source.real_images.names == ("real-oxford_affine",)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"is no folder with homography sequences .* w1bs"):
+        opening.open_study(real=str(tmp_path / "empty"))
