@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dsm_records import searched
+from paper_records import changed, rate_of, searched
 
 from lib.commands import study as command
 from lib.data import oxford_affine as layout
 from lib.experiments import dsm, tcdesc
 from lib.experiments import whole_images as experiments
 from lib.experiments.artefacts import ARTEFACTS
+from lib.recipes import RECIPES
 from lib.reporting.printed import printed
 from lib.study.jobs import digests, merged, record_path
 from lib.study.open import Study, open_study
@@ -25,16 +26,34 @@ ASKED = {
 EACH = pytest.mark.parametrize("name", ASKED)
 
 
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    return searched(monkeypatch)
+@EACH
+def test_networks_are_trained_for_them_alone_only_with_two_collections(study: Study, name: str) -> None:
+    others = (dsm.figure4, tcdesc.table2, tcdesc.figure4)
+    there = {record_path(job, study.place) for of in others for job in of(study)}
+    alone = [job for job in ASKED[name][0](study) if record_path(job, study.place) not in there]
+    assert {job.name for job in alone} == ({*experiments.UNITED} if name == "dsm/figure5" else set())
+
+
+def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patches(study: Study) -> None:
+    jobs = experiments.united_jobs(study)
+    assert {(job.name, job.seed) for job in jobs} == {
+        (key, seed) for key in experiments.UNITED for seed in study.table_seeds
+    }
+    for job in jobs:
+        name, label = experiments.UNITED[job.name]
+        assert changed(job.recipe, RECIPES[name]) <= {"optimizer", "schedule", "budget"}
+        assert rate_of(job) == name
+        assert job.label == label
+        assert job.train_set == study.place.source.united == "mini-a+mini-hp-a-train"
+        assert not job.measures
 
 
 @EACH
-def test_no_network_is_trained_for_them_alone(study: Study, name: str) -> None:
-    others = (dsm.figure4, tcdesc.table2, tcdesc.figure4)
-    there = {record_path(job, study.place) for of in others for job in of(study)}
-    assert {record_path(job, study.place) for job in ASKED[name][0](study)} <= there
+def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) -> None:
+    source, [sets] = study.place.source, study.place.source.whole_images
+    tested = {of.name for of in sets._photographs(ASKED[name][1])}
+    assert tested
+    assert not tested & {of.name for of in source.photographs[source.sets[0]]}
 
 
 @EACH

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from lib.data.hpatches.tasks import HPatchesSplit
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
-_READER = "lib.data.phototour"
+_READER, _UNION = "lib.data.phototour", "lib.data.union"
 _GENERATOR = "lib.data.mini.writing"
 _PHOTOS = "photos"
+# Between names in that of a union, and the split of HPatches that a part of it is trained on by.
+_AND, _SPLIT = "+", "a"
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ class Source:
             ValueError: the source has no such set.
             FileNotFoundError: a real set's folder is missing.
         """
+        if _AND in name:
+            return states.digest([_UNION], [self.digest(part) for part in name.split(_AND)])
         if (sets := self._sets_of(name)) is not None:
             return sets.digest(name)
         if name not in self.photographs:
@@ -121,7 +125,10 @@ class Source:
         return {name: digest(name) for name in self.sets}
 
     def scene_folder(self, name: str) -> Path:
-        """The folder of a set's files; a generated one may not be there yet."""
+        """The folder of a set's files; a generated one may not be there yet. A union has none but the
+        copy's."""
+        if _AND in name:
+            return self.folder / "decoded" / name
         if (sets := self._sets_of(name)) is not None:
             return sets.folder_of(name) if isinstance(sets, WholeImages) else sets.root
         if name not in self.photographs:
@@ -131,7 +138,7 @@ class Source:
     def load(self, name: str) -> PatchSet | HPatchesSplit | ImageSequences | Any:
         """A set, generated and decoded first where it is not there yet; what an HPatches split tests
         on is a split with its tasks, images are sequences, of whole images what their kind reads,
-        everything else a set of patches.
+        everything else a set of patches, a union too.
 
         Generated and decoded files that are damaged are set aside and made anew.
 
@@ -142,7 +149,11 @@ class Source:
         """
         from lib.data.mini.writing import write_scene
         from lib.data.phototour import read_phototour, verify_counts
+        from lib.data.union import unite
 
+        if _AND in name:
+            parts = [self.load(part) for part in name.split(_AND)]
+            return unite(parts, self.folder / "decoded", name)
         if (sets := self._sets_of(name)) is not None:
             return sets.load(name)
         scene = self.scene_folder(name)
@@ -167,6 +178,17 @@ class Source:
                 "benchmark's tasks with splits.json beside them"
             )
         return self.own_hpatches
+
+    @property
+    def united(self) -> str:
+        """The name of the union that networks called "++" are trained on: the real three, or the first
+        generated scene since whole images are of the others, and what a split of HPatches trains on.
+
+        Raises:
+            FileNotFoundError: a real source has no HPatches.
+        """
+        scenes = self.sets[:1] if self.embedded else self.sets
+        return _AND.join([*scenes, self.homographies.train_set(_SPLIT)])
 
     @property
     def hpatches(self) -> tuple[HPatchesSets, ...]:

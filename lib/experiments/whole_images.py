@@ -1,17 +1,24 @@
 """Which records the artefacts on whole images need: DSM's Figure 5, TCDesc's Figure 5 and Table VI.
 
-No network is trained for them: the runs are those of the papers' other tables, measured on more sets.
+The runs are those of the papers' other tables, measured on more sets; networks are trained for them
+only where that is with two collections of patches, "++".
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lib.experiments import dsm, tcdesc
-from lib.experiments.rows import by_sign, handcrafted_job, on
+from lib.experiments.rows import at_profile, by_sign, handcrafted_job, on, training_job
+from lib.recipes import find
 from lib.study.jobs import Job
 from lib.study.open import Study
 
 OXFORD, W1BS = "oxford_affine", "w1bs"
+# By key of their runs, whose recipe and rate they have, and what they are called.
+UNITED: Mapping[str, tuple[str, str]] = {
+    "hardnet_all": ("hardnet_aug", "HardNet++"),
+    "dsm_all": ("dsm_aug", "DSM++"),
+}
 
 
 def image_sets(study: Study, kind: str) -> list[str]:
@@ -24,11 +31,25 @@ def _measured(study: Study, jobs: Iterable[Job], kind: str) -> list[Job]:
     return [replace(job, measures=(*job.measures, *wanted)) for job in jobs]
 
 
+def united_jobs(study: Study) -> list[Job]:
+    """Networks trained with UBC PhotoTour's patches and HPatches', with the seeds of a table; tested on
+    neither."""
+    jobs = []
+    for key, (name, label) in UNITED.items():
+        recipe = replace(at_profile(study, name, find(name)), label=label)
+        for seed in study.table_seeds:
+            job = training_job(study, key, study.place.source.united, seed, recipe)
+            jobs.append(replace(job, measures=(), probes=()))
+    return jobs
+
+
 def dsm_figure5(study: Study) -> list[Job]:
-    """DSM's Figure 5: the rows of its Figure 4 on the Oxford Affine set, real-valued and binary."""
+    """DSM's Figure 5: the rows of its Figure 4 on the Oxford Affine set, real-valued and binary, and
+    those trained with two collections."""
     names = dict.fromkeys((*dsm.FIGURE4_REAL, *dsm.FIGURE4_SIGNS, *dsm.FIGURE4_BINARY))
     handcrafted = (handcrafted_job(study, name) for name in ("sift", "orb"))
-    jobs = _measured(study, [*handcrafted, *dsm.dsm_jobs(study, names, study.table_seeds)], OXFORD)
+    trained = [*dsm.dsm_jobs(study, names, study.table_seeds), *united_jobs(study)]
+    jobs = _measured(study, [*handcrafted, *trained], OXFORD)
     return [by_sign(job, OXFORD) if job.name in dsm.FIGURE4_SIGNS else job for job in jobs]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from lib.experiments.dsm import FIGURE4_BINARY, FIGURE4_REAL, FIGURE4_SIGNS
-from lib.experiments.whole_images import OXFORD
+from lib.experiments.whole_images import OXFORD, UNITED
 from lib.intervals import Measured
 from lib.reporting import frames, whole_images
 from lib.reporting.claims import Claim
@@ -13,7 +13,7 @@ from lib.reporting.claims.measured import OfClaim
 from lib.study.open import Found
 
 KINDS: Mapping[str, tuple[str, ...]] = {
-    "real": ("sift", *FIGURE4_REAL),
+    "real": ("sift", *FIGURE4_REAL, *UNITED),
     "binary": ("orb", *(f"{name}_signs" for name in FIGURE4_SIGNS), *FIGURE4_BINARY),
 }
 BY_NUISANCE = "_by_nuisance"

@@ -1,0 +1,100 @@
+"""Several sets of patches as one to train on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib.data.mini import oxford_affine
+from lib.data.mini.allotment import HOMOGRAPHY
+from lib.data.mini.sizes import MiniSize, SequencesSize
+from lib.data.patchset import PatchSet
+from lib.data.sources import open_source
+from lib.data.union import unite
+
+
+def mapped(folder: Path, name: str, points: list[int], images: list[int] | None) -> PatchSet:
+    """A set whose patches are of one grey value each, in a file."""
+    greys = np.random.default_rng(len(points)).integers(0, 256, (len(points), 1, 1), dtype=np.uint8)
+    np.save(folder / f"{name}.npy", np.broadcast_to(greys, (len(points), 64, 64)))
+    patches = np.load(folder / f"{name}.npy", mmap_mode="r")
+    told = None if images is None else np.array(images)
+    return PatchSet(name, patches, np.array(points), told, None)
+
+
+ids = st.lists(st.integers(0, 9), min_size=1, max_size=6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(ids, min_size=2, max_size=3))
+def test_patches_keep_their_order_and_no_two_sets_share_a_point(tmp_path_factory, points) -> None:
+    folder = tmp_path_factory.mktemp("sets")
+    sets = [mapped(folder, f"set{n}", of, of) for n, of in enumerate(points)]
+    united = unite(sets, folder / "decoded", "all")
+    assert np.array_equal(united.patches, np.concatenate([of.patches for of in sets]))
+    of_set = np.repeat(np.arange(len(points)), [len(of) for of in points])
+    theirs = [(number, point) for number, of in enumerate(points) for point in of]
+    for found in (united.point_ids, united.image_ids):
+        assert len(set(found)) == len(set(theirs)) == len(set(zip(found, theirs, strict=True)))
+        assert all(len(set(of_set[found == point])) == 1 for point in found)
+    assert united.pairs is None
+
+
+def test_images_are_unknown_where_a_set_does_not_tell_them(tmp_path: Path) -> None:
+    sets = [mapped(tmp_path, "told", [0, 1], [0, 0]), mapped(tmp_path, "untold", [0, 0], None)]
+    assert unite(sets, tmp_path / "decoded", "all").image_ids is None
+
+
+def test_a_union_is_copied_anew_when_a_set_changes(tmp_path: Path) -> None:
+    first = mapped(tmp_path, "first", [0, 0], None)
+    unite([first, mapped(tmp_path, "second", [0, 0], None)], tmp_path / "decoded", "all")
+    longer = mapped(tmp_path, "second", [0, 0, 1], None)
+    united = unite([first, longer], tmp_path / "decoded", "all")
+    assert np.array_equal(united.patches[2:], longer.patches)
+    assert len(list((tmp_path / "decoded").iterdir())) == 1
+
+
+SMALL = MiniSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
+
+
+def test_a_source_unites_its_first_scene_with_what_a_split_of_hpatches_trains_on(tmp_path: Path) -> None:
+    source = open_source("mini", tmp_path, SMALL, SequencesSize(longest_side=256))
+    united = source.load(source.united)
+    parts = [source.load("mini-a"), source.load("mini-hp-a-train")]
+    assert len(united.patches) == sum(len(of.patches) for of in parts)
+    assert len(set(united.point_ids)) == sum(len(set(of.point_ids)) for of in parts)
+
+
+def test_a_union_has_a_digest_of_its_own_that_follows_its_sets(tmp_path: Path) -> None:
+    source = open_source("mini", tmp_path, SMALL)
+    assert source.united == "mini-a+mini-hp-a-train"
+    others = [source.digest(name) for name in source.united.split("+")]
+    assert source.digest(source.united) not in others
+    larger = open_source("mini", tmp_path, MiniSize())
+    assert larger.digest(source.united) != source.digest(source.united)
+
+
+def test_real_unions_have_all_three_sets(tmp_path: Path) -> None:
+    for name in ("liberty", "notredame", "yosemite", "hpatches-release", "tasks"):
+        (tmp_path / name).mkdir()
+    source = open_source(str(tmp_path), tmp_path / "data", SMALL)
+    assert source.united == "liberty+notredame+yosemite+hpatches-a-train"
+    (tmp_path / "tasks").rmdir()
+    with pytest.raises(FileNotFoundError, match="unpack HPatches"):
+        _ = open_source(str(tmp_path), tmp_path / "data", SMALL).united
+
+
+def test_a_union_with_a_set_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no set 'mini-z'"):
+        open_source("mini", tmp_path, SMALL).digest("mini-a+mini-z")
+
+
+def test_what_the_embedded_oxford_affine_set_shows_is_in_no_set_of_the_union(tmp_path: Path) -> None:
+    source = open_source("mini", tmp_path, SMALL)
+    shown = {of.name for of in oxford_affine.photographs(source.allotment)}
+    assert shown < {of.name for of in source.allotment[HOMOGRAPHY]}
+    assert not shown & {of.name for of in source.photographs["mini-a"]}
