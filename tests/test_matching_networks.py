@@ -53,6 +53,17 @@ def test_a_network_describes_as_before(tmp_path: Path, model: str, options: dict
         networks.save(path, network, record(model, 0.25, **options))
 
 
+def test_in_half_the_bytes_it_describes_nearly_as_before(tmp_path: Path) -> None:
+    network = hynet.build(width=0.25).eval()
+    whole, half = tmp_path / "whole.safetensors", tmp_path / "half.safetensors"
+    networks.save(whole, network, record("hynet", 0.25))
+    networks.save(half, network, record("hynet", 0.25), half=True)
+    assert half.stat().st_size < 0.55 * whole.stat().st_size
+    found = find(str(half))
+    assert next(found.parameters()).dtype == torch.float32
+    assert (found(PATCHES) * network(PATCHES)).sum(dim=1).min() > 1 - 1e-4
+
+
 @pytest.mark.parametrize(("ours", "theirs"), [("l2net", feature.HardNet), ("hynet", feature.HyNet)])
 def test_the_file_itself_loads_strictly_into_kornias_class(tmp_path: Path, ours: str, theirs) -> None:
     network = {"l2net": l2net, "hynet": hynet}[ours].build().eval()
@@ -92,6 +103,7 @@ def test_a_card_says_what_it_was_trained_on_and_how_it_did() -> None:
         assert said in written
     assert "mini-hp-a" not in written
     assert "not on record here" in networks.card(l2net.build(width=0.25), record("l2net", 0.25))
+    assert "Ask them." in networks.card(l2net.build(), record("l2net", 1.0), terms="Ask them.")
 
 
 def test_a_record_as_a_run_leaves_it_makes_a_card() -> None:

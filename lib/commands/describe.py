@@ -66,6 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     export = commands.add_parser("export", help="a run's network, for others")
     export.add_argument("record", type=Path)
     export.add_argument("out", type=Path, help="a folder that is not there yet")
+    export.add_argument("--half", action="store_true", help="numbers of 16 bits, in half the bytes")
+    export.add_argument("--terms", default="", help="of the images that it was trained on, for the card")
     export.set_defaults(run=_export)
     return parser
 
@@ -117,8 +119,9 @@ def _export(chosen: argparse.Namespace) -> None:
     known = packaged_photographs().get(part, ()) if record["data"] == "mini" else ()
 
     def make(new: Path) -> None:
-        networks.save(new / networks.WEIGHTS, network, record)
-        write_bytes(new / networks.CARD, networks.card(network, record, known).encode())
+        networks.save(new / networks.WEIGHTS, network, record, chosen.half)
+        card = networks.card(network, record, known, chosen.terms)
+        write_bytes(new / networks.CARD, card.encode())
 
     make_once(chosen.out, chosen.out.name, make)
     print(f"{chosen.out}: {networks.WEIGHTS}, {networks.CARD}")

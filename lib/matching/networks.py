@@ -55,13 +55,14 @@ def find(name: str) -> nn.Module:
     return load(path) if path.suffix == ENDING else published.build(path)
 
 
-def save(path: Path, network: nn.Module, record: Mapping) -> None:
+def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) -> None:
     """Writes a network with what is needed to build it again.
 
     Args:
         path: the file to make.
         network: a run's.
         record: of the run.
+        half: with numbers of 16 bits, in half the bytes.
 
     Raises:
         FileExistsError: there is a file of that name.
@@ -75,6 +76,8 @@ def save(path: Path, network: nn.Module, record: Mapping) -> None:
         "label": record["label"],
     }
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
+    if half:
+        tensors = {n: of.half() if of.is_floating_point() else of for n, of in tensors.items()}
     write_bytes(path, safetensors.torch.save(tensors, about))
 
 
@@ -113,18 +116,21 @@ def as_kornia(network: nn.Module) -> nn.Module | None:
     return theirs.eval()
 
 
-def card(network: nn.Module, record: Mapping, photographs: Sequence[Photograph] = ()) -> str:
+def card(
+    network: nn.Module, record: Mapping, photographs: Sequence[Photograph] = (), terms: str = ""
+) -> str:
     """A model card, Markdown: what it is, what it was trained on, how to use it, what for.
 
     Args:
         network: a run's.
         record: of the run.
         photographs: of the train set, where it was generated of some and they are known.
+        terms: what its images' owners ask for, where they are not.
     """
     config = record["config"]
     budget = config["profile"].get("budget") or config["recipe"]["budget"]
     told = "".join(f"- {of.name}: {of.licence}\n" for of in photographs)
-    terms = f"Its photographs, and their terms:\n\n{told}" if told else _UNKNOWN_TERMS
+    terms = f"Its photographs, and their terms:\n\n{told}" if told else terms or _UNKNOWN_TERMS
     measured = "".join(
         f"| {name} | {of['fpr95']['expected']:.2f} |\n"
         for name, of in record["metrics"].items()
