@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +12,7 @@ import nbformat
 import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image, ImageChops
 
 from lib.reporting.page import verdicts
 from lib.reporting.page.compare import compare
@@ -127,9 +129,18 @@ def test_the_page_needs_nothing_from_the_net(tmp_path):
     text = build(tmp_path)
     page = Page(text)
     assert len(page.sources) == 2
-    assert all(source.startswith("data:image/png;base64,") for source in page.sources)
+    assert all(source.startswith("data:image/webp;base64,") for source in page.sources)
     assert "<script" not in text
     assert not re.search(r"https?://|@import|url\(", text)
+
+
+def test_pictures_are_those_of_the_notebook_pixel_for_pixel(tmp_path):
+    with panels(1, 1) as (figure, _):
+        drawn = Image.open(io.BytesIO(png(figure))).convert("RGB")
+    for source in Page(build(tmp_path)).sources:
+        shown = Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2])))
+        assert shown.format == "WEBP"
+        assert ImageChops.difference(shown.convert("RGB"), drawn).getbbox() is None
 
 
 def test_notebooks_show_text_and_outputs_and_no_code(tmp_path):

@@ -1,5 +1,7 @@
 """A notebook as part of a page: its text and outputs without code, equations typeset, links mended."""
 
+import base64
+import io
 import posixpath
 import re
 from collections.abc import Collection, Sequence
@@ -7,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+_PNG, _WEBP = (f"data:image/{kind};base64," for kind in ("png", "webp"))
 DISPLAY_ORDER = ["text/html", "image/png", "image/svg+xml", "image/jpeg", "text/plain"]
 
 
@@ -34,7 +37,8 @@ def render_notebook(path: Path, beside: Collection[str] = ()) -> RenderedNoteboo
     """Render an executed notebook's text and outputs, without code, as part of a page.
 
     Headings go one level down and ids get the anchor in front, so that notebooks can follow one
-    another. The first heading becomes the title and is taken out of the body. Equations become MathML.
+    another. The first heading becomes the title and is taken out of the body. Equations become MathML,
+    and PNGs WebPs of the same pixels, a fifth smaller.
     A link to a notebook of the page leads there; of any other relative link only its text is kept,
     with the file's place in the repository.
 
@@ -121,6 +125,14 @@ def _add_alternative_texts(cells: Sequence) -> None:
                     about.setdefault("alt", f"Figure under: {heading}")
 
 
+def _as_webp(source: str) -> str:
+    from PIL import Image
+
+    picture = Image.open(io.BytesIO(base64.b64decode(source.removeprefix(_PNG))))
+    picture.convert("RGB").save(content := io.BytesIO(), "webp", lossless=True, quality=25, method=2)
+    return _WEBP + base64.b64encode(content.getvalue()).decode()
+
+
 def _as_section(body: str, name: str, beside: Collection[str]) -> tuple[str, str]:
     """Take the title out of a notebook's HTML, and make the rest fit into a page of several."""
     from bs4 import BeautifulSoup
@@ -130,6 +142,8 @@ def _as_section(body: str, name: str, beside: Collection[str]) -> tuple[str, str
     for element in soup.select("script, style, a.anchor-link"):
         element.decompose()
     title = soup.h1.extract().get_text().strip() if soup.h1 is not None else ""
+    for picture in soup.select(f'img[src^="{_PNG}"]'):
+        picture["src"] = _as_webp(picture["src"])
     for heading in soup.find_all(re.compile("^h[1-5]$")):
         heading.name = f"h{int(heading.name[1]) + 1}"
     for element in soup.select("[id]"):
