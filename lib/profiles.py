@@ -99,6 +99,7 @@ SECONDS = {
     "oxford_affine": 12.0,
     "oxford_affine_of_signs": 12.0,
     "w1bs": 1.5,
+    "w1bs_curves": 1.5,
     "sfm": 20.0,
     "imc": 25.0,
     "retrieval": 40.0,

@@ -77,7 +77,7 @@ def test_what_is_compared_by_its_signs_is_measured_by_them_too(study: Study) -> 
 
 def test_figure_5_keeps_the_curves_of_every_run(study: Study) -> None:
     for job in experiments.tcdesc_figure5(study):
-        assert ("w1bs", "mini-w1bs") in job.probes
+        assert ("w1bs_curves", "mini-w1bs") in job.probes
 
 
 def test_table_6_has_every_printed_row_but_one_that_is_not_trained(study: Study) -> None:

@@ -37,7 +37,7 @@ class Run(Found):
     arrays_of: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def probe(self, name: str, test_set: str | None = None) -> Mapping[str, np.ndarray]:
-        assert (name, test_set) == ("w1bs", W1BS)
+        assert (name, test_set) == ("w1bs_curves", W1BS)
         return self.arrays_of
 
 

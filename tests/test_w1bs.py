@@ -17,7 +17,7 @@ from lib.data import w1bs as layout
 from lib.data.mini import w1bs as generator
 from lib.data.mini.photographs import Photograph
 from lib.data.whole_images import ImagesSize
-from lib.evaluation import w1bs
+from lib.evaluation import w1bs, w1bs_curves
 from lib.evaluation.subject import Subject, describe
 from lib.models import orb, sift
 
@@ -133,7 +133,7 @@ def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
         assert measured[f"mauc.{pair.subset}.{pair.name}"] == pytest.approx(100 * w1bs.area(*curve))
     assert 0 < measured["mauc"] < 100
     assert measured["distance"] != measured["mauc"] != measured["difference"]
-    kept = w1bs.probe(subject, one)
+    kept = w1bs_curves.probe(subject, one)
     assert kept["subset"].tolist() == ["G", "L"]
     assert kept["recall"].shape == kept["precision"].shape == (2, 100)
     areas = [100 * w1bs.area(*of) for of in zip(kept["recall"], kept["precision"], strict=True)]

@@ -61,7 +61,7 @@ def tcdesc_figure5(study: Study) -> list[Job]:
     names = (*FIGURE5_BESIDE, *tcdesc.METHODS)
     trained = tcdesc.tcdesc_jobs(study, names, study.table_seeds)
     jobs = _measured(study, [handcrafted_job(study, "sift"), *trained], W1BS)
-    curves = on((W1BS,), image_sets(study, W1BS))
+    curves = on(("w1bs_curves",), image_sets(study, W1BS))
     return [replace(job, probes=(*job.probes, *curves)) for job in jobs]
 
 

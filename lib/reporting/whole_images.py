@@ -153,13 +153,13 @@ def w1bs_figure(found: Sequence[Found], test_set: str, note: str = "") -> Figure
     """Recall over 1 − precision, a panel a subset, a line a method: means over seeds at each threshold.
 
     Args:
-        found: records with the probe `w1bs` of the set.
+        found: records with the probe `w1bs_curves` of the set.
         test_set: the set.
         note: stands above.
     """
     by_label: dict[str, list[Mapping[str, np.ndarray]]] = {}
     for record in found:
-        by_label.setdefault(record.job.label, []).append(record.probe("w1bs", test_set))
+        by_label.setdefault(record.job.label, []).append(record.probe("w1bs_curves", test_set))
     subsets = [str(of) for of in next(iter(by_label.values()))[0]["subset"]]
     every = looks(list(by_label))
     size = (DOUBLE_WIDTH, 3.2, len(subsets))
