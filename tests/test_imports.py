@@ -131,7 +131,9 @@ def test_an_objective_and_the_statistics_come_without_the_study(alone: str) -> N
     assert [name for name in loaded if name.startswith(study)] == []
 
 
-@pytest.mark.parametrize("path", (ROOT / "lib" / "evaluation").glob("*.py"), ids=lambda of: of.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "lib" / "evaluation").glob("*.py")), ids=lambda of: of.stem
+)
 def test_a_module_of_evaluation_measures_or_probes_but_not_both(path: Path) -> None:
     defined = {of.name for of in ast.parse(path.read_text()).body if isinstance(of, ast.FunctionDef)}
     assert len(defined & {"measure", "probe"}) <= 1
