@@ -11,8 +11,9 @@ from kornia import feature
 
 from lib.data.mini.photographs import Photograph
 from lib.matching import networks
+from lib.matching.describe import folded
 from lib.matching.networks import find
-from lib.models import hynet, l2net, l2net_binary, l2net_maps
+from lib.models import hynet, l2net, l2net_binary, l2net_maps, tfeat
 from lib.study import records
 from lib.study.open import REFERENCE
 
@@ -62,6 +63,26 @@ def test_in_half_the_bytes_it_describes_nearly_as_before(tmp_path: Path) -> None
     found = find(str(half))
     assert next(found.parameters()).dtype == torch.float32
     assert (found(PATCHES) * network(PATCHES)).sum(dim=1).min() > 1 - 1e-4
+
+
+@pytest.mark.parametrize("module", [l2net, hynet, l2net_maps, l2net_binary, tfeat])
+def test_folding_batch_norms_leaves_descriptors_as_they_were(module) -> None:
+    network = module.build(width=0.25)
+    network.train()(PATCHES)
+    network.eval()
+    kept = {name: value.clone() for name, value in network.state_dict().items()}
+    swift = folded(network)
+    of = network.raw if module is l2net_binary else network
+    theirs = swift.raw if module is l2net_binary else swift
+    torch.testing.assert_close(theirs(PATCHES), of(PATCHES), rtol=1e-4, atol=1e-4)
+    assert all(torch.equal(value, kept[name]) for name, value in network.state_dict().items())
+    norms = [layer for layer in swift.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
+    assert not norms
+
+
+def test_what_has_no_batch_norm_is_not_copied() -> None:
+    handcrafted = find("sift")
+    assert folded(handcrafted) is handcrafted
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("l2net", feature.HardNet), ("hynet", feature.HyNet)])
