@@ -19,10 +19,10 @@ from lib.commands import describe as command
 from lib.data.mini.scenes import plan_site, render_view
 from lib.data.mini.sizes import MiniSize
 from lib.matching import colmap, hloc
-from lib.matching.describe import describe
+from lib.matching.describe import Features, describe
 from lib.matching.folder import describe_folder, match_pairs
 from lib.matching.images import read_grey
-from lib.matching.keypoints import Detector
+from lib.matching.keypoints import Detector, Regions
 from lib.matching.match import match
 from lib.matching.networks import find
 
@@ -127,6 +127,25 @@ def test_bits_match_by_their_products_as_by_hamming() -> None:
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, rtol=1e-5)
     differ = np.bitwise_count(bits[:, None] ^ other).sum(axis=2)
     np.testing.assert_allclose(unit @ hloc.as_unit(other).T, 1 - 2 * differ / 256, atol=1e-5)
+
+
+def test_bits_in_a_file_are_matched_as_bits(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    first = draw.integers(0, 256, (200, 32), dtype=np.uint8)
+    flipped = np.packbits(draw.random((200, 256)) < 0.25, axis=1)
+    maps = np.tile(np.eye(2, 3, dtype=np.float32), (200, 1, 1))
+    regions = Regions(maps, np.ones(200, np.float32))
+    with hloc.new_file(tmp_path / "features.h5") as file:
+        for name, bits in (("one", first), ("two", first ^ flipped)):
+            hloc.write_features(file, name, Features(regions, bits, (9, 9)))
+    match_pairs(
+        tmp_path / "features.h5", tmp_path / "matches.h5", [("one", "two")], ratio=0.7, told=quiet
+    )
+    with h5py.File(tmp_path / "matches.h5") as file:
+        kept = hloc.read_matches(file, ("one", "two"))
+    expected = match(first, first ^ flipped, ratio=0.7)
+    assert len(expected) > 100
+    np.testing.assert_array_equal(kept, np.column_stack([expected.first, expected.second]))
 
 
 def test_places_are_those_of_the_image_before_it_was_reduced(images: Path, tmp_path: Path) -> None:

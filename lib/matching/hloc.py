@@ -34,11 +34,16 @@ def new_file(path: Path) -> Iterator[h5py.File]:
         yield file
 
 
+# An attribute of descriptors that are bits; hloc passes it over.
+_BITS = "bits"
+
+
 def write_features(file: h5py.File, name: str, features: Features) -> None:
     """An image's features; bits are written as k numbers ±1/√k, whose products order as Hamming's do."""
     group = file.create_group(name)
     group["keypoints"] = features.position
     group["descriptors"] = as_unit(features.descriptors).T
+    group["descriptors"].attrs[_BITS] = features.descriptors.dtype == np.uint8
     group["scores"] = features.regions.scores
     group["image_size"] = np.array(features.size)
 
@@ -66,8 +71,12 @@ def read_size(file: h5py.File, name: str) -> tuple[int, int]:
 
 
 def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
-    """(N, k) float32 of an image; raises as `read_keypoints`."""
-    return np.ascontiguousarray(_of(file, name, "descriptors").T, np.float32)
+    """(N, k) float32 of an image, or (N, k / 8) uint8 of what `write_features` was given as packed bits,
+    so that ratios are of Hamming distances; raises as `read_keypoints`."""
+    values = _of(file, name, "descriptors").T
+    if file[name]["descriptors"].attrs.get(_BITS, False):
+        return np.packbits(values > 0, axis=1)
+    return np.ascontiguousarray(values, np.float32)
 
 
 def _of(file: h5py.File, name: str, what: str) -> np.ndarray:
