@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from lib.data.mini import oxford_affine
 from lib.data.mini.allotment import HOMOGRAPHY
+from lib.data.mini.photographs import Photograph
+from lib.data.mini.sequences import make_splits, textures
 from lib.data.mini.sizes import MiniSize, SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
@@ -91,6 +94,36 @@ def test_real_unions_have_all_three_sets(tmp_path: Path) -> None:
 def test_a_union_with_a_set_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no set 'mini-z'"):
         open_source("mini", tmp_path, SMALL).digest("mini-a+mini-z")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_no_part_of_a_photograph_is_shown_that_a_split_trains_on(tmp_path: Path, count: int) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        Image.fromarray(rng.integers(0, 256, (64, 128), dtype=np.uint8)).save(
+            tmp_path / f"p{number}.png"
+        )
+    given = tuple(
+        Photograph(f"p{number}", tmp_path / f"p{number}.png", "", "0" * 64) for number in range(count)
+    )
+    cut = textures(given, 640)
+    trained = make_splits({of.name: of.thing for of in cut})["a"].train
+    parts = [part for of in cut if f"v_{of.name}" in trained for part in (of.viewpoint, of.illumination)]
+    shown = [*oxford_affine.posters(oxford_affine.photographs({HOMOGRAPHY: given}), 640)]
+    assert parts
+    assert shown
+    for _, grey in shown:
+        assert not any(within(part, grey) for part in parts)
+
+
+def within(part: np.ndarray, grey: np.ndarray) -> bool:
+    """Whether a corner of the part stands somewhere in the picture."""
+    corner = part[:8, :8]
+    return any(
+        np.array_equal(grey[y : y + 8, x : x + 8], corner)
+        for y in range(grey.shape[0] - 7)
+        for x in range(grey.shape[1] - 7)
+    )
 
 
 def test_what_the_embedded_oxford_affine_set_shows_is_in_no_set_of_the_union(tmp_path: Path) -> None:

@@ -93,9 +93,9 @@ def test_precision_is_one_where_nothing_is_accepted() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded pairs of a photograph."""
+    """The embedded pairs of a photograph, that is of a quarter of it."""
     made = tmp_path_factory.mktemp("w1bs")
-    grey = cv2.resize(data.camera(), (260, 220), interpolation=cv2.INTER_AREA)
+    grey = data.camera()
     cv2.imwrite(str(made / "camera.png"), grey)
     photograph = Photograph("camera", made / "camera.png", "CC0")
     generator.write(made / "set", [photograph], ImagesSize(longest_side=260))

@@ -40,7 +40,7 @@ def test_every_kind_can_be_loaded_by_name(tmp_path: Path) -> None:
 
 def test_digests_tell_sizes_photographs_and_kinds_apart_and_make_nothing(tmp_path: Path) -> None:
     allotment = packaged_photographs()
-    others = {**allotment, "homography": allotment["a"]}
+    others = {**allotment, "homography": allotment["a"], "b": allotment["c"], "c": allotment["b"]}
     sets = [
         WholeImages("mini", tmp_path, SMALL, allotment),
         WholeImages("mini", tmp_path, ImagesSize(), allotment),

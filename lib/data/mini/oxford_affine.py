@@ -15,7 +15,7 @@ packaged photographs, and Oxford's graf for comparison:
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,13 +76,31 @@ STEPS = {
 
 
 def photographs(allotment: Allotment) -> tuple[Photograph, ...]:
-    """Those that split a of the homography sequences tests on, so that nothing trains on them."""
+    """Those that split a of the homography sequences tests on, so that nothing trains on them; of one
+    alone `posters` has a part."""
     given = allotment[HOMOGRAPHY]
     things = {str(place): ONE_THING.get(of.name, str(place)) for place, of in enumerate(given)}
     if len(set(things.values())) < 2:
         return given
     tested = make_splits(things)["a"].test
     return tuple(of for place, of in enumerate(given) if f"v_{place}" in tested)
+
+
+def posters(of: Sequence[Photograph], longest_side: int) -> Iterator[tuple[str, np.ndarray]]:
+    """By name the (H, W) uint8 grey values of what is photographed: photographs, or, of one alone, the
+    part that the viewpoint sequence of its tested half shows.
+
+    Args:
+        of: of `photographs`.
+        longest_side: px; larger ones are reduced to it.
+    """
+    cut = textures(of, longest_side)
+    if len(of) > 1:
+        named = zip(of, cut, strict=True)
+        yield from ((texture.name, photograph.grey(longest_side)) for photograph, texture in named)
+    else:
+        tested = make_splits({texture.name: texture.thing for texture in cut})["a"].test
+        yield from ((of.name, of.viewpoint) for of in cut if f"v_{of.name}" in tested)
 
 
 def write(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
@@ -92,10 +110,9 @@ def write(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> 
         ValueError: a photograph cannot be read.
         OSError: the folder cannot be written.
     """
-    for photograph, texture in zip(photographs, textures(photographs, size.longest_side), strict=False):
-        grey = photograph.grey(size.longest_side)
+    for shown, grey in posters(photographs, size.longest_side):
         for nuisance in NUISANCES:
-            name = f"{nuisance}_{texture.name}"
+            name = f"{nuisance}_{shown}"
             rng = np.random.default_rng([size.seed, zlib.crc32(name.encode())])
             write_sequence(folder / name, *sequence(grey, STEPS[nuisance], rng))
 

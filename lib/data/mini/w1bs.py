@@ -22,9 +22,9 @@ from lib.data.hpatches.building import plan_patches
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.release import IMAGES
 from lib.data.keypoints import sample
-from lib.data.mini.oxford_affine import photographs
+from lib.data.mini.oxford_affine import photographs, posters
 from lib.data.mini.photographs import Photograph
-from lib.data.mini.sequences import illumination_sequence, textures, viewpoint_sequence
+from lib.data.mini.sequences import illumination_sequence, viewpoint_sequence
 from lib.data.w1bs import PATCH, write_pair
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def write(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> 
     """
     import cv2
 
-    for photograph, texture in zip(photographs, textures(photographs, size.longest_side), strict=False):
+    for shown, grey in posters(photographs, size.longest_side):
         for subset, make in SUBSETS.items():
-            name = f"{subset}_{texture.name}"
+            name = f"{subset}_{shown}"
             rng = np.random.default_rng([size.seed, zlib.crc32(name.encode())])
-            images, homographies = make(photograph.grey(size.longest_side), rng)
+            images, homographies = make(grey, rng)
             # Regions are planned for a sequence of files.
             with tempfile.TemporaryDirectory() as scratch:
                 write_homography_sequence(Path(scratch, name), images, homographies)
@@ -63,4 +63,4 @@ def write(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> 
                     (0, SECOND), (np.eye(3), to_second), REGIONS, strict=True
                 )
             ]
-            write_pair(folder / subset, texture.name, cut, to_second)
+            write_pair(folder / subset, shown, cut, to_second)
