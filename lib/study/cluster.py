@@ -187,7 +187,9 @@ def _do_if_alike(
     except OSError as error:
         return f"it cannot lock files in {lock.parent}: {error}"
     other = [
-        f"{name} {ours.get(name)} (here: {of})" for name, of in theirs.items() if ours.get(name) != of
+        f"{name} {ours.get(name)} (here: {theirs.get(name)})"
+        for name in sorted(theirs.keys() | ours.keys())
+        if ours.get(name) != theirs.get(name)
     ]
     return f"it has {', '.join(other)}" if other else task.do(tell)
 

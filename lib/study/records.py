@@ -19,7 +19,10 @@ from lib.digests import value_digest
 from lib.files import sha256, write_bytes
 
 LARGEST_PROBE = 200_000
-LIBRARIES = ("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn")
+LIBRARIES = (
+    *("torch", "numpy", "kornia", "opencv-python-headless", "scikit-image", "scikit-learn"),
+    *("pycolmap", "pydegensac", "faiss-cpu"),
+)
 _SEAL = "seal"
 
 
