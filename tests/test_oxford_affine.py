@@ -119,19 +119,21 @@ def literal_score(first: np.ndarray, second: np.ndarray, right: np.ndarray) -> f
     return hits / min(first.shape[0], second.shape[0])
 
 
-def test_scores_are_those_of_their_definition() -> None:
+@pytest.mark.parametrize("counts", [(40, 55), (560, 530), (40, 530)])
+def test_scores_are_those_of_their_definition(counts: tuple[int, int]) -> None:
     rng = np.random.default_rng(4)
-    first, second = (rng.standard_normal((n, 8)).astype(np.float32) for n in (40, 55))
-    described = rng.random((40, 55)) < 0.2
+    first, second = (rng.standard_normal((n, 8)).astype(np.float32) for n in counts)
+    described = rng.random(counts) < 0.2
     common = np.zeros_like(described)
-    common[one_to_one(rng.random((40, 55)))] = True
-    inside = rng.random(40) < 0.7, rng.random(55) < 0.6
+    common[one_to_one(rng.random(counts))] = True
+    inside = tuple(rng.random(n) < share for n, share in zip(counts, (0.7, 0.6), strict=True))
     scores = oxford_affine.score_pair(first, second, Correspondences(described, common, inside))
     assert scores["score"] == literal_score(first, second, described)
     among = np.ix_(*map(np.flatnonzero, inside))
     expected = literal_score(first[inside[0]], second[inside[1]], common[among])
     assert scores["common"] == expected
-    assert scores["right500"] == pytest.approx(scores["score"] * 40 / 500)
+    few = first[:500], second[:500], described[:500, :500]
+    assert scores["right500"] == pytest.approx(literal_score(*few) * min(*counts, 500) / 500)
 
 
 def test_bits_are_matched_by_hamming_distance() -> None:

@@ -24,11 +24,17 @@ import numpy as np
 from lib.data.hpatches.homographies import read_homography_sequence
 from lib.data.hpatches.release import IMAGES
 from lib.data.oxford_affine import AffineSequence, AffineSequences
-from lib.evaluation.region_overlap import Correspondences, correspondences, one_to_one
+from lib.evaluation.region_overlap import (
+    LARGEST_ERROR,
+    Correspondences,
+    correspondences,
+    one_to_one,
+)
 from lib.evaluation.subject import Subject
 from lib.matching.describe import describe
 from lib.matching.keypoints import Detector, Regions, detect
 from lib.matching.match import all_distances
+from lib.matching.patches import MAGNIFICATION
 
 DETECTOR = Detector("harris", affine=True, most=1000)
 # Of an image, the strongest, and what right matches are divided by.
@@ -36,12 +42,19 @@ STRONGEST = 500
 SCORES = ("score", "common", "right500")
 
 
-def measure(subject: Subject, test_set: AffineSequences) -> dict[str, float]:
+def measure(
+    subject: Subject,
+    test_set: AffineSequences,
+    magnification: float = MAGNIFICATION,
+    largest_error: float = LARGEST_ERROR,
+) -> dict[str, float]:
     """The scores of a descriptor, real-valued or of bits, in percent.
 
     Args:
         subject: what describes.
         test_set: the sequences.
+        magnification: of patches.
+        largest_error: of a right match's ellipses, of "score" and "right500".
 
     Returns:
         For each of `SCORES` ("score" is Mikolajczyk's by the protocol for descriptors, "common" his by
@@ -53,7 +66,7 @@ def measure(subject: Subject, test_set: AffineSequences) -> dict[str, float]:
     """
     numbers: dict[str, float] = {}
     for sequence in test_set.sequences:
-        for image, scores in enumerate(_scores(subject, sequence), 2):
+        for image, scores in enumerate(_scores(subject, sequence, magnification, largest_error), 2):
             numbers |= {f"{of}.{sequence.name}.{image}": 100 * float(scores[of]) for of in SCORES}
     every = test_set.sequences
     for of in SCORES:
@@ -69,18 +82,20 @@ def measure(subject: Subject, test_set: AffineSequences) -> dict[str, float]:
     return numbers
 
 
-def _scores(subject: Subject, sequence: AffineSequence) -> Iterator[Mapping[str, float]]:
+def _scores(
+    subject: Subject, sequence: AffineSequence, magnification: float, largest_error: float
+) -> Iterator[Mapping[str, float]]:
     """Of images 2 to 6."""
-    described = []
+    images, described = sequence.images, []
     for number in range(IMAGES):
-        regions = _regions(sequence.images.images[number])
+        regions = _regions(images.images[number])
         if not len(regions):
-            raise ValueError(f"{sequence.images.images[number]} has no regions to match: leave it out")
-        described.append(describe(sequence.images.grey(number), regions, subject.describe).descriptors)
+            raise ValueError(f"{images.images[number]} has no regions to match: leave it out")
+        features = describe(images.grey(number), regions, subject.describe, magnification)
+        described.append(features.descriptors)
     for number in range(1, IMAGES):
-        yield score_pair(
-            described[0], described[number], _correspondences(sequence.images.folder, number)
-        )
+        right = _correspondences(images.folder, number, largest_error)
+        yield score_pair(described[0], described[number], right)
 
 
 def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) -> dict[str, float]:
@@ -110,8 +125,8 @@ def _regions(file: Path) -> Regions:
 
 
 @cache
-def _correspondences(folder: Path, number: int) -> Correspondences:
+def _correspondences(folder: Path, number: int, largest_error: float) -> Correspondences:
     sequence = read_homography_sequence(folder)
     regions = [_regions(sequence.images[of]) for of in (0, number)]
     shapes = tuple(sequence.grey(of).shape for of in (0, number))
-    return correspondences(*regions, sequence.homographies[number - 1], shapes)
+    return correspondences(*regions, sequence.homographies[number - 1], shapes, largest_error)

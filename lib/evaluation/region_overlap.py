@@ -47,7 +47,11 @@ class Correspondences:
 
 
 def correspondences(
-    first: Regions, second: Regions, homography: np.ndarray, shapes: tuple[tuple[int, int], ...]
+    first: Regions,
+    second: Regions,
+    homography: np.ndarray,
+    shapes: tuple[tuple[int, int], ...],
+    largest_error: float = LARGEST_ERROR,
 ) -> Correspondences:
     """The right pairs of n and m regions.
 
@@ -55,6 +59,7 @@ def correspondences(
         first, second: regions of two images.
         homography: (3, 3), from the first to the second.
         shapes: height and width of either image, px.
+        largest_error: in the protocol of descriptors.
     """
     back = np.linalg.inv(homography)
     carried = _carried(second, back)
@@ -65,7 +70,7 @@ def correspondences(
     rows, columns = _near(first, carried)
     pairs = first.maps[rows].astype(float), carried[columns]
     described = np.zeros((len(first), len(second)), bool)
-    right = overlap_error(*pairs, np.full(len(rows), DESCRIBED)) < LARGEST_ERROR
+    right = overlap_error(*pairs, np.full(len(rows), DESCRIBED)) < largest_error
     described[rows[right], columns[right]] = True
     error = overlap_error(*pairs, NORMALISED / first.scale[rows])
     among = inside[0][rows] & inside[1][columns] & (error < LARGEST_COMMON_ERROR)
