@@ -3,12 +3,9 @@
 The runs are those of the papers' other tables and of DSM's Figure 5, measured on more sets.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
-
 from lib.experiments import dsm, hynet
-from lib.experiments.rows import handcrafted_job, on
-from lib.experiments.whole_images import image_sets, united_jobs
+from lib.experiments.rows import handcrafted_job
+from lib.experiments.whole_images import on_images, united_jobs
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -19,14 +16,9 @@ COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
 RETRIEVING = ("hardnet_aug", "dsm_aug")
 
 
-def _measured(study: Study, jobs: Iterable[Job], kind: str) -> list[Job]:
-    wanted = on((MEASURES[kind],), image_sets(study, kind))
-    return [replace(job, measures=(*job.measures, *wanted)) for job in jobs]
-
-
 def _hynets(study: Study, kind: str) -> list[Job]:
     trained = hynet.hynet_jobs(study, COMPARED, study.table_seeds)
-    return _measured(study, [handcrafted_job(study, "sift"), *trained], kind)
+    return on_images(study, [handcrafted_job(study, "sift"), *trained], kind, MEASURES[kind])
 
 
 def hynet_table2(study: Study) -> list[Job]:
@@ -42,4 +34,5 @@ def hynet_table4(study: Study) -> list[Job]:
 def dsm_table2(study: Study) -> list[Job]:
     """DSM's Table 2, likewise; its last rows are trained with two collections."""
     trained = [*dsm.dsm_jobs(study, RETRIEVING, study.table_seeds), *united_jobs(study)]
-    return _measured(study, [handcrafted_job(study, "rootsift"), *trained], LANDMARKS)
+    jobs = [handcrafted_job(study, "rootsift"), *trained]
+    return on_images(study, jobs, LANDMARKS, MEASURES[LANDMARKS])

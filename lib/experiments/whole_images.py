@@ -26,8 +26,9 @@ def image_sets(study: Study, kind: str) -> list[str]:
     return [sets.name(kind) for sets in study.place.source.whole_images if kind in sets.kinds]
 
 
-def _measured(study: Study, jobs: Iterable[Job], kind: str) -> list[Job]:
-    wanted = on((kind,), image_sets(study, kind))
+def on_images(study: Study, jobs: Iterable[Job], kind: str, measure: str) -> list[Job]:
+    """Jobs that are measured on all sets of a kind, too, by a module of `lib.evaluation`."""
+    wanted = on((measure,), image_sets(study, kind))
     return [replace(job, measures=(*job.measures, *wanted)) for job in jobs]
 
 
@@ -49,7 +50,7 @@ def dsm_figure5(study: Study) -> list[Job]:
     names = dict.fromkeys((*dsm.FIGURE4_REAL, *dsm.FIGURE4_SIGNS, *dsm.FIGURE4_BINARY))
     handcrafted = (handcrafted_job(study, name) for name in ("sift", "orb"))
     trained = [*dsm.dsm_jobs(study, names, study.table_seeds), *united_jobs(study)]
-    jobs = _measured(study, [*handcrafted, *trained], OXFORD)
+    jobs = on_images(study, [*handcrafted, *trained], OXFORD, OXFORD)
     return [by_sign(job, OXFORD) if job.name in dsm.FIGURE4_SIGNS else job for job in jobs]
 
 
@@ -60,7 +61,7 @@ def tcdesc_figure5(study: Study) -> list[Job]:
     """TCDesc's Figure 5: W1BS, on the first train set with the seeds of a table, and its curves."""
     names = (*FIGURE5_BESIDE, *tcdesc.METHODS)
     trained = tcdesc.tcdesc_jobs(study, names, study.table_seeds)
-    jobs = _measured(study, [handcrafted_job(study, "sift"), *trained], W1BS)
+    jobs = on_images(study, [handcrafted_job(study, "sift"), *trained], W1BS, W1BS)
     curves = on(("w1bs_curves",), image_sets(study, W1BS))
     return [replace(job, probes=(*job.probes, *curves)) for job in jobs]
 
@@ -71,4 +72,4 @@ TABLE6_BESIDE = ("hardnet", "hardnet_aug", "sosnet_aug", "dsm_aug")
 def tcdesc_table6(study: Study) -> list[Job]:
     """TCDesc's Table VI: the Oxford Affine set, on the first train set with the seeds of a table."""
     names = (*TABLE6_BESIDE, *tcdesc.METHODS)
-    return _measured(study, tcdesc.tcdesc_jobs(study, names, study.table_seeds), OXFORD)
+    return on_images(study, tcdesc.tcdesc_jobs(study, names, study.table_seeds), OXFORD, OXFORD)
