@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -26,6 +28,32 @@ def test_a_finding_names_its_verdict_interval_profile_data_and_notebook() -> Non
     )
 
 
+def saved(folder: Path, behind: str = "") -> None:
+    """The tables of equal footing of three methods."""
+    (folder / "together").mkdir(parents=True, exist_ok=True)
+    of = {"method": ["HardNet+", "B", "C"], "FPR95 mean": [12.34, 9.0, 10.0]}
+    of |= {"FPR95 from": [10.0, 7.0, 8.0], "FPR95 to": [14.0, 11.0, 12.0], "FPR95 seeds": [3, 3, 3]}
+    orders = {"measure": ["FPR95", "matching"], "pairs": [3, 3], "surely": [1, 0], "orders": [3, 6]}
+    orders["of"] = [6, 6]
+    for name, content in (("", of), ("_orders", orders)):
+        pd.DataFrame(content).to_csv(folder / f"together/equal_footing{name}{behind}.csv", index=False)
+
+
+def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
+    assert front.equal_footing(tmp_path) == ""
+    saved(tmp_path)
+    assert front.equal_footing(tmp_path) == (
+        "On [equal footing](notebooks/together/equal_footing.ipynb) (quick size, one scene, 3 seeds), of 3 "
+        "methods the lowest FPR95: B has 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). Of 3 pairs "
+        "are surely ordered 1 by FPR95, 0 by matching; by FPR95 3 of 6 orders stay open.\n"
+    )
+    saved(tmp_path, "_evening")
+    assert "evening size" in front.equal_footing(tmp_path)
+    text = "<!-- equal footing -->\nold\n<!-- end of equal footing -->\n<!-- findings -->\n"
+    text += "<!-- end of findings -->"
+    assert "\nnew\n<!-- end" in front.filled_in(text, read_verdicts(pd.DataFrame([ROW])), "new\n")
+
+
 def test_a_document_without_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="no marks"):
         front.filled_in("text", read_verdicts(pd.DataFrame([ROW])))
@@ -34,4 +62,4 @@ def test_a_document_without_marks_is_refused() -> None:
 def test_the_readme_shows_what_the_reference_holds() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = read_verdicts(rendering.saved_verdicts(REFERENCE / "quick", ARTEFACTS))
-    assert front.filled_in(text, rows) == text
+    assert front.filled_in(text, rows, front.equal_footing(REFERENCE / "quick" / "tables")) == text

@@ -337,7 +337,7 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
             rendering.store_outputs(ROOT / artefact.notebook)
     judged = rendering.saved_verdicts(folder, selected)
     if name == "quick" and judged is not None:
-        front.fill_in(ROOT / "README.md", read_verdicts(judged))
+        front.fill_in(ROOT / "README.md", read_verdicts(judged), folder / "tables")
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     where = f"{name}, {study.place.source.sets[0]}"
     effects.fill_in(ROOT / "docs" / "paper_vs_code.md", pd.concat(measured), where)

@@ -112,6 +112,31 @@ def ordered(of: Mapping[str, Methods]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
 
 
+def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
+    """A sentence: who is first by FPR95, beside `BASE`, and how much of the order of all is sure.
+
+    Args:
+        levels: of `table`, as saved, its columns flat.
+        orders: of `ordered`, as saved.
+    """
+    mean, low, high = (f"{FPR95} {of}" for of in ("mean", "from", "to"))
+    ranked = levels.set_index("method").sort_values(mean)
+
+    def level(name: str) -> str:
+        of = ranked.loc[name]
+        return f"{name} has {of[mean]:.1f}% ({of[low]:.1f} to {of[high]:.1f})"
+
+    shown = dict.fromkeys([ranked.index[0], BASE])
+    by_measure = orders.set_index("measure")
+    sure = [f"{row['surely']:.0f} by {measure}" for measure, row in by_measure.iterrows()]
+    left = by_measure.loc[FPR95]
+    return (
+        f"of {len(ranked)} methods the lowest {FPR95}: {', '.join(map(level, shown))}. Of "
+        f"{left['pairs']:.0f} pairs are surely ordered {', '.join(sure)}; by {FPR95} "
+        f"{left['orders']:,.0f} of {left['of']:,.0f} orders stay open"
+    )
+
+
 def draws(of: Methods, seed: int = 0) -> np.ndarray:
     """(`DRAWS`, methods) the means that other studies might find, seeds and test points drawn jointly.
 

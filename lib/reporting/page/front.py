@@ -1,4 +1,4 @@
-"""README's findings, filled in from the verdicts of the quick reference."""
+"""README's first lines, filled in from the quick reference: equal footing in a sentence, findings."""
 
 import re
 from pathlib import Path
@@ -7,31 +7,57 @@ import pandas as pd
 
 from lib.files import write_bytes
 from lib.reporting.page import verdicts
+from lib.reporting.together import summed_up
 
-_FINDINGS = re.compile(r"(?<=<!-- findings -->\n).*?(?=<!-- end of findings -->)", re.DOTALL)
+_FINDINGS, _EQUAL = "findings", "equal footing"
+_NOTEBOOK = "together/equal_footing"
 
 
-def filled_in(text: str, rows: pd.DataFrame) -> str:
+def filled_in(text: str, rows: pd.DataFrame, equal: str = "") -> str:
     """A document whose findings are those that the report's first screen names.
 
     Args:
         text: Markdown with what was last filled in between ``<!-- findings -->`` and ``<!-- end of
-            findings -->``.
+            findings -->``, and between the like marks of ``equal footing``.
         rows: of `verdicts.read_verdicts`.
+        equal: of `equal_footing`; "" leaves that as it is.
 
     Raises:
-        ValueError: the marks are missing.
+        ValueError: marks are missing.
     """
-    if not _FINDINGS.search(text):
-        raise ValueError("the document has no marks between which findings stand")
     lines = []
     for row in verdicts.findings(rows).to_dict("records"):
         behind = "; ".join(verdicts.facts(row))
         source = f"[{row['artefact']}](notebooks/{row['notebook']}.ipynb)"
         lines.append(f"- **{row['verdict'].capitalize()}**: {row['sentence']} ({behind}; {source})\n")
-    return _FINDINGS.sub(lambda _: "".join(lines), text)
+    text = _between(text, _FINDINGS, "".join(lines))
+    return _between(text, _EQUAL, equal) if equal else text
 
 
-def fill_in(path: Path, rows: pd.DataFrame) -> None:
-    """Fills in a document in place; see `filled_in`."""
-    write_bytes(path, filled_in(path.read_text(encoding="utf-8"), rows).encode())
+def _between(text: str, mark: str, content: str) -> str:
+    place = re.compile(rf"(?<=<!-- {mark} -->\n).*?(?=<!-- end of {mark} -->)", re.DOTALL)
+    if not place.search(text):
+        raise ValueError(f"the document has no marks between which {mark} stand")
+    return place.sub(lambda _: content, text)
+
+
+def equal_footing(tables: Path) -> str:
+    """Equal footing summed up, of the evening where it is on record; "" where no table is there.
+
+    Args:
+        tables: the folder of a reference's tables.
+    """
+    for profile, behind in (("evening", "_evening"), ("quick", "")):
+        files = [tables / f"{_NOTEBOOK}{part}{behind}.csv" for part in ("", "_orders")]
+        if all(file.is_file() for file in files):
+            levels, orders = map(pd.read_csv, files)
+            seeds = f"{levels['FPR95 seeds'].min():.0f} seeds"
+            source = f"[equal footing](notebooks/{_NOTEBOOK}.ipynb)"
+            return f"On {source} ({profile} size, one scene, {seeds}), {summed_up(levels, orders)}.\n"
+    return ""
+
+
+def fill_in(path: Path, rows: pd.DataFrame, tables: Path) -> None:
+    """Fills in a document in place; see `filled_in` and `equal_footing`."""
+    filled = filled_in(path.read_text(encoding="utf-8"), rows, equal_footing(tables))
+    write_bytes(path, filled.encode())
