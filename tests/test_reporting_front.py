@@ -44,8 +44,8 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     saved(tmp_path)
     assert front.equal_footing(tmp_path) == (
         "On [equal footing](notebooks/together/equal_footing.ipynb) (quick size, one scene, 3 seeds), "
-        "of 3 methods the lowest FPR95: B has 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). Of 3 "
-        "pairs are surely ordered 1 by FPR95, 0 by matching; by FPR95 3 of 6 orders stay open.\n"
+        "of 3 methods the lowest FPR95: B has 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). Of "
+        "3 pairs are surely ordered 1 by FPR95, 0 by matching; by FPR95 3 of 6 orders stay open.\n"
     )
     saved(tmp_path, "_evening")
     assert "evening size" in front.equal_footing(tmp_path)
