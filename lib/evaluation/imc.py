@@ -1,7 +1,8 @@
 """The image matching challenge of 2020 (Jin et al., IJCV 2020): stereo, multi-view, mAA at 10 degrees.
 
 As its benchmark's code has it: 2,048 keypoints at most, mutual nearest neighbours under a ratio test.
-The keypoints are DoG's; HyNet's choice is Key.Net, whose checkpoint nothing here reads. Stereo: a
+The keypoints are DoG's; HyNet's choice, Key.Net, `lib.matching.keypoints` has by a checkpoint, but this
+benchmark does not take it. Stereo: a
 fundamental matrix by DEGENSAC (Chum et al., CVPR 2005), or by OpenCV's USAC where `pydegensac` is not
 installed, made an essential one by the known intrinsics, gives the relative pose of each pair with
 enough in common. Multi-view: COLMAP's model of a subset, with intrinsics that it has to find, gives
