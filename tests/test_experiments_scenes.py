@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -46,10 +47,14 @@ def test_every_job_is_measured_on_the_studys_own_set(study: Study, name: str) ->
     assert (ARTEFACTS[name].images, ARTEFACTS[name].jobs) == (kind, asked)
 
 
-def ahead(job: Job) -> float:
+def ahead_of(name: str, seed: int | None) -> float:
     """How good a method is made out to be: SIFT, HardNet, SOSNet, then the paper's own."""
     order = ("rootsift", "sift", "hardnet_aug", "sosnet_aug", "dsm_aug", "hynet_aug", *UNITED)
-    return 10.0 * order.index(job.name) + 0.1 * (job.seed or 0)
+    return 10.0 * order.index(name) + 0.1 * (seed or 0)
+
+
+def ahead(job: Job) -> float:
+    return ahead_of(job.name, job.seed)
 
 
 def runs(study: Study, name: str, of: Callable[[float], Mapping[str, float]]) -> Sequence[Found]:
@@ -70,9 +75,18 @@ def models(level: float) -> dict[str, float]:
     for place in ("place1", "place2", ""):
         end = f".{place}" if place else ""
         numbers |= {f"keypoints{end}": 900.0, f"images{end}": level / 5, f"sparse_points{end}": level}
-        numbers |= {f"rotation_error{end}": 1.0}
-    # No model of the first place had points.
-    return numbers | {"track_length.place2": 3.5, "track_length": 3.5}
+        numbers |= {f"rotation_error{end}": 1.0, f"track_length{end}": 3.5}
+        numbers |= {f"reprojection_error{end}": 0.5}
+    return numbers
+
+
+def lost(level: float) -> dict[str, float]:
+    """As `models`, but of the first place no model of SOSNet's second seed had points."""
+    numbers = models(level)
+    if level == pytest.approx(ahead_of("sosnet_aug", 1)):
+        for statistic in ("track_length", "reprojection_error", "rotation_error"):
+            del numbers[statistic], numbers[f"{statistic}.place1"]
+    return numbers
 
 
 def test_structure_from_motion_has_a_row_a_method_and_scene(study: Study) -> None:
@@ -82,10 +96,24 @@ def test_structure_from_motion_has_a_row_a_method_and_scene(study: Study) -> Non
     row = table.loc["place2", "HyNet+"]
     assert (row["images"], row["sparse points"]) == pytest.approx((10.02, 50.1))
     assert row["track length"] == 3.5
-    assert np.isnan(table.loc["place1", "HyNet+"]["track length"])
     assert table["dense points"].isna().all()
     assert table.loc["place1", "SIFT"]["n"] == 1
     assert row["n"] == len(study.table_seeds)
+
+
+def test_what_one_run_has_no_model_for_has_no_mean_and_no_verdict(study: Study) -> None:
+    found = hynet_images.table2_runs(runs(study, "hynet/table2", lost), "mini-eth")
+    table = hynet_images.table2(found)
+    assert np.isnan(table.loc["place1", "SOSNet+"]["track length"])
+    assert table.loc["place2", "SOSNet+"]["track length"] == 3.5
+    values, told = hynet_images.claim_values(found), {}
+    for claim in read_claims("hynet", "Table 2"):
+        judged = verdict(claim, values(claim), SEEDS, "quick", "mini")
+        told[claim.id.removeprefix("hynet-t2-")] = judged.outcome
+        if judged.outcome == NO_VERDICT:
+            assert judged.why == "no values of sosnet_aug"
+    without = dict.fromkeys(("track", "reprojection", "rotation"), NO_VERDICT)
+    assert told == {"images": HELD, "points": HELD, **without}
 
 
 def test_the_papers_table_is_shown_as_printed() -> None:
@@ -97,6 +125,14 @@ def test_the_papers_table_is_shown_as_printed() -> None:
 
 def accuracies(level: float) -> dict[str, float]:
     numbers = {"stereo": level, "multiview": level + 20, "average": level + 10}
+    # Pairs with the first of five photographs are easier; two subsets are of four, one is of all.
+    bags = [(0, 1, 2, 3), (1, 2, 3, 4), (0, 1, 2, 3, 4)]
+    for place in ("place1", "place2"):
+        for first, second in combinations(range(5), 2):
+            numbers[f"stereo.{place}.{second}-{first}"] = level - 4 + 10 * (first == 0)
+        for subset, bag in enumerate(bags):
+            for first, second in combinations(bag, 2):
+                numbers[f"multiview.{place}.{subset}.{first}-{second}"] = level + 16 + 10 * (first == 0)
     return numbers | {"matches": 90.0, "inliers": 40.0, "registered": 75.0, "degensac": 1.0}
 
 
@@ -110,6 +146,46 @@ def test_the_challenge_stands_beside_the_papers_table(study: Study) -> None:
     assert row["stereo", "sd"] == pytest.approx(0.1)
     assert pd.isna(table.loc["SIFT"]["stereo", "paper"])
     assert row["", "DEGENSAC"] == 1
+
+
+def test_photographs_are_drawn_with_all_of_their_pairs(study: Study) -> None:
+    found = hynet_images.table4_runs(runs(study, "hynet/table4", accuracies), "mini-imc")
+    both, average = (
+        hynet_images.claim_values(found)(of)
+        for of in read_claims("hynet", "Table 4")
+        if of.id in ("hynet-t4-both", "hynet-t4-average")
+    )
+    of = both["hynet_aug"]
+    assert of.values.shape == (3, 2)
+    assert of.freedom == 4
+    # All runs and methods share the draws: what all of them find easy does not widen a difference.
+    moved = of.resampled[0] - of.values[:, :, None]
+    np.testing.assert_allclose(np.ptp(moved, axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(
+        moved[0].mean(axis=0),
+        (average["sift"].resampled[0, 0] - average["sift"].values[0]),
+        atol=1e-9,
+    )
+    # A pair comes as often as its photographs' counts say; each place has draws of its own.
+    expected = []
+    for number in range(2):
+        times = np.random.default_rng([400, 5, number]).multinomial(5, np.full(5, 0.2), 400)
+        share = []
+        for drawn in times:
+            weight = {(i, j): drawn[i] * drawn[j] for i, j in combinations(range(5), 2)}
+            total = sum(weight.values())
+            easy = sum(of for (first, _), of in weight.items() if first == 0)
+            # Of five times the same photograph there is no pair, and nothing moves.
+            share.append(easy / total if total else 4 / 10)
+        expected.append(10 * np.sqrt(5 / 4) * (np.array(share) - np.mean(share)))
+    np.testing.assert_allclose(moved[0, 0], np.mean(expected, axis=0), atol=1e-9)
+
+
+def test_without_single_pairs_the_challenge_is_judged_over_seeds(study: Study) -> None:
+    found = hynet_images.table4_runs(runs(study, "hynet/table4", accuracies), "mini-imc")
+    found = found[[name for name in found if "-" not in name]]
+    for claim in read_claims("hynet", "Table 4"):
+        assert hynet_images.claim_values(found)(claim)["hynet_aug"].resampled is None
 
 
 def precisions(level: float) -> dict[str, float]:

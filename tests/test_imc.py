@@ -51,7 +51,7 @@ def test_a_scene_is_read_as_it_was_written(data: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("least", "count"), [(0.0, 6), (0.1, 5), (0.3, 4), (0.9, 0)])
+@pytest.mark.parametrize(("least", "count"), [(0.0, 6), (0.1, 5), (0.3, 4), (0.7, 1)])
 def test_pairs_are_those_that_share_enough(data: Path, least: float, count: int) -> None:
     pairs = read(data, covisible=least).pairs
     # The greater name first, as in the challenge.
@@ -89,6 +89,47 @@ def test_lists_that_name_what_is_not_there_are_named(data: Path, lost: str) -> N
         read(data)
     np.save(data / "new-vis-pairs" / "keys-th-0.1.npy", ["00000002-00000001"])
     with pytest.raises(ValueError, match=r"bag_00.\.txt names 0000000.\.jpg, which is not among"):
+        read(data)
+
+
+def test_a_damaged_list_of_pairs_is_named(data: Path) -> None:
+    path = data / "new-vis-pairs" / "keys-th-0.1.npy"
+    whole = path.read_bytes()
+    for damaged in (b"", b"cut off", whole[:-9]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"keys-th-0\.1\.npy is damaged"):
+            read(data)
+    np.save(path, np.array([("00000001", "00000000")], dtype=object))
+    with pytest.raises(ValueError, match=r"keys-th-0\.1\.npy is damaged"):
+        read(data)
+
+
+def test_a_scene_without_pairs_is_named(data: Path) -> None:
+    with pytest.raises(ValueError, match=r"scene.set_100.new-vis-pairs.keys-th-0\.9\.npy holds no pair"):
+        read(data, covisible=0.9)
+
+
+def test_a_scene_without_subsets_is_named(data: Path) -> None:
+    for bag in (data / "sub_set").iterdir():
+        bag.unlink()
+    with pytest.raises(FileNotFoundError, match=r"scene.set_100.sub_set holds no subset"):
+        read(data)
+    (data / "sub_set").rmdir()
+    with pytest.raises(FileNotFoundError, match=r"scene.set_100.sub_set holds no subset"):
+        read(data)
+
+
+@pytest.mark.parametrize("names", [[], [1], [1, 1], [1, 2, 1]])
+def test_a_subset_is_of_two_photographs_or_more(data: Path, names: list[int]) -> None:
+    listed = "".join(f"images/{name:08}.jpg\n" for name in names)
+    (data / "sub_set" / "3bag_001.txt").write_text(listed)
+    with pytest.raises(ValueError, match=r"3bag_001\.txt is to name two photographs or more"):
+        read(data)
+
+
+def test_a_damaged_subset_is_named(data: Path) -> None:
+    (data / "sub_set" / "3bag_001.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"3bag_001\.txt is damaged"):
         read(data)
 
 
@@ -180,6 +221,36 @@ def test_a_subset_without_a_model_counts_as_lost(data: Path) -> None:
     numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read("x", data.parents[1]))
     assert numbers["stereo"] == numbers["multiview"] == numbers["registered"] == 0
     assert numbers["stereo.scene"] == numbers["average"] == numbers["matches"] == 0
+    # Each pair of stereo, greater name first, and of each subset is told.
+    assert [name for name in numbers if name.startswith("stereo.scene.")] == [
+        f"stereo.scene.{pair}" for pair in ("1-0", "2-0", "2-1", "3-1", "3-2")
+    ]
+    assert len([name for name in numbers if name.startswith("multiview.scene.")]) == 3 + 3 + 6
+
+
+def test_of_scenes_with_many_pairs_no_single_one_is_told(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imc, "MOST_TOLD", 16)
+    numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read("x", data.parents[1]))
+    assert "stereo.scene" in numbers
+    assert not [name for name in numbers if "-" in name]
+
+
+def test_numbers_are_means_of_those_of_single_pairs(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(imc, "stereo", lambda *_: (tuple(rng.uniform(0, 12, 2)), 9))
+    monkeypatch.setattr(imc, "_pair_error", lambda *_: tuple(rng.uniform(0, 12, 2)))
+    numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read("x", data.parents[1]))
+    parts = {name: value for name, value in numbers.items() if "-" in name}
+    single = [value for name, value in parts.items() if name.startswith("stereo")]
+    assert numbers["stereo"] == pytest.approx(np.mean(single))
+    subsets = [
+        np.mean([value for name, value in parts.items() if name.startswith(f"multiview.scene.{n}.")])
+        for n in range(3)
+    ]
+    # Two subsets are of three photographs, one of four.
+    assert numbers["multiview"] == pytest.approx((np.mean(subsets[:2]) + subsets[2]) / 2)
 
 
 def test_a_subsets_poses_are_found_without_known_intrinsics(data: Path) -> None:
@@ -188,7 +259,8 @@ def test_a_subsets_poses_are_found_without_known_intrinsics(data: Path) -> None:
     alike = np.repeat(np.arange(200)[:, None], 2, axis=1)
     of = {name: Placed(place) for name, place in places.items()}
     matches = {(a, b): alike for a in places for b in places if a < b}
-    accuracy, registered = imc._multiview(scene, of, matches)
+    accuracy, registered, errors = imc._multiview(scene, of, matches)
+    assert [len(of) for of in errors] == [3, 3, 6]
     assert registered == 1
     assert accuracy > 0.9
     assert INTRINSICS[0, 0] == imc.FOCAL_GUESS * 480

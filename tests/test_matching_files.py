@@ -20,7 +20,7 @@ from lib.data.mini.scenes import plan_site, render_view
 from lib.data.mini.sizes import MiniSize
 from lib.matching import colmap, hloc
 from lib.matching.describe import Features, describe
-from lib.matching.folder import describe_folder, match_pairs
+from lib.matching.folder import describe_and_match, describe_folder, match_pairs
 from lib.matching.images import read_grey
 from lib.matching.keypoints import Detector, Regions
 from lib.matching.match import match
@@ -183,6 +183,16 @@ def test_nothing_is_overwritten(images: Path, out: Path, capsys) -> None:
     with pytest.raises(FileExistsError, match=r"_out is there already"):
         colmap.reconstruct(out / "database.db", images, out / "pairs.txt", out)
     assert (out / "database.db").read_bytes() == before
+
+
+def test_a_try_without_a_model_leaves_nothing_in_the_next_ones_way(images: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    describe_and_match(images, out, FEW, find("sift"), told=quiet)
+    before = sorted(path.name for path in out.iterdir())
+    for _ in range(2):
+        # Two images are no model, of which the smallest has three.
+        assert colmap.reconstruct(out / "database.db", images, out / "pairs.txt", out / "models") is None
+        assert sorted(path.name for path in out.iterdir()) == before
 
 
 def test_an_image_without_keypoints_is_named_and_nothing_left(tmp_path: Path, capsys) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
-from kornia.feature import extract_patches_from_pyramid, scale_laf
+from kornia.feature import KeyNet, KeyNetDetector, extract_patches_from_pyramid, scale_laf
 from scipy.ndimage import gaussian_filter
 
 from lib.data.keypoints import Keypoints
 from lib.matching.keypoints import KINDS, Detector, as_tensor, detect, regions
-from lib.matching.patches import extract
+from lib.matching.patches import MAGNIFICATION, extract
 
-ALL = pytest.mark.parametrize("kind", KINDS)
+# Those that need no checkpoint.
+ALL = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "keynet"])
 SHAPED = pytest.mark.parametrize("affine", [False, True])
 
 
@@ -137,3 +140,62 @@ def test_a_patch_shows_what_lies_around_its_keypoint() -> None:
         patch = extract(ramp.astype(np.uint8), upright)[0]
         ends = patch.mean(axis=1 - axis)[[0, -1]]
         np.testing.assert_allclose(ends, [middle - half, middle + half], atol=0.6)
+
+
+@pytest.fixture(params=[True, False], ids=["published", "bare"])
+def keynet(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A checkpoint of Key.Net with weights at random, in the layout of the published one or bare."""
+    torch.manual_seed(0)
+    weights = KeyNet(pretrained=False).state_dict()
+    # Else its last rectifier may leave nothing.
+    weights["last_conv.0.weight"].abs_()
+    torch.save(
+        {"state_dict": weights, "epoch": 3} if request.param else weights, tmp_path / "keynet.pth"
+    )
+    return tmp_path / "keynet.pth"
+
+
+def test_keynet_detects_by_the_weights_of_a_file(keynet: Path) -> None:
+    found = detect(texture(), Detector("keynet", most=50, upright=True, weights=keynet))
+    held = torch.load(keynet, weights_only=True)
+    theirs = KeyNetDetector(pretrained=False, num_features=50).eval()
+    theirs.model.load_state_dict(held.get("state_dict", held))
+    with torch.inference_mode():
+        maps, scores = theirs(as_tensor(texture()))
+    there = scores[0] > 0
+    assert 10 < len(found) == int(there.sum())
+    np.testing.assert_array_equal(found.position, maps[0, there, :, 2])
+    np.testing.assert_array_equal(found.scores, scores[0, there])
+    # A patch at the usual magnification is as large as kornia's.
+    np.testing.assert_allclose(MAGNIFICATION * found.maps[:, :, :2], maps[0, there, :, :2], rtol=1e-5)
+
+
+def test_keynet_gets_orientation_and_shape_as_others_do(keynet: Path) -> None:
+    found = detect(texture(), Detector("keynet", affine=True, most=20, weights=keynet))
+    assert 0 < len(found) <= 20
+    assert (np.diff(found.scores) <= 0).all()
+    assert np.isfinite(found.maps).all()
+
+
+def test_an_image_of_one_colour_has_no_keynet_keypoints_worth_a_name(keynet: Path) -> None:
+    found = detect(np.full((90, 90), 7, np.uint8), Detector("keynet", weights=keynet))
+    assert len(found) == 0
+
+
+def test_keynet_without_its_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="keynet needs a file of its weights"):
+        Detector("keynet")
+    with pytest.raises(ValueError, match="no other detector takes one"):
+        Detector("dog", weights=tmp_path)
+    path = tmp_path / "none.pth"
+    with pytest.raises(FileNotFoundError, match=r"none\.pth is missing"):
+        detect(texture(), Detector("keynet", weights=path))
+    path.write_bytes(b"no checkpoint")
+    with pytest.raises(ValueError, match=r"none\.pth does not hold the weights of kornia's Key\.Net"):
+        detect(texture(), Detector("keynet", weights=path))
+    for other in ({"a": torch.zeros(1)}, torch.zeros(1)):
+        torch.save(other, path)
+        with pytest.raises(
+            ValueError, match=r"none\.pth does not hold the weights of kornia's Key\.Net"
+        ):
+            detect(texture(), Detector("keynet", weights=path))

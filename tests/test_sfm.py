@@ -85,7 +85,7 @@ def test_poses_of_all_images_or_of_none(folder: Path) -> None:
     lines = listed.read_text().splitlines(keepends=True)
     last = next(place for place, line in enumerate(lines) if "0004.png" in line)
     listed.write_text("".join(lines[:last]))
-    with pytest.raises(ValueError, match=r"sparse"):
+    with pytest.raises(ValueError, match=r"sparse has no pose of 0004\.png"):
         eth.read("set", folder)
 
 
@@ -174,6 +174,21 @@ def test_images_without_keypoints_give_no_model(folder: Path) -> None:
     blank = Subject(partial(describe, sift.build()))
     numbers = sfm.measure(blank, eth.read("blank", folder))
     assert numbers["keypoints.scene"] == numbers["images.scene"] == numbers["sparse_points"] == 0
+    assert "track_length" not in numbers
+
+
+def test_what_a_scene_has_no_model_for_has_no_mean(
+    easy: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = eth.EthScenes("both", (*eth.read("a", easy).scenes, *eth.read("b", folder).scenes))
+    made = {
+        "wall": {"images": 4.0, "track_length": 3.0},
+        "scene": {"images": 0.0},
+    }
+    monkeypatch.setattr(sfm, "_scene", lambda _, scene: made[scene.name])
+    numbers = sfm.measure(Subject(partial(describe, sift.build())), both)
+    assert numbers["images"] == 2
+    assert numbers["track_length.wall"] == 3
     assert "track_length" not in numbers
 
 

@@ -44,6 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
     usual = Detector()
     folder.add_argument("--detector", choices=KINDS, default=usual.kind)
+    told = "a checkpoint, of keynet alone"
+    folder.add_argument("--detector-weights", type=Path, metavar="FILE", help=told)
     folder.add_argument("--affine", action="store_true", help="give each keypoint an affine shape")
     folder.add_argument("--upright", action="store_true", help="turn no patch")
     folder.add_argument("--most", type=int, default=usual.most, help="keypoints of an image")
@@ -82,7 +84,14 @@ def _folder(chosen: argparse.Namespace) -> None:
     describe_and_match(
         chosen.images,
         chosen.out,
-        Detector(chosen.detector, chosen.affine, chosen.most, chosen.upright, chosen.contrast),
+        Detector(
+            chosen.detector,
+            chosen.affine,
+            chosen.most,
+            chosen.upright,
+            chosen.contrast,
+            chosen.detector_weights,
+        ),
         network.to(chosen.device),
         pairs=chosen.pairs,
         ratio=chosen.ratio,

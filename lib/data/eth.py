@@ -19,6 +19,7 @@ import pycolmap
 
 from lib.data.mini.geometry import Camera
 from lib.data.views import View, checked_intrinsics, checked_pose
+from lib.files import write_bytes
 
 IMAGES, DATABASE, SPARSE = "images", "database.db", "sparse"
 HALF_PIXEL = 0.5
@@ -134,6 +135,9 @@ def write_scene(folder: Path, images: Iterable[np.ndarray], cameras: Sequence[Ca
         folder: of the scene, made here.
         images: (height, width) uint8, one for each pose.
         cameras: poses, with the same intrinsics.
+
+    Raises:
+        OSError: the folder cannot be written.
     """
     (folder / IMAGES).mkdir(parents=True)
     (folder / SPARSE).mkdir()
@@ -144,7 +148,7 @@ def write_scene(folder: Path, images: Iterable[np.ndarray], cameras: Sequence[Ca
         database.write_camera(lens, use_camera_id=True)
         for number, (grey, camera) in enumerate(zip(images, cameras, strict=True), 1):
             image = pycolmap.Image(image_id=number, camera_id=lens.camera_id, name=f"{number:04}.png")
-            cv2.imwrite(str(folder / IMAGES / image.name), grey)
+            write_bytes(folder / IMAGES / image.name, cv2.imencode(".png", grey)[1].tobytes())
             database.write_image(image, use_image_id=True)
             pose = pycolmap.Rigid3d(pycolmap.Rotation3d(camera.rotation), camera.translation)
             model.add_image_with_trivial_frame(image, pose)

@@ -19,6 +19,7 @@ import numpy as np
 
 from lib.data.mini.geometry import Camera
 from lib.data.views import View, checked_intrinsics, checked_pose
+from lib.files import write_bytes
 
 SET = "set_100"
 PAIRS, BAGS = "new-vis-pairs", "sub_set"
@@ -62,8 +63,8 @@ def read(name: str, folder: Path, covisible: float = COVISIBLE) -> ChallengeScen
 
     Raises:
         FileNotFoundError: no scene, or a file is missing; the message names it.
-        ValueError: a camera is singular or mirrored, or a list names a photograph that is not there;
-            the message names the file.
+        ValueError: a camera is singular or mirrored, a list is damaged, empty or names a photograph that
+            is not there, or a subset is of fewer than two; the message names the file.
     """
     found = [path for path in sorted(folder.glob("*")) if (path / SET).is_dir()]
     if not found:
@@ -77,17 +78,36 @@ def _read_scene(folder: Path, covisible: float) -> ChallengeScene:
     if not images:
         raise FileNotFoundError(f"{data / 'images'} holds no photograph *.jpg: unpack the scene again")
     views = {path.stem: _read_view(path, data / "calibration") for path in images}
-    path = data / PAIRS / f"keys-th-{covisible:.1f}.npy"
+    pairs = _read_pairs(data / PAIRS / f"keys-th-{covisible:.1f}.npy", views)
+    lists = sorted((data / BAGS).glob("*bag_*.txt"))
+    if not lists:
+        raise FileNotFoundError(f"{data / BAGS} holds no subset *bag_*.txt: unpack the scene again")
+    return ChallengeScene(folder.name, views, pairs, tuple(_read_bag(path, views) for path in lists))
+
+
+def _read_pairs(path: Path, views: Mapping[str, View]) -> tuple[tuple[str, str], ...]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: unpack the scene again")
-    pairs = [_pair(str(key), views, path) for key in np.load(path)]
-    bags = []
-    for path in sorted((data / BAGS).glob("*bag_*.txt")):
+    try:
+        with path.open("rb") as file:
+            keys = np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} is damaged ({error}): unpack it again") from error
+    if not keys.size:
+        raise ValueError(f"{path} holds no pair: no two photographs of the scene share so much")
+    return tuple(_pair(str(key), views, path) for key in keys.ravel())
+
+
+def _read_bag(path: Path, views: Mapping[str, View]) -> tuple[str, ...]:
+    try:
         names = [Path(line).stem for line in path.read_text(encoding="utf-8").split()]
-        if absent := [name for name in names if name not in views]:
-            raise ValueError(f"{path} names {absent[0]}.jpg, which is not among {data / 'images'}")
-        bags.append(tuple(names))
-    return ChallengeScene(folder.name, views, tuple(pairs), tuple(bags))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}): unpack it again") from error
+    if absent := [name for name in names if name not in views]:
+        raise ValueError(f"{path} names {absent[0]}.jpg, which is not among the scene's images")
+    if len({*names}) < max(2, len(names)):
+        raise ValueError(f"{path} is to name two photographs or more, each of them once")
+    return tuple(names)
 
 
 def _pair(key: str, views: Mapping[str, View], path: Path) -> tuple[str, str]:
@@ -126,13 +146,17 @@ def write_scene(
         cameras: of the photographs.
         covisibility: of two of them, by their numbers, what they share, 0 to 1.
         bags: numbers of the photographs of each subset.
+
+    Raises:
+        OSError: the folder cannot be written.
     """
     data = folder / SET
     for part in ("images", "calibration", PAIRS, BAGS):
         (data / part).mkdir(parents=True)
     names = [f"{number:08}" for number in range(len(cameras))]
     for name, image, camera in zip(names, images, cameras, strict=True):
-        cv2.imwrite(str(data / "images" / f"{name}.jpg"), image, [cv2.IMWRITE_JPEG_QUALITY, 95])
+        encoded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, 95])[1]
+        write_bytes(data / "images" / f"{name}.jpg", encoded.tobytes())
         with h5py.File(data / "calibration" / f"calibration_{name}.h5", "w") as file:
             file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
     shared = {

@@ -45,8 +45,8 @@ def measure(subject: Subject, test_set: EthScenes) -> dict[str, float]:
         "sparse_points", "observations", "track_length" in images, "reprojection_error" in px;
         where poses are known the medians over the registered images of "rotation_error" in degrees and
         of "position_error" in percent of the known cameras' mean distance from their middle. And
-        "STATISTIC", the mean over the scenes that have it; what a scene's model is too small for is left
-        out.
+        "STATISTIC", the mean over the scenes. What a scene's model is too small for is left out, and so
+        is the mean then, which would be of the easy scenes alone.
 
     Raises:
         FileNotFoundError, ValueError: as `lib.evaluation.sparse_models.features`.
@@ -56,7 +56,7 @@ def measure(subject: Subject, test_set: EthScenes) -> dict[str, float]:
         numbers |= {f"{name}.{scene.name}": value for name, value in _scene(subject, scene).items()}
     for statistic in (*COUNTED, *MEASURED, *POSED):
         of = [value for name, value in numbers.items() if name.startswith(f"{statistic}.")]
-        if of:
+        if len(of) == len(test_set.scenes):
             numbers[statistic] = float(np.mean(of))
     return numbers
 

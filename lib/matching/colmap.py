@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pycolmap
 
+from lib.files import make_once
 from lib.matching import hloc
 
 # COLMAP's first pixel has its centre at 0.5, 0.5.
@@ -84,7 +86,7 @@ def reconstruct(database: Path, images: Path, pairs: Path, out: Path) -> pycolma
         database: of `write_database`; verified matches are added to it.
         images: the folder of the images.
         pairs: the file of pairs.
-        out: gets the models, 0, 1, …
+        out: gets the models, 0, 1, …; it is made when there are any.
 
     Returns:
         The model with most images; None where no two images could be put together.
@@ -97,11 +99,23 @@ def reconstruct(database: Path, images: Path, pairs: Path, out: Path) -> pycolma
         raise FileNotFoundError(f"{database} is missing: describe and match the images first")
     if out.exists():
         raise FileExistsError(f"{out} is there already: name another folder, or remove it")
-    out.mkdir(parents=True)
     pycolmap.set_random_seed(0)
     pycolmap.verify_matches(database, pairs, pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0}))
     options = pycolmap.IncrementalPipelineOptions(
         num_threads=1, random_seed=0, min_model_size=SMALLEST_MODEL
     )
-    models = pycolmap.incremental_mapping(database, images, out, options)
+    models: dict[int, pycolmap.Reconstruction] = {}
+
+    def make(new: Path) -> None:
+        models.update(pycolmap.incremental_mapping(database, images, new, options))
+        if not models:
+            raise _NoModelError
+
+    # An empty folder would have the next try refused.
+    with contextlib.suppress(_NoModelError):
+        make_once(out, out.name, make)
     return max(models.values(), key=lambda model: model.num_reg_images(), default=None)
+
+
+class _NoModelError(Exception):
+    """No two images could be put together."""

@@ -1,25 +1,31 @@
 """Keypoints of a whole image, each with the shape of the spot around it.
 
 Differences of Gaussians are OpenCV's SIFT; Hessian and Harris, affine shape (Baumberg, CVPR 2000) and
-orientation (Lowe, IJCV 2004, Sec. 5) are kornia's; BRISK is `lib.data.brisk`, since OpenCV 5 has none.
+orientation (Lowe, IJCV 2004, Sec. 5) are kornia's, and so is Key.Net (Barroso-Laguna et al., ICCV 2019),
+whose checkpoint comes from outside; BRISK is `lib.data.brisk`, since OpenCV 5 has none.
 Coordinates are x right and y down, the first pixel's centre at 0, 0.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import cv2
 import numpy as np
 import torch
 from kornia import feature
-from torch import Tensor
+from torch import Tensor, nn
 
 from lib.data import brisk
 from lib.data.keypoints import Keypoints
 
-KINDS = ("dog", "hessian", "harris", "brisk")
+KINDS = ("dog", "hessian", "harris", "brisk", "keynet")
+# Half a Key.Net patch is 22 px of the level where its keypoint is found, as kornia has it; here that is
+# the usual magnification of a scale.
+KEYNET_SCALE = 22.0 / 6.0
 # Half the width of the windows that shape and orientation are taken of, in scales of the keypoint:
 # kornia's own, and three of the standard deviations that Lowe's window has.
 SHAPE_WINDOW = 6.0
@@ -83,6 +89,7 @@ class Detector:
         most: how many of an image are kept, the strongest.
         upright: whether patches stay as the image is, instead of turned to the dominant gradient.
         contrast: below which OpenCV drops a difference of Gaussians; the other kinds know no bound.
+        weights: the file of a checkpoint, of Key.Net and of no other kind.
     """
 
     kind: str = "dog"
@@ -90,10 +97,13 @@ class Detector:
     most: int = 2048
     upright: bool = False
     contrast: float = 0.04
+    weights: Path | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if (self.kind == "keynet") != (self.weights is not None):
+            raise ValueError("keynet needs a file of its weights, and no other detector takes one")
         if self.most < 1:
             raise ValueError(f"most must be 1 or more, got {self.most}")
 
@@ -103,10 +113,16 @@ def detect(image: np.ndarray, detector: Detector) -> Regions:
 
     As in OpenCV, a DoG keypoint with several dominant gradients is there once for each, unless it gets
     an affine shape.
+
+    Raises:
+        FileNotFoundError: the file of Key.Net's weights is missing.
+        ValueError: it does not hold these; the message names it.
     """
     if min(image.shape) < SMALLEST_SIDE:
         return Regions(np.empty((0, 2, 3), np.float32), np.empty(0, np.float32))
-    found = {"dog": _dog, "brisk": _brisk}.get(detector.kind, _scale_space)(image, detector)
+    found = {"dog": _dog, "brisk": _brisk, "keynet": _keynet}.get(detector.kind, _scale_space)(
+        image, detector
+    )
     oriented = detector.kind in ("dog", "brisk")
     grey = as_tensor(image)
     if detector.affine:
@@ -149,6 +165,29 @@ def _scale_space(image: np.ndarray, detector: Detector) -> Regions:
         maps, scores = search(as_tensor(image))
     filled = scores[0] > SMALLEST[detector.kind]
     return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
+
+
+def _keynet(image: np.ndarray, detector: Detector) -> Regions:
+    how = feature.keynet.get_default_detector_config() | {"s_mult": KEYNET_SCALE}
+    shape = {**feature.keynet.keynet_default_config, "Detector_conf": how}
+    search = feature.KeyNetDetector(False, detector.most, shape)
+    _load(search.model, detector.weights)
+    with torch.inference_mode():
+        maps, scores = search.eval()(as_tensor(image))
+    filled = scores[0] > 0
+    return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
+
+
+def _load(network: nn.Module, path: Path) -> None:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: give the file of Key.Net's weights")
+    try:
+        held = torch.load(path, map_location="cpu", weights_only=True)
+        # As published they are a part of the file.
+        network.load_state_dict(held.get("state_dict", held))
+    except (pickle.UnpicklingError, RuntimeError, EOFError, AttributeError, TypeError) as error:
+        told = str(error).partition("\n")[0]
+        raise ValueError(f"{path} does not hold the weights of kornia's Key.Net: {told}") from error
 
 
 def _by_parts(found: Regions, change: Callable[[Tensor], Tensor]) -> Regions:

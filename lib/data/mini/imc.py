@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ("photographs", "write")
 
-VIEWS, AZIMUTH = 9, np.deg2rad(65.0)
+VIEWS, AZIMUTH = 9, np.deg2rad(75.0)
 # Of the multi-view task, by their number of photographs, how many subsets there are; the challenge's are
 # of 5, 10 and 25.
 BAGS = {5: 2, 8: 1}

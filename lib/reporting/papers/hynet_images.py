@@ -9,6 +9,7 @@ from lib.experiments.scenes import ETH, IMC, MEASURES
 from lib.intervals import Measured
 from lib.reporting import frames, whole_images
 from lib.reporting.claims import Claim
+from lib.reporting.claims.measured import SEQUENCES_DRAWN as DRAWN
 from lib.reporting.claims.measured import OfClaim, by_method
 from lib.reporting.printed import printed
 from lib.study.open import Found
@@ -58,9 +59,11 @@ def table2_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
 def table2(runs: pd.DataFrame) -> pd.DataFrame:
     """Ours: index `scene`, `Method`, columns of `STATISTICS` and `n`, the runs; means over seeds.
 
-    Missing is what no model of a scene had, and what is not measured.
+    Missing is what the model of one run had not, and what is not measured.
     """
-    mean, count = frames.means(runs), runs.groupby(level=frames.METHOD, sort=False).size()
+    of_method = runs.groupby(level=frames.METHOD, sort=False)
+    count = of_method.size()
+    mean = frames.means(runs).where(of_method.count().eq(count, axis=0))
     scenes = [name.removeprefix("keypoints.") for name in runs if name.startswith("keypoints.")]
     parts = {}
     for scene in scenes:
@@ -97,16 +100,74 @@ def table4(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def claim_values(runs: pd.DataFrame) -> OfClaim:
-    """The values of a claim on Table 2 or 4, over seeds; the scenes stay fixed.
+    """The values of a claim on Table 2, over seeds alone, or on Table 4, with resamples of photographs.
 
-    Its metric is a number's key, or "maa", whose cells are the two tasks.
+    Its metric is a number's key, or "maa", whose cells are the two tasks. The scenes stay fixed. A
+    method of which one run has no such number has no values: its other runs would flatter it.
     """
 
     def values(claim: Claim) -> Mapping[str, Measured]:
         names = ["stereo", "multiview"] if claim.metric == "maa" else [claim.metric]
-        if not set(names) <= set(runs) or not np.isfinite(runs[names].to_numpy(float)).all():
+        there = runs.reindex(columns=names).notna().all(axis=1)
+        some = runs[there.groupby(level="key").transform("all")]
+        if some.empty:
             return {}
         shown = [TASKS.get(name, name) for name in names]
-        return by_method(runs[names].set_axis(shown, axis=1), shown, None)
+        drawn, photographs = _over_photographs(some, names)
+        table = some[names].set_axis(shown, axis=1)
+        return by_method(table, shown, drawn, max(1, photographs - 1))
 
     return values
+
+
+# Of `lib.evaluation.imc`: a single pair's scene, subset and photographs.
+_SINGLE = {
+    "stereo": r"stereo\.(?P<place>.+)(?P<subset>)\.(?P<first>\d+)-(?P<second>\d+)",
+    "multiview": r"multiview\.(?P<place>.+)\.(?P<subset>\d+)\.(?P<first>\d+)-(?P<second>\d+)",
+}
+
+
+def _over_photographs(runs: pd.DataFrame, names: Sequence[str]) -> tuple[np.ndarray | None, int]:
+    """Numbers of Table 4 when each place's photographs are drawn anew, the same for all runs and tasks.
+
+    Pairs share photographs: a pair comes as often as the first of its photographs is drawn, times as
+    often as the second is. In multi-view so do the pairs within a subset, whose model stays as it is. Of
+    n photographs the deviations are widened by √(n / (n − 1)).
+
+    Returns:
+        (1, runs, names, B) resamples, None where single pairs are not on record or `names` are others;
+        and how many photographs a place has at least.
+    """
+    pairs = {task: runs.columns.to_series().str.extract(of).dropna() for task, of in _SINGLE.items()}
+    every = pd.concat(pairs.values())
+    if not set(names) <= set(TASKS) or every.empty or runs[every.index].isna().any(axis=None):
+        return None, 0
+    moved = dict.fromkeys(_SINGLE, 0.0)
+    counts, places = [], every["place"].unique()
+    for number, place in enumerate(places):
+        here = every[every["place"] == place]
+        photographs = pd.Index(sorted({*here["first"], *here["second"]}, key=int))
+        counts.append(count := len(photographs))
+        random = np.random.default_rng([DRAWN, count, number])
+        times = random.multinomial(count, np.full(count, 1 / count), DRAWN).T
+        for task, of in pairs.items():
+            of = of[of["place"] == place]
+            weights = [times[photographs.get_indexer(of[side])] for side in ("first", "second")]
+            means = _means(runs[of.index].to_numpy(float), np.prod(weights, axis=0), of["subset"])
+            off = means - means.mean(axis=1, keepdims=True)
+            moved[task] = moved[task] + np.sqrt(count / max(1, count - 1)) * off / len(places)
+    moved["average"] = (moved["stereo"] + moved["multiview"]) / 2
+    drawn = [runs[name].to_numpy(float)[:, None] + moved[name] for name in names]
+    return np.stack(drawn, axis=1)[None], min(counts)
+
+
+def _means(values: np.ndarray, weights: np.ndarray, subset: pd.Series) -> np.ndarray:
+    """(runs, B) means over pairs, by (runs, pairs) values and (pairs, B) weights: of each size of subset
+    by itself, and over the sizes; where no pair of a size is drawn, over all of its pairs."""
+    sizes = subset.groupby(subset).transform("size").to_numpy()
+    parts = []
+    for size in np.unique(sizes):
+        of = sizes == size
+        drawn = np.where(weights[of].sum(axis=0) > 0, weights[of], 1)
+        parts.append(values[:, of] @ drawn / drawn.sum(axis=0))
+    return np.mean(parts, axis=0)

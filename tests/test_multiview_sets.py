@@ -1,0 +1,131 @@
+"""Embedded multi-view sets: what their files say of their sites, and how hard they are to SIFT."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from types import ModuleType
+
+import cv2
+import numpy as np
+import pytest
+
+from lib.data import eth, imc
+from lib.data.mini import eth as mini_eth
+from lib.data.mini import imc as mini_imc
+from lib.data.mini.allotment import packaged_photographs
+from lib.data.mini.scenes import Site
+from lib.data.mini.walls import carry, covisibility, seen
+from lib.data.whole_images import ImagesSize
+from lib.matching.match import match
+
+SMALL = ImagesSize(longest_side=120)
+PLACES = ["place1", "place2"]
+RATIO, NEAR = 0.9, 4.0
+
+Sites = dict[str, tuple[Site, list[np.ndarray]]]
+
+
+def written(folder: Path, generator: ModuleType, size: ImagesSize = SMALL) -> Sites:
+    """A set of the packaged photographs, written to a folder, and by place its site and images."""
+    sites, plan = {}, generator.place
+
+    def noted(name: str, *how: object) -> tuple[Site, list[np.ndarray]]:
+        sites[name.split()[-1]] = plan(name, *how)
+        return sites[name.split()[-1]]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generator, "place", noted)
+        generator.write(folder, generator.photographs(packaged_photographs()), size)
+    return sites
+
+
+@pytest.fixture(scope="module")
+def challenge(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sites]:
+    folder = tmp_path_factory.mktemp("imc")
+    return folder, written(folder, mini_imc)
+
+
+def test_the_challenges_poses_are_those_of_its_cameras(challenge: tuple[Path, Sites]) -> None:
+    folder, sites = challenge
+    scenes = imc.read("set", folder).scenes
+    assert [scene.name for scene in scenes] == PLACES
+    for scene in scenes:
+        site, images = sites[scene.name]
+        assert len(scene.views) == len(site.cameras) == mini_imc.VIEWS
+        for view, camera, image in zip(scene.views.values(), site.cameras, images, strict=True):
+            np.testing.assert_array_equal(view.rotation, camera.rotation)
+            np.testing.assert_array_equal(view.translation, camera.translation)
+            np.testing.assert_array_equal(view.intrinsics, camera.intrinsics)
+            stored = cv2.imread(str(view.path), cv2.IMREAD_GRAYSCALE).astype(float)
+            assert np.abs(stored - image).mean() < 5
+
+
+def test_the_challenges_subsets_are_of_different_photographs(challenge: tuple[Path, Sites]) -> None:
+    sizes = [5, 5, 8]
+    for scene in imc.read("set", challenge[0]).scenes:
+        assert [len(bag) for bag in scene.bags] == [len({*bag}) for bag in scene.bags] == sizes
+        assert {*scene.views} >= {name for bag in scene.bags for name in bag}
+
+
+def test_the_challenges_pairs_share_enough(challenge: tuple[Path, Sites]) -> None:
+    folder, sites = challenge
+    by_least = {least: imc.read("set", folder, least).scenes[0] for least in (0.0, 0.1, 0.4)}
+    numbers = {name: number for number, name in enumerate(by_least[0.0].views)}
+    listed = {
+        least: {tuple(sorted(numbers[name] for name in pair)) for pair in scene.pairs}
+        for least, scene in by_least.items()
+    }
+    site = sites["place1"][0]
+    for pair in combinations(range(len(numbers)), 2):
+        share = covisibility(site, *pair)
+        assert 0 <= share <= 1
+        assert share == covisibility(site, *reversed(pair))
+        assert [least for least in listed if pair in listed[least]] == [
+            of for of in listed if share >= of
+        ]
+
+
+def test_the_poses_of_structure_from_motion_are_those_of_its_cameras(tmp_path: Path) -> None:
+    sites = written(tmp_path, mini_eth)
+    scenes = eth.read("set", tmp_path).scenes
+    assert [scene.name for scene in scenes] == PLACES
+    for scene in scenes:
+        site, images = sites[scene.name]
+        assert len(scene.poses) == len(site.cameras) == mini_eth.VIEWS
+        for view, camera, image in zip(scene.poses.values(), site.cameras, images, strict=True):
+            np.testing.assert_allclose(view.rotation, camera.rotation, atol=1e-12)
+            np.testing.assert_allclose(view.translation, camera.translation, rtol=1e-12)
+            np.testing.assert_allclose(view.intrinsics, camera.intrinsics, atol=1e-9)
+            np.testing.assert_array_equal(cv2.imread(str(view.path), cv2.IMREAD_GRAYSCALE), image)
+
+
+def share_right(site: Site, images: list[np.ndarray]) -> float:
+    """Of SIFT's matches under a ratio test, the mean over the pairs that share enough."""
+    sift = cv2.SIFT_create(2048)
+    of = [sift.detectAndCompute(image, None) for image in images]
+    shares = []
+    for first, second in combinations(range(len(images)), 2):
+        if covisibility(site, first, second) >= imc.COVISIBLE:
+            found = match(of[first][1], of[second][1], mutual=True, ratio=RATIO)
+            here, there = (
+                np.array([of[view][0][index].pt for index in side]).reshape(-1, 2)
+                for view, side in ((first, found.first), (second, found.second))
+            )
+            carried = carry(site, first, second, here, seen(site, first, here))
+            right = np.linalg.norm(carried - there, axis=1) <= NEAR
+            shares.append(right.mean() if len(right) else 0.0)
+    return float(np.mean(shares))
+
+
+@pytest.mark.parametrize(
+    ("generator", "told"), [(mini_eth, (0.30, 0.30)), (mini_imc, (0.38, 0.28))], ids=["eth", "imc"]
+)
+def test_between_5_and_40_percent_of_sifts_matches_are_right(
+    tmp_path: Path, generator: ModuleType, told: tuple[float, float]
+) -> None:
+    sites = written(tmp_path, generator, ImagesSize())
+    shares = [share_right(*sites[place]) for place in PLACES]
+    assert all(0.05 <= share <= 0.40 for share in shares), shares
+    # What `lib.data.mini.multiview` tells; processors differ in pixels.
+    assert shares == pytest.approx(told, abs=0.02)
