@@ -208,9 +208,25 @@ def test_verified_images_come_before_all_others() -> None:
     of = collection_of([image.word for image in images] + [[31]], 32)
     other = visual_index.Placed(np.array([31]), images[0].maps[:1], 1024)
     scores = visual_index.scores(images[0], of, [*images, other])
-    assert scores[0] == 30
+    # 30 matches, and a cosine of 1.
+    assert scores[0] == pytest.approx(31)
     assert scores[1] < 10
     assert scores[3] == 0
+
+
+@pytest.mark.parametrize("agreeing", [0, 1, 5, 6])
+def test_fewer_than_six_matches_that_agree_say_nothing(agreeing: int) -> None:
+    draw = np.random.default_rng(4)
+    places = draw.uniform(0, 1000, (12, 2))
+    there = places + [20, 30]
+    # Beyond the tolerance of any other match's affinity.
+    there[agreeing:] = 3000 * (1 + np.arange(12 - agreeing))[:, None] + [[0, 500]]
+    images = [placed(there, np.eye(2)), placed(places[:0], np.eye(2))]
+    query = placed(places, np.eye(2))
+    of = collection_of([image.word for image in images], 12)
+    assert visual_index.agreeing(query, images[0]) == max(agreeing, 1)
+    found = visual_index.scores(query, of, images)
+    np.testing.assert_allclose(found, [1 + (6 if agreeing == 6 else 0), 0])
 
 
 def test_a_match_weighs_by_its_bits_and_bursts_less() -> None:
@@ -218,11 +234,11 @@ def test_a_match_weighs_by_its_bits_and_bursts_less() -> None:
     word, signed = np.array([0]), np.zeros((1, 16), np.uint8)
     signed[0, :2] = 255
     weight = np.exp(-((16 / 32) ** 2)) * of.idf[0] ** 2
-    total, strong = hamming_expansion._ask(word, signed, of, of.idf)
+    total, strong = hamming_expansion._ask(word, signed, of, of.idf**2)
     np.testing.assert_allclose(total, [weight, 4 * weight / 2, 0])
     assert strong.tolist() == [1, 4, 0]
     signed[0, :7] = 255
-    assert not hamming_expansion._ask(word, signed, of, of.idf)[0].any()
+    assert not hamming_expansion._ask(word, signed, of, of.idf**2)[0].any()
 
 
 def test_reliable_images_bring_half_as_many_new_words() -> None:
