@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import literal_retrieval as literal
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,6 +51,11 @@ def test_both_cities_are_read(city: Path) -> None:
     shutil.rmtree(both / "paris6k" / "jpg")
     with pytest.raises(FileNotFoundError, match=r"paris6k holds no photographs"):
         layout.read("both", both)
+
+
+def test_a_photograph_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="aaa"):
+        layout.write_city(tmp_path / "jpg", tmp_path / "gt", {"a" * 300: GREY}, [])
 
 
 @pytest.mark.parametrize("grade", layout.GRADES)
@@ -208,9 +214,51 @@ def test_verified_images_come_before_all_others() -> None:
     of = collection_of([image.word for image in images] + [[31]], 32)
     other = visual_index.Placed(np.array([31]), images[0].maps[:1], 1024)
     scores = visual_index.scores(images[0], of, [*images, other])
-    assert scores[0] == 30
+    # 30 matches, and a cosine of 1.
+    assert scores[0] == pytest.approx(31)
     assert scores[1] < 10
     assert scores[3] == 0
+
+
+@pytest.mark.parametrize("agreeing", [0, 1, 5, 6])
+def test_fewer_than_six_matches_that_agree_say_nothing(agreeing: int) -> None:
+    draw = np.random.default_rng(4)
+    places = draw.uniform(0, 1000, (12, 2))
+    there = places + 20
+    # Beyond the tolerance of any other match's affinity.
+    there[agreeing:] = 3000 * (1 + np.arange(12 - agreeing))[:, None]
+    images = [placed(there, np.eye(2)), placed(places[:0], np.eye(2))]
+    query = placed(places, np.eye(2))
+    of = collection_of([image.word for image in images], 12)
+    assert visual_index.agreeing(query, images[0]) == max(agreeing, 1)
+    found = visual_index.scores(query, of, images)
+    np.testing.assert_allclose(found, [1 + (6 if agreeing == 6 else 0), 0])
+
+
+def test_forty_images_are_verified() -> None:
+    places = np.random.default_rng(3).uniform(0, 1000, (10, 2))
+    # Every image has the query's places, and the further back the more of another word.
+    image = placed(places, np.eye(2))
+    of = collection_of([[*range(10), *[10] * number] for number in range(45)] + [[11]], 12)
+    scores = visual_index.scores(image, of, [image] * 46)
+    assert (scores[:40] > 10).all()
+    assert (scores[40:] < 1).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_matches_agree_as_published(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    count = int(draw.integers(4, 40))
+    places, frames = draw.uniform(0, 1000, (count, 2)), np.eye(2) + 0.1 * draw.standard_normal((2, 2))
+    # About as far off as is tolerated, and frames that are wrong too.
+    there = places @ frames.T + draw.uniform(2, 20) * draw.standard_normal((count, 2))
+    one, other = placed(places, np.eye(2)), placed(there, frames)
+    other.maps[:, :, :2] += 0.05 * draw.standard_normal((count, 2, 2))
+    listed = [
+        [(n, *map(float, at[:, 2]), at[:, :2].astype(float)) for n, at in enumerate(of.maps)]
+        for of in (one, other)
+    ]
+    assert visual_index.agreeing(one, other) == literal.verified(*listed, 1024)
 
 
 def test_a_match_weighs_by_its_bits_and_bursts_less() -> None:
@@ -218,11 +266,11 @@ def test_a_match_weighs_by_its_bits_and_bursts_less() -> None:
     word, signed = np.array([0]), np.zeros((1, 16), np.uint8)
     signed[0, :2] = 255
     weight = np.exp(-((16 / 32) ** 2)) * of.idf[0] ** 2
-    total, strong = hamming_expansion._ask(word, signed, of, of.idf)
+    total, strong = hamming_expansion._ask(word, signed, of, of.idf**2)
     np.testing.assert_allclose(total, [weight, 4 * weight / 2, 0])
     assert strong.tolist() == [1, 4, 0]
     signed[0, :7] = 255
-    assert not hamming_expansion._ask(word, signed, of, of.idf)[0].any()
+    assert not hamming_expansion._ask(word, signed, of, of.idf**2)[0].any()
 
 
 def test_reliable_images_bring_half_as_many_new_words() -> None:
@@ -245,6 +293,149 @@ def test_what_a_reliable_image_has_finds_what_the_query_does_not_show() -> None:
     words, signed = np.array(shared), np.zeros((12, 16), np.uint8)
     scores = hamming_expansion.scores(words, signed, of)
     assert scores[1] > scores[2] > scores[3] == 0
+
+
+Signed = list[tuple[int, list[int]]]
+
+
+def signed_features(draw: np.random.Generator, middles: np.ndarray, count: int) -> Signed:
+    """Words, the first more often than the last, and signatures near those of their words or far."""
+    often = 1 / (np.arange(len(middles)) + 3)
+    features = []
+    for word in draw.choice(len(middles), count, p=often / often.sum()):
+        turned = draw.random(middles.shape[1]) < draw.uniform(0, 0.3)
+        features.append((int(word), (middles[word] ^ turned).astype(int).tolist()))
+    return features
+
+
+def parted(features: Signed) -> tuple[np.ndarray, np.ndarray]:
+    """Words, and packed signatures."""
+    word, bits = zip(*features, strict=True)
+    return np.array(word), np.packbits(np.array(bits), axis=1)
+
+
+def indexed(images: Sequence[Signed], words: int) -> Inverted:
+    every = sorted((word, number, bits) for number, image in enumerate(images) for word, bits in image)
+    word, signature = parted([(word, bits) for word, _, bits in every])
+    image = np.array([number for _, number, _ in every])
+    return Inverted(word, image, signature, len(images), words)
+
+
+def decided(words: int, bits: int) -> np.ndarray:
+    """As the engine decides of bits that are as often set as not."""
+    return np.random.default_rng(0).random((words, bits))
+
+
+# More images than the shortlist takes, of which more are reliable; and fewer, of which not all are.
+@pytest.mark.parametrize(("count", "features"), [(200, 80), (60, 20)])
+@pytest.mark.parametrize("seed", range(2))
+def test_hamming_expansion_is_the_published_one(count: int, features: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    middles = draw.random((50, 128)) < 0.5
+    images = [
+        signed_features(draw, middles, draw.integers(features // 5, features)) for _ in range(count)
+    ]
+    images[7] = []
+    query = signed_features(draw, middles, 12)
+    strict = [literal.strict_matches(query, image) for image in images]
+    ahead = literal.ranked([literal.similarity(query, image, [1.0] * 50) for image in images])
+    if count > hamming_expansion.AHEAD:
+        assert any(strict[number] >= 5 for number in ahead[100:])
+    else:
+        assert 0 < sum(number >= 5 for number in strict) < sum(number > 0 for number in strict)
+    found = hamming_expansion.scores(*parted(query), indexed(images, 50))
+    expected = literal.hamming_expansion(query, images, decided)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_query_without_reliable_images_is_ranked_without_idf() -> None:
+    draw = np.random.default_rng(5)
+    middles = draw.random((6, 128)) < 0.5
+    images = [signed_features(draw, middles, draw.integers(1, 5)) for _ in range(12)]
+    query = signed_features(draw, middles, 3)
+    assert max(literal.strict_matches(query, image) for image in images) in range(1, 5)
+    of = indexed(images, 6)
+    found = hamming_expansion.scores(*parted(query), of)
+    np.testing.assert_allclose(found, literal.hamming_expansion(query, images), rtol=1e-12)
+    [total, _] = hamming_expansion._ask(*parted(query), of, np.ones(6))
+    norm = [np.sqrt(sum(of.idf[word] ** 2 for word in {word for word, _ in image})) for image in images]
+    np.testing.assert_allclose(found, total / norm)
+
+
+def seen_again(
+    draw: np.random.Generator, base: np.ndarray, places: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Descriptors and frames of an image: things that others have too, some where they belong."""
+    things = draw.choice(len(base), count)
+    spread = draw.uniform(0, 0.06, (count, 1))
+    descriptors = base[things] + spread * draw.standard_normal((count, base.shape[1]))
+    linear = np.eye(2) * draw.uniform(0.7, 1.4) + draw.uniform(-0.2, 0.2, (2, 2))
+    at = places[things] @ linear.T + draw.uniform(0, 100, 2) + 4 * draw.standard_normal((count, 2))
+    astray = draw.random(count) < draw.random() / 2
+    at[astray] = draw.uniform(0, 1000, (astray.sum(), 2))
+    frames = np.broadcast_to(linear, (count, 2, 2)) + 0.02 * draw.standard_normal((count, 2, 2))
+    return descriptors.astype(np.float32), np.dstack([frames, at]).astype(np.float32)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_engine_is_the_published_one(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    base = draw.standard_normal((30, 128))
+    base /= np.linalg.norm(base, axis=1, keepdims=True)
+    places = draw.uniform(0, 1000, (30, 2))
+    city = [seen_again(draw, base, places, count) for count in [60, *draw.integers(5, 40, 49)]]
+    city[5] = (city[5][0][:0], city[5][1][:0])
+    other = [seen_again(draw, base, places, 30) for _ in range(20)]
+    sides = [int(side) for side in draw.integers(900, 1200, 50)]
+    searched, learned_on = (
+        retrieval.Described(*(tuple(part) for part in zip(*of, strict=True)), tuple(sides))
+        for of in (city, other)
+    )
+    answers = retrieval._engines(learned_on, searched)
+    chosen = np.arange(len(city[0][0])) % 4 > 0
+    vocabulary = learn(learned_on.descriptors, visual_index.WORDS, 128)
+
+    placed = [
+        [
+            (
+                literal.nearest_words(one, vocabulary.centres, 1)[0],
+                *map(float, at[:, 2]),
+                at[:, :2].astype(float),
+            )
+            for one, at in zip(*image, strict=True)
+        ]
+        for image in city
+    ]
+    query = [feature for feature, asked in zip(placed[0], chosen, strict=True) if asked]
+    expected = literal.visual_index(query, placed, sides)
+    assert any(0 < value < 1 for value in expected)
+    assert sum(value >= 6 for value in expected) > 1
+    np.testing.assert_allclose(answers["visual_index"](0, chosen), expected, rtol=1e-9)
+
+    def signed(descriptors: np.ndarray, count: int) -> Signed:
+        return [
+            (word, literal.signature(one, word, vocabulary))
+            for one in descriptors
+            for word in literal.nearest_words(one, vocabulary.centres, count)
+        ]
+
+    images = [signed(descriptors, 1) for descriptors, _ in city]
+    both = []
+    for engine, count in (("hqe_single", 1), ("hqe_multiple", 3)):
+        asked = signed(city[0][0][chosen], count)
+        both.append(answers[engine](0, chosen))
+        expected = literal.hamming_expansion(asked, images, decided)
+        np.testing.assert_allclose(both[-1], expected, rtol=1e-9, atol=1e-12)
+    assert np.abs(both[0] - both[1]).max() > 0.01
+
+
+@pytest.mark.parametrize(("where", "ahead"), [(99, True), (100, False)])
+def test_a_hundred_images_can_be_reliable(where: int, ahead: bool) -> None:
+    # Equal ones are ahead in their order; one of them has the only word of another image.
+    images = [[*range(5), *[5] * (number == where)] for number in range(101)]
+    of = collection_of([*images, [5], [6]], 7)
+    scores = hamming_expansion.scores(np.arange(5), np.zeros((5, 16), np.uint8), of)
+    assert (scores[101] > 0) == ahead
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from lib.files import write_bytes
+
 CITIES = ("oxford5k", "paris6k")
 QUERY = "_query.txt"
 # Good: seen clearly. Ok: more than a quarter. Junk: less than that, and neither right nor wrong.
@@ -142,11 +144,15 @@ def write_city(
         photographs: (H, W) uint8 by name.
         queries: of them.
         prefix: before the photograph's name in a query, `OXFORD_PREFIX` or nothing.
+
+    Raises:
+        OSError: the folders are there already, or cannot be written.
     """
     images.mkdir(parents=True)
     truth.mkdir(parents=True)
     for name, grey in photographs.items():
-        cv2.imwrite(str(images / f"{name}.jpg"), grey, [cv2.IMWRITE_JPEG_QUALITY, 95])
+        coded = cv2.imencode(".jpg", grey, [cv2.IMWRITE_JPEG_QUALITY, 95])[1]
+        write_bytes(images / f"{name}.jpg", coded.tobytes())
     for query in queries:
         box = " ".join(f"{value:.1f}" for value in query.box)
         (truth / f"{query.name}{QUERY}").write_text(f"{prefix}{query.image} {box}\n", encoding="utf-8")

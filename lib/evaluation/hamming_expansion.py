@@ -1,12 +1,13 @@
 """Hamming query expansion (Tolias and Jégou, Pattern Recognition 2014), with its authors' defaults.
 
 Hamming Embedding: features match that have one word and signatures at most h_t bits apart; a match
-weighs exp(−(h / (b / 4))²) times the word's idf squared, and those of one feature with one image, n of
-them, 1 / √n of their sum (burstiness). Images among the 100 ahead with 5 matches or more within h_t*
-are reliable. The words that most of these have, until there are half as many new ones as the query has
-words, bring their signatures into the query; of each word it keeps one signature, the majority's bit
-by bit; it is asked again. With multiple assignment a query's feature stands for its three nearest
-words.
+weighs exp(−(h / (b / 4))²), and those of one feature with one image, n of them, 1 / √n of their sum
+(burstiness). Images among the 100 ahead with 5 matches or more within h_t* are reliable. The words that
+most of these have, until there are half as many new ones as the query has words, bring their signatures
+into the query; of each word it keeps one signature, the majority's bit by bit; it is asked again, and
+now a match weighs its word's idf squared too. As in their code, that idf counts neither in who is ahead
+nor where no image is reliable. An image's sum is divided by the root of the squared idf of its words,
+each counted once. With multiple assignment a query's feature stands for its three nearest words.
 """
 
 from __future__ import annotations
@@ -35,29 +36,28 @@ def scores(words: np.ndarray, signatures: np.ndarray, collection: Inverted) -> n
     Returns:
         (images,) float64.
     """
-    idf = collection.idf
-    norm = np.sqrt(((collection.counts * idf) ** 2).sum(axis=1))
-    norm = np.where(norm > 0, norm, np.inf)
-    first, strong = _ask(words, signatures, collection, idf)
-    ahead = np.argsort(-first, kind="stable")[:AHEAD]
+    rarity = collection.idf**2
+    norm = np.sqrt((collection.counts > 0) @ rarity)
+    total, strong = _ask(words, signatures, collection, np.ones_like(rarity))
+    ahead = np.argsort(-total, kind="stable")[:AHEAD]
     reliable = ahead[strong[ahead] >= STRONG]
     if len(reliable):
         words, signatures = expanded(words, signatures, collection, reliable)
-        first, _ = _ask(words, signatures, collection, idf)
-    return first / norm
+        total, _ = _ask(words, signatures, collection, rarity)
+    return total / np.where(norm > 0, norm, 1)
 
 
 def _ask(
-    words: np.ndarray, signatures: np.ndarray, collection: Inverted, idf: np.ndarray
+    words: np.ndarray, signatures: np.ndarray, collection: Inverted, rarity: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(images,) sums of weights, and how many matches are within the strict threshold."""
+    """(images,) sums of weights, of words by their (words,) rarity, and how many matches are strict."""
     asked, entry = collection.entries(words)
     apart = np.bitwise_count(signatures[asked] ^ collection.signature[entry]).sum(axis=1)
     kept = apart <= LOOSE
     asked, entry, apart = asked[kept], entry[kept], apart[kept]
     image = collection.image[entry]
     bits = 8 * signatures.shape[1]
-    weight = np.exp(-((apart / (bits / 4)) ** 2)) * idf[words[asked]] ** 2
+    weight = np.exp(-((apart / (bits / 4)) ** 2)) * rarity[words[asked]]
     bursts, burst = np.unique(asked * collection.images + image, return_inverse=True)
     sums = np.bincount(burst, weight, len(bursts)) / np.sqrt(np.bincount(burst, minlength=len(bursts)))
     total = np.bincount(bursts % collection.images, sums, collection.images)

@@ -1,9 +1,9 @@
 """VisualIndex (Vedaldi): tf-idf over visual words, then spatial verification, with its defaults.
 
-10,000 words, the cosine of tf-idf histograms, and for the 40 images ahead the number of matches that
-agree in one transformation, which counts before the cosine. A match is of two features of one word,
-each word once; its frames give an affinity, the one that most agree with is fitted to these, and then
-a homography. Its tolerances of 35, 30 and 25 px are for the 1024 px of Oxford5k's photographs; here
+10,000 words and the cosine of tf-idf histograms, to which for the 40 images ahead the number of matches
+that agree in one transformation is added, where these are 6 or more. A match is of two features of one
+word, each word once; its frames give an affinity, the one that most agree with is fitted to these, and
+then a homography. Its tolerances of 35, 30 and 25 px are for the 1024 px of Oxford5k's photographs; here
 they are those shares of the longest side.
 """
 
@@ -22,6 +22,8 @@ VERIFIED = 40
 TOLERANCES = (35 / 1024, 30 / 1024, 25 / 1024)
 # More than so many have to agree with an affinity, then with it fitted, before the next step.
 FITTED, REFINED = 8, 9
+# Fewer say nothing: every match agrees with its own affinity.
+FEWEST = 6
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ def scores(query: Placed, collection: Inverted, placed: Sequence[Placed]) -> np.
         placed: of each image.
 
     Returns:
-        (images,) float64: the cosine, or of images that were verified the number of matches that agree
-        where that is larger.
+        (images,) float64: the cosine, and added to it, of images that were verified, the number of
+        matches that agree, if there are `FEWEST` or more.
     """
     idf = collection.idf
     asked = np.bincount(query.word, minlength=collection.words) * idf
@@ -57,7 +59,8 @@ def scores(query: Placed, collection: Inverted, placed: Sequence[Placed]) -> np.
     lengths = np.sqrt((histograms**2).sum(axis=1)) * np.linalg.norm(asked)
     cosine = (histograms @ asked) / np.maximum(lengths, np.finfo(float).tiny)
     for image in np.argsort(-cosine, kind="stable")[:VERIFIED]:
-        cosine[image] = max(cosine[image], agreeing(query, placed[image]))
+        matches = agreeing(query, placed[image])
+        cosine[image] += matches if matches >= FEWEST else 0
     return cosine
 
 

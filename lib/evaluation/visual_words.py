@@ -14,6 +14,8 @@ from scipy.sparse import csr_array
 
 # What VisualIndex gives k-means for each word, and its iterations.
 SAMPLED, ITERATIONS = 20, 20
+# Features that are projected at once.
+_BLOCK = 2**15
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,13 @@ class Vocabulary:
 
     def words(self, descriptors: np.ndarray, count: int = 1) -> np.ndarray:
         """(N, count) int64, the nearest words of (N, k) descriptors, the nearest first."""
+        return self._index.search(np.ascontiguousarray(descriptors), count)[1]
+
+    @cached_property
+    def _index(self) -> faiss.IndexFlatL2:
         index = faiss.IndexFlatL2(self.centres.shape[1])
         index.add(self.centres)
-        return index.search(np.ascontiguousarray(descriptors), count)[1]
+        return index
 
     def signatures(self, descriptors: np.ndarray, words: np.ndarray) -> np.ndarray:
         """(N, b / 8) uint8, packed bits: on which side of its word's medians a feature lies."""
@@ -93,29 +99,36 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int, seed: int = 
     """
     rng = np.random.default_rng(seed)
     each = -(-SAMPLED * words // max(1, len(descriptors)))
-    drawn = [
-        of if len(of) <= each else of[np.sort(rng.choice(len(of), each, replace=False))]
-        for of in descriptors
-    ]
-    sample = np.concatenate(drawn) if drawn else np.empty((0, 0), np.float32)
-    if sample.dtype == np.uint8:
+    counts = [min(len(of), each) for of in descriptors]
+    found, length = sum(counts), max((of.shape[1] for of in descriptors), default=0)
+    if any(of.dtype == np.uint8 for of in descriptors):
         raise ValueError("visual words are of real-valued descriptors; these are packed bits")
-    words, length = min(words, len(sample) // SAMPLED), sample.shape[1]
+    words = min(words, found // SAMPLED)
     if not words:
-        raise ValueError(f"{len(sample)} features are too few for a visual word: {SAMPLED} at least")
+        raise ValueError(f"{found} features are too few for a visual word: {SAMPLED} at least")
     if bits > length:
         raise ValueError(f"{bits} bits of descriptors with {length} numbers: give {length} at most")
+    # The only copy of what is drawn, for it may be most of what the memory holds.
+    sample, first = np.empty((found, length), np.float32), 0
+    for of, count in zip(descriptors, counts, strict=True):
+        chosen = np.sort(rng.choice(len(of), each, replace=False)) if len(of) > each else slice(None)
+        sample[first : first + count] = of[chosen]
+        first += count
     # As many points of each word as there are, so that faiss draws none of its own.
-    bounds = {"min_points_per_centroid": 1, "max_points_per_centroid": len(sample)}
+    bounds = {"min_points_per_centroid": 1, "max_points_per_centroid": found}
     means = faiss.Kmeans(length, words, niter=ITERATIONS, seed=seed, **bounds)
     means.train(sample)
     projection = np.linalg.qr(rng.standard_normal((length, length)))[0][:, :bits].astype(np.float32)
     bare = Vocabulary(means.centroids, projection, np.zeros((words, bits), np.float32))
-    nearest, projected = bare.words(sample)[:, 0], sample @ projection
+    nearest = bare.words(sample)[:, 0]
+    # In place of the features themselves, which are of no more use.
+    for first in range(0, found, _BLOCK):
+        block = sample[first:][:_BLOCK]
+        block[:, :bits] = block @ projection
     order = np.argsort(nearest, kind="stable")
     medians = bare.medians.copy()
     for members in np.split(order, np.flatnonzero(np.diff(nearest[order])) + 1):
-        medians[nearest[members[0]]] = np.median(projected[members], axis=0)
+        medians[nearest[members[0]]] = np.median(sample[members, :bits], axis=0)
     return Vocabulary(means.centroids, projection, medians)
 
 

@@ -3,6 +3,12 @@
 A photograph is in one of the two cities alone. It is cut into parts, of which some are landmarks: each
 stands in a wall between two of the other parts, which distract, and walls of these are seen elsewhere
 too. Photographs are graded by how much of the landmark they show.
+
+How hard they are was settled by RootSIFT alone (kornia's, on OpenCV's DoG keypoints) and frozen before
+anything trained was looked at. Its mean average precision on the packaged photographs' cities:
+
+    VisualIndex 48% and 43%, 45% over both
+    Hamming query expansion 57% and 55%, with multiple assignment 60% and 60%
 """
 
 from __future__ import annotations

@@ -1,0 +1,78 @@
+"""Time and memory of indexing a city's descriptors for retrieval, against what was set beforehand.
+
+``python tests/speed_retrieval.py [--count 1000000]``. No test. A million descriptors of 128 floats, in a
+file as `lib.evaluation.retrieval` has them, are indexed within 2 GiB, their vocabulary learned
+on themselves. Memory depends on how many features k-means is given, far more than on words or
+iterations; time depends on all three. So all features are given, as they are for the 65,536 words of
+Hamming query expansion, and the words and iterations are few unless asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import faiss
+import joblib
+import numpy as np
+
+from lib.evaluation import visual_words
+
+LENGTH, BITS = 128, 128
+# Features of an image, as most of `lib.evaluation.retrieval.DETECTOR`.
+IMAGE = 3000
+WANTED = 2.0
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=1_000_000, help="descriptors")
+    parser.add_argument("--words", type=int, default=1000, help="of the vocabulary")
+    parser.add_argument("--iterations", type=int, default=1, help="of k-means")
+    parser.add_argument("--threads", type=int, default=joblib.cpu_count(), help="default: all cores")
+    chosen = parser.parse_args()
+    faiss.omp_set_num_threads(chosen.threads)
+    visual_words.SAMPLED, visual_words.ITERATIONS = chosen.count // chosen.words, chosen.iterations
+    with tempfile.TemporaryDirectory() as folder:
+        descriptors = drawn(Path(folder, "descriptors"), chosen.count)
+        print(f"{chosen.count} descriptors of {len(descriptors)} images, {chosen.threads} threads")
+        show("before", 0.0)
+        start = time.perf_counter()
+        vocabulary = visual_words.learn(descriptors, chosen.words, BITS)
+        iterations = f"{chosen.iterations} iterations"
+        show(f"{len(vocabulary.centres)} words, {iterations}", time.perf_counter() - start)
+        start = time.perf_counter()
+        collection = visual_words.invert(vocabulary, descriptors)
+        show(f"{len(collection.word)} features inverted", time.perf_counter() - start)
+        start = time.perf_counter()
+        print(f"  {collection.counts.nnz} words of images, {len(collection.idf)} idf")
+        show("counts and idf", time.perf_counter() - start)
+    print(f"  wanted: {WANTED:g} GiB")
+
+
+def drawn(file: Path, count: int) -> tuple[np.ndarray, ...]:
+    """(n_i, 128) float32 unit descriptors of images, in a file; few are in memory at once."""
+    draw = np.random.default_rng(0)
+    bounds = [*range(0, count, IMAGE), count]
+    with file.open("wb") as to:
+        for first, last in pairwise(bounds):
+            some = draw.standard_normal((last - first, LENGTH), dtype=np.float32)
+            to.write((some / np.linalg.norm(some, axis=1, keepdims=True)).tobytes())
+    every = np.memmap(file, np.float32, "r", shape=(count, LENGTH))
+    return tuple(every[first:last] for first, last in pairwise(bounds))
+
+
+def show(name: str, seconds: float) -> None:
+    """Print a step, its seconds, and the largest resident memory so far, pages of the file among it."""
+    # Linux tells kibibytes.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"  {name:36} {seconds:8.1f} s {peak:6.2f} GiB at most", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Embedded landmarks: what is in which city, and ground truth against cameras, texel by texel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lib.data import landmarks as layout
+from lib.data.landmarks import City, Landmarks
+from lib.data.mini import landmarks as generator
+from lib.data.mini.allotment import packaged_photographs
+from lib.data.mini.geometry import Camera, Plane
+from lib.data.mini.scenes import Site
+from lib.data.whole_images import ImagesSize
+
+SMALL = ImagesSize(longest_side=150)
+# Texels a side of each plane that are looked for; the generator asks for fewer.
+SAMPLES = 25
+
+
+@dataclass(frozen=True)
+class Made:
+    """A set, where it lies, and the walls that were photographed for it, in order."""
+
+    folder: Path
+    found: Landmarks
+    sites: list[Site]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("landmarks") / "set"
+    sites: list[Site] = []
+
+    def planned(*arguments: object) -> Site:
+        sites.append(plan_wall(*arguments))
+        return sites[-1]
+
+    plan_wall = generator.plan_wall
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generator, "plan_wall", planned)
+        generator.write(folder, generator.photographs(packaged_photographs()), SMALL)
+    return Made(folder, layout.read("small", folder), sites)
+
+
+def landmarks_of(city: City) -> list[str]:
+    """Names of landmarks, in the order in which they were made."""
+    order = [photograph.name for photograph in generator.photographs(packaged_photographs())]
+    names = {query.name.rpartition("_")[0] for query in city.queries}
+    return sorted(names, key=lambda name: (order.index(name.rpartition("_")[0]), name))
+
+
+def test_both_cities_are_read_back(made: Made) -> None:
+    walls = 0
+    for name, city in made.found.cities.items():
+        names = landmarks_of(city)
+        assert len(names) == generator.TEXTURES * generator.LANDMARKS
+        for query in city.queries:
+            assert query.image in query.good
+            assert not query.good & (query.ok | query.junk) | query.ok & query.junk
+        streets = {image.rpartition("_")[0] for image in city.images if "_street_" in image}
+        assert len(city.images) == (
+            len(names) * generator.VIEWS + len(streets) * generator.DISTRACTING_VIEWS
+        )
+        assert all(image.startswith(name) for image in city.images)
+        walls += len(names) + len(streets)
+    assert walls == len(made.sites)
+
+
+def test_a_photograph_is_in_one_city_alone(made: Made, tmp_path: Path) -> None:
+    shown = generator.photographs(packaged_photographs())
+    assert len({photograph.name for photograph in shown}) == len(shown) == 2 * generator.TEXTURES
+    for city, some in zip(layout.CITIES, (shown[:3], shown[3:]), strict=True):
+        for landmark in landmarks_of(made.found.cities[city]):
+            assert any(landmark.startswith(photograph.name) for photograph in some)
+    # With other photographs in one city, not a byte of the other changes.
+    generator.write(tmp_path / "other", [*shown[:3], *shown[:3]], SMALL)
+    kept, other = (
+        {path.name: path.read_bytes() for path in sorted((folder / layout.CITIES[0]).rglob("*.*"))}
+        for folder in (made.folder, tmp_path / "other")
+    )
+    assert kept == other
+    changed = layout.read("other", tmp_path / "other").cities[layout.CITIES[1]]
+    assert not set(landmarks_of(changed)) & set(landmarks_of(made.found.cities[layout.CITIES[1]]))
+
+
+def first_hit(site: Site, camera: Camera, towards: np.ndarray) -> np.ndarray:
+    """How far along rays (N, 3) from a camera the first plane is, inf where there is none."""
+    nearest = np.full(len(towards), np.inf)
+    for plane in (piece.plane for piece in site.pieces):
+        axes = np.column_stack([plane.u_axis, plane.v_axis])
+        normal = np.cross(plane.u_axis, plane.v_axis)
+        far = normal @ (plane.origin - camera.centre) / (towards @ normal)
+        on = camera.centre + far[:, None] * towards - plane.origin
+        u, v = np.linalg.lstsq(axes, on.T, rcond=None)[0]
+        hit = (u >= 0) & (v >= 0) & (u <= plane.width - 1) & (v <= plane.height - 1) & (far > 0)
+        nearest = np.where(hit & (far < nearest), far, nearest)
+    return nearest
+
+
+def texels(plane: Plane) -> np.ndarray:
+    """(SAMPLES², 3) points of a plane in space."""
+    u, v = np.meshgrid(*(np.linspace(1, side - 2, SAMPLES) for side in (plane.width, plane.height)))
+    return plane.origin + u.reshape(-1, 1) * plane.u_axis + v.reshape(-1, 1) * plane.v_axis
+
+
+def shown_by(site: Site, camera: Camera) -> tuple[float, np.ndarray]:
+    """The share of the middle photograph that a camera sees, and (N, 2) where it sees it, px."""
+    points = np.concatenate([texels(p.plane) for p in site.pieces if p.photograph == 1])
+    x, y, z = camera.intrinsics @ (camera.rotation @ points.T + camera.translation[:, None])
+    pixels = np.stack([x / z, y / z], axis=1)
+    inside = (pixels >= 0).all(axis=1) & (pixels <= [camera.width - 1, camera.height - 1]).all(axis=1)
+    unhidden = first_hit(site, camera, points - camera.centre) > 1 - 1e-6
+    seen = inside & unhidden & (z > 0)
+    return float(seen.mean()), pixels[seen]
+
+
+def test_grades_and_boxes_are_of_what_cameras_see(made: Made) -> None:
+    sites, boxes = iter(made.sites), 0
+    for name, city in made.found.cities.items():
+        for landmark in landmarks_of(city):
+            site = next(sites)
+            asked = {q.image: q for q in city.queries if q.name.rpartition("_")[0] == landmark}
+            graded = next(iter(asked.values()))
+            for view, camera in enumerate(site.cameras):
+                share, pixels = shown_by(site, camera)
+                image = f"{name}_{landmark}_{view:06}"
+                grade = [of for of in layout.GRADES if image in getattr(graded, of)]
+                # The generator looks at fewer texels: a share near a bound may be told either way.
+                told = {expected_grade(share + by) for by in (-0.03, 0.0, 0.03)}
+                assert (grade or [None])[0] in told, (image, share)
+                if image in asked:
+                    box = np.array(asked[image].box)
+                    assert share > 0.57
+                    assert (box >= 0).all()
+                    assert (box[2:] <= [camera.width - 1, camera.height - 1]).all()
+                    around = [*pixels.min(axis=0), *pixels.max(axis=0)]
+                    np.testing.assert_allclose(box, around, atol=8)
+                    boxes += 1
+        # Those of its streets.
+        for _ in {image.rpartition("_")[0] for image in city.images if "_street_" in image}:
+            next(sites)
+    assert boxes == sum(len(city.queries) for city in made.found.cities.values())
+
+
+def expected_grade(share: float) -> str | None:
+    if share >= 0.6:
+        return "good"
+    if share >= 0.25:
+        return "ok"
+    return "junk" if share >= 0.02 else None
+
+
+def test_photographs_that_show_no_landmark_well_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(generator.LEAST_SHOWN, "good", 1.1)
+    with pytest.raises(ValueError, match="oxford5k: no landmark is seen well in any of its 10"):
+        generator.write(tmp_path / "set", generator.photographs(packaged_photographs()), SMALL)
