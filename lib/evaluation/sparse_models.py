@@ -95,4 +95,4 @@ def sparse_model(
                 database.write_matches(numbers[first], numbers[second], found.astype(np.uint32))
         pairs = folder / "pairs.txt"
         pairs.write_text("".join(f"{first} {second}\n" for first, second in enough), encoding="utf-8")
-        return reconstruct(folder / "database.db", folder, pairs, folder / "models")
+        return reconstruct(folder / "database.db", None, pairs, folder / "models")

@@ -15,7 +15,7 @@ from lib.matching import hloc
 # COLMAP's first pixel has its centre at 0.5, 0.5.
 ORIGIN = np.float32(0.5)
 # Every step is told on stderr otherwise.
-pycolmap.logging.minloglevel = pycolmap.logging.Level.WARNING.value
+pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value
 # Images of a model that is kept; COLMAP's own 10 would leave nothing of a small folder.
 SMALLEST_MODEL = 3
 
@@ -79,12 +79,14 @@ def write_database(
         raise
 
 
-def reconstruct(database: Path, images: Path, pairs: Path, out: Path) -> pycolmap.Reconstruction | None:
+def reconstruct(
+    database: Path, images: Path | None, pairs: Path, out: Path
+) -> pycolmap.Reconstruction | None:
     """Verify the matches of a database and build a sparse model, on one thread and from one seed.
 
     Args:
         database: of `write_database`; verified matches are added to it.
-        images: the folder of the images.
+        images: the folder of the images, which points take their colours from; None leaves them black.
         pairs: the file of pairs.
         out: gets the models, 0, 1, …; it is made when there are any.
 
@@ -102,12 +104,15 @@ def reconstruct(database: Path, images: Path, pairs: Path, out: Path) -> pycolma
     pycolmap.set_random_seed(0)
     pycolmap.verify_matches(database, pairs, pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0}))
     options = pycolmap.IncrementalPipelineOptions(
-        num_threads=1, random_seed=0, min_model_size=SMALLEST_MODEL
+        num_threads=1,
+        random_seed=0,
+        min_model_size=SMALLEST_MODEL,
+        extract_colors=images is not None,
     )
     models: dict[int, pycolmap.Reconstruction] = {}
 
     def make(new: Path) -> None:
-        models.update(pycolmap.incremental_mapping(database, images, new, options))
+        models.update(pycolmap.incremental_mapping(database, images or new, new, options))
         if not models:
             raise _NoModelError
 
