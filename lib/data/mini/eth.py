@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ("photographs", "write")
 
-VIEWS, AZIMUTH = 12, np.deg2rad(75.0)
+VIEWS, AZIMUTH = 12, np.deg2rad(65.0)
 
 
 def write(folder: Path, of: Sequence[Photograph], size: ImagesSize) -> None:
