@@ -1,9 +1,9 @@
 """What the embedded multi-view sets have in common: their photographs, and how these are seen.
 
-How hard they are was settled by SIFT alone and frozen. Of OpenCV's, on its own keypoints, which matches
-are right: each other's nearest under a ratio of 0.9, within 4 px, the mean over the pairs of the packaged
-photographs' views that share a tenth, which a test holds between 5% and 40%. And how many images SIFT
-registers, by the benchmark, on patches that are cut as networks' are:
+How hard they are was settled by SIFT alone and frozen. Of OpenCV's, on its own keypoints, which
+matches are right: those that are mutually nearest under a ratio of 0.9, within 4 px, the mean over
+pairs of views that share a tenth, of the packaged photographs; a test holds it between 5% and 40%.
+And how many images SIFT registers, by the benchmark, on patches that are cut as networks' are:
 
                            right          registered
     structure from motion  34% and 34%    11 and 8 of 12
