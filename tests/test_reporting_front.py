@@ -43,9 +43,16 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     assert front.equal_footing(tmp_path) == ""
     saved(tmp_path)
     assert front.equal_footing(tmp_path) == (
-        "On [equal footing](notebooks/together/equal_footing.ipynb) (quick size, one scene, 3 seeds), "
-        "of 3 methods the lowest FPR95: B has 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). Of "
-        "3 pairs are surely ordered 1 by FPR95, 0 by matching; by FPR95 3 of 6 orders stay open.\n"
+        "On [equal footing](notebooks/together/equal_footing.ipynb) (quick size, one scene, 3 seeds): "
+        "the lowest FPR95 of 3 methods: B has 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). "
+        "Surely ordered, of 3 pairs: 1 by FPR95, 0 by matching; by FPR95 3 of 6 orders stay open.\n"
+    )
+    effects = {"effect": ["a", "b", "c", "a × b"], "points": [-1.0, 2.04, 0.1, -3.0]}
+    effects |= {"Holm": [0.01, 0.02, 0.9, 0.01], "of": ["one axis"] * 3 + ["two axes"]}
+    pd.DataFrame(effects).to_csv(tmp_path / "together" / "factorial_fpr95.csv", index=False)
+    assert front.equal_footing(tmp_path).endswith(
+        "FPR95 is surely lowered by a (-1.0 points), surely raised by b (+2.0 points), and left open "
+        "is what is done by c.\n"
     )
     saved(tmp_path, "_evening")
     assert "evening size" in front.equal_footing(tmp_path)

@@ -25,7 +25,7 @@ from lib.significance import holm
 from lib.study.forecast import cost
 from lib.study.open import Found, Study, obtain
 
-POWER = 0.8
+POWER, ONE_AXIS = 0.8, "one axis"
 NAMES = [" × ".join(term) for term in TERMS]
 
 
@@ -82,7 +82,27 @@ def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
         rows[name] = {**with_interval("points", both), "p": both.p_value()}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
     return table.assign(
-        Holm=holm(table["p"]), of=["one axis" if len(t) == 1 else "two axes" for t in TERMS]
+        Holm=holm(table["p"]), of=[ONE_AXIS if len(t) == 1 else "two axes" for t in TERMS]
+    )
+
+
+def summed_up(table: pd.DataFrame) -> str:
+    """Half a sentence: which single axes surely lower or raise FPR95, by Holm's correction over all.
+
+    Args:
+        table: of `effects` on FPR95, as saved.
+    """
+    alone = table[table["of"] == ONE_AXIS]
+    sure = alone[alone["Holm"] <= LEVEL]
+    lower, higher = (
+        ", ".join(f"{row.effect} ({row.points:+.1f} points)" for row in some.itertuples())
+        for some in (sure[sure["points"] < 0], sure[sure["points"] > 0])
+    )
+    rest = ", ".join(alone.loc[alone["Holm"] > LEVEL, "effect"])
+    none = "none of them"
+    return (
+        f"{FPR95} is surely lowered by {lower or none}, surely raised by {higher or none}, and left open "
+        f"is what is done by {rest or none}"
     )
 
 

@@ -1,4 +1,4 @@
-"""README's first lines, filled in from the quick reference: equal footing in a sentence, findings."""
+"""README's first lines, filled in from the quick reference: the four together, findings."""
 
 import re
 from pathlib import Path
@@ -6,11 +6,12 @@ from pathlib import Path
 import pandas as pd
 
 from lib.files import write_bytes
+from lib.reporting import factorial
 from lib.reporting.page import verdicts
 from lib.reporting.together import summed_up
 
 _FINDINGS, _EQUAL = "findings", "equal footing"
-_NOTEBOOK = "together/equal_footing"
+_NOTEBOOK, _FACTORIAL = "together/equal_footing", "together/factorial"
 
 
 def filled_in(text: str, rows: pd.DataFrame, equal: str = "") -> str:
@@ -42,7 +43,8 @@ def _between(text: str, mark: str, content: str) -> str:
 
 
 def equal_footing(tables: Path) -> str:
-    """Equal footing summed up, of the evening where it is on record; "" where no table is there.
+    """Equal footing, of the evening where it is on record, and the factorial in a sentence or two each;
+    "" where no table is there.
 
     Args:
         tables: the folder of a reference's tables.
@@ -53,8 +55,15 @@ def equal_footing(tables: Path) -> str:
             levels, orders = map(pd.read_csv, files)
             seeds = f"{levels['FPR95 seeds'].min():.0f} seeds"
             source = f"[equal footing](notebooks/{_NOTEBOOK}.ipynb)"
-            return f"On {source} ({profile} size, one scene, {seeds}), {summed_up(levels, orders)}.\n"
-    return ""
+            told = f"On {source} ({profile} size, one scene, {seeds}): {summed_up(levels, orders)}.\n"
+            break
+    else:
+        return ""
+    effects = tables / f"{_FACTORIAL}_fpr95.csv"
+    if effects.is_file():
+        source = f"[a factorial](notebooks/{_FACTORIAL}.ipynb) over the papers' choices"
+        told += f"In {source} (quick size) {factorial.summed_up(pd.read_csv(effects))}.\n"
+    return told
 
 
 def fill_in(path: Path, rows: pd.DataFrame, tables: Path) -> None:
