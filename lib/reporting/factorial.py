@@ -101,8 +101,8 @@ def summed_up(table: pd.DataFrame) -> str:
     rest = ", ".join(alone.loc[alone["Holm"] > LEVEL, "effect"])
     none = "none of them"
     return (
-        f"{FPR95} is surely lowered by {lower or none}, surely raised by {higher or none}, and left open "
-        f"is what is done by {rest or none}"
+        f"{FPR95} is surely lowered by {lower or none}, surely raised by {higher or none}, and left "
+        f"open is what is done by {rest or none}"
     )
 
 

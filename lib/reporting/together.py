@@ -131,8 +131,8 @@ def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
     sure = [f"{row['surely']:.0f} by {measure}" for measure, row in by_measure.iterrows()]
     left = by_measure.loc[FPR95]
     return (
-        f"the lowest {FPR95} of {len(ranked)} methods: {', '.join(map(level, shown))}. Surely ordered, of "
-        f"{left['pairs']:.0f} pairs: {', '.join(sure)}; by {FPR95} {left['orders']:,.0f} of "
+        f"the lowest {FPR95} of {len(ranked)} methods: {', '.join(map(level, shown))}. Surely ordered, "
+        f"of {left['pairs']:.0f} pairs: {', '.join(sure)}; by {FPR95} {left['orders']:,.0f} of "
         f"{left['of']:,.0f} orders stay open"
     )
 
