@@ -4,8 +4,12 @@ Of each photograph the first and the last image of its homography sequences (`li
 seen at the steepest angle (G), and in another light (L). Sensor (infrared, a scanner), map to photo and
 appearance (seasons, years) show other things than the photograph, or the same by other physics, so
 those subsets are not made. Regions are discs around detections in the first image, carried to the
-second with an error of localisation, HPatches' easy one; the released ones are MSER, Hessian-Affine and
-FOCI, found in both.
+second with an error of localisation, HPatches' tough one; the released ones are MSER, Hessian-Affine
+and FOCI, found in both.
+
+That error was settled by SIFT alone, 18% of whose matches are right and whose mAUC is 3.9%. With the
+easy one 84% are right, and the area under recall over 1 − precision, which ends where a descriptor's
+last match is accepted, falls as descriptors get better.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ SUBSETS = {"G": viewpoint_sequence, "L": illumination_sequence}
 # Regions of a pair.
 MOST = 400
 # Files of a release whose regions the two images have, and the second image, of 0 to 5.
-REGIONS, SECOND = ("ref", "e1"), IMAGES - 1
+REGIONS, SECOND = ("ref", "t1"), IMAGES - 1
 
 
 def write(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
