@@ -168,12 +168,16 @@ def working(address: str) -> list[psutil.Process]:
     with Client(address, set_as_default=False) as client:
         workers = client.run(os.getpid).values()
     started = [process for worker in workers for process in psutil.Process(worker).children()]
-    return [
-        process
-        for process in started
-        # Other than the one that keeps account of what processes share.
-        if process.status() != psutil.STATUS_ZOMBIE and "spawn_main" in " ".join(process.cmdline())
-    ]
+    # Other than the one that keeps account of what processes share.
+    return [process for process in started if "spawn_main" in _command(process)]
+
+
+def _command(process: psutil.Process) -> str:
+    """Its command line, empty of one that has ended."""
+    try:
+        return "" if process.status() == psutil.STATUS_ZOMBIE else " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def test_ctrl_c_ends_the_runs_and_not_the_cluster(
@@ -220,9 +224,15 @@ def test_a_worker_of_other_libraries_is_refused(
     here: tuple[Study, Job, Path], place: Place, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, job, _ = here
-    numpy = records.libraries()["numpy"]
-    monkeypatch.setattr(records, "libraries", lambda: {"numpy": "0.1+here"})
-    with pytest.raises(ValueError, match=rf"is refused: it has numpy {numpy} \(here: 0\.1\)"):
+    theirs = records.libraries()
+    ours = {**theirs, "numpy": "0.1+here", "more": "1.0"}
+    monkeypatch.setattr(records, "libraries", lambda: ours)
+    told = rf"is refused: it has more None \(here: 1\.0\), numpy {theirs['numpy']} \(here: 0\.1\);"
+    with pytest.raises(ValueError, match=told):
+        cluster.complete([job], place, address, quiet)
+    del ours["more"], ours["kornia"]
+    ours["numpy"] = theirs["numpy"]
+    with pytest.raises(ValueError, match=rf"it has kornia {theirs['kornia']} \(here: None\);"):
         cluster.complete([job], place, address, quiet)
 
 
