@@ -53,7 +53,8 @@ def execute(
         pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters))
         for notebook, copy in copies.items()
     ]
-    outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)))
+    # A notebook that computes has as many threads as a run, since as many are executed at once.
+    outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)), study.place.profile.threads)
     failed = {name: of.failure for name, of in zip(copies, outcomes, strict=True) if of.failure}
     failures += [Failure(name, why.removeprefix("RuntimeError: ")) for name, why in failed.items()]
     return list(copies.values()), failures
