@@ -92,6 +92,10 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "dsm/softness": Artefact("notebooks/dsm/softness.ipynb", dsm.softness, extras=True),
     "dsm/options": Artefact("notebooks/dsm/options.ipynb", dsm.options, extras=True),
     "dsm/loss_shapes": Artefact("notebooks/dsm/loss_shapes.ipynb", dsm.loss_shapes),
+    "dsm/figure5": Artefact(
+        "notebooks/dsm/figure5.ipynb", whole_images.dsm_figure5, images=whole_images.OXFORD
+    ),
+    "dsm/table2": Artefact("notebooks/dsm/table2.ipynb", scenes.dsm_table2, images=scenes.LANDMARKS),
     "hynet/table1": Artefact("notebooks/hynet/table1.ipynb", hynet.table1),
     "hynet/table3": Artefact("notebooks/hynet/table3.ipynb", hynet.table3, hpatches=True),
     "hynet/table5": Artefact("notebooks/hynet/table5.ipynb", hynet.table5),
@@ -107,6 +111,8 @@ ARTEFACTS: Mapping[str, Artefact] = {
         "notebooks/hynet/gradient_magnitudes.ipynb", hynet_analysis.gradient_magnitudes
     ),
     "hynet/norms": Artefact("notebooks/hynet/norms.ipynb", hynet_analysis.norms),
+    "hynet/table2": Artefact("notebooks/hynet/table2.ipynb", scenes.hynet_table2, images=scenes.ETH),
+    "hynet/table4": Artefact("notebooks/hynet/table4.ipynb", scenes.hynet_table4, images=scenes.IMC),
     "tcdesc/figure1": Artefact("notebooks/tcdesc/figure1.ipynb", tcdesc.figure1),
     "tcdesc/figure2": Artefact("notebooks/tcdesc/figure2.ipynb", tcdesc.figure2),
     "tcdesc/table1": Artefact("notebooks/tcdesc/table1.ipynb", tcdesc.table1, hpatches=True),
@@ -121,6 +127,12 @@ ARTEFACTS: Mapping[str, Artefact] = {
         "notebooks/tcdesc/overfitting.ipynb", tcdesc.overfitting, extras=True
     ),
     "tcdesc/options": Artefact("notebooks/tcdesc/options.ipynb", tcdesc.options, extras=True),
+    "tcdesc/figure5": Artefact(
+        "notebooks/tcdesc/figure5.ipynb", whole_images.tcdesc_figure5, images=whole_images.W1BS
+    ),
+    "tcdesc/table6": Artefact(
+        "notebooks/tcdesc/table6.ipynb", whole_images.tcdesc_table6, images=whole_images.OXFORD
+    ),
     "together/equal_footing": Artefact(
         "notebooks/together/equal_footing.ipynb", together.equal_footing, hpatches=True
     ),
@@ -130,17 +142,5 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "together/factorial": Artefact(
         "notebooks/together/factorial.ipynb", factorial.jobs, extras=True, hpatches=True
     ),
-    "dsm/figure5": Artefact(
-        "notebooks/dsm/figure5.ipynb", whole_images.dsm_figure5, images=whole_images.OXFORD
-    ),
-    "tcdesc/figure5": Artefact(
-        "notebooks/tcdesc/figure5.ipynb", whole_images.tcdesc_figure5, images=whole_images.W1BS
-    ),
-    "tcdesc/table6": Artefact(
-        "notebooks/tcdesc/table6.ipynb", whole_images.tcdesc_table6, images=whole_images.OXFORD
-    ),
     "use/sparse_model": Artefact("notebooks/use/sparse_model.ipynb", lambda study: []),
-    "dsm/table2": Artefact("notebooks/dsm/table2.ipynb", scenes.dsm_table2, images=scenes.LANDMARKS),
-    "hynet/table2": Artefact("notebooks/hynet/table2.ipynb", scenes.hynet_table2, images=scenes.ETH),
-    "hynet/table4": Artefact("notebooks/hynet/table4.ipynb", scenes.hynet_table4, images=scenes.IMC),
 }
