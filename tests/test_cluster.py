@@ -99,27 +99,24 @@ def test_a_record_made_by_a_worker_is_the_one_made_here(
     assert not list((place.folder / "locks").iterdir())
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Has each job done by `followed`, which says in `folder` what it does."""
+@pytest.fixture
+def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Has each job done by `followed`, which says in this folder what it does."""
+    folder = tmp_path / "seen"
     folder.mkdir()
 
     def task(job: Job, place: Place) -> pool.Task:
         return pool.Task(job.title, partial(followed, job, place, folder))
 
     monkeypatch.setattr(pool, "task", task)
+    return folder
 
 
 def test_a_run_whose_worker_is_killed_goes_on_elsewhere_from_its_checkpoint(
-    here: tuple[Study, Job, Path],
-    place: Place,
-    address: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    here: tuple[Study, Job, Path], place: Place, address: str, seen: Path
 ) -> None:
     _, job, path = here
-    folder = tmp_path / "seen"
-    watched(monkeypatch, folder)
-    waiting, killed = folder / "waiting", folder / "killed"
+    waiting, killed = seen / "waiting", seen / "killed"
 
     def kill(standing: pool.Standing) -> None:
         if waiting.exists() and not killed.exists():
@@ -127,8 +124,8 @@ def test_a_run_whose_worker_is_killed_goes_on_elsewhere_from_its_checkpoint(
             os.kill(int(waiting.read_text()), signal.SIGKILL)
 
     assert cluster.complete([job], place, address, kill) == []
-    first = folder / f"{killed.read_text()}.steps"
-    (other,) = set(folder.glob("*.steps")) - {first}
+    first = seen / f"{killed.read_text()}.steps"
+    (other,) = set(seen.glob("*.steps")) - {first}
     assert first.read_text().split() == ["1", "2", "3", "4", "5"]
     assert other.read_text().split() == ["5", "6", "7", "8"], "the 4 steps before are not done again"
     assert same(jobs.record_path(job, place), path)
@@ -136,18 +133,12 @@ def test_a_run_whose_worker_is_killed_goes_on_elsewhere_from_its_checkpoint(
 
 
 def test_two_workers_make_a_record_once(
-    here: tuple[Study, Job, Path],
-    place: Place,
-    address: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    here: tuple[Study, Job, Path], place: Place, address: str, seen: Path
 ) -> None:
     _, job, path = here
-    folder = tmp_path / "seen"
-    watched(monkeypatch, folder)
-    (folder / "killed").touch()
+    (seen / "killed").touch()
     assert cluster.complete([job] * 3, place, address, quiet) == []
-    (steps,) = folder.glob("*.steps")
+    (steps,) = seen.glob("*.steps")
     assert steps.read_text().split() == [f"{number}" for number in range(1, 9)]
     assert same(jobs.record_path(job, place), path)
 
@@ -184,15 +175,13 @@ def test_ctrl_c_ends_the_runs_and_not_the_cluster(
     here: tuple[Study, Job, Path],
     place: Place,
     address: str,
-    tmp_path: Path,
+    seen: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _, job, path = here
-    folder = tmp_path / "seen"
-    watched(monkeypatch, folder)
 
     def interrupt(standing: pool.Standing) -> None:
-        if (folder / "waiting").exists():
+        if (seen / "waiting").exists():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -5,18 +5,22 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import cv2
 import h5py
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from known_cameras import INTRINSICS, cameras, points, project
+from kornia.feature.keynet import KeyNet
 
 from lib.data import imc as layout
 from lib.data.mini.geometry import axis_rotation
 from lib.data.views import View, relative_pose
-from lib.evaluation import imc
+from lib.evaluation import imc, sparse_models
 from lib.evaluation.subject import Subject, describe
+from lib.matching.keypoints import Detector, Regions, detect
 from lib.models import sift
 
 TAKEN = cameras(4)
@@ -226,6 +230,42 @@ def test_a_subset_without_a_model_counts_as_lost(data: Path) -> None:
         f"stereo.scene.{pair}" for pair in ("1-0", "2-0", "2-1", "3-1", "3-2")
     ]
     assert len([name for name in numbers if name.startswith("multiview.scene.")]) == 3 + 3 + 6
+
+
+def textured(data: Path) -> layout.ChallengeScenes:
+    """The set, its photographs with something to find."""
+    rng = np.random.default_rng(0)
+    for path in (data / "images").glob("*.jpg"):
+        noise = cv2.GaussianBlur(rng.uniform(0, 255, (120, 160)), None, 2.0)
+        cv2.imwrite(str(path), cv2.normalize(noise, None, 0, 255, cv2.NORM_MINMAX))
+    return layout.read("x", data.parents[1])
+
+
+def test_keypoints_are_keynets_where_its_checkpoint_lies_beside_the_scenes(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    detected = []
+
+    def noted(image: np.ndarray, how: Detector) -> Regions:
+        detected.append(how)
+        return detect(image, how)
+
+    monkeypatch.setattr(sparse_models, "detect", noted)
+    subject = Subject(partial(describe, sift.build()))
+    assert imc.measure(subject, textured(data))["keynet"] == 0
+    torch.save(KeyNet(pretrained=False).state_dict(), data.parents[1] / "keynet.pth")
+    scenes = layout.read("x", data.parents[1])
+    assert len(scenes.scenes) == 1
+    assert imc.measure(subject, scenes)["keynet"] == 1
+    assert [of.kind for of in detected] == ["dog"] * 4 + ["keynet"] * 4
+    assert {of.most for of in detected} == {2048}
+
+
+def test_a_checkpoint_that_is_not_keynets_is_named(data: Path) -> None:
+    path = data.parents[1] / "keynet.pth"
+    torch.save({"weights": torch.zeros(3)}, path)
+    with pytest.raises(ValueError, match=f"{path} does not hold"):
+        imc.measure(Subject(partial(describe, sift.build())), layout.read("x", data.parents[1]))
 
 
 def test_of_scenes_with_many_pairs_no_single_one_is_told(

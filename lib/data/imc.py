@@ -3,7 +3,8 @@
 A scene's folder holds ``set_100`` with ``images/NAME.jpg``, ``calibration/calibration_NAME.h5`` (K,
 and R and T from the world to the camera), ``new-vis-pairs/keys-th-0.X.npy`` (the pairs whose two
 photographs share at least that much, "NAME1-NAME2" with the greater name first) and
-``sub_set/NNbag_III.txt`` (the photographs of a subset, a line each, below ``set_100``).
+``sub_set/NNbag_III.txt`` (the photographs of a subset, a line each, below ``set_100``). Beside the
+scenes' folders `KEYNET` may lie, which is not the challenge's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from lib.files import write_bytes
 
 SET = "set_100"
 PAIRS, BAGS = "new-vis-pairs", "sub_set"
+# A checkpoint of Key.Net, for who has one.
+KEYNET = "keynet.pth"
 # The challenge's own: pairs that share less are not asked for.
 COVISIBLE = 0.1
 _THRESHOLDS = np.arange(10) / 10
@@ -47,10 +50,17 @@ class ChallengeScene:
 
 @dataclass(frozen=True)
 class ChallengeScenes:
-    """The scenes of a set, by name."""
+    """The scenes of a set, by name.
+
+    Attributes:
+        name: of the set.
+        scenes: by name.
+        keynet: the checkpoint of Key.Net that lies beside them, or none.
+    """
 
     name: str
     scenes: tuple[ChallengeScene, ...]
+    keynet: Path | None = None
 
 
 def read(name: str, folder: Path, covisible: float = COVISIBLE) -> ChallengeScenes:
@@ -69,7 +79,9 @@ def read(name: str, folder: Path, covisible: float = COVISIBLE) -> ChallengeScen
     found = [path for path in sorted(folder.glob("*")) if (path / SET).is_dir()]
     if not found:
         raise FileNotFoundError(f"{folder} holds no scene of the challenge: each has a folder {SET}")
-    return ChallengeScenes(name, tuple(_read_scene(path, covisible) for path in found))
+    scenes = tuple(_read_scene(path, covisible) for path in found)
+    weights = folder / KEYNET
+    return ChallengeScenes(name, scenes, weights if weights.exists() else None)
 
 
 def _read_scene(folder: Path, covisible: float) -> ChallengeScene:

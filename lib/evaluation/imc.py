@@ -1,13 +1,12 @@
 """The image matching challenge of 2020 (Jin et al., IJCV 2020): stereo, multi-view, mAA at 10 degrees.
 
 As its benchmark's code has it: 2,048 keypoints at most, mutual nearest neighbours under a ratio test.
-The keypoints are DoG's; HyNet's choice, Key.Net, `lib.matching.keypoints` has by a checkpoint, but this
-benchmark does not take it. Stereo: a
-fundamental matrix by DEGENSAC (Chum et al., CVPR 2005), or by OpenCV's USAC where `pydegensac` is not
-installed, made an essential one by the known intrinsics, gives the relative pose of each pair with
-enough in common. Multi-view: COLMAP's model of a subset, with intrinsics that it has to find, gives
-those of all its pairs. A pair's error is the larger of the angles of rotation and of translation; the
-mAA is the mean over 1 to 10 degrees of the share of pairs below.
+The keypoints are Key.Net's, HyNet's choice, where its checkpoint lies beside the scenes, and else DoG's.
+Stereo: a fundamental matrix by DEGENSAC (Chum et al., CVPR 2005), or by OpenCV's USAC where
+`pydegensac` is not installed, made an essential one by the known intrinsics, gives the relative pose of
+each pair with enough in common. Multi-view: COLMAP's model of a subset, with intrinsics that it has to
+find, gives those of all its pairs. A pair's error is the larger of the angles of rotation and of
+translation; the mAA is the mean over 1 to 10 degrees of the share of pairs below.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from lib.evaluation.subject import Subject
 from lib.matching.describe import Features
 from lib.matching.keypoints import Detector
 
-DETECTOR = Detector("dog", most=2048)
+MOST_KEYPOINTS = 2048
 # Of the benchmark's example for DEGENSAC; HyNet states none.
 RATIO = 0.9
 INLIER, CONFIDENCE, MOST_DRAWS = 0.5, 0.999999, 100_000
@@ -54,17 +53,20 @@ def measure(subject: Subject, test_set: ChallengeScenes) -> dict[str, float]:
         "stereo" and "multiview", the means over the scenes of "stereo.SCENE" and "multiview.SCENE", and
         "average", the mean of the two; "matches" and "inliers", means of a pair of stereo; "registered",
         the share in percent of a subset's images that are in its model; "degensac", 1 where it was that
-        and 0 where it was USAC. Of scenes with few pairs also "stereo.SCENE.A-B" and
-        "multiview.SCENE.SUBSET.A-B", the accuracy of a single pair, its photographs and the subset by
-        their places in the scene's order, from 0.
+        and 0 where it was USAC; "keynet", 1 where keypoints are Key.Net's and 0 where they are DoG's. Of
+        scenes with few pairs also "stereo.SCENE.A-B" and "multiview.SCENE.SUBSET.A-B", the accuracy of a
+        single pair, its photographs and the subset by their places in the scene's order, from 0.
 
     Raises:
-        FileNotFoundError, ValueError: as `lib.evaluation.sparse_models.features`.
+        FileNotFoundError, ValueError: as `lib.evaluation.sparse_models.features`, or the checkpoint is
+            not Key.Net's.
     """
+    kind = "dog" if test_set.keynet is None else "keynet"
+    detector = Detector(kind, most=MOST_KEYPOINTS, weights=test_set.keynet)
     numbers: dict[str, float] = {}
     single: dict[str, float] = {}
     for scene in test_set.scenes:
-        found, pairs = _scene(subject, scene)
+        found, pairs = _scene(subject, scene, detector)
         numbers |= {f"{name}.{scene.name}": value for name, value in found.items()}
         if len(pairs) <= MOST_TOLD:
             single |= pairs
@@ -72,13 +74,16 @@ def measure(subject: Subject, test_set: ChallengeScenes) -> dict[str, float]:
         of = [value for key, value in numbers.items() if key.startswith(f"{name}.")]
         numbers[name] = float(np.mean(of))
     average = (numbers["stereo"] + numbers["multiview"]) / 2
-    return numbers | {"average": average, "degensac": float(DEGENSAC)} | single
+    by = {"degensac": float(DEGENSAC), "keynet": float(kind == "keynet")}
+    return numbers | {"average": average} | by | single
 
 
-def _scene(subject: Subject, scene: ChallengeScene) -> tuple[dict[str, float], dict[str, float]]:
+def _scene(
+    subject: Subject, scene: ChallengeScene, detector: Detector
+) -> tuple[dict[str, float], dict[str, float]]:
     """What `measure` tells of a scene, and of its single pairs."""
     images = {name: view.path for name, view in scene.views.items()}
-    of = features(subject, images, DETECTOR)
+    of = features(subject, images, detector)
     every = {*scene.pairs, *(pair for bag in scene.bags for pair in combinations(bag, 2))}
     matches = matched(of, sorted(every), RATIO)
     errors, inliers = [], []

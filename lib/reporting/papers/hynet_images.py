@@ -33,6 +33,7 @@ BESIDE = {
     "inliers": "inliers",
     "registered": "registered (%)",
     "degensac": "DEGENSAC",
+    "keynet": "Key.Net",
 }
 # Rows of Table 4, by ours.
 ROWS = {f"keynet_{name}": f"{name}_aug" for name in ("hardnet", "sosnet", "hynet")}
