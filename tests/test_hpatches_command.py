@@ -68,7 +68,7 @@ def test_rootsift_and_a_published_checkpoint_are_written_as_they_describe(
     weights = tmp_path / "weights.pth"
     torch.save({"epoch": 3, "state_dict": tfeat.build().state_dict()}, weights)
     out = str(tmp_path / "published")
-    assert hpatches.main(["describe", str(data), out, "--weights", str(weights)]) == 0
+    assert hpatches.main(["describe", str(data), out, "--descriptor", str(weights)]) == 0
     check_written(data, tmp_path / "published", published.build(weights))
 
 
@@ -80,7 +80,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused_before_anything_is_written(
     del state["descr.0.bias"]
     torch.save(state, weights)
     out = tmp_path / "out"
-    assert hpatches.main(["describe", str(data), str(out), "--weights", str(weights)]) == 1
+    assert hpatches.main(["describe", str(data), str(out), "--descriptor", str(weights)]) == 1
     told = capsys.readouterr().err
     assert "nearest is that of TFeat: descr.0.bias is missing" in told
     assert "Traceback" not in told

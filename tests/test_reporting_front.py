@@ -33,7 +33,12 @@ def saved(folder: Path, behind: str = "") -> None:
     (folder / "together").mkdir(parents=True, exist_ok=True)
     of = {"method": ["HardNet+", "B", "C"], "FPR95 mean": [12.34, 9.0, 10.0]}
     of |= {"FPR95 from": [10.0, 7.0, 8.0], "FPR95 to": [14.0, 11.0, 12.0], "FPR95 seeds": [3, 3, 3]}
-    orders = {"measure": ["FPR95", "matching"], "pairs": [3, 3], "surely": [1, 0], "orders": [3, 6]}
+    orders = {
+        "measure": ["FPR95", "matching"],
+        "pairs": [3, 3],
+        "significant": [1, 0],
+        "rankings": [3, 6],
+    }
     orders["of"] = [6, 6]
     for name, content in (("", of), ("_orders", orders)):
         pd.DataFrame(content).to_csv(folder / f"together/equal_footing{name}{behind}.csv", index=False)
@@ -45,14 +50,18 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     assert front.equal_footing(tmp_path) == (
         "On [equal footing](notebooks/together/equal_footing.ipynb) (quick size, one scene, 3 seeds): "
         "the lowest FPR95 of 3 methods: B has 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). "
-        "Surely ordered, of 3 pairs: 1 by FPR95, 0 by matching; by FPR95 3 of 6 orders stay open.\n"
+        "Of 3 pairs of methods those that differ significantly: 1 by FPR95, 0 by matching; by FPR95 the "
+        "data exclude 3 of 6 rankings.\n"
     )
-    effects = {"effect": ["a", "b", "c", "a × b"], "points": [-1.0, 2.04, 0.1, -3.0]}
+    effects = {
+        "effect": ["loss", "positive", "network", "loss × positive"],
+        "points": [-1.0, 2.04, 0.1, -3.0],
+    }
     effects |= {"Holm": [0.01, 0.02, 0.9, 0.01], "of": ["one axis"] * 3 + ["two axes"]}
     pd.DataFrame(effects).to_csv(tmp_path / "together" / "factorial_fpr95.csv", index=False)
     assert front.equal_footing(tmp_path).endswith(
-        "FPR95 is surely lowered by a (-1.0 points), surely raised by b (+2.0 points), and left open "
-        "is what is done by c.\n"
+        "FPR95 is significantly lowered by DSM's CDF weight (-1.0 points) and significantly raised by "
+        "TCDesc's topology (+2.0 points); undecided: HyNet's network.\n"
     )
     saved(tmp_path, "_evening")
     assert "evening size" in front.equal_footing(tmp_path)

@@ -66,7 +66,7 @@ def three_seeds() -> pd.DataFrame:
 def test_left_and_right_of_a_photograph_are_one_thing():
     halves = ("v_dome_left", "i_dome_right", "v_wall", "i_wall", "v_dome")
     frame = tables.numbers([run("hardnet_aug_gen", 60, sequences=halves)], TEST)
-    assert adasample.figure2_intervals(frame, "matching")["things"].tolist() == [2]
+    assert adasample.figure2_intervals(frame, "matching")["subjects"].tolist() == [2]
 
 
 def lambda_runs(levels: dict[tuple[float, str], float], seeds: int = 1) -> pd.DataFrame:
@@ -147,7 +147,7 @@ def test_sequences_shift_both_methods_alike_so_that_their_difference_has_its_see
     half = stats.t.ppf(0.975, 2) * 2 / 3**0.5
     gain = table.loc["SIFT", ["gain", "gain from", "gain to"]].tolist()
     assert gain == pytest.approx([-22, -22 - half, -22 + half])
-    assert table["things"].tolist() == [3, 3]
+    assert table["subjects"].tolist() == [3, 3]
 
 
 def test_verification_is_over_pairs_of_all_sequences_and_has_its_seeds_part_alone():

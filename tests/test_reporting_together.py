@@ -103,8 +103,8 @@ def test_an_order_is_sure_or_open_as_the_spread_has_it():
     spread = {name: drawn(place, 10.0 + place, seeds=3, spread=5.0) for place, name in enumerate("abcd")}
     apart = {name: drawn(place, 50.0 * place, seeds=5, spread=0.1) for place, name in enumerate("abcd")}
     table = together.ordered({"FPR95": spread, "matching": apart})
-    assert table.loc["FPR95"].to_dict() == {"pairs": 6, "surely": 0, "orders": 24, "of": 24}
-    assert table.loc["matching"].to_dict() == {"pairs": 6, "surely": 6, "orders": 1, "of": 24}
+    assert table.loc["FPR95"].to_dict() == {"pairs": 6, "significant": 0, "rankings": 24, "of": 24}
+    assert table.loc["matching"].to_dict() == {"pairs": 6, "significant": 6, "rankings": 1, "of": 24}
 
 
 @pytest.mark.parametrize(("seeds", "draws"), [(3, 0), (5, 0), (5, 400)])

@@ -1,8 +1,8 @@
 """HPatches, ``python -m lib.commands.hpatches``: cut patches, describe them, score descriptors.
 
 ``build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
-``describe DATA OUT --record R`` writes descriptors in the benchmark's CSV layout, by a run of this
-study; ``--weights FILE`` by a checkpoint that others published.
+``describe DATA OUT --descriptor NAME`` writes descriptors in the benchmark's CSV layout, by one of the
+committed networks, a handcrafted descriptor or a checkpoint's file; ``--record R`` by a run.
 ``score DATA DESCRIPTORS --split a`` measures the three tasks on such files, made here or elsewhere.
 
 DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
@@ -58,8 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("data", type=Path)
     describe.add_argument("out", type=Path)
     which = describe.add_mutually_exclusive_group(required=True)
-    which.add_argument("--descriptor", choices=["sift", "rootsift"])
-    which.add_argument("--weights", type=Path, metavar="FILE", help="a published checkpoint")
+    told = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
+    which.add_argument("--descriptor", metavar="NAME", help=told)
     which.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
     describe.add_argument("--device", default="cpu")
     describe.set_defaults(run=_describe)
@@ -92,15 +92,10 @@ def _build(chosen: argparse.Namespace) -> None:
 
 def _describe(chosen: argparse.Namespace) -> None:
     from lib.evaluation.subject import describe
-    from lib.models import published, sift
+    from lib.matching import networks
     from lib.study.runs import load_network
 
-    if chosen.weights:
-        model = published.build(chosen.weights)
-    elif chosen.record:
-        model = load_network(chosen.record)
-    else:
-        model = sift.build(root=chosen.descriptor == "rootsift")
+    model = load_network(chosen.record) if chosen.record else networks.find(chosen.descriptor)
     model = model.to(chosen.device).eval()
     for sequence in read_sequences(chosen.data / RELEASE).values():
         patches = np.concatenate([as_64(sequence.patches(file)) for file in FILES])

@@ -27,6 +27,15 @@ from lib.study.open import Found, Study, obtain
 
 POWER, ONE_AXIS = 0.8, "one axis"
 NAMES = [" × ".join(term) for term in TERMS]
+# By axis the choice that an effect is of, for readers.
+CHOICES = {
+    "sampler": "AdaSample's sampling",
+    "distance": "HyNet's hybrid similarity",
+    "loss": "DSM's CDF weight",
+    "regulariser": "HyNet's R_L2",
+    "positive": "TCDesc's topology",
+    "network": "HyNet's network",
+}
 
 
 def plan(study: Study) -> pd.DataFrame:
@@ -87,7 +96,7 @@ def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
 
 
 def summed_up(table: pd.DataFrame) -> str:
-    """Half a sentence: which single axes surely lower or raise FPR95, by Holm's correction over all.
+    """Half a sentence: which choices lower or raise FPR95 significantly, by Holm's correction over all.
 
     Args:
         table: of `effects` on FPR95, as saved.
@@ -95,14 +104,14 @@ def summed_up(table: pd.DataFrame) -> str:
     alone = table[table["of"] == ONE_AXIS]
     sure = alone[alone["Holm"] <= LEVEL]
     lower, higher = (
-        ", ".join(f"{row.effect} ({row.points:+.1f} points)" for row in some.itertuples())
+        ", ".join(f"{CHOICES[row.effect]} ({row.points:+.1f} points)" for row in some.itertuples())
         for some in (sure[sure["points"] < 0], sure[sure["points"] > 0])
     )
-    rest = ", ".join(alone.loc[alone["Holm"] > LEVEL, "effect"])
+    rest = ", ".join(alone.loc[alone["Holm"] > LEVEL, "effect"].map(CHOICES))
     none = "none of them"
     return (
-        f"{FPR95} is surely lowered by {lower or none}, surely raised by {higher or none}, and left "
-        f"open is what is done by {rest or none}"
+        f"{FPR95} is significantly lowered by {lower or none} and significantly raised by "
+        f"{higher or none}; undecided: {rest or none}"
     )
 
 

@@ -101,19 +101,20 @@ def orders(names: Collection[str], sure: Collection[tuple[str, str]]) -> int:
 
 
 def ordered(of: Mapping[str, Methods]) -> pd.DataFrame:
-    """By measure the number of "pairs", how many are ordered "surely", p being 5% at most by Holm's
-    correction, and how many "orders" of all methods these leave, "of" how many."""
+    """By measure the number of "pairs", of how many the difference is "significant", p being 5% at most
+    by Holm's correction, and how many "rankings" of all methods contradict none of these, "of" how many.
+    """
     rows = {}
     for measure, each in of.items():
         found = pairs(each, SIGNS[measure])
         sure = list(found.index[found["Holm"] <= LEVEL])
-        counts = {"pairs": len(found), "surely": len(sure), "orders": orders(tuple(each), sure)}
+        counts = {"pairs": len(found), "significant": len(sure), "rankings": orders(tuple(each), sure)}
         rows[measure] = {**counts, "of": math.factorial(len(each))}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
 
 
 def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
-    """A sentence: who is first by FPR95, beside `BASE`, and how much of the order of all is sure.
+    """A sentence or two: who is first by FPR95, beside `BASE`, and how many pairs differ significantly.
 
     Args:
         levels: of `table`, as saved, its columns flat.
@@ -128,12 +129,12 @@ def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
 
     shown = dict.fromkeys([ranked.index[0], BASE])
     by_measure = orders.set_index("measure")
-    sure = [f"{row['surely']:.0f} by {measure}" for measure, row in by_measure.iterrows()]
+    counts = [f"{row['significant']:.0f} by {measure}" for measure, row in by_measure.iterrows()]
     left = by_measure.loc[FPR95]
     return (
-        f"the lowest {FPR95} of {len(ranked)} methods: {', '.join(map(level, shown))}. Surely ordered, "
-        f"of {left['pairs']:.0f} pairs: {', '.join(sure)}; by {FPR95} {left['orders']:,.0f} of "
-        f"{left['of']:,.0f} orders stay open"
+        f"the lowest {FPR95} of {len(ranked)} methods: {', '.join(map(level, shown))}. Of "
+        f"{left['pairs']:.0f} pairs of methods those that differ significantly: {', '.join(counts)}; by "
+        f"{FPR95} the data exclude {left['of'] - left['rankings']:,.0f} of {left['of']:,.0f} rankings"
     )
 
 

@@ -266,13 +266,13 @@ def figure2_runs(found: Sequence[Found], study: Study) -> pd.DataFrame:
 
 def figure2_intervals(runs: pd.DataFrame, task: str) -> pd.DataFrame:
     """Each method's number in a task and its gain over HardNet+*, with intervals over seeds and over the
-    things that sequences show; last how many of these there are."""
+    subjects that sequences show; last how many of these there are."""
     values = hpatches_by_task(runs, [task])
     of = {each.label: each for each in values.values()}
     against = values["hardnet_aug_gen"]
     gains = changes(of, {label: (label, against.label) for label in of})
     gains = gains.set_axis(["gain", "gain from", "gain to"], axis=1)
-    return levels(of).drop(columns="seeds").join(gains).assign(things=against.freedom + 1)
+    return levels(of).drop(columns="seeds").join(gains).assign(subjects=against.freedom + 1)
 
 
 def figure2_values(runs: pd.DataFrame) -> OfClaim:
