@@ -132,7 +132,7 @@ def test_of_many_methods_intervals_are_by_what_seeds_leave_open_of_all():
 def test_three_seeds_can_order_methods_that_are_well_apart():
     """Nine standard errors between neighbours; a pair by itself would need 24 after Holm's."""
     of = {name: drawn(place, 5.0 * place, seeds=3) for place, name in enumerate("abcdefgh")}
-    assert together.ordered({"FPR95": of}).loc["FPR95", "orders"] == 1
+    assert together.ordered({"FPR95": of}).loc["FPR95", "rankings"] == 1
 
 
 def test_where_methods_are_alike_a_pair_is_sure_in_few_studies():
