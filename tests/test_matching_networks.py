@@ -125,6 +125,9 @@ def test_a_card_says_what_it_was_trained_on_and_how_it_did() -> None:
     assert "mini-hp-a" not in written
     assert "not on record here" in networks.card(l2net.build(width=0.25), record("l2net", 0.25))
     assert "Ask them." in networks.card(l2net.build(), record("l2net", 1.0), terms="Ask them.")
+    assert "to 128 numbers that are compared by Euclidean distance" in written
+    bits = networks.card(l2net_binary.build(length=64), record("l2net_binary", 1.0))
+    assert "to 64 bits that are compared by Hamming distance" in bits
 
 
 def test_a_record_as_a_run_leaves_it_makes_a_card() -> None:

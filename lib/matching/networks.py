@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import safetensors.torch
+import torch
 from kornia import feature
 from safetensors import SafetensorError, safe_open
 from torch import nn
@@ -137,10 +138,15 @@ def card(
         if "fpr95" in of
     )
     theirs = as_kornia(network)
+    side = network.input_size
+    with torch.inference_mode():
+        described = network.eval()(torch.zeros(1, 1, side, side))
     form = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
     return form.format(
         run=record,
-        side=network.input_size,
+        side=side,
+        length=described.shape[1],
+        output=_OUTPUT[described.dtype == torch.bool].format(described.shape[1]),
         steps=budget["epochs"] * budget["epoch_pairs"] // budget["batch_pairs"],
         batch=budget["batch_pairs"],
         terms=terms.rstrip(),
@@ -149,6 +155,10 @@ def card(
     )
 
 
+_OUTPUT = (
+    "{} numbers that are compared by Euclidean distance",
+    "{} bits that are compared by Hamming distance",
+)
 _UNKNOWN_TERMS = "The terms of the images that it was made of hold; they are not on record here."
 _NO_KORNIA = "kornia has no class of this architecture at this width."
 _KORNIA = """It loads, every name and shape, into kornia's class:
