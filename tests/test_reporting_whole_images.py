@@ -114,11 +114,11 @@ def test_dsms_rows_are_real_and_binary_and_signs_among_these(study: Study) -> No
 def test_a_record_without_the_numbers_is_named(study: Study) -> None:
     runs = made(experiments.tcdesc_table6(study)[:2])
     with pytest.raises(ValueError, match=r"no w1bs on mini-w1bs; measure it there"):
-        tcdesc_images.figure5_runs(runs, W1BS)
+        whole_images.numbers(runs, "w1bs", W1BS)
 
 
 def test_table_6_stands_beside_the_papers_means(study: Study) -> None:
-    runs = tcdesc_images.table6_runs(made(experiments.tcdesc_table6(study)), OXFORD)
+    runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
     table = tcdesc_images.table6(runs)
     assert list(table.columns) == [
         *(("right matches / 500", of) for of in ("paper", "ours", "sd")),
@@ -137,7 +137,7 @@ def test_table_6_stands_beside_the_papers_means(study: Study) -> None:
 
 def test_figure_5_has_each_subset_and_other_confidences(study: Study) -> None:
     found = made(experiments.tcdesc_figure5(study))
-    table = tcdesc_images.figure5_table(tcdesc_images.figure5_runs(found, W1BS))
+    table = tcdesc_images.figure5_table(whole_images.numbers(found, "w1bs", W1BS))
     assert list(table.columns) == [
         *("geometry", "illumination", "mean", "sd", "by distance", "by difference", "n")
     ]
@@ -170,7 +170,7 @@ def test_figures_draw_a_panel_a_part_and_a_line_a_method(study: Study) -> None:
 
 
 def test_what_images_show_is_drawn_with_all_that_shows_it(study: Study) -> None:
-    runs = tcdesc_images.table6_runs(made(experiments.tcdesc_table6(study)), OXFORD)
+    runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
     of = whole_images.measured(runs, "score")["tcdesc_hn_aug"]
     assert of.values.shape == (3, 1)
     assert of.resampled.shape[:3] == (1, 3, 1)
@@ -234,13 +234,13 @@ def test_what_the_paper_prints_of_figure_5_is_what_its_text_says() -> None:
 
 
 def test_topologys_claims_are_judged_by_what_they_name(study: Study) -> None:
-    runs = tcdesc_images.figure5_runs(made(experiments.tcdesc_figure5(study)), W1BS)
+    runs = whole_images.numbers(made(experiments.tcdesc_figure5(study)), "w1bs", W1BS)
     outcomes = judged("tcdesc/Figure 5", tcdesc_images.claim_values(runs))
     hn, dsm = (
         {f"tcdesc-f5-{of}" for of in both} for both in (("hn", "extreme-hn"), ("dsm", "extreme-dsm"))
     )
     assert outcomes == dict.fromkeys(hn, HELD) | dict.fromkeys(dsm, NOT_HELD)
-    runs = tcdesc_images.table6_runs(made(experiments.tcdesc_table6(study)), OXFORD)
+    runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
     outcomes = judged("tcdesc/Table 6", tcdesc_images.claim_values(runs))
     assert {name for name, of in outcomes.items() if of == HELD} == {
         "tcdesc-t6-hn",

@@ -1,25 +1,18 @@
 """TCDesc's Figure 5 and Table VI (Pan et al.): W1BS, and matching images of the Oxford Affine set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
-from lib.experiments.whole_images import OXFORD, W1BS
 from lib.intervals import Measured
 from lib.reporting import frames, whole_images
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import OfClaim
 from lib.reporting.printed import printed
-from lib.study.open import Found
 
 # What Table VI's matching score is: the right matches of 500, whatever was detected.
 MATCHING_SCORE = "right500"
 PAPER, OURS = "paper", "ours"
-
-
-def figure5_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
-    """The numbers of W1BS, as `lib.reporting.whole_images.numbers`."""
-    return whole_images.numbers(found, W1BS, test_set)
 
 
 def figure5_table(runs: pd.DataFrame) -> pd.DataFrame:
@@ -28,11 +21,6 @@ def figure5_table(runs: pd.DataFrame) -> pd.DataFrame:
     table, mean = whole_images.by_part(runs, whole_images.AREA), frames.means(runs)
     others = mean[["distance", "difference"]].add_prefix("by ").set_axis(table.index)
     return table.drop(columns="n").join(others).join(table["n"])
-
-
-def table6_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
-    """The numbers of the Oxford Affine set, as `lib.reporting.whole_images.numbers`."""
-    return whole_images.numbers(found, OXFORD, test_set)
 
 
 def table6(runs: pd.DataFrame) -> pd.DataFrame:
