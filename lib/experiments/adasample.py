@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from lib.experiments.options import Options, option_jobs
+from lib.experiments.options import Options
 from lib.experiments.published import published_jobs
 from lib.experiments.rows import (
     HANDCRAFTED,
@@ -128,11 +128,6 @@ OPTIONS: Options = {
         "GOR over one negative each": {"regularizers": (part("gor", weight=1.0, pairs="one"),)},
     },
 }
-
-
-def options(study: Study) -> list[Job]:
-    """What the papers leave open, one choice changed at a time, on the first train set."""
-    return option_jobs(study, OPTIONS)
 
 
 def figure3(study: Study) -> list[Job]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from lib.experiments import (
     adasample,
@@ -17,6 +18,7 @@ from lib.experiments import (
     training,
     whole_images,
 )
+from lib.experiments.options import option_jobs
 from lib.recipes import RECIPES, Recipe
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -77,7 +79,7 @@ ARTEFACTS: Mapping[str, Artefact] = dict(
         _artefact("adasample/table3", _table3),
         _artefact("adasample/ladder", ladder.ladder, extras=True),
         _artefact("adasample/generation", ladder.generation, extras=True),
-        _artefact("adasample/options", adasample.options, extras=True),
+        _artefact("adasample/options", partial(option_jobs, options=adasample.OPTIONS), extras=True),
         _artefact("adasample/figure3", adasample.figure3),
         _artefact("adasample/figure1", adasample.figure1),
         _artefact("adasample/theory", adasample.theory),
@@ -95,7 +97,7 @@ ARTEFACTS: Mapping[str, Artefact] = dict(
         _artefact("dsm/figure3", dsm.figure3),
         _artefact("dsm/figure4", dsm.figure4, hpatches=True),
         _artefact("dsm/softness", dsm.softness, extras=True),
-        _artefact("dsm/options", dsm.options, extras=True),
+        _artefact("dsm/options", partial(option_jobs, options=dsm.OPTIONS), extras=True),
         _artefact("dsm/loss_shapes", dsm.loss_shapes),
         _artefact("dsm/figure5", whole_images.dsm_figure5, images=whole_images.OXFORD),
         _artefact("dsm/table2", scenes.dsm_table2, images=scenes.LANDMARKS),
@@ -106,7 +108,7 @@ ARTEFACTS: Mapping[str, Artefact] = dict(
         _artefact("hynet/figure5", hynet.figure5, hpatches=True),
         _artefact("hynet/epochs", hynet.epochs),
         _artefact("hynet/ladder", hynet.ladder, extras=True),
-        _artefact("hynet/options", hynet.options, extras=True),
+        _artefact("hynet/options", partial(option_jobs, options=hynet.OPTIONS), extras=True),
         _artefact("hynet/figure1", hynet_analysis.figure1),
         _artefact("hynet/figure2", hynet_analysis.figure2),
         _artefact("hynet/figure3", hynet_analysis.figure3),
@@ -123,7 +125,7 @@ ARTEFACTS: Mapping[str, Artefact] = dict(
         _artefact("tcdesc/figure4", tcdesc.figure4, hpatches=True),
         _artefact("tcdesc/other_losses", tcdesc.other_losses, extras=True),
         _artefact("tcdesc/overfitting", tcdesc.overfitting, extras=True),
-        _artefact("tcdesc/options", tcdesc.options, extras=True),
+        _artefact("tcdesc/options", partial(option_jobs, options=tcdesc.OPTIONS), extras=True),
         _artefact("tcdesc/figure5", whole_images.tcdesc_figure5, images=whole_images.W1BS),
         _artefact("tcdesc/table6", whole_images.tcdesc_table6, images=whole_images.OXFORD),
         _artefact("together/equal_footing", together.equal_footing, hpatches=True),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lib.experiments.options import Options, option_jobs
+from lib.experiments.options import Options
 from lib.experiments.rows import (
     HPATCHES_SPLIT,
     at_profile,
@@ -263,8 +263,3 @@ OPTIONS: Options = {
         "neighbours across the sets": {"regularizers": (replace_options(_SOSR, across=True),)},
     },
 }
-
-
-def options(study: Study) -> list[Job]:
-    """What the paper leaves open, one choice changed at a time, on the first train set."""
-    return option_jobs(study, OPTIONS)

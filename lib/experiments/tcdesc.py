@@ -7,7 +7,7 @@ larger batches than others under quick (`Profile.larger`).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lib.experiments.options import Options, option_jobs
+from lib.experiments.options import Options
 from lib.experiments.rows import handcrafted_job, measured, on_hpatches, training_jobs
 from lib.experiments.together import EQUAL, on_equal_footing
 from lib.recipes import (
@@ -209,8 +209,3 @@ OPTIONS: Options = {
         "heat kernel on d²": _positive(weights="heat", squared=True),
     }
 }
-
-
-def options(study: Study) -> list[Job]:
-    """What the paper leaves open, one choice changed at a time, on the first train set."""
-    return option_jobs(study, OPTIONS)
