@@ -10,6 +10,7 @@ from paper_records import followed
 from test_reporting_hynet_analysis import computed
 
 from lib.experiments import hynet as experiments
+from lib.experiments import rows
 from lib.intervals import Measured
 from lib.reporting import hpatches
 from lib.reporting.claims import Claim, read_claims, verdict
@@ -155,7 +156,7 @@ def test_figure_4_s_gains_are_those_of_the_two_steps_in_each_task(study: Study) 
     table = hynet.figure4_gains(followed(experiments.figure4(study), level, number), study)
     assert table["retrieval", "change"].tolist() == pytest.approx([10, 5])
     assert table.index.tolist() == ["SOSNet+ of HardNet+", "HyNet+ of SOSNet+"]
-    runs = hpatches.numbers(followed(experiments.figure4(study), level, number), hynet.tested_on(study))
+    runs = hpatches.numbers(followed(experiments.figure4(study), level, number), rows.tested_on(study))
     assert "hynet_sosr" in runs.index.get_level_values("key")
 
 

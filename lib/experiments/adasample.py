@@ -13,6 +13,7 @@ from lib.experiments.rows import (
     handcrafted_job,
     on_hpatches,
     probed,
+    tested_on,
     training_job,
     training_jobs,
 )
@@ -170,11 +171,6 @@ FIGURE2_RECIPES = (
     *("adasample_gen", "adasample_aug_gen"),
 )
 FIGURE2_HP_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
-
-
-def tested_on(study: Study) -> str:
-    """The set of HPatches patches that Table 2 and Figure 2 test on."""
-    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
 def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:

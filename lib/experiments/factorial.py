@@ -13,9 +13,9 @@ from itertools import chain, combinations
 from operator import xor
 from statistics import fmean
 
-from lib.experiments.rows import PROBES, on, on_hpatches, training_job
+from lib.experiments.rows import PROBES, on, on_hpatches, tested_on, training_job
 from lib.experiments.searches import read_search
-from lib.experiments.together import on_equal_footing, tested_on
+from lib.experiments.together import on_equal_footing
 from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
 from lib.study.jobs import Job
 from lib.study.open import Found, Study, on_record, open_study

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from lib.experiments.options import Options
 from lib.experiments.rows import (
-    HPATCHES_SPLIT,
     at_profile,
     computation_job,
     handcrafted_job,
     measured,
     on_hpatches,
+    tested_on,
     training_job,
     training_jobs,
 )
@@ -120,11 +120,6 @@ def hynet_jobs(
     sets = sets or study.place.source.sets[:1]
     of_grid = dict.fromkeys(_OTHERS, "hynet_aug")
     return training_jobs(study, dict.fromkeys(names), sets, seeds, VARIANTS, of_grid)
-
-
-def tested_on(study: Study) -> str:
-    """The set of HPatches patches that Figure 4 tests on; Table 3's split is unstated."""
-    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
 def best_margin(similarity: str) -> str:

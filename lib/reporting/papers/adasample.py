@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name, tested_on
-from lib.experiments.rows import HPATCHES_SPLIT
+from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
+from lib.experiments.rows import HPATCHES_SPLIT, tested_on
 from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.changes import changes, levels

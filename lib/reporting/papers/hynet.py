@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib.experiments.hynet import GRID, MARGINS, SHOWN, best_margin, searched_fpr95, tested_on
+from lib.experiments.hynet import GRID, MARGINS, SHOWN, best_margin, searched_fpr95
+from lib.experiments.rows import tested_on
 from lib.intervals import Measured
 from lib.reporting import changes, frames, hpatches, phototour, plots
 from lib.reporting.claims import Claim

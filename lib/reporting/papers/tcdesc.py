@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib.experiments.tcdesc import GRID, LOSSES, tested_on
+from lib.experiments.rows import tested_on
+from lib.experiments.tcdesc import GRID, LOSSES
 from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.changes import changes
