@@ -289,7 +289,8 @@ def test_figure_3_s_claims_get_all_stages_and_the_mean_weight_all_seeds() -> Non
 
 
 def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:
-    real, binary = dsm_figures.figure4_runs(figure4_records(), open_study())
+    runs = dsm_figures.figure4_runs(figure4_records(), open_study())
+    real, binary = runs["real"], runs["binary"]
     assert list(real.index.unique("key")) == ["sift", *dsm.FIGURE4_REAL]
     assert list(binary.index.unique("key")) == [
         *("orb", "l2net_aug_signs", "hardnet_aug_signs", "doap_binary_aug", "dsm_binary_aug")
@@ -312,7 +313,7 @@ def test_figure_4_s_claims_are_judged_by_task_and_by_level() -> None:
 
 
 def test_numbers_at_a_level_are_those_of_that_level() -> None:
-    real, _ = dsm_figures.figure4_runs(figure4_records(), open_study())
+    real = dsm_figures.figure4_runs(figure4_records(), open_study())["real"]
     tough = hpatches.at_level(real, "tough").xs("sift", level="key").iloc[0]
     assert tough[["verification", "matching", "retrieval"]].tolist() == [20, 0, 10]
     assert tough["matching.tough.v_one"] == 0

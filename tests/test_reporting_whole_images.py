@@ -235,13 +235,13 @@ def test_what_the_paper_prints_of_figure_5_is_what_its_text_says() -> None:
 
 def test_topologys_claims_are_judged_by_what_they_name(study: Study) -> None:
     runs = whole_images.numbers(made(experiments.tcdesc_figure5(study)), "w1bs", W1BS)
-    outcomes = judged("tcdesc/Figure 5", tcdesc_images.claim_values(runs))
+    outcomes = judged("tcdesc/Figure 5", whole_images.claim_values(runs))
     hn, dsm = (
         {f"tcdesc-f5-{of}" for of in both} for both in (("hn", "extreme-hn"), ("dsm", "extreme-dsm"))
     )
     assert outcomes == dict.fromkeys(hn, HELD) | dict.fromkeys(dsm, NOT_HELD)
     runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
-    outcomes = judged("tcdesc/Table 6", tcdesc_images.claim_values(runs))
+    outcomes = judged("tcdesc/Table 6", whole_images.claim_values(runs))
     assert {name for name, of in outcomes.items() if of == HELD} == {
         "tcdesc-t6-hn",
         "tcdesc-t6-topology-hn",

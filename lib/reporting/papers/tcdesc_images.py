@@ -1,13 +1,8 @@
 """TCDesc's Figure 5 and Table VI (Pan et al.): W1BS, and matching images of the Oxford Affine set."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 
-from lib.intervals import Measured
 from lib.reporting import frames, whole_images
-from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import OfClaim
 from lib.reporting.printed import printed
 
 # What Table VI's matching score is: the right matches of 500, whatever was detected.
@@ -41,12 +36,3 @@ def table6(runs: pd.DataFrame) -> pd.DataFrame:
     cells |= frames.cell_by_cell({OURS: ours}, others) | {("", "n"): count}
     shown = {(whole_images.SCORES.get(of, of), whose): each for (of, whose), each in cells.items()}
     return frames.named(pd.DataFrame(shown), paper, ours).astype({("", "n"): "Int64"})
-
-
-def claim_values(runs: pd.DataFrame) -> OfClaim:
-    """The values of a claim on Figure 5 or Table VI: its metric is the number's key."""
-
-    def values(claim: Claim) -> Mapping[str, Measured]:
-        return whole_images.measured(runs, claim.metric) if claim.metric in runs else {}
-
-    return values
