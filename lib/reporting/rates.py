@@ -205,7 +205,7 @@ def sensitivity_figure(runs: pd.DataFrame, note: str) -> Figure:
         for axes, (recipe, of) in zip(grid.flat, groups, strict=False):
             _against_rate(axes, of, ways)
             axes.set_title(textwrap.fill(recipe, TITLE), fontsize=8)
-        plots.log_axis(grid[0, 0], "y", runs[FPR95])
+        plots.log_axis(grid[0, 0], runs[FPR95])
         for axes in grid.flat:
             _tried(axes, runs["rate"].unique())
         for axes in grid.flat[len(groups) :]:

@@ -78,7 +78,7 @@ def table1_training(found: Sequence[Found], study: Study) -> Figure:
             axes.set_title("flips and 90° rotations (+)" if plus else "without augmentation")
         row[1].set_ylabel("")
         for axes in row:
-            plots.log_axis(axes, "y", curves["FPR95 (%)"])
+            plots.log_axis(axes, curves["FPR95 (%)"])
         for axes in row:
             plots.label_ends(axes)
     return figure

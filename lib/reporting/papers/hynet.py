@@ -192,7 +192,7 @@ def other_losses_figure(found: Sequence[Found], note: str) -> Figure:
     """Figure 5(c): FPR95 on few pairs by epoch, the mean over the test sets, a line a loss in the band
     of its seeds."""
     frame = _over_sets(frames.epochs(_of_losses(found)))
-    return plots.curves_figure(frame, "epoch", FPR95, "label", log="y", note=note)
+    return plots.curves_figure(frame, "epoch", FPR95, "label", note=note)
 
 
 def _over_sets(frame: pd.DataFrame) -> pd.DataFrame:
@@ -277,4 +277,4 @@ def epochs_figure(found: Sequence[Found], note: str) -> Figure:
     """FPR95 on all pairs by epoch, the mean over the test sets, a line a method in the band of its
     seeds."""
     frame = _over_sets(by_stage(found))
-    return plots.curves_figure(frame, "epoch", FPR95, "label", log="y", note=note)
+    return plots.curves_figure(frame, "epoch", FPR95, "label", note=note)
