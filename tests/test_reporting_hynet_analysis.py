@@ -64,7 +64,7 @@ def run(name: str, seed: int, measures: dict[str, dict] | None = None, **probes:
 
 def test_figure_1_draws_what_is_not_nought_of_both_pairs_and_of_each_measure() -> None:
     record = computed("descent_directions")
-    figure = gradients.figure1(record, "note")
+    figure = gradients.figure1(record)
     arrows = {
         axes.get_title(loc="left"): sum(1 for text in axes.texts if not text.get_text())
         for axes in figure.axes
