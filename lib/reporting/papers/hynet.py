@@ -189,10 +189,18 @@ def other_losses(found: Sequence[Found]) -> pd.DataFrame:
 
 
 def other_losses_figure(found: Sequence[Found], note: str) -> Figure:
-    """Figure 5(c): FPR95 on few pairs by epoch, the mean over the test sets, a line a loss in the band
-    of its seeds."""
-    frame = _over_sets(frames.epochs(_of_losses(found)))
-    return plots.curves_figure(frame, "epoch", FPR95, "label", note=note)
+    """Figure 5(c): FPR95 on few pairs, a line a loss, as `by_epoch_figure`."""
+    return by_epoch_figure(frames.epochs(_of_losses(found)), note)
+
+
+def by_epoch_figure(frame: pd.DataFrame, note: str) -> Figure:
+    """FPR95 by epoch, the mean over the test sets, a line a method in the band of its seeds.
+
+    Args:
+        frame: as of `lib.reporting.frames.epochs`.
+        note: stands above.
+    """
+    return plots.curves_figure(_over_sets(frame), "epoch", FPR95, "label", note=note)
 
 
 def _over_sets(frame: pd.DataFrame) -> pd.DataFrame:
@@ -274,7 +282,5 @@ def epochs_values(found: Sequence[Found]) -> dict[str, np.ndarray]:
 
 
 def epochs_figure(found: Sequence[Found], note: str) -> Figure:
-    """FPR95 on all pairs by epoch, the mean over the test sets, a line a method in the band of its
-    seeds."""
-    frame = _over_sets(by_stage(found))
-    return plots.curves_figure(frame, "epoch", FPR95, "label", note=note)
+    """FPR95 on all pairs, a line a method, as `by_epoch_figure`."""
+    return by_epoch_figure(by_stage(found), note)
