@@ -17,7 +17,7 @@ from lib.experiments.rows import (
     training_job,
     training_jobs,
 )
-from lib.experiments.searches import read_search
+from lib.experiments.searches import shared_rate
 from lib.recipes import (
     ACROSS,
     ADASAMPLE_SGD,
@@ -76,19 +76,13 @@ def table3(study: Study) -> list[Job]:
     return training_jobs(study, TABLE3_RECIPES, study.place.source.sets, study.test_seeds)
 
 
-def shared_rate(study: Study) -> float:
-    """The learning rate at which Table 3's two methods together did best in their searches."""
-    searches = [read_search(study.place.profile.name, name)["metrics"] for name in TABLE3_RECIPES]
-    means = [of["mean_fpr95"] for of in searches]
-    return float(min(means[0].keys() & means[1].keys(), key=lambda rate: sum(of[rate] for of in means)))
-
-
 def table3_shared(study: Study) -> list[Job]:
     """Both methods at one shared learning rate, on the first train set, with the same seeds; none under
     `paper`, where the authors state the rates."""
     if study.place.profile.search is None:
         return []
-    train_set, rate = study.place.source.sets[0], shared_rate(study)
+    train_set = study.place.source.sets[0]
+    rate = shared_rate(study.place.profile.name, TABLE3_RECIPES)
     return [
         training_job(study, name, train_set, seed, at_rate(at_profile(study, name), rate))
         for name in TABLE3_RECIPES
