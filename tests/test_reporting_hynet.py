@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from paper_records import followed
+from reporting_records import outcomes
 from test_reporting_hynet_analysis import computed
 
 from lib.experiments import hynet as experiments
@@ -33,18 +34,6 @@ def level(job) -> float:
 def number(job) -> float:
     """In HPatches' tasks: 100 less FPR95, which goes down with it."""
     return 100.0 - level(job) - 0.2 * (job.seed or 0)
-
-
-def judged(claim: Claim, values, seeds=SEEDS):
-    return verdict(claim, values(claim) if callable(values) else values, seeds, "quick", "mini")
-
-
-def outcomes(artefact: str, values, seeds=SEEDS) -> dict[str, str]:
-    return {
-        claim.id.removeprefix("hynet-"): judged(claim, values, seeds).outcome
-        for claim in read_claims("hynet", artefact)
-        if not claim.why
-    }
 
 
 def of_figure5(study: Study) -> list[Found]:
@@ -94,18 +83,18 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     }
     better = {"t3-hard-more", "t3-sos-more"}
     for artefact, jobs in of.items():
-        found = outcomes(artefact, hynet.claim_values(followed(jobs, level, number), seeded))
+        found = outcomes("hynet", artefact, hynet.claim_values(followed(jobs, level, number), seeded))
         assert found
         assert NO_VERDICT not in found.values(), artefact
         better -= {key for key, outcome in found.items() if outcome == "held"}
     assert not better
-    of_figure = outcomes("Figure 5", hynet.figure5_values(of_figure5(seeded), seeded))
+    of_figure = outcomes("hynet", "Figure 5", hynet.figure5_values(of_figure5(seeded), seeded))
     # By Z, g_H lies above both g_s and g_d where these cross.
     assert of_figure.pop("f5b-between") == "did not hold"
     assert set(of_figure.values()) == {"held"}
     sets = seeded.place.source.sets
     values = hynet.epochs_values(staged(seeded, {sets[1]: 3, sets[2]: 4}))
-    assert NO_VERDICT not in outcomes("Epochs", values).values()
+    assert NO_VERDICT not in outcomes("hynet", "Epochs", values).values()
 
 
 def test_table_3_shows_each_similarity_at_its_best_margin_alone(study: Study) -> None:
@@ -208,7 +197,7 @@ def test_claims_on_epochs_get_each_choice_by_seed(study: Study) -> None:
     values = hynet.epochs_values(found)
     assert values["hynet_aug_constant_last"][:, 0].tolist() == [22, 23, 24]
     assert values["hynet_aug_constant_on_the_tests"][:, 0].tolist() == [20, 21, 22]
-    results = outcomes("Epochs", values)
+    results = outcomes("hynet", "Epochs", values)
     assert results["epochs-hynet-constant"] == "held"
     assert results["epochs-optimism"] == "did not hold"
     [axes] = hynet.epochs_figure(found, "note").axes
