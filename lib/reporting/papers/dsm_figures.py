@@ -1,6 +1,6 @@
 """DSM's Figures 1, 3 and 4 (Zhang and Rusinkiewicz): its triplets, its histogram, and HPatches.
 
-Figure 2 and what the paper does not ask are in `lib.reporting.papers.dsm_margins`.
+Figure 2 is in `lib.reporting.papers.dsm_margins`, what the paper does not ask in `…dsm_softness`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
