@@ -1,11 +1,29 @@
-"""Records for the tests of reporting, as `lib.study.open.obtain` gives them."""
+"""Records for the tests of reporting, as `lib.study.open.obtain` gives them, and verdicts on claims."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
+from lib.reporting.claims import Claim, Verdict, read_claims, verdict
 from lib.study.jobs import Job
 from lib.study.open import Found
+
+
+@dataclass(frozen=True)
+class Run(Found):
+    """A record whose probes are given by name; FPR95 has 400 resamples about it."""
+
+    arrays_of: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+
+    def probe(self, name: str, test_set: str | None = None) -> Mapping[str, np.ndarray]:
+        if name != "resampled_fpr95":
+            return self.arrays_of[name]
+        rates = self.fpr95(test_set) * (1 + 0.01 * np.random.default_rng(0).normal(size=400))
+        return {"rates": rates, "pair_rates": rates}
 
 
 def found(
@@ -22,3 +40,30 @@ def with_fpr95(
     """A record with an FPR95 a test set."""
     metrics = {name: {"fpr95": {"expected": value, "low": 0.0}} for name, value in fpr95.items()}
     return found(key, train_set, seed, label=label, metrics=metrics)
+
+
+def claims_on(paper: str, artefact: str) -> list[Claim]:
+    """The claims on an artefact, those on parts of it too."""
+    return [claim for claim in read_claims(paper) if claim.artefact.split(", ")[0] == artefact]
+
+
+def verdicts(
+    paper: str, artefact: str, values: object, seeds: Sequence[int] = (0, 1, 2)
+) -> dict[str, Verdict]:
+    """By id, without the paper's name, the verdicts of a quick study on the claims on an artefact;
+    `values` as `lib.reporting.showing.Showing.verdicts` takes them."""
+    of = values if callable(values) else lambda claim: values
+    return {
+        claim.id.removeprefix(f"{paper}-"): verdict(
+            claim, {} if claim.why else of(claim), seeds, "quick", "mini"
+        )
+        for claim in claims_on(paper, artefact)
+    }
+
+
+def outcomes(
+    paper: str, artefact: str, values: object, seeds: Sequence[int] = (0, 1, 2)
+) -> dict[str, str]:
+    """What `verdicts` come to, of the claims that have a rule."""
+    found = verdicts(paper, artefact, values, seeds)
+    return {key: of.outcome for key, of in found.items() if not of.claim.why}

@@ -11,7 +11,7 @@ from paper_records import rate_of
 from lib import parts, profiles
 from lib.descriptions import drawn
 from lib.experiments import adasample, dsm, rows
-from lib.experiments.options import by_option
+from lib.experiments.options import by_option, option_jobs
 from lib.objective import build as build_objective
 from lib.recipes import RECIPES, values
 from lib.reporting.printed import printed
@@ -126,7 +126,7 @@ def test_table_4_and_figure_2_are_grids(study: Study) -> None:
 
 
 def test_options_change_one_axis_of_dsm_at_its_rate(study: Study) -> None:
-    jobs = dsm.options(study)
+    jobs = option_jobs(study, dsm.OPTIONS)
     assert {rate_of(job) for job in jobs} == {"dsm_aug"}
     assert len(jobs) == 3 * len(dsm.OPTIONS["dsm_aug"])
     assert len({str(values(job.recipe)) for job in jobs}) == len(dsm.OPTIONS["dsm_aug"])

@@ -14,7 +14,7 @@ from lib import parts
 from lib.descriptions import descriptions
 from lib.experiments import hynet
 from lib.experiments.artefacts import SEARCHED
-from lib.experiments.options import by_option
+from lib.experiments.options import by_option, option_jobs
 from lib.experiments.searches import NoSearch
 from lib.objective import build as build_objective
 from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, largest_gradient, values
@@ -220,7 +220,7 @@ def test_the_ladder_has_the_seeds_of_a_test_each_rung_at_its_own_rate(study: Stu
 
 
 def test_options_change_hynet_and_sosnet_one_choice_at_a_time(study: Study) -> None:
-    jobs = hynet.options(study)
+    jobs = option_jobs(study, hynet.OPTIONS)
     runs = by_option([Found(job, Path("record.json"), {}, False) for job in jobs], study, hynet.OPTIONS)
     assert list(runs) == ["HyNet+", "SOSNet+"]
     for label, options in runs.items():

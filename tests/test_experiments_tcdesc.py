@@ -13,7 +13,7 @@ from lib import profiles
 from lib.descriptions import Descriptions
 from lib.experiments import dsm, hynet, tcdesc, together
 from lib.experiments.artefacts import ARTEFACTS, SEARCHED
-from lib.experiments.options import by_option
+from lib.experiments.options import by_option, option_jobs
 from lib.experiments.searches import search_jobs
 from lib.objective import build as build_objective
 from lib.recipes import RECIPES, TCDESC_BUDGET, TCDESC_DSM, TCDESC_HN, values
@@ -210,7 +210,7 @@ def test_overfitting_looks_at_the_set_trained_on_too(study: Study) -> None:
 
 
 def test_options_change_one_choice_of_tcdesc_dsm_at_its_rate(study: Study) -> None:
-    jobs = tcdesc.options(study)
+    jobs = option_jobs(study, tcdesc.OPTIONS)
     assert {rate_of(job) for job in jobs} == {"tcdesc_dsm_aug"}
     assert {pairs(job, study) for job in jobs} == {128}
     runs = by_option([Found(job, Path("record.json"), {}, False) for job in jobs], study, tcdesc.OPTIONS)

@@ -17,7 +17,7 @@ from paper_records import rate_of as search_of
 
 from lib import parts
 from lib.descriptions import Triplets, descriptions
-from lib.experiments import factorial, together
+from lib.experiments import factorial, searches, together
 from lib.experiments.artefacts import SEARCHED
 from lib.experiments.factorial import AXES, CELLS, EVERY, PAPERS, SEARCHED_CELLS, TERMS, recipe_of, sign
 from lib.experiments.rows import training_job
@@ -34,7 +34,7 @@ SHARED = {"model", "points", "augment", "schedule", "budget"}
 def with_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches in which every combination did best at 0.002."""
     means = {"0.001": 30.0, "0.002": 20.0, "0.005": 40.0}
-    monkeypatch.setattr(factorial, "read_search", lambda *_: {"metrics": {"mean_fpr95": means}})
+    monkeypatch.setattr(searches, "read_search", lambda *_: {"metrics": {"mean_fpr95": means}})
 
 
 def columns(cells, terms=TERMS) -> np.ndarray:
@@ -218,7 +218,7 @@ def test_a_rate_is_that_of_the_searched_combinations_with_the_same_loss_and_netw
         means = {"0.01": 10.0, "0.02": 11.0} if first else {"0.01": 30.0, "0.02": 12.0, "0.05": 1.0}
         return {"metrics": {"mean_fpr95": means}}
 
-    monkeypatch.setattr(factorial, "read_search", search)
+    monkeypatch.setattr(searches, "read_search", search)
     for cell in EVERY:
         assert factorial.rate_of("quick", cell) == (0.02 if "network" in cell else 0.001)
 

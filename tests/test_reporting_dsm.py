@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from paper_records import records
+from reporting_records import claims_on, outcomes, verdicts
 
 from lib.experiments import dsm as experiments
 from lib.intervals import Measured
@@ -30,23 +31,6 @@ def level(job) -> float:
 def number(job) -> float:
     """In HPatches' tasks: DSM's 60, others' 50, and the seed's tenth."""
     return (60.0 if job.name in experiments.DSM.values() else 50.0) + (job.seed or 0) / 10
-
-
-def judged(claim: Claim, values, seeds=SEEDS):
-    return verdict(claim, values(claim), seeds, "quick", "mini")
-
-
-def claims_on(artefact: str) -> list[Claim]:
-    """The claims on an artefact, those on parts of it too."""
-    return [claim for claim in read_claims("dsm") if claim.artefact.split(", ")[0] == artefact]
-
-
-def outcomes(artefact: str, values, seeds=SEEDS) -> dict[str, str]:
-    return {
-        claim.id.removeprefix("dsm-"): judged(claim, values, seeds).outcome
-        for claim in claims_on(artefact)
-        if not claim.why
-    }
 
 
 def test_table_1_has_every_printed_row_and_ours_on_the_columns_that_they_have(study: Study) -> None:
@@ -86,10 +70,10 @@ def test_a_claim_on_table_1_is_about_all_columns_that_its_methods_have(study: St
     beside = values(claims["dsm-t1-binary-others"])
     assert set(beside) == {"dsm_binary_aug", "orb", "l2net_aug_signs", "cs_l2net_aug_signs"}
     assert beside["l2net_aug_signs"].cells == ("Lib>Ntr", "Lib>Yos")
-    result = judged(claims["dsm-t1-hardnet-mean"], values)
+    result = verdicts("dsm", "Table 1", values)["t1-hardnet-mean"]
     assert (result.outcome, result.observed) == ("held", pytest.approx(-15))
     assert result.printed == pytest.approx(7.09 / 6 - 9.11 / 6)
-    assert outcomes("Sec. 5.1", values) == {"s51-loss-alone": "held", "s51-major-factor": "held"}
+    assert outcomes("dsm", "Sec. 5.1", values) == {"s51-loss-alone": "held", "s51-major-factor": "held"}
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:
@@ -101,17 +85,17 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     }
     for artefact, jobs in of.items():
         values = dsm.claim_values(records(jobs, level, number), seeded)
-        found = outcomes(artefact, values)
+        found = outcomes("dsm", artefact, values)
         assert found
         assert NO_VERDICT not in found.values(), artefact
     values = dsm_margins.figure2_values(records(experiments.figure2(seeded), level), seeded)
     for artefact in ("Figure 2", "Abstract"):
-        assert NO_VERDICT not in outcomes(artefact, values).values()
+        assert NO_VERDICT not in outcomes("dsm", artefact, values).values()
 
 
 def test_one_seed_of_a_rival_leaves_a_claim_open(study: Study) -> None:
     values = dsm.claim_values(records(experiments.table1(study), level), study)
-    assert outcomes("Table 1", values)["t1-real-others"] == "too close to call"
+    assert outcomes("dsm", "Table 1", values)["t1-real-others"] == "too close to call"
 
 
 def test_loss_and_setting_add_up_to_the_whole_change(study: Study) -> None:
@@ -136,14 +120,14 @@ def test_table_3_stands_beside_the_paper_with_rows_of_our_own_last(study: Study)
 
 def test_a_claim_on_table_3_is_on_its_own_task_alone(study: Study) -> None:
     values = dsm.claim_values(records(experiments.table3(study), level, number), study)
-    results = {claim.id: judged(claim, values) for claim in claims_on("Table 3")}
-    matching = results["dsm-t3-real-matching"]
+    results = verdicts("dsm", "Table 3", values)
+    matching = results["t3-real-matching"]
     assert (matching.outcome, matching.observed, matching.part) == ("held", pytest.approx(10), "")
     assert matching.printed == pytest.approx(53.25 - 52.84)
-    assert results["dsm-t3-binary-fpr95"].printed == pytest.approx(2.31 - 2.73)
-    assert results["dsm-t3-eighth"].outcome == "did not hold"
-    assert results["dsm-t3-quarter"].outcome == "held"
-    assert "could not be read" in results["dsm-t3-wang"].text()
+    assert results["t3-binary-fpr95"].printed == pytest.approx(2.31 - 2.73)
+    assert results["t3-eighth"].outcome == "did not hold"
+    assert results["t3-quarter"].outcome == "held"
+    assert "could not be read" in results["t3-wang"].text()
 
 
 def test_real_valued_rows_alone_are_a_table_too(study: Study) -> None:
@@ -152,7 +136,7 @@ def test_real_valued_rows_alone_are_a_table_too(study: Study) -> None:
     table = dsm.ablation("table3", found, study)
     assert table.loc["DSM+ binary", ("FPR95", "ours")] is not None
     assert np.isnan(table.loc["DSM+ binary", ("FPR95", "ours")])
-    assert outcomes("Table 3", dsm.claim_values(found, study))["t3-binary-fpr95"] == NO_VERDICT
+    assert outcomes("dsm", "Table 3", dsm.claim_values(found, study))["t3-binary-fpr95"] == NO_VERDICT
 
 
 def test_table_4_with_one_seed_shows_no_spread(study: Study) -> None:
@@ -185,7 +169,7 @@ def test_the_tables_as_printed_against_the_claims_on_them() -> None:
             claim.id.removeprefix("dsm-"): verdict(
                 claim, values(table)(claim), SEEDS, "paper", claim.own_data
             )
-            for claim in claims_on(artefact)
+            for claim in claims_on("dsm", artefact)
             if claim.printed
         }
         # What is printed of them is what they say themselves.
@@ -242,7 +226,7 @@ def test_claims_on_figure_2_get_margins_shares_and_best_margins(seeded: Study) -
     stops = values(claims["dsm-f2-stops"])
     assert stops["zero_share_real"] == pytest.approx(np.full((3, 1), 30))
     assert stops["zero_share_binary"].shape == (3, 1)
-    found = outcomes("Figure 2", values)
+    found = outcomes("dsm", "Figure 2", values)
     assert found["f2-real"] == found["f2-binary"] == found["f2-problem-dependent"] == "held"
     assert found["f2-best-0375"] == found["f2-best-32"] == "did not hold"
     assert found["f2-stops"] == "held"
@@ -262,7 +246,7 @@ def test_weights_at_a_small_variance_are_judged_by_the_place_that_spreads_most()
     assert table["CDF"].tolist() == ["floor"] * 2 + ["interpolated"] * 2 + ["gaussian"] * 2
     assert table.loc[0, ["from", "to"]].tolist() == pytest.approx([0.4, 0.8], abs=0.01)
     values = dsm.small_variance_values(record)
-    assert outcomes("Sec. 4.2", lambda claim: values) == {
+    assert outcomes("dsm", "Sec. 4.2", lambda claim: values) == {
         "s42-small-variance": "did not hold",
         "s42-small-variance-limit": "held",
     }

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from reporting_records import Run, outcomes
 from scipy.stats import norm
 
 from lib.evaluation.hpatches import LEVELS
 from lib.experiments import dsm
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.reporting import hpatches
-from lib.reporting.claims import read_claims, verdict
-from lib.reporting.papers import dsm_figures, dsm_margins, loss_shapes
+from lib.reporting.papers import dsm_figures, dsm_margins, dsm_softness, loss_shapes
 from lib.reporting.style import looks, png
 from lib.study.jobs import Job
 from lib.study.open import Found, open_study
@@ -24,19 +23,6 @@ from lib.theory import loss_shapes as computed
 
 SETS = ("b", "c")
 MARGINS = (0.375, 1.0)
-
-
-@dataclass(frozen=True)
-class Run(Found):
-    """A run whose probes are given; FPR95 has 400 resamples about it."""
-
-    arrays_of: Mapping[str, dict] = field(default_factory=dict)
-
-    def probe(self, name: str, test_set: str | None = None) -> dict[str, np.ndarray]:
-        if name in self.arrays_of:
-            return self.arrays_of[name]
-        rates = self.fpr95(test_set) * (1 + 0.01 * np.random.default_rng(0).normal(size=400))
-        return {"rates": rates, "pair_rates": rates}
 
 
 def run(
@@ -190,16 +176,6 @@ def figure4_records() -> list[Found]:
     return found
 
 
-def judged(artefact: str, values: object, seeds: tuple[int, ...], own_ids: str = "") -> dict[str, str]:
-    return {
-        claim.id: verdict(
-            claim, values(claim) if callable(values) else values, seeds, "quick", "mini"
-        ).outcome
-        for claim in read_claims("dsm", artefact)
-        if claim.statistic != "none" and claim.id.startswith(own_ids)
-    }
-
-
 def test_figure_1_has_each_triplet_once_and_the_margins_share() -> None:
     figure = dsm_figures.figure1(hardnets(), MARGINS, "note")
     assert len(figure.axes) == 4
@@ -242,10 +218,10 @@ def test_figure_1_s_claims_are_judged_over_triplets() -> None:
     assert values["excluded_0.375"].cells == ("batches of 64",)
     assert values["excluded_0.375"].values.shape == (3, 1)
     assert values["excluded_0.375"].resampled.std() > 0.5
-    assert judged("Figure 1", values, (0, 1, 2)) == {
-        "dsm-f1-margin-0375": "held",
-        "dsm-f1-margin-1": "held",
-        "dsm-f1-axes": "held",
+    assert outcomes("dsm", "Figure 1", values) == {
+        "f1-margin-0375": "held",
+        "f1-margin-1": "held",
+        "f1-axes": "held",
     }
 
 
@@ -281,15 +257,16 @@ def test_figure_3_s_claims_get_all_stages_and_the_mean_weight_all_seeds() -> Non
     values = dsm_figures.figure3_values(dsm_runs())
     assert values["gaussian_distance"].values == pytest.approx(np.zeros((1, 3)), abs=1e-6)
     assert values["mean_weight"].shape == (3, 1)
-    outcomes = judged("Figure 3", values, (0, 1, 2))
-    assert outcomes["dsm-f3-gaussian"] == "held"
-    assert outcomes["dsm-f3-non-gaussian"] == "did not hold"
-    assert outcomes["dsm-f3-hardest"] == outcomes["dsm-f3-easiest"] == "held"
-    assert outcomes["dsm-f3-mean-weight"] == "held"
+    found = outcomes("dsm", "Figure 3", values)
+    assert found["f3-gaussian"] == "held"
+    assert found["f3-non-gaussian"] == "did not hold"
+    assert found["f3-hardest"] == found["f3-easiest"] == "held"
+    assert found["f3-mean-weight"] == "held"
 
 
 def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:
-    real, binary = dsm_figures.figure4_runs(figure4_records(), open_study())
+    runs = dsm_figures.figure4_runs(figure4_records(), open_study())
+    real, binary = runs["real"], runs["binary"]
     assert list(real.index.unique("key")) == ["sift", *dsm.FIGURE4_REAL]
     assert list(binary.index.unique("key")) == [
         *("orb", "l2net_aug_signs", "hardnet_aug_signs", "doap_binary_aug", "dsm_binary_aug")
@@ -302,17 +279,17 @@ def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:
 
 def test_figure_4_s_claims_are_judged_by_task_and_by_level() -> None:
     runs = dsm_figures.figure4_runs(figure4_records(), open_study())
-    outcomes = judged("Figure 4", dsm_figures.figure4_values(runs), (0, 1, 2), "dsm-f4")
-    assert outcomes["dsm-f4-matching-real"] == "held"
-    assert outcomes["dsm-f4-verification-real"] == "held"
-    assert outcomes["dsm-f4-tough-real"] == "held"
-    assert outcomes["dsm-f4-easy"] == "did not hold", "four points ahead at every level"
-    assert outcomes["dsm-f4-tougher-hardnet"] == "did not hold", "as far ahead at every level"
-    assert "no verdict" not in outcomes.values()
+    found = outcomes("dsm", "Figure 4", dsm_figures.figure4_values(runs))
+    assert found["f4-matching-real"] == "held"
+    assert found["f4-verification-real"] == "held"
+    assert found["f4-tough-real"] == "held"
+    assert found["f4-easy"] == "did not hold", "four points ahead at every level"
+    assert found["f4-tougher-hardnet"] == "did not hold", "as far ahead at every level"
+    assert "no verdict" not in found.values()
 
 
 def test_numbers_at_a_level_are_those_of_that_level() -> None:
-    real, _ = dsm_figures.figure4_runs(figure4_records(), open_study())
+    real = dsm_figures.figure4_runs(figure4_records(), open_study())["real"]
     tough = hpatches.at_level(real, "tough").xs("sift", level="key").iloc[0]
     assert tough[["verification", "matching", "retrieval"]].tolist() == [20, 0, 10]
     assert tough["matching.tough.v_one"] == 0
@@ -331,8 +308,8 @@ def test_figure_2_rings_the_best_margin_and_marks_the_papers() -> None:
 
 
 def test_controls_are_compared_with_dsm_by_seed() -> None:
-    table = dsm_margins.softness_table(softness_runs())
-    assert len(table) == len(dsm_margins.CONTROLS)
+    table = dsm_softness.softness_table(softness_runs())
+    assert len(table) == len(dsm_softness.CONTROLS)
     assert table["margin"].loc["DSM+: fixed soft margin"].tolist() == ["yes", "no"]
     changed = table["change from DSM+"]
     assert np.isnan(changed.loc["DSM+", "change"])
@@ -347,11 +324,11 @@ def test_controls_are_compared_with_dsm_by_seed() -> None:
 
 def test_the_figures_of_the_controls_have_all_of_them() -> None:
     runs = softness_runs()
-    left, right = dsm_margins.softness_figure(runs, "note").axes
+    left, right = dsm_softness.softness_figure(runs, "note").axes
     names = [text.get_text() for text in left.get_yticklabels()]
-    assert len(names) == len(dsm_margins.CONTROLS)
+    assert len(names) == len(dsm_softness.CONTROLS)
     assert "change from DSM+" in right.get_xlabel()
-    (axes,) = dsm_margins.weights_figure(runs, "note").axes
+    (axes,) = dsm_softness.weights_figure(runs, "note").axes
     drawn = [line for line in axes.lines if not line.get_label().startswith("_")]
     assert [line.get_label() for line in drawn] == [name for name in names if "1/2" not in name]
     assert len({(line.get_color(), line.get_linestyle()) for line in drawn}) == len(drawn)
@@ -413,7 +390,7 @@ def test_controls_are_variants_of_dsm_at_rates_of_their_own(monkeypatch: pytest.
     rates = []
     monkeypatch.setattr("lib.experiments.rows.own_rate", lambda study, name: rates.append(name) or 0.1)
     jobs = {job.name: job for job in dsm.softness(open_study())}
-    assert set(jobs) == set(dsm_margins.CONTROLS)
+    assert set(jobs) == set(dsm_softness.CONTROLS)
     assert set(rates) == {"dsm_aug", "real_margin_2", *dsm.CONTROLS}
     for recipe in dsm.CONTROLS.values():
         assert replace(recipe, loss=RECIPES["dsm_aug"].loss, label="DSM+") == RECIPES["dsm_aug"]

@@ -12,6 +12,7 @@ from paper_records import records, searched
 from scipy import stats
 
 from lib.experiments import factorial as experiments
+from lib.experiments import searches
 from lib.experiments.factorial import CELLS, PAPERS, SEARCHED_CELLS, TERMS, at, sign
 from lib.intervals import Measured
 from lib.reporting import factorial
@@ -96,7 +97,7 @@ def test_what_other_test_points_would_change_widens_the_effect_that_they_change(
 @pytest.fixture
 def study(monkeypatch: pytest.MonkeyPatch) -> Study:
     means = {"metrics": {"mean_fpr95": {"0.001": 30.0, "0.002": 20.0}}, "best": 0.002}
-    for module in (experiments, factorial):
+    for module in (searches, factorial):
         monkeypatch.setattr(module, "read_search", lambda *_: means)
     return searched(monkeypatch)
 
@@ -147,7 +148,7 @@ def test_what_a_shared_rate_loses_is_told_by_combination_and_by_axis(monkeypatch
         means = {"0.001": 18.0, "0.002": 19.0} if norm else {"0.001": 30.0, "0.002": 20.0}
         return {"metrics": {"mean_fpr95": means}, "best": 0.001 if norm else 0.002}
 
-    for module in (experiments, factorial):
+    for module in (searches, factorial):
         monkeypatch.setattr(module, "read_search", search)
     table = factorial.rates("quick")
     assert (table["taken"].dropna() == 0.002).all()

@@ -134,7 +134,7 @@ def test_the_interval_is_over_classes() -> None:
 def test_the_table_counts_the_stages_above_what_is_claimed() -> None:
     distance = random_probe(classes=8, candidates=14)["distance"][0]
     table = gradients.correlations({"a": probe(distance, distance), "b": probe(distance, distance)})
-    shown = gradients.correlations_table(table, 0.8)
+    shown = gradients.correlations_table(table)
     assert shown.loc["per class", ("stages above 0.8", "interval")] == "2 of 2"
     assert shown.loc["per class, shuffled", ("stages above 0.8", "r")] == "0 of 2"
     assert shown.loc["classes of 2"].isna().all()
@@ -200,7 +200,7 @@ def test_figure_3_draws_a_column_a_stage_and_points_with_their_intervals() -> No
     of = {"run": random_probe(classes=8, candidates=4)}
     assert len(gradients.probabilities_figure(of["run"], (0, 1), "").axes) == 4
     table = gradients.correlations(of)
-    first, *_ = gradients.correlations_figure(table, 0.8, "").axes
+    first, *_ = gradients.correlations_figure(table, "").axes
     line, _, (bars,) = first.containers[0]
     drawn = table[(table["run"] == gradients.MEAN) & (table["reading"] == "per class")]
     assert line.get_ydata() == pytest.approx(drawn["r"].to_numpy())

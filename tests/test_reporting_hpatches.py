@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reporting_records
+from reporting_records import outcomes, verdicts
 from scipy import stats
 
 from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
@@ -200,14 +201,11 @@ def test_claims_on_table_2_get_three_tasks_a_lambda_and_the_18_pairs():
     assert values["lambda_10_aht"].values.shape == values["lambda_0_ht"].values.shape == (5, 3)
     assert values["lambda_10_aht"].values.mean(axis=0).tolist() == [58, 48, 38]
     assert values["aht"].values.shape == values["ht"].values.shape == (5, 18)
-    found = {
-        claim.id: verdict(claim, values, range(5), "quick", "mini")
-        for claim in read_claims("adasample", "Table 2")
-    }
-    assert found["adasample-t2-lambda-10-aht"].observed == 0
-    assert found["adasample-t2-hardest-aht"].observed == pytest.approx(4)
-    assert found["adasample-t2-hardest-ht"].observed == pytest.approx(-12)
-    assert found["adasample-t2-angular"].observed == pytest.approx(15 / 18)
+    found = verdicts("adasample", "Table 2", values, range(5))
+    assert found["t2-lambda-10-aht"].observed == 0
+    assert found["t2-hardest-aht"].observed == pytest.approx(4)
+    assert found["t2-hardest-ht"].observed == pytest.approx(-12)
+    assert found["t2-angular"].observed == pytest.approx(15 / 18)
     assert all(v.outcome != "no verdict" for v in found.values())
 
 
@@ -215,12 +213,9 @@ def test_a_lambda_without_runs_leaves_the_claims_that_name_it_without_a_verdict(
     levels = {cell: level for cell, level in all_lambdas().items() if cell != (math.inf, "HT")}
     values = adasample.table2_values(lambda_runs(levels, seeds=5))
     assert "ht" not in values
-    outcomes = {
-        claim.id: verdict(claim, values, range(5), "quick", "mini").outcome
-        for claim in read_claims("adasample", "Table 2")
-    }
-    assert outcomes["adasample-t2-angular"] == outcomes["adasample-t2-hardest-ht"] == "no verdict"
-    assert outcomes["adasample-t2-hardest-aht"] == "held"
+    found = outcomes("adasample", "Table 2", values, range(5))
+    assert found["t2-angular"] == found["t2-hardest-ht"] == "no verdict"
+    assert found["t2-hardest-aht"] == "held"
 
 
 def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():

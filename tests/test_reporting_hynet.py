@@ -7,15 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from paper_records import followed
+from reporting_records import outcomes
 from test_reporting_hynet_analysis import computed
 
 from lib.experiments import hynet as experiments
+from lib.experiments import rows
 from lib.intervals import Measured
 from lib.reporting import hpatches
 from lib.reporting.claims import Claim, read_claims, verdict
 from lib.reporting.claims.verdicts import NO_VERDICT
 from lib.reporting.hpatches import TASKS
-from lib.reporting.papers import adasample_ladder, hynet
+from lib.reporting.papers import adasample_ladder, hynet, hynet_epochs
 from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
 from lib.reporting.printed import printed
 from lib.study.open import Found, Study
@@ -32,18 +34,6 @@ def level(job) -> float:
 def number(job) -> float:
     """In HPatches' tasks: 100 less FPR95, which goes down with it."""
     return 100.0 - level(job) - 0.2 * (job.seed or 0)
-
-
-def judged(claim: Claim, values, seeds=SEEDS):
-    return verdict(claim, values(claim) if callable(values) else values, seeds, "quick", "mini")
-
-
-def outcomes(artefact: str, values, seeds=SEEDS) -> dict[str, str]:
-    return {
-        claim.id.removeprefix("hynet-"): judged(claim, values, seeds).outcome
-        for claim in read_claims("hynet", artefact)
-        if not claim.why
-    }
 
 
 def of_figure5(study: Study) -> list[Found]:
@@ -93,18 +83,18 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     }
     better = {"t3-hard-more", "t3-sos-more"}
     for artefact, jobs in of.items():
-        found = outcomes(artefact, hynet.claim_values(followed(jobs, level, number), seeded))
+        found = outcomes("hynet", artefact, hynet.claim_values(followed(jobs, level, number), seeded))
         assert found
         assert NO_VERDICT not in found.values(), artefact
         better -= {key for key, outcome in found.items() if outcome == "held"}
     assert not better
-    of_figure = outcomes("Figure 5", hynet.figure5_values(of_figure5(seeded), seeded))
+    of_figure = outcomes("hynet", "Figure 5", hynet.figure5_values(of_figure5(seeded), seeded))
     # By Z, g_H lies above both g_s and g_d where these cross.
     assert of_figure.pop("f5b-between") == "did not hold"
     assert set(of_figure.values()) == {"held"}
     sets = seeded.place.source.sets
-    values = hynet.epochs_values(staged(seeded, {sets[1]: 3, sets[2]: 4}))
-    assert NO_VERDICT not in outcomes("Epochs", values).values()
+    values = hynet_epochs.epochs_values(staged(seeded, {sets[1]: 3, sets[2]: 4}))
+    assert NO_VERDICT not in outcomes("hynet", "Epochs", values).values()
 
 
 def test_table_3_shows_each_similarity_at_its_best_margin_alone(study: Study) -> None:
@@ -155,7 +145,7 @@ def test_figure_4_s_gains_are_those_of_the_two_steps_in_each_task(study: Study) 
     table = hynet.figure4_gains(followed(experiments.figure4(study), level, number), study)
     assert table["retrieval", "change"].tolist() == pytest.approx([10, 5])
     assert table.index.tolist() == ["SOSNet+ of HardNet+", "HyNet+ of SOSNet+"]
-    runs = hpatches.numbers(followed(experiments.figure4(study), level, number), hynet.tested_on(study))
+    runs = hpatches.numbers(followed(experiments.figure4(study), level, number), rows.tested_on(study))
     assert "hynet_sosr" in runs.index.get_level_values("key")
 
 
@@ -187,7 +177,7 @@ def test_figure_5_s_curves_are_means_over_the_test_sets(study: Study) -> None:
 
 def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
     _, first, second = study.place.source.sets
-    table = hynet.epochs_table(staged(study, {first: 2, second: 5}))
+    table = hynet_epochs.epochs_table(staged(study, {first: 2, second: 5}))
     names = ["HardNet+", "SOSNet+", "HyNet+"]
     assert list(table.index) == [*names, *(f"{name}, constant rate" for name in names)]
     row = table.loc["HyNet+, constant rate"]
@@ -196,7 +186,7 @@ def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
     assert row["chosen on the tests", "change"] == pytest.approx(0)
     # The first test at the second's epoch, 5, and the second at the first's, 2: both 3 off.
     assert row["chosen on the other test", "change"] == pytest.approx(1.5)
-    agreed = hynet.epochs_table(staged(study, {first: 3, second: 3})).loc["HyNet+"]
+    agreed = hynet_epochs.epochs_table(staged(study, {first: 3, second: 3})).loc["HyNet+"]
     assert agreed["chosen on the tests", "change"] == pytest.approx(-2)
     assert agreed["chosen on the other test", "change"] == pytest.approx(-2)
 
@@ -204,14 +194,14 @@ def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
 def test_claims_on_epochs_get_each_choice_by_seed(study: Study) -> None:
     sets = study.place.source.sets
     found = staged(study, {sets[1]: 3, sets[2]: 3})
-    values = hynet.epochs_values(found)
+    values = hynet_epochs.epochs_values(found)
     assert values["hynet_aug_constant_last"][:, 0].tolist() == [22, 23, 24]
     assert values["hynet_aug_constant_on_the_tests"][:, 0].tolist() == [20, 21, 22]
-    results = outcomes("Epochs", values)
+    results = outcomes("hynet", "Epochs", values)
     assert results["epochs-hynet-constant"] == "held"
     assert results["epochs-optimism"] == "did not hold"
-    [axes] = hynet.epochs_figure(found, "note").axes
-    assert [line.get_label() for line in axes.lines] == list(hynet.epochs_table(found).index)
+    [axes] = hynet_epochs.epochs_figure(found, "note").axes
+    assert [line.get_label() for line in axes.lines] == list(hynet_epochs.epochs_table(found).index)
 
 
 def test_the_ladder_is_read_as_adasample_s_is(seeded: Study) -> None:
@@ -266,7 +256,7 @@ def test_claims_name_keys_that_the_study_trains() -> None:
     known |= {
         f"{name}_{choice.replace(' ', '_')}"
         for name in (of + end for of in experiments.CHOSEN for end in ("", "_constant"))
-        for choice in hynet.CHOICES
+        for choice in hynet_epochs.CHOICES
     }
     for claim in read_claims("hynet"):
         if claim.metric in ("fpr95", "fpr95_by_epoch", *TASKS):

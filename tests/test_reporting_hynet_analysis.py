@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from test_reporting_dsm_figures import Run, batch
+from reporting_records import Run, outcomes
+from test_reporting_dsm_figures import batch
 
 from lib.experiments import hynet_analysis as experiments
 from lib.experiments.hynet import VARIANTS
 from lib.experiments.rows import computation_job
 from lib.recipes import RECIPES
 from lib.reporting.claims import Claim, read_claims, verdict
-from lib.reporting.claims.verdicts import HELD, NO_VERDICT, NOT_HELD
+from lib.reporting.claims.verdicts import HELD, NOT_HELD
 from lib.reporting.papers import hynet_gradients as gradients
 from lib.reporting.papers import hynet_norms as norms
 from lib.reporting.style import png
@@ -64,7 +65,7 @@ def run(name: str, seed: int, measures: dict[str, dict] | None = None, **probes:
 
 def test_figure_1_draws_what_is_not_nought_of_both_pairs_and_of_each_measure() -> None:
     record = computed("descent_directions")
-    figure = gradients.figure1(record, "note")
+    figure = gradients.figure1(record)
     arrows = {
         axes.get_title(loc="left"): sum(1 for text in axes.texts if not text.get_text())
         for axes in figure.axes
@@ -321,17 +322,11 @@ AGAINST = {
 
 @pytest.mark.parametrize("artefact", VALUES)
 def test_every_claim_with_a_rule_has_a_verdict(artefact: str) -> None:
-    values, outcomes = VALUES[artefact](), {}
-    for claim in read_claims("hynet", artefact):
-        of = values(claim) if callable(values) else values
-        outcome = verdict(claim, of, range(3), "quick", "mini").outcome
-        assert (outcome == NO_VERDICT) == bool(claim.why), claim.id
-        if not claim.why:
-            outcomes[claim.id.removeprefix("hynet-")] = outcome
-    assert outcomes
-    against = {key for key, outcome in outcomes.items() if outcome == NOT_HELD}
-    assert against == AGAINST.get(artefact, set())
-    assert {of for key, of in outcomes.items() if key not in against} == {HELD}
+    found = outcomes("hynet", artefact, VALUES[artefact]())
+    assert found
+    against = AGAINST.get(artefact, set())
+    assert found == {key: NOT_HELD if key in against else HELD for key in found}
+    assert against <= found.keys()
 
 
 def test_what_speaks_against_a_claim_is_seen() -> None:

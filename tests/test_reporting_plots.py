@@ -42,7 +42,7 @@ def epochs(of: dict[str, list[list[float]]]) -> pd.DataFrame:
 
 
 def learning(of: dict[str, list[list[float]]]):
-    return curves_figure(epochs(of), "epoch", "FPR95 (%)", "label", log="y")
+    return curves_figure(epochs(of), "epoch", "FPR95 (%)", "label")
 
 
 def chart():

@@ -11,7 +11,7 @@ from reporting_records import found
 
 from lib.experiments.artefacts import SEARCHED
 from lib.recipes import Budget
-from lib.reporting import rates
+from lib.reporting import rates, stated_settings
 from lib.reporting.rates import FPR95
 from lib.study.open import open_study
 
@@ -164,7 +164,7 @@ def test_runs_at_the_stated_settings_are_drawn_though_they_change_their_profile_
     ]
     changed = {"stages": (0.0, 0.5, 1.0), "budget": Budget(1024, 1024, 1)}
     runs = [replace(run, job=replace(run.job, overrides=changed)) for run in runs]
-    loss, one, two, fpr95, rank, cosine = rates.stated_figure(runs, "note").axes
+    loss, one, two, fpr95, rank, cosine = stated_settings.figure(runs, "note").axes
     assert [axes.get_title(loc="left") for axes in (one, two)] == ["ONE", "TWO"]
     assert [list(line.get_ydata()) for line in one.lines] == [[1.0, 0.9, 0.8]] * 2
     assert list(fpr95.lines[0].get_ydata()) == [50.0, 40.0]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from paper_records import records
+from reporting_records import Run, outcomes
 
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.images import ImageSequences
@@ -39,16 +40,6 @@ def number(job: Job) -> float:
     return 100.0 - level(job) - 0.2 * (job.seed or 0)
 
 
-@dataclass(frozen=True)
-class Run(Found):
-    """A record whose probes are given by name."""
-
-    arrays_of: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
-
-    def probe(self, name: str, test_set: str | None = None) -> Mapping[str, np.ndarray]:
-        return self.arrays_of[name]
-
-
 def curves(job: Job) -> dict[str, list[float]]:
     """What training says: the share of matched neighbours rises from 0.2 to 0.6, λ with it."""
     if job.recipe is None or job.recipe.positive.name != "topology":
@@ -75,18 +66,6 @@ def trained(
         content["config"] = configuration(run.job, study.place) if run.job.recipe else {}
         found.append(Run(run.job, run.path, content, False, probe(run.job)))
     return found
-
-
-def judged(claim: Claim, values, seeds=SEEDS):
-    return verdict(claim, values(claim) if callable(values) else values, seeds, "quick", "mini")
-
-
-def outcomes(artefact: str, values, seeds=SEEDS) -> dict[str, str]:
-    return {
-        claim.id.removeprefix("tcdesc-"): judged(claim, values, seeds).outcome
-        for claim in read_claims("tcdesc", artefact)
-        if not claim.why
-    }
 
 
 def test_tables_have_every_printed_row_and_ours_beside_them(study: Study) -> None:
@@ -209,7 +188,7 @@ def test_neighbourhoods_are_followed_through_training(study: Study) -> None:
 
 def test_claims_on_figure_1_hold_where_topology_brings_neighbourhoods_together(study: Study) -> None:
     found = trained(experiments.figure1(study), study, neighbourhoods)
-    results = outcomes("Figure 1", tcdesc_figures.figure1_values(found))
+    results = outcomes("tcdesc", "Figure 1", tcdesc_figures.figure1_values(found))
     assert results.pop("f1-different") == "held"
     assert set(results.values()) == {"held"}
     values = tcdesc_figures.figure1_values(found)
@@ -220,7 +199,7 @@ def test_claims_on_figure_1_hold_where_topology_brings_neighbourhoods_together(s
         replace(run, job=replace(run.job, name=other))
         for run, other in zip(found, [*["tcdesc_dsm_aug"] * 3, *["dsm_long"] * 3], strict=True)
     ]
-    lost = outcomes("Figure 1", tcdesc_figures.figure1_values(exchanged))
+    lost = outcomes("tcdesc", "Figure 1", tcdesc_figures.figure1_values(exchanged))
     assert {key for key, outcome in lost.items() if outcome == "did not hold"} == {
         *("f1-different", "f1-consistent", "f1-distance", "f1-unshared")
     }
@@ -263,7 +242,7 @@ def test_matches_are_counted_by_descriptor_detector_and_kind(study: Study) -> No
 def test_claims_on_figure_2_are_of_the_kind_they_name(study: Study) -> None:
     found = trained(experiments.figure2(study), study, matched)
     values = tcdesc_figures.figure2_values(found, study)
-    assert set(outcomes("Figure 2", values).values()) == {"held"}
+    assert set(outcomes("tcdesc", "Figure 2", values).values()) == {"held"}
     [claim] = [c for c in read_claims("tcdesc", "Figure 2") if c.id == "tcdesc-s2-mismatches"]
     assert values(claim)["tcdesc_dsm_aug"].values.tolist() == [[5]] * 3
     assert values(claim)["sift"].values.tolist() == [[10]]
@@ -278,7 +257,7 @@ def test_one_sequence_that_differs_decides_nothing_about_matches(study: Study) -
         return {"matches_on_brisk": arrays | {"right": right}}
 
     values = tcdesc_figures.figure2_values(trained(experiments.figure2(study), study, of_one), study)
-    results = outcomes("Figure 2", values)
+    results = outcomes("tcdesc", "Figure 2", values)
     assert results.pop("f2-viewpoint") == "held"
     assert set(results.values()) == {"too close to call"}
 
@@ -339,14 +318,15 @@ def test_a_gap_is_of_the_test_sets_from_the_set_trained_on(study: Study) -> None
 def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_not_else(
     study: Study,
 ) -> None:
-    held = outcomes("Overfitting", tcdesc_figures.overfitting_values(staged(study, overfitted)))
+    values = tcdesc_figures.overfitting_values(staged(study, overfitted))
+    held = outcomes("tcdesc", "Overfitting", values)
     assert set(held.values()) == {"held"}
     # The same share off at every stage, if the seed's points are left out.
     never = staged(
         study,
         lambda key, stage, training: (30 - 10 * stage) * (0.8 if key.startswith("tcdesc") else 1.0),
     )
-    lost = outcomes("Overfitting", tcdesc_figures.overfitting_values(never))
+    lost = outcomes("tcdesc", "Overfitting", tcdesc_figures.overfitting_values(never))
     assert set(lost.values()) == {"did not hold"}
 
 
@@ -373,7 +353,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     }
     results: dict[str, str] = {}
     for artefact, jobs in of.items():
-        found = outcomes(artefact, tcdesc.claim_values(trained(jobs, seeded), seeded))
+        found = outcomes("tcdesc", artefact, tcdesc.claim_values(trained(jobs, seeded), seeded))
         assert found
         assert NO_VERDICT not in found.values(), artefact
         results |= found
@@ -395,7 +375,7 @@ def test_text_and_caption_of_figure_3_cannot_both_hold(seeded: Study) -> None:
         for run in found
         if run.job.name in experiments.GRID
     ]
-    results = outcomes("Figure 3", tcdesc.claim_values(by_gamma, seeded))
+    results = outcomes("tcdesc", "Figure 3", tcdesc.claim_values(by_gamma, seeded))
     assert {results[f"f3-caption-{task}"] for task in ("verification", "matching")} == {"held"}
     assert {results[f"f3-text-{task}"] for task in ("verification", "matching")} == {"did not hold"}
     assert {results[f"f3-k-{task}"] for task in TASKS} == {"held"}
@@ -419,7 +399,8 @@ def test_the_hard_test_is_the_column_from_liberty_to_yosemite(study: Study) -> N
 
 def test_one_seed_decides_no_grid(study: Study) -> None:
     for artefact, jobs in (("Table 1", experiments.table1), ("Table 5", experiments.table5)):
-        found = outcomes(artefact, tcdesc.claim_values(trained(jobs(study), study), study), (0,))
+        values = tcdesc.claim_values(trained(jobs(study), study), study)
+        found = outcomes("tcdesc", artefact, values, (0,))
         assert set(found.values()) == {"too close to call"}
 
 

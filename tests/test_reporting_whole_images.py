@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from reporting_records import Run, outcomes
 
 from lib.data.oxford_affine import NUISANCES
 from lib.experiments import whole_images as experiments
 from lib.reporting import whole_images
 from lib.reporting.claims import read_claims, verdict
 from lib.reporting.claims.rows import printed_values
-from lib.reporting.claims.verdicts import HELD, NOT_HELD
+from lib.reporting.claims.verdicts import HELD, NO_VERDICT, NOT_HELD
 from lib.reporting.papers import dsm_images, tcdesc_images
 from lib.reporting.printed import printed
 from lib.study.jobs import Job
-from lib.study.open import Found, Study
+from lib.study.open import Study
 
 SEEDS = (0, 1, 2)
 SHOWN = ("page", "text", "rocket")
@@ -28,17 +29,6 @@ LEVELS = {
     **{"tcdesc_hn_aug": 70.0, "tcdesc_dsm_aug": 65.0},
 }
 OXFORD, W1BS = "mini-oxford_affine", "mini-w1bs"
-
-
-@dataclass(frozen=True)
-class Run(Found):
-    """A record whose probe is given."""
-
-    arrays_of: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    def probe(self, name: str, test_set: str | None = None) -> Mapping[str, np.ndarray]:
-        assert (name, test_set) == ("w1bs_curves", W1BS)
-        return self.arrays_of
 
 
 def level(job: Job) -> float:
@@ -87,7 +77,7 @@ def made(jobs: Sequence[Job]) -> list[Run]:
             "recall": np.tile(np.linspace(0, level(job) / 100, 100), (2, 1)),
             "precision": np.tile(np.linspace(1, 0.5, 100), (2, 1)),
         }
-        runs.append(Run(job, Path("record.json"), {"metrics": metrics}, False, arrays_of=curve))
+        runs.append(Run(job, Path("record.json"), {"metrics": metrics}, False, {"w1bs_curves": curve}))
     return runs
 
 
@@ -114,11 +104,11 @@ def test_dsms_rows_are_real_and_binary_and_signs_among_these(study: Study) -> No
 def test_a_record_without_the_numbers_is_named(study: Study) -> None:
     runs = made(experiments.tcdesc_table6(study)[:2])
     with pytest.raises(ValueError, match=r"no w1bs on mini-w1bs; measure it there"):
-        tcdesc_images.figure5_runs(runs, W1BS)
+        whole_images.numbers(runs, "w1bs", W1BS)
 
 
 def test_table_6_stands_beside_the_papers_means(study: Study) -> None:
-    runs = tcdesc_images.table6_runs(made(experiments.tcdesc_table6(study)), OXFORD)
+    runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
     table = tcdesc_images.table6(runs)
     assert list(table.columns) == [
         *(("right matches / 500", of) for of in ("paper", "ours", "sd")),
@@ -137,7 +127,7 @@ def test_table_6_stands_beside_the_papers_means(study: Study) -> None:
 
 def test_figure_5_has_each_subset_and_other_confidences(study: Study) -> None:
     found = made(experiments.tcdesc_figure5(study))
-    table = tcdesc_images.figure5_table(tcdesc_images.figure5_runs(found, W1BS))
+    table = tcdesc_images.figure5_table(whole_images.numbers(found, "w1bs", W1BS))
     assert list(table.columns) == [
         *("geometry", "illumination", "mean", "sd", "by distance", "by difference", "n")
     ]
@@ -170,7 +160,7 @@ def test_figures_draw_a_panel_a_part_and_a_line_a_method(study: Study) -> None:
 
 
 def test_what_images_show_is_drawn_with_all_that_shows_it(study: Study) -> None:
-    runs = tcdesc_images.table6_runs(made(experiments.tcdesc_table6(study)), OXFORD)
+    runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
     of = whole_images.measured(runs, "score")["tcdesc_hn_aug"]
     assert of.values.shape == (3, 1)
     assert of.resampled.shape[:3] == (1, 3, 1)
@@ -199,23 +189,13 @@ def _tidy(metrics: Mapping[str, float]):
     return pd.DataFrame(rows)
 
 
-def judged(artefact: str, values) -> dict[str, str]:
-    paper, name = artefact.split("/")
-    outcomes = {}
-    for claim in read_claims(paper, name):
-        found = verdict(claim, values(claim), SEEDS, "quick", "mini")
-        outcomes[claim.id] = found.outcome
-        assert set(values(claim)) >= {*claim.a, *claim.b}
-    return outcomes
-
-
 def test_dsms_claims_are_judged_by_the_scores_they_name(study: Study) -> None:
     runs = dsm_images.figure5_runs(made(experiments.dsm_figure5(study)), OXFORD)
     values = dsm_images.figure5_values(runs)
-    outcomes = judged("dsm/Figure 5", values)
-    ours = {"dsm-f5-ahead-real", "dsm-f5-ahead-binary", "dsm-f5-robust", "dsm-f5-loss", "dsm-f5-common"}
-    assert ours <= set(outcomes)
-    assert {outcomes[name] for name in ours} == {HELD}
+    found = outcomes("dsm", "Figure 5", values)
+    assert NO_VERDICT not in found.values()
+    for name in ("ahead-real", "ahead-binary", "robust", "loss", "common"):
+        assert found[f"f5-{name}"] == HELD
     (claim,) = [of for of in read_claims("dsm", "Figure 5") if of.id == "dsm-f5-robust"]
     of = dict(values(claim))
     assert len(of["dsm_aug"].cells) == 5
@@ -234,18 +214,13 @@ def test_what_the_paper_prints_of_figure_5_is_what_its_text_says() -> None:
 
 
 def test_topologys_claims_are_judged_by_what_they_name(study: Study) -> None:
-    runs = tcdesc_images.figure5_runs(made(experiments.tcdesc_figure5(study)), W1BS)
-    outcomes = judged("tcdesc/Figure 5", tcdesc_images.claim_values(runs))
-    hn, dsm = (
-        {f"tcdesc-f5-{of}" for of in both} for both in (("hn", "extreme-hn"), ("dsm", "extreme-dsm"))
-    )
-    assert outcomes == dict.fromkeys(hn, HELD) | dict.fromkeys(dsm, NOT_HELD)
-    runs = tcdesc_images.table6_runs(made(experiments.tcdesc_table6(study)), OXFORD)
-    outcomes = judged("tcdesc/Table 6", tcdesc_images.claim_values(runs))
-    assert {name for name, of in outcomes.items() if of == HELD} == {
-        "tcdesc-t6-hn",
-        "tcdesc-t6-topology-hn",
+    runs = whole_images.numbers(made(experiments.tcdesc_figure5(study)), "w1bs", W1BS)
+    assert outcomes("tcdesc", "Figure 5", whole_images.claim_values(runs)) == {
+        **dict.fromkeys(("f5-hn", "f5-extreme-hn"), HELD),
+        **dict.fromkeys(("f5-dsm", "f5-extreme-dsm"), NOT_HELD),
     }
-    assert {name for name, of in outcomes.items() if of == NOT_HELD} == {
-        *("tcdesc-t6-dsm", "tcdesc-t6-topology-dsm")
+    runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
+    assert outcomes("tcdesc", "Table 6", whole_images.claim_values(runs)) == {
+        **dict.fromkeys(("t6-hn", "t6-topology-hn"), HELD),
+        **dict.fromkeys(("t6-dsm", "t6-topology-dsm"), NOT_HELD),
     }

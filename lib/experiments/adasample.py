@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from lib.experiments.options import Options, option_jobs
+from lib.experiments.options import Options
 from lib.experiments.published import published_jobs
 from lib.experiments.rows import (
     HANDCRAFTED,
@@ -13,10 +13,11 @@ from lib.experiments.rows import (
     handcrafted_job,
     on_hpatches,
     probed,
+    tested_on,
     training_job,
     training_jobs,
 )
-from lib.experiments.searches import read_search
+from lib.experiments.searches import shared_rate
 from lib.recipes import (
     ACROSS,
     ADASAMPLE_SGD,
@@ -75,19 +76,13 @@ def table3(study: Study) -> list[Job]:
     return training_jobs(study, TABLE3_RECIPES, study.place.source.sets, study.test_seeds)
 
 
-def shared_rate(study: Study) -> float:
-    """The learning rate at which Table 3's two methods together did best in their searches."""
-    searches = [read_search(study.place.profile.name, name)["metrics"] for name in TABLE3_RECIPES]
-    means = [of["mean_fpr95"] for of in searches]
-    return float(min(means[0].keys() & means[1].keys(), key=lambda rate: sum(of[rate] for of in means)))
-
-
 def table3_shared(study: Study) -> list[Job]:
     """Both methods at one shared learning rate, on the first train set, with the same seeds; none under
     `paper`, where the authors state the rates."""
     if study.place.profile.search is None:
         return []
-    train_set, rate = study.place.source.sets[0], shared_rate(study)
+    train_set = study.place.source.sets[0]
+    rate = shared_rate(study.place.profile.name, TABLE3_RECIPES)
     return [
         training_job(study, name, train_set, seed, at_rate(at_profile(study, name), rate))
         for name in TABLE3_RECIPES
@@ -130,11 +125,6 @@ OPTIONS: Options = {
 }
 
 
-def options(study: Study) -> list[Job]:
-    """What the papers leave open, one choice changed at a time, on the first train set."""
-    return option_jobs(study, OPTIONS)
-
-
 def figure3(study: Study) -> list[Job]:
     """AdaSample's Figure 3: gradient norms, AHT on each train set and HT on the first."""
     first, seeds = study.place.source.sets[:1], study.grid_seeds
@@ -175,11 +165,6 @@ FIGURE2_RECIPES = (
     *("adasample_gen", "adasample_aug_gen"),
 )
 FIGURE2_HP_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
-
-
-def tested_on(study: Study) -> str:
-    """The set of HPatches patches that Table 2 and Figure 2 test on."""
-    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
 def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:

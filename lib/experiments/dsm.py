@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lib.experiments.options import Options, option_jobs
+from lib.experiments.options import Options
 from lib.experiments.rows import (
     by_sign,
     computation_job,
@@ -234,8 +234,3 @@ OPTIONS: Options = {
         "eight symmetries alike": {"augment": TURNED},
     }
 }
-
-
-def options(study: Study) -> list[Job]:
-    """What the paper leaves open, one choice changed at a time, on the first train set."""
-    return option_jobs(study, OPTIONS)

@@ -13,9 +13,9 @@ from itertools import chain, combinations
 from operator import xor
 from statistics import fmean
 
-from lib.experiments.rows import PROBES, on, on_hpatches, training_job
-from lib.experiments.searches import read_search
-from lib.experiments.together import on_equal_footing, tested_on
+from lib.experiments.rows import PROBES, on, on_hpatches, tested_on, training_job
+from lib.experiments.searches import shared_rate
+from lib.experiments.together import on_equal_footing
 from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
 from lib.study.jobs import Job
 from lib.study.open import Found, Study, on_record, open_study
@@ -93,9 +93,7 @@ def rate_of(profile: str, cell: Cell) -> float:
         NoSearch: one of them is not on record.
     """
     alike = [key for key, of in SEARCHED_CELLS.items() if not (of ^ cell) & {"loss", "network"}]
-    means = [read_search(profile, key)["metrics"]["mean_fpr95"] for key in alike]
-    tried = means[0].keys() & means[1].keys()
-    return float(min(tried, key=lambda rate: sum(of[rate] for of in means)))
+    return shared_rate(profile, alike)
 
 
 def _job(study: Study, cell: Cell, seed: int) -> Job:

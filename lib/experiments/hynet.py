@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lib.experiments.options import Options, option_jobs
+from lib.experiments.options import Options
 from lib.experiments.rows import (
-    HPATCHES_SPLIT,
     at_profile,
     computation_job,
     handcrafted_job,
     measured,
     on_hpatches,
+    tested_on,
     training_job,
     training_jobs,
 )
@@ -120,11 +120,6 @@ def hynet_jobs(
     sets = sets or study.place.source.sets[:1]
     of_grid = dict.fromkeys(_OTHERS, "hynet_aug")
     return training_jobs(study, dict.fromkeys(names), sets, seeds, VARIANTS, of_grid)
-
-
-def tested_on(study: Study) -> str:
-    """The set of HPatches patches that Figure 4 tests on; Table 3's split is unstated."""
-    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
 def best_margin(similarity: str) -> str:
@@ -263,8 +258,3 @@ OPTIONS: Options = {
         "neighbours across the sets": {"regularizers": (replace_options(_SOSR, across=True),)},
     },
 }
-
-
-def options(study: Study) -> list[Job]:
-    """What the paper leaves open, one choice changed at a time, on the first train set."""
-    return option_jobs(study, OPTIONS)

@@ -5,7 +5,7 @@ the rates, seeds and budget of the profile's `lib.profiles.Search`. `lib.command
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
@@ -61,6 +61,17 @@ def own_rate(study: Study, name: str) -> float:
         NoSearch: no search of it is on record.
     """
     return read_search(study.place.profile.name, name)["best"]
+
+
+def shared_rate(profile: str, names: Iterable[str]) -> float:
+    """The learning rate at which several recipes together did best, of those that all were tried at.
+
+    Raises:
+        NoSearch: a search is not on record.
+    """
+    means = [read_search(profile, name)["metrics"]["mean_fpr95"] for name in names]
+    tried = [rate for rate in means[0] if all(rate in of for of in means)]
+    return float(min(tried, key=lambda rate: sum(of[rate] for of in means)))
 
 
 def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:

@@ -7,8 +7,8 @@ larger batches than others under quick (`Profile.larger`).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lib.experiments.options import Options, option_jobs
-from lib.experiments.rows import handcrafted_job, measured, on_hpatches, training_jobs
+from lib.experiments.options import Options
+from lib.experiments.rows import handcrafted_job, measured, on_hpatches, tested_on, training_jobs
 from lib.experiments.together import EQUAL, on_equal_footing
 from lib.recipes import (
     ADASAMPLE_TC,
@@ -82,13 +82,6 @@ def tcdesc_jobs(
     sets = sets or study.place.source.sets[:1]
     of_grid = dict.fromkeys(VARIANTS.keys() - SEARCHED.keys(), "tcdesc_dsm_aug")
     return training_jobs(study, names, sets, seeds, VARIANTS, of_grid)
-
-
-def tested_on(study: Study) -> str:
-    """The set of HPatches patches that TCDesc's tables test on. The paper names no split. It is not the
-    protocol of DSM's paper, all sequences and the whole pool, which has 61 percent of retrieval for DSM
-    where this one has 70 for TCDesc; HyNet's is on this split."""
-    return study.place.source.homographies.test_set("a")
 
 
 def _tasks(study: Study, jobs: Iterable[Job]) -> list[Job]:
@@ -209,8 +202,3 @@ OPTIONS: Options = {
         "heat kernel on d²": _positive(weights="heat", squared=True),
     }
 }
-
-
-def options(study: Study) -> list[Job]:
-    """What the paper leaves open, one choice changed at a time, on the first train set."""
-    return option_jobs(study, OPTIONS)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lib.experiments.rows import HPATCHES_SPLIT, on_hpatches, training_jobs
+from lib.experiments.rows import on_hpatches, tested_on, training_jobs
 from lib.recipes import DSM, RECIPES, TCDESC_BUDGET, Recipe, replace_options
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -46,11 +46,6 @@ SEARCHED: Mapping[str, Recipe] = {
     for key, recipe in EQUAL.items()
     if key.startswith("equal_")
 }
-
-
-def tested_on(study: Study) -> str:
-    """The set of HPatches patches, that of AdaSample's, HyNet's and TCDesc's tables."""
-    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
 def equal_footing(study: Study) -> list[Job]:

@@ -112,17 +112,16 @@ def match_pairs(
     features: Path,
     matches: Path,
     pairs: Sequence[tuple[str, str]],
-    mutual: bool = True,
     ratio: float | None = RATIO,
     told: Told = print,
 ) -> None:
-    """Matches pairs of images, those of two in memory at a time.
+    """Matches pairs of images by mutual nearest neighbours, those of two in memory at a time.
 
     Args:
         features: a file in hloc's layout.
         matches: the file to make.
         pairs: names of images.
-        mutual, ratio: as `match` takes them.
+        ratio: as `match` takes it.
         told: is given a line a pair.
 
     Raises:
@@ -132,6 +131,6 @@ def match_pairs(
     with h5py.File(features) as described, hloc.new_file(matches) as file:
         for pair in pairs:
             first, second = (hloc.read_descriptors(described, name) for name in pair)
-            found = match(first, second, mutual, ratio)
+            found = match(first, second, ratio=ratio)
             hloc.write_matches(file, pair, found, similarity(first, second, found))
             told(f"{pair[0]} and {pair[1]}: {len(found)} matches")

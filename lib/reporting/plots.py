@@ -40,13 +40,13 @@ def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, by: str, **line: obj
 
 
 def curves_figure(
-    frame: pd.DataFrame, x: str, y: str, by: str, *, log: str = "", note: str = "", **line: object
+    frame: pd.DataFrame, x: str, y: str, by: str, *, note: str = "", **line: object
 ) -> Figure:
-    """`curves` as a figure of one column, each named at its end; `x` and `y` label the axes.
+    """`curves` as a figure of one column, `y` logarithmic, each named at its end; `x` and `y` label the
+    axes.
 
     Args:
         frame, x, y, by, line: as for `curves`.
-        log: "x", "y", or neither.
         note: what the values are of; stands above.
 
     Raises:
@@ -56,8 +56,7 @@ def curves_figure(
         curves(axes, frame, x, y, by, **line)
         if pd.api.types.is_integer_dtype(frame[x]):
             axes.xaxis.get_major_locator().set_params(integer=True)
-        if log:
-            log_axis(axes, log, frame[{"x": x, "y": y}[log]])
+        log_axis(axes, frame[y])
         label_ends(axes)
     return figure
 
@@ -161,12 +160,11 @@ def distance_histograms(probes: Mapping[str, Mapping[str, Sequence[float]]], not
     return figure
 
 
-def log_axis(axes: Axes, which: str, values: Iterable[float]) -> None:
-    """Make an axis ("x" or "y") logarithmic, with plain numbers at few times the powers of ten.
+def log_axis(axes: Axes, values: Iterable[float]) -> None:
+    """Make the vertical axis logarithmic, with plain numbers at few times the powers of ten.
 
     Args:
         axes: with everything drawn on it.
-        which: "x" or "y".
         values: what stands on it.
 
     Raises:
@@ -175,10 +173,9 @@ def log_axis(axes: Axes, which: str, values: Iterable[float]) -> None:
     array = np.asarray(values, dtype=np.float64)
     if not array.size or not (np.isfinite(array) & (array > 0)).all():
         raise ValueError(f"{array} cannot stand on a log axis; give positive numbers")
-    axes.set(**{f"{which}scale": "log"})
-    axis = getattr(axes, f"{which}axis")
-    low, high = axis.get_view_interval()
+    axes.set_yscale("log")
+    low, high = axes.yaxis.get_view_interval()
     few = high / low < 10
-    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8) if few else (1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8) if few else (1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())

@@ -7,7 +7,6 @@ is in percent. A way is a reserve scene trained on, the other being tested on.
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -17,10 +16,10 @@ from matplotlib.figure import Figure
 
 from lib.experiments.artefacts import SEARCHED
 from lib.experiments.searches import read_search, searched
-from lib.reporting import frames, plots
+from lib.reporting import plots
 from lib.reporting.showing import Showing
-from lib.reporting.style import DOUBLE_WIDTH, GREY, MARKERS, PALETTE, panels
-from lib.study.open import Found, Study, evening_beside
+from lib.reporting.style import DOUBLE_WIDTH, MARKERS, PALETTE, panels
+from lib.study.open import Study, evening_beside
 
 FPR95 = "FPR95 (%)"
 # A valley's rates exceed the best mean by this share of it at most.
@@ -205,7 +204,7 @@ def sensitivity_figure(runs: pd.DataFrame, note: str) -> Figure:
         for axes, (recipe, of) in zip(grid.flat, groups, strict=False):
             _against_rate(axes, of, ways)
             axes.set_title(textwrap.fill(recipe, TITLE), fontsize=8)
-        plots.log_axis(grid[0, 0], "y", runs[FPR95])
+        plots.log_axis(grid[0, 0], runs[FPR95])
         for axes in grid.flat:
             _tried(axes, runs["rate"].unique())
         for axes in grid.flat[len(groups) :]:
@@ -266,42 +265,4 @@ def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Fi
             row[0].set_ylabel(SPREAD[name].replace(", ", ",\n").replace(" of ", "\nof "))
         for recipe, axes in zip(recipes, grid[0], strict=True):
             axes.set_title(recipe)
-    return figure
-
-
-def stated_spread(found: Sequence[Found]) -> pd.DataFrame:
-    """The measures of spread by "label" and "stage" (share of training) of runs that measured them."""
-    frame = frames.tidy(found, "descriptor_spread")
-    frame[["name", "stage"]] = frame["metric"].str.split(".", n=1, expand=True)
-    table = frame.pivot_table("value", ["label", "stage"], "name", sort=False)
-    return table[list(SPREAD)].rename(columns=SPREAD)
-
-
-def stated_figure(found: Sequence[Found], note: str) -> Figure:
-    """The first steps of runs: loss, distances, FPR95 by epoch and spread.
-
-    Args:
-        found: a run a method, of hinges with margin 1, with `descriptor_spread` measured.
-        note: profile and data; stands above.
-    """
-    # What all these runs change of their profile, such as their stages, is no column of a frame.
-    plain = [replace(run, job=replace(run.job, overrides={})) for run in found]
-    steps, epochs, spread = frames.steps(plain), frames.epochs(plain), stated_spread(plain)
-    labels = [run.job.label for run in found]
-    looks = {"note": note, "legend": 4, "grid": "y"}
-    columns = max(3, len(labels) + 1)
-    with panels(DOUBLE_WIDTH, 4.2, columns, 2, **looks) as (figure, grid):
-        plots.curves(grid[0, 0], steps, "step", "loss", "label")
-        grid[0, 0].axhline(1.0, color=GREY, lw=0.8, ls=":")
-        for axes, label in zip(grid[0, 1:], labels, strict=False):
-            of = steps[steps["label"] == label]
-            for name, shown, looks in (("d_pos", "positives", "-"), ("d_neg", "negatives", ":")):
-                axes.plot(of["step"], of[name], looks, color=PALETTE[2], label=shown, lw=1.2)
-            axes.set(title=label, xlabel="step", ylabel="distance in the loss")
-        plots.curves(grid[1, 0], epochs, "epoch", FPR95, "label")
-        shown = (SPREAD["effective_rank"], SPREAD["mean_cosine"])
-        for axes, name in zip(grid[1, 1:], shown, strict=False):
-            of = spread[name].reset_index().astype({"stage": float})
-            of = of.rename(columns={"stage": "share of training"})
-            plots.curves(axes, of, "share of training", name, "label")
     return figure

@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from lib.experiments.together import tested_on
+from lib.experiments.rows import tested_on
 from lib.intervals import Measured, contrast, side_by_side
 from lib.reporting import frames, hpatches, plots
 from lib.reporting.changes import changes, levels, with_interval

@@ -1,7 +1,7 @@
 """Tables and figures of benchmarks of whole images: the Oxford Affine set and W1BS, in percent."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,9 +9,12 @@ from matplotlib.figure import Figure
 
 from lib.data.oxford_affine import NUISANCES, RELEASED
 from lib.data.w1bs import SUBSETS
+from lib.experiments.whole_images import image_sets
 from lib.intervals import Measured
 from lib.reporting import frames, plots
-from lib.reporting.claims.measured import by_method, over_things
+from lib.reporting.claims import Claim
+from lib.reporting.claims.measured import OfClaim, by_method, over_things
+from lib.reporting.showing import Showing
 from lib.reporting.style import DOUBLE_WIDTH, looks, panels
 from lib.study.open import Found
 
@@ -24,6 +27,7 @@ SCORES = {
 # Of `lib.evaluation.w1bs`.
 AREA = "mauc"
 IMAGE = "image"
+BY_NUISANCE = "_by_nuisance"
 
 
 def numbers(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame:
@@ -42,6 +46,21 @@ def numbers(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame
             raise ValueError(f"{record.job.title}: no {measure} on {test_set}; measure it there")
     frame = frames.tidy(found, measure)
     return frames.wide(frame[frame["test_set"] == test_set])
+
+
+def by_set(shown: Iterable[Showing], kind: str, measure: str) -> list[tuple[Showing, str, pd.DataFrame]]:
+    """Each study that is shown, with each set of a kind that it has and the `numbers` there.
+
+    Args:
+        shown: of `lib.reporting.showing.showings`.
+        kind: of whole images.
+        measure: the module of `lib.evaluation`.
+    """
+    return [
+        (each, test_set, numbers(each.found, measure, test_set))
+        for each in shown
+        for test_set in image_sets(each.study, kind)
+    ]
 
 
 def by_part(runs: pd.DataFrame, of: str) -> pd.DataFrame:
@@ -86,6 +105,22 @@ def measured(runs: pd.DataFrame, of: str, parts: bool = False) -> dict[str, Meas
     rates = np.stack(drawn, axis=1)[None] if min(things) > 1 else None
     table = runs[[f"{of}.{part}" if part else of for part in cells]].set_axis([*cells.values()], axis=1)
     return by_method(table, [*cells.values()], rates, max(1, min(things) - 1))
+
+
+def claim_values(runs: pd.DataFrame) -> OfClaim:
+    """The values of a claim by its metric: a number's key, or with "_by_nuisance" behind it that number
+    with a cell for each nuisance.
+
+    Args:
+        runs: of `numbers`.
+    """
+
+    def values(claim: Claim) -> Mapping[str, Measured]:
+        of = claim.metric.removesuffix(BY_NUISANCE)
+        parts = claim.metric.endswith(BY_NUISANCE)
+        return measured(runs, of, parts) if of in runs else {}
+
+    return values
 
 
 def _over_images(runs: pd.DataFrame, of: str, part: str) -> tuple[np.ndarray, int]:

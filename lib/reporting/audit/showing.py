@@ -23,13 +23,15 @@ PAPERS = {"dsm": "DSM", "adasample": "AdaSample", "hynet": "HyNet", "tcdesc": "T
 
 def of_cells(cells: pd.DataFrame) -> pd.DataFrame:
     """What all rules find on printed cells, the heaviest first."""
-    found = pd.concat([rule(cells) for rule in RULES], ignore_index=True)
-    return found.sort_values("weight", key=lambda of: of.map(WEIGHTS.index), kind="stable")
+    return _by_weight(pd.concat([rule(cells) for rule in RULES], ignore_index=True))
 
 
 def faulty(judged: pd.DataFrame) -> pd.DataFrame:
     """The sentences that do not hold, or only for part, the heaviest first."""
-    found = judged[judged["verdict"].isin([FAILS, PART])]
+    return _by_weight(judged[judged["verdict"].isin([FAILS, PART])])
+
+
+def _by_weight(found: pd.DataFrame) -> pd.DataFrame:
     return found.sort_values("weight", key=lambda of: of.map(WEIGHTS.index), kind="stable")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from lib.data.images import reduced
 from lib.reporting.style import GREY
 
 # Light enough to be told apart on grey photographs.
@@ -28,7 +29,8 @@ def show(
     """
     (x, y), (high, wide) = first, grey.shape
     edges = (x - 0.5, x + wide - 0.5, y + high - 0.5, y - 0.5)
-    seen = grey if width is None else _reduced(grey, width)
+    # As long as it is where it has the width that it is drawn in.
+    seen = grey if width is None else reduced(grey, round(DENSITY * width * max(high, wide) / wide))
     axes.imshow(seen, cmap="gray", vmin=0, vmax=255, interpolation="nearest", extent=edges)
     axes.autoscale(False)
 
@@ -87,13 +89,3 @@ def mosaic(
     axes.tick_params(length=0, labelsize=7, labelcolor=GREY, pad=2)
     axes.spines[:].set_visible(False)
     return lefts
-
-
-def _reduced(grey: np.ndarray, width: float) -> np.ndarray:
-    import cv2
-
-    scale = DENSITY * width / grey.shape[1]
-    if scale >= 1:
-        return grey
-    size = [max(1, round(scale * side)) for side in grey.shape[::-1]]
-    return cv2.resize(grey, size, interpolation=cv2.INTER_AREA)

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name, tested_on
-from lib.experiments.rows import HPATCHES_SPLIT
+from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
+from lib.experiments.rows import HPATCHES_SPLIT, tested_on
 from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.changes import changes, levels
@@ -78,7 +78,7 @@ def table1_training(found: Sequence[Found], study: Study) -> Figure:
             axes.set_title("flips and 90° rotations (+)" if plus else "without augmentation")
         row[1].set_ylabel("")
         for axes in row:
-            plots.log_axis(axes, "y", curves["FPR95 (%)"])
+            plots.log_axis(axes, curves["FPR95 (%)"])
         for axes in row:
             plots.label_ends(axes)
     return figure

@@ -20,6 +20,8 @@ STAGE = "fraction of training"
 MEAN = "mean of the runs"
 RESAMPLES = 1000
 DRAWS = 100
+# What the paper says that r is above.
+CLAIMED = 0.8
 
 
 @dataclass(frozen=True)
@@ -173,16 +175,15 @@ def correlations(
     return pd.DataFrame(rows, columns=["reading", "stage", "run", "r", "low", "high"])
 
 
-def correlations_table(table: pd.DataFrame, claimed: float = 0.8) -> pd.DataFrame:
+def correlations_table(table: pd.DataFrame) -> pd.DataFrame:
     """`correlations` as a page shows it: the mean over runs, a row a reading, a column a stage.
 
     Args:
         table: of `correlations`.
-        claimed: the paper's lower bound.
 
     Returns:
         r by stage, its interval at the last one, and at how many stages r, and all of its interval, lies
-        above what is claimed; empty where there is no variance.
+        above `CLAIMED`; empty where there is no variance.
     """
     mean = table[table["run"] == MEAN]
     wide = mean.pivot(index="reading", columns="stage").loc[list(mean["reading"].unique())]
@@ -190,9 +191,9 @@ def correlations_table(table: pd.DataFrame, claimed: float = 0.8) -> pd.DataFram
     last = wide["r"].columns[-1]
     shown["at the end, 95%", "from"] = wide["low"][last]
     shown["at the end, 95%", "to"] = wide["high"][last]
-    stages, head = wide["r"].shape[1], f"stages above {claimed:g}"
+    stages, head = wide["r"].shape[1], f"stages above {CLAIMED:g}"
     for name, of in (("r", wide["r"]), ("interval", wide["low"])):
-        above = (of > claimed).sum(axis=1).map(f"{{}} of {stages}".format)
+        above = (of > CLAIMED).sum(axis=1).map(f"{{}} of {stages}".format)
         shown[head, name] = above.where(wide["r"].notna().all(axis=1))
     shown.columns = pd.MultiIndex.from_tuples(shown.columns)
     return shown
@@ -338,12 +339,11 @@ FIGURE_PANELS = {
 }
 
 
-def correlations_figure(table: pd.DataFrame, claimed: float, note: str) -> Figure:
-    """r by reading against the fraction of training: points with intervals over classes.
+def correlations_figure(table: pd.DataFrame, note: str) -> Figure:
+    """r by reading against the fraction of training: points with intervals over classes, and `CLAIMED`.
 
     Args:
         table: of `correlations`; the mean over runs is drawn.
-        claimed: the paper's lower bound, drawn in.
         note: stands above.
     """
     mean = table[table["run"] == MEAN].set_index("reading")
@@ -364,12 +364,12 @@ def correlations_figure(table: pd.DataFrame, claimed: float, note: str) -> Figur
                 at = of["stage"] + 0.02 * (place - (len(drawn) - 1) / 2)
                 bars = of[["low", "high"]].sub(of["r"], axis=0).abs().to_numpy().T
                 axes.errorbar(at, of["r"], yerr=bars, **line)
-            axes.axhline(claimed, color="black", lw=1, ls=":")
+            axes.axhline(CLAIMED, color="black", lw=1, ls=":")
             axes.set(title=title, xlabel=STAGE, ylim=(-0.2, 1.02))
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=7.5, handlelength=2.6)
             axes.label_outer()
         paper = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom", "fontsize": 7.5}
-        row[-1].annotate(f"the paper: above {claimed:g}", (1, claimed + 0.01), **paper)
+        row[-1].annotate(f"the paper: above {CLAIMED:g}", (1, CLAIMED + 0.01), **paper)
     return figure
 
 

@@ -26,6 +26,8 @@ LOWER, HIGHER = "adasample_aug_gen", "hardnet_aug_gen"
 LABELS = {"higher": "HardNet+*", "lower": "AdaSample+*"}
 # By role: colour and marker.
 DRAWN = {"higher": (PALETTE[0], "o"), "lower": (PALETTE[1], "^")}
+# Of each method in the paper.
+PAPERS_RUNS = 5
 LEVELS = {"one test at 5%": LEVEL, "first of six by Holm": LEVEL / len(COLUMN_NAMES)}
 
 
@@ -183,19 +185,18 @@ def _over_tests(of: Measured) -> np.ndarray:
     return np.sqrt(np.square(errors).mean(axis=0))
 
 
-def table3_tests_larger(errors: Mapping[str, pd.DataFrame], runs: int = 5) -> pd.DataFrame:
+def table3_tests_larger(errors: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """In how many cells of `table3_tests` the tests leave more uncertainty than the seeds.
 
     The paper does not say what its standard deviations divide by; both are counted.
 
     Args:
         errors: by profile, of `table3_tests`.
-        runs: of each method, in the paper.
     """
     first = next(iter(errors.values()))
     counted = {
         "paper, its std by n - 1": ("paper", 1.0, first),
-        "paper, its std by n": ("paper", math.sqrt(runs / (runs - 1)), first),
+        "paper, its std by n": ("paper", math.sqrt(PAPERS_RUNS / (PAPERS_RUNS - 1)), first),
     }
     counted |= {f"ours ({name})": ("ours", 1.0, of) for name, of in errors.items()}
     rows = {}

@@ -18,6 +18,8 @@ from lib.theory import EXPONENTS
 Numbers = Mapping[str, object]
 Arrays = Mapping[str, np.ndarray]
 MARKERS = "o*s^Dv"
+# λ of the runs that exponents are taken from.
+LAMBDA = 10.0
 # Label, colour, line and marker of the forms that weights take in `lib.theory.unbiasedness`.
 SCHEMES = {
     "one Z, 1/d": ("one Z (Eq. 9), 1/d", PALETTE[6], "-", "o"),
@@ -65,19 +67,18 @@ def exponents_passed(steps: pd.DataFrame) -> pd.DataFrame:
 
 
 def exponents_shown(
-    passed: pd.DataFrame, converged: Sequence[float] = (0.5, 0.2, 0.1), lam: float = 10.0
+    passed: pd.DataFrame, converged: Sequence[float] = (0.5, 0.2, 0.1)
 ) -> tuple[int, ...]:
     """Of the exponents that the theory is computed at, those to show: 1; those that training passed,
     with the next outside at either end; and those of losses that training did not come down to.
 
     Args:
-        passed: of `exponents_passed`, of runs with this λ.
+        passed: of `exponents_passed`, of runs with this `LAMBDA`.
         converged: losses L_avg.
-        lam: λ.
     """
     least = max((each for each in EXPONENTS if each <= passed["least"].min()), default=EXPONENTS[0])
     most = min((each for each in EXPONENTS if each >= passed["largest"].max()), default=EXPONENTS[-1])
-    wanted = {1, *(lam / loss for loss in converged)}
+    wanted = {1, *(LAMBDA / loss for loss in converged)}
     return tuple(each for each in EXPONENTS if each in wanted or least <= each <= most)
 
 
@@ -289,7 +290,7 @@ def _draw(axes: Axes, scheme: str, x: np.ndarray, y: np.ndarray, also: str = "",
 # Eq. 24: `lib.theory.output_gradient`
 
 
-def gradient_table(numbers: Numbers, tolerance: float = 1e-9) -> pd.DataFrame:
+def gradient_table(numbers: Numbers) -> pd.DataFrame:
     """The closed forms of the gradient's norm."""
     rows = pd.DataFrame(numbers["cases"])
     at = np.array(rows["at"].tolist())
@@ -304,7 +305,7 @@ def gradient_table(numbers: Numbers, tolerance: float = 1e-9) -> pd.DataFrame:
             "d=1.4": at[:, 2],
             "max/min of norm/d": rows["variation"],
             "r": rows["correlation"].astype(float),
-            "autograd": np.where(rows["error"] < tolerance, "same", "DIFFERS"),
+            "autograd": np.where(rows["error"] < 1e-9, "same", "DIFFERS"),
         }
     )
 

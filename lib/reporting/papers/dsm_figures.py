@@ -1,9 +1,9 @@
 """DSM's Figures 1, 3 and 4 (Zhang and Rusinkiewicz): its triplets, its histogram, and HPatches.
 
-Figure 2 and what the paper does not ask are in `lib.reporting.papers.dsm_margins`.
+Figure 2 is in `lib.reporting.papers.dsm_margins`, what the paper does not ask in `…dsm_softness`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -269,17 +269,25 @@ def figure3_values(found: Sequence[Found]) -> dict[str, Measured | np.ndarray]:
     }
 
 
-def figure4_runs(found: Sequence[Found], study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """HPatches' numbers of Figure 4's rows, the real-valued and the binary, as
-    `lib.reporting.hpatches.numbers`; real-valued descriptors by their signs are among the binary."""
-    runs = hpatches.numbers([*found, *frames.by_sign(found)], tested_on(study))
-    keys = runs.index.get_level_values("key")
-    signs = [f"{name}_signs" for name in FIGURE4_SIGNS]
-    rows = (("sift", *FIGURE4_REAL), ("orb", *signs, *FIGURE4_BINARY))
-    return tuple(pd.concat([runs[keys == key] for key in row]) for row in rows)
+def by_kind(runs: pd.DataFrame, further: Iterable[str] = ()) -> dict[str, pd.DataFrame]:
+    """The rows of Figures 4 and 5, "real" and "binary"; real-valued descriptors by their signs are among
+    the binary.
+
+    Args:
+        runs: as of `lib.reporting.frames.wide`.
+        further: keys of further real-valued rows.
+    """
+    signs, keys = [f"{name}_signs" for name in FIGURE4_SIGNS], runs.index.get_level_values("key")
+    rows = {"real": ("sift", *FIGURE4_REAL, *further), "binary": ("orb", *signs, *FIGURE4_BINARY)}
+    return {kind: pd.concat([runs[keys == key] for key in row]) for kind, row in rows.items()}
 
 
-def figure4_values(runs: tuple[pd.DataFrame, pd.DataFrame]) -> OfClaim:
+def figure4_runs(found: Sequence[Found], study: Study) -> dict[str, pd.DataFrame]:
+    """HPatches' numbers of Figure 4's rows `by_kind`, as `lib.reporting.hpatches.numbers`."""
+    return by_kind(hpatches.numbers([*found, *frames.by_sign(found)], tested_on(study)))
+
+
+def figure4_values(runs: Mapping[str, pd.DataFrame]) -> OfClaim:
     """The values of a claim on Figure 4, by its metric.
 
     Args:
@@ -289,7 +297,7 @@ def figure4_values(runs: tuple[pd.DataFrame, pd.DataFrame]) -> OfClaim:
         For one of the tasks that task, by key; for "map_by_level" the three tasks, by key and level,
         e.g. "dsm_aug_tough".
     """
-    every = pd.concat(runs)
+    every = pd.concat(runs.values())
 
     def values(claim: Claim) -> Mapping[str, Measured]:
         if claim.metric in hpatches.TASKS:

@@ -1,19 +1,17 @@
 """DSM's Table 2 (Zhang and Rusinkiewicz): image retrieval on Oxford5k and Paris6k."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from lib.data.landmarks import CITIES
-from lib.experiments.scenes import LANDMARKS, MEASURES
 from lib.intervals import Measured
-from lib.reporting import frames, whole_images
+from lib.reporting import frames
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import OfClaim, by_method, over_things
 from lib.reporting.printed import printed
-from lib.study.open import Found
 
 # Engines of `lib.evaluation.retrieval`, by key: as the printed table names them.
 PROTOCOLS = {
@@ -22,11 +20,6 @@ PROTOCOLS = {
     "hqe_multiple": "HQE (MA)",
 }
 CELLS = {f"{engine}.{city}": f"{city}, {told}" for city in CITIES for engine, told in PROTOCOLS.items()}
-
-
-def table2_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
-    """The numbers of retrieval, as `lib.reporting.whole_images.numbers`."""
-    return whole_images.numbers(found, MEASURES[LANDMARKS], test_set)
 
 
 def table2(runs: pd.DataFrame) -> pd.DataFrame:

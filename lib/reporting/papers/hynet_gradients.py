@@ -31,14 +31,13 @@ KINDS = ("positive", "negative")
 RANGE = np.pi / 2
 
 
-def figure1(record: Found, note: str = "") -> Figure:
+def figure1(record: Found) -> Figure:
     """Descent directions of a positive and of a negative pair, a column a measure, with their parts.
 
     Args:
         record: of `lib.theory.descent_directions`.
-        note: stands above.
     """
-    with panels(DOUBLE_WIDTH, 4.3, 4, 2, note=note, sharex=True, sharey=True) as (figure, grid):
+    with panels(DOUBLE_WIDTH, 4.3, 4, 2, sharex=True, sharey=True) as (figure, grid):
         for (row, column), axes in np.ndenumerate(grid):
             for place, tip in enumerate(record.arrays["descriptors"]):
                 _arrow(axes, np.zeros(2), tip, DESCRIPTOR)
@@ -166,14 +165,13 @@ def figure2_values(found: Sequence[Found]) -> dict[str, Measured | np.ndarray]:
     return values
 
 
-def hybrid_figure(record: Found, note: str = "") -> Figure:
+def hybrid_figure(record: Found) -> Figure:
     """Figure 5(b): g_H of several α, divided by Z, from 0 to π.
 
     Args:
         record: of `lib.theory.similarity_gradients`.
-        note: stands above.
     """
-    with panels(COLUMN_WIDTH * 1.3, 2.7, note=note, ylabel="g$_H$(θ)") as (figure, [[axes]]):
+    with panels(COLUMN_WIDTH * 1.3, 2.7, ylabel="g$_H$(θ)") as (figure, [[axes]]):
         for place, of in enumerate(record.numbers["hybrid"]):
             alpha = "∞" if of["alpha"] is None else f"{of['alpha']:g}"
             line = look(place) | {"label": f"α = {alpha}, Z = {of['z']:.3f}"}

@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.experiments.scenes import ETH, IMC, MEASURES
 from lib.intervals import Measured
-from lib.reporting import frames, whole_images
+from lib.reporting import frames
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import SEQUENCES_DRAWN as DRAWN
 from lib.reporting.claims.measured import OfClaim, by_method
 from lib.reporting.printed import printed
-from lib.study.open import Found
 
 # Of `lib.evaluation.sfm`: what readers are told. Dense points need CUDA, and nothing measures them.
 STATISTICS = {
@@ -52,11 +50,6 @@ def table2_printed() -> pd.DataFrame:
     return wide.rename(columns=STATISTICS).rename_axis(index=["scene", "Method"], columns=None)
 
 
-def table2_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
-    """The numbers of structure from motion, as `lib.reporting.whole_images.numbers`."""
-    return whole_images.numbers(found, MEASURES[ETH], test_set)
-
-
 def table2(runs: pd.DataFrame) -> pd.DataFrame:
     """Ours: index `scene`, `Method`, columns of `STATISTICS` and `n`, the runs; means over seeds.
 
@@ -72,11 +65,6 @@ def table2(runs: pd.DataFrame) -> pd.DataFrame:
         part = mean.reindex(columns=names).set_axis([*STATISTICS.values()], axis=1)
         parts[scene] = part.assign(n=count).droplevel("key")
     return pd.concat(parts, names=["scene", "Method"])
-
-
-def table4_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
-    """The numbers of the challenge, as `lib.reporting.whole_images.numbers`."""
-    return whole_images.numbers(found, MEASURES[IMC], test_set)
 
 
 def table4(runs: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib.experiments.tcdesc import GRID, LOSSES, tested_on
+from lib.experiments.rows import tested_on
+from lib.experiments.tcdesc import GRID, LOSSES
 from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.changes import changes
@@ -58,7 +59,7 @@ def topologies(found: Sequence[Found]) -> pd.DataFrame:
         differences that lie `beyond (%)` the range of DSM's histogram.
     """
     rows = {}
-    for label, runs in frames.by_label([run for run in found if _has_topology(run)]).items():
+    for label, runs in frames.by_label(with_topology(found)).items():
         config = runs[0].content["config"]
         others = config["profile"]["budget"]["batch_pairs"] - 1
         curves = frames.steps(runs)
@@ -73,8 +74,9 @@ def topologies(found: Sequence[Found]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Method")
 
 
-def _has_topology(run: Found) -> bool:
-    return "mean_lambda" in run.content.get("curve", {})
+def with_topology(found: Sequence[Found]) -> list[Found]:
+    """The runs of TCDesc, whose curves tell λ."""
+    return [run for run in found if "mean_lambda" in run.content.get("curve", {})]
 
 
 def figure3_table(found: Sequence[Found], study: Study) -> pd.DataFrame:
@@ -111,7 +113,7 @@ def figure3(table: pd.DataFrame, note: str = "") -> Figure:
 
 def mean_lambda(found: Sequence[Found]) -> dict[str, np.ndarray]:
     """By key (seeds, 1) the mean λ over all steps, of runs of TCDesc."""
-    curves = frames.steps([run for run in found if _has_topology(run)])
+    curves = frames.steps(with_topology(found))
     means = curves.groupby(["key", "seed"], sort=False)["mean_lambda"].mean()
     return {key: of.to_numpy()[:, None] for key, of in means.groupby(level="key", sort=False)}
 

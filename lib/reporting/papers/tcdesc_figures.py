@@ -17,7 +17,7 @@ from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import drawn_things
 from lib.reporting.data.pictures import show
-from lib.reporting.papers.tcdesc import MATCHED
+from lib.reporting.papers.tcdesc import MATCHED, with_topology
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, marker_legend, panels
 from lib.study.open import Found, Study
 
@@ -112,9 +112,8 @@ def stages_figure(found: Sequence[Found], note: str = "") -> Figure:
         found: as for `figure1`.
         note: stands above.
     """
-    of = [run for run in found if "mean_lambda" in run.content["curve"]]
     names = {"mean_lambda": "mean λ", "capped_share": "share with λ = 0.5"}
-    curves = frames.steps(of).rename(columns=names)
+    curves = frames.steps(with_topology(found)).rename(columns=names)
     with panels(DOUBLE_WIDTH, 2.5, 3, note=note, legend=2) as (figure, [row]):
         plots.curves(row[0], stages(found), "stage", MATCHED, "label", marker="o")
         row[0].set_xlabel("share of training")
@@ -138,7 +137,7 @@ def figure1_values(found: Sequence[Found]) -> dict[str, Measured]:
         for key, of in end.groupby(level="key", sort=False)
         for name, column in named.items()
     }
-    curves = [run.content["curve"] for run in found if "mean_lambda" in run.content["curve"]]
+    curves = [run.content["curve"] for run in with_topology(found)]
     scales = {"matched_share": 100, "mean_lambda": 1, "capped_share": 100}
     for name, curve in zip(("matched", "lambda", "capped"), scales, strict=True):
         ends = np.array([frames.tenths(pd.Series(of[curve])) for of in curves]) * scales[curve]

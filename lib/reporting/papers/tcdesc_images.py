@@ -1,25 +1,13 @@
 """TCDesc's Figure 5 and Table VI (Pan et al.): W1BS, and matching images of the Oxford Affine set."""
 
-from collections.abc import Mapping, Sequence
-
 import pandas as pd
 
-from lib.experiments.whole_images import OXFORD, W1BS
-from lib.intervals import Measured
 from lib.reporting import frames, whole_images
-from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import OfClaim
 from lib.reporting.printed import printed
-from lib.study.open import Found
 
 # What Table VI's matching score is: the right matches of 500, whatever was detected.
 MATCHING_SCORE = "right500"
 PAPER, OURS = "paper", "ours"
-
-
-def figure5_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
-    """The numbers of W1BS, as `lib.reporting.whole_images.numbers`."""
-    return whole_images.numbers(found, W1BS, test_set)
 
 
 def figure5_table(runs: pd.DataFrame) -> pd.DataFrame:
@@ -28,11 +16,6 @@ def figure5_table(runs: pd.DataFrame) -> pd.DataFrame:
     table, mean = whole_images.by_part(runs, whole_images.AREA), frames.means(runs)
     others = mean[["distance", "difference"]].add_prefix("by ").set_axis(table.index)
     return table.drop(columns="n").join(others).join(table["n"])
-
-
-def table6_runs(found: Sequence[Found], test_set: str) -> pd.DataFrame:
-    """The numbers of the Oxford Affine set, as `lib.reporting.whole_images.numbers`."""
-    return whole_images.numbers(found, OXFORD, test_set)
 
 
 def table6(runs: pd.DataFrame) -> pd.DataFrame:
@@ -53,12 +36,3 @@ def table6(runs: pd.DataFrame) -> pd.DataFrame:
     cells |= frames.cell_by_cell({OURS: ours}, others) | {("", "n"): count}
     shown = {(whole_images.SCORES.get(of, of), whose): each for (of, whose), each in cells.items()}
     return frames.named(pd.DataFrame(shown), paper, ours).astype({("", "n"): "Int64"})
-
-
-def claim_values(runs: pd.DataFrame) -> OfClaim:
-    """The values of a claim on Figure 5 or Table VI: its metric is the number's key."""
-
-    def values(claim: Claim) -> Mapping[str, Measured]:
-        return whole_images.measured(runs, claim.metric) if claim.metric in runs else {}
-
-    return values
