@@ -49,9 +49,9 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     saved(tmp_path)
     assert front.equal_footing(tmp_path) == (
         "On [equal footing](notebooks/together/equal_footing.ipynb) (quick size, one scene, 3 seeds): "
-        "the lowest FPR95 of 3 methods: B has 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). "
-        "Of 3 pairs of methods those that differ significantly: 1 by FPR95, 0 by matching; by FPR95 the "
-        "data exclude 3 of 6 rankings.\n"
+        "B has the lowest FPR95 of 3 methods, 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). Of "
+        "3 pairs of methods the number that differ significantly is 1 by FPR95, 0 by matching; by FPR95 "
+        "the data exclude 3 of 6 rankings.\n"
     )
     effects = {
         "effect": ["loss", "positive", "network", "loss × positive"],

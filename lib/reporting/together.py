@@ -125,16 +125,18 @@ def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
 
     def level(name: str) -> str:
         of = ranked.loc[name]
-        return f"{name} has {of[mean]:.1f}% ({of[low]:.1f} to {of[high]:.1f})"
+        return f"{of[mean]:.1f}% ({of[low]:.1f} to {of[high]:.1f})"
 
-    shown = dict.fromkeys([ranked.index[0], BASE])
+    first = ranked.index[0]
+    base = "" if first == BASE else f", {BASE} has {level(BASE)}"
     by_measure = orders.set_index("measure")
     counts = [f"{row['significant']:.0f} by {measure}" for measure, row in by_measure.iterrows()]
     left = by_measure.loc[FPR95]
     return (
-        f"the lowest {FPR95} of {len(ranked)} methods: {', '.join(map(level, shown))}. Of "
-        f"{left['pairs']:.0f} pairs of methods those that differ significantly: {', '.join(counts)}; by "
-        f"{FPR95} the data exclude {left['of'] - left['rankings']:,.0f} of {left['of']:,.0f} rankings"
+        f"{first} has the lowest {FPR95} of {len(ranked)} methods, {level(first)}{base}. Of "
+        f"{left['pairs']:.0f} pairs of methods the number that differ significantly is "
+        f"{', '.join(counts)}; by {FPR95} the data exclude {left['of'] - left['rankings']:,.0f} of "
+        f"{left['of']:,.0f} rankings"
     )
 
 
