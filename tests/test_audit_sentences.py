@@ -34,7 +34,8 @@ BROKEN_QUOTES = {
         f"adasample-t1-augmentation-{of}"
         for of in ("hardnet", "hardnet-gor", "hardnet-gen", "adasample-gen")
     ),
-    *("dsm-f1-margin-1", "dsm-f5-robust", "dsm-soft-weights"),
+    *("dsm-f1-margin-1", "dsm-soft-weights"),
+    *("dsm-f5-ahead-real", "dsm-f5-ahead-binary", "dsm-f5-loss", "dsm-f5-common"),
 }
 with_texts = pytest.mark.skipif(not papers_text.FOLDER, reason="PAPERS names no folder with the texts")
 

@@ -19,6 +19,7 @@ FILES = {path.stem: path for path in sorted(PRINTED.glob("*.csv"))}
 IN_SENTENCES = {
     "dsm_margins": "dsm.md",
     "hynet_figure4": "hynet.txt",
+    "tcdesc_figure5": "tcdesc.md",
 }
 
 # What a table prints and its CSV has no row for: a row that is there once already, and the values of γ.
