@@ -211,7 +211,7 @@ def figure4(study: Study) -> list[Job]:
 
 
 def loss_shapes(study: Study) -> list[Job]:
-    """What each triplet loss of the papers weights, at one state of training."""
+    """Which triplets each loss of the papers weights, at one state of training."""
     return [computation_job("loss_shapes", "Pull and push of each loss")]
 
 

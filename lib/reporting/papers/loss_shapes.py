@@ -1,4 +1,4 @@
-"""What each triplet loss of the papers weights: tables and figures of `lib.theory.loss_shapes`.
+"""Which triplets each loss of the papers weights: tables and figures of `lib.theory.loss_shapes`.
 
 `numbers` and `arrays` are what the computation returns (`Found.numbers`, `Found.arrays`).
 """
