@@ -17,6 +17,7 @@ from PIL import Image, ImageChops
 from lib.reporting.page import verdicts
 from lib.reporting.page.compare import compare
 from lib.reporting.page.notebook import mathml, render_notebook
+from lib.reporting.page.parts import in_order
 from lib.reporting.page.report import Failure, build_report
 from lib.reporting.style import panels, png
 
@@ -121,8 +122,10 @@ def test_the_page_is_well_formed_and_its_ids_and_links_agree(tmp_path):
     assert {"adasample-table1", "adasample-table3-Verdict", "runs"} <= set(page.ids)
     assert page.links
     for link in page.links:
-        assert link.startswith("#")
-        assert link[1:] in page.ids
+        if link.startswith("#"):
+            assert link[1:] in page.ids
+        else:
+            assert (tmp_path / "quick" / link).exists(), "a file beside the report"
 
 
 def test_the_page_needs_nothing_from_the_net(tmp_path):
@@ -130,8 +133,9 @@ def test_the_page_needs_nothing_from_the_net(tmp_path):
     page = Page(text)
     assert len(page.sources) == 2
     assert all(source.startswith("data:image/webp;base64,") for source in page.sources)
-    assert "<script" not in text
-    assert not re.search(r"https?://|@import|url\(", text)
+    assert text.count("<script") == text.count("<script>") == 1, "what sorts and searches, in the page"
+    outside = re.sub(r'<section id="document">.*?</section>', "", text, flags=re.DOTALL)
+    assert not re.search(r"https?://|@import|url\(", outside)
 
 
 def test_pictures_are_those_of_the_notebook_pixel_for_pixel(tmp_path):
@@ -148,7 +152,8 @@ def test_notebooks_show_text_and_outputs_and_no_code(tmp_path):
     assert "secret_code" not in text
     assert text.count("SIFT &lt;b&gt; 26.55") == 2
     assert text.count("<h1") == 1
-    assert "<h2>Table 1 &amp; more</h2>" in text
+    assert "<h3>Table 1 &amp; more</h3>" in text
+    assert '<h4 id="adasample-table1-Verdict">Verdict' in text
     assert '<a href="#adasample-table1">Table 1 &amp; more</a>' in text
     assert text.count("What it claims.") == 2
 
@@ -230,12 +235,12 @@ def test_failures_are_named_at_the_head_by_notebook_and_cell(tmp_path):
 
 def test_runs_are_listed_and_those_of_older_code_are_marked(tmp_path):
     text = build(tmp_path)
-    table = text[text.index('<section id="runs"') :]
+    table = text[text.index('<section id="runs"') : text.index("<script")]
     for cell in ("HardNet*", "fountain", "9.88", "6.0", "21.50", "FPR95 wall", "FPR95 street"):
         assert cell in table
     # What all share is said once, and no column is empty.
     assert "data mini, profile quick, device cpu, threads 1" in table
-    assert "<th>profile</th>" not in table
+    assert ">profile</th>" not in table
     assert "FPR95 wall" not in build(tmp_path, records=RECORDS[1:])
     assert table.count("older code</span></td>") == 1
     assert "older code</span>" not in build(tmp_path, records=RECORDS[1:])
@@ -277,14 +282,42 @@ VERDICTS = judged(
 )
 
 
-def test_the_tally_keeps_the_evening_apart_and_counts_every_claim_once():
-    evening, quick, readings = verdicts.tallies(verdicts.read_verdicts(VERDICTS))
+def test_the_tally_keeps_papers_and_the_evening_apart_and_counts_every_claim_once():
+    other = judged(("T", "Table 1", "quick", "held")).assign(paper="tcdesc", notebook="tcdesc/table1")
+    rows = verdicts.read_verdicts(pd.concat([VERDICTS, other], ignore_index=True))
+    evening, quick, of_other, readings = verdicts.tallies(rows)
     words = {"held": 0, "did not hold": 1, "too close to call": 0, "no verdict": 0}
-    assert evening == {"kind": "claim", "where": "evening, photos", "counts": words}
-    assert quick["where"] == "quick, mini"
+    assert evening == {"paper": "adasample", "where": "evening, photos", "counts": words}
+    assert (quick["paper"], quick["where"]) == ("adasample", "quick, mini")
     assert quick["counts"] == {**words, "too close to call": 1, "no verdict": 1}
-    assert readings["kind"] == "reading"
+    assert of_other["paper"] == "tcdesc"
+    assert of_other["counts"] == {**words, "held": 1, "did not hold": 0}
+    assert readings["paper"] == ""
     assert readings["counts"] == {**words, "held": 1, "did not hold": 0}
+
+
+def test_the_matrix_counts_by_artefact_what_the_tally_counts_by_paper():
+    rows = verdicts.read_verdicts(VERDICTS)
+    counts = verdicts.matrix(rows)
+    assert list(counts) == [
+        ("evening, photos", "did not hold"),
+        *(("quick, mini", word) for word in ("held", "did not hold", "too close to call", "no verdict")),
+    ]
+    assert counts.loc["adasample/table1"].tolist() == [1, 1, 1, 0, 0]
+    assert counts.loc["adasample/table9"].tolist() == [0, 0, 0, 1, 1]
+    assert counts.to_numpy().sum() == rows["counted"].sum()
+    told = [sum(tally["counts"].values()) for tally in verdicts.tallies(rows)]
+    assert counts.to_numpy().sum() == sum(told)
+
+
+def test_artefacts_stand_by_paper_tables_and_figures_by_number():
+    names = ["use/model", "dsm/figure2", "dsm/table10", "dsm/softness", "dsm/table9", "adasample/ladder"]
+    assert in_order(names) == {
+        "adasample": ["adasample/ladder"],
+        "dsm": ["dsm/table9", "dsm/table10", "dsm/figure2", "dsm/softness"],
+        "use": ["use/model"],
+    }
+    assert in_order(["new/one"]) == {"new": ["new/one"]}
 
 
 def test_an_evening_of_a_part_of_the_columns_does_not_take_the_place_of_a_whole_verdict():
@@ -344,16 +377,47 @@ def test_a_finding_names_value_interval_profile_data_and_seeds_and_leads_to_its_
     assert '<span class="verdict did-not-hold">✗ did not hold</span> A is lower.' in head
 
 
-def test_claims_stand_before_the_notebooks_and_no_column_is_empty(tmp_path):
-    assert "Claims and verdicts" not in build(tmp_path)
+def test_an_artefacts_claims_stand_with_it_and_no_column_is_empty(tmp_path):
+    assert "Claims of" not in build(tmp_path)
     text = build(tmp_path, verdicts=VERDICTS)
-    assert text.index('id="claims"') < text.index('id="adasample-table1"')
-    section = text[text.index('id="claims"') : text.index('id="adasample-table1"')]
-    heads = ["claim", "verdict", "observed", "to hold", "seeds", "where", "from"]
-    assert re.findall("<th>(.*?)</th>", section) == heads
+    of_table = text[text.index('<section id="adasample-table1"') : text.index('id="adasample-table3"')]
+    section = of_table[of_table.index('id="adasample-table1-claims"') :]
+    heads = ["claim", "verdict", "observed", "to hold", "seeds", "where"]
+    assert re.findall('<th scope="col">(.*?)</th>', section) == heads
     assert section.count('<tr class="uncounted">') == 1
+    assert "Grey rows are not counted" in section
     assert "R is lower. (a reading)" in section
-    assert "9 seeds would tell" in section
+    assert "C is lower." not in section, "of another artefact"
+
+
+def test_a_cell_of_the_matrix_leads_to_its_claims(tmp_path):
+    text = " ".join(build(tmp_path, verdicts=VERDICTS).split())
+    section = text[text.index('<section id="verdicts"') : text.index('<div id="parts"')]
+    assert '<th scope="colgroup" colspan="1">evening, photos</th>' in section
+    assert '<td class="number held"><a href="#adasample-table1-claims">1</a></td>' in section
+
+
+def test_devices_and_versions_of_all_records_are_at_the_head_each_once(tmp_path):
+    records = [
+        {**RECORDS[0], "libraries": {"torch": "2.13.0"}, "python": "3.11.7"},
+        {**RECORDS[0], "libraries": {"torch": "2.12.0"}, "device": "an H200"},
+    ]
+    text = " ".join(build(tmp_path, records=records).split())
+    head = text[: text.index("<nav")]
+    assert "Made with device an H200 and cpu, Python 3.11.7, torch 2.12.0 and 2.13.0." in head
+
+
+def test_a_run_leads_to_its_record(tmp_path):
+    record = tmp_path / "quick" / "records" / "a.json"
+    text = build(tmp_path, records=[RECORDS[1], {**RECORDS[0], "path": record}])
+    assert '<a href="records/a.json">HardNet*</a>' in text
+    assert ">SIFT</a>" not in text
+
+
+def test_what_papers_leave_open_and_what_is_not_there_is_told(tmp_path):
+    text = " ".join(build(tmp_path, absent=["dsm/options"]).split())
+    assert '<section id="document"><h2>Where the papers are silent' in text
+    assert "Not on this page, since it was not asked for: dsm/options." in text
 
 
 def test_verdicts_without_what_is_known_only_later_are_shown_too(tmp_path):

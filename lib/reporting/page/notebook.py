@@ -1,4 +1,6 @@
-"""A notebook as part of a page: its text and outputs without code, equations typeset, links mended."""
+"""Notebooks and documents as parts of a page: text and outputs without code, equations typeset, links
+mended.
+"""
 
 import base64
 import io
@@ -36,9 +38,9 @@ def anchor_of(name: str) -> str:
 def render_notebook(path: Path, beside: Collection[str] = ()) -> RenderedNotebook:
     """Render an executed notebook's text and outputs, without code, as part of a page.
 
-    Headings go one level down and ids get the anchor in front, so that notebooks can follow one
-    another. The first heading becomes the title and is taken out of the body. Equations become MathML,
-    and PNGs WebPs of the same pixels, a fifth smaller.
+    Headings go two levels down, since notebooks are sections of parts, and ids get the anchor in front,
+    so that they can follow one another. The first heading becomes the title and is taken out of the
+    body. Equations become MathML, and PNGs WebPs of the same pixels, a fifth smaller.
     A link to a notebook of the page leads there; of any other relative link only its text is kept,
     with the file's place in the repository.
 
@@ -65,8 +67,23 @@ def render_notebook(path: Path, beside: Collection[str] = ()) -> RenderedNoteboo
     _add_alternative_texts(notebook.cells)
     body, _ = exporter.from_notebook_node(notebook, {"metadata": {"path": str(path.parent)}})
     name = name_of(path)
-    title, body = _as_section(body, name, {name, *beside})
+    title, body = _as_section(body, f"notebooks/{name}.ipynb", anchor_of(name), {name, *beside}, 2)
     return RenderedNotebook(anchor_of(name), title or path.stem, name, body)
+
+
+def render_document(path: Path, anchor: str, beside: Collection[str] = ()) -> tuple[str, str]:
+    """The title and the HTML of a Markdown document of the folder docs, its headings one level down.
+
+    Args:
+        path: of the document.
+        anchor: in front of its ids.
+        beside: as for `render_notebook`.
+
+    Raises:
+        ValueError: an equation cannot be typeset.
+    """
+    body = _markdown(str(path.parent), path.read_text(encoding="utf-8"))
+    return _as_section(body, f"docs/{path.name}", anchor, beside, 1)
 
 
 def mathml(latex: str, display: str = "inline") -> str:
@@ -133,30 +150,34 @@ def _as_webp(source: str) -> str:
     return _WEBP + base64.b64encode(content.getvalue()).decode()
 
 
-def _as_section(body: str, name: str, beside: Collection[str]) -> tuple[str, str]:
-    """Take the title out of a notebook's HTML, and make the rest fit into a page of several."""
+def _as_section(
+    body: str, file: str, anchor: str, beside: Collection[str], down: int
+) -> tuple[str, str]:
+    """Take the title out of the HTML of a file of the repository, and make the rest fit into a page of
+    several, its headings some levels down."""
     from bs4 import BeautifulSoup
 
-    anchor = anchor_of(name)
     soup = BeautifulSoup(body, features="html.parser")
     for element in soup.select("script, style, a.anchor-link"):
         element.decompose()
     title = soup.h1.extract().get_text().strip() if soup.h1 is not None else ""
     for picture in soup.select(f'img[src^="{_PNG}"]'):
         picture["src"] = _as_webp(picture["src"])
-    for heading in soup.find_all(re.compile("^h[1-5]$")):
-        heading.name = f"h{int(heading.name[1]) + 1}"
+    for heading in soup.find_all(re.compile("^h[1-6]$")):
+        heading.name = f"h{min(6, int(heading.name[1]) + down)}"
+    for head in soup.select("thead th"):
+        head["scope"] = "col"
     for element in soup.select("[id]"):
         element["id"] = f"{anchor}-{element['id']}"
     for link in soup.select("a[href]"):
         target, _, part = link["href"].partition("#")
         if "://" in target or target.startswith("mailto:"):
             continue
-        # As the notebook lies in the repository.
-        place = posixpath.normpath(f"notebooks/{posixpath.dirname(name)}/{target}") if target else ""
-        other = place.removeprefix("notebooks/").removesuffix(".ipynb") if place else name
-        if other in beside:
-            link["href"] = f"#{anchor_of(other)}" + (f"-{part}" if part else "")
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(file), target)) if target else file
+        other = place.removeprefix("notebooks/").removesuffix(".ipynb")
+        if place == file or other in beside:
+            at = anchor if place == file else anchor_of(other)
+            link["href"] = f"#{at}" + (f"-{part}" if part else "")
         else:
             link.insert_after(f" ({place})")
             link.unwrap()

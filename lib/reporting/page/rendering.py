@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.data.mini.allotment import Allotment, read_allotment
-from lib.experiments.artefacts import Artefact
+from lib.experiments.artefacts import ARTEFACTS, Artefact
 from lib.files import replacing
 from lib.reporting.page.compare import artefacts_in, compare
 from lib.reporting.page.report import Failure, build_report
@@ -155,6 +155,7 @@ def report(
         comparison=comparison,
         failures=failures,
         verdicts=saved_verdicts(study.saving or study.reading[0], selected),
+        absent=[name for name in ARTEFACTS if name not in selected],
     )
     missing = comparison.missing if comparison is not None else ()
     return path, [Failure(name, "it is in the reference and was not made") for name in missing]
@@ -195,4 +196,7 @@ def _records(study: Study, selected: Mapping[str, Artefact]) -> list[dict]:
     jobs = (job for artefact in selected.values() for job in artefact.jobs(study))
     looked = (look(job, study.place, study.reading[0]) for job in jobs)
     found = {there.path: there for there in looked if there.content is not None}
-    return [{**of.content, "older_code": of.state == "older code"} for of in found.values()]
+    return [
+        {**of.content, "older_code": of.state == "older code", "path": path}
+        for path, of in found.items()
+    ]

@@ -1,10 +1,11 @@
 """The report: one self-contained HTML page with every notebook's outputs, verdicts and runs.
 
 Notebooks are rendered by `lib.reporting.page.notebook`; the page needs no network. Its layout is
-`page.html`, its typography `page.css`.
+`page.html`, made of `macros.html`, its typography `page.css`, and `page.js` sorts and searches the runs.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +13,12 @@ import pandas as pd
 
 from lib.files import write_bytes
 from lib.reporting.page import verdicts as judged
-from lib.reporting.page.notebook import anchor_of, name_of, render_notebook
+from lib.reporting.page.notebook import name_of, render_document, render_notebook
+from lib.reporting.page.parts import PARTS, Part, in_order
+from lib.study.open import ROOT
 
 TITLE = "AdaSample, DSM, TCDesc and HyNet under one protocol"
+DOCUMENT, RECIPES = ROOT / "docs" / "paper_vs_code.md", ROOT / "lib" / "recipes.py"
 RUN_HEADS = {
     **{"kind": "kind", "label": "method", "older_code": "older code", "train_set": "train set"},
     **{name: name for name in ("data", "profile", "seed", "seconds", "device", "threads")},
@@ -40,13 +44,15 @@ def build_report(
 
     Args:
         folder: the results folder, e.g. `results/quick`.
-        notebooks: executed notebooks, in the order in which they are shown.
-        records: records of runs and computations; one with a true `older_code` is marked.
+        notebooks: executed notebooks, which are shown as `lib.reporting.page.parts` orders them.
+        records: records of runs and computations; one with a true `older_code` is marked, and one with
+            a `path` leads there.
         verdicts: as the notebooks save them, with the column `notebook`, the artefact's name; None
             where there are none.
         shown: what else `page.html` shows: `profile` and `data_name`, what the study ran under; unless
             they are `paper` and `ubc`, the head says what these numbers do not decide; `comparison` with
-            the reference, or None where there is none; `failures`, named at the head.
+            the reference, or None where there is none; `failures`, named at the head; `absent`, the
+            names of artefacts that are not on the page.
 
     Returns:
         The report's path.
@@ -59,17 +65,25 @@ def build_report(
 
     runs, same = _runs(records)
     rows = None if verdicts is None else judged.read_verdicts(verdicts)
-    names = [name_of(Path(path)) for path in notebooks]
+    places = {name_of(Path(path)): os.path.relpath(path, folder) for path in notebooks}
+    of_records = [record.get("path") for record in records]
     layout = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     ).get_template("page.html")
+    title, body = render_document(DOCUMENT, "document", places)
     page = layout.render(
         **shown,
         title=TITLE,
         judged=judged,
         verdicts=rows,
-        anchors={name: anchor_of(name) for name in names},
-        notebooks=[render_notebook(path, names) for path in notebooks],
+        parts={key: PARTS.get(key, Part(key)) for key in (*PARTS, *in_order(places))},
+        order=in_order(places),
+        places=places,
+        notebooks={name_of(Path(path)): render_notebook(path, places) for path in notebooks},
+        document={"title": title, "body": body},
+        recipes=os.path.relpath(RECIPES, folder),
+        made_by=_made_by(records),
+        links={row: os.path.relpath(path, folder) for row, path in enumerate(of_records) if path},
         runs=runs,
         same=same,
         run_decimals={
@@ -80,6 +94,17 @@ def build_report(
     path = Path(folder, "report.html")
     write_bytes(path, page.encode("utf-8"))
     return path
+
+
+def _made_by(records: Iterable[Mapping]) -> dict[str, list[str]]:
+    """Devices, and versions of Python and of libraries, of all records, each value once."""
+    found: dict[str, dict[str, None]] = {}
+    for record in records:
+        named = {"device": record.get("device"), "Python": record.get("python")}
+        for name, value in {**named, **record.get("libraries", {})}.items():
+            if value:
+                found.setdefault(name, {})[value] = None
+    return {name: sorted(values) for name, values in found.items()}
 
 
 def _runs(records: Sequence[Mapping]) -> tuple[pd.DataFrame, dict[str, object]]:

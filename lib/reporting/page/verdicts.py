@@ -20,7 +20,7 @@ DATA = {
     "photos": "scenes rendered in the same way of a folder of photographs",
     "ubc": "UBC PhotoTour, the papers' own",
 }
-FINDINGS = 6
+FINDINGS = 5
 # What is read of a verdict, whether or not its notebook saved it.
 TEXTS = [
     *("notebook", "claim", "sentence", "kind", "needed", "printed", "rival", "unit"),
@@ -62,24 +62,41 @@ def read_verdicts(saved: pd.DataFrame) -> pd.DataFrame:
 
 
 def tallies(rows: pd.DataFrame) -> list[dict[str, object]]:
-    """How many claims, or readings, of one profile and data came to which verdict: claims before
-    readings, an evening before the rest.
+    """How many claims of a paper, and how many readings of all, came to which verdict at one profile
+    and data: an evening before the rest, readings last.
 
     Returns:
-        Of each its `kind`, "claim" or "reading", `where`, e.g. "evening, photos", and `counts` by
-        verdict, only those that occur anywhere, zeros included.
+        Of each its `paper`, "" of readings, `where`, e.g. "evening, photos", and `counts` by verdict,
+        only those that occur anywhere, zeros included.
     """
     of = rows[rows["counted"]].assign(quick=rows["profile"] != "evening")
+    of["of"] = of["paper"].where(of["kind"] == "claim", "")
+    of["place"] = pd.factorize(of["of"].replace("", None))[0]
     words = [word for word in SIGNS if (of["verdict"] == word).any()]
-    order = of.sort_values(["kind", "quick"], kind="stable")
+    order = of.assign(place=of["place"].replace(-1, len(of))).sort_values(["place", "quick"])
     return [
         {
-            "kind": kind,
+            "paper": paper,
             "where": f"{profile}, {data}",
             "counts": {word: int((group["verdict"] == word).sum()) for word in words},
         }
-        for (kind, profile, data), group in order.groupby(["kind", "profile", "data"], sort=False)
+        for (paper, profile, data), group in order.groupby(["of", "profile", "data"], sort=False)
     ]
+
+
+def matrix(rows: pd.DataFrame) -> pd.DataFrame:
+    """How many claims and readings of each notebook came to which verdict.
+
+    Returns:
+        Index notebook; columns of two levels, profile and data ("evening, photos"), an evening first,
+        and the verdict; what no notebook has is no column.
+    """
+    of = rows[rows["counted"]]
+    where = (of["profile"] + ", " + of["data"]).rename("where")
+    counts = pd.crosstab(of["notebook"], [where, of["verdict"]])
+    words = list(SIGNS)
+    columns = sorted(counts, key=lambda of: (not of[0].startswith("evening"), words.index(of[1])))
+    return counts[columns]
 
 
 def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
