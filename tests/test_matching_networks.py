@@ -14,6 +14,7 @@ from lib.matching import networks
 from lib.matching.describe import folded
 from lib.matching.networks import find
 from lib.models import hynet, l2net, l2net_binary, l2net_maps, tfeat
+from lib.recipes import RECIPES
 from lib.study import records
 from lib.study.open import REFERENCE
 
@@ -151,3 +152,18 @@ def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
     safetensors.torch.save_file({"weight": torch.zeros(2)}, path, about)
     with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
         find(str(path))
+
+
+def test_a_network_of_each_paper_is_at_hand_with_its_card() -> None:
+    names = sorted(path.parent.name for path in networks.NETWORKS.glob(f"*/{networks.WEIGHTS}"))
+    assert names == ["adasample_aug_gen", "dsm_aug", "hynet_aug", "tcdesc_dsm_aug"]
+    for name in names:
+        with torch.inference_mode():
+            lengths = find(name)(PATCHES).norm(dim=1)
+        torch.testing.assert_close(lengths, torch.ones(3))
+        about = (networks.NETWORKS / name / networks.CARD).read_text(encoding="utf-8")
+        assert about.startswith(f"# {RECIPES[name].label}\n")
+        assert "profile evening" in about
+        assert "for research and education only" in about
+    sizes = [path.stat().st_size for path in networks.NETWORKS.rglob("*") if path.is_file()]
+    assert sum(sizes) < 8_000_000
