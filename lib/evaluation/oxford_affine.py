@@ -31,10 +31,9 @@ from lib.evaluation.region_overlap import (
     one_to_one,
 )
 from lib.evaluation.subject import Subject
-from lib.matching.describe import describe
 from lib.matching.keypoints import Detector, Regions, detect
 from lib.matching.match import all_distances
-from lib.matching.patches import MAGNIFICATION
+from lib.matching.patches import MAGNIFICATION, extract
 
 DETECTOR = Detector("harris", affine=True, most=1000)
 # Of an image, the strongest, and what right matches are divided by.
@@ -86,15 +85,14 @@ def _scores(
     subject: Subject, sequence: AffineSequence, magnification: float, largest_error: float
 ) -> Iterator[Mapping[str, float]]:
     """Of images 2 to 6."""
-    images, described = sequence.images, []
-    for number in range(IMAGES):
-        regions = _regions(images.images[number])
-        if not len(regions):
-            raise ValueError(f"{images.images[number]} has no regions to match: leave it out")
-        features = describe(images.grey(number), regions, subject.describe, magnification)
-        described.append(features.descriptors)
+    described = []
+    for file in sequence.images.images:
+        patches = _patches(file, magnification)
+        if not len(patches):
+            raise ValueError(f"{file} has no regions to match: leave it out")
+        described.append(subject.describe(patches))
     for number in range(1, IMAGES):
-        right = _correspondences(images.folder, number, largest_error)
+        right = _correspondences(sequence.images.folder, number, largest_error)
         yield score_pair(described[0], described[number], right)
 
 
@@ -122,6 +120,13 @@ def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) ->
 def _regions(file: Path) -> Regions:
     sequence = read_homography_sequence(file.parent)
     return detect(sequence.grey(sequence.images.index(file)), DETECTOR)
+
+
+@cache
+def _patches(file: Path, magnification: float) -> np.ndarray:
+    """(N, 64, 64) uint8 at an image's regions."""
+    sequence = read_homography_sequence(file.parent)
+    return extract(sequence.grey(sequence.images.index(file)), _regions(file), magnification)
 
 
 @cache
