@@ -72,6 +72,8 @@ def _artefact(name: str, jobs: Callable[[Study], list[Job]], **asked: object) ->
 
 ARTEFACTS: Mapping[str, Artefact] = dict(
     [
+        # Executed first, since it takes longest and the others fill the other cores meanwhile.
+        _artefact("use/sparse_model", lambda study: []),
         _artefact("data/embedded", datasets.embedded),
         _artefact("adasample/table1", adasample.table1),
         _artefact("study/learning_rate", lambda study: []),
@@ -131,6 +133,5 @@ ARTEFACTS: Mapping[str, Artefact] = dict(
         _artefact("together/equal_footing", together.equal_footing, hpatches=True),
         _artefact("together/scenes", together.scenes, extras=True, hpatches=True),
         _artefact("together/factorial", factorial.jobs, extras=True, hpatches=True),
-        _artefact("use/sparse_model", lambda study: []),
     ]
 )
