@@ -158,6 +158,16 @@ def test_notebooks_show_text_and_outputs_and_no_code(tmp_path):
     assert text.count("What it claims.") == 2
 
 
+def test_printed_claims_wrap_and_printed_tables_do_not(tmp_path):
+    path = write_notebook(tmp_path / "executed" / "dsm" / "table1.ipynb", "One")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].outputs.append(new_output("stream", name="stderr", text="Claim: A is lower.\n"))
+    nbformat.write(notebook, path)
+    body = render_notebook(path).body
+    assert '<pre class="sentences">Claim: A is lower.' in body
+    assert "<pre>SIFT" in body
+
+
 def test_a_picture_without_a_text_gets_the_heading_it_stands_under(tmp_path):
     assert build(tmp_path).count('alt="Figure under: Verdict"') == 2
 

@@ -165,6 +165,10 @@ def _as_section(
         picture["src"] = _as_webp(picture["src"])
     for heading in soup.find_all(re.compile("^h[1-6]$")):
         heading.name = f"h{min(6, int(heading.name[1]) + down)}"
+    for block in soup.find_all("pre"):
+        # Sentences, where others are tables.
+        if block.get_text().lstrip().startswith(("Claim: ", "Reading: ")):
+            block["class"] = "sentences"
     for head in soup.select("thead th"):
         head["scope"] = "col"
     for element in soup.select("[id]"):
