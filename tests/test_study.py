@@ -556,7 +556,7 @@ def test_a_value_that_cannot_be_taken_is_named(
     [
         (["--jobs", "0"], "--jobs must be 1 or more, got 0"),
         (["--only", "adasample/options"], "fits extras alone; add --extras"),
-        (["--only", "nothing/*"], "fits no artefact; there are: data/embedded, adasample/table1"),
+        (["--only", "nothing/*"], "fits no artefact; there are: use/sparse_model, data/embedded"),
         (["--cached", "--photos", "x"], "--cached renders the committed reference"),
         (["--update-reference", "--only", "adasample/*"], "leave out --only"),
         (["--update-reference", "--data", "x"], "--update-reference takes embedded data"),
