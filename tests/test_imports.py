@@ -21,7 +21,7 @@ LAYERS = (
     ("experiments",),
     ("study",),
     ("evaluation", "theory", "matching"),
-    ("training", "objective", "batches", "parts"),
+    ("training", "bfloat16", "objective", "batches", "parts"),
     ("recipes", "profiles"),
     (
         *(

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from lib import parts
+from lib.bfloat16 import fast_convolutions
 from lib.digests import value_digest
 from lib.evaluation.following import few_pairs, follow
 from lib.evaluation.subject import Subject, describe
@@ -175,11 +176,12 @@ def _train(job: Job, place: Place, checkpoint: Path, on_step: OnStep | None) -> 
     )
     if checkpoint.exists() and not _is_whole(checkpoint):
         _put_aside(checkpoint)
-    try:
-        return begin()
-    except ForeignCheckpoint:
-        _put_aside(checkpoint)
-        return begin()
+    with fast_convolutions(place.device):
+        try:
+            return begin()
+        except ForeignCheckpoint:
+            _put_aside(checkpoint)
+            return begin()
 
 
 def _is_whole(checkpoint: Path) -> bool:
