@@ -25,6 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def add_descriptor(parser: argparse.ArgumentParser) -> None:
+    """The options that name a descriptor: ``--descriptor``, as `lib.matching.networks.find` takes it, or
+    ``--record``."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    told = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
+    which.add_argument("--descriptor", metavar="NAME", help=told)
+    which.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
+
+
 def _parser() -> argparse.ArgumentParser:
     from lib.matching import folder as defaults
     from lib.matching.keypoints import KINDS, Detector
@@ -38,10 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     folder = commands.add_parser("folder", help="describe and match the images of a folder")
     folder.add_argument("images", type=Path)
     folder.add_argument("out", type=Path, help="a folder that is not there yet")
-    which = folder.add_mutually_exclusive_group(required=True)
-    told = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
-    which.add_argument("--descriptor", metavar="NAME", help=told)
-    which.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
+    add_descriptor(folder)
     usual = Detector()
     folder.add_argument("--detector", choices=KINDS, default=usual.kind)
     told = "a checkpoint, of keynet alone"

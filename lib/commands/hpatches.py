@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.commands.describe import add_descriptor
 from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, write_descriptors
 from lib.data.hpatches.packing import RELEASE, TASKS, build_hpatches
 from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
@@ -57,10 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     describe = commands.add_parser("describe", help="write descriptors of a release's patches")
     describe.add_argument("data", type=Path)
     describe.add_argument("out", type=Path)
-    which = describe.add_mutually_exclusive_group(required=True)
-    told = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
-    which.add_argument("--descriptor", metavar="NAME", help=told)
-    which.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
+    add_descriptor(describe)
     describe.add_argument("--device", default="cpu")
     describe.set_defaults(run=_describe)
 

@@ -65,7 +65,9 @@ def build_report(
 
     runs, same = _runs(records)
     rows = None if verdicts is None else judged.read_verdicts(verdicts)
-    places = {name_of(Path(path)): os.path.relpath(path, folder) for path in notebooks}
+    named = {name_of(Path(path)): path for path in notebooks}
+    places = {name: os.path.relpath(path, folder) for name, path in named.items()}
+    order = in_order(places)
     of_records = [record.get("path") for record in records]
     layout = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
@@ -76,10 +78,10 @@ def build_report(
         title=TITLE,
         judged=judged,
         verdicts=rows,
-        parts={key: PARTS.get(key, Part(key)) for key in (*PARTS, *in_order(places))},
-        order=in_order(places),
+        parts={key: PARTS.get(key, Part(key)) for key in (*PARTS, *order)},
+        order=order,
         places=places,
-        notebooks={name_of(Path(path)): render_notebook(path, places) for path in notebooks},
+        notebooks={name: render_notebook(path, places) for name, path in named.items()},
         document={"title": title, "body": body},
         recipes=os.path.relpath(RECIPES, folder),
         made_by=_made_by(records),

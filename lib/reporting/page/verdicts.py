@@ -27,11 +27,10 @@ TEXTS = [
     *("profile", "data", "why", "part"),
 ]
 NUMBERS = ["observed", "low", "high", "seeds"]
-
-
+# Of a table of claims.
 COLUMNS = [
-    *("claim", "verdict", "why", "observed", "to hold", "printed", "rival", "seeds", "where", "from"),
-    *("notebook", "counted"),
+    *("claim", "verdict", "why", "observed", "to hold", "printed", "rival", "seeds", "where"),
+    "counted",
 ]
 
 
@@ -70,17 +69,18 @@ def tallies(rows: pd.DataFrame) -> list[dict[str, object]]:
         only those that occur anywhere, zeros included.
     """
     of = rows[rows["counted"]].assign(quick=rows["profile"] != "evening")
-    of["of"] = of["paper"].where(of["kind"] == "claim", "")
-    of["place"] = pd.factorize(of["of"].replace("", None))[0]
+    papers = of["paper"].where(of["kind"] == "claim", "")
+    of["of"] = pd.Categorical(papers, [*papers[papers != ""].unique(), ""])
     words = [word for word in SIGNS if (of["verdict"] == word).any()]
-    order = of.assign(place=of["place"].replace(-1, len(of))).sort_values(["place", "quick"])
     return [
         {
             "paper": paper,
             "where": f"{profile}, {data}",
             "counts": {word: int((group["verdict"] == word).sum()) for word in words},
         }
-        for (paper, profile, data), group in order.groupby(["of", "profile", "data"], sort=False)
+        for (paper, _, profile, data), group in of.groupby(
+            ["of", "quick", "profile", "data"], observed=True
+        )
     ]
 
 
@@ -156,7 +156,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
         seeds=rows["seeds"].map(lambda seeds: "" if pd.isna(seeds) else f"{seeds:.0f}"),
         where=rows["profile"] + ", " + rows["data"],
     )
-    frame = shown.rename(columns={"needed": "to hold", "artefact": "from"})[COLUMNS]
+    frame = shown.rename(columns={"needed": "to hold"})[COLUMNS]
     return frame.loc[:, [name == "why" or (frame[name] != "").any() for name in frame]]
 
 
