@@ -141,10 +141,11 @@ def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: 
         for axes, effect in zip(row, largest, strict=True):
             both = effect.split(" × ")
             frame = pd.DataFrame({x: ["on" if x in cell else "off" for cell in of] for x in both})
-            frame[FPR95] = [each.values.mean() for each in of.values()]
-            means = frame.groupby(both)[FPR95].mean().reset_index()
-            plots.curves(axes, means, *(both[0], FPR95, both[1]), marker="o")
+            frame["FPR95 (%)"] = [each.values.mean() for each in of.values()]
+            means = frame.groupby(both)["FPR95 (%)"].mean().reset_index()
+            plots.curves(axes, means, *(both[0], "FPR95 (%)", both[1]), marker="o")
             axes.legend(title=both[1])
+            axes.label_outer()
     return figure
 
 
