@@ -6,16 +6,12 @@ autocast does, convolving them in float32 and rounding the result gives the same
 of a sum, in float32's time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
-
-_CONVOLUTIONS = frozenset(
-    {torch.ops.aten.convolution.default, torch.ops.aten.convolution_backward.default}
-)
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 
 def fast_convolutions(device: str) -> AbstractContextManager:
@@ -28,13 +24,19 @@ def fast_convolutions(device: str) -> AbstractContextManager:
     return nullcontext() if native else ByFloat32()
 
 
-class ByFloat32(TorchDispatchMode):
-    """Convolves bfloat16 in float32 and rounds what comes out, forward and backward."""
+class ByFloat32(TorchFunctionMode):
+    """Has what autocast convolves in bfloat16 convolved in float32, operands and results rounded."""
 
-    def __torch_dispatch__(
-        self, func: object, types: Sequence[type], args: tuple = (), kwargs: Mapping | None = None
-    ) -> object:
-        if func not in _CONVOLUTIONS or args[0].dtype is not torch.bfloat16:
+    def __torch_function__(
+        self,
+        func: Callable[..., Tensor],
+        types: Sequence[type],
+        args: tuple = (),
+        kwargs: Mapping | None = None,
+    ) -> Tensor:
+        if func is not torch.conv2d or not torch.is_autocast_enabled("cpu"):
             return func(*args, **(kwargs or {}))
-        wide = tree_map_only(torch.Tensor, torch.Tensor.float, args)
-        return tree_map_only(torch.Tensor, torch.Tensor.bfloat16, func(*wide, **(kwargs or {})))
+        # Back through each change of precision a gradient is rounded as autocast rounds it.
+        rounded = [each.bfloat16().float() if isinstance(each, Tensor) else each for each in args]
+        with torch.autocast("cpu", enabled=False):
+            return func(*rounded, **(kwargs or {})).bfloat16()
