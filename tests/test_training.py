@@ -62,14 +62,14 @@ def test_every_paper_recipe_takes_its_own_schedule_for_three_steps(
 
 
 def test_training_lowers_fpr95(small_set: PatchSet) -> None:
-    longer = replace(TINY, budget=Budget(batch_pairs=16, epoch_pairs=16 * 30, epochs=1))
+    longer = replace(TINY, budget=Budget(batch_pairs=16, epoch_pairs=16 * 120, epochs=1))
     untrained = train(recipes.HARDNET, longer, small_set, 0, max_steps=1)
     trained = train(recipes.HARDNET, longer, small_set, 0)
     before, after = (
         measure(Subject(partial(describe, run.model)), small_set)["expected"]
         for run in (untrained, trained)
     )
-    assert after < before
+    assert after < before / 2
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(small_set: PatchSet) -> None:
