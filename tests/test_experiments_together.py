@@ -225,10 +225,23 @@ def test_a_rate_is_that_of_the_searched_combinations_with_the_same_loss_and_netw
 
 def test_the_factorial_trains_each_combination_with_the_seeds_of_a_table(study: Study, with_rates: None):
     jobs = factorial.jobs(study)
-    assert Counter(job.name for job in jobs) == dict.fromkeys(CELLS, len(study.table_seeds))
+    names = [*CELLS, *factorial.HALVED]
+    assert Counter(job.name for job in jobs) == dict.fromkeys(names, len(study.table_seeds))
     assert {job.recipe.optimizer.options["lr"] for job in jobs} == {0.002}
     assert all(job.recipe.schedule == study.place.profile.schedule for job in jobs)
     assert len({record_path(job, study.place) for job in jobs}) == len(jobs)
+
+
+def test_half_of_r_l2_s_weight_is_all_that_changes_beside_dsm_s_loss(study: Study, with_rates: None):
+    whole = {(CELLS[job.name], job.seed): job.recipe for job in factorial.factorial(study)}
+    assert len(factorial.HALVED) == 8
+    for job in factorial.halved(study):
+        cell = factorial.HALVED[job.name]
+        assert {"loss", "regulariser"} <= cell
+        of = whole[cell, job.seed]
+        [half], [norm] = job.recipe.regularizers, of.regularizers
+        assert half == replace(norm, options={"weight": norm.options["weight"] / 2})
+        assert replace(job.recipe, regularizers=of.regularizers, label=of.label) == of
 
 
 EFFECTS = st.lists(st.floats(-5, 5), min_size=1 + len(TERMS), max_size=1 + len(TERMS))

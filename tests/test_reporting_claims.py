@@ -226,16 +226,18 @@ def test_a_sum_is_of_all_its_methods_and_paired_by_seed():
 
 
 def test_a_share_of_a_gain_has_no_verdict_where_there_is_no_gain():
-    [half] = [c for c in read_claims() if c.id == "adasample-s52-sampling-half"]
+    [half] = [c for c in read_claims() if c.id == "adasample-s52-squared-half"]
     hardnet = runs(20.0, 0.1)
-    sampled = {"hardnet_aug_gen": hardnet, "rung_weights": hardnet + 5}
-    # All that AdaSample changes makes it worse, and the sampling alone takes some of that back.
+    squared = {"hardnet_aug_gen": hardnet, "rung_squared": hardnet - 3}
+    # All that AdaSample changes makes it worse, or no better for sure.
     for ours in (hardnet + 4, runs(19.99, 0.5, seed=1)):
-        result = judge(half, {**sampled, "adasample_aug_gen": ours})
+        result = judge(half, {**squared, "adasample_aug_gen": ours})
         assert result.outcome == "no verdict"
         assert result.observed is None
         assert "no sure gain: adasample_aug_gen gains" in result.text()
-    assert judge(half, {**sampled, "adasample_aug_gen": hardnet - 4}).outcome == "held"
+    held = judge(half, {**squared, "adasample_aug_gen": hardnet - 4})
+    assert held.outcome == "held"
+    assert held.text().endswith("5 seeds; written down when the evening's ladder had been seen)")
     one = {key: np.array([[value]]) for key, value in zip("abc", (1.0, 2.0, 3.0), strict=True)}
     unknown = claim(statistic="sum_difference", a=("a",), b=("b",), given=("a", "c"))
     assert "one seed gives no interval" in judge(unknown, one, seeds=(0,)).why
@@ -515,5 +517,5 @@ def test_a_table_of_verdicts_holds_a_row_a_claim_with_numbers_or_nothing():
     assert table["kind"].tolist() == ["claim", "claim"]
     assert " ".join(table.columns) == (
         "claim paper artefact sentence kind needed observed low high printed rival unit profile data "
-        "seeds part seeds_needed verdict why"
+        "seeds part seeds_needed verdict why seen"
     )

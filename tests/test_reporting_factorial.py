@@ -214,8 +214,19 @@ def test_effects_are_drawn_a_row_each_and_the_largest_interactions_as_lines():
     assert len(figure.axes) == 3
     first = figure.axes[0]
     assert (first.get_xlabel(), first.get_legend().get_title().get_text()) == ("loss", "network")
-    off, on = first.lines
-    assert [line.get_label() for line in (off, on)] == ["off", "on"]
+    assert [drawn.get_label() for drawn in first.containers] == ["off", "on"]
+    off, on = (drawn.lines[0] for drawn in first.containers)
     # Of the four means the loss changes one pair by as much as the other, the other way.
     change = [line.get_ydata()[1] - line.get_ydata()[0] for line in (off, on)]
     assert change == pytest.approx([-4.0, 4.0], abs=0.2)
+
+
+def test_with_half_of_r_l2_s_weight_effects_are_of_those_runs_in_place_of_theirs(study: Study):
+    def level(job: Job) -> float:
+        both = {"loss", "regulariser"} <= (CELLS | experiments.HALVED)[job.name]
+        return 20.0 + 4.0 * (both and job.name in CELLS) + job.seed
+
+    table = factorial.at_half_weight(records(experiments.jobs(study), level, level), study)
+    # What the two do together is gone where the weight was its cause.
+    assert table["all", "points"].tolist() == pytest.approx([2.0, 2.0, 2.0])
+    assert table["half beside DSM's loss", "points"].tolist() == pytest.approx([0, 0, 0], abs=1e-9)

@@ -28,11 +28,13 @@ def test_a_finding_names_its_verdict_interval_profile_data_and_notebook() -> Non
     )
 
 
-def saved(folder: Path, behind: str = "") -> None:
-    """The tables of equal footing of three methods."""
+def saved(
+    folder: Path, of: str = "equal_footing", behind: str = "", best: str = "B+", base: str = "HardNet+"
+) -> None:
+    """The tables of equal footing of three methods, as a notebook of a size saves them."""
     (folder / "together").mkdir(parents=True, exist_ok=True)
-    of = {"method": ["HardNet+", "B", "C"], "FPR95 mean": [12.34, 9.0, 10.0]}
-    of |= {"FPR95 from": [10.0, 7.0, 8.0], "FPR95 to": [14.0, 11.0, 12.0], "FPR95 seeds": [3, 3, 3]}
+    levels = {"method": [base, best, "C"], "FPR95 mean": [12.34, 9.0, 10.0]}
+    levels |= {"FPR95 from": [10.0, 7.0, 8.0], "FPR95 to": [14.0, 11.0, 12.0], "FPR95 seeds": [3, 3, 3]}
     orders = {
         "measure": ["FPR95", "matching"],
         "pairs": [3, 3],
@@ -40,8 +42,8 @@ def saved(folder: Path, behind: str = "") -> None:
         "rankings": [3, 6],
     }
     orders["of"] = [6, 6]
-    for name, content in (("", of), ("_orders", orders)):
-        pd.DataFrame(content).to_csv(folder / f"together/equal_footing{name}{behind}.csv", index=False)
+    for part, content in (("", levels), ("_orders", orders)):
+        pd.DataFrame(content).to_csv(folder / f"together/{of}{part}{behind}.csv", index=False)
 
 
 def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
@@ -49,9 +51,9 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     saved(tmp_path)
     assert front.equal_footing(tmp_path) == (
         "On [equal footing](notebooks/together/equal_footing.ipynb) (quick size, one scene, 3 seeds): "
-        "B has the lowest FPR95 of 3 methods, 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). Of "
-        "3 pairs of methods the number that differ significantly is 1 by FPR95, 0 by matching; by FPR95 "
-        "the data exclude 3 of 6 rankings.\n"
+        "B+ has the lowest FPR95 of 3 methods, 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). "
+        "Of 3 pairs of methods the number that differ significantly is 1 by FPR95, 0 by matching; by "
+        "FPR95 the data exclude 3 of 6 rankings.\n"
     )
     effects = {
         "effect": ["loss", "positive", "network", "loss × positive"],
@@ -59,12 +61,32 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     }
     effects |= {"Holm": [0.01, 0.02, 0.9, 0.01], "of": ["one axis"] * 3 + ["two axes"]}
     pd.DataFrame(effects).to_csv(tmp_path / "together" / "factorial_fpr95.csv", index=False)
+    # What one choice does is not told without the one that turns it round.
     assert front.equal_footing(tmp_path).endswith(
-        "FPR95 is significantly lowered by DSM's CDF weight (-1.0 points) and significantly raised by "
-        "TCDesc's topology (+2.0 points); undecided: HyNet's network.\n"
+        "FPR95 changes significantly, in points and in the mean over all other choices, downwards "
+        "(better) with DSM's CDF weight −1.0 (+2.0 without TCDesc's topology, −4.0 with it), upwards "
+        "with TCDesc's topology +2.0 (+5.0 without DSM's CDF weight, −1.0 with it); undecided: HyNet's "
+        "network.\n"
     )
-    saved(tmp_path, "_evening")
-    assert "evening size" in front.equal_footing(tmp_path)
+
+
+def test_what_tells_more_stands_first_in_the_readme(tmp_path: Path) -> None:
+    for of, behind, told in (
+        ("equal_footing", "", "(quick size, one scene, "),
+        ("scenes", "", "(quick size, three scenes, "),
+        ("equal_footing", "_evening", "(evening size, one scene, "),
+    ):
+        saved(tmp_path, of, behind)
+        assert told in front.equal_footing(tmp_path)
+
+
+def test_a_method_stands_beside_hardnet_with_the_same_augmentation_and_positives(tmp_path: Path) -> None:
+    saved(tmp_path, best="AdaSample+*", base="HardNet+*")
+    assert "AdaSample+* has the lowest" in front.equal_footing(tmp_path)
+    assert "HardNet+* has 12.3%" in front.equal_footing(tmp_path)
+
+
+def test_what_was_filled_in_before_gives_way() -> None:
     text = "<!-- equal footing -->\nold\n<!-- end of equal footing -->\n<!-- findings -->\n"
     text += "<!-- end of findings -->"
     assert "\nnew\n<!-- end" in front.filled_in(text, read_verdicts(pd.DataFrame([ROW])), "new\n")

@@ -91,7 +91,8 @@ def test_table_4_has_the_tasks_of_the_weights_and_the_means_of_table_3(study: St
     assert table.index[-1] == "TCDesc-DSM+: no topology"
     assert table.loc["hard weight", ("FPR95", "paper")] == 0.89
     assert table.loc["hard weight", ("retrieval", "paper")] == 69.89
-    assert table.loc["linear combination (TCDesc)", ("matching", "ours")] == 95.0
+    # The mean of three seeds, 0.3 points apart.
+    assert table.loc["linear combination (TCDesc)", ("matching", "ours")] == pytest.approx(94.7)
 
 
 def test_what_the_positive_saw_is_told_of_topology_alone(study: Study) -> None:
@@ -117,7 +118,7 @@ def test_figure_3_draws_a_line_a_k_against_gamma(study: Study) -> None:
 
 def test_gains_are_of_pairs_that_are_there_and_paired_by_seed(study: Study) -> None:
     table = tcdesc.gains(trained(experiments.table2(study), study), study)
-    assert list(table.index) == ["topology on HardNet", "topology on DSM", *tcdesc.LENGTH]
+    assert list(table.index) == ["topology on HardNet", "topology on DSM", *tcdesc.SETTING]
     assert table["change"].tolist() == pytest.approx([-6, -5, -8, -10])
     assert (table["to"] - table["from"]).max() < 1e-9
     others = tcdesc.gains(trained(experiments.other_losses(study), study), study)
@@ -394,7 +395,7 @@ def test_the_hard_test_is_the_column_from_liberty_to_yosemite(study: Study) -> N
     [claim] = [c for c in read_claims("tcdesc", "Table 3") if c.id == "tcdesc-t3-hard-task"]
     of = values(claim)
     assert {each.cells for each in of.values()} == {("Lib>Yos",)}
-    assert of["tcdesc_dsm_aug"].values.tolist() == [[5.0]]
+    assert of["tcdesc_dsm_aug"].values.tolist() == [[5.0], [5.1], [5.2]]
 
 
 def test_one_seed_decides_no_grid(study: Study) -> None:

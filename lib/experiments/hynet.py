@@ -248,6 +248,10 @@ OPTIONS: Options = {
         "summed": SUMMED,
         "negatives across": _ACROSS,
         "dropout 0.1": {"model": replace_options(HYNET.model, dropout=0.1)},
+        # At one rate, what Table 3 and the ladder change with each side at its own.
+        "without R_L2": {"regularizers": ()},
+        "d in place of s_H": {"distance": _ON_D.distance, "negatives": _ON_D.negatives},
+        "a rate of 0.005": {"optimizer": replace_options(HYNET.optimizer, lr=0.005)},
         "eight symmetries alike": {"augment": TURNED},
         "points shuffled": {"points": part("shuffled")},
     },

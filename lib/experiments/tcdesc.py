@@ -1,7 +1,8 @@
 """TCDesc (Pan et al.): which records each of its tables and figures needs.
 
-Runs of TCDesc and of what is compared with it are as long as the authors', three times DSM's, and have
-larger batches than others under quick (`Profile.larger`).
+Runs of TCDesc and of what is compared with it are as long as the authors', three times DSM's, under
+`paper`; at other sizes all runs have as many steps, and under quick these larger batches than others
+(`Profile.larger`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,16 +31,22 @@ LONG: Mapping[str, Recipe] = {
     "dsm_long": replace(TCDESC_DSM, label="DSM+, as long", positive=part("pair")),
 }
 METHODS = ("hardnet_long", "tcdesc_hn_aug", "dsm_long", "tcdesc_dsm_aug")
+_TOPOLOGY = TCDESC_DSM.positive
 # Those that have a learning rate of their own. Table II has SOSNet without flips and turns; on other
 # losses topology stands in the setting, and so in the batches, that TCDesc's own rows have.
 SEARCHED: Mapping[str, Recipe] = {
     **LONG,
+    # d⁺ = (1 − λ) d_E: what λ does without the topology.
+    "tc_control": replace(
+        TCDESC_DSM,
+        label="TCDesc-DSM+: no topology",
+        positive=replace_options(_TOPOLOGY, weights="none"),
+    ),
     "sosnet": replace(SOSNET, label="SOSNet", augment=None),
     "adasample_tc": on_equal_footing(ADASAMPLE_TC),
     "hynet_tc": on_equal_footing(HYNET_TC),
 }
 
-_TOPOLOGY = TCDESC_DSM.positive
 # Table I by its runs' key: k and γ, in the order of its rows; k = 16 and γ = 1 are TCDesc-DSM+'s own.
 GRID: Mapping[str, tuple[int, float]] = {
     "tcdesc_dsm_aug" if (k, gamma) == (16, 1.0) else f"tc_{k}_{gamma:g}": (k, gamma)
@@ -54,8 +61,6 @@ LAMBDAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 WEIGHTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "tc_hard": ("hard weight", {"weights": "heat", "t": HARD}),
     **{f"tc_heat_{t:g}": (f"t = {t:g}", {"weights": "heat", "t": t}) for t in TEMPERATURES},
-    # d⁺ = (1 − λ) d_E: what λ does without the topology.
-    "tc_control": ("no topology", {"weights": "none"}),
 }
 FIXED = {f"tc_lambda_{lam:g}": (f"λ = {lam:g}", {"lam": lam}) for lam in LAMBDAS}
 _VARIED = {
@@ -94,8 +99,10 @@ def table1(study: Study) -> list[Job]:
 
 
 def table3(study: Study) -> list[Job]:
-    """TCDesc's Tables III and IV: topology weights, and none, with the seeds of a grid."""
-    return _tasks(study, tcdesc_jobs(study, ["tcdesc_dsm_aug", *WEIGHTS], study.grid_seeds))
+    """TCDesc's Tables III and IV: topology weights with the seeds of a grid; TCDesc-DSM+ and its control
+    without topology, at a rate of its own, with those of a table."""
+    pair = tcdesc_jobs(study, ("tcdesc_dsm_aug", "tc_control"), study.table_seeds)
+    return _tasks(study, [*pair, *tcdesc_jobs(study, WEIGHTS, study.grid_seeds)])
 
 
 def table5(study: Study) -> list[Job]:

@@ -14,12 +14,13 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from lib.experiments import factorial, together
-from lib.experiments.factorial import AXES, CELLS, SEARCHED_CELLS, TERMS, Cell, sign
+from lib.experiments.factorial import AXES, CELLS, HALVED, SEARCHED_CELLS, TERMS, Cell, sign
 from lib.experiments.searches import read_search
 from lib.intervals import Measured, contrast
 from lib.reporting import plots
 from lib.reporting.changes import methods, with_interval
-from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
+from lib.reporting.claims.measured import fpr95_by_column
+from lib.reporting.style import DOUBLE_WIDTH, GREY, MARKERS, look, panels
 from lib.reporting.together import FPR95, LEVEL, SIGNS, by_measure, residual
 from lib.significance import holm
 from lib.study.forecast import cost
@@ -59,9 +60,10 @@ def plan(study: Study) -> pd.DataFrame:
 
 
 def by_cell(found: Sequence[Found], study: Study) -> dict[str, dict[Cell, Measured]]:
-    """Runs of `lib.experiments.factorial.factorial` by measure and combination."""
-    cells = {run.job.label: CELLS[run.job.name] for run in found}
-    of = by_measure(found, study)
+    """Runs of `lib.experiments.factorial.factorial`, which may be among others, by measure and
+    combination."""
+    cells = {run.job.label: CELLS[run.job.name] for run in found if run.job.name in CELLS}
+    of = by_measure([run for run in found if run.job.name in CELLS], study)
     return {measure: {cells[label]: m for label, m in each.items()} for measure, each in of.items()}
 
 
@@ -95,24 +97,66 @@ def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
     )
 
 
+def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """The effects on FPR95 of DSM's loss, of R_L2 and of both together, beside those with half of R_L2's
+    weight wherever DSM's loss is on.
+
+    Args:
+        found: of `lib.experiments.factorial.jobs` at quick.
+        study: that they are of.
+
+    Returns:
+        By "effect" under "all" and "half beside DSM's loss" what `effects` has of it but for Holm's
+        correction.
+    """
+    of, taken = fpr95_by_column(found, study.place.source.sets), set(HALVED.values())
+    ways = {
+        "all": CELLS,
+        "half beside DSM's loss": {k: c for k, c in CELLS.items() if c not in taken} | HALVED,
+    }
+    rows, columns = ["loss", "regulariser", "loss × regulariser"], ["points", "from", "to", "p"]
+    tables = {
+        way: effects({cell: of[key] for key, cell in cells.items()}).loc[rows, columns]
+        for way, cells in ways.items()
+    }
+    return pd.concat(tables, axis=1)
+
+
 def summed_up(table: pd.DataFrame) -> str:
-    """Half a sentence: which choices lower or raise FPR95 significantly, by Holm's correction over all.
+    """Half a sentence: which choices change FPR95 significantly, by Holm's correction over all.
+
+    An effect of one choice is a mean over all others. Where another choice changes it significantly,
+    what it is without and with that one stands beside it.
 
     Args:
         table: of `effects` on FPR95, as saved.
     """
-    alone = table[table["of"] == ONE_AXIS]
-    sure = alone[alone["Holm"] <= LEVEL]
+    points = table.set_index("effect")["points"]
+    sure = table[table["Holm"] <= LEVEL]
+    together = [effect.split(" × ") for effect in sure.loc[sure["of"] != ONE_AXIS, "effect"]]
+
+    def told(axis: str, points_too: bool = True) -> str:
+        apart = [
+            f"{points[axis] - both:+.1f} without {CHOICES[other]}, {points[axis] + both:+.1f} with it"
+            for pair in together
+            if axis in pair
+            for other, both in [(pair[pair[0] == axis], points[" × ".join(pair)])]
+        ]
+        mean = f" {points[axis]:+.1f}" if points_too or apart else ""
+        return f"{CHOICES[axis]}{mean}" + (f" ({'; '.join(apart)})" if apart else "")
+
+    alone = sure[sure["of"] == ONE_AXIS]
     lower, higher = (
-        ", ".join(f"{CHOICES[row.effect]} ({row.points:+.1f} points)" for row in some.itertuples())
-        for some in (sure[sure["points"] < 0], sure[sure["points"] > 0])
+        ", ".join(map(told, some["effect"])) or "none of them"
+        for some in (alone[alone["points"] < 0], alone[alone["points"] > 0])
     )
-    rest = ", ".join(alone.loc[alone["Holm"] > LEVEL, "effect"].map(CHOICES))
-    none = "none of them"
-    return (
-        f"{FPR95} is significantly lowered by {lower or none} and significantly raised by "
-        f"{higher or none}; undecided: {rest or none}"
+    every = table.loc[table["of"] == ONE_AXIS, "effect"]
+    rest = ", ".join(told(axis, False) for axis in every if axis not in set(alone["effect"]))
+    said = (
+        f"{FPR95} changes significantly, in points and in the mean over all other choices, downwards "
+        f"(better) with {lower}, upwards with {higher}; undecided: {rest or 'none of them'}"
     )
+    return said.replace("-", "−")
 
 
 def effects_figure(tables: Mapping[str, pd.DataFrame], note: str) -> Figure:
@@ -128,8 +172,8 @@ def effects_figure(tables: Mapping[str, pd.DataFrame], note: str) -> Figure:
 
 
 def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: str) -> Figure:
-    """The three largest effects of two axes together, as the mean FPR95 with a paper's choice ("on") and
-    without, on either axis.
+    """The three largest effects of two axes together: FPR95 with a paper's choice ("on") and without, on
+    either axis, as the mean over the other axes with its interval over seeds by the `residual`.
 
     Args:
         of: FPR95 of the combinations.
@@ -137,14 +181,25 @@ def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: 
         note: stands above.
     """
     largest = table.loc[table["of"] == "two axes", "points"].abs().nlargest(3).index
+    spread, freedom = residual(of)
     with panels(DOUBLE_WIDTH, 2.4, len(largest), note=note, sharey=True) as (figure, [row]):
         for axes, effect in zip(row, largest, strict=True):
-            both = effect.split(" × ")
-            frame = pd.DataFrame({x: ["on" if x in cell else "off" for cell in of] for x in both})
-            frame["FPR95 (%)"] = [each.values.mean() for each in of.values()]
-            means = frame.groupby(both)["FPR95 (%)"].mean().reset_index()
-            plots.curves(axes, means, *(both[0], "FPR95 (%)", both[1]), marker="o")
-            axes.legend(title=both[1])
+            first, second = both = effect.split(" × ")
+            levels = pd.DataFrame([[axis in cell for axis in both] for cell in of], columns=both)
+            levels["mean"] = [each.values.mean() for each in of.values()]
+            levels["runs"] = [len(each.values) for each in of.values()]
+            grouped = levels.groupby(both[::-1]).agg({"mean": "mean", "runs": "sum"})
+            for place, level in enumerate(("off", "on")):
+                at = grouped.loc[bool(place)]
+                ends = stats.t.ppf(1 - LEVEL / 2, freedom) * spread / np.sqrt(at["runs"])
+                # Beside each other, so that no interval hides another.
+                beside = at.index.astype(float) + 0.04 * (2 * place - 1)
+                lines = look(place) | {"marker": MARKERS[place], "capsize": 2}
+                axes.errorbar(beside, at["mean"], ends, label=level, **lines)
+            axes.set_xticks([0, 1], ["off", "on"])
+            axes.set(xlabel=first, ylabel="FPR95 (%), mean of 8 combinations")
+            axes.grid(axis="y")
+            axes.legend(title=second)
             axes.label_outer()
     return figure
 

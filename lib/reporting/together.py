@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from lib.experiments.rows import tested_on
-from lib.intervals import Measured, contrast, side_by_side
+from lib.intervals import Estimate, Measured, contrast, side_by_side
 from lib.reporting import frames, hpatches, plots
-from lib.reporting.changes import changes, levels, with_interval
+from lib.reporting.changes import levels, with_interval
 from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
 from lib.reporting.style import DOUBLE_WIDTH, PALETTE, panels
 from lib.significance import holm, vargha_delaney
@@ -74,19 +74,23 @@ def pairs(of: Methods, sign: int) -> pd.DataFrame:
         of the first is better than one of the second, "improvement", with Newcombe's interval "low" to
         "high".
     """
-    spread, freedom = residual(of)
     rows = {}
     for names in combinations(of, 2):
         better, worse = sorted(names, key=lambda name: sign * of[name].values.mean())
-        ahead = contrast([(sign, of[worse]), (-sign, of[better])])
-        over_seeds = spread * math.sqrt(2 / ahead.seeds)
-        ahead = replace(ahead, over_seeds=over_seeds, seed_freedom=freedom)
+        ahead = _difference(of, *((worse, better) if sign == 1 else (better, worse)))
         effect = vargha_delaney(*(sign * of[name].values.mean(axis=1) for name in (worse, better)))
         chance = {"improvement": effect.value, "low": effect.low, "high": effect.high}
         rows[better, worse] = {**with_interval("ahead", ahead), "p": ahead.p_value(), **chance}
     found = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["better", "worse"])
     found.insert(4, "Holm", holm(found["p"]))
     return found
+
+
+def _difference(of: Methods, a: str, b: str) -> Estimate:
+    """The mean of one method less that of another, with the `residual` of all methods."""
+    difference, (spread, freedom) = contrast([(1.0, of[a]), (-1.0, of[b])]), residual(of)
+    over_seeds = spread * math.sqrt(2 / difference.seeds)
+    return replace(difference, over_seeds=over_seeds, seed_freedom=freedom)
 
 
 def orders(names: Collection[str], sure: Collection[tuple[str, str]]) -> int:
@@ -114,7 +118,8 @@ def ordered(of: Mapping[str, Methods]) -> pd.DataFrame:
 
 
 def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
-    """A sentence or two: who is first by FPR95, beside `BASE`, and how many pairs differ significantly.
+    """A sentence or two: who is first by FPR95, beside HardNet with the same augmentation and generation
+    of positives ("+", "*"), and how many pairs differ significantly.
 
     Args:
         levels: of `table`, as saved, its columns flat.
@@ -128,12 +133,13 @@ def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
         return f"{of[mean]:.1f}% ({of[low]:.1f} to {of[high]:.1f})"
 
     first = ranked.index[0]
-    base = "" if first == BASE else f", {BASE} has {level(BASE)}"
+    base = f"HardNet{first[len(first.rstrip('+*')) :]}"
+    beside = "" if first == base else f", {base} has {level(base)}"
     by_measure = orders.set_index("measure")
     counts = [f"{row['significant']:.0f} by {measure}" for measure, row in by_measure.iterrows()]
     left = by_measure.loc[FPR95]
     return (
-        f"{first} has the lowest {FPR95} of {len(ranked)} methods, {level(first)}{base}. Of "
+        f"{first} has the lowest {FPR95} of {len(ranked)} methods, {level(first)}{beside}. Of "
         f"{left['pairs']:.0f} pairs of methods the number that differ significantly is "
         f"{', '.join(counts)}; by {FPR95} the data exclude {left['of'] - left['rankings']:,.0f} of "
         f"{left['of']:,.0f} rankings"
@@ -196,13 +202,16 @@ def cost(found: Sequence[Found], of: Methods) -> pd.DataFrame:
     Returns:
         By "method" the milliseconds "ms" of a step in its fastest run, which other work on the machine
         slowed least; "times" those of HardNet+; and the "change" of FPR95 from HardNet+'s in points,
-        with its interval.
+        with its interval, by the `residual` as in `pairs`.
     """
     steps = frames.by_label([run for run in found if run.job.label in of])
     fastest = {
         label: min(1000 * run.content["seconds"] / run.content["curve"]["step"][-1] for run in runs)
         for label, runs in steps.items()
     }
-    against = changes(of, {label: (label, BASE) for label in of if label != BASE})
+    against = {
+        label: with_interval("change", _difference(of, label, BASE)) for label in of if label != BASE
+    }
     table = pd.DataFrame({"ms": fastest}).rename_axis("method")
-    return table.assign(times=table["ms"] / fastest[BASE]).join(against)
+    table["times"] = table["ms"] / fastest[BASE]
+    return table.join(pd.DataFrame.from_dict(against, orient="index"))

@@ -30,7 +30,7 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a paper, as written down before anything was measured.
+    """One claim of a paper, as written down before its runs were made but where `seen` says otherwise.
 
     Attributes:
         id: unique name.
@@ -49,6 +49,8 @@ class Claim:
         given: what a claim about a gain presupposes, two methods' keys as `better<worse`: that the mean
             over the cells of the first is surely better, or there is no verdict.
             An optional column.
+        seen: what had been seen when the claim was written down, e.g. `the quick runs`; empty of those
+            that were written beforehand. An optional column.
     """
 
     id: str
@@ -70,6 +72,7 @@ class Claim:
     counts_against: str
     why: str
     given: tuple[str, ...] = ()
+    seen: str = ""
 
     @property
     def on_hpatches(self) -> bool:

@@ -11,7 +11,7 @@ from lib.reporting.claims.rows import Claim
 HELD, NOT_HELD, OPEN, NO_VERDICT = "held", "did not hold", "too close to call", "no verdict"
 TABLE = [
     *("claim", "paper", "artefact", "sentence", "kind", "needed", "observed", "low", "high", "printed"),
-    *("rival", "unit", "profile", "data", "seeds", "part", "seeds_needed", "verdict", "why"),
+    *("rival", "unit", "profile", "data", "seeds", "part", "seeds_needed", "verdict", "why", "seen"),
 ]
 NUMBERS = ("observed", "low", "high", "printed")
 
@@ -73,7 +73,13 @@ class Verdict:
         if self.claim.why:
             return f"{self.outcome}{why}"
         seeds = f"{self.seeds} seed{'' if self.seeds == 1 else 's'}"
-        return f"{self.outcome}{why} ({self.profile} profile, {self.data_name} data, {seeds})"
+        seen = f"; {written_after(self.claim.seen)}" if self.claim.seen else ""
+        return f"{self.outcome}{why} ({self.profile} profile, {self.data_name} data, {seeds}{seen})"
+
+
+def written_after(seen: str) -> str:
+    """`Claim.seen` in words."""
+    return f"written down when {seen} had been seen"
 
 
 def _rounded(value: float) -> str:

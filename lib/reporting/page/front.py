@@ -11,7 +11,13 @@ from lib.reporting.page import verdicts
 from lib.reporting.together import summed_up
 
 _FINDINGS, _EQUAL = "findings", "equal footing"
-_NOTEBOOK, _FACTORIAL = "together/equal_footing", "together/factorial"
+_FACTORIAL = "together/factorial"
+# Comparisons on equal footing, their size and how many scenes are trained on, what tells more first.
+_COMPARED = (
+    ("together/equal_footing", "evening", "one scene"),
+    ("together/scenes", "quick", "three scenes"),
+    ("together/equal_footing", "quick", "one scene"),
+)
 
 
 def filled_in(text: str, rows: pd.DataFrame, equal: str = "") -> str:
@@ -43,19 +49,20 @@ def _between(text: str, mark: str, content: str) -> str:
 
 
 def equal_footing(tables: Path) -> str:
-    """Equal footing, of the evening where it is on record, and the factorial in a sentence or two each;
-    "" where no table is there.
+    """Equal footing, where it tells most, and the factorial in a sentence or two each; "" where no table
+    is there.
 
     Args:
         tables: the folder of a reference's tables.
     """
-    for profile, behind in (("evening", "_evening"), ("quick", "")):
-        files = [tables / f"{_NOTEBOOK}{part}{behind}.csv" for part in ("", "_orders")]
+    for notebook, profile, scenes in _COMPARED:
+        behind = "" if profile == "quick" else f"_{profile}"
+        files = [tables / f"{notebook}{part}{behind}.csv" for part in ("", "_orders")]
         if all(file.is_file() for file in files):
             levels, orders = map(pd.read_csv, files)
             seeds = f"{levels['FPR95 seeds'].min():.0f} seeds"
-            source = f"[equal footing](notebooks/{_NOTEBOOK}.ipynb)"
-            told = f"On {source} ({profile} size, one scene, {seeds}): {summed_up(levels, orders)}.\n"
+            source = f"[equal footing](notebooks/{notebook}.ipynb)"
+            told = f"On {source} ({profile} size, {scenes}, {seeds}): {summed_up(levels, orders)}.\n"
             break
     else:
         return ""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from lib.profiles import PROFILES
+from lib.reporting.claims.verdicts import written_after
 
 # By verdict, the sign that tells it apart without colour; in the order of the tally.
 SIGNS = {
@@ -24,7 +25,7 @@ FINDINGS = 5
 # What is read of a verdict, whether or not its notebook saved it.
 TEXTS = [
     *("notebook", "claim", "sentence", "kind", "needed", "printed", "rival", "unit"),
-    *("profile", "data", "why", "part"),
+    *("profile", "data", "why", "part", "seen"),
 ]
 NUMBERS = ["observed", "low", "high", "seeds"]
 # Of a table of claims.
@@ -100,7 +101,7 @@ def matrix(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
-    """The claims that the first screen names, and an evening's readings.
+    """The claims that the first screen names, and an evening's readings, all written down beforehand.
 
     Those that are decided, either way, come before those that are too close to call: to that extent
     what came out chooses, but not for or against a paper; and what an interval decides before what runs
@@ -112,7 +113,7 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
         most: how many.
     """
     told = (rows["kind"] == "claim") | (rows["profile"] == "evening")
-    of = rows[rows["counted"] & told & (rows["verdict"] != "no verdict")]
+    of = rows[rows["counted"] & told & (rows["verdict"] != "no verdict") & (rows["seen"] == "")]
     of = of.assign(open=~of["verdict"].isin(DECIDED), quick=of["profile"] != "evening")
     of["bare"] = of["low"].isna() | of["high"].isna()
     of["turn"] = of.groupby(["paper", "artefact", "open", "bare"]).cumcount()
@@ -124,6 +125,7 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
 def facts(row: Mapping[str, object]) -> list[str]:
     """What stands behind a verdict: the value with its interval, the printed one, the rival, where."""
     said = ["a reading"] if row["kind"] == "reading" else []
+    said += [written_after(row["seen"])] if row["seen"] else []
     if not pd.isna(row["observed"]):
         unit = f" {row['unit']}" if row["unit"] else ""
         said.append(f"{number(row['observed'])}{unit}{interval(row)}")
@@ -148,8 +150,10 @@ def number(value: float) -> str:
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Every verdict, a row each, as `COLUMNS`; what no row has is no column, but for `why`."""
     records = rows.to_dict("records")
+    reading = rows["kind"].map({"reading": " (a reading)"}).fillna("")
+    seen = rows["seen"].map(lambda seen: f" ({written_after(seen)})" if seen else "")
     shown = rows.assign(
-        claim=rows["sentence"].where(rows["kind"] != "reading", rows["sentence"] + " (a reading)"),
+        claim=rows["sentence"] + reading + seen,
         observed=[
             "" if pd.isna(r["observed"]) else number(r["observed"]) + interval(r) for r in records
         ],

@@ -93,6 +93,8 @@ def cosines_figure(found: Sequence[Found], note: str = "") -> Figure:
     """
     head = f"|cos|, {NINETIETH}"
     table = cosines(found).clip(lower=1e-8).rename(columns={NINETIETH: head}).reset_index()
+    # Named by the norm alone, no two lines are of one dash.
+    table["label"] = table["label"].replace("HyNet+", "FRN").str.removeprefix("HyNet+: ")
     with panels(DOUBLE_WIDTH, 2.8, 2, note=note, sharey=True, legend=3) as (figure, [row]):
         for axes, (name, title) in zip(row, TOGETHER.items(), strict=True):
             of = table[table["together"] == name]
@@ -163,15 +165,13 @@ def exposures_table(found: Sequence[Found]) -> pd.DataFrame:
 
 def claim_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measured]]:
     """The values of a claim by its metric: of "rise" and "relative_rise" (seeds, changes), means over
-    the test sets; of "ratio_spread" (seeds, test sets), nothing being changed; of
-    "norm_shift" (seeds, gains), means over the test sets; else `cosines_values`."""
+    the test sets; of "ratio_spread" (seeds, test sets), nothing being changed; else `cosines_values`."""
     table, of_maps = exposures(found), cosines_values(found)
     change = table.index.get_level_values("change").astype(str)
     unchanged = change == UNCHANGED
     cells = {
         **dict.fromkeys(("rise", "relative_rise"), (~unchanged, "change")),
         "ratio_spread": (unchanged, "test_set"),
-        "norm_shift": (change.str.startswith("gain"), "change"),
     }
 
     def values(claim: Claim) -> Mapping[str, Measured]:

@@ -126,9 +126,9 @@ def stages_figure(found: Sequence[Found], note: str = "") -> Figure:
 
 def figure1_values(found: Sequence[Found]) -> dict[str, Measured]:
     """The values of the claims on Figure 1, (seeds, 1), shares in percent: at the end of training by
-    "matched_{key}", "perfect_{key}", "topology_{key}" and "unshared_{key}" what `stages` has; of TCDesc
-    over the first and the last tenth of the steps "matched_first" and "matched_last", "lambda_…" and
-    "capped_…"."""
+    "matched_{key}", "perfect_{key}", "topology_{key}" and "unshared_{key}" what `stages` has, and "half"
+    of the neighbours; of TCDesc over the first and the last tenth of the steps "matched_first" and
+    "matched_last", "lambda_…" and "capped_…"."""
     end = stages(found).groupby(["key", "seed"], sort=False).last()
     named = {"matched": MATCHED, "perfect": "all match (%)", "topology": "d_T", "unshared": UNSHARED}
     label = {run.job.name: run.job.label for run in found}
@@ -138,6 +138,7 @@ def figure1_values(found: Sequence[Found]) -> dict[str, Measured]:
         for name, column in named.items()
     }
     curves = [run.content["curve"] for run in with_topology(found)]
+    values["half"] = Measured(np.array([50.0]), label="half of them")
     scales = {"matched_share": 100, "mean_lambda": 1, "capped_share": 100}
     for name, curve in zip(("matched", "lambda", "capped"), scales, strict=True):
         ends = np.array([frames.tenths(pd.Series(of[curve])) for of in curves]) * scales[curve]
