@@ -17,7 +17,8 @@ from lib.reporting import hpatches
 from lib.reporting.claims import Claim, read_claims, verdict
 from lib.reporting.claims.verdicts import NO_VERDICT
 from lib.reporting.hpatches import TASKS
-from lib.reporting.papers import adasample_ladder, hynet, hynet_epochs
+from lib.reporting.ladder import WHOLE, rungs_table
+from lib.reporting.papers import hynet, hynet_epochs
 from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
 from lib.reporting.printed import printed
 from lib.study.open import Found, Study
@@ -206,9 +207,9 @@ def test_claims_on_epochs_get_each_choice_by_seed(study: Study) -> None:
 
 def test_the_ladder_is_read_as_adasample_s_is(seeded: Study) -> None:
     found = followed(experiments.ladder(seeded), level)
-    table = adasample_ladder.ladder(found)
+    table = rungs_table(found)
     assert list(table.index[:2]) == ["SOSNet+", "… Adam"]
-    assert table.index[-2:].tolist() == ["… summed", adasample_ladder.WHOLE]
+    assert table.index[-2:].tolist() == ["… summed", WHOLE]
 
 
 def as_printed(table: str):

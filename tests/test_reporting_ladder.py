@@ -13,6 +13,7 @@ from scipy import stats
 from lib.experiments.ladder import LADDER, RIVALS, RUNGS, SAMPLING, generation
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.reporting.changes import fpr95_of, levels
+from lib.reporting.ladder import WHOLE, rungs_figure, rungs_table
 from lib.reporting.papers import adasample_ladder as ladder
 from lib.study.jobs import Job
 from lib.study.open import Found, open_study
@@ -60,8 +61,8 @@ def rungs(steps: np.ndarray = STEPS, noise: float = 0.05, scatter: float = 0.0) 
 
 def test_a_change_is_paired_by_seed_and_its_interval_is_student_s():
     found = rungs()
-    table = ladder.ladder(found)
-    assert table.index.tolist() == [*(EVERY[name].label for name in LADDER), ladder.WHOLE]
+    table = rungs_table(found)
+    assert table.index.tolist() == [*(EVERY[name].label for name in LADDER), WHOLE]
     below, above = np.array([of.fpr95("b") for of in found]).reshape(len(LADDER), 5)[:2]
     half = stats.t.ppf(0.975, 4) * (above - below).std(ddof=1) / np.sqrt(5)
     first = table.loc["… squared distance", "change"]
@@ -72,12 +73,12 @@ def test_a_change_is_paired_by_seed_and_its_interval_is_student_s():
 
 
 def test_changes_add_up_to_the_whole_and_shares_to_a_hundred():
-    table = ladder.ladder(rungs())
+    table = rungs_table(rungs())
     changes, shares = table["change"]["points"], table["share (%)"]["share"]
-    assert changes.iloc[1:-1].sum() == pytest.approx(changes[ladder.WHOLE])
+    assert changes.iloc[1:-1].sum() == pytest.approx(changes[WHOLE])
     assert shares.sum() == pytest.approx(100)
     assert np.isnan(changes["HardNet+*"])
-    assert np.isnan(shares[ladder.WHOLE])
+    assert np.isnan(shares[WHOLE])
 
 
 def test_a_share_s_interval_is_that_of_the_ratio_by_the_delta_method():
@@ -86,20 +87,20 @@ def test_a_share_s_interval_is_that_of_the_ratio_by_the_delta_method():
     part, whole = values[-1] - values[-2], values[-1] - values[0]
     ratio = part.mean() / whole.mean()
     error = ((part - ratio * whole) / whole.mean()).std(ddof=1) / np.sqrt(5)
-    last = ladder.ladder(found).loc["AdaSample+*", "share (%)"]
+    last = rungs_table(found).loc["AdaSample+*", "share (%)"]
     assert last["share"] == pytest.approx(100 * ratio)
     assert last["to"] - last["share"] == pytest.approx(100 * stats.t.ppf(0.975, 4) * error)
 
 
 @pytest.mark.parametrize("last", [0.0, 2.0])
 def test_there_is_no_share_of_a_gain_that_may_be_nothing_or_is_a_loss(last: float):
-    table = ladder.ladder(rungs(np.array([0.0, -1.0, 1.0, 0.5, -0.5, last]), noise=0.3))
-    assert table["change"].loc[ladder.WHOLE, "to"] > 0
+    table = rungs_table(rungs(np.array([0.0, -1.0, 1.0, 0.5, -0.5, last]), noise=0.3))
+    assert table["change"].loc[WHOLE, "to"] > 0
     assert table["share (%)"].isna().all().all()
 
 
 def test_test_points_widen_a_level_and_hardly_a_paired_change():
-    apart = [ladder.ladder(rungs(scatter=scatter)) for scatter in (0.0, 0.2)]
+    apart = [rungs_table(rungs(scatter=scatter)) for scatter in (0.0, 0.2)]
     width = [table.loc["AdaSample+*"] for table in apart]
     level = [of["FPR95", "to"] - of["FPR95", "mean"] for of in width]
     change = [of["change", "to"] - of["change", "points"] for of in width]
@@ -175,7 +176,7 @@ def test_own_rates_stand_beside_the_shared_one_on_its_train_set_alone():
 
 def test_the_figure_shows_every_seed_and_each_change_in_the_row_of_its_rung():
     found = rungs()
-    left, right = ladder.ladder_figure(found, "note").axes
+    left, right = rungs_figure(found, "note").axes
     assert [text.get_text() for text in left.get_yticklabels()] == [EVERY[name].label for name in LADDER]
     dots = [line for line in left.lines if line.get_marker() == "o"]
     assert sorted(np.concatenate([of.get_xdata() for of in dots])) == pytest.approx(
@@ -218,4 +219,4 @@ def test_sampling_and_weights_are_judged_with_and_without_each_other_and_togethe
         "sampling and w_i": 1.0,
     }
     # What stands beside the ladder is no rung of it.
-    assert EVERY["rung_sampling"].label not in ladder.ladder(ladder.rungs(found)).index
+    assert EVERY["rung_sampling"].label not in rungs_table(ladder.rungs(found)).index

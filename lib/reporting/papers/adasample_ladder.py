@@ -3,21 +3,19 @@
 FPR95 is in percent, the mean over the test sets; changes are those of `lib.reporting.changes`.
 """
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.experiments.ladder import LADDER
-from lib.intervals import Estimate, Measured, contrast, relative_gain
+from lib.intervals import Measured, contrast, relative_gain
 from lib.reporting import changes, frames
 from lib.reporting.changes import with_interval
 from lib.reporting.papers.adasample_significance import LABELS, paper_comparisons
 from lib.study.open import Found
 
-WHOLE = "the whole ladder"
 # The two columns of Table 3 that are trained on the first set.
 FIRST_SET = ["Lib>Ntr", "Lib>Yos"]
 # By what is changed alone, the method with it and the method without.
@@ -80,60 +78,11 @@ def rungs(found: Sequence[Found]) -> list[Found]:
     return [run for run in found if run.job.name in LADDER]
 
 
-def ladder(found: Sequence[Found]) -> pd.DataFrame:
-    """The rungs, what each changes from the one below, and its share of the whole change.
-
-    Args:
-        found: as for `lib.reporting.changes.methods`, of rungs each of which changes one choice of the
-            one before it.
-
-    Returns:
-        By "rung" `lib.reporting.changes.levels_at_rates` under "FPR95", and under "change" and
-        "share (%)" the changes with their intervals; last `WHOLE`, from the first rung to the last.
-        Shares, by the delta method, are given only where the interval of the whole change lies below 0:
-        without a gain there is none to share.
-    """
-    of = changes.methods(found)
-    labels, steps = list(of), _steps(of)
-    pairs = {**steps, WHOLE: (labels[-1], labels[0])}
-    changed = changes.changes(of, pairs)
-    whole = contrast([(1.0, of[labels[-1]]), (-1.0, of[labels[0]])])
-    shares = {
-        name: _share(of, pair, pairs[WHOLE], whole)
-        for name, pair in steps.items()
-        if whole.limits()[1] < 0
-    }
-    parts = {
-        "FPR95": changes.levels_at_rates(found),
-        "change": changed.rename(columns={"change": "points"}),
-        "share (%)": pd.DataFrame.from_dict(shares, orient="index", columns=["share", "from", "to"]),
-    }
-    table = pd.concat(parts, axis=1).reindex([*labels, WHOLE]).rename_axis("rung")
-    return table.astype({("FPR95", "seeds"): "Int64"})
-
-
-def _steps(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """By label, each method but the first, and the one before it."""
-    return {above: (above, below) for below, above in itertools.pairwise(labels)}
-
-
-def _share(
-    of: Mapping[str, Measured], part: tuple[str, str], ends: tuple[str, str], whole: Estimate
-) -> dict[str, float]:
-    """One change in percent of another."""
-    share = contrast([(1.0, of[part[0]]), (-1.0, of[part[1]])]).value / whole.value
-    terms = zip((1.0, -1.0, -share, share), (*part, *ends), strict=True)
-    linear = contrast([(100 * weight / whole.value, of[label]) for weight, label in terms])
-    # By construction the linear form is 0 at the estimate.
-    low, high = linear.limits()
-    return {"share": 100 * share, "from": 100 * share + low, "to": 100 * share + high}
-
-
 def gains(found: Sequence[Found]) -> pd.DataFrame:
     """The relative gain of the whole ladder and of its last rung, beside the one that is printed.
 
     Args:
-        found: as for `ladder`.
+        found: as for `lib.reporting.ladder.rungs_table`.
 
     Returns:
         By "from, to" the gain "ours" in percent of the first one's FPR95 with its interval, and the gain
@@ -168,12 +117,6 @@ def at_one_rate(own: Sequence[Found], shared: Sequence[Found]) -> pd.DataFrame:
         of_each = changes.levels_at_rates(found).loc[list(LABELS.values()), ["rate", "mean"]].stack()
         rows[name] = pd.concat([of_each, pd.concat({"AdaSample+* − HardNet+*": changed.loc[""]})])
     return pd.DataFrame(rows).T.infer_objects().rename_axis("learning rates")
-
-
-def ladder_figure(found: Sequence[Found], note: str) -> Figure:
-    """`lib.reporting.changes.changes_figure` of the rungs, each change in the row of its rung."""
-    of = changes.methods(found)
-    return changes.changes_figure(of, changes.changes(of, _steps(of)), note)
 
 
 def crossed_figure(found: Sequence[Found], note: str) -> Figure:

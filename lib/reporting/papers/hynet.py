@@ -1,8 +1,7 @@
 """HyNet (Tian et al.): its Tables 1, 3 and 5, and Figures 4, 5 and 6.
 
 FPR95 is in percent, HPatches' numbers likewise. What choosing the epoch is worth is in
-`lib.reporting.papers.hynet_epochs`; what HyNet's ladder shows in `…adasample_ladder`, which knows no
-paper's rungs.
+`lib.reporting.papers.hynet_epochs`; what HyNet's ladder shows in `lib.reporting.ladder`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
