@@ -45,8 +45,8 @@ def euclidean_gradient(x, y, epsilon):
 
 
 def unit(k, scale):
-    """What one differing bit adds to a distance: 1 ("D", Eq. 3 in bits), 2/k ("2D/k") or 1/k ("D/k")."""
-    return {"D": 1.0, "2D/k": 2.0 / k, "D/k": 1.0 / k}[scale]
+    """What one differing bit adds to a distance: 1 ("D", Eq. 3 in bits) or 2/k ("2D/k")."""
+    return {"D": 1.0, "2D/k": 2.0 / k}[scale]
 
 
 def hamming(x, y, scale="D"):
@@ -56,7 +56,7 @@ def hamming(x, y, scale="D"):
 
 
 def hamming_gradient(x, y, scale="D"):
-    """∂/∂x of Eq. 3, (k,): −y/2 in bits, −y/k for 2D/k, −y/(2k) for D/k."""
+    """∂/∂x of Eq. 3, (k,): −y/2 in bits, −y/k for 2D/k."""
     k = len(x)
     gradient = np.zeros(k, dtype=np.float64)
     for component in range(k):
@@ -131,8 +131,6 @@ class MovingHistogram:
     """
 
     def __init__(self, bins=512, momentum=0.1, lookup="floor"):
-        if lookup not in ("floor", "interpolated"):
-            raise ValueError(lookup)
         self.bins, self.momentum, self.lookup = bins, momentum, lookup
         self.histogram = None
 
@@ -208,10 +206,8 @@ class MovingGaussian:
             self.variance = (1.0 - self.momentum) * self.variance + self.momentum * variance
 
     def cdf(self, value):
-        """½ (1 + erf((x − μ) / (σ √2))); where σ is 0 its limit: 0 below μ, ½ at μ, 1 above."""
+        """½ (1 + erf((x − μ) / (σ √2)))."""
         deviation = float(value) - self.mean
-        if self.variance == 0.0:
-            return 0.5 if deviation == 0.0 else float(deviation > 0.0)
         return 0.5 * (1.0 + math.erf(deviation / (math.sqrt(self.variance) * math.sqrt(2.0))))
 
     def state(self):
@@ -284,18 +280,15 @@ class Batch:
     gradient: np.ndarray  # (2, n, k), of the loss with respect to the values
 
 
-def dsm_loss(batches, kind="real", moving=None, pdf_of="difference", epsilon=EPSILON, floor=None):
+def dsm_loss(batches, kind, moving, pdf_of="difference", epsilon=EPSILON):
     """Eq. 4 and 5 over successive batches, each of values (2, n, k); returns a list of `Batch`.
 
     kind "real": unit vectors, Eq. 1; mining, PDF, lookup and loss all use this one distance. kind
     "binary": mining by the signs' distance in bits, PDF and lookup by the signs' 2D/k, loss by the
-    values' 2D/k (Sec. 3.2). `moving` is a `MovingHistogram` (the default) or a `MovingGaussian`, which
-    goes on from the state it has. `floor` is the smallest distance of a negative while mining: by
-    default 0.008, or 2 bits.
+    values' 2D/k (Sec. 3.2). `moving` is a `MovingHistogram` or a `MovingGaussian`, which goes on from
+    the state it has.
     """
-    moving = MovingHistogram() if moving is None else moving
-    if floor is None:
-        floor = {"real": CLOSEST_REAL, "binary": CLOSEST_BITS}[kind]
+    floor = {"real": CLOSEST_REAL, "binary": CLOSEST_BITS}[kind]
 
     def distance(x, y):
         return euclidean(x, y, epsilon) if kind == "real" else hamming(x, y, "2D/k")

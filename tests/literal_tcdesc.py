@@ -22,32 +22,29 @@ Array = np.ndarray
 class Options:
     """Every choice in one place; the defaults are the study's for TCDesc-HN.
 
-    `eps` and `form` are those of the Euclidean distances between the sets (d_E, d⁻); `kernel_eps` is
-    added to the squared distance within a set that the hard weight and the heat kernel take.
+    `eps` is that of the Euclidean distances between the sets (d_E, d⁻); `kernel_eps` is added to the
+    squared distance within a set that the hard weight and the heat kernel take.
     """
 
     k: int = 16
-    weights: Literal["linear", "lle", "hard", "heat", "binary", "none"] = "linear"
+    weights: Literal["linear", "lle", "hard", "heat", "none"] = "linear"
     ridge: float = 0.0
-    ridge_scale: Literal["absolute", "trace"] = "absolute"
     t: float = 1.0
     kernel_on: Literal["d", "d2"] = "d"
     kernel_eps: float = 0.0
     detached: bool = False
-    matches: Literal["shared", "mutual", "mutual_in_batch"] = "shared"
-    lam: Literal["sample", "batch_mean", "of_mean"] | float = "sample"
+    matches: Literal["shared", "mutual"] = "shared"
+    lam: Literal["sample", "batch_mean"] | float = "sample"
     gamma: float = 1.0
-    cap: float = 0.5
     eps: float = 1e-6
-    form: Literal["difference", "product"] = "difference"
-    floor: float = 0.008
     margin: float = 1.0
     bins: int = 512
-    cdf_on: Literal["mixed", "euclidean"] = "mixed"
 
 
-# √(2(1 − s + 1e-6)), as keywords for Options: the distance of the DSM recipes.
-DSM_DISTANCE = {"eps": 2e-6, "form": "product"}
+# √(2(1 − s + 1e-6)): the ε of the DSM recipes.
+DSM_EPSILON = 2e-6
+# Negatives that are closer are taken for false ones.
+FLOOR = 0.008
 
 
 @dataclass(frozen=True)
@@ -77,24 +74,17 @@ def squared_distance(u: Array, v: Array) -> float:
     return total
 
 
-def euclidean(u: Array, v: Array, eps: float = 1e-6, form: str = "difference") -> float:
-    """d_E of Eq. 10. "difference": √(‖u − v‖² + eps); "product": √(2 − 2 u·v + eps).
+def euclidean(u: Array, v: Array, eps: float = 1e-6) -> float:
+    """d_E of Eq. 10: √(‖u − v‖² + eps), which is √(2 − 2 u·v + eps) on the unit sphere alone.
 
-    Equal on the unit sphere. Off it they are not, so their gradients with respect to free u differ, by a
-    multiple of u.
+    Off it they differ, and so do their gradients with respect to free u, by a multiple of u.
     """
-    if form == "difference":
-        return math.sqrt(squared_distance(u, v) + eps)
-    if form == "product":
-        return math.sqrt(2.0 - 2.0 * float(np.dot(u, v)) + eps)
-    raise ValueError(form)
+    return math.sqrt(squared_distance(u, v) + eps)
 
 
 def neighbours(points: Array, k: int) -> Array:
     """N(a_i) of Section III-B as indices (n, k): nearest first, without itself, ties to the smaller."""
     n = len(points)
-    if not 1 <= k <= n - 1:
-        raise ValueError(f"{k} neighbours of {n} points")
     found = []
     for i in range(n):
         others = sorted((squared_distance(points[i], points[j]), j) for j in range(n) if j != i)
@@ -115,47 +105,21 @@ def neighbour_gaps(points: Array, k: int) -> Array:
 # Topology weights: one centre, one neighbourhood
 
 
-def least_squares(
-    centre: Array, hood: Array, ridge: float = 0.0, ridge_scale: str = "absolute"
-) -> Array:
-    """Eq. 4 to 6 by numpy's lstsq: w minimising ‖a − N w‖² + r‖w‖²; no intercept, unconstrained.
-
-    r is `ridge`, times trace(NᵀN)/k if `ridge_scale` is "trace" (which is 1 for unit neighbours).
-    """
+def least_squares(centre: Array, hood: Array, ridge: float = 0.0) -> Array:
+    """Eq. 4 to 6 by numpy's lstsq: w minimising ‖a − N w‖² + ridge ‖w‖²; no intercept, unconstrained."""
     k = hood.shape[1]
-    if ridge == 0.0:
-        return np.linalg.lstsq(hood, centre, rcond=None)[0]
-    r = ridge * (np.trace(hood.T @ hood) / k if ridge_scale == "trace" else 1.0)
-    rows = np.concatenate([hood, math.sqrt(r) * np.eye(k)])
+    rows = np.concatenate([hood, math.sqrt(ridge) * np.eye(k)])
     return np.linalg.lstsq(rows, np.concatenate([centre, np.zeros(k)]), rcond=None)[0]
 
 
-def normal_equations(centre: Array, hood: Array, ridge: float = 0.0) -> Array:
-    """Eq. 6 as printed: (NᵀN)⁻¹ Nᵀ a, with r I added to NᵀN if `ridge` is given."""
-    gram = hood.T @ hood + ridge * np.eye(hood.shape[1])
-    return np.linalg.inv(gram) @ hood.T @ centre
-
-
-def sum_to_one(centre: Array, hood: Array, ridge: float = 0.0, ridge_scale: str = "absolute") -> Array:
-    """Eq. 4 with Σw = 1 (LLE): the last weight is 1 − the others, which are a plain least squares then.
-
-    Minimises ‖a − N w‖² + r‖w‖²; r as `ridge`, times trace(G)/k if `ridge_scale` is "trace", with
-    G = (a1ᵀ − N)ᵀ(a1ᵀ − N), LLE's own scaling.
-    """
+def sum_to_one(centre: Array, hood: Array) -> Array:
+    """Eq. 4 with Σw = 1 (LLE): the last weight is 1 − the others, which plain least squares gives."""
     k = hood.shape[1]
     if k == 1:
         return np.ones(1)
     last = hood[:, k - 1]
     rows = np.stack([hood[:, j] - last for j in range(k - 1)], axis=1)
-    target = centre - last
-    if ridge != 0.0:
-        local = centre[:, None] - hood
-        r = ridge * (np.trace(local.T @ local) / k if ridge_scale == "trace" else 1.0)
-        # r‖w‖² = Σ_{j<k} (√r w_j − 0)² + (√r Σ_{j<k} w_j − √r)²
-        penalty = math.sqrt(r) * np.concatenate([np.eye(k - 1), np.ones((1, k - 1))])
-        rows = np.concatenate([rows, penalty])
-        target = np.concatenate([target, np.zeros(k - 1), [math.sqrt(r)]])
-    others = np.linalg.lstsq(rows, target, rcond=None)[0]
+    others = np.linalg.lstsq(rows, centre - last, rcond=None)[0]
     return np.append(others, 1.0 - others.sum())
 
 
@@ -178,23 +142,16 @@ def hard_weight(centre: Array, hood: Array, on: str = "d", eps: float = 0.0) -> 
     return heat_kernel(centre, hood, 1e3, on, eps)
 
 
-def binary_weight(hood: Array) -> Array:
-    """Eq. 2: 1 for every neighbour. Its gradient is zero."""
-    return np.ones(hood.shape[1])
-
-
 def topology_weights(centre: Array, hood: Array, options: Options) -> Array:
-    """W_i by any of Eq. 2, 3, 6, 12, the LLE form, or zeros ("none": the control without topology)."""
+    """W_i by any of Eq. 3, 6, 12, the LLE form, or zeros ("none": the control without topology)."""
     if options.weights == "linear":
-        return least_squares(centre, hood, options.ridge, options.ridge_scale)
+        return least_squares(centre, hood, options.ridge)
     if options.weights == "lle":
-        return sum_to_one(centre, hood, options.ridge, options.ridge_scale)
+        return sum_to_one(centre, hood)
     if options.weights == "hard":
         return hard_weight(centre, hood, options.kernel_on, options.kernel_eps)
     if options.weights == "heat":
         return heat_kernel(centre, hood, options.t, options.kernel_on, options.kernel_eps)
-    if options.weights == "binary":
-        return binary_weight(hood)
     if options.weights == "none":
         return np.zeros(hood.shape[1])
     raise ValueError(options.weights)
@@ -250,19 +207,15 @@ def nearest_among(point: Array, others: Array, candidates: list[int]) -> int:
     return min((squared_distance(point, others[j]), j) for j in candidates)[1]
 
 
-def mutual_matches(x: Array, hood_a: Array, hood_p: Array, scope: str = "neighbourhoods") -> int:
-    """m of Eq. 11 read as mutual matches: pairs (a_j in N(a_i), p_l in N(p_i)) each other's nearest.
-
-    Whether j = l does not enter. "neighbourhoods": nearest among N(p_i) and N(a_i); "batch": nearest
-    among all p and all a.
+def mutual_matches(x: Array, hood_a: Array, hood_p: Array) -> int:
+    """m of Eq. 11 read as mutual matches: pairs (a_j in N(a_i), p_l in N(p_i)) each of which is the
+    other's nearest in these neighbourhoods. Whether j = l does not enter.
     """
-    everyone = list(range(x.shape[1]))
-    among_p = [int(j) for j in hood_p] if scope == "neighbourhoods" else everyone
-    among_a = [int(j) for j in hood_a] if scope == "neighbourhoods" else everyone
+    among_a, among_p = [int(j) for j in hood_a], [int(j) for j in hood_p]
     count = 0
-    for j in hood_a:
+    for j in among_a:
         other = nearest_among(x[0, j], x[1], among_p)
-        if other in list(hood_p) and nearest_among(x[1, other], x[0], among_a) == j:
+        if nearest_among(x[1, other], x[0], among_a) == j:
             count += 1
     return count
 
@@ -275,41 +228,29 @@ def matched_neighbours(x: Array, hoods: Array, options: Options) -> Array:
             counts.append(shared_matches(hoods[0, i], hoods[1, i]))
         elif options.matches == "mutual":
             counts.append(mutual_matches(x, hoods[0, i], hoods[1, i]))
-        elif options.matches == "mutual_in_batch":
-            counts.append(mutual_matches(x, hoods[0, i], hoods[1, i], "batch"))
         else:
             raise ValueError(options.matches)
     return np.array(counts, dtype=np.int64)
 
 
-def adaptive_lambda(m: float, k: int, gamma: float, cap: float = 0.5) -> float:
+def adaptive_lambda(m: float, k: int, gamma: float) -> float:
     """Eq. 11: min((m/k)^γ, 0.5)."""
-    return min((m / k) ** gamma, cap)
+    return min((m / k) ** gamma, 0.5)
 
 
 def lambdas(matches: Array, options: Options) -> Array:
-    """λ of Eq. 11 for every pair, (n,).
-
-    "sample": each its own; "batch_mean": the mean of those; "of_mean": Eq. 11 of the mean m; a number:
-    fixed.
+    """λ of Eq. 11 for every pair, (n,). "sample": each its own; "batch_mean": the mean of those; a
+    number: fixed.
     """
     n = len(matches)
     if not isinstance(options.lam, str):
         return np.full(n, float(options.lam))
-    own = [adaptive_lambda(int(m), options.k, options.gamma, options.cap) for m in matches]
+    own = [adaptive_lambda(int(m), options.k, options.gamma) for m in matches]
     if options.lam == "sample":
         return np.array(own)
     if options.lam == "batch_mean":
         return np.full(n, sum(own) / n)
-    if options.lam == "of_mean":
-        mean = sum(int(m) for m in matches) / n
-        return np.full(n, adaptive_lambda(mean, options.k, options.gamma, options.cap))
     raise ValueError(options.lam)
-
-
-def capped_share(matches: Array, options: Options) -> float:
-    """The share of pairs with (m/k)^γ ≥ 0.5 (Eq. 11)."""
-    return sum((int(m) / options.k) ** options.gamma >= options.cap for m in matches) / len(matches)
 
 
 # Negatives
@@ -328,8 +269,8 @@ def hardest_negatives(x: Array, options: Options) -> list[tuple[int, int] | None
         place = None
         pairs = [(i, j) for j in range(n) if j != i] + [(j, i) for j in range(n) if j != i]
         for row, column in pairs:
-            d = euclidean(x[0, row], x[1, column], options.eps, options.form)
-            if d >= options.floor and d < best:
+            d = euclidean(x[0, row], x[1, column], options.eps)
+            if d >= FLOOR and d < best:
                 best = d
                 place = (row, column)
         found.append(place)
@@ -382,14 +323,6 @@ def node_gap(values: Array, bins: int) -> float:
     return min(gaps)
 
 
-def clamped_share(values: Array) -> float:
-    """The share of values outside DSM's range ±2."""
-    return sum(abs(float(value)) > 2.0 for value in values) / len(values)
-
-
-# d⁺ and the losses
-
-
 def topology_distances(x: Array, options: Options, frozen: Frozen) -> Array:
     """d_T(a_i, p_i) of Eq. 8 for every pair, (n,): Algorithm 1 over frozen neighbour indices."""
     vectors = [
@@ -403,9 +336,7 @@ def topology_distances(x: Array, options: Options, frozen: Frozen) -> Array:
 
 def euclidean_positives(x: Array, options: Options) -> Array:
     """d_E(a_i, p_i) for every pair, (n,)."""
-    return np.array(
-        [euclidean(a, p, options.eps, options.form) for a, p in zip(x[0], x[1], strict=True)]
-    )
+    return np.array([euclidean(a, p, options.eps) for a, p in zip(x[0], x[1], strict=True)])
 
 
 def positive_distances(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
@@ -426,7 +357,7 @@ def negative_distances(x: Array, options: Options, frozen: Frozen | None = None)
         if place is None:
             values.append(math.inf)
         else:
-            values.append(euclidean(x[0, place[0]], x[1, place[1]], options.eps, options.form))
+            values.append(euclidean(x[0, place[0]], x[1, place[1]], options.eps))
     return np.array(values)
 
 
@@ -443,16 +374,9 @@ def freeze(x: Array, options: Options, with_dsm: bool = False) -> Frozen:
 
 
 def dsm_hardness(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
-    """What DSM's histogram is of, (n,): Eq. 10's d⁺ − d⁻, or d_E − d⁻ with `cdf_on` "euclidean"."""
+    """What DSM's histogram is of, (n,): Eq. 10's d⁺ − d⁻."""
     frozen = frozen or freeze(x, options)
-    if None in frozen.negatives:
-        raise ValueError("a pair without a negative")
-    first = (
-        positive_distances(x, options, frozen)
-        if options.cdf_on == "mixed"
-        else euclidean_positives(x, options)
-    )
-    return first - negative_distances(x, options, frozen)
+    return positive_distances(x, options, frozen) - negative_distances(x, options, frozen)
 
 
 def sample_losses_hn(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
@@ -473,8 +397,6 @@ def loss_hn(x: Array, options: Options, frozen: Frozen | None = None) -> float:
 def sample_losses_dsm(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
     """TCDesc-DSM's summands, (n,): w_i (d⁺_i − d⁻_i) by Eq. 10, not clamped, w_i of a first batch."""
     frozen = frozen or freeze(x, options, with_dsm=True)
-    if frozen.weights is None:
-        raise ValueError("frozen without DSM's weights")
     positives = positive_distances(x, options, frozen)
     negatives = negative_distances(x, options, frozen)
     return np.array([w * (p - m) for w, p, m in zip(frozen.weights, positives, negatives, strict=True)])
@@ -501,18 +423,6 @@ def central_differences(function: Callable[[Array], Array], x: Array, step: floa
     return np.stack(columns, axis=-1).reshape(-1, *x.shape)
 
 
-def jacobian_topology(x: Array, options: Options, step: float = 1e-5) -> Array:
-    """∂d_T(a_i, p_i)/∂x of Eq. 8, (n, 2, n, dim); neighbours held, their values too with `detached`."""
-    frozen = freeze(x, options)
-    return central_differences(lambda y: topology_distances(y, options, frozen), x, step)
-
-
-def jacobian_positive(x: Array, options: Options, step: float = 1e-5) -> Array:
-    """∂d⁺_i/∂x of Eq. 10, (n, 2, n, dim); neighbours and λ held, their values too with `detached`."""
-    frozen = freeze(x, options)
-    return central_differences(lambda y: positive_distances(y, options, frozen), x, step)
-
-
 def gradient_hn(x: Array, options: Options, step: float = 1e-5) -> Array:
     """∂/∂x of TCDesc-HN's loss (Eq. 9 and 10), (2, n, dim); neighbours, λ and negatives held."""
     frozen = freeze(x, options)
@@ -528,6 +438,6 @@ def gradient_dsm(x: Array, options: Options, step: float = 1e-5) -> Array:
 def tangent(gradient: Array, x: Array) -> Array:
     """The part of a gradient (…, 2, n, dim) along the unit sphere at x: what normalising lets through.
 
-    At unit descriptors it does not depend on the `form` of the distance.
+    It does not depend on how the distance goes on off the sphere (see `euclidean`).
     """
     return gradient - (gradient * x).sum(-1, keepdims=True) * x

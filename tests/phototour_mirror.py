@@ -16,10 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_files import write_set
 
 from lib.data import fetching
-from lib.data.patchset import LabelledPairs
-from lib.data.phototour import PhotoTourWriter
 
 COUNTS = {"liberty": 300, "notredame": 20, "yosemite": 256}
 
@@ -130,18 +129,6 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
             thread.join(10)
 
 
-def write_set(folder: Path, count: int) -> np.ndarray:
-    """A set of two patches a point with two pairs, as the originals are laid out; its patches."""
-    rng = np.random.default_rng(count)
-    patches = rng.integers(0, 256, (count, 64, 64), dtype=np.uint8)
-    points = np.arange(count) // 2
-    pairs = LabelledPairs(np.array([0, 2]), np.array([1, 9]), np.array([True, False]))
-    with PhotoTourWriter(folder) as writer:
-        writer.add(patches, points, np.arange(count) % 7, rng.random((count, 4)))
-        writer.write_pairs(pairs, points)
-    return patches
-
-
 def packed(members: dict[str, bytes]) -> bytes:
     """A ZIP archive of them."""
     buffer = io.BytesIO()
@@ -161,7 +148,7 @@ class Scenes:
 
 
 def tiny_scenes(root: Path) -> Scenes:
-    patches = {name: write_set(root / name, count) for name, count in COUNTS.items()}
+    patches = {name: write_set(root / name, count, seed=count)[0] for name, count in COUNTS.items()}
     files = {
         name: {path.name: path.read_bytes() for path in sorted((root / name).iterdir())}
         for name in COUNTS

@@ -8,9 +8,12 @@ from pathlib import Path
 from lib import profiles
 from lib.data.mini.sizes import MiniSize
 from lib.data.sources import open_source
+from lib.experiments.rows import training_job
 from lib.profiles import Profile
 from lib.recipes import Budget
+from lib.study.jobs import Job
 from lib.study.open import Study, open_study
+from lib.study.runs import carry_out
 
 SMALL = replace(
     profiles.find("quick"),
@@ -24,3 +27,10 @@ def open_small(folder: Path, profile: Profile = SMALL) -> Study:
     opened = open_study(results=str(folder))
     source = open_source("mini", folder / "data", profile.mini)
     return replace(opened, place=replace(opened.place, profile=profile, source=source))
+
+
+def made_cold(folder: Path) -> tuple[Study, Job, Path]:
+    """A small run made in a folder of its own: the study, its job and its record."""
+    opened = open_small(folder)
+    job = training_job(opened, "hardnet", "mini-a", 0)
+    return opened, job, carry_out(job, opened.place)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from killed_run import resumed
 
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
@@ -26,10 +27,6 @@ NAMES = ("tfeat_m_aug", "l2net", "l2net_aug", "cs_l2net", "cs_l2net_aug", "doap_
 EVERY = pytest.mark.parametrize("name", NAMES)
 
 
-class Killed(Exception):
-    """Stands for a signal in the middle of training."""
-
-
 @EVERY
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_few_steps_are_finite_and_move_every_weight(
@@ -45,19 +42,11 @@ def test_a_few_steps_are_finite_and_move_every_weight(
 
 @EVERY
 def test_a_killed_run_resumes_to_the_same_bits(name: str, small_set: PatchSet, tmp_path: Path) -> None:
-    recipe, checkpoint = recipes.find(name), tmp_path / "run.pt"
-
-    def kill(step: int, total: int) -> None:
-        if step == 4:
-            raise Killed
-
-    with pytest.raises(Killed):
-        train(recipe, TINY, small_set, 0, checkpoint=checkpoint, checkpoint_seconds=0, on_step=kill)
-    resumed = train(recipe, TINY, small_set, 0, checkpoint=checkpoint)
-    straight = train(recipe, TINY, small_set, 0)
-    assert resumed.curve == straight.curve
+    of = (recipes.find(name), TINY, small_set, 0)
+    ours, straight = resumed(4, *of, checkpoint=tmp_path / "run.pt"), train(*of)
+    assert ours.curve == straight.curve
     for key, value in straight.stages["1.0"].items():
-        assert torch.equal(resumed.stages["1.0"][key], value), key
+        assert torch.equal(ours.stages["1.0"][key], value), key
 
 
 @pytest.mark.parametrize("name", ["l2net", "doap_aug"])

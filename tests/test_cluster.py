@@ -17,16 +17,15 @@ import psutil
 import pytest
 from distributed import Client, LocalCluster
 from followed_run import followed, undone
-from small_study import open_small
+from small_study import made_cold
 
 from lib import recipes
 from lib.commands import study
 from lib.experiments.artefacts import Artefact
-from lib.experiments.rows import training_job
 from lib.study import cluster, jobs, pool, records
 from lib.study.jobs import Job, Place
 from lib.study.open import Study
-from lib.study.runs import carry_out, weights_path
+from lib.study.runs import weights_path
 
 # What says how long it took, or when it was made.
 TIMES = {"seconds": 0, "evaluation_seconds": {}}
@@ -49,9 +48,7 @@ def address() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
     """A small run made without the cluster."""
-    opened = open_small(tmp_path_factory.mktemp("results"))
-    job = training_job(opened, "hardnet", "mini-a", 0)
-    return opened, job, carry_out(job, opened.place)
+    return made_cold(tmp_path_factory.mktemp("results"))
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from killed_run import resumed
+from literal_dsm import MovingHistogram
 from torch import Tensor
 
 from lib import objective, profiles
@@ -46,57 +48,17 @@ def weights_after(loss: cdf.Weighted, *differences: float) -> list[float]:
     return loss.weights(torch.tensor(differences)).tolist()
 
 
-class Literal:
-    """The histogram and its weights, a triplet and a bin at a time, in float64."""
-
-    def __init__(self, bins: int, momentum: float, lookup: str):
-        self.bins, self.momentum, self.lookup = bins, momentum, lookup
-        self.width = 4 / (bins - 1)
-        self.histogram: list[float] | None = None
-
-    def place(self, value: float) -> tuple[int, float]:
-        """The node below and the share that goes to the one above."""
-        value = min(max(value, -2.0), 2.0)
-        below = 0
-        while below + 1 < self.bins and (below + 1) * 4 <= (value + 2) * (self.bins - 1):
-            below += 1
-        return below, (value - (-2 + below * self.width)) / self.width
-
-    def count(self, batch: list[float]) -> None:
-        counted = [0.0] * self.bins
-        for value in batch:
-            below, share = self.place(value)
-            counted[below] += (1 - share) / len(batch)
-            if below + 1 < self.bins:
-                counted[below + 1] += share / len(batch)
-        if self.histogram is None:
-            self.histogram = counted
-        for j, new in enumerate(counted):
-            self.histogram[j] = (1 - self.momentum) * self.histogram[j] + self.momentum * new
-
-    def weight(self, value: float) -> float:
-        below, share = self.place(value)
-        total = 0.0
-        for j in range(below + 1):
-            total += self.histogram[j]
-        if self.lookup == "interpolated" and below + 1 < self.bins:
-            total += share * self.histogram[below + 1]
-        return total
-
-
 @LOOKUPS
 @given(many=batches, bins=st.sampled_from([2, 5, 33, 512]), momentum=st.sampled_from([0.01, 0.1, 1.0]))
 @settings(deadline=None, max_examples=40)
 def test_losses_and_histogram_are_the_literal_ones_batch_after_batch(lookup, many, bins, momentum):
-    loss, literal = (
-        cdf.build(bins=bins, momentum=momentum, lookup=lookup),
-        Literal(bins, momentum, lookup),
-    )
+    loss = cdf.build(bins=bins, momentum=momentum, lookup=lookup)
+    literal = MovingHistogram(bins, momentum, lookup)
     for batch in many:
         losses = loss(of_differences(*batch))
-        literal.count(batch)
-        assert losses.tolist() == pytest.approx([literal.weight(d) * d for d in batch], abs=3e-6)
-        assert loss.histogram.tolist() == pytest.approx(literal.histogram, abs=3e-6)
+        literal.update(batch)
+        assert losses.tolist() == pytest.approx([literal.cdf(d) * d for d in batch], abs=3e-6)
+        assert loss.histogram.tolist() == pytest.approx(literal.state(), abs=3e-6)
 
 
 @given(many=batches, momentum=st.sampled_from([0.1, 1.0]))
@@ -145,6 +107,15 @@ def test_the_histogram_sums_to_one_however_many_batches_it_has_seen(lookup, many
         loss.update(torch.tensor(batch))
     assert loss.histogram.sum().item() == pytest.approx(1, abs=1e-5)
     assert loss.histogram.min() >= 0
+
+
+@given(batch=st.lists(values.map(lambda value: max(-2, min(value, 2))), min_size=1, max_size=6))
+@settings(deadline=None, max_examples=20)
+def test_the_linear_allocation_keeps_the_mean(batch):
+    loss = cdf.build(bins=17)
+    loss.update(torch.tensor(batch, dtype=torch.float32))
+    nodes = torch.linspace(-2, 2, 17)
+    assert (loss.histogram @ nodes).item() == pytest.approx(sum(batch) / len(batch), abs=1e-6)
 
 
 @FORMS
@@ -366,9 +337,9 @@ def test_signs_are_mined_and_counted_while_the_loss_takes_tanh():
     assert weights[0] < weights[1], "pair 1 is the harder by what is compared at test"
     expected = [w * d for w, d in zip(weights.tolist(), by_tanh, strict=True)]
     assert losses.tolist() == pytest.approx(expected)
-    literal = Literal(512, 1.0, "floor")
-    literal.count(triplets.mined.tolist())
-    assert weights.tolist() == pytest.approx([literal.weight(d) for d in triplets.mined.tolist()])
+    literal, mined = MovingHistogram(), triplets.mined.tolist()
+    literal.update(mined)
+    assert weights.tolist() == pytest.approx([literal.cdf(d) for d in mined])
 
 
 @pytest.mark.parametrize("of", ["positive", "negative"])
@@ -434,10 +405,6 @@ def test_what_makes_no_distribution_is_refused(options, message):
         cdf.build(**options)
 
 
-class Killed(Exception):
-    """Stands for a signal in the middle of training."""
-
-
 @pytest.mark.parametrize("name", ["dsm_aug", "dsm_binary_aug"])
 @FORMS
 def test_a_killed_run_resumes_to_the_same_bits_state_of_the_loss_included(
@@ -445,22 +412,13 @@ def test_a_killed_run_resumes_to_the_same_bits_state_of_the_loss_included(
 ) -> None:
     recipe = find(name)
     recipe = replace(recipe, loss=replace_options(recipe.loss, form=form))
-    checkpoint = tmp_path / "run.pt"
-
-    def kill(step: int, total: int) -> None:
-        if step == 4:
-            raise Killed
-
-    ours = {"checkpoint": checkpoint, "checkpoint_seconds": 0}
-    with pytest.raises(Killed):
-        train(recipe, TINY, small_set, 0, on_step=kill, **ours)
-    resumed = train(recipe, TINY, small_set, 0, **ours)
-    straight = train(recipe, TINY, small_set, 0)
-    assert resumed.curve == straight.curve
-    assert resumed.stages.keys() == straight.stages.keys() == {"0.0", "0.5", "1.0"}
+    of = (recipe, TINY, small_set, 0)
+    ours, straight = resumed(4, *of, checkpoint=tmp_path / "run.pt"), train(*of)
+    assert ours.curve == straight.curve
+    assert ours.stages.keys() == straight.stages.keys() == {"0.0", "0.5", "1.0"}
     for stage, kept in straight.stages.items():
-        assert kept.keys() == resumed.stages[stage].keys()
-        assert all(torch.equal(resumed.stages[stage][of], value) for of, value in kept.items())
+        assert kept.keys() == ours.stages[stage].keys()
+        assert all(torch.equal(ours.stages[stage][name], value) for name, value in kept.items())
     names = {"histogram", "started"} if form == "histogram" else {"mean", "variance", "started"}
     states = [part_state(straight.stages[stage], "loss") for stage in ("0.0", "0.5", "1.0")]
     assert all(state.keys() == names for state in states)

@@ -6,11 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from paper_records import changed, rate_of, searched
 
 from lib import profiles
-from lib.descriptions import Descriptions
 from lib.experiments import dsm, hynet, tcdesc, together
 from lib.experiments.artefacts import ARTEFACTS, SEARCHED
 from lib.experiments.options import by_option, option_jobs
@@ -39,7 +37,7 @@ def test_what_stands_beside_tcdesc_lacks_the_topology_alone() -> None:
 
 def test_ablations_change_the_positive_of_tcdesc_dsm_alone_and_no_two_alike() -> None:
     varied = {key: recipe for key, recipe in tcdesc.VARIANTS.items() if key not in tcdesc.SEARCHED}
-    assert len(varied) == 8 + 7 + 6
+    assert len(varied) == 8 + 6 + 6
     for key, recipe in varied.items():
         assert changed(recipe, TCDESC_DSM) == {"positive"}, key
         assert recipe.positive.name == "topology"
@@ -65,28 +63,15 @@ def test_printed_rows_of_the_ablations_are_trained() -> None:
         ("table5", ["tcdesc_dsm_aug", *tcdesc.FIXED]),
     ):
         keys = list(printed("tcdesc", table)["key"].unique())
-        assert keys == [name for name in names if name != "tc_control"]
+        assert keys == names
     for key, (_, options) in tcdesc.FIXED.items():
         assert f"tc_lambda_{options['lam']:g}" == key
 
 
-def described(n: int = 24, d: int = 128) -> Descriptions:
-    value = torch.nn.functional.normalize(torch.randn(2, n, d, generator=torch.manual_seed(0)), dim=2)
-    return Descriptions(value.requires_grad_(), value.detach())
-
-
-def test_the_hard_weight_gives_twice_the_share_of_unmatched_neighbours_and_the_control_none() -> None:
-    """d_T = 2 (k − m) / k to within 0.004 at t = 1000, and d⁺ = (1 − λ) d_E without topology."""
-    of = described()
-    hard, control = (build_objective(EVERY[key]).positive for key in ("tc_hard", "tc_control"))
-    difference = (hard(of) - control(of)).mean().item()
-    seen = hard.seen
-    assert seen["d_topology"] == pytest.approx(2 * (1 - seen["matched_share"].item()), abs=0.004)
-    assert difference > 0
-    euclidean = build_objective(EVERY["dsm_long"]).positive(of)
-    kept = control(of) / euclidean
-    assert kept.min() >= 0.5
-    assert kept.mean().item() == pytest.approx(1 - control.seen["mean_lambda"].item(), abs=1e-5)
+def test_the_hard_weight_is_eq_12_s_kernel_and_the_control_has_no_topology() -> None:
+    hard, control = (EVERY[key].positive.options for key in ("tc_hard", "tc_control"))
+    assert (hard["weights"], hard["t"]) == ("heat", 1000)
+    assert control["weights"] == "none"
 
 
 def test_tcdesc_and_what_is_as_long_have_larger_batches_under_quick_alone(study: Study) -> None:
@@ -127,9 +112,10 @@ def test_a_budget_asked_for_stands_above_the_profile_s(study: Study) -> None:
 
 
 def test_grids_have_one_seed_one_scene_and_the_rate_of_what_they_vary(study: Study) -> None:
+    weights = [job for job in tcdesc.table3(study) if job.name in tcdesc.WEIGHTS]
     for jobs, count, tested in (
         (tcdesc.table1(study), 10, True),
-        (tcdesc.table3(study), 8, True),
+        (weights, 6, True),
         (tcdesc.table5(study), 7, False),
     ):
         assert len(jobs) == count
@@ -138,6 +124,14 @@ def test_grids_have_one_seed_one_scene_and_the_rate_of_what_they_vary(study: Stu
         assert {rate_of(job) for job in jobs} <= {"tcdesc_dsm_aug", "dsm_long"}
         assert all(bool(job.sets_of("hpatches")) == tested for job in jobs)
     assert {rate_of(job) for job in tcdesc.table1(study) if job.name == "dsm_long"} == {"dsm_long"}
+
+
+def test_the_control_without_topology_has_a_rate_of_its_own_and_tcdesc_s_seeds(study: Study) -> None:
+    jobs = tcdesc.table3(study)
+    of = {key: [job for job in jobs if job.name == key] for key in ("tc_control", "tcdesc_dsm_aug")}
+    assert all(rate_of(job) == key for key, some in of.items() for job in some)
+    seeds = [[job.seed for job in some] for some in of.values()]
+    assert seeds == [list(study.table_seeds)] * 2
 
 
 def test_table_2_has_every_row_that_is_trained_and_seeds_where_a_claim_compares(study: Study) -> None:
@@ -173,10 +167,10 @@ def test_rows_of_other_papers_are_the_runs_of_their_tables(study: Study) -> None
     assert names == {*tcdesc.METHODS, "hardnet", "sosnet"}
 
 
-def test_the_default_part_adds_33_runs_of_tcdesc_s_size(study: Study) -> None:
+def test_the_default_part_adds_35_runs_of_tcdesc_s_size(study: Study) -> None:
     default = [name for name, of in ARTEFACTS.items() if name.startswith("tcdesc") and not of.extras]
     jobs = merged([job for name in default for job in ARTEFACTS[name].jobs(study)], study.place)
-    assert len([job for job in jobs if job.recipe and pairs(job, study) == 128]) == 4 * 3 + 8 + 7 + 6
+    assert len([job for job in jobs if job.recipe and pairs(job, study) == 128]) == 5 * 3 + 8 + 6 + 6
 
 
 def test_matches_are_on_the_study_s_images_and_sift_s_on_its_own_keypoints_too(study: Study) -> None:

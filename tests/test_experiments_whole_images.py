@@ -18,11 +18,7 @@ from lib.reporting.printed import printed
 from lib.study.jobs import digests, merged, record_path
 from lib.study.open import Study, open_study
 
-ASKED = {
-    "dsm/figure5": (experiments.dsm_figure5, "oxford_affine"),
-    "tcdesc/figure5": (experiments.tcdesc_figure5, "w1bs"),
-    "tcdesc/table6": (experiments.tcdesc_table6, "oxford_affine"),
-}
+ASKED = ("dsm/figure5", "tcdesc/figure5", "tcdesc/table6")
 EACH = pytest.mark.parametrize("name", ASKED)
 
 
@@ -30,7 +26,7 @@ EACH = pytest.mark.parametrize("name", ASKED)
 def test_networks_are_trained_for_them_alone_only_with_two_collections(study: Study, name: str) -> None:
     others = (dsm.figure4, tcdesc.table2, tcdesc.figure4)
     there = {record_path(job, study.place) for of in others for job in of(study)}
-    alone = [job for job in ASKED[name][0](study) if record_path(job, study.place) not in there]
+    alone = [job for job in ARTEFACTS[name].jobs(study) if record_path(job, study.place) not in there]
     assert {job.name for job in alone} == ({*experiments.UNITED} if name == "dsm/figure5" else set())
 
 
@@ -51,21 +47,31 @@ def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patch
 @EACH
 def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) -> None:
     source, [sets] = study.place.source, study.place.source.whole_images
-    tested = {of.name for of in sets._photographs(ASKED[name][1])}
+    tested = {of.name for of in sets._photographs(ARTEFACTS[name].images)}
     assert tested
     assert not tested & {of.name for of in source.photographs[source.sets[0]]}
 
 
-@EACH
-def test_every_job_is_measured_on_the_studys_own_set(study: Study, name: str) -> None:
-    asked, kind = ASKED[name]
-    jobs = asked(study)
+@pytest.mark.parametrize(
+    ("name", "kind", "measure"),
+    [
+        ("dsm/figure5", "oxford_affine", "oxford_affine"),
+        ("tcdesc/figure5", "w1bs", "w1bs"),
+        ("tcdesc/table6", "oxford_affine", "oxford_affine"),
+        ("hynet/table2", "eth", "sfm"),
+        ("hynet/table4", "imc", "imc"),
+        ("dsm/table2", "landmarks", "retrieval"),
+    ],
+)
+def test_every_job_is_measured_on_the_studys_own_set(
+    study: Study, name: str, kind: str, measure: str
+) -> None:
+    jobs = ARTEFACTS[name].jobs(study)
     assert jobs
     for job in jobs:
-        assert (kind, f"mini-{kind}") in job.measures
-        assert f"mini-{kind}" in digests(job, study.place)["evaluation"][kind]["data"]
+        assert (measure, f"mini-{kind}") in job.measures
+        assert f"mini-{kind}" in digests(job, study.place)["evaluation"][measure]["data"]
     assert ARTEFACTS[name].images == kind
-    assert ARTEFACTS[name].jobs is asked
 
 
 def test_what_is_compared_by_its_signs_is_measured_by_them_too(study: Study) -> None:

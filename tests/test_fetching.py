@@ -247,7 +247,7 @@ def test_all_three_sets_are_fetched_and_read(
         read = read_phototour(folder / name, tmp_path / "cache")
         np.testing.assert_array_equal(read.patches, scenes.patches[name])
         assert read.point_ids.tolist() == [i // 2 for i in range(count)]
-        assert read.pairs.match.tolist() == [True, False]
+        assert read.pairs.match.tolist() == [True, False, True]
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o755
     told = capsys.readouterr().out
     assert "liberty: 300 patches in" in told

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_files import replace_line
 
 from lib.data.hpatches.release import (
     FILES,
@@ -295,12 +296,6 @@ def written(sequences: list[Sequence], tmp_path: Path) -> Path:
     write_tasks(tmp_path, "a", sequences, generate_tasks(sequences, sized(20, 5, 5), 0))
     write_splits(tmp_path, {"a": Split("a", tuple(sequence.name for sequence in sequences))})
     return tmp_path
-
-
-def replace_line(path: Path, number: int, text: str) -> None:
-    lines = path.read_text().splitlines()
-    lines[number - 1] = text
-    path.write_text("\n".join(lines) + "\n")
 
 
 def test_a_split_is_opened_with_its_sequences_and_tasks(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lib import objective, parts
 from lib.descriptions import Descriptions
 from lib.distances import euclidean, hybrid
-from lib.recipes import HYNET, largest_gradient
+from lib.recipes import HYNET, SOSNET, largest_gradient
 from lib.recipes import hybrid as on_hybrid
 
 ALPHAS = [0.0, 0.5, 1.0, 2.0, 3.0, math.inf]
@@ -126,10 +126,34 @@ def test_a_recipe_on_it_has_the_floor_of_the_same_angle(alpha):
     assert distance.maximum == exact.maximum
 
 
+def descriptions(n: int) -> Descriptions:
+    raw = torch.randn(2, n, 16, generator=torch.Generator().manual_seed(1)).double()
+    return Descriptions(raw, F.normalize(raw, dim=-1))
+
+
+@EVERY
+def test_whatever_alpha_the_same_negatives_are_chosen(alpha):
+    """Both parts grow with the angle."""
+    of = descriptions(20)
+    chosen, euclidean = (
+        objective.build(recipe).triplets(of).negatives for recipe in (on_hybrid(HYNET, alpha), SOSNET)
+    )
+    assert torch.equal(chosen.query, euclidean.query)
+    assert torch.equal(chosen.patch, euclidean.patch)
+
+
+def test_without_z_a_margin_larger_by_z_gives_the_loss_times_z():
+    of, z = descriptions(20), largest_gradient(2.0)
+    losses = []
+    for recipe in (on_hybrid(HYNET, 2.0, 1.2), on_hybrid(HYNET, 2.0, 1.2 * z, 1.0)):
+        made = objective.build(recipe)
+        losses.append(made.loss(made.triplets(of)))
+    assert losses[0].max() > 0
+    torch.testing.assert_close(losses[1], z * losses[0])
+
+
 def test_of_a_batch_of_two_the_other_pair_holds_the_negatives():
-    raw = torch.randn(2, 2, 16, generator=torch.Generator().manual_seed(1))
-    made = objective.build(HYNET)
-    of = Descriptions(raw, F.normalize(raw, dim=-1))
+    made, of = objective.build(HYNET), descriptions(2)
     triplets = made.triplets(of)
     distance = parts.build("distance", HYNET.distance)
     crossing = torch.stack([distance.matrix(x, y) for x in of.value for y in of.value])

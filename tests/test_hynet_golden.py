@@ -15,10 +15,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib import objective, parts
+from lib import objective
 from lib.descriptions import Descriptions, descriptions
 from lib.models.hynet import HyNet
-from lib.recipes import HYNET, SOSNET, Recipe, hybrid, largest_gradient, part, replace_options
+from lib.recipes import HYNET, SOSNET, Recipe, hybrid, part, replace_options
 
 PAIRS, LENGTH, NEIGHBOURS = 12, 16, 3
 # The network brings x + 1e-10 to unit length, the transcription x by √(‖x‖² + ε).
@@ -107,21 +107,6 @@ def test_the_loss_and_its_gradient_are_the_literal_ones(case: str) -> None:
     np.testing.assert_allclose(gradient, literal_hynet.closed_gradient(literal, raw, **options), **close)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0, 3.0, 10.0, math.inf])
-def test_the_normaliser_is_the_largest_slope(alpha: float) -> None:
-    assert largest_gradient(alpha) == pytest.approx(literal_hynet.normaliser(alpha), abs=1e-9)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 2.0, math.inf])
-def test_the_similarity_by_angle_is_the_literal_one(alpha: float) -> None:
-    angles = np.linspace(0.01, math.pi, 50)
-    z = largest_gradient(alpha)
-    distance = parts.build("distance", part("hybrid", alpha=alpha, z=z, epsilon=0.0))
-    found = distance.of_similarity(torch.from_numpy(np.cos(angles)))
-    expected = [literal_hynet.s_hybrid(angle, alpha) for angle in angles]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
-
-
 def trained(network: HyNet) -> dict[str, np.ndarray]:
     """Its state with values as training might have left them, in float64, by the published names."""
     random = torch.Generator().manual_seed(2)
@@ -144,10 +129,10 @@ def test_the_network_is_the_literal_one(norm: str, training: bool) -> None:
     with torch.no_grad():
         described = descriptions(network.train(training), network.raw(patches))
     if norm == "frn":
-        literal = literal_hynet.hynet(patches.numpy(), state, training=training, rate=0.0)
+        literal = literal_hynet.hynet(patches.numpy(), state, training=training)
     else:
         kind = {"batch": "bn", "instance": "in"}[norm]
-        literal = literal_hynet.l2net(patches.numpy(), state, norm=kind, training=training, rate=0.0)
+        literal = literal_hynet.l2net(patches.numpy(), state, norm=kind, training=training)
     # Descriptors are handed on in float32.
     np.testing.assert_allclose(described.raw.flatten(0, 1), literal["raw"], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(described.value.flatten(0, 1), literal["unit"], rtol=0, atol=1e-6)

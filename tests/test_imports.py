@@ -120,15 +120,24 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
         TopologicalSorter({name: imports[name] & imports.keys() for name in imports}).prepare()
 
 
-@pytest.mark.parametrize("alone", ["lib.objective, lib.losses.hinge", "lib.significance"])
-def test_an_objective_and_the_statistics_come_without_the_study(alone: str) -> None:
+STUDY = ("lib.study", "lib.reporting", "lib.experiments", "lib.commands")
+
+
+@pytest.mark.parametrize(
+    ("alone", "without"),
+    [
+        ("lib.objective, lib.losses.hinge", STUDY),
+        ("lib.significance", (*STUDY, "torch")),
+        ("lib.reporting.data.scenes, lib.reporting.data.sequences", ("torch",)),
+    ],
+)
+def test_objective_statistics_and_drawings_come_without(alone: str, without: tuple[str, ...]) -> None:
     code = f"import sys, {alone}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     assert alone.split(", ")[0] in loaded
-    study = ("lib.study", "lib.reporting", "lib.experiments", "lib.commands")
-    assert [name for name in loaded if name.startswith(study)] == []
+    assert [name for name in loaded if name.startswith(without)] == []
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from small_files import photo_folder
 
 from lib.data.keypoints import Keypoints
 from lib.data.mini import allotment, scenes
@@ -290,15 +291,6 @@ def test_the_two_motorcycles_stay_together() -> None:
     holders = [part for part, of in packaged_photographs().items() for p in of if "motorcycle" in p.name]
     assert len(holders) == 2
     assert len(set(holders)) == 1
-
-
-def photo_folder(folder: Path, count: int) -> Path:
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    for index in range(count):
-        noise = cv2.GaussianBlur(rng.integers(0, 256, (90, 120), dtype=np.uint8), (0, 0), 2)
-        cv2.imwrite(str(folder / f"{index:02d}.jpg"), noise)
-    return folder
 
 
 @settings(max_examples=60, deadline=None)

@@ -24,7 +24,7 @@ from lib.objective import Objective
 from lib.positives import pair
 from lib.recipes import Budget, part, replace_options
 from lib.samplers import adasample, random_pair
-from lib.training import part_state, train
+from lib.training import train
 
 TINY = replace(
     profiles.find("quick"),
@@ -118,33 +118,6 @@ class Wide(l2net.L2Net):
     def raw(self, patches: Tensor) -> Tensor:
         assert patches.shape[-2:] == (64, 64)
         return super().raw(patches[:, :, 16:48, 16:48])
-
-
-def test_a_loss_with_state_has_it_in_checkpoint_and_stages(
-    small_set: PatchSet, tmp_path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_toys(monkeypatch, loss=Signed)
-    checkpoint = tmp_path / "run.pt"
-
-    class Killed(Exception):
-        pass
-
-    def kill(step: int, total: int) -> None:
-        if step == 3:
-            raise Killed
-
-    ours = {"checkpoint": checkpoint, "checkpoint_seconds": 0}
-    with pytest.raises(Killed):
-        train(recipes.HARDNET, TINY, small_set, 0, on_step=kill, **ours)
-    resumed = train(recipes.HARDNET, TINY, small_set, 0, **ours)
-    straight = train(recipes.HARDNET, TINY, small_set, 0)
-    means = [
-        float(part_state(straight.stages[stage], "loss")["mean"]) for stage in ("0.0", "0.5", "1.0")
-    ]
-    assert means[0] == 0
-    assert len(set(means)) == 3
-    assert means[2] == pytest.approx(straight.curve["mined_mean"][-1])
-    assert part_state(resumed.stages["1.0"], "loss") == part_state(straight.stages["1.0"], "loss")
 
 
 def test_a_listwise_loss_sees_all_descriptors_of_the_batch() -> None:

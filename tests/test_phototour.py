@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from small_files import replace_line, write_set
 
 from lib import files
 from lib.data import phototour
-from lib.data.patchset import LabelledPairs, PatchSet
+from lib.data.patchset import PatchSet
 from lib.data.phototour import (
     KNOWN_COUNTS,
     PhotoTourWriter,
@@ -25,29 +26,11 @@ from lib.data.phototour import (
 )
 
 
-def write_set(folder: Path, count: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A small set of two patches a point with three pairs; its patches and point ids."""
-    rng = np.random.default_rng(seed)
-    patches = rng.integers(0, 256, (count, 64, 64), dtype=np.uint8)
-    points = np.arange(count) // 2
-    pairs = LabelledPairs(np.array([0, 2, 4]), np.array([1, 9, 5]), np.array([True, False, True]))
-    with PhotoTourWriter(folder) as writer:
-        writer.add(patches, points, np.arange(count) % 7, rng.random((count, 4)))
-        writer.write_pairs(pairs, points)
-    return patches, points
-
-
 @pytest.fixture
 def scene(tmp_path: Path) -> Path:
     folder = tmp_path / "scene"
     write_set(folder)
     return folder
-
-
-def replace_line(path: Path, number: int, text: str) -> None:
-    lines = path.read_text().splitlines()
-    lines[number - 1] = text
-    path.write_text("\n".join(lines) + "\n")
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:

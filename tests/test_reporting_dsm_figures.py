@@ -16,7 +16,7 @@ from lib.experiments import dsm
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.reporting import hpatches
 from lib.reporting.papers import dsm_figures, dsm_margins, dsm_softness, loss_shapes
-from lib.reporting.style import looks, png
+from lib.reporting.style import looks
 from lib.study.jobs import Job
 from lib.study.open import Found, open_study
 from lib.theory import loss_shapes as computed
@@ -356,16 +356,6 @@ def test_loss_shapes_have_two_maps_a_loss_on_one_scale() -> None:
     table = loss_shapes.table(numbers)
     assert table.loc["DSM", ("", "push / pull")] == pytest.approx(1)
     assert table.loc["the hardest 1/8", ("pull (%)", "hardest quarter")] == pytest.approx(100)
-
-
-def test_the_same_figure_gives_the_same_bytes() -> None:
-    draw = [
-        lambda: dsm_figures.figure1(hardnets(), MARGINS),
-        lambda: dsm_figures.figure3(dsm_runs()[0]),
-        lambda: dsm_margins.figure2(swept()),
-    ]
-    for figure in draw:
-        assert png(figure()) == png(figure())
 
 
 def test_the_jobs_ask_for_their_probes_and_for_signs(monkeypatch: pytest.MonkeyPatch) -> None:

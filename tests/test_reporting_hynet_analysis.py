@@ -20,7 +20,6 @@ from lib.reporting.claims import Claim, read_claims, verdict
 from lib.reporting.claims.verdicts import HELD, NOT_HELD
 from lib.reporting.papers import hynet_gradients as gradients
 from lib.reporting.papers import hynet_norms as norms
-from lib.reporting.style import png
 from lib.study.jobs import Job
 from lib.study.open import Found, open_study
 from lib.theory import architecture, descent_directions, gradient_magnitudes, similarity_gradients
@@ -264,18 +263,6 @@ def test_exposures_rise_from_what_no_change_gives() -> None:
     assert rise.cells == ("gain_0.5", "gain_1.4", "gamma_0.5")
     assert rise.values[2] == pytest.approx([1.2, 2.4, 3.6])
     assert values(claim_of("ratio_spread"))["hynet_aug"].values == pytest.approx(np.full((3, 2), 5.0))
-    assert values(claim_of("norm_shift"))["hynet_aug"].cells == ("gain_0.5", "gain_1.4")
-
-
-def test_the_same_figure_gives_the_same_bytes() -> None:
-    draw = [
-        lambda: gradients.figure1(computed("descent_directions")),
-        lambda: gradients.figure2(with_triplets()),
-        lambda: gradients.hybrid_figure(computed("similarity_gradients")),
-        lambda: norms.cosines_figure(with_norms()),
-    ]
-    for figure in draw:
-        assert png(figure()) == png(figure())
 
 
 def test_the_jobs_ask_for_their_probes_and_measures(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -200,9 +198,3 @@ def test_the_binomial_error_of_a_printed_rate_is_known_by_hand():
     for rate, negatives in ((101, 10), (-1, 10), (math.nan, 10), (5, 0)):
         with pytest.raises(ValueError, match="percent"):
             binomial_error(rate, negatives)
-
-
-def test_the_statistics_need_no_torch():
-    code = "import sys, lib.significance; print('torch' in sys.modules)"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "False"

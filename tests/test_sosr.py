@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import literal_hynet
 import pytest
 import torch
 import torch.nn.functional as F
@@ -24,25 +25,6 @@ def penalty(value: Tensor, **options: object) -> Tensor:
     return sosr.build(**options)(Descriptions(value, value))
 
 
-def neighbours(of: list, among: list, i: int, k: int) -> set[int]:
-    others = [j for j in range(len(among)) if j != i]
-    return set(sorted(others, key=lambda j: math.dist(of[i], among[j]))[:k])
-
-
-def literal(value: Tensor, k: int, symmetric: bool, across: bool) -> float:
-    x, y = value.tolist()
-    n = len(x)
-    graphs = [(x, x), (y, y)] + across * [(x, y), (y, x)]
-    sets = [set().union(*(neighbours(of, among, i, k) for of, among in graphs)) for i in range(n)]
-    if symmetric:
-        sets = [sets[i] | {j for j in range(n) if i in sets[j]} for i in range(n)]
-    roots = [
-        math.sqrt(sum((math.dist(x[i], x[j]) - math.dist(y[i], y[j])) ** 2 for j in sets[i]))
-        for i in range(n)
-    ]
-    return sum(roots) / n
-
-
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("across", [False, True])
 @given(seed=st.integers(0, 2**31), n=st.integers(2, 9), k=st.integers(1, 8))
@@ -51,8 +33,10 @@ def test_it_is_the_paper_s_mean_over_the_neighbours_of_both_sets(symmetric, acro
     value, k = unit(n, 5, seed), min(k, n - 1)
     options = {"neighbours": k, "symmetric": symmetric, "across": across}
     found = penalty(value, **options)
-    # ε under the roots: 1e-6 moves a root near zero by a thousandth.
-    assert found.item() == pytest.approx(literal(value, k, symmetric, across), abs=2e-3)
+    literal = literal_hynet.sosr(
+        value.numpy(), k, symmetric=symmetric, cross=across, eps_root=1e-6, eps_unit=0.0
+    )
+    assert found.item() == pytest.approx(literal[0], abs=1e-9)
     assert penalty(value, weight=3.0, **options).item() == pytest.approx(3 * found.item())
     assert penalty(value, reduction="sum", **options).item() == pytest.approx(n * found.item())
 

@@ -13,33 +13,23 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from small_files import photo_folder, write_set
 
 from lib.data import sources, states
 from lib.data.mini import writing
 from lib.data.mini.allotment import write_allotment
 from lib.data.mini.sizes import MiniSize
-from lib.data.patchset import LabelledPairs
-from lib.data.phototour import PhotoTourWriter
 from lib.data.sources import open_source
 from lib.study import pool
 
 SMALL = MiniSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
 
 
-def write_set(folder: Path, count: int = 20) -> None:
-    points = np.arange(count) // 2
-    patches = np.random.default_rng(0).integers(0, 256, (count, 64, 64), dtype=np.uint8)
-    with PhotoTourWriter(folder) as writer:
-        writer.add(patches, points, points, np.zeros((count, 4)))
-        pairs = LabelledPairs(np.array([0, 2]), np.array([1, 5]), np.array([True, False]))
-        writer.write_pairs(pairs, points)
-
-
 @pytest.fixture
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The three real sets, of twenty patches each."""
     for name in sources.REAL_SETS:
-        write_set(tmp_path / "real" / name)
+        write_set(tmp_path / "real" / name, 20)
     counts = dict.fromkeys(sources.REAL_SETS, 20)
     monkeypatch.setattr("lib.data.phototour.KNOWN_COUNTS", counts)
     return tmp_path / "real"
@@ -204,16 +194,6 @@ def test_preparing_in_parallel_makes_all_three_sets(tmp_path: Path) -> None:
     assert all(source.scene_folder(name).is_dir() for name in source.sets)
     alone = open_source("mini", tmp_path / "alone", SMALL).load("mini-c")
     np.testing.assert_array_equal(source.load("mini-c").patches, alone.patches)
-
-
-def photo_folder(folder: Path, count: int = 5) -> Path:
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    for index in range(count):
-        noise = cv2.GaussianBlur(rng.integers(0, 256, (200, 240), dtype=np.uint8), (0, 0), 2)
-        noise = cv2.normalize(noise, None, 0, 255, cv2.NORM_MINMAX)
-        cv2.imwrite(str(folder / f"{index:02d}.png"), noise)
-    return folder
 
 
 @pytest.mark.parametrize("data", ["", "photos:", "photos"])

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
-from small_study import SMALL, open_small
+from small_study import SMALL, made_cold
 
 from lib import recipes, training
 from lib.commands import study
@@ -38,9 +38,7 @@ from lib.study.runs import carry_out, load_weights, weights_path
 @pytest.fixture(scope="session")
 def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
     """A small run made cold in a temporary folder, as run_all.sh does it."""
-    opened = open_small(tmp_path_factory.mktemp("results"))
-    job = training_job(opened, "hardnet", "mini-a", 0)
-    return opened, job, carry_out(job, opened.place)
+    return made_cold(tmp_path_factory.mktemp("results"))
 
 
 def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Path]) -> None:

@@ -18,9 +18,9 @@ from lib.descriptions import Descriptions
 from lib.recipes import TCDESC_DSM, TCDESC_HN, Recipe, replace_options
 
 PAIRS, LENGTH, NEIGHBOURS, BINS = 14, 24, 4, 32
-# Inner products as the study takes them; HN's ε, and DSM's, under the root.
-HN = {"k": NEIGHBOURS, "form": "product"}
-DSM = {"k": NEIGHBOURS, "bins": BINS, **literal.DSM_DISTANCE}
+# HN's ε, and DSM's, under the root.
+HN = {"k": NEIGHBOURS}
+DSM = {"k": NEIGHBOURS, "bins": BINS, "eps": literal.DSM_EPSILON}
 # By what is asked of our positive, what is asked of the transcription.
 CASES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "as the paper": ({}, {}),

@@ -57,7 +57,7 @@ def described(subject: Subject, small_set: PatchSet, stage: str = "1.0", batch: 
 def test_shares_and_distances_are_the_literal_ones(
     arrays: dict[str, np.ndarray], subject: Subject, small_set: PatchSet, stage: str, ridge: float
 ) -> None:
-    x, options = described(subject, small_set, stage), Options(ridge=ridge, ridge_scale="trace")
+    x, options = described(subject, small_set, stage), Options(ridge=ridge)
     frozen = literal_tcdesc.freeze(x, options)
     matched = literal_tcdesc.matched_neighbours(x, frozen.neighbours, options)
     place = int(2 * float(stage))
@@ -73,7 +73,7 @@ def test_shares_and_distances_are_the_literal_ones(
 def test_topology_distance_is_at_most_what_the_weights_give_if_no_neighbour_is_shared(
     arrays: dict[str, np.ndarray], subject: Subject, small_set: PatchSet
 ) -> None:
-    options, sums = Options(ridge=0.01, ridge_scale="trace"), []
+    options, sums = Options(ridge=0.01), []
     for batch in range(neighbourhoods.BATCHES):
         x = described(subject, small_set, batch=batch)
         near = literal_tcdesc.freeze(x, options).neighbours

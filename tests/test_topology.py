@@ -1,15 +1,18 @@
-"""TCDesc's positive: each formula against the paper's own, an index at a time, and what it must bear."""
+"""TCDesc's positive: each formula against the literal one, and what it must bear."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
+import literal_tcdesc as literal
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from literal_tcdesc import Options
 from torch import Tensor
 
 from lib import objective, profiles
@@ -50,31 +53,9 @@ def of(value: Tensor) -> Descriptions:
     return Descriptions(value, value)
 
 
-def neighbours(side: list, i: int, k: int) -> list[int]:
-    others = [j for j in range(len(side)) if j != i]
-    return sorted(others, key=lambda j: math.dist(side[i], side[j]))[:k]
-
-
-def fitted(side: Tensor, i: int, near: list[int]) -> list[float]:
-    """The weights of the least squared difference (Eq. 4), by the solver that squares nothing."""
-    columns = side[near].T
-    return torch.linalg.lstsq(columns, side[i][:, None], driver="gelsd").solution[:, 0].tolist()
-
-
-def literal(value: Tensor, k: int, gamma: float, weights=fitted) -> list[float]:
+def positives(value: Tensor, **options: object) -> list[float]:
     """d⁺ by Algorithm 1 and Eq. 10 and 11."""
-    found = []
-    for i in range(value.shape[1]):
-        near = [neighbours(side.tolist(), i, k) for side in value]
-        vectors = [[0.0] * value.shape[1] for _ in value]
-        for vector, side, of_side in zip(vectors, value, near, strict=True):
-            for j, weight in zip(of_side, weights(side, i, of_side), strict=True):
-                vector[j] = weight
-        d_topology = sum(abs(a - p) for a, p in zip(*vectors, strict=True)) / k
-        share = len(set(near[0]) & set(near[1])) / k
-        lam = min(share**gamma, 0.5)
-        found.append(lam * d_topology + (1 - lam) * math.dist(*value[:, i].tolist()))
-    return found
+    return literal.positive_distances(value.numpy(), Options(eps=0.0, **options)).tolist()
 
 
 @given(seed=seeds, n=st.integers(3, 12), k=st.integers(1, 5), gamma=st.sampled_from([0, 0.5, 1, 2]))
@@ -82,30 +63,31 @@ def literal(value: Tensor, k: int, gamma: float, weights=fitted) -> list[float]:
 def test_it_is_the_paper_s_algorithm_and_mixture(seed, n, k, gamma):
     value, k = pairs(n, 12, seed), min(k, n - 1)
     found = build(EXACT, neighbours=k, gamma=gamma)(of(value))
-    assert found.tolist() == pytest.approx(literal(value, k, gamma), rel=1e-10, abs=1e-12)
+    assert found.tolist() == pytest.approx(positives(value, k=k, gamma=gamma), rel=1e-10, abs=1e-12)
 
 
 @given(seed=seeds, t=st.sampled_from([0.1, 0.5, 10.0, 1000.0]), squared=st.booleans())
 @few
 def test_a_heat_kernel_s_weights_are_those_of_the_distances(seed, t, squared):
-    def kernel(side: Tensor, i: int, near: list[int]) -> list[float]:
-        apart = [math.dist(side[i].tolist(), side[j].tolist()) for j in near]
-        return [math.exp(-(d ** (2 if squared else 1)) / t) for d in apart]
-
     value = pairs(9, 8, seed)
     found = build(EXACT, neighbours=3, weights="heat", t=t, squared=squared)(of(value))
     # ε under the root of the kernel's distance.
-    assert found.tolist() == pytest.approx(literal(value, 3, 1.0, kernel), rel=1e-4)
+    kernel = {"kernel_on": "d2"} if squared else {"kernel_eps": 1e-6}
+    expected = positives(value, k=3, weights="heat", t=t, **kernel)
+    assert found.tolist() == pytest.approx(expected, rel=1e-10, abs=1e-12)
 
 
 def test_the_hard_weight_counts_neighbours_that_are_not_shared():
-    """With weights of one (Eq. 2), and of nearly one (Eq. 12), d_T is 2 (1 − m / k)."""
-    value = pairs(40, 8)
+    """With weights of one (Eq. 2), and of nearly one (Eq. 12), d_T is 2 (1 − m / k), and nearly flat."""
+    value = pairs(40, 8).requires_grad_()
     hard = build(EXACT, neighbours=6, weights="heat", t=1000.0, lam=1.0)
     near = torch.stack([nearest(side, 6) for side in value])
     shared = topology.matches(value, near) / 6
     assert 0.1 < shared.mean() < 0.9
-    torch.testing.assert_close(hard(of(value)), 2 * (1 - shared).double(), atol=3e-3, rtol=0)
+    found = hard(of(value))
+    torch.testing.assert_close(found, 2 * (1 - shared).double(), atol=3e-3, rtol=0)
+    found[0].backward()
+    assert value.grad.abs().max() < 1.5e-3
 
 
 @given(seed=seeds, n=st.integers(4, 30), k=st.integers(1, 3))
@@ -154,19 +136,57 @@ def test_sets_that_are_rotated_copies_have_the_same_topology():
     assert positive.seen["d_topology"] < 1e-9
 
 
+@pytest.mark.parametrize("weights", [{}, {"sum_to_one": True}, {"weights": "heat", "t": 0.5}], ids=str)
+def test_only_how_each_set_lies_within_itself_enters_d_topology(weights):
+    value, draw = pairs(20, 8), torch.Generator().manual_seed(1)
+    turn, _ = torch.linalg.qr(pairs(8, 8, 1)[0])
+    order = torch.randperm(20, generator=draw)
+    d_topology = build(EXACT, neighbours=4, lam=1.0, **weights)
+    found = d_topology(of(value))
+    assert found.min() > 0
+    torch.testing.assert_close(d_topology(of(torch.stack([value[0], value[1] @ turn]))), found)
+    torch.testing.assert_close(d_topology(of(value.flip(0))), found)
+    torch.testing.assert_close(d_topology(of(value[:, order])), found[order])
+    if "weights" not in weights:
+        torch.testing.assert_close(d_topology(of(torch.stack([3 * value[0], value[1]]))), found)
+
+
+def test_summing_to_one_has_no_gradient_where_all_weights_are_positive_and_none_is_shared():
+    """‖Tᵃ − Tᵖ‖₁ is Σwᵃ + Σwᵖ = 2 there, whatever the descriptors."""
+    draw = torch.Generator().manual_seed(0)
+    centres = F.normalize(torch.randn(2, 1, 5, generator=draw, dtype=torch.float64), dim=-1)
+    # Pair 0's centre lies between its two neighbours: 1 and 2 among anchors, 3 and 4 among positives.
+    offset = 0.3 * torch.randn(2, 1, 5, generator=draw, dtype=torch.float64)
+    close = torch.cat([centres + offset, centres - 0.8 * offset], dim=1)
+    far = -centres + 0.1 * torch.randn(2, 2, 5, generator=draw, dtype=torch.float64)
+    anchors = torch.cat([centres[0], close[0], far[0]])
+    value = torch.stack([anchors, torch.cat([centres[1], far[1], close[1]])])
+    assert [set(nearest(side, 2)[0].tolist()) for side in value] == [{1, 2}, {3, 4}]
+    gradients = []
+    for sum_to_one in (True, False):
+        leaf = value.clone().requires_grad_()
+        d_topology = build(EXACT, neighbours=2, lam=1.0, sum_to_one=sum_to_one)(of(leaf))
+        if sum_to_one:
+            assert d_topology[0].item() == pytest.approx(1)
+        d_topology[0].backward()
+        gradients.append(leaf.grad.abs().max().item())
+    assert gradients[0] < 1e-9
+    assert gradients[1] > 0.1
+
+
 @given(seed=seeds, gamma=st.floats(0, 4), noise=st.floats(0.05, 2))
 @few
 def test_lambda_is_eq_11_s(seed, gamma, noise):
-    value = pairs(14, 8, seed, noise)
+    value, options = pairs(14, 8, seed, noise), Options(k=4, gamma=gamma)
     # With d_T = 0, d⁺ = (1 − λ) d_E.
     positive = build(EXACT, neighbours=4, weights="none", gamma=gamma)
     lam = 1 - positive(of(value)) / (value[0] - value[1]).norm(dim=1)
-    sides = [[set(neighbours(side.tolist(), i, 4)) for i in range(14)] for side in value]
-    shares = [len(a & p) / 4 for a, p in zip(*sides, strict=True)]
-    assert lam.tolist() == pytest.approx([min(share**gamma, 0.5) for share in shares], abs=1e-9)
+    near = np.array([literal.neighbours(side, 4) for side in value.numpy()])
+    matches = literal.matched_neighbours(value.numpy(), near, options)
+    assert lam.tolist() == pytest.approx(literal.lambdas(matches, options).tolist(), abs=1e-9)
     assert positive.seen["mean_lambda"].item() == pytest.approx(lam.mean().item(), abs=1e-9)
-    assert positive.seen["matched_share"].item() == pytest.approx(sum(shares) / 14)
-    capped = sum(share**gamma >= 0.5 for share in shares) / 14
+    assert positive.seen["matched_share"].item() == pytest.approx(matches.mean() / 4)
+    capped = ((matches / 4) ** gamma >= 0.5).mean()
     assert positive.seen["capped_share"].item() == pytest.approx(capped)
 
 
@@ -178,6 +198,9 @@ def test_lambda_may_be_fixed_or_the_batch_s_mean():
         fixed = build(EXACT, lam=lam, **options)
         torch.testing.assert_close(fixed(of(value)), (1 - lam) * apart)
         assert fixed.seen["mean_lambda"].item() == pytest.approx(lam)
+    for sum_to_one in (True, False):
+        without = build(EXACT, neighbours=4, lam=0.0, sum_to_one=sum_to_one)
+        torch.testing.assert_close(without(of(value)), apart)
     own, mean = (build(EXACT, per=per, **options) for per in ("sample", "batch"))
     lam = 1 - own(of(value)) / apart
     assert lam.std() > 0.05
@@ -190,16 +213,12 @@ def test_lambda_may_be_fixed_or_the_batch_s_mean():
 def test_mutual_matches_are_each_other_s_nearest_among_the_neighbours(seed):
     value = pairs(12, 8, seed, noise=1.0)
     near = torch.stack([nearest(side, 4) for side in value])
-    a, p = value.tolist()
-    expected = []
-    for of_a, of_p in zip(*near.tolist(), strict=True):
-        there = {j: min(of_p, key=lambda m, j=j: math.dist(a[j], p[m])) for j in of_a}
-        back = {m: min(of_a, key=lambda j, m=m: math.dist(a[j], p[m])) for m in of_p}
-        expected.append(sum(back[there[j]] == j for j in of_a))
-    assert topology.matches(value, near, mutual=True).tolist() == expected
+    options = Options(k=4, matches="mutual")
+    expected = literal.matched_neighbours(value.numpy(), near.numpy(), options)
+    assert topology.matches(value, near, mutual=True).tolist() == expected.tolist()
     positive = build(EXACT, neighbours=4, mutual=True)
     positive(of(value))
-    assert positive.seen["matched_share"].item() == pytest.approx(sum(expected) / 4 / 12)
+    assert positive.seen["matched_share"].item() == pytest.approx(expected.mean() / 4)
 
 
 def test_topology_vectors_are_indexed_by_pair():

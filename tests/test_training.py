@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from killed_run import Killed, resumed
 
 from lib import profiles, recipes
 from lib.data.patchset import PatchSet
@@ -26,10 +27,6 @@ TINY = replace(
     stages=(0.0, 0.5, 1.0),
 )
 ADASAMPLE = at_rate(recipes.find("adasample_aug_gen"), 0.1)
-
-
-class Killed(Exception):
-    """Stands for a signal in the middle of training."""
 
 
 def same_weights(one: Trained, other: Trained) -> bool:
@@ -82,42 +79,22 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(small_set: Pa
 @pytest.mark.parametrize("reuse", [False, True])
 def test_a_killed_run_resumes_to_the_same_bits(reuse: bool, small_set: PatchSet, tmp_path: Path) -> None:
     recipe = replace(ADASAMPLE, sampler=replace_options(ADASAMPLE.sampler, reuse=reuse))
-    checkpoint = tmp_path / "run.pt"
-
-    def kill(step: int, total: int) -> None:
-        if step == 7:
-            raise Killed
-
-    evaluate = partial(fpr95_of, small_set)
-    with pytest.raises(Killed):
-        train(
-            recipe,
-            TINY,
-            small_set,
-            0,
-            evaluate=evaluate,
-            checkpoint=checkpoint,
-            checkpoint_seconds=0,
-            on_step=kill,
-        )
-    assert checkpoint.exists()
-    steps: list[int] = []
-    resumed = train(
-        recipe,
-        TINY,
-        small_set,
-        0,
-        evaluate=evaluate,
+    of, evaluate = (recipe, TINY, small_set, 0), partial(fpr95_of, small_set)
+    checkpoint, steps = tmp_path / "run.pt", []
+    ours = resumed(
+        7,
+        *of,
         checkpoint=checkpoint,
         on_step=lambda step, total: steps.append(step),
+        evaluate=evaluate,
     )
-    straight = train(recipe, TINY, small_set, 0, evaluate=evaluate)
+    straight = train(*of, evaluate=evaluate)
     assert steps[0] == 7, "the step that was cut off is done again, those before it are not"
-    assert same_weights(resumed, straight)
-    assert resumed.curve == straight.curve
-    assert resumed.epochs == straight.epochs
+    assert same_weights(ours, straight)
+    assert ours.curve == straight.curve
+    assert ours.epochs == straight.epochs
     for stage, weights in straight.stages.items():
-        assert all(torch.equal(resumed.stages[stage][name], value) for name, value in weights.items())
+        assert all(torch.equal(ours.stages[stage][name], value) for name, value in weights.items())
     assert checkpoint.exists(), "it goes when what training gave is kept elsewhere"
 
 

@@ -1,0 +1,42 @@
+"""Files small enough for a test: a PhotoTour set, a folder of photographs, a line that is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from lib.data.patchset import LabelledPairs
+from lib.data.phototour import PhotoTourWriter
+
+
+def write_set(folder: Path, count: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A set of two patches a point with three pairs, as the originals are laid out; its patches and
+    point ids."""
+    rng = np.random.default_rng(seed)
+    patches = rng.integers(0, 256, (count, 64, 64), dtype=np.uint8)
+    points = np.arange(count) // 2
+    pairs = LabelledPairs(np.array([0, 2, 4]), np.array([1, 9, 5]), np.array([True, False, True]))
+    with PhotoTourWriter(folder) as writer:
+        writer.add(patches, points, np.arange(count) % 7, rng.random((count, 4)))
+        writer.write_pairs(pairs, points)
+    return patches, points
+
+
+def photo_folder(folder: Path, count: int = 5) -> Path:
+    """A folder of photographs of smooth noise, 00.jpg and so on."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for index in range(count):
+        noise = cv2.GaussianBlur(rng.integers(0, 256, (200, 240), dtype=np.uint8), (0, 0), 2)
+        noise = cv2.normalize(noise, None, 0, 255, cv2.NORM_MINMAX)
+        cv2.imwrite(str(folder / f"{index:02d}.jpg"), noise)
+    return folder
+
+
+def replace_line(path: Path, number: int, text: str) -> None:
+    """Put a text in place of a line, of which the first is 1."""
+    lines = path.read_text().splitlines()
+    lines[number - 1] = text
+    path.write_text("\n".join(lines) + "\n")
