@@ -126,10 +126,10 @@ def measured(job: Job, measure: str) -> Job:
     return replace(job, measures=(*job.measures, *on((measure,), job.sets_of("fpr95"))))
 
 
-def computation_job(name: str, label: str, **options: object) -> Job:
+def computation_job(name: str, label: str) -> Job:
     """A computation of `lib.theory`, which needs neither data nor training."""
     own = ((name, NO_SET),)
-    return Job(name, label, computation=part(name, **options), measures=own, probes=own)
+    return Job(name, label, computation=part(name), measures=own, probes=own)
 
 
 def by_sign(job: Job, measure: str) -> Job:

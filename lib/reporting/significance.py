@@ -18,12 +18,11 @@ RUNS, WANTED = (5, 10, 20), 0.8
 EFFECTS = tuple(step / 5 for step in range(24))
 
 
-def p_table(lower: pd.DataFrame, higher: pd.DataFrame, family: str = "six") -> pd.DataFrame:
+def p_table(lower: pd.DataFrame, higher: pd.DataFrame) -> pd.DataFrame:
     """Runs tested: one-sided p in three forms, Holm's correction of the exact one, effect sizes.
 
     Args:
-        lower, higher: a row a run, a column a comparison.
-        family: how many comparisons these are, in a word.
+        lower, higher: a row a run, a column a comparison, six of them.
 
     Returns:
         Columns "U"; p "exact", "asympt." and with continuity correction "contin.", and "Holm"; "A", the
@@ -36,7 +35,7 @@ def p_table(lower: pd.DataFrame, higher: pd.DataFrame, family: str = "six") -> p
         ("one-sided p", "exact"): tested.exact,
         ("one-sided p", "asympt."): tested.asymptotic,
         ("one-sided p", "contin."): tested.continuity,
-        (f"over {family}", "Holm"): significance.holm(tested.exact),
+        ("over six", "Holm"): significance.holm(tested.exact),
         ("effect", "A"): effect.value,
         ("A, 95%", "from"): effect.low,
         ("A, 95%", "to"): effect.high,

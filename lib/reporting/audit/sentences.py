@@ -9,29 +9,24 @@ They are the rows of `lib/reporting/claims/*.csv`. Those of kind "print" are jud
 """
 
 import re
-from pathlib import Path
 
 import pandas as pd
 
 from lib.reporting.audit.cells import places
-from lib.reporting.claims.rows import CLAIMS
+from lib.reporting.claims.rows import read_rows
 
 HOLDS, FAILS, PART = "holds", "fails", "holds only for part"
 UNKNOWN = "cannot be checked from print"
 COLUMNS = ["id", "paper", "place", "kind", "sentence", "quote", "in_print", "weight", "left"]
 
 
-def judged(cells: pd.DataFrame, folder: Path = CLAIMS) -> pd.DataFrame:
+def judged(cells: pd.DataFrame) -> pd.DataFrame:
     """All sentences with their "verdict" by what is printed.
 
     Args:
         cells: of `lib.reporting.audit.cells.all_cells`.
-        folder: of CSVs.
     """
-    files = [
-        pd.read_csv(path, dtype=str, keep_default_na=False) for path in sorted(folder.glob("*.csv"))
-    ]
-    rows = pd.concat(files, ignore_index=True).fillna("")
+    rows = read_rows()
     rows = rows.reindex(columns=[*COLUMNS, "artefact"], fill_value="")
     rows["place"] = rows["place"].where(rows["place"] != "", rows["artefact"])
     verdicts = [verdict(of.in_print, of.paper, cells) for of in rows.itertuples()]

@@ -92,6 +92,14 @@ class Claim:
         return f"{DIRECTIONS[self.direction]} {sign}{self.bound:g} {self.unit}".rstrip()
 
 
+def read_rows() -> pd.DataFrame:
+    """All rows of the claims' files as text, "" where a paper's file has not a column."""
+    files = [
+        pd.read_csv(path, dtype=str, keep_default_na=False) for path in sorted(CLAIMS.glob("*.csv"))
+    ]
+    return pd.concat(files, ignore_index=True).fillna("")
+
+
 def read_claims(paper: str | None = None, artefact: str | None = None) -> list[Claim]:
     """Read the claims, all or those of one paper and artefact.
 
@@ -100,10 +108,7 @@ def read_claims(paper: str | None = None, artefact: str | None = None) -> list[C
     Raises:
         ValueError: nothing matches.
     """
-    as_text = {"dtype": str, "keep_default_na": False}
-    files = [pd.read_csv(path, **as_text) for path in sorted(CLAIMS.glob("*.csv"))]
-    # A column that a paper's file has not.
-    every = pd.concat(files).fillna("")
+    every = read_rows()
     claims = [_parse(row) for row in every[every["kind"] != "print"].to_dict("records")]
     wanted = [
         claim for claim in claims if paper in (None, claim.paper) and artefact in (None, claim.artefact)
