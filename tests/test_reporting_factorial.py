@@ -229,4 +229,4 @@ def test_with_half_of_r_l2_s_weight_effects_are_of_those_runs_in_place_of_theirs
     table = factorial.at_half_weight(records(experiments.jobs(study), level, level), study)
     # What the two do together is gone where the weight was its cause.
     assert table["all", "points"].tolist() == pytest.approx([2.0, 2.0, 2.0])
-    assert table["half beside DSM's loss", "points"].tolist() == pytest.approx([0, 0, 0], abs=1e-9)
+    assert table[factorial.HALVED_WAY, "points"].tolist() == pytest.approx([0, 0, 0], abs=1e-9)

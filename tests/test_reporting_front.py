@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from lib.experiments.artefacts import ARTEFACTS
+from lib.reporting.factorial import HALVED_WAY
 from lib.reporting.page import front, rendering
 from lib.reporting.page.verdicts import read_verdicts
 from lib.study.open import REFERENCE, ROOT
@@ -67,6 +68,13 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
         "(better) with DSM's CDF weight −1.0 (+2.0 without TCDesc's topology, −4.0 with it), upwards "
         "with TCDesc's topology +2.0 (+5.0 without DSM's CDF weight, −1.0 with it); undecided: HyNet's "
         "network.\n"
+    )
+    halved = {"effect": ["loss", "regulariser", "loss × regulariser"]}
+    halved |= {f"{HALVED_WAY} {of}": [0.5, -1.0, 0.0] for of in ("points", "from", "to")}
+    pd.DataFrame(halved).to_csv(tmp_path / "together" / "factorial_half_weight.csv", index=False)
+    assert front.equal_footing(tmp_path).endswith(
+        "with half its weight there: DSM's CDF weight +0.5 (0.5 to 0.5), HyNet's R_L2 −1.0 (−1.0 to "
+        "−1.0), the two together +0.0 (0.0 to 0.0).\n"
     )
 
 

@@ -26,7 +26,7 @@ from lib.significance import holm
 from lib.study.forecast import cost
 from lib.study.open import Found, Study, obtain
 
-POWER, ONE_AXIS = 0.8, "one axis"
+POWER, ONE_AXIS, HALVED_WAY = 0.8, "one axis", "half beside DSM's loss"
 NAMES = [" × ".join(term) for term in TERMS]
 # By axis the choice that an effect is of, for readers.
 CHOICES = {
@@ -106,13 +106,13 @@ def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
         study: that they are of.
 
     Returns:
-        By "effect" under "all" and "half beside DSM's loss" what `effects` has of it but for Holm's
+        By "effect" under "all" and `HALVED_WAY` what `effects` has of it but for Holm's
         correction.
     """
     of, taken = fpr95_by_column(found, study.place.source.sets), set(HALVED.values())
     ways = {
         "all": CELLS,
-        "half beside DSM's loss": {k: c for k, c in CELLS.items() if c not in taken} | HALVED,
+        HALVED_WAY: {k: c for k, c in CELLS.items() if c not in taken} | HALVED,
     }
     rows, columns = ["loss", "regulariser", "loss × regulariser"], ["points", "from", "to", "p"]
     tables = {
@@ -122,7 +122,7 @@ def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
     return pd.concat(tables, axis=1)
 
 
-def summed_up(table: pd.DataFrame) -> str:
+def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
     """Half a sentence: which choices change FPR95 significantly, by Holm's correction over all.
 
     An effect of one choice is a mean over all others. Where another choice changes it significantly,
@@ -130,12 +130,13 @@ def summed_up(table: pd.DataFrame) -> str:
 
     Args:
         table: of `effects` on FPR95, as saved.
+        halved: of `at_half_weight`, as saved, its columns flat; None where there is none.
     """
     points = table.set_index("effect")["points"]
     sure = table[table["Holm"] <= LEVEL]
     together = [effect.split(" × ") for effect in sure.loc[sure["of"] != ONE_AXIS, "effect"]]
 
-    def told(axis: str, points_too: bool = True) -> str:
+    def effect(axis: str, points_too: bool = True) -> str:
         apart = [
             f"{points[axis] - both:+.1f} without {CHOICES[other]}, {points[axis] + both:+.1f} with it"
             for pair in together
@@ -147,16 +148,26 @@ def summed_up(table: pd.DataFrame) -> str:
 
     alone = sure[sure["of"] == ONE_AXIS]
     lower, higher = (
-        ", ".join(map(told, some["effect"])) or "none of them"
+        ", ".join(map(effect, some["effect"])) or "none of them"
         for some in (alone[alone["points"] < 0], alone[alone["points"] > 0])
     )
     every = table.loc[table["of"] == ONE_AXIS, "effect"]
-    rest = ", ".join(told(axis, False) for axis in every if axis not in set(alone["effect"]))
+    rest = ", ".join(effect(axis, False) for axis in every if axis not in set(alone["effect"]))
     said = (
         f"{FPR95} changes significantly, in points and in the mean over all other choices, downwards "
         f"(better) with {lower}, upwards with {higher}; undecided: {rest or 'none of them'}"
     )
-    return said.replace("-", "−")
+    return f"{said}{_with_half(halved) if halved is not None else ''}".replace("-", "−")
+
+
+def _with_half(halved: pd.DataFrame) -> str:
+    named = CHOICES | {"loss × regulariser": "the two together"}
+    rows = halved.set_index("effect")[[f"{HALVED_WAY} {of}" for of in ("points", "from", "to")]]
+    told = ("{} {:+.1f} ({:.1f} to {:.1f})".format(named[of[0]], *of[1:]) for of in rows.itertuples())
+    return (
+        ". Beside DSM's loss, whose weights are about one half, R_L2 counts about twice as much; with half "
+        f"its weight there: {', '.join(told)}"
+    )
 
 
 def effects_figure(tables: Mapping[str, pd.DataFrame], note: str) -> Figure:
