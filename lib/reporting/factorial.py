@@ -165,8 +165,8 @@ def _with_half(halved: pd.DataFrame) -> str:
     rows = halved.set_index("effect")[[f"{HALVED_WAY} {of}" for of in ("points", "from", "to")]]
     told = ("{} {:+.1f} ({:.1f} to {:.1f})".format(named[of[0]], *of[1:]) for of in rows.itertuples())
     return (
-        ". Beside DSM's loss, whose weights are about one half, R_L2 counts about twice as much; with half "
-        f"its weight there: {', '.join(told)}"
+        ". Beside DSM's loss, whose weights are about one half, R_L2 counts about twice as much; with "
+        f"half its weight there: {', '.join(told)}"
     )
 
 
