@@ -193,6 +193,7 @@ def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: 
     """
     largest = table.loc[table["of"] == "two axes", "points"].abs().nlargest(3).index
     spread, freedom = residual(of)
+    note = f"{note}, means of {len(of) // 4} combinations with 95% intervals over seeds"
     with panels(DOUBLE_WIDTH, 2.4, len(largest), note=note, sharey=True) as (figure, [row]):
         for axes, effect in zip(row, largest, strict=True):
             first, second = both = effect.split(" × ")
@@ -208,7 +209,7 @@ def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: 
                 lines = look(place) | {"marker": MARKERS[place], "capsize": 2}
                 axes.errorbar(beside, at["mean"], ends, label=level, **lines)
             axes.set_xticks([0, 1], ["off", "on"])
-            axes.set(xlabel=first, ylabel="FPR95 (%), mean of 8 combinations")
+            axes.set(xlabel=first, ylabel="FPR95 (%)")
             axes.grid(axis="y")
             axes.legend(title=second)
             axes.label_outer()
