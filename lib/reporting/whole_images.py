@@ -192,9 +192,10 @@ def w1bs_figure(found: Sequence[Found], test_set: str, note: str = "") -> Figure
         test_set: the set.
         note: stands above.
     """
-    by_label: dict[str, list[Mapping[str, np.ndarray]]] = {}
-    for record in found:
-        by_label.setdefault(record.job.label, []).append(record.probe("w1bs_curves", test_set))
+    by_label = {
+        label: [run.probe("w1bs_curves", test_set) for run in runs]
+        for label, runs in frames.by_label(found).items()
+    }
     subsets = [str(of) for of in next(iter(by_label.values()))[0]["subset"]]
     every = looks(list(by_label))
     size = (DOUBLE_WIDTH, 3.2, len(subsets))

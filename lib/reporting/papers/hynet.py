@@ -4,7 +4,7 @@ FPR95 is in percent, HPatches' numbers likewise. What choosing the epoch is wort
 `lib.reporting.papers.hynet_epochs`; what HyNet's ladder shows in `lib.reporting.ladder`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from lib.experiments.rows import tested_on
 from lib.intervals import Measured
 from lib.reporting import changes, frames, hpatches, phototour, plots
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task, of_claims
+from lib.reporting.claims.measured import OfClaim, fpr95_by_column, hpatches_by_task, of_claims
 from lib.reporting.papers.hynet_gradients import hybrid_values
 from lib.reporting.phototour_figures import common_figure, common_rows
 from lib.reporting.printed import printed
@@ -37,7 +37,7 @@ def by_similarity(found: Sequence[Found]) -> list[Found]:
     ]
 
 
-def claim_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, Measured]]:
+def claim_values(found: Sequence[Found], study: Study) -> OfClaim:
     """The values of a claim on Tables 1, 3 and 5 and Figures 4 to 6, those of `by_similarity` among
     them, as `lib.reporting.claims.measured.of_claims`; on HPatches those of the runs tested there."""
     every, sets = [*found, *by_similarity(found)], study.place.source.sets
@@ -209,9 +209,7 @@ def _over_sets(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.groupby(["key", "label", "seed", "epoch"], sort=False)[FPR95].mean().reset_index()
 
 
-def figure5_values(
-    found: Sequence[Found], study: Study
-) -> Callable[[Claim], Mapping[str, Measured | np.ndarray]]:
+def figure5_values(found: Sequence[Found], study: Study) -> OfClaim:
     """The values of a claim on Figure 5: of one on the grid the grid's runs; for the metric "gap" those
     of `hybrid_values`, for "fpr95_by_epoch" FPR95 on few pairs, (seeds, epochs), by key; else as
     `claim_values`."""

@@ -1,6 +1,6 @@
 """HyNet's norms (Tian et al., Sec. 3): its layers (Fig. 3), orthogonal gradients, and what R_L2 does."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from lib.evaluation.intensity_changes import UNCHANGED
 from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
+from lib.reporting.claims.measured import OfClaim
 from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
 from lib.study.open import Found
 
@@ -163,7 +164,7 @@ def exposures_table(found: Sequence[Found]) -> pd.DataFrame:
     return shown.rename_axis("exposure of the second patch")
 
 
-def claim_values(found: Sequence[Found]) -> Callable[[Claim], Mapping[str, Measured]]:
+def claim_values(found: Sequence[Found]) -> OfClaim:
     """The values of a claim by its metric: of "rise" and "relative_rise" (seeds, changes), means over
     the test sets; of "ratio_spread" (seeds, test sets), nothing being changed; else `cosines_values`."""
     table, of_maps = exposures(found), cosines_values(found)

@@ -4,7 +4,7 @@ Figures 1 and 2 and what late training shows are in `lib.reporting.papers.tcdesc
 percent, HPatches' numbers likewise.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from lib.intervals import Measured, side_by_side
 from lib.reporting import frames, hpatches, phototour, plots
 from lib.reporting.changes import changes
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task, of_claims
+from lib.reporting.claims.measured import OfClaim, fpr95_by_column, hpatches_by_task, of_claims
 from lib.reporting.hpatches_figures import QUANTITIES
 from lib.reporting.phototour_figures import common_figure, common_rows
 from lib.reporting.printed import printed
@@ -118,9 +118,7 @@ def mean_lambda(found: Sequence[Found]) -> dict[str, np.ndarray]:
     return {key: of.to_numpy()[:, None] for key, of in means.groupby(level="key", sort=False)}
 
 
-def claim_values(
-    found: Sequence[Found], study: Study
-) -> Callable[[Claim], Mapping[str, Measured | np.ndarray]]:
+def claim_values(found: Sequence[Found], study: Study) -> OfClaim:
     """The values of a claim: for the metric "mean_lambda" `mean_lambda`, for one that is a column of
     FPR95 that column alone, of the keys "gamma_0.5", … a task with a cell for each k, else as
     `lib.reporting.claims.measured.of_claims`."""

@@ -2,7 +2,7 @@
 topology does late in training.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from lib.data.hpatches.images import ImageSequences
 from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import drawn_things
+from lib.reporting.claims.measured import OfClaim, drawn_things
 from lib.reporting.data.pictures import show
 from lib.reporting.papers.tcdesc import MATCHED, with_topology
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, marker_legend, panels
@@ -227,7 +227,7 @@ def _matches(axes: Axes, probe: Probe, place: int, below: int) -> None:
         axes.add_collection(LineCollection(lines, colors=colour, ls=dashes, lw=0.5, alpha=0.9))
 
 
-def figure2_values(found: Sequence[Found], study: Study) -> Callable[[Claim], Mapping[str, Measured]]:
+def figure2_values(found: Sequence[Found], study: Study) -> OfClaim:
     """The values of a claim on Figure 2 on the study's own images, by its metric "right_{kind}" or
     "wrong_{kind}": (seeds, 1) matches of a pair of images on BRISK's keypoints, the mean over sequences,
     by key; with resamples of what these show."""
