@@ -91,7 +91,7 @@ def test_whatever_is_changed_in_a_record_it_is_damaged(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("changed") / "a.json"
-    records.write(path, json.loads(data.draw(st.sampled_from(REAL)).read_bytes()))
+    records.write(path, records.read(data.draw(st.sampled_from(REAL))))
     whole = json.loads(path.read_bytes())
     holder = changed = copy.deepcopy(whole)
     *above, last = data.draw(st.sampled_from(places(whole)[1:]))

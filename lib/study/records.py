@@ -48,15 +48,16 @@ def read(path: Path) -> dict:
 
 
 def write(path: Path, record: Mapping) -> None:
-    """Writes a record atomically, keys in the order given and the seal last.
+    """Writes a record atomically, a line a key in the order given and the seal last.
 
     Raises:
         ValueError: a number is not finite.
         OSError: the folder cannot be written or the disk is full; the message names the folder.
     """
     plain = json.loads(json.dumps(record, allow_nan=False))
-    text = json.dumps({**plain, _SEAL: value_digest(plain)}, indent=1, ensure_ascii=False) + "\n"
-    write_bytes(path, text.encode())
+    sealed = {**plain, _SEAL: value_digest(plain)}
+    lines = (json.dumps({key: of}, ensure_ascii=False)[1:-1] for key, of in sealed.items())
+    write_bytes(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
 def write_probe(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
