@@ -132,32 +132,35 @@ def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
         table: of `effects` on FPR95, as saved.
         halved: of `at_half_weight`, as saved, its columns flat; None where there is none.
     """
-    points = table.set_index("effect")["points"]
-    sure = table[table["Holm"] <= LEVEL]
-    together = [effect.split(" × ") for effect in sure.loc[sure["of"] != ONE_AXIS, "effect"]]
-
-    def effect(axis: str, points_too: bool = True) -> str:
-        apart = [
-            f"{points[axis] - both:+.1f} without {CHOICES[other]}, {points[axis] + both:+.1f} with it"
-            for pair in together
-            if axis in pair
-            for other, both in [(pair[pair[0] == axis], points[" × ".join(pair)])]
-        ]
-        mean = f" {points[axis]:+.1f}" if points_too or apart else ""
-        return f"{CHOICES[axis]}{mean}" + (f" ({'; '.join(apart)})" if apart else "")
-
-    alone = sure[sure["of"] == ONE_AXIS]
-    lower, higher = (
-        ", ".join(map(effect, some["effect"])) or "none of them"
-        for some in (alone[alone["points"] < 0], alone[alone["points"] > 0])
+    rows = table.set_index("effect")
+    points, sure, single = rows["points"], rows["Holm"] <= LEVEL, rows["of"] == ONE_AXIS
+    pairs = [effect.split(" × ") for effect in rows.index[sure & ~single]]
+    turned = {axis for pair in pairs for axis in pair}
+    # An undecided choice is named alone, unless another turns it.
+    told = {
+        axis: _told(axis, points, pairs) if sure[axis] or axis in turned else CHOICES[axis]
+        for axis in rows.index[single]
+    }
+    lower, higher, rest = (
+        ", ".join(told[axis] for axis in told if some[axis]) or "none of them"
+        for some in (sure & (points < 0), sure & (points > 0), ~sure)
     )
-    every = table.loc[table["of"] == ONE_AXIS, "effect"]
-    rest = ", ".join(effect(axis, False) for axis in every if axis not in set(alone["effect"]))
     said = (
         f"{FPR95} changes significantly, in points and in the mean over all other choices, downwards "
-        f"(better) with {lower}, upwards with {higher}; undecided: {rest or 'none of them'}"
+        f"(better) with {lower}, upwards with {higher}; undecided: {rest}"
     )
     return f"{said}{_with_half(halved) if halved is not None else ''}".replace("-", "−")
+
+
+def _told(axis: str, points: pd.Series, pairs: Sequence[Sequence[str]]) -> str:
+    """A choice's effect, and what it is without and with each choice that is in a pair with it."""
+    apart = []
+    for pair in pairs:
+        if axis in pair:
+            both, other = points[" × ".join(pair)], CHOICES[pair[1 - pair.index(axis)]]
+            without, with_it = points[axis] - both, points[axis] + both
+            apart.append(f"{without:+.1f} without {other}, {with_it:+.1f} with it")
+    return f"{CHOICES[axis]} {points[axis]:+.1f}" + (f" ({'; '.join(apart)})" if apart else "")
 
 
 def _with_half(halved: pd.DataFrame) -> str:
@@ -192,22 +195,21 @@ def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: 
         note: stands above.
     """
     largest = table.loc[table["of"] == "two axes", "points"].abs().nlargest(3).index
-    spread, freedom = residual(of)
-    note = f"{note}, means of {len(of) // 4} combinations with 95% intervals over seeds"
+    (spread, freedom), combinations = residual(of), len(of) // 4
+    runs = combinations * len(next(iter(of.values())).values)
+    end = stats.t.ppf(1 - LEVEL / 2, freedom) * spread / math.sqrt(runs)
+    note = f"{note}, means of {combinations} combinations with 95% intervals over seeds"
     with panels(DOUBLE_WIDTH, 2.4, len(largest), note=note, sharey=True) as (figure, [row]):
         for axes, effect in zip(row, largest, strict=True):
             first, second = both = effect.split(" × ")
             levels = pd.DataFrame([[axis in cell for axis in both] for cell in of], columns=both)
             levels["mean"] = [each.values.mean() for each in of.values()]
-            levels["runs"] = [len(each.values) for each in of.values()]
-            grouped = levels.groupby(both[::-1]).agg({"mean": "mean", "runs": "sum"})
+            means = levels.groupby(both)["mean"].mean().unstack(second)
             for place, level in enumerate(("off", "on")):
-                at = grouped.loc[bool(place)]
-                ends = stats.t.ppf(1 - LEVEL / 2, freedom) * spread / np.sqrt(at["runs"])
                 # Beside each other, so that no interval hides another.
-                beside = at.index.astype(float) + 0.04 * (2 * place - 1)
+                beside = [x + 0.04 * (2 * place - 1) for x in (0, 1)]
                 lines = look(place) | {"marker": MARKERS[place], "capsize": 2}
-                axes.errorbar(beside, at["mean"], ends, label=level, **lines)
+                axes.errorbar(beside, means[bool(place)], end, label=level, **lines)
             axes.set_xticks([0, 1], ["off", "on"])
             axes.set(xlabel=first, ylabel="FPR95 (%)")
             axes.grid(axis="y")

@@ -74,10 +74,10 @@ def pairs(of: Methods, sign: int) -> pd.DataFrame:
         of the first is better than one of the second, "improvement", with Newcombe's interval "low" to
         "high".
     """
-    rows = {}
+    rows, left = {}, residual(of)
     for names in combinations(of, 2):
         better, worse = sorted(names, key=lambda name: sign * of[name].values.mean())
-        ahead = _difference(of, *((worse, better) if sign == 1 else (better, worse)))
+        ahead = _by_residual([(sign, of[worse]), (-sign, of[better])], left)
         effect = vargha_delaney(*(sign * of[name].values.mean(axis=1) for name in (worse, better)))
         chance = {"improvement": effect.value, "low": effect.low, "high": effect.high}
         rows[better, worse] = {**with_interval("ahead", ahead), "p": ahead.p_value(), **chance}
@@ -86,9 +86,9 @@ def pairs(of: Methods, sign: int) -> pd.DataFrame:
     return found
 
 
-def _difference(of: Methods, a: str, b: str) -> Estimate:
-    """The mean of one method less that of another, with the `residual` of all methods."""
-    difference, (spread, freedom) = contrast([(1.0, of[a]), (-1.0, of[b])]), residual(of)
+def _by_residual(two: Sequence[tuple[float, Measured]], left: tuple[float, int]) -> Estimate:
+    """The difference of two methods, over seeds by the `residual` of all."""
+    difference, (spread, freedom) = contrast(two), left
     over_seeds = spread * math.sqrt(2 / difference.seeds)
     return replace(difference, over_seeds=over_seeds, seed_freedom=freedom)
 
@@ -209,8 +209,11 @@ def cost(found: Sequence[Found], of: Methods) -> pd.DataFrame:
         label: min(1000 * run.content["seconds"] / run.content["curve"]["step"][-1] for run in runs)
         for label, runs in steps.items()
     }
+    left = residual(of)
     against = {
-        label: with_interval("change", _difference(of, label, BASE)) for label in of if label != BASE
+        label: with_interval("change", _by_residual([(1.0, each), (-1.0, of[BASE])], left))
+        for label, each in of.items()
+        if label != BASE
     }
     table = pd.DataFrame({"ms": fastest}).rename_axis("method")
     table["times"] = table["ms"] / fastest[BASE]
