@@ -64,10 +64,9 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     pd.DataFrame(effects).to_csv(tmp_path / "together" / "factorial_fpr95.csv", index=False)
     # What one choice does is not told without the one that turns it round.
     assert front.equal_footing(tmp_path).endswith(
-        "FPR95 changes significantly, in points and in the mean over all other choices, downwards "
-        "(better) with DSM's CDF weight −1.0 (+2.0 without TCDesc's topology, −4.0 with it), upwards "
-        "with TCDesc's topology +2.0 (+5.0 without DSM's CDF weight, −1.0 with it); undecided: HyNet's "
-        "network.\n"
+        "these choices lower FPR95 significantly in the mean over all others, by points: DSM's CDF "
+        "weight −1.0 (+2.0 without TCDesc's topology, −4.0 with it). These raise it: TCDesc's topology "
+        "+2.0 (+5.0 without DSM's CDF weight, −1.0 with it). Undecided: HyNet's network.\n"
     )
     halved = {"effect": ["loss", "regulariser", "loss × regulariser"]}
     halved |= {f"{HALVED_WAY} {of}": [0.5, -1.0, 0.0] for of in ("points", "from", "to")}

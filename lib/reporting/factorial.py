@@ -123,7 +123,8 @@ def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
 
 
 def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
-    """Half a sentence: which choices change FPR95 significantly, by Holm's correction over all.
+    """In sentences, the first without its beginning: which choices change FPR95 significantly, by
+    Holm's correction over all, and by how many points, the largest effect first.
 
     An effect of one choice is a mean over all others. Where another choice changes it significantly,
     what it is without and with that one stands beside it.
@@ -139,17 +140,21 @@ def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
     # An undecided choice is named alone, unless another turns it.
     told = {
         axis: _told(axis, points, pairs) if sure[axis] or axis in turned else CHOICES[axis]
-        for axis in rows.index[single]
+        for axis in points[single].sort_values(key=abs, ascending=False).index
     }
     lower, higher, rest = (
-        ", ".join(told[axis] for axis in told if some[axis]) or "none of them"
+        ", ".join(told[axis] for axis in told if some[axis])
         for some in (sure & (points < 0), sure & (points > 0), ~sure)
     )
-    said = (
-        f"{FPR95} changes significantly, in points and in the mean over all other choices, downwards "
-        f"(better) with {lower}, upwards with {higher}; undecided: {rest}"
-    )
-    return f"{said}{_with_half(halved) if halved is not None else ''}".replace("-", "−")
+    sentences = [
+        f"{'these choices lower' if lower else 'no choice of the papers lowers'} {FPR95} significantly "
+        f"in the mean over all others{lower and ', by points: '}{lower}",
+        f"These raise it: {higher or 'none'}",
+        f"Undecided: {rest or 'none'}",
+    ]
+    if halved is not None:
+        sentences.append(_with_half(halved))
+    return ". ".join(sentences).replace("-", "−")
 
 
 def _told(axis: str, points: pd.Series, pairs: Sequence[Sequence[str]]) -> str:
@@ -168,7 +173,7 @@ def _with_half(halved: pd.DataFrame) -> str:
     rows = halved.set_index("effect")[[f"{HALVED_WAY} {of}" for of in ("points", "from", "to")]]
     told = ("{} {:+.1f} ({:.1f} to {:.1f})".format(named[of[0]], *of[1:]) for of in rows.itertuples())
     return (
-        ". Beside DSM's loss, whose weights are about one half, R_L2 counts about twice as much; with "
+        "Beside DSM's loss, whose weights are about one half, R_L2 counts about twice as much; with "
         f"half its weight there: {', '.join(told)}"
     )
 

@@ -68,10 +68,10 @@ def equal_footing(tables: Path) -> str:
         return ""
     effects = tables / f"{_FACTORIAL}_fpr95.csv"
     if effects.is_file():
-        source = f"[a factorial](notebooks/{_FACTORIAL}.ipynb) over the papers' choices"
+        source = f"[a factorial](notebooks/{_FACTORIAL}.ipynb) (quick size)"
         file = tables / f"{_FACTORIAL}_half_weight.csv"
         halved = pd.read_csv(file) if file.is_file() else None
-        told += f"In {source} (quick size) {factorial.summed_up(pd.read_csv(effects), halved)}.\n"
+        told += f"\nIn {source} {factorial.summed_up(pd.read_csv(effects), halved)}.\n"
     return told
 
 
