@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from lib import profiles
+from lib.commands import tuning
 from lib.data.mini.allotment import packaged_photographs
 from lib.experiments import searches
 from lib.experiments.artefacts import SEARCHED
 from lib.experiments.rows import at_profile
 from lib.recipes import RECIPES, find, part
+from lib.study.jobs import Job
 from lib.study.open import open_study
 
 RUN = {"seed": 0, "train_set": "reserve-a", "test_set": "reserve-b"}
@@ -62,6 +65,31 @@ def test_a_search_takes_the_rate_with_the_lowest_mean_over_its_runs() -> None:
     found = searches.outcome(place, "hardnet", find("hardnet"), runs)
     assert found["metrics"]["mean_fpr95"] == {"0.1": 7.0, "0.2": 6.9}
     assert found["best"] == 0.2
+
+
+def test_rates_asked_for_are_tried_besides_and_the_search_goes_on_from_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def falling(study: object, rate: float, job: Job) -> dict[str, object]:
+        return {**RUN, "rate": rate, "fpr95": abs(rate - 0.02)}
+
+    monkeypatch.setattr(tuning.pool, "complete", lambda jobs, *_: [])
+    monkeypatch.setattr(tuning, "_run", falling)
+    found = tuning.search(open_study(results=tmp_path), "hardnet", find("hardnet"), [0.02])
+    assert list(found["metrics"]["mean_fpr95"]) == [
+        *("0.01", "0.02", "0.1", "0.2", "0.5", "1.0", "2.0", "5.0")
+    ]
+    assert found["best"] == 0.02
+
+
+@pytest.mark.parametrize("rate", ["0.3", "0.0", "-1.0", "nan", "inf"])
+def test_rates_that_no_grid_goes_on_from_are_refused(
+    rate: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr("sys.argv", ["tuning", "--recipes", "hardnet", f"--rates={rate}"])
+    with pytest.raises(SystemExit):
+        tuning.main()
+    assert f"invalid choice: {rate} (choose from 1e-05, 2e-05, 5e-05, " in capsys.readouterr().err
 
 
 def test_a_search_looks_at_nothing_but_the_reserve() -> None:

@@ -7,7 +7,7 @@ scene that a table is made of is looked at.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lib import profiles
 from lib.experiments import searches
@@ -17,17 +17,25 @@ from lib.study import pool, records
 from lib.study.jobs import Job, look
 from lib.study.open import Study, open_study
 
+# Rates that a search may be told to try: it goes on from them by the same steps.
+_GRID = [float(f"{first}e{power}") for power in range(-5, 2) for first in (1, 2, 5)]
 
-def search(study: Study, name: str, recipe: Recipe) -> dict[str, object]:
+
+def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = ()) -> dict[str, object]:
     """Has all runs of a recipe's search made and returns its outcome.
 
     A run whose loss was no longer finite counts as 100%.
+
+    Args:
+        study: whose data, profile and folder it is.
+        name, recipe: what is searched.
+        besides: rates tried besides those of the profile.
 
     Raises:
         RuntimeError: another run failed.
     """
     place, runs = study.place, []
-    rates = list(searches.first_rates(place.profile.search, recipe))
+    rates = sorted({*searches.first_rates(place.profile.search, recipe), *besides})
     while rates:
         jobs = {rate: searches.search_jobs(place, name, recipe, rate) for rate in rates}
         every = [job for of in jobs.values() for job in of]
@@ -63,6 +71,15 @@ def main() -> None:
     sized = [name for name, profile in profiles.PROFILES.items() if profile.search]
     add("--profile", default="quick", choices=sized)
     add("--recipes", nargs="+", default=list(SEARCHED), choices=list(SEARCHED), metavar="NAME")
+    add(
+        "--rates",
+        nargs="+",
+        type=float,
+        default=[],
+        choices=_GRID,
+        metavar="RATE",
+        help="to be tried besides",
+    )
     add("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     add("--results", default="results", metavar="DIR", help="where the runs go (default: results)")
@@ -85,7 +102,7 @@ def main() -> None:
         )
     pool.prepare(study.place.source, study.place.source.reserve, study.at_once)
     for name in chosen.recipes:
-        found = search(study, name, SEARCHED[name])
+        found = search(study, name, SEARCHED[name], chosen.rates)
         records.write(searches.search_path(chosen.profile, name), found)
         print(f"{found['label']}: {found['metrics']['mean_fpr95']} best: {found['best']}", flush=True)
 
