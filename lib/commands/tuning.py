@@ -71,15 +71,7 @@ def main() -> None:
     sized = [name for name, profile in profiles.PROFILES.items() if profile.search]
     add("--profile", default="quick", choices=sized)
     add("--recipes", nargs="+", default=list(SEARCHED), choices=list(SEARCHED), metavar="NAME")
-    add(
-        "--rates",
-        nargs="+",
-        type=float,
-        default=[],
-        choices=_GRID,
-        metavar="RATE",
-        help="to be tried besides",
-    )
+    add("--rates", nargs="+", type=float, default=[], choices=_GRID, metavar="RATE", help="tried too")
     add("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     add("--results", default="results", metavar="DIR", help="where the runs go (default: results)")
