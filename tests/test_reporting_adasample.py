@@ -9,7 +9,7 @@ from scipy import stats
 
 from lib.experiments.adasample import TABLE1_RECIPES
 from lib.recipes import RECIPES
-from lib.reporting import phototour_figures
+from lib.reporting import phototour, phototour_figures
 from lib.reporting.papers import adasample
 from lib.reporting.papers import adasample_triplets as triplets
 from lib.reporting.style import PALETTE
@@ -106,7 +106,7 @@ def test_baselines_on_fewer_sets_stand_in_the_table_and_take_no_column_from_the_
     values = adasample.table1_values(found, study)
     assert list(values) == ["hardnet", "sift"]
     assert len(values["hardnet"].cells) == 6
-    table = adasample.table1(found, study)
+    table = phototour.verification("adasample", "table1", found, study)
     assert table.loc["L2-Net", [("Lib>Ntr", "ours"), ("Lib>Yos", "ours")]].tolist() == [8, 7]
     assert np.isnan(table.loc["L2-Net", ("Mean", "ours")])
     # Of one train set all are comparable.

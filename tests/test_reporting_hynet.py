@@ -13,13 +13,14 @@ from test_reporting_hynet_analysis import computed
 from lib.experiments import hynet as experiments
 from lib.experiments import rows
 from lib.intervals import Measured
-from lib.reporting import hpatches
+from lib.reporting import hpatches, phototour
 from lib.reporting.claims import Claim, read_claims, verdict
 from lib.reporting.claims.verdicts import NO_VERDICT
 from lib.reporting.hpatches import TASKS
 from lib.reporting.ladder import WHOLE, rungs_table
 from lib.reporting.papers import hynet, hynet_epochs
 from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
+from lib.reporting.phototour_figures import verification_figure
 from lib.reporting.printed import printed
 from lib.study.open import Found, Study
 
@@ -62,15 +63,15 @@ def staged(study: Study, lowest: dict[str, int]) -> list[Found]:
 
 def test_table_1_has_every_printed_row_and_ours_on_the_columns_that_they_have(study: Study) -> None:
     found = followed(experiments.table1(study), level)
-    table = hynet.verification("table1", found, study)
+    table = phototour.verification("hynet", "table1", found, study)
     assert list(table.index) == list(printed("hynet", "table1")["label"].unique())
     ours = table.xs("ours", axis=1, level=1).drop(columns="ours", errors="ignore")
     assert ours.loc["HyNet+", "Mean"] == pytest.approx(5.1 + 1 / 3)
     assert np.isnan(ours.loc["TFeat-M+", "Mean"])
     assert table.loc["HyNet+", ("Mean", "paper")] == 0.84
-    five = hynet.verification("table5", followed(experiments.table5(study), level), study)
+    five = phototour.verification("hynet", "table5", followed(experiments.table5(study), level), study)
     assert list(five.index) == list(printed("hynet", "table5")["label"].unique())
-    assert "rank correlation" in hynet.verification_figure("table1", found, study).get_suptitle()
+    assert "rank correlation" in verification_figure("hynet", "table1", found, study).get_suptitle()
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:

@@ -168,10 +168,6 @@ def test_printed_claims_wrap_and_printed_tables_do_not(tmp_path):
     assert "<pre>SIFT" in body
 
 
-def test_a_picture_without_a_text_gets_the_heading_it_stands_under(tmp_path):
-    assert build(tmp_path).count('alt="Figure under: Verdict"') == 2
-
-
 def rendered(tmp_path: Path, text: str, *beside: str) -> str:
     path = tmp_path / "notebooks" / "adasample" / "table1.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,11 +14,13 @@ from lib.data.hpatches.homographies import read_homography_sequence, write_homog
 from lib.data.hpatches.images import ImageSequences
 from lib.experiments import tcdesc as experiments
 from lib.intervals import Measured
+from lib.reporting import phototour
 from lib.reporting.claims import Claim, read_claims, verdict
 from lib.reporting.claims.verdicts import NO_VERDICT
 from lib.reporting.hpatches import TASKS
 from lib.reporting.papers import tcdesc, tcdesc_figures
 from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
+from lib.reporting.phototour_figures import verification_figure
 from lib.reporting.printed import printed
 from lib.study.jobs import Job, configuration
 from lib.study.open import Found, Study
@@ -76,9 +78,9 @@ def test_tables_have_every_printed_row_and_ours_beside_them(study: Study) -> Non
         ("table5", experiments.table5(study), []),
     ):
         rows = list(printed("tcdesc", table)["label"].unique())
-        shown = tcdesc.verification(table, trained(jobs, study), study)
+        shown = phototour.verification("tcdesc", table, trained(jobs, study), study)
         assert list(shown.index) == [*rows, *more]
-    table = tcdesc.verification("table2", trained(experiments.table2(study), study), study)
+    table = phototour.verification("tcdesc", "table2", trained(experiments.table2(study), study), study)
     assert table.loc["TCDesc-DSM+", ("Mean", "paper")] == pytest.approx((0.37 + 1.33) / 2)
     assert table.loc["TCDesc-DSM+", ("ours", "n")] == 3
     # A point more on the second of the sets.
@@ -127,7 +129,8 @@ def test_gains_are_of_pairs_that_are_there_and_paired_by_seed(study: Study) -> N
 
 
 def test_table_2_s_figure_has_the_rows_that_both_have(study: Study) -> None:
-    figure = tcdesc.table2_figure(trained(experiments.table2(study), study), study)
+    found = trained(experiments.table2(study), study)
+    figure = verification_figure("tcdesc", "table2", found, study)
     assert "over the 9 trained rows" in figure.get_suptitle()
 
 

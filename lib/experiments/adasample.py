@@ -13,7 +13,6 @@ from lib.experiments.rows import (
     handcrafted_job,
     on_hpatches,
     probed,
-    tested_on,
     training_job,
     training_jobs,
 )
@@ -59,12 +58,11 @@ TABLE1_BASELINES = (
 
 def table1(study: Study, also: Sequence[str] = (), checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Table 1: its computed rows, recipes of one's own on each train set, checkpoints."""
-    first = study.place.source.sets[:1]
     return [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
         *published_jobs(study, checkpoints),
-        *training_jobs(study, TABLE1_BASELINES, first, study.grid_seeds),
-        *training_jobs(study, (*TABLE1_RECIPES, *also), study.grid_sets, study.table_seeds),
+        *training_jobs(study, TABLE1_BASELINES, study.grid_seeds),
+        *training_jobs(study, (*TABLE1_RECIPES, *also), study.table_seeds, study.grid_sets),
     ]
 
 
@@ -73,7 +71,7 @@ TABLE3_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
 
 def table3(study: Study) -> list[Job]:
     """AdaSample's Table 3: both methods on each train set, as many seeds as a test needs."""
-    return training_jobs(study, TABLE3_RECIPES, study.place.source.sets, study.test_seeds)
+    return training_jobs(study, TABLE3_RECIPES, study.test_seeds, study.place.source.sets)
 
 
 def table3_shared(study: Study) -> list[Job]:
@@ -127,17 +125,15 @@ OPTIONS: Options = {
 
 def figure3(study: Study) -> list[Job]:
     """AdaSample's Figure 3: gradient norms, AHT on each train set and HT on the first."""
-    first, seeds = study.place.source.sets[:1], study.grid_seeds
-    angular = training_jobs(study, ["adasample_aug_gen"], study.grid_sets, seeds)
-    euclidean = training_jobs(study, ["adasample_aug_gen_ht"], first, seeds)
+    angular = training_jobs(study, ["adasample_aug_gen"], study.grid_seeds, study.grid_sets)
+    euclidean = training_jobs(study, ["adasample_aug_gen_ht"], study.grid_seeds)
     return [probed(job, "gradient_norms") for job in (*angular, *euclidean)]
 
 
 def figure1(study: Study) -> list[Job]:
     """AdaSample's Figure 1 from data, and a run without ``*``, whose classes often leave no choice."""
-    train_set, seed = study.place.source.sets[0], study.table_seeds[0]
-    shown = training_job(study, "adasample_aug_gen", train_set, seed)
-    return [probed(shown, "drawn_pairs"), training_job(study, "hardnet", train_set, seed)]
+    [shown, other] = training_jobs(study, ("adasample_aug_gen", "hardnet"), study.table_seeds[:1])
+    return [probed(shown, "drawn_pairs"), other]
 
 
 THEORY = {
@@ -151,12 +147,12 @@ THEORY = {
 
 def theory(study: Study) -> list[Job]:
     """AdaSample's theory on small problems; runs for Eq. 12 and footnote 5, which speaks of HT."""
-    train_set, seed = study.place.source.sets[0], study.grid_seeds[0]
-    hinges = training_jobs(study, ("adasample_aug_gen_ht", "adasample_aug_gen"), [train_set], [seed])
+    seed = study.grid_seeds[:1]
+    hinges = training_jobs(study, ("adasample_aug_gen_ht", "adasample_aug_gen"), seed)
     return [
         *(computation_job(name, label) for name, label in THEORY.items()),
         *(probed(job, "gradient_norms") for job in hinges),
-        *training_jobs(study, ("adasample_gen", "hardnet"), [train_set], [seed]),
+        *training_jobs(study, ("adasample_gen", "hardnet"), seed),
     ]
 
 
@@ -169,22 +165,21 @@ FIGURE2_HP_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
 
 def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
-    source = study.place.source
-    own, seeds = source.homographies.train_set(HPATCHES_SPLIT), study.table_seeds
+    own = study.place.source.homographies.train_set(HPATCHES_SPLIT)
     jobs = [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
         *published_jobs(study, checkpoints),
-        *training_jobs(study, FIGURE2_RECIPES, source.sets[:1], seeds),
-        *training_jobs(study, FIGURE2_HP_RECIPES, [own], seeds),
+        *training_jobs(study, FIGURE2_RECIPES, study.table_seeds),
+        *training_jobs(study, FIGURE2_HP_RECIPES, study.table_seeds, [own]),
     ]
-    return [on_hpatches(job, tested_on(study)) for job in jobs]
+    return on_hpatches(study, jobs)
 
 
 def table2(study: Study, train_set: str | None = None) -> list[Job]:
     """AdaSample's Table 2: λ by loss, trained on the first set of patches or another."""
-    jobs, sets = [], [train_set or study.place.source.sets[0]]
+    jobs, sets = [], [train_set] if train_set else ()
     for loss in TRIPLET_LOSSES:
         rows = {lambda_name(lam, loss): adasample(lam, loss, augment=True) for lam in LAMBDAS}
         searched = dict.fromkeys(rows, lambda_name(10.0, loss))
-        jobs += training_jobs(study, rows, sets, study.grid_seeds, rows, searched)
-    return [on_hpatches(job, tested_on(study)) for job in jobs]
+        jobs += training_jobs(study, rows, study.grid_seeds, sets, rows=rows, searched=searched)
+    return on_hpatches(study, jobs)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lib.experiments.published import published_jobs
-from lib.experiments.rows import HANDCRAFTED, handcrafted_job, on, on_hpatches, training_jobs
+from lib.experiments.rows import HANDCRAFTED, handcrafted_job, on_hpatches, probed, training_jobs
 from lib.recipes import replace_options
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -29,14 +29,13 @@ def embedded(study: Study) -> list[Job]:
         )
         for job in as_cut
     ]
-    filled_bins = on(("filled_bins",), study.place.source.sets)
-    return [replace(job, probes=(*job.probes, *filled_bins)) for job in (*as_cut, *smoothed)]
+    return [probed(job, "filled_bins", study.place.source.sets) for job in (*as_cut, *smoothed)]
 
 
 def hpatches(study: Study) -> list[Job]:
     """The notebook that shows HPatches patches: how hard each level is for SIFT."""
     tested = study.place.source.homographies.test_set("full")
-    return [on_hpatches(handcrafted_job(study, "sift"), tested)]
+    return on_hpatches(study, [handcrafted_job(study, "sift")], tested)
 
 
 def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
@@ -53,5 +52,5 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     jobs = [handcrafted_job(study, name) for name in HANDCRAFTED]
     jobs += published_jobs(study, checkpoints)
     ours = ("hardnet_aug_gen", "adasample_aug_gen")
-    jobs += training_jobs(study, ours, study.place.source.sets[:1], study.test_seeds)
-    return [on_hpatches(job, *sets) for job in jobs]
+    jobs += training_jobs(study, ours, study.test_seeds)
+    return on_hpatches(study, jobs, *sets)

@@ -1,7 +1,8 @@
 """DSM (Zhang and Rusinkiewicz): which records each of its tables and figures needs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lib.experiments.options import Options
 from lib.experiments.rows import (
@@ -108,14 +109,8 @@ SEARCH_OF: Mapping[str, str] = {
 }
 
 
-def dsm_jobs(
-    study: Study, names: Iterable[str], seeds: Sequence[int], sets: Sequence[str] = ()
-) -> list[Job]:
-    """`training_jobs` of variants, controls and recipes, by default on the first train set."""
-    sets, rows = sets or study.place.source.sets[:1], {**VARIANTS, **CONTROLS}
-    return training_jobs(study, names, sets, seeds, rows, SEARCH_OF)
-
-
+# Of variants, controls and recipes.
+dsm_jobs = partial(training_jobs, rows={**VARIANTS, **CONTROLS}, searched=SEARCH_OF)
 # Methods that a claim on Table 1 compares with seeds, and rows that stand beside them.
 TABLE1_COMPARED = (
     *("dsm_aug", "hardnet_aug", "doap_aug", "real_margin_1"),
@@ -162,13 +157,13 @@ def table3(study: Study) -> list[Job]:
     kinds = table3_kinds(study)
     jobs = dsm_jobs(study, [name for kind in kinds for name in TABLE3[kind]], study.table_seeds)
     handcrafted = [handcrafted_job(study, "orb")] if "binary" in kinds else []
-    return [*(on_hpatches(job, tested_on(study)) for job in jobs), *handcrafted]
+    return [*on_hpatches(study, jobs, tested_on(study)), *handcrafted]
 
 
 def table4(study: Study) -> list[Job]:
     """DSM's Table 4, all at DSM's rate, on the first train set with the seeds of a grid."""
     jobs = dsm_jobs(study, [name for names in TABLE4.values() for name in names], study.grid_seeds)
-    return [on_hpatches(job, tested_on(study)) for job in jobs]
+    return on_hpatches(study, jobs, tested_on(study))
 
 
 def small_variance(study: Study) -> list[Job]:
@@ -206,7 +201,7 @@ def figure4(study: Study) -> list[Job]:
     names = dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY))
     handcrafted = (handcrafted_job(study, name) for name in ("sift", "orb"))
     jobs = [*handcrafted, *dsm_jobs(study, names, study.table_seeds)]
-    measured = [on_hpatches(job, tested_on(study)) for job in jobs]
+    measured = on_hpatches(study, jobs, tested_on(study))
     return [by_sign(job, "hpatches") if job.name in FIGURE4_SIGNS else job for job in measured]
 
 

@@ -13,7 +13,7 @@ from itertools import chain, combinations
 from operator import xor
 from statistics import fmean
 
-from lib.experiments.rows import PROBES, on, on_hpatches, tested_on, training_job
+from lib.experiments.rows import PROBES, on, on_hpatches, training_job
 from lib.experiments.searches import shared_rate
 from lib.experiments.together import on_equal_footing
 from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
@@ -113,7 +113,7 @@ def _job(study: Study, cell: Cell, seed: int) -> Job:
 def factorial(study: Study) -> list[Job]:
     """The half of the combinations on the first train set, with the seeds of a table."""
     runs = (_job(study, cell, seed) for cell in CELLS.values() for seed in study.table_seeds)
-    return [on_hpatches(job, tested_on(study)) for job in runs]
+    return on_hpatches(study, runs)
 
 
 def halved(study: Study) -> list[Job]:

@@ -1,8 +1,9 @@
 """HyNet (Tian et al.): which records each of its tables and figures needs."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from lib.experiments.options import Options
 from lib.experiments.rows import (
@@ -11,7 +12,6 @@ from lib.experiments.rows import (
     handcrafted_job,
     measured,
     on_hpatches,
-    tested_on,
     training_job,
     training_jobs,
 )
@@ -113,13 +113,8 @@ VARIANTS: Mapping[str, Recipe] = {
 }
 
 
-def hynet_jobs(
-    study: Study, names: Iterable[str], seeds: Sequence[int], sets: Sequence[str] = ()
-) -> list[Job]:
-    """`training_jobs` of variants and recipes, each once, by default on the first train set."""
-    sets = sets or study.place.source.sets[:1]
-    of_grid = dict.fromkeys(_OTHERS, "hynet_aug")
-    return training_jobs(study, dict.fromkeys(names), sets, seeds, VARIANTS, of_grid)
+# Of variants and recipes.
+hynet_jobs = partial(training_jobs, rows=VARIANTS, searched=dict.fromkeys(_OTHERS, "hynet_aug"))
 
 
 def best_margin(similarity: str) -> str:
@@ -181,7 +176,8 @@ def table3(study: Study) -> list[Job]:
     )
     jobs = hynet_jobs(study, names, study.table_seeds)
     jobs += hynet_jobs(study, ("hynet_bn_alone", "hynet_in_alone"), study.grid_seeds)
-    return [on_hpatches(job, tested_on(study)) if job.seed in study.grid_seeds else job for job in jobs]
+    tested = on_hpatches(study, jobs)
+    return [of if of.seed in study.grid_seeds else job for job, of in zip(jobs, tested, strict=True)]
 
 
 def figure4(study: Study) -> list[Job]:
@@ -189,7 +185,7 @@ def figure4(study: Study) -> list[Job]:
     of a table."""
     names = ("l2net_aug", "hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
     jobs = [handcrafted_job(study, "sift"), *hynet_jobs(study, names, study.table_seeds)]
-    return [on_hpatches(job, tested_on(study)) for job in jobs]
+    return on_hpatches(study, jobs)
 
 
 def similarities(study: Study) -> list[Job]:
@@ -202,7 +198,7 @@ def figure5(study: Study) -> list[Job]:
     and margin, with the seeds of a grid; (c), s_H, L_A and L_B, and beside them d and s alone at their
     best margins, with those of a table."""
     names = ("hynet_aug", "hynet_mixed", "hynet_stacked", best_margin("d"), best_margin("s"))
-    of_grid = (on_hpatches(job, tested_on(study)) for job in hynet_jobs(study, GRID, study.grid_seeds))
+    of_grid = on_hpatches(study, hynet_jobs(study, GRID, study.grid_seeds))
     runs = merged([*of_grid, *hynet_jobs(study, names, study.table_seeds)], study.place)
     return [*similarities(study), *runs]
 

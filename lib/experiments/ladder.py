@@ -31,7 +31,7 @@ def ladder(study: Study) -> list[Job]:
     """The rungs and `SAMPLING` on the first train set, each at its own learning rate, with as many
     seeds as a test needs."""
     names, recipes = (*LADDER, *SAMPLING), {**RUNGS, **SAMPLING}
-    return training_jobs(study, names, study.place.source.sets[:1], study.test_seeds, recipes)
+    return training_jobs(study, names, study.test_seeds, rows=recipes)
 
 
 # HardNet* differs from HardNet in momentum too; `hardnet_generated` in its generated positives alone.
@@ -51,5 +51,4 @@ FEW_SEEDS = 3
 def generation(study: Study) -> list[Job]:
     """What generated positives do for HardNet, AdaSample and Hardpos, on the first train set, each
     at its own learning rate."""
-    first, seeds = study.place.source.sets[:1], study.test_seeds[:FEW_SEEDS]
-    return training_jobs(study, _FEW_PATCHES, first, seeds, RIVALS)
+    return training_jobs(study, _FEW_PATCHES, study.test_seeds[:FEW_SEEDS], rows=RIVALS)

@@ -78,24 +78,26 @@ def training_job(
 def training_jobs(
     study: Study,
     names: Iterable[str],
-    train_sets: Sequence[str],
     seeds: Sequence[int],
+    sets: Sequence[str] = (),
+    *,
     rows: Mapping[str, Recipe] = {},
     searched: Mapping[str, str] = {},
 ) -> list[Job]:
-    """`training_job` of each recipe, each train set and each seed, in this order.
+    """`training_job` of each recipe, once, each train set, by default the first, and each seed, in this
+    order.
 
     Args:
         study: whose data and profile they take.
-        names, train_sets, seeds: what is trained on what and from where.
+        names, seeds, sets: what is trained from where on what.
         rows: recipes by name that are no rows of `lib.recipes.RECIPES`; all are taken `at_profile`.
         searched: by name the search whose rate a recipe takes, where that is not its own.
     """
     return [
         training_job(study, name, train_set, seed, recipe)
-        for name in names
+        for name in dict.fromkeys(names)
         for recipe in [at_profile(study, searched.get(name, name), rows.get(name) or find(name))]
-        for train_set, seed in itertools.product(train_sets, seeds)
+        for train_set, seed in itertools.product(sets or study.place.source.sets[:1], seeds)
     ]
 
 
@@ -116,14 +118,15 @@ def handcrafted_job(study: Study, name: str) -> Job:
     )
 
 
-def probed(job: Job, probe: str) -> Job:
-    """The job with a probe on its own train set."""
-    return replace(job, probes=(*job.probes, (probe, job.train_set)))
+def probed(job: Job, probe: str, sets: Iterable[str] | None = None) -> Job:
+    """The job with a probe on sets, by default on its own train set."""
+    return replace(job, probes=(*job.probes, *on((probe,), [job.train_set] if sets is None else sets)))
 
 
-def measured(job: Job, measure: str) -> Job:
-    """The job with a measure on every set that it is tested on."""
-    return replace(job, measures=(*job.measures, *on((measure,), job.sets_of("fpr95"))))
+def measured(job: Job, measure: str, sets: Iterable[str] | None = None) -> Job:
+    """The job with a measure on sets, by default on every one that it is tested on."""
+    sets = job.sets_of("fpr95") if sets is None else sets
+    return replace(job, measures=(*job.measures, *on((measure,), sets)))
 
 
 def computation_job(name: str, label: str) -> Job:
@@ -134,8 +137,7 @@ def computation_job(name: str, label: str) -> Job:
 
 def by_sign(job: Job, measure: str) -> Job:
     """The job, with what it measures measured by the signs of its descriptors too."""
-    signs = on((measure + SIGNS,), job.sets_of(measure))
-    return replace(job, measures=(*job.measures, *signs))
+    return measured(job, measure + SIGNS, job.sets_of(measure))
 
 
 def tested_on(study: Study) -> str:
@@ -148,6 +150,6 @@ def tested_on(study: Study) -> str:
     return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
-def on_hpatches(job: Job, *sets: str) -> Job:
-    """The job, measured on what HPatches splits test on too."""
-    return replace(job, measures=(*job.measures, *on(("hpatches",), sets)))
+def on_hpatches(study: Study, jobs: Iterable[Job], *sets: str) -> list[Job]:
+    """The jobs, measured on sets of HPatches patches too, by default on `tested_on`."""
+    return [measured(job, "hpatches", sets or (tested_on(study),)) for job in jobs]

@@ -5,11 +5,12 @@ Runs of TCDesc and of what is compared with it are as long as the authors', thre
 (`Profile.larger`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from lib.experiments.options import Options
-from lib.experiments.rows import handcrafted_job, measured, on_hpatches, tested_on, training_jobs
+from lib.experiments.rows import handcrafted_job, measured, on_hpatches, probed, training_jobs
 from lib.experiments.together import EQUAL, on_equal_footing
 from lib.recipes import (
     ADASAMPLE_TC,
@@ -79,30 +80,21 @@ VARIANTS: Mapping[str, Recipe] = {
 }
 
 
-def tcdesc_jobs(
-    study: Study, names: Iterable[str], seeds: Sequence[int], sets: Sequence[str] = ()
-) -> list[Job]:
-    """`training_jobs` of variants and recipes, by default on the first train set; what varies TCDesc-DSM
-    trains at its rate."""
-    sets = sets or study.place.source.sets[:1]
-    of_grid = dict.fromkeys(VARIANTS.keys() - SEARCHED.keys(), "tcdesc_dsm_aug")
-    return training_jobs(study, names, sets, seeds, VARIANTS, of_grid)
-
-
-def _tasks(study: Study, jobs: Iterable[Job]) -> list[Job]:
-    return [on_hpatches(job, tested_on(study)) for job in jobs]
+# Of variants and recipes; what varies TCDesc-DSM trains at its rate.
+_AT_ITS_RATE = dict.fromkeys(VARIANTS.keys() - SEARCHED.keys(), "tcdesc_dsm_aug")
+tcdesc_jobs = partial(training_jobs, rows=VARIANTS, searched=_AT_ITS_RATE)
 
 
 def table1(study: Study) -> list[Job]:
     """TCDesc's Table I and Figure 3: k and γ, and DSM+ as long, with the seeds of a grid."""
-    return _tasks(study, tcdesc_jobs(study, ["dsm_long", *GRID], study.grid_seeds))
+    return on_hpatches(study, tcdesc_jobs(study, ["dsm_long", *GRID], study.grid_seeds))
 
 
 def table3(study: Study) -> list[Job]:
     """TCDesc's Tables III and IV: topology weights with the seeds of a grid; TCDesc-DSM+ and its control
     without topology, at a rate of its own, with those of a table."""
     pair = tcdesc_jobs(study, ("tcdesc_dsm_aug", "tc_control"), study.table_seeds)
-    return _tasks(study, [*pair, *tcdesc_jobs(study, WEIGHTS, study.grid_seeds)])
+    return on_hpatches(study, [*pair, *tcdesc_jobs(study, WEIGHTS, study.grid_seeds)])
 
 
 def table5(study: Study) -> list[Job]:
@@ -133,7 +125,7 @@ FIGURE4_BESIDE = ("hardnet_aug", "doap_aug", "sosnet_aug")
 def figure4(study: Study) -> list[Job]:
     """TCDesc's Figure 4: HPatches, on the first train set with the seeds of a table."""
     jobs = tcdesc_jobs(study, (*FIGURE4_BESIDE, *METHODS), study.table_seeds)
-    return _tasks(study, [handcrafted_job(study, "sift"), *jobs])
+    return on_hpatches(study, [handcrafted_job(study, "sift"), *jobs])
 
 
 COMPARED = ("dsm_long", "tcdesc_dsm_aug")
@@ -143,7 +135,7 @@ def figure1(study: Study) -> list[Job]:
     """TCDesc's Figure 1: DSM+ as long and TCDesc-DSM+ with the seeds of a table, and neighbourhoods of
     their descriptors among points of the first test set."""
     jobs = tcdesc_jobs(study, COMPARED, study.table_seeds)
-    return [_probed(job, "neighbourhoods", job.sets_of("fpr95")[0]) for job in jobs]
+    return [probed(job, "neighbourhoods", job.sets_of("fpr95")[:1]) for job in jobs]
 
 
 def image_sets(study: Study) -> list[str]:
@@ -157,20 +149,13 @@ def figure2(study: Study) -> list[Job]:
     sift = handcrafted_job(study, "sift")
     jobs = [sift, *tcdesc_jobs(study, COMPARED, study.table_seeds)]
     asked = [(job, "matches_on_brisk") for job in jobs] + [(sift, "matches_on_dog")]
-    return [_probed(job, probe, *image_sets(study)) for job, probe in asked]
-
-
-def _probed(job: Job, probe: str, *sets: str) -> Job:
-    return replace(job, probes=(*job.probes, *((probe, name) for name in sets)))
+    return [probed(job, probe, image_sets(study)) for job, probe in asked]
 
 
 def overfitting(study: Study) -> list[Job]:
     """FPR95 on all pairs by stage of training, of the test sets and of the set trained on."""
-    name, jobs = "fpr95_by_stage", tcdesc_jobs(study, METHODS, study.table_seeds)
-    return [
-        replace(job, measures=(*job.measures, (name, job.train_set)))
-        for job in (measured(job, name) for job in jobs)
-    ]
+    jobs = tcdesc_jobs(study, METHODS, study.table_seeds)
+    return [measured(job, "fpr95_by_stage", (*job.sets_of("fpr95"), job.train_set)) for job in jobs]
 
 
 # By the loss that topology is put on, the recipe with it and the one without.
@@ -185,8 +170,7 @@ LOSSES: Mapping[str, tuple[str, str]] = {
 def other_losses(study: Study) -> list[Job]:
     """Topology on each paper's loss, with it and without, with the seeds of a table."""
     names = [name for pair in LOSSES.values() for name in pair]
-    sets = study.place.source.sets[:1]
-    return training_jobs(study, names, sets, study.table_seeds, {**EQUAL, **VARIANTS})
+    return training_jobs(study, names, study.table_seeds, rows={**EQUAL, **VARIANTS})
 
 
 def _positive(**changed: object) -> dict[str, object]:

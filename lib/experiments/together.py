@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lib.experiments.rows import on_hpatches, tested_on, training_jobs
+from lib.experiments.rows import on_hpatches, training_jobs
 from lib.recipes import DSM, RECIPES, TCDESC_BUDGET, Recipe, replace_options
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -48,16 +48,11 @@ SEARCHED: Mapping[str, Recipe] = {
 }
 
 
-def equal_footing(study: Study) -> list[Job]:
-    """Every method at its own learning rate on the first train set, with the seeds of a table."""
-    return _jobs(study, study.place.source.sets[:1])
+def equal_footing(study: Study, sets: Sequence[str] = ()) -> list[Job]:
+    """Every method at its own learning rate on the first train set, or others, with a table's seeds."""
+    return on_hpatches(study, training_jobs(study, EQUAL, study.table_seeds, sets, rows=EQUAL))
 
 
 def scenes(study: Study) -> list[Job]:
     """The same on as many train sets as tables have."""
-    return _jobs(study, study.grid_sets)
-
-
-def _jobs(study: Study, sets: Sequence[str]) -> list[Job]:
-    jobs = training_jobs(study, EQUAL, sets, study.table_seeds, EQUAL)
-    return [on_hpatches(job, tested_on(study)) for job in jobs]
+    return equal_footing(study, study.grid_sets)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lib.experiments.rows import training_job
+from lib.experiments.rows import measured, training_job
 from lib.recipes import Budget, find, part
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -39,7 +39,4 @@ def stated_settings(study: Study) -> list[Job]:
         training_job(study, name, train_set, seed, replace(find(name), **constant), **STATED)
         for name in ("hardnet_aug_gen", "adasample_aug_gen")
     ]
-    return [
-        replace(job, measures=(*job.measures, ("descriptor_spread", study.place.source.sets[1])))
-        for job in jobs
-    ]
+    return [measured(job, "descriptor_spread", study.place.source.sets[1:2]) for job in jobs]

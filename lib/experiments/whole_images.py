@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lib.experiments import dsm, tcdesc
-from lib.experiments.rows import at_profile, by_sign, handcrafted_job, on, training_job
+from lib.experiments.rows import at_profile, by_sign, handcrafted_job, measured, probed, training_job
 from lib.recipes import find
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -28,8 +28,7 @@ def image_sets(study: Study, kind: str) -> list[str]:
 
 def on_images(study: Study, jobs: Iterable[Job], kind: str, measure: str) -> list[Job]:
     """Jobs that are measured on all sets of a kind, too, by a module of `lib.evaluation`."""
-    wanted = on((measure,), image_sets(study, kind))
-    return [replace(job, measures=(*job.measures, *wanted)) for job in jobs]
+    return [measured(job, measure, image_sets(study, kind)) for job in jobs]
 
 
 def united_jobs(study: Study) -> list[Job]:
@@ -62,8 +61,7 @@ def tcdesc_figure5(study: Study) -> list[Job]:
     names = (*FIGURE5_BESIDE, *tcdesc.METHODS)
     trained = tcdesc.tcdesc_jobs(study, names, study.table_seeds)
     jobs = on_images(study, [handcrafted_job(study, "sift"), *trained], W1BS, W1BS)
-    curves = on(("w1bs_curves",), image_sets(study, W1BS))
-    return [replace(job, probes=(*job.probes, *curves)) for job in jobs]
+    return [probed(job, "w1bs_curves", image_sets(study, W1BS)) for job in jobs]
 
 
 TABLE6_BESIDE = ("hardnet", "hardnet_aug", "sosnet_aug", "dsm_aug")

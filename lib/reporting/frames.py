@@ -1,6 +1,6 @@
 """Records as tidy frames, a row a number with the run that it is of, and ways to lay them out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -123,8 +123,14 @@ def deviations(table: pd.DataFrame) -> pd.DataFrame:
     return table.groupby(level=METHOD, sort=False).std(ddof=1)
 
 
+def summary(runs: pd.DataFrame, name: str = "mean") -> dict[str, pd.DataFrame]:
+    """Means over seeds of a frame of `wide`, under a name, and, of several, the deviations `sd`."""
+    several = runs.groupby(level=METHOD).size().max() > 1
+    return {name: means(runs)} | ({"sd": deviations(runs)} if several else {})
+
+
 def cell_by_cell(
-    of: Mapping[str, pd.DataFrame], cells: Sequence[str]
+    of: Mapping[str, pd.DataFrame], cells: Iterable[str]
 ) -> dict[tuple[str, str], pd.Series]:
     """Columns (cell, whose) by key of frames by whose they are, each with the index (`key`, `label`);
     of the cells that a frame has."""
@@ -141,6 +147,31 @@ def named(table: pd.DataFrame, *of: pd.DataFrame) -> pd.DataFrame:
     has them, in their order."""
     methods = pd.concat([each.index.to_frame()[METHOD] for each in of]).drop_duplicates("key")
     return table.reindex(methods["key"]).set_axis(pd.Index(methods["label"], name="Method"))
+
+
+def beside(
+    paper: pd.DataFrame,
+    runs: pd.DataFrame,
+    cells: Iterable[str],
+    more: Mapping[tuple[str, str], pd.Series] = {},
+    rows: Sequence[pd.DataFrame] = (),
+) -> pd.DataFrame:
+    """A paper's values and ours side by side.
+
+    Args:
+        paper: index (`key`, `label`), a column a cell.
+        runs: ours, of `wide`, a column a cell.
+        cells: to show; of either what it has.
+        more: further columns, by key.
+        rows: frames whose methods are shown, as for `named`; by default the paper's, then ours.
+
+    Returns:
+        Index `Method`. Columns (cell, `paper`, `ours` and, where there are several seeds, `sd` over
+        them), further ones, and (``, `n`), our runs.
+    """
+    columns = cell_by_cell({"paper": paper, **summary(runs, "ours")}, cells) | dict(more)
+    columns["", "n"] = runs.groupby(level="key").size()
+    return named(pd.DataFrame(columns), *(rows or (paper, runs))).astype({("", "n"): "Int64"})
 
 
 def _about(record: Found) -> Mapping[str, object]:

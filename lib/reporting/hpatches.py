@@ -59,9 +59,7 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
         Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
         a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
     """
-    of, count = {"mean": frames.means(runs)}, runs.groupby(level=frames.METHOD, sort=False).size()
-    if count.max() > 1:
-        of["sd"] = frames.deviations(runs)
+    of, count = frames.summary(runs), runs.groupby(level=frames.METHOD, sort=False).size()
     columns = {(PROTOCOLS[key], name): each[key] for key in PROTOCOLS for name, each in of.items()}
     return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis(METHOD)
 
@@ -83,19 +81,13 @@ def paper_beside_ours(
         tasks: to show.
 
     Returns:
-        Index `Method`, methods that the paper's table does not have last. Columns (FPR95 or a task,
-        `paper`, `ours` and, where there are several seeds, `sd` over them) in percent, and (``, `n`),
-        our runs; what the paper's table lacks has no `paper`.
+        As of `frames.beside`, FPR95 and the tasks in percent.
     """
     by_cell = printed.assign(cell=printed["task"].where(printed["task"] != "", FPR95))
     paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)
     measured = [r for r in found if "hpatches" in r.content["metrics"].get(test_set, {})]
     ours = fpr95.to_frame(FPR95).join(numbers(measured, test_set)[list(tasks)])
-    of, count = {"paper": paper, "ours": frames.means(ours)}, ours.groupby(level="key").size()
-    if count.max() > 1:
-        of["sd"] = frames.deviations(ours)
-    columns = frames.cell_by_cell(of, (FPR95, *tasks)) | {("", "n"): count}
-    return frames.named(pd.DataFrame(columns), paper, ours).astype({("", "n"): "Int64"})
+    return frames.beside(paper, ours, (FPR95, *tasks))
 
 
 def by_level(runs: pd.DataFrame) -> pd.DataFrame:

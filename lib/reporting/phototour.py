@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lib.reporting import frames
-from lib.study.open import Found
+from lib.reporting.printed import printed
+from lib.study.open import Found, Study
 
 ROLES = ("liberty", "notredame", "yosemite")
 # By test set, as the papers order them.
@@ -82,13 +83,13 @@ def columns_of(table: pd.DataFrame) -> list[str]:
     return [name for name in COLUMN_NAMES if name in table]
 
 
-def printed_by_column(printed: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
+def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
     """A printed table of FPR95 like `by_column`: index (key, label), the columns and `Mean`.
 
     A value without a train set fills both columns of its test set. The mean is the printed one, or that
     of the columns where they are not all six.
     """
-    frame = printed.rename(columns={"train": "train_set", "test": "test_set"}).assign(seed=0)
+    frame = rows.rename(columns={"train": "train_set", "test": "test_set"}).assign(seed=0)
     table = _by_column(frame[frame["statistic"] == "fpr95"]).droplevel("seed")[list(columns)]
     if len(columns) < len(COLUMN_NAMES):
         return table.assign(Mean=table.mean(axis=1, skipna=False))
@@ -106,11 +107,16 @@ def _by_column(frame: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=list(COLUMN_NAMES))
 
 
-def paper_beside_ours(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+def verification(paper: str, table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """A paper's table of FPR95, e.g. "hynet", "table1", as `paper_beside_ours`."""
+    return paper_beside_ours(printed(paper, table), by_column(found, study.place.source.sets))
+
+
+def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     """The printed FPR95 beside ours, one row a method.
 
     Args:
-        printed: from `lib.reporting.printed.printed`.
+        rows: from `lib.reporting.printed.printed`.
         ours: from `by_column`; the means over seeds are shown.
 
     Returns:
@@ -119,9 +125,9 @@ def paper_beside_ours(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame
         deviation of our mean over seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
     """
     names = columns_of(ours)
-    paper, seeds = printed_by_column(printed, names), ours["Mean"].groupby(level="key")
+    paper, seeds = printed_by_column(rows, names), ours["Mean"].groupby(level="key")
     columns = {
-        ("", "dim"): printed.groupby("key")["length"].first(),
+        ("", "dim"): rows.groupby("key")["length"].first(),
         **frames.cell_by_cell({"paper": paper, "ours": frames.means(ours)}, (*names, "Mean")),
         **{("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()},
     }

@@ -1,6 +1,6 @@
 """A table of UBC PhotoTour beside the printed one, as an order of its rows and as a picture."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,14 +10,17 @@ from scipy import stats
 from lib.intervals import Measured
 from lib.reporting import phototour, plots
 from lib.reporting.changes import levels
+from lib.reporting.claims.measured import fpr95_by_column
+from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
+from lib.study.open import Found, Study
 
 
-def common_rows(printed: pd.DataFrame, values: Mapping[str, Measured]) -> pd.DataFrame:
+def common_rows(rows: pd.DataFrame, values: Mapping[str, Measured]) -> pd.DataFrame:
     """The rows that a printed table and ours share, in the order of the paper's means.
 
     Args:
-        printed: of `lib.reporting.printed.printed`.
+        rows: of `lib.reporting.printed.printed`.
         values: FPR95 by key, of `lib.reporting.claims.measured.fpr95_by_column`.
 
     Returns:
@@ -26,7 +29,7 @@ def common_rows(printed: pd.DataFrame, values: Mapping[str, Measured]) -> pd.Dat
         was `trained`.
     """
     columns = next(iter(values.values())).cells
-    paper = phototour.printed_by_column(printed, columns)["Mean"]
+    paper = phototour.printed_by_column(rows, columns)["Mean"]
     ours = levels(values).rename(columns={"mean": "ours"})
     ours["trained"] = [of.values.ndim == 2 for of in values.values()]
     table = paper.rename("paper").reset_index("label").join(ours, how="inner")
@@ -49,6 +52,12 @@ def orders(common: pd.DataFrame) -> pd.DataFrame:
         rows[name] = (len(of), found.statistic, found.pvalue)
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["n", "Spearman", "p"])
     return table.rename_axis("rows")
+
+
+def verification_figure(paper: str, table: str, found: Sequence[Found], study: Study) -> Figure:
+    """`common_figure` of a paper's table, e.g. "hynet", "table1", and ours."""
+    values = fpr95_by_column(found, study.place.source.sets)
+    return common_figure(common_rows(printed(paper, table), values), values, study.where)
 
 
 def common_figure(

@@ -1,7 +1,6 @@
 """The first steps of methods at the settings that their papers state."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -27,9 +26,7 @@ def figure(found: Sequence[Found], note: str) -> Figure:
         found: a run a method, of hinges with margin 1, with `descriptor_spread` measured.
         note: profile and data; stands above.
     """
-    # What all these runs change of their profile, such as their stages, is no column of a frame.
-    plain = [replace(run, job=replace(run.job, overrides={})) for run in found]
-    steps, epochs, spreads = frames.steps(plain), frames.epochs(plain), spread(plain)
+    steps, epochs, spreads = frames.steps(found), frames.epochs(found), spread(found)
     labels = [run.job.label for run in found]
     looks = {"note": note, "legend": 4, "grid": "y"}
     columns = max(3, len(labels) + 1)

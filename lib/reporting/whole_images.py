@@ -13,7 +13,7 @@ from lib.experiments.whole_images import image_sets
 from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import OfClaim, by_method, over_things
+from lib.reporting.claims.measured import OfClaim, by_things
 from lib.reporting.showing import Showing
 from lib.reporting.style import DOUBLE_WIDTH, looks, panels
 from lib.study.open import Found
@@ -26,7 +26,7 @@ SCORES = {
 }
 # Of `lib.evaluation.w1bs`.
 AREA = "mauc"
-IMAGE = "image"
+IMAGE, RIGHT = "image of the sequence", "right matches (%)"
 BY_NUISANCE = "_by_nuisance"
 
 
@@ -76,9 +76,7 @@ def by_part(runs: pd.DataFrame, of: str) -> pd.DataFrame:
     """
     mean, count = frames.means(runs), runs.groupby(level=frames.METHOD, sort=False).size()
     columns = {name: mean[f"{of}.{part}"] for part, name in parts_of(runs, of).items()}
-    columns["mean"] = mean[of]
-    if count.max() > 1:
-        columns["sd"] = frames.deviations(runs)[of]
+    columns |= {name: each[of] for name, each in frames.summary(runs).items()}
     table = pd.DataFrame(columns | {"n": count})
     return table.droplevel("key").rename_axis("Method (in %)")
 
@@ -90,21 +88,21 @@ def parts_of(runs: pd.DataFrame, of: str) -> dict[str, str]:
 
 
 def measured(runs: pd.DataFrame, of: str, parts: bool = False) -> dict[str, Measured]:
-    """A number of each method by its key, with resamples of what the images show.
-
-    What is shown is drawn, not sequences or pairs, since several show one thing; a drawn thing brings
-    all of its own.
+    """A number of each method by its key, with resamples of what the images show, as `by_things`.
 
     Args:
         runs: of `numbers`.
         of: the number's key.
         parts: its nuisances or subsets as cells, in place of the number itself.
     """
-    cells = parts_of(runs, of) if parts else {"": "mean"}
-    drawn, things = zip(*(_over_images(runs, of, part) for part in cells), strict=True)
-    rates = np.stack(drawn, axis=1)[None] if min(things) > 1 else None
+    cells, images = parts_of(runs, of) if parts else {"": "mean"}, _images(runs, of)
+    shown = []
+    for part in cells:
+        own = [name for name in images if name.startswith(part)]
+        things = [re.sub(r"^[^_.]+[_.]|_(left|right)$", "", name) for name in own]
+        shown.append((runs[[images[name] for name in own]], things))
     table = runs[[f"{of}.{part}" if part else of for part in cells]].set_axis([*cells.values()], axis=1)
-    return by_method(table, [*cells.values()], rates, max(1, min(things) - 1))
+    return by_things(table, shown)
 
 
 def claim_values(runs: pd.DataFrame) -> OfClaim:
@@ -121,14 +119,6 @@ def claim_values(runs: pd.DataFrame) -> OfClaim:
         return measured(runs, of, parts) if of in runs else {}
 
     return values
-
-
-def _over_images(runs: pd.DataFrame, of: str, part: str) -> tuple[np.ndarray, int]:
-    """(runs, B) a number, or its part, when what the images show is drawn anew, and how many things."""
-    own = runs[f"{of}.{part}" if part else of].to_numpy(dtype=np.float64)
-    images = {name: column for name, column in _images(runs, of).items() if name.startswith(part)}
-    things = [re.sub(r"^[^_.]+[_.]|_(left|right)$", "", name) for name in images]
-    return over_things(runs[list(images.values())].T, pd.Index(things), own)
 
 
 def _images(runs: pd.DataFrame, of: str) -> dict[str, str]:
@@ -157,16 +147,12 @@ def oxford_figure(runs: pd.DataFrame, of: str, note: str = "") -> Figure:
     shared = {"sharex": True, "sharey": True, "legend": 3}
     with panels(DOUBLE_WIDTH, 5.4, 3, 2, note=note, **shared) as (figure, grid):
         for axes, title in zip(grid.flat, titles, strict=False):
-            plots.curves(
-                axes, frame[frame["nuisance"] == title], IMAGE, "value", "label", marker="o", ms=3
-            )
-            axes.set(title=title, xlabel="", ylabel="")
+            some = frame[frame["nuisance"] == title]
+            plots.curves(axes, some, IMAGE, RIGHT, "label", marker="o", ms=3)
+            axes.set_title(title)
+            axes.label_outer()
         for axes in grid.flat[len(titles) :]:
             axes.set_axis_off()
-        for axes in grid[-1]:
-            axes.set_xlabel("image of the sequence")
-        for axes in grid[:, 0]:
-            axes.set_ylabel("right matches (%)")
         grid[0, 0].set_ylim(bottom=0)
     return figure
 
@@ -181,7 +167,7 @@ def _by_image(runs: pd.DataFrame, of: str) -> pd.DataFrame:
     single["nuisance"], single[IMAGE] = zip(*single["number"].map(titles), strict=True)
     both = pd.concat([single, single.assign(nuisance="mean")])
     by = ["label", "seed", "nuisance", IMAGE]
-    return both.groupby(by, sort=False, dropna=False)["value"].mean().reset_index()
+    return both.groupby(by, sort=False, dropna=False)["value"].mean().reset_index(name=RIGHT)
 
 
 def w1bs_figure(found: Sequence[Found], test_set: str, note: str = "") -> Figure:

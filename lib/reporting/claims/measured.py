@@ -104,63 +104,50 @@ def _draws(found: Sequence[Found], sets: Sequence[str]) -> dict[tuple, np.ndarra
 
 
 def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) -> dict[str, Measured]:
-    """HPatches' numbers of each method, with resamples of what its sequences show.
+    """HPatches' numbers of each method, with resamples of what its sequences show, as `by_things`.
 
-    What is shown is drawn, not sequences, since several may show one thing; a drawn thing brings all of
-    its sequences, and all runs share the draws. With m things, the resamples' deviations are widened by
-    √(m / (m − 1)), and have m − 1 degrees of freedom. Verification is over pairs of all sequences, so
-    its cell has no spread over them.
+    Verification is over pairs of all sequences, so its cell has no spread over them.
 
     Args:
         runs: of `hpatches.numbers`.
         tasks: the cells.
-
-    Returns:
-        By key; without resamples where the sequences show one thing alone.
     """
-    drawn, things = zip(*(_over_sequences(runs, task) for task in tasks), strict=True)
-    fewest = min((number for number in things if number), default=0)
-    rates = np.stack(drawn, axis=1)[None] if fewest > 1 else None
-    return by_method(runs, tasks, rates, max(1, fewest - 1))
+    parts = [hpatches.by_sequence(runs, task) for task in tasks]
+    return by_things(runs[list(tasks)], [(of, hpatches.things_shown(of.columns)) for of in parts])
 
 
-def _over_sequences(runs: pd.DataFrame, task: str) -> tuple[np.ndarray, int]:
-    """(runs, B) a task's number when what the sequences show is drawn anew, and how many things."""
-    own = runs[task].to_numpy(dtype=np.float64)
-    moved, things = drawn_things(hpatches.by_sequence(runs, task))
-    return own[:, None] + moved, things
+def by_things(
+    runs: pd.DataFrame, parts: Sequence[tuple[pd.DataFrame, Sequence[str]]]
+) -> dict[str, Measured]:
+    """Numbers of each method that are means, with resamples of the things that they are means over.
 
-
-def drawn_things(runs: pd.DataFrame) -> tuple[np.ndarray, int]:
-    """(runs, B) by how much a mean over sequences moves when what they show is drawn anew, and how many
-    things that is; none does not move.
+    What is shown is drawn, not sequences or pairs, since several may show one thing; a drawn thing
+    brings all of its own, and all runs share the draws. With m things, the resamples' deviations are
+    widened by √(m / (m − 1)), and have m − 1 degrees of freedom.
 
     Args:
-        runs: a row a run, a column a sequence, by names as `hpatches.things_shown` takes them.
-    """
-    parts = runs.T
-    return over_things(parts, hpatches.things_shown(parts.index), np.zeros(len(runs)))
-
-
-def over_things(parts: pd.DataFrame, things: pd.Index, own: np.ndarray) -> tuple[np.ndarray, int]:
-    """A number when the things that it is a mean over are drawn anew, as `hpatches_by_task` says.
-
-    Args:
-        parts: a row a part of the mean, a column a run.
-        things: of each part, what it shows.
-        own: (runs,) the number itself.
+        runs: as of `frames.wide`, a column a cell.
+        parts: of each cell the parts of its mean, a row a run, and what each shows; none does not move.
 
     Returns:
-        (runs, B) resamples, and how many things there are; 0 where there are no parts.
+        By key; without resamples where there is one thing alone.
     """
-    repeated = np.repeat(own[:, None], SEQUENCES_DRAWN, axis=1)
+    moved, things = zip(*(over_things(*of) for of in parts), strict=True)
+    fewest = min(filter(None, things), default=0)
+    own = runs.to_numpy(dtype=np.float64)[..., None]
+    rates = (own + np.stack(moved, axis=1))[None] if fewest > 1 else None
+    return by_method(runs, list(runs), rates, max(1, fewest - 1))
+
+
+def over_things(parts: pd.DataFrame, things: Sequence[str]) -> tuple[np.ndarray, int]:
+    """(runs, B) by how much a mean moves when the things that it is over are drawn anew, and how many
+    these are; `parts` and `things` as for `by_things`."""
     if parts.empty:
-        return repeated, 0
-    by_thing = parts.groupby(things)
+        return np.zeros((len(parts), SEQUENCES_DRAWN)), 0
+    by_thing = parts.T.groupby(pd.Index(things))
     sums, counts = by_thing.sum().to_numpy().T, by_thing.count().to_numpy().T
     number = sums.shape[1]
     random = np.random.default_rng([SEQUENCES_DRAWN, number])
     times = random.multinomial(number, np.full(number, 1 / number), SEQUENCES_DRAWN).T
     means = (sums @ times) / (counts @ times)
-    widened = np.sqrt(number / max(1, number - 1)) * (means - means.mean(axis=1, keepdims=True))
-    return repeated + widened, number
+    return np.sqrt(number / max(1, number - 1)) * (means - means.mean(axis=1, keepdims=True)), number

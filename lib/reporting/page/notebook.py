@@ -6,13 +6,12 @@ import base64
 import io
 import posixpath
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 _PNG, _WEBP = (f"data:image/{kind};base64," for kind in ("png", "webp"))
-DISPLAY_ORDER = ["text/html", "image/png", "image/svg+xml", "image/jpeg", "text/plain"]
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,7 @@ def render_notebook(path: Path, beside: Collection[str] = ()) -> RenderedNoteboo
         exclude_output_prompt=True,
         embed_images=True,
     )
-    exporter.config.NbConvertBase.display_data_priority = DISPLAY_ORDER
     exporter.register_filter("markdown2html", partial(_markdown, str(path.parent)))
-    _add_alternative_texts(notebook.cells)
     body, _ = exporter.from_notebook_node(notebook, {"metadata": {"path": str(path.parent)}})
     name = name_of(path)
     title, body = _as_section(body, f"notebooks/{name}.ipynb", anchor_of(name), {name, *beside}, 2)
@@ -127,19 +124,6 @@ def _markdown(folder: str, source: str) -> str:
 
     renderer = WithMathML(escape=False, embed_images=True, path=folder)
     return MarkdownWithMath(renderer=renderer).render(source)
-
-
-def _add_alternative_texts(cells: Sequence) -> None:
-    """Give each picture without one an alternative text: the heading that it stands under."""
-    heading = "the notebook's beginning"
-    for cell in cells:
-        if cell.cell_type == "markdown":
-            heading = (re.findall(r"^#+ +(.+)$", cell.source, flags=re.MULTILINE) or [heading])[-1]
-        for output in cell.get("outputs", []):
-            for kind in output.get("data", {}):
-                if kind.startswith("image/"):
-                    about = output.metadata.setdefault(kind, {})
-                    about.setdefault("alt", f"Figure under: {heading}")
 
 
 def _as_webp(source: str) -> str:

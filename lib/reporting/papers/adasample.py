@@ -27,12 +27,6 @@ from lib.study.open import Found, Study
 PAPER_BEST = 10.0
 
 
-def table1(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Table 1 beside ours, as `lib.reporting.phototour.paper_beside_ours`."""
-    runs = phototour.by_column(found, study.place.source.sets)
-    return phototour.paper_beside_ours(printed("adasample", "table1"), runs)
-
-
 def table1_values(found: Sequence[Found], study: Study) -> dict[str, Measured]:
     """FPR95 of Table 1's methods by key, as `lib.reporting.claims.measured.fpr95_by_column`; of those
     that are trained on as many sets as any, where baselines are on fewer."""
@@ -40,11 +34,8 @@ def table1_values(found: Sequence[Found], study: Study) -> dict[str, Measured]:
 
 
 def table1_common(values: Mapping[str, Measured]) -> pd.DataFrame:
-    """The rows that the paper's table and ours share, as `lib.reporting.phototour_figures.common_rows`.
-
-    Args:
-        values: of `table1_values`.
-    """
+    """Of `table1_values` the rows that the paper's table has too, as
+    `lib.reporting.phototour_figures.common_rows`."""
     return common_rows(printed("adasample", "table1"), values)
 
 
@@ -110,9 +101,8 @@ def table2(runs: pd.DataFrame) -> pd.DataFrame:
         percent, retrieval of ours over the whole pool, and `sd` over seeds where there are several.
     """
     paper = printed("adasample", "table2").pivot(index="key", columns="task", values="value")
-    both = {"paper": paper, "ours": frames.means(runs).droplevel("label")}
-    if runs.index.droplevel("seed").has_duplicates:
-        both["sd"] = frames.deviations(runs).droplevel("label")
+    ours = frames.summary(runs, "ours").items()
+    both = {"paper": paper} | {name: of.droplevel("label") for name, of in ours}
     columns = {
         (f"{task} {loss}", whose): of[task].reindex([_key(lam, loss) for lam in LAMBDAS]).to_numpy()
         for task, loss, (whose, of) in itertools.product(TASKS, TRIPLET_LOSSES, both.items())

@@ -35,8 +35,7 @@ def claim_values(found: Sequence[Found], study: Study) -> OfClaim:
 def table1(found: Sequence[Found], study: Study) -> pd.DataFrame:
     """Table 1 beside ours, as `lib.reporting.phototour.paper_beside_ours`; real-valued descriptors by
     their signs are rows of their own."""
-    runs = phototour.by_column([*found, *frames.by_sign(found)], study.place.source.sets)
-    return phototour.paper_beside_ours(printed("dsm", "table1"), runs)
+    return phototour.verification("dsm", "table1", [*found, *frames.by_sign(found)], study)
 
 
 def table1_common(found: Sequence[Found], study: Study) -> tuple[pd.DataFrame, dict[str, Measured]]:

@@ -1,16 +1,11 @@
 """DSM's Table 2 (Zhang and Rusinkiewicz): image retrieval on Oxford5k and Paris6k."""
 
-import re
-from collections.abc import Mapping
-
-import numpy as np
 import pandas as pd
 
 from lib.data.landmarks import CITIES
 from lib.intervals import Measured
 from lib.reporting import frames
-from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import OfClaim, by_method, over_things
+from lib.reporting.claims.measured import by_things
 from lib.reporting.printed import printed
 
 # Engines of `lib.evaluation.retrieval`, by key: as the printed table names them.
@@ -23,22 +18,11 @@ CELLS = {f"{engine}.{city}": f"{city}, {told}" for city in CITIES for engine, to
 
 
 def table2(runs: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 and ours, mAP in percent.
-
-    Returns:
-        Index `Method`. Columns (a city and engine, `paper`, `ours` and, where there are several runs,
-        `sd` over seeds), (``, `n`), the runs.
-    """
+    """Table 2 and ours, mAP in percent by city and engine, as `lib.reporting.frames.beside`."""
     table = printed("dsm", "table2")
     table = table.assign(cell=table["test"] + ", " + table["protocol"])
-    paper = table.pivot(index=frames.METHOD, columns="cell", values="value")
-    paper = paper.reindex(pd.MultiIndex.from_frame(table[frames.METHOD].drop_duplicates()))
-    ours, count = frames.means(runs).rename(columns=CELLS), runs.groupby(level="key", sort=False).size()
-    of = {"paper": paper, "ours": ours}
-    if count.max() > 1:
-        of["sd"] = frames.deviations(runs).rename(columns=CELLS)
-    cells = frames.cell_by_cell(of, [*CELLS.values()]) | {("", "n"): count}
-    return frames.named(pd.DataFrame(cells), paper, ours).astype({("", "n"): "Int64"})
+    paper = table.pivot_table("value", frames.METHOD, "cell", sort=False)
+    return frames.beside(paper, runs.rename(columns=CELLS), CELLS.values())
 
 
 def by_city(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -51,22 +35,12 @@ def by_city(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     }
 
 
-def claim_values(runs: pd.DataFrame) -> OfClaim:
-    """The values of a claim on Table 2, its columns as cells, with resamples of the landmarks.
+def claim_values(runs: pd.DataFrame) -> dict[str, Measured]:
+    """The values of the claims on Table 2, its columns as cells, with resamples of the landmarks.
 
     A drawn landmark brings all of its queries, and each city's are drawn from its own.
     """
 
-    def values(claim: Claim) -> Mapping[str, Measured]:
-        drawn, things = zip(*(_over_landmarks(runs, cell) for cell in CELLS), strict=True)
-        rates = np.stack(drawn, axis=1)[None] if min(things) > 1 else None
-        table = runs[[*CELLS]].set_axis([*CELLS.values()], axis=1)
-        return by_method(table, [*CELLS.values()], rates, max(1, min(things) - 1))
-
-    return values
-
-
-def _over_landmarks(runs: pd.DataFrame, cell: str) -> tuple[np.ndarray, int]:
-    parts = runs[[name for name in runs if name.startswith(f"{cell}.")]].T
-    landmarks = [re.sub(r"_\d+$", "", name) for name in parts.index]
-    return over_things(parts, pd.Index(landmarks), runs[cell].to_numpy(dtype=np.float64))
+    parts = [runs[[name for name in runs if name.startswith(f"{cell}.")]] for cell in CELLS]
+    landmarks = [(of, of.columns.str.replace(r"_\d+$", "", regex=True)) for of in parts]
+    return by_things(runs[[*CELLS]].rename(columns=CELLS), landmarks)

@@ -18,7 +18,6 @@ from lib.reporting import changes, frames, hpatches, phototour, plots
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import OfClaim, fpr95_by_column, hpatches_by_task, of_claims
 from lib.reporting.papers.hynet_gradients import hybrid_values
-from lib.reporting.phototour_figures import common_figure, common_rows
 from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, panels
 from lib.study.open import Found, Study
@@ -47,19 +46,6 @@ def claim_values(found: Sequence[Found], study: Study) -> OfClaim:
 
 def _on_hpatches(found: Sequence[Found]) -> list[Found]:
     return [run for run in found if run.job.sets_of("hpatches")]
-
-
-def verification(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Table 1 or 5 ("table1", "table5") as `lib.reporting.phototour.paper_beside_ours`."""
-    runs = phototour.by_column(found, study.place.source.sets)
-    return phototour.paper_beside_ours(printed("hynet", table), runs)
-
-
-def verification_figure(table: str, found: Sequence[Found], study: Study) -> Figure:
-    """The mean FPR95 of the table's rows over the columns that all of ours have, the paper's and ours
-    side by side."""
-    values = fpr95_by_column(found, study.place.source.sets)
-    return common_figure(common_rows(printed("hynet", table), values), values, study.where)
 
 
 def margins() -> pd.DataFrame:

@@ -68,24 +68,14 @@ def table2(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def table4(runs: pd.DataFrame) -> pd.DataFrame:
-    """Table 4 and ours, mAA at 10° in percent.
-
-    Returns:
-        Index `Method`. Columns (a task, `paper`, `ours` and, where there are several runs, `sd` over
-        seeds), (``, what else is known of ours, and `n`, the runs).
-    """
-    table = printed("hynet", "table4").assign(task=lambda of: of["task"].replace("", "average"))
-    paper = table.pivot(index=["key", "row"], columns="task", values="value")
-    paper.index = paper.index.set_names(frames.METHOD)
-    paper = paper.rename(index=ROWS, level="key").loc[[*ROWS.values()]]
-    ours, count = frames.means(runs).rename(columns=TASKS), runs.groupby(level="key", sort=False).size()
-    of = {"paper": paper, "ours": ours}
-    if count.max() > 1:
-        of["sd"] = frames.deviations(runs).rename(columns=TASKS)
-    cells = frames.cell_by_cell(of, [*TASKS.values()])
-    cells |= {("", told): ours[name].droplevel("label") for name, told in BESIDE.items()}
-    cells[("", "n")] = count
-    return frames.named(pd.DataFrame(cells), ours).astype({("", "n"): "Int64"})
+    """Table 4 and ours, mAA at 10° in percent, as `lib.reporting.frames.beside`, of our methods alone
+    and with what else is known of them."""
+    table = printed("hynet", "table4").replace({"task": {"": "average"}, "key": ROWS})
+    paper = table[table["key"].isin(ROWS.values())].pivot_table("value", ["key", "row"], "task")
+    means = frames.means(runs).droplevel("label")
+    more = {("", told): means[name] for name, told in BESIDE.items()}
+    ours = runs.rename(columns=TASKS)
+    return frames.beside(paper.rename_axis(frames.METHOD), ours, TASKS.values(), more, [runs])
 
 
 def claim_values(runs: pd.DataFrame) -> OfClaim:

@@ -11,7 +11,7 @@ from lib.evaluation.intensity_changes import UNCHANGED
 from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import OfClaim
+from lib.reporting.claims.measured import OfClaim, by_method
 from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
 from lib.study.open import Found
 
@@ -120,11 +120,8 @@ def cosines_values(found: Sequence[Found]) -> dict[str, Measured]:
 
 def _measured(values: pd.Series, cell: str) -> dict[str, Measured]:
     """By key (seeds, cells), means over what else the index tells apart."""
-    found = {}
-    for (key, label), of in values.groupby(level=frames.METHOD, sort=False):
-        wide = of.groupby(level=["seed", cell], observed=True).mean().unstack(cell)
-        found[key] = Measured(wide.to_numpy(), cells=tuple(map(str, wide.columns)), label=label)
-    return found
+    wide = values.groupby(level=[*frames.RUN, cell], observed=True).mean().unstack(cell)
+    return by_method(wide.rename(columns=str), [*map(str, wide)], None)
 
 
 def exposures(found: Sequence[Found]) -> pd.DataFrame:

@@ -18,26 +18,12 @@ from lib.reporting.changes import changes
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import OfClaim, fpr95_by_column, hpatches_by_task, of_claims
 from lib.reporting.hpatches_figures import QUANTITIES
-from lib.reporting.phototour_figures import common_figure, common_rows
 from lib.reporting.printed import printed
 from lib.reporting.style import DOUBLE_WIDTH, panels
 from lib.study.open import Found, Study
 
 # Of the curves of a run of TCDesc, those in percent.
 LAMBDA, MATCHED, CAPPED = "mean λ", "matched (%)", "capped (%)"
-
-
-def verification(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Table I, II, III or V ("table1", …) as `lib.reporting.phototour.paper_beside_ours`."""
-    runs = phototour.by_column(found, study.place.source.sets)
-    return phototour.paper_beside_ours(printed("tcdesc", table), runs)
-
-
-def table2_figure(found: Sequence[Found], study: Study) -> Figure:
-    """The mean FPR95 of Table II's rows over the columns that all of ours have, the paper's and ours
-    side by side."""
-    values = fpr95_by_column(found, study.place.source.sets)
-    return common_figure(common_rows(printed("tcdesc", "table2"), values), values, study.where)
 
 
 def table4(found: Sequence[Found], study: Study) -> pd.DataFrame:

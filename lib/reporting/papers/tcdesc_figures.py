@@ -15,8 +15,9 @@ from lib.data.hpatches.images import ImageSequences
 from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
-from lib.reporting.claims.measured import OfClaim, drawn_things
+from lib.reporting.claims.measured import OfClaim, over_things
 from lib.reporting.data.pictures import show
+from lib.reporting.hpatches import things_shown
 from lib.reporting.papers.tcdesc import MATCHED, with_topology
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, look, marker_legend, panels
 from lib.study.open import Found, Study
@@ -246,7 +247,8 @@ def figure2_values(found: Sequence[Found], study: Study) -> OfClaim:
             if some is not None:
                 counts = [counted[name](probe)[some] for probe in of]
                 table = pd.DataFrame(counts, columns=of[0]["name"][some])
-                means, (moved, things) = table.mean(axis=1).to_numpy()[:, None], drawn_things(table)
+                means = table.mean(axis=1).to_numpy()[:, None]
+                moved, things = over_things(table, things_shown(table.columns))
                 drawn = (means + moved)[None, :, None] if things > 1 else None
                 measured[key] = Measured(means, drawn, max(1, things - 1), (kind,))
         return measured

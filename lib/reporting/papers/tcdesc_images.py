@@ -6,8 +6,7 @@ from lib.reporting import frames, whole_images
 from lib.reporting.printed import printed
 
 # What Table VI's matching score is: the right matches of 500, whatever was detected.
-MATCHING_SCORE = "right500"
-PAPER, OURS = "paper", "ours"
+MATCHING_SCORE = whole_images.SCORES["right500"]
 
 
 def figure5_table(runs: pd.DataFrame) -> pd.DataFrame:
@@ -21,18 +20,10 @@ def figure5_table(runs: pd.DataFrame) -> pd.DataFrame:
 def table6(runs: pd.DataFrame) -> pd.DataFrame:
     """Table VI's means and ours, by TCDesc's score and, ours alone, by Mikolajczyk's.
 
-    Returns:
-        Index `Method`. Columns (`right matches / 500`, `paper`, `ours` and, where there are several
-        runs, `sd` over seeds), (a score of Mikolajczyk's, `ours`), (``, `n`).
+    As `lib.reporting.frames.beside`; of Mikolajczyk's there is (the score, `ours`) alone.
     """
-    table = printed("tcdesc", "table6").query("statistic == 'column_mean'")
-    paper = table.set_index(["key", "label"])[["value"]].set_axis([MATCHING_SCORE], axis=1)
-    ours, count = frames.means(runs), runs.groupby(level="key", sort=False).size()
-    of = {PAPER: paper, OURS: ours}
-    if count.max() > 1:
-        of["sd"] = frames.deviations(runs)
-    cells = frames.cell_by_cell(of, [MATCHING_SCORE])
-    others = [score for score in whole_images.SCORES if score != MATCHING_SCORE]
-    cells |= frames.cell_by_cell({OURS: ours}, others) | {("", "n"): count}
-    shown = {(whole_images.SCORES.get(of, of), whose): each for (of, whose), each in cells.items()}
-    return frames.named(pd.DataFrame(shown), paper, ours).astype({("", "n"): "Int64"})
+    table, runs = printed("tcdesc", "table6"), runs.rename(columns=whole_images.SCORES)
+    table = table[table["statistic"] == "column_mean"].rename(columns={"value": MATCHING_SCORE})
+    others = [score for score in whole_images.SCORES.values() if score != MATCHING_SCORE]
+    more = frames.cell_by_cell({"ours": frames.means(runs)}, others)
+    return frames.beside(table.set_index(frames.METHOD), runs, [MATCHING_SCORE], more)
