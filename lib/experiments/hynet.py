@@ -234,6 +234,7 @@ def epochs(study: Study) -> list[Job]:
 
 
 _WITHOUT_Z = hybrid(HYNET, z=1.0)
+_TENTH = tuple(replace_options(of, weight=of.options["weight"] / 10) for of in HYNET.regularizers)
 _ACROSS = {"negatives": replace_options(HYNET.negatives, scope="across")}
 [_SOSR] = SOSNET.regularizers
 # What the paper leaves open, or its code has otherwise.
@@ -246,6 +247,7 @@ OPTIONS: Options = {
         "dropout 0.1": {"model": replace_options(HYNET.model, dropout=0.1)},
         # At one rate, what Table 3 and the ladder change with each side at its own.
         "without R_L2": {"regularizers": ()},
+        "a tenth of R_L2's weight": {"regularizers": _TENTH},
         "d in place of s_H": {"distance": _ON_D.distance, "negatives": _ON_D.negatives},
         "a rate of 0.005": {"optimizer": replace_options(HYNET.optimizer, lr=0.005)},
         "eight symmetries alike": {"augment": TURNED},
