@@ -281,7 +281,7 @@ def test_the_command_hands_its_runs_to_the_cluster(
     here: tuple[Study, Job, Path], place: Place, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened, job, path = here
-    selected = {"one": Artefact("notebooks/one.ipynb", lambda study: [job])}
+    selected = {"one": Artefact(lambda study: [job])}
     assert study.make(replace(opened, place=place, reading=(place.folder,)), selected, address) == []
     assert same(jobs.record_path(job, place), path)
     said = capsys.readouterr().out

@@ -28,7 +28,7 @@ table.write_text("method,mean\\nSIFT,26.5\\n")
 def write_notebook(root: Path, monkeypatch: pytest.MonkeyPatch, *cells: str) -> None:
     """The notebook of `A_B` in a checkout that lies at `root`."""
     monkeypatch.setattr(rendering, "ROOT", root)
-    path = root / A_B["a/b"].notebook
+    path = root / "notebooks/a/b.ipynb"
     parameters = new_code_cell('profile = data = results = ""', metadata={"tags": ["parameters"]})
     path.parent.mkdir(parents=True, exist_ok=True)
     python = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
@@ -36,7 +36,7 @@ def write_notebook(root: Path, monkeypatch: pytest.MonkeyPatch, *cells: str) -> 
     nbformat.write(new_notebook(cells=cells, metadata=python), path)
 
 
-A_B = {"a/b": Artefact("notebooks/a/b.ipynb", lambda study: [])}
+A_B = {"a/b": Artefact(lambda study: [])}
 
 
 def state_reference(folder: Path, monkeypatch: pytest.MonkeyPatch, profile: str, data: str) -> Path:
@@ -85,8 +85,8 @@ def test_what_a_notebook_saved_before_it_failed_counts_as_missing(tmp_path, open
 
 def test_what_is_no_notebook_is_named_and_its_earlier_copy_is_gone(tmp_path, opened, monkeypatch):
     write_notebook(tmp_path, monkeypatch)
-    (tmp_path / A_B["a/b"].notebook).write_text("{")
-    copy = opened.place.folder / A_B["a/b"].notebook
+    (tmp_path / "notebooks/a/b.ipynb").write_text("{")
+    copy = opened.place.folder / "notebooks/a/b.ipynb"
     copy.parent.mkdir(parents=True)
     copy.write_text("of a run before")
     (told,), (failed,) = rendering.execute(opened, A_B, str(tmp_path / "results"))
@@ -97,9 +97,7 @@ def test_what_is_no_notebook_is_named_and_its_earlier_copy_is_gone(tmp_path, ope
 
 
 def test_a_notebook_whose_runs_failed_is_not_executed(opened):
-    lacking = {
-        "a/b": Artefact("none.ipynb", lambda study: [training_job(study, "hardnet", "mini-a", 9)])
-    }
+    lacking = {"a/b": Artefact(lambda study: [training_job(study, "hardnet", "mini-a", 9)])}
     copies, (failure,) = rendering.execute(opened, lacking, "results")
     assert copies == []
     assert failure.error == "not executed: 1 of its records are missing, e.g. HardNet on mini-a, seed 9"

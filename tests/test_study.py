@@ -593,7 +593,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     )
     made = replace(opened, place=place, reading=(place.folder,))
     job = training_job(made, "hardnet", "photos-a", 0, recipes.at_rate(recipes.HARDNET, 0.1))
-    artefact = Artefact("x", lambda _: [job])
+    artefact = Artefact(lambda _: [job])
     carry_out(job, place)
     old = tmp_path / "reference/standard"
     for file in (
@@ -629,7 +629,7 @@ def test_a_long_study_is_put_on_record_record_by_record(
     monkeypatch.setattr(study, "REFERENCE", tmp_path / "reference")
     monkeypatch.setattr(study, "photographs_path", lambda name: tmp_path / name / "photographs.json")
     unmade = replace(job, seed=7)
-    selected = {"x": Artefact("x", lambda _: [job, unmade])}
+    selected = {"x": Artefact(lambda _: [job, unmade])}
     kept = tmp_path / "reference/quick/records/hardnet/kept.json"
     kept.parent.mkdir(parents=True)
     kept.write_text("{}")

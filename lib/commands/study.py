@@ -333,8 +333,8 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     new.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
     if name == "quick":
-        for artefact in selected.values():
-            rendering.store_outputs(ROOT / artefact.notebook)
+        for notebook in selected:
+            rendering.store_outputs(ROOT / f"notebooks/{notebook}.ipynb")
     judged = rendering.saved_verdicts(folder, selected)
     if name == "quick" and judged is not None:
         front.fill_in(ROOT / "README.md", read_verdicts(judged), folder / "tables")

@@ -29,14 +29,12 @@ class Artefact:
     """A notebook and the jobs it asks for.
 
     Attributes:
-        notebook: below the repository's root.
         jobs: from a study to what it needs.
         extras: left out unless asked for.
         hpatches: it needs HPatches patches, which a folder of real data may lack.
         images: the kind of whole images that it needs (`lib.data.whole_images`), or none; likewise.
     """
 
-    notebook: str
     jobs: Callable[[Study], list[Job]]
     extras: bool = False
     hpatches: bool = False
@@ -65,73 +63,67 @@ SEARCHED: Mapping[str, Recipe] = {
 }
 
 
-def _artefact(name: str, jobs: Callable[[Study], list[Job]], **asked: object) -> tuple[str, Artefact]:
-    """A name with its artefact, whose notebook stands where the name says."""
-    return name, Artefact(f"notebooks/{name}.ipynb", jobs, **asked)
-
-
-ARTEFACTS: Mapping[str, Artefact] = dict(
-    [
-        # Executed first, since it takes longest and the others fill the other cores meanwhile.
-        _artefact("use/sparse_model", lambda study: []),
-        _artefact("data/embedded", datasets.embedded),
-        _artefact("adasample/table1", adasample.table1),
-        _artefact("study/learning_rate", lambda study: []),
-        _artefact("study/stated_settings", training.stated_settings),
-        _artefact("adasample/table3", _table3),
-        _artefact("adasample/ladder", ladder.ladder, extras=True),
-        _artefact("adasample/generation", ladder.generation, extras=True),
-        _artefact("adasample/options", partial(option_jobs, options=adasample.OPTIONS), extras=True),
-        _artefact("adasample/figure3", adasample.figure3),
-        _artefact("adasample/figure1", adasample.figure1),
-        _artefact("adasample/theory", adasample.theory),
-        _artefact("study/precision", training.precision, extras=True),
-        _artefact("data/hpatches", datasets.hpatches, hpatches=True),
-        _artefact("data/ranking", datasets.ranking, hpatches=True),
-        _artefact("audit/print", lambda study: []),
-        _artefact("adasample/figure2", adasample.figure2, hpatches=True),
-        _artefact("adasample/table2", adasample.table2, hpatches=True),
-        _artefact("dsm/table1", dsm.table1),
-        _artefact("dsm/table3", dsm.table3, hpatches=True),
-        _artefact("dsm/table4", _table4, hpatches=True),
-        _artefact("dsm/figure1", dsm.figure1),
-        _artefact("dsm/figure2", dsm.figure2),
-        _artefact("dsm/figure3", dsm.figure3),
-        _artefact("dsm/figure4", dsm.figure4, hpatches=True),
-        _artefact("dsm/softness", dsm.softness, extras=True),
-        _artefact("dsm/options", partial(option_jobs, options=dsm.OPTIONS), extras=True),
-        _artefact("dsm/loss_shapes", dsm.loss_shapes),
-        _artefact("dsm/figure5", whole_images.dsm_figure5, images=whole_images.OXFORD),
-        _artefact("dsm/table2", scenes.dsm_table2, images=scenes.LANDMARKS),
-        _artefact("hynet/table1", hynet.table1),
-        _artefact("hynet/table3", hynet.table3, hpatches=True),
-        _artefact("hynet/table5", hynet.table5),
-        _artefact("hynet/figure4", hynet.figure4, hpatches=True),
-        _artefact("hynet/figure5", hynet.figure5, hpatches=True),
-        _artefact("hynet/epochs", hynet.epochs),
-        _artefact("hynet/ladder", hynet.ladder, extras=True),
-        _artefact("hynet/options", partial(option_jobs, options=hynet.OPTIONS), extras=True),
-        _artefact("hynet/figure1", hynet_analysis.figure1),
-        _artefact("hynet/figure2", hynet_analysis.figure2),
-        _artefact("hynet/figure3", hynet_analysis.figure3),
-        _artefact("hynet/gradient_magnitudes", hynet_analysis.gradient_magnitudes),
-        _artefact("hynet/norms", hynet_analysis.norms),
-        _artefact("hynet/table2", scenes.hynet_table2, images=scenes.ETH),
-        _artefact("hynet/table4", scenes.hynet_table4, images=scenes.IMC),
-        _artefact("tcdesc/figure1", tcdesc.figure1),
-        _artefact("tcdesc/figure2", tcdesc.figure2),
-        _artefact("tcdesc/table1", tcdesc.table1, hpatches=True),
-        _artefact("tcdesc/table2", tcdesc.table2),
-        _artefact("tcdesc/table3", tcdesc.table3, hpatches=True),
-        _artefact("tcdesc/table5", tcdesc.table5),
-        _artefact("tcdesc/figure4", tcdesc.figure4, hpatches=True),
-        _artefact("tcdesc/other_losses", tcdesc.other_losses, extras=True),
-        _artefact("tcdesc/overfitting", tcdesc.overfitting, extras=True),
-        _artefact("tcdesc/options", partial(option_jobs, options=tcdesc.OPTIONS), extras=True),
-        _artefact("tcdesc/figure5", whole_images.tcdesc_figure5, images=whole_images.W1BS),
-        _artefact("tcdesc/table6", whole_images.tcdesc_table6, images=whole_images.OXFORD),
-        _artefact("together/equal_footing", together.equal_footing, hpatches=True),
-        _artefact("together/scenes", together.scenes, extras=True, hpatches=True),
-        _artefact("together/factorial", factorial.jobs, extras=True, hpatches=True),
-    ]
-)
+# By the notebook's name, below notebooks/ and without its ending.
+ARTEFACTS: Mapping[str, Artefact] = {
+    # Executed first, since it takes longest and the others fill the other cores meanwhile.
+    "use/sparse_model": Artefact(lambda study: []),
+    "data/embedded": Artefact(datasets.embedded),
+    "adasample/table1": Artefact(adasample.table1),
+    "study/learning_rate": Artefact(lambda study: []),
+    "study/stated_settings": Artefact(training.stated_settings),
+    "adasample/table3": Artefact(_table3),
+    "adasample/ladder": Artefact(ladder.ladder, extras=True),
+    "adasample/generation": Artefact(ladder.generation, extras=True),
+    "adasample/options": Artefact(partial(option_jobs, options=adasample.OPTIONS), extras=True),
+    "adasample/figure3": Artefact(adasample.figure3),
+    "adasample/figure1": Artefact(adasample.figure1),
+    "adasample/theory": Artefact(adasample.theory),
+    "study/precision": Artefact(training.precision, extras=True),
+    "data/hpatches": Artefact(datasets.hpatches, hpatches=True),
+    "data/ranking": Artefact(datasets.ranking, hpatches=True),
+    "audit/print": Artefact(lambda study: []),
+    "adasample/figure2": Artefact(adasample.figure2, hpatches=True),
+    "adasample/table2": Artefact(adasample.table2, hpatches=True),
+    "dsm/table1": Artefact(dsm.table1),
+    "dsm/table3": Artefact(dsm.table3, hpatches=True),
+    "dsm/table4": Artefact(_table4, hpatches=True),
+    "dsm/figure1": Artefact(dsm.figure1),
+    "dsm/figure2": Artefact(dsm.figure2),
+    "dsm/figure3": Artefact(dsm.figure3),
+    "dsm/figure4": Artefact(dsm.figure4, hpatches=True),
+    "dsm/softness": Artefact(dsm.softness, extras=True),
+    "dsm/options": Artefact(partial(option_jobs, options=dsm.OPTIONS), extras=True),
+    "dsm/loss_shapes": Artefact(dsm.loss_shapes),
+    "dsm/figure5": Artefact(whole_images.dsm_figure5, images=whole_images.OXFORD),
+    "dsm/table2": Artefact(scenes.dsm_table2, images=scenes.LANDMARKS),
+    "hynet/table1": Artefact(hynet.table1),
+    "hynet/table3": Artefact(hynet.table3, hpatches=True),
+    "hynet/table5": Artefact(hynet.table5),
+    "hynet/figure4": Artefact(hynet.figure4, hpatches=True),
+    "hynet/figure5": Artefact(hynet.figure5, hpatches=True),
+    "hynet/epochs": Artefact(hynet.epochs),
+    "hynet/ladder": Artefact(hynet.ladder, extras=True),
+    "hynet/options": Artefact(partial(option_jobs, options=hynet.OPTIONS), extras=True),
+    "hynet/figure1": Artefact(hynet_analysis.figure1),
+    "hynet/figure2": Artefact(hynet_analysis.figure2),
+    "hynet/figure3": Artefact(hynet_analysis.figure3),
+    "hynet/gradient_magnitudes": Artefact(hynet_analysis.gradient_magnitudes),
+    "hynet/norms": Artefact(hynet_analysis.norms),
+    "hynet/table2": Artefact(scenes.hynet_table2, images=scenes.ETH),
+    "hynet/table4": Artefact(scenes.hynet_table4, images=scenes.IMC),
+    "tcdesc/figure1": Artefact(tcdesc.figure1),
+    "tcdesc/figure2": Artefact(tcdesc.figure2),
+    "tcdesc/table1": Artefact(tcdesc.table1, hpatches=True),
+    "tcdesc/table2": Artefact(tcdesc.table2),
+    "tcdesc/table3": Artefact(tcdesc.table3, hpatches=True),
+    "tcdesc/table5": Artefact(tcdesc.table5),
+    "tcdesc/figure4": Artefact(tcdesc.figure4, hpatches=True),
+    "tcdesc/other_losses": Artefact(tcdesc.other_losses, extras=True),
+    "tcdesc/overfitting": Artefact(tcdesc.overfitting, extras=True),
+    "tcdesc/options": Artefact(partial(option_jobs, options=tcdesc.OPTIONS), extras=True),
+    "tcdesc/figure5": Artefact(whole_images.tcdesc_figure5, images=whole_images.W1BS),
+    "tcdesc/table6": Artefact(whole_images.tcdesc_table6, images=whole_images.OXFORD),
+    "together/equal_footing": Artefact(together.equal_footing, hpatches=True),
+    "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),
+    "together/factorial": Artefact(factorial.jobs, extras=True, hpatches=True),
+}

@@ -40,14 +40,15 @@ def execute(
         for name in artefacts_in(study.saving, selected):
             (study.saving / name).unlink()
     failures, notebooks = [], []
-    for artefact in selected.values():
+    for name, artefact in selected.items():
+        notebook = f"notebooks/{name}.ipynb"
         lacking = [job for job in artefact.jobs(study) if find(study, job) is None]
         if lacking:
             # Executed, it would train them itself, one notebook after the other.
             reason = f"not executed: {len(lacking)} of its records are missing, e.g. {lacking[0].title}"
-            failures.append(Failure(artefact.notebook, reason))
+            failures.append(Failure(notebook, reason))
         else:
-            notebooks.append(artefact.notebook)
+            notebooks.append(notebook)
     copies = {notebook: study.place.folder / notebook for notebook in notebooks}
     tasks = [
         pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters))
