@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from reporting_records import outcomes, verdicts
 
-from lib.experiments import dsm, hynet, scenes, whole_images
+from lib.experiments import dsm, hynet, whole_images
 from lib.experiments.artefacts import ARTEFACTS
 from lib.experiments.whole_images import UNITED
 from lib.reporting.claims import read_claims
 from lib.reporting.claims.verdicts import HELD, NO_VERDICT
-from lib.reporting.papers import dsm_retrieval, hynet_images
+from lib.reporting.papers import dsm_images, hynet_images
 from lib.reporting.printed import printed
 from lib.reporting.showing import Showing
 from lib.reporting.whole_images import by_set
@@ -47,7 +47,7 @@ def ahead(job: Job) -> float:
 def laid_out(study: Study, name: str, of: Callable[[float], Mapping[str, float]]) -> pd.DataFrame:
     """The numbers on the study's own set, of a record a job."""
     kind = ARTEFACTS[name].images
-    measure, own = scenes.MEASURES[kind], f"mini-{kind}"
+    measure, own = whole_images.MEASURES[kind], f"mini-{kind}"
     found = [
         Found(job, Path("record.json"), {"metrics": {own: {measure: dict(of(ahead(job)))}}}, False)
         for job in ARTEFACTS[name].jobs(study)
@@ -181,7 +181,7 @@ def test_without_single_pairs_the_challenge_is_judged_over_seeds(study: Study) -
 
 def precisions(level: float) -> dict[str, float]:
     numbers = {}
-    for engine in dsm_retrieval.PROTOCOLS:
+    for engine in dsm_images.PROTOCOLS:
         for city in ("oxford5k", "paris6k"):
             # Of three landmarks one is easier.
             single = {
@@ -194,19 +194,19 @@ def precisions(level: float) -> dict[str, float]:
 
 def test_retrieval_stands_beside_the_papers_table(study: Study) -> None:
     found = laid_out(study, "dsm/table2", precisions)
-    table = dsm_retrieval.table2(found)
+    table = dsm_images.table2(found)
     assert [*table.index] == ["RootSIFT", "HardNet+", "HardNet++", "DSM+", "DSM++"]
     of = "paris6k, HQE (MA)"
     assert table.loc["DSM+"][of, "paper"] == 88.54
     assert table.loc["DSM+"][of, "ours"] == pytest.approx(41.1)
     assert table.loc["DSM++"][of, "ours"] == pytest.approx(71.1)
-    parts = dsm_retrieval.by_city(table)
+    parts = dsm_images.by_city(table)
     assert [*parts["paris6k"].columns.unique(0)] == ["Visual Index", "HQE (SA)", "HQE (MA)", ""]
 
 
 def test_landmarks_are_drawn_with_all_of_their_queries(study: Study) -> None:
     found = laid_out(study, "dsm/table2", precisions)
-    of = dsm_retrieval.claim_values(found)["dsm_aug"]
+    of = dsm_images.table2_values(found)["dsm_aug"]
     assert of.values.shape == (3, 6)
     assert of.freedom == 2
     # None, one, two or three of three drawn are the easier one.
@@ -216,10 +216,10 @@ def test_landmarks_are_drawn_with_all_of_their_queries(study: Study) -> None:
 @EACH
 def test_claims_are_judged_by_what_they_name(study: Study, name: str) -> None:
     of = {"hynet/table2": models, "hynet/table4": accuracies, "dsm/table2": precisions}[name]
-    module = dsm_retrieval if name.startswith("dsm") else hynet_images
+    values = dsm_images.table2_values if name.startswith("dsm") else hynet_images.claim_values
     found = laid_out(study, name, of)
     paper, _, table = name.partition("/")
-    judged = outcomes(paper, f"Table {table[-1]}", module.claim_values(found))
+    judged = outcomes(paper, f"Table {table[-1]}", values(found))
     assert set(judged.values()) == {HELD}
     assert len(judged) >= 2
 
@@ -227,4 +227,4 @@ def test_claims_are_judged_by_what_they_name(study: Study, name: str) -> None:
 def test_what_is_printed_of_retrieval_is_complete() -> None:
     table = printed("dsm", "table2")
     assert len(table) == 5 * 2 * 3
-    assert set(table["protocol"]) == set(dsm_retrieval.PROTOCOLS.values())
+    assert set(table["protocol"]) == set(dsm_images.PROTOCOLS.values())

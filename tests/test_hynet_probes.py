@@ -21,8 +21,7 @@ from lib.evaluation.fpr95 import fpr95
 from lib.evaluation.subject import Subject, describe
 from lib.evaluation.training_batch import with_statistics
 from lib.evaluation.triplets_in_batch import draw_images
-from lib.experiments.hynet import VARIANTS
-from lib.experiments.hynet_analysis import MEASURED
+from lib.experiments.hynet import MEASURED, VARIANTS
 from lib.objective import build as build_objective
 from lib.recipes import HYNET, RECIPES, Recipe, part, replace_options
 from lib.theory.gradient_magnitudes import slopes

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from reporting_records import Run, outcomes
 from test_reporting_dsm_figures import batch
 
-from lib.experiments import hynet_analysis as experiments
+from lib.experiments import hynet as experiments
 from lib.experiments.hynet import VARIANTS
 from lib.experiments.rows import computation_job
 from lib.recipes import RECIPES

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib.experiments.ladder import LADDER, RIVALS, RUNGS, SAMPLING, generation
+from lib.experiments.adasample import LADDER, RIVALS, RUNGS, SAMPLING, generation
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.reporting.changes import fpr95_of, levels
 from lib.reporting.ladder import WHOLE, rungs_figure, rungs_table

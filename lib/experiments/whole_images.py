@@ -1,4 +1,5 @@
-"""Which records the artefacts on whole images need: DSM's Figure 5, TCDesc's Figure 5 and Table VI.
+"""Which records the artefacts on whole images need: DSM's Figure 5 and Table 2, TCDesc's Figure 5 and
+Table VI, HyNet's Tables 2 and 4.
 
 The runs are those of the papers' other tables, measured on more sets; networks are trained for them
 only where that is with two collections of patches, "++".
@@ -7,13 +8,16 @@ only where that is with two collections of patches, "++".
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lib.experiments import dsm, tcdesc
+from lib.experiments import dsm, hynet, tcdesc
 from lib.experiments.rows import at_profile, by_sign, handcrafted_job, measured, probed, training_job
 from lib.recipes import find
 from lib.study.jobs import Job
 from lib.study.open import Study
 
+# Kinds of whole images; of the last three the modules of `lib.evaluation` have other names.
 OXFORD, W1BS = "oxford_affine", "w1bs"
+ETH, IMC, LANDMARKS = "eth", "imc", "landmarks"
+MEASURES = {ETH: "sfm", IMC: "imc", LANDMARKS: "retrieval"}
 # By key of their runs, whose recipe and rate they have, and what they are called.
 UNITED: Mapping[str, tuple[str, str]] = {
     "hardnet_all": ("hardnet_aug", "HardNet++"),
@@ -71,3 +75,29 @@ def tcdesc_table6(study: Study) -> list[Job]:
     """TCDesc's Table VI: the Oxford Affine set, on the first train set with the seeds of a table."""
     names = (*TABLE6_BESIDE, *tcdesc.METHODS)
     return on_images(study, tcdesc.tcdesc_jobs(study, names, study.table_seeds), OXFORD, OXFORD)
+
+
+COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
+RETRIEVING = ("hardnet_aug", "dsm_aug")
+
+
+def _hynets(study: Study, kind: str) -> list[Job]:
+    trained = hynet.hynet_jobs(study, COMPARED, study.table_seeds)
+    return on_images(study, [handcrafted_job(study, "sift"), *trained], kind, MEASURES[kind])
+
+
+def hynet_table2(study: Study) -> list[Job]:
+    """HyNet's Table 2, its rows on DoG keypoints, on the first train set with the seeds of a table."""
+    return _hynets(study, ETH)
+
+
+def hynet_table4(study: Study) -> list[Job]:
+    """HyNet's Table 4, and SIFT, on the first train set with the seeds of a table."""
+    return _hynets(study, IMC)
+
+
+def dsm_table2(study: Study) -> list[Job]:
+    """DSM's Table 2, likewise; its last rows are trained with two collections."""
+    trained = [*dsm.dsm_jobs(study, RETRIEVING, study.table_seeds), *united_jobs(study)]
+    jobs = [handcrafted_job(study, "rootsift"), *trained]
+    return on_images(study, jobs, LANDMARKS, MEASURES[LANDMARKS])

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib.experiments.ladder import LADDER
+from lib.experiments.adasample import LADDER
 from lib.intervals import Measured, contrast, relative_gain
 from lib.reporting import changes, frames
 from lib.reporting.changes import with_interval
@@ -74,7 +74,7 @@ def two_patches(found: Sequence[Found]) -> pd.DataFrame:
 
 
 def rungs(found: Sequence[Found]) -> list[Found]:
-    """The runs of `lib.experiments.ladder.LADDER`, without what stands beside them."""
+    """The runs of `lib.experiments.adasample.LADDER`, without what stands beside them."""
     return [run for run in found if run.job.name in LADDER]
 
 

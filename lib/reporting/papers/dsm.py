@@ -1,7 +1,7 @@
 """DSM (Zhang and Rusinkiewicz): its Tables 1, 3 and 4.
 
-Table 2 is in `lib.reporting.papers.dsm_retrieval`, Figure 2 in `…dsm_margins`, Figures 1, 3 and 4 in
-`…dsm_figures`, Figure 5 in `…dsm_images`, and what the softness is worth in `…dsm_softness`. FPR95 is in
+Figure 2 is in `lib.reporting.papers.dsm_margins`, Figures 1, 3 and 4 in `…dsm_figures`, Figure 5 and
+Table 2 in `…dsm_images`, and what the softness is worth in `…dsm_softness`. FPR95 is in
 percent; in Tables 3 and 4 it is the mean over the two sets that are not trained on.
 """
 

@@ -1,14 +1,26 @@
-"""DSM's Figure 5 (Zhang and Rusinkiewicz): matching images of the Oxford Affine set."""
+"""DSM on whole images (Zhang and Rusinkiewicz): Figure 5, matching images of the Oxford Affine set, and
+Table 2, image retrieval on Oxford5k and Paris6k."""
 
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from lib.data.landmarks import CITIES
 from lib.experiments.whole_images import OXFORD, UNITED
+from lib.intervals import Measured
 from lib.reporting import frames, whole_images
-from lib.reporting.claims.measured import OfClaim
+from lib.reporting.claims.measured import OfClaim, by_things
 from lib.reporting.papers.dsm_figures import by_kind
+from lib.reporting.printed import printed
 from lib.study.open import Found
+
+# Engines of `lib.evaluation.retrieval`, by key: as the printed table names them.
+PROTOCOLS = {
+    "visual_index": "Visual Index",
+    "hqe_single": "HQE (SA)",
+    "hqe_multiple": "HQE (MA)",
+}
+CELLS = {f"{engine}.{city}": f"{city}, {told}" for city in CITIES for engine, told in PROTOCOLS.items()}
 
 
 def figure5_runs(found: Sequence[Found], test_set: str) -> dict[str, pd.DataFrame]:
@@ -20,3 +32,31 @@ def figure5_runs(found: Sequence[Found], test_set: str) -> dict[str, pd.DataFram
 def figure5_values(runs: Mapping[str, pd.DataFrame]) -> OfClaim:
     """The values of a claim on Figure 5, as `lib.reporting.whole_images.claim_values`."""
     return whole_images.claim_values(pd.concat(runs.values()))
+
+
+def table2(runs: pd.DataFrame) -> pd.DataFrame:
+    """Table 2 and ours, mAP in percent by city and engine, as `lib.reporting.frames.beside`."""
+    table = printed("dsm", "table2")
+    table = table.assign(cell=table["test"] + ", " + table["protocol"])
+    paper = table.pivot_table("value", frames.METHOD, "cell", sort=False)
+    return frames.beside(paper, runs.rename(columns=CELLS), CELLS.values())
+
+
+def by_city(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The columns of `table2` that are of each city, under their engines, and `n`."""
+    return {
+        city: table[[of for of in table if of[0].startswith(f"{city}, ") or of[1] == "n"]].rename(
+            columns=lambda told, city=city: told.removeprefix(f"{city}, "), level=0
+        )
+        for city in CITIES
+    }
+
+
+def table2_values(runs: pd.DataFrame) -> dict[str, Measured]:
+    """The values of the claims on Table 2, its columns as cells, with resamples of the landmarks.
+
+    A drawn landmark brings all of its queries, and each city's are drawn from its own.
+    """
+    parts = [runs[[name for name in runs if name.startswith(f"{cell}.")]] for cell in CELLS]
+    landmarks = [(of, of.columns.str.replace(r"_\d+$", "", regex=True)) for of in parts]
+    return by_things(runs[[*CELLS]].rename(columns=CELLS), landmarks)

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.experiments.hynet_analysis import MEASURED
+from lib.experiments.hynet import MEASURED
 from lib.intervals import Measured
 from lib.reporting import frames
 from lib.reporting.papers.dsm_figures import RESAMPLES, triplets
