@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from paper_records import BEST, changed, rate_of
 
-from lib import parts
+from lib import parts, profiles
 from lib.descriptions import descriptions
 from lib.experiments import hynet
 from lib.experiments.artefacts import SEARCHED
@@ -129,6 +130,8 @@ def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study:
     assert all((("hpatches", tested) in job.measures) == (job.seed == 0) for job in jobs)
     keys = set(printed("hynet", "table3")["key"])
     assert keys - {"hynet_h", "hynet_d", "hynet_s"} <= set(names)
+    evening = hynet.table3(replace(study, place=replace(study.place, profile=profiles.find("evening"))))
+    assert {job.name for job in evening} == set(names) - alone
 
 
 def test_without_the_searches_of_the_margins_table_3_says_which_is_missing(
