@@ -665,6 +665,21 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
+def test_told_to_end_a_process_unwinds_whatever_its_measures_import() -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from lib.study import runs\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "runs._measuring('sfm')\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "finally:\n"
+        "    print('unwound')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "unwound\n", "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
     number: int, tmp_path: Path

@@ -2,13 +2,16 @@
 
 import hashlib
 import platform
+import signal
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import safetensors.torch
 import torch
@@ -235,7 +238,7 @@ def _evaluate(
     for test_set in dict.fromkeys(name for _, name in wanted):
         data = place.source.load(test_set)
         for name in (module for module, of in wanted if of == test_set):
-            module, started = import_module(f"lib.evaluation.{name}"), time.monotonic()
+            module, started = _measuring(name), time.monotonic()
             key = f"{name}.{test_set}"
             if (name, test_set) in job.measures:
                 measured = module.measure(subject, data)
@@ -251,6 +254,15 @@ def _evaluate(
                 there[name] = {"code": today[name]["code"], "data": {}}
             there[name]["data"][test_set] = today[name]["data"][test_set]
         records.write(path, record)
+
+
+def _measuring(name: str) -> ModuleType:
+    ours, module = signal.getsignal(signal.SIGTERM), import_module(f"lib.evaluation.{name}")
+    # Some import pycolmap, which puts a handler in the place of ours that ends a process without
+    # unwinding it. Only a process's main thread may set one; a cluster works in others.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, ours)
+    return module
 
 
 def _save_weights(path: Path, stages: Mapping[str, Mapping[str, Tensor]]) -> str:
