@@ -93,8 +93,10 @@ def test_each_rung_changes_one_choice() -> None:
         {"loss"},
         {"distance", "negatives", "loss"},
         {"regularizers"},
+        {"regularizers"},
         {"reduction", "regularizers"},
     ]
+    assert EVERY["hynet_no_norm"].regularizers == ()
     assert EVERY["rung_hinge"].loss.options == {"margin": SOSNET.loss.options["margin"]}
 
 

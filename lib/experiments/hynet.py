@@ -79,8 +79,8 @@ OTHER_LOSSES: Mapping[str, Recipe] = {
     ),
 }
 # Each rung has the one choice more that its label names; SOSNet with HyNet's network and BN, and then
-# with FRN, stand between the first and the second, and HyNet+ is the one before the last. A similarity
-# comes with its margin.
+# with FRN, stand between the first and the second; HyNet+ without R_L2, and so without SOSR, and HyNet+
+# come before the last. A similarity comes with its margin.
 _HINGE = replace(ABLATION["sos_frn"], label="… plain hinge", loss=part("hinge", margin=1.0))
 SUMMED = {
     "reduction": "sum",
@@ -96,7 +96,7 @@ RUNGS: Mapping[str, Recipe] = {
 }
 LADDER = (
     *("sosnet_aug", "rung_adam", "sos_bn", "sos_frn"),
-    *("rung_hinge", "rung_hybrid", "hynet_aug", "rung_summed"),
+    *("rung_hinge", "rung_hybrid", "hynet_no_norm", "hynet_aug", "rung_summed"),
 )
 SEARCHED: Mapping[str, Recipe] = {**ABLATION, **OTHER_LOSSES, **RUNGS}
 
