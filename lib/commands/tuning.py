@@ -1,9 +1,9 @@
 """Searches recipes' learning rates on the reserve photographs, and puts the searches on record.
 
 ``.venv/bin/python -m lib.commands.tuning`` trains each recipe at each rate of the profile's search on
-one reserve scene and tests it on the other, both ways, goes on where the best rate lies at an end, and
-writes the outcome beside the reference, where `lib.experiments.rows.at_profile` takes the rate from. No
-scene that a table is made of is looked at.
+one reserve scene and tests it on the other, both ways, with ``--rates`` at more, goes on where the best
+rate lies at an end, and writes the outcome beside the reference, where
+`lib.experiments.rows.at_profile` takes the rate from. No scene that a table is made of is looked at.
 """
 
 import argparse

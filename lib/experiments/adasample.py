@@ -1,4 +1,5 @@
-"""AdaSample (Zhang et al.): which records each of its tables and figures needs."""
+"""AdaSample (Zhang et al.): which records each of its tables and figures needs, the way from HardNet+*
+to AdaSample+* one choice at a time, and the runs that change generation alone."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -109,7 +109,7 @@ SEARCH_OF: Mapping[str, str] = {
 }
 
 
-# Of variants, controls and recipes.
+# `training_jobs` of variants, controls and recipes.
 dsm_jobs = partial(training_jobs, rows={**VARIANTS, **CONTROLS}, searched=SEARCH_OF)
 # Methods that a claim on Table 1 compares with seeds, and rows that stand beside them.
 TABLE1_COMPARED = (

@@ -1,4 +1,5 @@
-"""HyNet (Tian et al.): which records each of its tables and figures needs."""
+"""HyNet (Tian et al.): which records each of its tables and figures needs, and its analysis of gradients
+and norms (Sec. 2 and 3)."""
 
 import math
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from lib.experiments.rows import (
     measured,
     on_hpatches,
     probed,
+    tested_on,
     training_job,
     training_jobs,
 )
@@ -114,7 +116,7 @@ VARIANTS: Mapping[str, Recipe] = {
 }
 
 
-# Of variants and recipes.
+# `training_jobs` of variants and recipes.
 hynet_jobs = partial(training_jobs, rows=VARIANTS, searched=dict.fromkeys(_OTHERS, "hynet_aug"))
 
 
@@ -179,8 +181,8 @@ def table3(study: Study) -> list[Job]:
     # An evening's time is for the paper's rows.
     if study.place.profile.name != "evening":
         jobs += hynet_jobs(study, ("hynet_bn_alone", "hynet_in_alone"), study.grid_seeds)
-    tested = on_hpatches(study, jobs)
-    return [of if of.seed in study.grid_seeds else job for job, of in zip(jobs, tested, strict=True)]
+    tested = [tested_on(study)]
+    return [measured(of, "hpatches", tested) if of.seed in study.grid_seeds else of for of in jobs]
 
 
 def figure4(study: Study) -> list[Job]:

@@ -80,7 +80,7 @@ VARIANTS: Mapping[str, Recipe] = {
 }
 
 
-# Of variants and recipes; what varies TCDesc-DSM trains at its rate.
+# `training_jobs` of variants and recipes; what varies TCDesc-DSM trains at its rate.
 _AT_ITS_RATE = dict.fromkeys(VARIANTS.keys() - SEARCHED.keys(), "tcdesc_dsm_aug")
 tcdesc_jobs = partial(training_jobs, rows=VARIANTS, searched=_AT_ITS_RATE)
 
