@@ -129,6 +129,7 @@ STUDY = ("lib.study", "lib.reporting", "lib.experiments", "lib.commands")
         ("lib.objective, lib.losses.hinge", STUDY),
         ("lib.significance", (*STUDY, "torch")),
         ("lib.reporting.data.scenes, lib.reporting.data.sequences", ("torch",)),
+        ("lib.reporting.papers.hynet_norms, lib.reporting.papers.tcdesc", ("torch", "scipy.stats")),
     ],
 )
 def test_objective_statistics_and_drawings_come_without(alone: str, without: tuple[str, ...]) -> None:

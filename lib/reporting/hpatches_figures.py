@@ -8,7 +8,6 @@ import itertools
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy import stats
 
 from lib.reporting import frames, plots
 from lib.reporting.changes import levels
@@ -141,5 +140,5 @@ def _agreement(pair: pd.DataFrame) -> str:
     # Of values that are all equal there is no order to agree with.
     if len(pair) < 2 or pair.nunique().min() < 2:
         return "ρ and τ undefined"
-    rho, tau = (of(pair["left"], pair["right"]).statistic for of in (stats.spearmanr, stats.kendalltau))
+    rho, tau = (pair["left"].corr(pair["right"], method=of) for of in ("spearman", "kendall"))
     return f"ρ = {rho:.2f}, τ = {tau:.2f}"

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy import stats
 
 from lib.intervals import Measured
 from lib.reporting import phototour, plots
@@ -46,6 +45,9 @@ def orders(common: pd.DataFrame) -> pd.DataFrame:
         Index `rows`: all, and the trained ones; columns `n`, `Spearman` in −1 … 1, and `p`, two-sided,
         of an order by chance.
     """
+    # Half a second to import, for the few notebooks that ask.
+    from scipy import stats
+
     rows = {}
     for name, of in (("all", common), ("trained", common[common["trained"]])):
         found = stats.spearmanr(of["paper"], of["ours"])

@@ -3,6 +3,7 @@
 Figure 2 is in `lib.reporting.papers.dsm_margins`, what the paper does not ask in `…dsm_softness`.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
-from scipy.stats import logistic, norm
+from scipy.special import expit, ndtr
 
 from lib.experiments.dsm import FIGURE4_BINARY, FIGURE4_REAL, FIGURE4_SIGNS, tested_on
 from lib.intervals import Measured
@@ -26,7 +27,7 @@ Probe = Mapping[str, np.ndarray]
 RESAMPLES = 400
 DIFFERENCE, WEIGHT = "d$_{pos}$ − d$_{neg}$", "mean weight of a batch"
 # The standard deviation of the logistic distribution whose CDF is σ(x).
-LOGISTIC = logistic.std()
+LOGISTIC = math.pi / math.sqrt(3)
 
 
 def stated_margins() -> list[float]:
@@ -158,10 +159,10 @@ def figure1_values(found: Sequence[Found], margins: Sequence[float]) -> dict[str
 def _alternatives(x: np.ndarray, mean: float, deviation: float) -> dict[str, np.ndarray]:
     """CDFs, or fixed weights, beside which DSM's stands, at x."""
     return {
-        "Gaussian": norm.cdf(x, mean, deviation),
-        "logistic": logistic.cdf(x, mean, deviation / LOGISTIC),
-        "softplus, same spread": logistic.cdf(x, 0, deviation / LOGISTIC),
-        "softplus, β = 1": logistic.cdf(x),
+        "Gaussian": ndtr((x - mean) / deviation),
+        "logistic": expit((x - mean) / deviation * LOGISTIC),
+        "softplus, same spread": expit(x / deviation * LOGISTIC),
+        "softplus, β = 1": expit(x),
     }
 
 
@@ -205,7 +206,8 @@ def figure3(record: Found, note: str = "") -> Figure:
         (pdf, weights), (drift, pace) = grid
         pdf.stairs(*_density(probe, -1), fill=True, color=PALETTE[5], alpha=0.6, lw=0)
         fit = {"color": "black", "ls": "--", "lw": 1, "label": "Gaussian of its mean\nand deviation"}
-        pdf.plot(x, norm.pdf(x, mean, deviation), **fit)
+        normal = np.exp(-(((x - mean) / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))
+        pdf.plot(x, normal, **fit)
         pdf.set(title="PDF at the end of training", xlabel=DIFFERENCE, ylabel="density")
         colours = colormaps["cividis_r"](np.linspace(0.1, 1, len(stages)))
         for number, (stage, colour) in enumerate(zip(stages, colours, strict=True)):

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import norm
+from scipy.special import ndtri
 
-from lib.evaluation.intensity_changes import UNCHANGED
 from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
@@ -18,6 +17,8 @@ from lib.study.open import Found
 NAMES = {"Conv2d": "conv", "BatchNorm2d": "BN", "InstanceNorm2d": "IN", "Dropout": "dropout"}
 # Of |cos|: by the name of `lib.evaluation.orthogonality` what is taken together, and its percentiles.
 TOGETHER = {"map": "each map", "channel": "a batch's maps of a channel"}
+# As `lib.evaluation.intensity_changes` has it, which imports torch.
+UNCHANGED = "none"
 COLUMNS = MEDIAN, NINETIETH, VALUES = "median", "90th percentile", "values"
 
 
@@ -100,7 +101,7 @@ def cosines_figure(found: Sequence[Found], note: str = "") -> Figure:
         for axes, (name, title) in zip(row, TOGETHER.items(), strict=True):
             of = table[table["together"] == name]
             plots.curves(axes, of, "layer", head, "label", marker="o")
-            chance = norm.ppf(0.95) / np.sqrt(of.groupby("layer")[VALUES].first())
+            chance = ndtri(0.95) / np.sqrt(of.groupby("layer")[VALUES].first())
             axes.plot(chance, color=GREY, ls=":", label="random direction")
             axes.set(title=title, yscale="log", xlabel="convolution")
             axes.label_outer()
