@@ -73,7 +73,7 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     pd.DataFrame(halved).to_csv(tmp_path / "together" / "factorial_half_weight.csv", index=False)
     assert front.equal_footing(tmp_path).endswith(
         "with half its weight there: DSM's CDF weight +0.5 (0.5 to 0.5), HyNet's R_L2 −1.0 (−1.0 to "
-        "−1.0), the two together +0.0 (0.0 to 0.0).\n"
+        "−1.0), their interaction +0.0 (0.0 to 0.0).\n"
     )
 
 

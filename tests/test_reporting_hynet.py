@@ -174,7 +174,7 @@ def test_figure_5_s_curves_are_means_over_the_test_sets(study: Study) -> None:
     assert np.isnan(changed["change"].iloc[0])
     claims = {claim.id: claim for claim in read_claims("hynet", "Figure 5")}
     curves = hynet.figure5_values(found, study)(claims["hynet-f5-curves"])
-    assert curves["hynet_mixed"].shape == (3, 5)
+    assert curves["hynet_mixed"].values.shape == (3, 5)
 
 
 def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:

@@ -340,7 +340,7 @@ def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
     for _ in range(200):
         found = staged(study, lambda *_: 30 + float(random.normal()))
         values = tcdesc_figures.overfitting_values(found)
-        gaps.append((values["last_dsm_long"] - values["best_dsm_long"]).mean())
+        gaps.append((values["last_dsm_long"].values - values["best_dsm_long"].values).mean())
     assert abs(np.mean(gaps)) < 3 * np.std(gaps) / np.sqrt(len(gaps))
 
 

@@ -169,7 +169,7 @@ def _told(axis: str, points: pd.Series, pairs: Sequence[Sequence[str]]) -> str:
 
 
 def _with_half(halved: pd.DataFrame) -> str:
-    named = CHOICES | {"loss × regulariser": "the two together"}
+    named = CHOICES | {"loss × regulariser": "their interaction"}
     rows = halved.set_index("effect")[[f"{HALVED_WAY} {of}" for of in ("points", "from", "to")]]
     told = ("{} {:+.1f} ({:.1f} to {:.1f})".format(named[of[0]], *of[1:]) for of in rows.itertuples())
     return (

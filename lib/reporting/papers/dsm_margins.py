@@ -48,7 +48,8 @@ def figure2_table(found: Sequence[Found], study: Study) -> pd.DataFrame:
         for key, margin in ({k: f"{m:g}" for m, k in MARGINS[kind].items()} | {DSM[kind]: "DSM"}).items()
     }
     table = pd.DataFrame.from_dict(shown, orient="index", columns=["descriptor", "margin"])
-    return table.join(of, how="inner").rename(columns={"mean": FPR95}).reset_index(drop=True)
+    table = table.join(of, how="inner").rename(columns={"mean": FPR95}).reset_index(drop=True)
+    return table.replace([-np.inf, np.inf], np.nan)
 
 
 def figure2(table: pd.DataFrame, note: str = "") -> Figure:

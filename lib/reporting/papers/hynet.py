@@ -200,8 +200,8 @@ def figure5_values(found: Sequence[Found], study: Study) -> OfClaim:
     of `hybrid_values`, for "fpr95_by_epoch" FPR95 on few pairs, (seeds, epochs), by key; else as
     `claim_values`."""
     curves = {
-        key: of.pivot(index="seed", columns="epoch", values=FPR95).to_numpy()
-        for key, of in _over_sets(frames.epochs(_of_losses(found))).groupby("key")
+        key: Measured(of.pivot(index="seed", columns="epoch", values=FPR95).to_numpy(), label=label)
+        for (key, label), of in _over_sets(frames.epochs(_of_losses(found))).groupby(["key", "label"])
     }
     special = {"fpr95_by_epoch": curves, "gap": hybrid_values(found[0])}
 

@@ -281,19 +281,19 @@ def overfitting_figure(found: Sequence[Found], note: str = "") -> Figure:
     return figure
 
 
-def overfitting_values(found: Sequence[Found]) -> dict[str, np.ndarray]:
-    """The values of the claims on it, (seeds, 1): of each key FPR95 on the test sets after the first
+def overfitting_values(found: Sequence[Found]) -> dict[str, Measured]:
+    """The values of the claims on it, one cell: of each key FPR95 on the test sets after the first
     stage, "first_{key}", at the end, "last_…", and at the stage that is lowest in the mean over the
     other seeds, "best_…", since the lowest of several would be below the last by chance alone; the gap
     at the end, "gap_…"; and 100 ln FPR95 after the first stage and at the end, "log_first_…" and
     "log_last_…", since FPR95 falls several times over and what is taken off in points with it."""
     values = {}
-    for key, of in by_stage(found).groupby("key", sort=False):
+    for (key, label), of in by_stage(found).groupby(["key", "label"], sort=False):
         test, gap = (of.pivot(index="seed", columns="stage", values=name) for name in ("test", "gap"))
         lowest = [(test.drop(seed) if len(test) > 1 else test).mean().idxmin() for seed in test.index]
         best = pd.Series([test.loc[seed, at] for seed, at in zip(test.index, lowest, strict=True)])
         columns = {"first": test.iloc[:, 0], "last": test.iloc[:, -1], "best": best}
         logs = {f"log_{name}": 100 * np.log(columns[name]) for name in ("first", "last")}
         for name, each in (columns | logs | {"gap": gap.iloc[:, -1]}).items():
-            values[f"{name}_{key}"] = each.to_numpy()[:, None]
+            values[f"{name}_{key}"] = Measured(each.to_numpy()[:, None], label=f"{label} ({name})")
     return values
