@@ -14,7 +14,7 @@ from kornia import feature
 from torch import Tensor, nn
 
 from lib.experiments import datasets
-from lib.experiments.published import published_jobs
+from lib.experiments.rows import published_jobs
 from lib.models import l2net, published, tfeat
 from lib.study.jobs import configuration, record_path
 from lib.study.open import open_study

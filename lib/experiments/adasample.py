@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lib.experiments.options import Options
-from lib.experiments.published import published_jobs
 from lib.experiments.rows import (
     HANDCRAFTED,
     HPATCHES_SPLIT,
     at_profile,
     computation_job,
     handcrafted_job,
+    jobs_of,
     on_hpatches,
     probed,
-    training_job,
+    published_jobs,
     training_jobs,
 )
 from lib.experiments.searches import shared_rate
@@ -54,10 +54,7 @@ TABLE1_RECIPES = (
     *("hardnet_aug", "hardnet_gor_aug", "hardnet_aug_gen", "adasample_aug_gen"),
 )
 # Rows that no claim compares with; on the first train set, with the seeds of a grid.
-TABLE1_BASELINES = (
-    *("l2net", "cs_l2net"),
-    *("tfeat_m_aug", "l2net_aug", "cs_l2net_aug", "doap_aug"),
-)
+TABLE1_BASELINES = ("l2net", "cs_l2net", "tfeat_m_aug", "l2net_aug", "cs_l2net_aug", "doap_aug")
 
 
 def table1(study: Study, also: Sequence[str] = (), checkpoints: Sequence[str] = ()) -> list[Job]:
@@ -83,13 +80,9 @@ def table3_shared(study: Study) -> list[Job]:
     `paper`, where the authors state the rates."""
     if study.place.profile.search is None:
         return []
-    train_set = study.place.source.sets[0]
     rate = shared_rate(study.place.profile.name, TABLE3_RECIPES)
-    return [
-        training_job(study, name, train_set, seed, at_rate(at_profile(study, name), rate))
-        for name in TABLE3_RECIPES
-        for seed in study.test_seeds
-    ]
+    recipes = {name: at_rate(at_profile(study, name), rate) for name in TABLE3_RECIPES}
+    return jobs_of(study, recipes, study.test_seeds)
 
 
 # What the papers leave open and is most likely to matter: by recipe and name, the axes changed.

@@ -4,8 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lib.experiments.published import published_jobs
-from lib.experiments.rows import HANDCRAFTED, handcrafted_job, on_hpatches, probed, training_jobs
+from lib.experiments.rows import (
+    HANDCRAFTED,
+    handcrafted_job,
+    on_hpatches,
+    probed,
+    published_jobs,
+    training_jobs,
+)
 from lib.recipes import replace_options
 from lib.study.jobs import Job
 from lib.study.open import Study

@@ -13,7 +13,7 @@ from itertools import chain, combinations
 from operator import xor
 from statistics import fmean
 
-from lib.experiments.rows import PROBES, on, on_hpatches, training_job
+from lib.experiments.rows import PROBES, jobs_of, on, on_hpatches
 from lib.experiments.searches import shared_rate
 from lib.experiments.together import on_equal_footing
 from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
@@ -104,27 +104,25 @@ HALVED: Mapping[str, Cell] = {
 _HALF = tuple(replace_options(of, weight=of.options["weight"] / 2) for of in HYNET.regularizers)
 
 
-def _job(study: Study, cell: Cell, seed: int) -> Job:
-    profile, train_set = study.place.profile, study.place.source.sets[0]
-    recipe = at_rate(recipe_of(cell), rate_of(profile.name, cell), profile.schedule)
-    return training_job(study, key_of(cell), train_set, seed, recipe)
+def _trained(study: Study, cell: Cell) -> Recipe:
+    profile = study.place.profile
+    return at_rate(recipe_of(cell), rate_of(profile.name, cell), profile.schedule)
 
 
 def factorial(study: Study) -> list[Job]:
     """The half of the combinations on the first train set, with the seeds of a table."""
-    runs = (_job(study, cell, seed) for cell in CELLS.values() for seed in study.table_seeds)
-    return on_hpatches(study, runs)
+    recipes = {key: _trained(study, cell) for key, cell in CELLS.items()}
+    return on_hpatches(study, jobs_of(study, recipes, study.table_seeds))
 
 
 def halved(study: Study) -> list[Job]:
     """`HALVED` on the first train set, with the seeds of a table."""
-    jobs = []
-    for key, cell in HALVED.items():
-        for job in (_job(study, cell, seed) for seed in study.table_seeds):
-            label = f"{job.label}, half of R_L2's weight"
-            recipe = replace(job.recipe, label=label, regularizers=_HALF)
-            jobs.append(replace(job, name=key, label=label, recipe=recipe))
-    return jobs
+    whole = {key: _trained(study, cell) for key, cell in HALVED.items()}
+    recipes = {
+        key: replace(of, label=f"{of.label}, half of R_L2's weight", regularizers=_HALF)
+        for key, of in whole.items()
+    }
+    return jobs_of(study, recipes, study.table_seeds)
 
 
 def sign(term: Term, cell: Cell) -> int:
@@ -185,7 +183,8 @@ def confirmation(study: Study, halves: Halves) -> list[Job]:
         return []
     cells = [best(halves), rival(halves), PAPERS["HardNet"]]
     cells += [cell for term in largest(halves) for cell in around(term, cells[0])]
-    runs = [_job(study, cell, seed) for cell in dict.fromkeys(cells) for seed in study.seeds or UNSEEN]
+    recipes = {key_of(cell): _trained(study, cell) for cell in cells}
+    runs = jobs_of(study, recipes, study.seeds or UNSEEN)
     return [replace(job, measures=on(("fpr95",), tested), probes=on(PROBES, tested)) for job in runs]
 
 

@@ -11,11 +11,11 @@ from lib.experiments.rows import (
     at_profile,
     computation_job,
     handcrafted_job,
+    jobs_of,
     measured,
     on_hpatches,
     probed,
     tested_on,
-    training_job,
     training_jobs,
 )
 from lib.experiments.searches import read_search
@@ -281,12 +281,10 @@ def epochs(study: Study) -> list[Job]:
     }
     jobs = []
     for name, recipe in recipes.items():
-        count, train_set = study.place.profile.budget_for(recipe).epochs, study.place.source.sets[0]
+        count = study.place.profile.budget_for(recipe).epochs
         kept = tuple(epoch / count for epoch in range(count + 1))
-        for seed in study.table_seeds:
-            job = training_job(study, name, train_set, seed, recipe, stages=kept)
-            jobs.append(measured(job, "fpr95_by_stage"))
-    return jobs
+        jobs += jobs_of(study, {name: recipe}, study.table_seeds, stages=kept)
+    return [measured(job, "fpr95_by_stage") for job in jobs]
 
 
 _WITHOUT_Z = hybrid(HYNET, z=1.0)

@@ -1,10 +1,13 @@
 """The jobs that tables are made of: a recipe trained, a descriptor that nobody trains, a computation."""
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from lib.experiments.searches import own_rate
+from lib.files import sha256
 from lib.recipes import Recipe, at_rate, find, part
 from lib.study.jobs import NO_SET, Job
 from lib.study.open import Study
@@ -42,12 +45,7 @@ def at_profile(study: Study, name: str, recipe: Recipe | None = None) -> Recipe:
 
 
 def training_job(
-    study: Study,
-    name: str,
-    train_set: str,
-    seed: int,
-    recipe: Recipe | None = None,
-    **overrides: object,
+    study: Study, name: str, train_set: str, seed: int, recipe: Recipe | None = None, **overrides: object
 ) -> Job:
     """A run of a recipe, evaluated on the source's other sets.
 
@@ -75,6 +73,28 @@ def training_job(
     )
 
 
+def jobs_of(
+    study: Study,
+    recipes: Mapping[str, Recipe],
+    seeds: Sequence[int],
+    sets: Sequence[str] = (),
+    **overrides: object,
+) -> list[Job]:
+    """`training_job` of each recipe as it stands, each train set and each seed, in this order.
+
+    Args:
+        study: whose data and profile they take.
+        recipes: by name.
+        seeds, sets: what they are trained from and on, by default the first train set.
+        overrides: as for `training_job`.
+    """
+    return [
+        training_job(study, name, train_set, seed, recipe, **overrides)
+        for name, recipe in recipes.items()
+        for train_set, seed in itertools.product(sets or study.place.source.sets[:1], seeds)
+    ]
+
+
 def training_jobs(
     study: Study,
     names: Iterable[str],
@@ -84,21 +104,16 @@ def training_jobs(
     rows: Mapping[str, Recipe] = {},
     searched: Mapping[str, str] = {},
 ) -> list[Job]:
-    """`training_job` of each recipe, once, each train set, by default the first, and each seed, in this
-    order.
+    """`jobs_of` recipes `at_profile`, each once.
 
     Args:
-        study: whose data and profile they take.
-        names, seeds, sets: what is trained from where on what.
-        rows: recipes by name that are no rows of `lib.recipes.RECIPES`; all are taken `at_profile`.
+        study, seeds, sets: as for `jobs_of`.
+        names: keys of `lib.recipes.RECIPES` or of ``rows``.
+        rows: recipes by name that are no rows of `lib.recipes.RECIPES`.
         searched: by name the search whose rate a recipe takes, where that is not its own.
     """
-    return [
-        training_job(study, name, train_set, seed, recipe)
-        for name in dict.fromkeys(names)
-        for recipe in [at_profile(study, searched.get(name, name), rows.get(name) or find(name))]
-        for train_set, seed in itertools.product(sets or study.place.source.sets[:1], seeds)
-    ]
+    recipes = {n: at_profile(study, searched.get(n, n), rows.get(n) or find(n)) for n in names}
+    return jobs_of(study, recipes, seeds, sets)
 
 
 def on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -116,6 +131,40 @@ def handcrafted_job(study: Study, name: str) -> Job:
         measures=on(("fpr95", "set_statistics"), sets),
         probes=on(PROBES, sets),
     )
+
+
+def published_jobs(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
+    """Rows of checkpoints that others trained, measured as handcrafted descriptors are.
+
+    They are known by their content: the same file elsewhere, on another machine too, is the same row.
+
+    Args:
+        study: whose data it takes.
+        checkpoints: files in one of `lib.models.published.LAYOUTS`; a row is labelled by the file's
+            name without its ending.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: two files of one name, or a text in place of a list of texts.
+    """
+    if isinstance(checkpoints, str | Path):
+        raise ValueError(f"checkpoints is a list of files: give [{str(checkpoints)!r}]")
+    paths, jobs = [Path(path).expanduser().resolve() for path in checkpoints], []
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"no checkpoint at {path}; give the path of a published one")
+        if [other.stem for other in paths].count(path.stem) > 1:
+            raise ValueError(f"two checkpoints are called {path.stem}: rename one, since rows are")
+        content = sha256(path)
+        job = replace(
+            handcrafted_job(study, "sift"),
+            name=f"{re.sub(r'[^A-Za-z0-9._-]', '_', path.stem)}-{content[:8]}",
+            label=f"{path.stem} (published)",
+            descriptor=part("published", sha256=content),
+            paths={"weights": str(path)},
+        )
+        jobs.append(job)
+    return jobs
 
 
 def probed(job: Job, probe: str, sets: Iterable[str] | None = None) -> Job:

@@ -2,20 +2,18 @@
 
 from dataclasses import replace
 
-from lib.experiments.rows import measured, training_job
+from lib.experiments.rows import at_profile, jobs_of, measured
 from lib.recipes import Budget, find, part
 from lib.study.jobs import Job
 from lib.study.open import Study
 
-PRECISIONS = ({"precision": "float32"}, {"precision": "bfloat16"})
-
 
 def precision(study: Study) -> list[Job]:
     """Whether training in bfloat16, standard's default, leaves FPR95 as it is."""
+    recipes = {"hardnet_aug_gen": at_profile(study, "hardnet_aug_gen")}
     return [
-        training_job(study, "hardnet_aug_gen", study.place.source.sets[0], seed, **changed)
-        for changed in PRECISIONS
-        for seed in study.test_seeds
+        *jobs_of(study, recipes, study.test_seeds, precision="float32"),
+        *jobs_of(study, recipes, study.test_seeds, precision="bfloat16"),
     ]
 
 
@@ -33,10 +31,7 @@ def stated_settings(study: Study) -> list[Job]:
     they would take an hour of."""
     if study.place.profile.name == "quick":
         return []
-    train_set, seed = study.place.source.sets[0], study.table_seeds[0]
-    constant = {"schedule": part("constant")}
-    jobs = [
-        training_job(study, name, train_set, seed, replace(find(name), **constant), **STATED)
-        for name in ("hardnet_aug_gen", "adasample_aug_gen")
-    ]
+    names = ("hardnet_aug_gen", "adasample_aug_gen")
+    recipes = {name: replace(find(name), schedule=part("constant")) for name in names}
+    jobs = jobs_of(study, recipes, study.table_seeds[:1], **STATED)
     return [measured(job, "descriptor_spread", study.place.source.sets[1:2]) for job in jobs]

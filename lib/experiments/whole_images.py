@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lib.experiments import dsm, hynet, tcdesc
-from lib.experiments.rows import at_profile, by_sign, handcrafted_job, measured, probed, training_job
-from lib.recipes import find
+from lib.experiments.rows import at_profile, by_sign, handcrafted_job, jobs_of, measured, probed
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -38,13 +37,11 @@ def on_images(study: Study, jobs: Iterable[Job], kind: str, measure: str) -> lis
 def united_jobs(study: Study) -> list[Job]:
     """Networks trained with UBC PhotoTour's patches and HPatches', with the seeds of a table; tested on
     neither."""
-    jobs = []
-    for key, (name, label) in UNITED.items():
-        recipe = replace(at_profile(study, name, find(name)), label=label)
-        for seed in study.table_seeds:
-            job = training_job(study, key, study.place.source.united, seed, recipe)
-            jobs.append(replace(job, measures=(), probes=()))
-    return jobs
+    recipes = {
+        key: replace(at_profile(study, name), label=label) for key, (name, label) in UNITED.items()
+    }
+    jobs = jobs_of(study, recipes, study.table_seeds, [study.place.source.united])
+    return [replace(job, measures=(), probes=()) for job in jobs]
 
 
 def dsm_figure5(study: Study) -> list[Job]:
