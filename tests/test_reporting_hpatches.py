@@ -105,7 +105,7 @@ def test_without_a_name_of_the_train_set_nothing_is_marked():
 
 
 def test_records_without_the_numbers_and_repeated_ones_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"NET.*no HPatches numbers on elsewhere"):
+    with pytest.raises(ValueError, match=r"NET.*no hpatches on elsewhere"):
         tables.numbers([run("net", 60)], "elsewhere")
     with pytest.raises(ValueError, match="duplicate entries"):
         tables.numbers([run("net", 60), run("net", 61)], TEST)

@@ -110,10 +110,7 @@ def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
         correction.
     """
     of, taken = fpr95_by_column(found, study.place.source.sets), set(HALVED.values())
-    ways = {
-        "all": CELLS,
-        HALVED_WAY: {k: c for k, c in CELLS.items() if c not in taken} | HALVED,
-    }
+    ways = {"all": CELLS, HALVED_WAY: {k: c for k, c in CELLS.items() if c not in taken} | HALVED}
     rows, columns = ["loss", "regulariser", "loss × regulariser"], ["points", "from", "to", "p"]
     tables = {
         way: effects({cell: of[key] for key, cell in cells.items()}).loc[rows, columns]

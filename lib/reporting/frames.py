@@ -39,6 +39,19 @@ def fpr95(found: Sequence[Found]) -> pd.DataFrame:
     return frame[frame["metric"] == "expected"].drop(columns="metric")
 
 
+def on_set(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame:
+    """The rows of `tidy` of one test set.
+
+    Raises:
+        ValueError: a record has no such numbers.
+    """
+    for record in found:
+        if measure not in record.content["metrics"].get(test_set, {}):
+            raise ValueError(f"{record.job.title}: no {measure} on {test_set}; measure it there")
+    frame = tidy(found, measure)
+    return frame[frame["test_set"] == test_set]
+
+
 def by_sign(found: Sequence[Found]) -> list[Found]:
     """The runs that were measured by their descriptors' signs too, as methods of their own.
 
@@ -47,13 +60,11 @@ def by_sign(found: Sequence[Found]) -> list[Found]:
     """
     runs = []
     for run in found:
-        metrics: dict[str, dict] = {}
-        for test_set, measured in run.content["metrics"].items():
-            for module in measured:
-                if module.endswith(SIGNS):
-                    own = metrics.setdefault(test_set, {})
-                    own[module.removesuffix(SIGNS)] = measured[module]
-        if metrics:
+        metrics = {
+            test_set: {name.removesuffix(SIGNS): of[name] for name in of if name.endswith(SIGNS)}
+            for test_set, of in run.content["metrics"].items()
+        }
+        if any(metrics.values()):
             job = replace(run.job, name=f"{run.job.name}_signs", label=f"{run.job.label} by sign")
             runs.append(replace(run, job=job, content={**run.content, "metrics": metrics, "probes": {}}))
     return runs

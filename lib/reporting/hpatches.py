@@ -39,11 +39,7 @@ def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) 
     Raises:
         ValueError: no records, one without the numbers, or two of one method and seed.
     """
-    for record in found:
-        if "hpatches" not in record.content["metrics"].get(test_set, {}):
-            raise ValueError(f"{record.job.title}: no HPatches numbers on {test_set}; measure it there")
-    frame = frames.tidy(found, "hpatches")
-    frame = frame[frame["test_set"] == test_set]
+    frame = frames.on_set(found, "hpatches", test_set)
     if hp_train:
         frame.loc[frame["train_set"] == hp_train, frames.METHOD] += ["_hp", "-HP"]
     return frames.wide(frame)

@@ -195,7 +195,7 @@ def sensitivity_figure(runs: pd.DataFrame, note: str) -> Figure:
         runs: of `runs`.
         note: profile and data; stands above.
     """
-    groups = list(runs.groupby("recipe", sort=False))
+    groups, rates = list(runs.groupby("recipe", sort=False)), sorted(runs["rate"].unique())
     ways = dict(zip(sorted(runs["train_set"].unique()), "^v", strict=True))
     columns = min(4, len(groups))
     rows = math.ceil(len(groups) / columns)
@@ -206,7 +206,10 @@ def sensitivity_figure(runs: pd.DataFrame, note: str) -> Figure:
             axes.set_title(textwrap.fill(recipe, TITLE), fontsize=8)
         plots.log_axis(grid[0, 0], runs[FPR95])
         for axes in grid.flat:
-            _tried(axes, runs["rate"].unique())
+            axes.set_xscale("log")
+            axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+            axes.set_xticks([], minor=True)
+            axes.xaxis.set_tick_params(labelsize=7, labelrotation=90)
         for axes in grid.flat[len(groups) :]:
             axes.remove()
         for axes in grid.flat[max(0, len(groups) - columns) : len(groups)]:
@@ -229,14 +232,6 @@ def _against_rate(axes: Axes, of: pd.DataFrame, ways: Mapping[str, str]) -> None
     axes.plot([best], [means[best]], "D", color=PALETTE[1], ms=5, label="own rate", zorder=3)
     at = {"transform": axes.transAxes, "va": "top", "fontsize": 7, "color": PALETTE[1]}
     axes.text(0.04, 0.98, f"{best:g}: {means[best]:.1f}%", **at)
-
-
-def _tried(axes: Axes, rates: Sequence[float]) -> None:
-    """A logarithmic axis with a tick at each rate that was tried."""
-    axes.set_xscale("log")
-    axes.set_xticks(sorted(rates), [f"{rate:g}" for rate in sorted(rates)])
-    axes.set_xticks([], minor=True)
-    axes.xaxis.set_tick_params(labelsize=7, labelrotation=90)
 
 
 def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Figure:

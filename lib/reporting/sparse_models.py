@@ -92,7 +92,6 @@ def matches_figure(images: Path, outs: Mapping[str, Path], pair: tuple[str, str]
             lines = found[:: max(1, len(found) // LINES)] * np.repeat(scales, 2) + [0, 0, left, 0]
             show(axes, canvas)
             axes.plot(lines[:, ::2].T, lines[:, 1::2].T, color=ON_GREY[0], lw=0.5)
-            axes.set_axis_off()
             beside(axes, f"{name}: {len(found)} verified matches", (0, 1), (0, 3), weight="bold")
     return figure
 

@@ -41,11 +41,7 @@ def numbers(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame
     Raises:
         ValueError: a record has no such numbers.
     """
-    for record in found:
-        if measure not in record.content["metrics"].get(test_set, {}):
-            raise ValueError(f"{record.job.title}: no {measure} on {test_set}; measure it there")
-    frame = frames.tidy(found, measure)
-    return frames.wide(frame[frame["test_set"] == test_set])
+    return frames.wide(frames.on_set(found, measure, test_set))
 
 
 def by_set(shown: Iterable[Showing], kind: str, measure: str) -> list[tuple[Showing, str, pd.DataFrame]]:

@@ -19,7 +19,7 @@ GAP = 4
 def show(
     axes: Axes, grey: np.ndarray, width: float | None = None, first: tuple[int, int] = (0, 0)
 ) -> None:
-    """Draw a grey picture; the axes get its pixels' coordinates, and keep them.
+    """Draw a grey picture, without axes around it; they get its pixels' coordinates, and keep them.
 
     Args:
         axes: to draw on.
@@ -33,6 +33,7 @@ def show(
     seen = grey if width is None else reduced(grey, round(DENSITY * width * max(high, wide) / wide))
     axes.imshow(seen, cmap="gray", vmin=0, vmax=255, interpolation="nearest", extent=edges)
     axes.autoscale(False)
+    axes.set_axis_off()
 
 
 def outline(axes: Axes, region: np.ndarray, colour: str) -> None:
@@ -84,6 +85,7 @@ def mosaic(
         for left, patch in zip(lefts, row, strict=True):
             canvas[top : top + side, left : left + side] = patch
     show(axes, canvas)
+    axes.set_axis_on()
     axes.set_yticks(tops + side / 2, [str(label) for label in labels])
     axes.set_xticks([])
     axes.tick_params(length=0, labelsize=7, labelcolor=GREY, pad=2)

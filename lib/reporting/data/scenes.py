@@ -127,7 +127,6 @@ def views_figure(
                 hand = radius * np.array([np.cos(turn), np.sin(turn)])
                 outline(axes, np.array([[hand[0], -hand[1], x], [hand[1], hand[0], y]]), colour[point])
             axes.set_title(f"view {image}: {len(of)} patches", loc="left", pad=3, fontsize=8)
-            axes.set_axis_off()
     return figure
 
 
@@ -182,7 +181,6 @@ def _draw_in_space(axes: Axes, site: Site, textures: Sequence[np.ndarray]) -> No
         axes.plot(*places[EDGES].T, color="black" if number == 0 else GREY, lw=0.8)
         at = {"textcoords": "offset points", "va": "center", "size": 7}
         axes.annotate(str(number), places[0], (3, 0), **at)
-    axes.set_axis_off()
     axes.set_anchor("N")
     axes.set_title("planes and cameras in space", loc="left", fontsize=8)
 

@@ -52,7 +52,6 @@ def sequences_figure(sequences: Sequence[HomographySequence]) -> Figure:
         for sequence, row, of_row in zip(sequences, rows, images, strict=True):
             for axes, grey in zip(row, of_row, strict=True):
                 show(axes, grey, width * min(1, 0.8 * grey.shape[1] / grey.shape[0]))
-                axes.set_axis_off()
                 axes.set_anchor("NW")
             beside(row[0], sequence.name, (0, 1), (0, 3), weight="bold")
         for number, axes in enumerate(rows[0], 1):
@@ -217,7 +216,6 @@ def _draw_jitter(axes: Axes, below: Axes, grey: np.ndarray, plan: Plan, index: i
     # As detected comes last, on top.
     for region, colour in list(zip(regions, colours, strict=True))[::-1]:
         outline(axes, region, colour)
-    axes.set_axis_off()
     axes.set_anchor("S")
     patches = sample(grey, np.eye(3), regions)
     lefts, side = mosaic(below, patches[None], [""]), patches.shape[-1]

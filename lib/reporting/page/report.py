@@ -100,13 +100,11 @@ def build_report(
 
 def _made_by(records: Iterable[Mapping]) -> dict[str, list[str]]:
     """Devices, and versions of Python and of libraries, of all records, each value once."""
-    found: dict[str, dict[str, None]] = {}
-    for record in records:
-        named = {"device": record.get("device"), "Python": record.get("python")}
-        for name, value in {**named, **record.get("libraries", {})}.items():
-            if value:
-                found.setdefault(name, {})[value] = None
-    return {name: sorted(values) for name, values in found.items()}
+    told = pd.DataFrame(
+        {"device": of.get("device"), "Python": of.get("python"), **of.get("libraries", {})}
+        for of in records
+    )
+    return {name: sorted(of.dropna().unique()) for name, of in told.items() if of.notna().any()}
 
 
 def _runs(records: Sequence[Mapping]) -> tuple[pd.DataFrame, dict[str, object]]:
