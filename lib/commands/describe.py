@@ -10,28 +10,48 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lib.files import make_once, write_bytes
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit status."""
-    chosen = _parser().parse_args(arguments)
+    return carry_out(_parser(), arguments)
+
+
+def carry_out(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    """Does what a command line asks, by the ``run`` of its subcommand; returns the exit status."""
+    chosen = parser.parse_args(arguments)
     try:
         chosen.run(chosen)
-    except (ValueError, OSError, RuntimeError) as error:
-        print(f"describe: {error}", file=sys.stderr)
+    except (ValueError, OSError, KeyError, RuntimeError, AssertionError) as error:
+        # The last two are torch's, of a device that is not there.
+        print(f"{parser.prog.rpartition('.')[2]}: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def add_descriptor(parser: argparse.ArgumentParser) -> None:
     """The options that name a descriptor: ``--descriptor``, as `lib.matching.networks.find` takes it, or
-    ``--record``."""
+    ``--record``; and ``--device``."""
     which = parser.add_mutually_exclusive_group(required=True)
     told = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
     which.add_argument("--descriptor", metavar="NAME", help=told)
     which.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
+    parser.add_argument("--device", default="cpu")
+
+
+def network_of(chosen: argparse.Namespace) -> "nn.Module":
+    """The network that the options of `add_descriptor` name, on their device."""
+    from lib.matching.networks import find
+    from lib.study.runs import load_network
+
+    network = load_network(chosen.record) if chosen.record else find(chosen.descriptor)
+    return network.to(chosen.device)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,7 +83,6 @@ def _parser() -> argparse.ArgumentParser:
     folder.add_argument("--pairs", type=Path, help="two names a line (default: all pairs)")
     folder.add_argument("--ratio", type=float, default=defaults.RATIO, help="to the second-nearest")
     folder.add_argument("--one-camera", action="store_true", help="one camera took all images")
-    folder.add_argument("--device", default="cpu")
     folder.set_defaults(run=_folder)
 
     model = commands.add_parser("model", help="a sparse model of what `folder` wrote")
@@ -83,10 +102,7 @@ def _parser() -> argparse.ArgumentParser:
 def _folder(chosen: argparse.Namespace) -> None:
     from lib.matching.folder import describe_and_match
     from lib.matching.keypoints import Detector
-    from lib.matching.networks import find
-    from lib.study.runs import load_network
 
-    network = load_network(chosen.record) if chosen.record else find(chosen.descriptor)
     describe_and_match(
         chosen.images,
         chosen.out,
@@ -98,7 +114,7 @@ def _folder(chosen: argparse.Namespace) -> None:
             chosen.contrast,
             chosen.detector_weights,
         ),
-        network.to(chosen.device),
+        network_of(chosen),
         pairs=chosen.pairs,
         ratio=chosen.ratio,
         one_camera=chosen.one_camera,

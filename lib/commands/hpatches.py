@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.commands.describe import add_descriptor
+from lib.commands.describe import add_descriptor, carry_out, network_of
 from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, write_descriptors
 from lib.data.hpatches.packing import RELEASE, TASKS, build_hpatches
 from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
@@ -29,14 +29,7 @@ from lib.reporting.hpatches import PROTOCOLS
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit status."""
-    chosen = _parser().parse_args(arguments)
-    try:
-        chosen.run(chosen)
-    except (ValueError, OSError, KeyError, RuntimeError, AssertionError) as error:
-        # The last two are torch's, of a device that is not there.
-        print(f"hpatches: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return carry_out(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,7 +52,6 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("data", type=Path)
     describe.add_argument("out", type=Path)
     add_descriptor(describe)
-    describe.add_argument("--device", default="cpu")
     describe.set_defaults(run=_describe)
 
     score = commands.add_parser("score", help="the three tasks on descriptors in CSV files")
@@ -90,11 +82,8 @@ def _build(chosen: argparse.Namespace) -> None:
 
 def _describe(chosen: argparse.Namespace) -> None:
     from lib.evaluation.subject import describe
-    from lib.matching import networks
-    from lib.study.runs import load_network
 
-    model = load_network(chosen.record) if chosen.record else networks.find(chosen.descriptor)
-    model = model.to(chosen.device).eval()
+    model = network_of(chosen).eval()
     for sequence in read_sequences(chosen.data / RELEASE).values():
         patches = np.concatenate([as_64(sequence.patches(file)) for file in FILES])
         values = describe(model, patches, chosen.device)

@@ -56,12 +56,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     add("--jobs", type=int, metavar="N", help="runs at once (default: as many as the cores hold)")
     add("--cluster", metavar="ADDRESS", help="of a Dask scheduler, whose workers do the runs")
-    add(
-        "--results",
-        default="results",
-        metavar="DIR",
-        help="where records, tables and the report go (default: results)",
-    )
+    told = "where records, tables and the report go (default: results)"
+    add("--results", default="results", metavar="DIR", help=told)
     instead = parser.add_mutually_exclusive_group()
     for name, told in (
         ("--cached", "render from the committed reference, train nothing"),

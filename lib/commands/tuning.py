@@ -57,11 +57,8 @@ def _run(study: Study, rate: float, job: Job) -> Mapping[str, object]:
     if record is None:
         return {**run, "fpr95": searches.FAILED}
     measured = record["metrics"][test_set]
-    return {
-        **run,
-        "fpr95": round(measured["fpr95"]["expected"], 4),
-        "spread": measured["descriptor_spread"],
-    }
+    fpr95 = round(measured["fpr95"]["expected"], 4)
+    return {**run, "fpr95": fpr95, "spread": measured["descriptor_spread"]}
 
 
 def main() -> None:
@@ -77,13 +74,8 @@ def main() -> None:
     add("--results", default="results", metavar="DIR", help="where the runs go (default: results)")
     add("--jobs", type=int, help="runs at once (default: as many as the cores hold)")
     chosen = parser.parse_args()
-    study = open_study(
-        chosen.profile,
-        f"photos:{chosen.photos}" if chosen.photos else "mini",
-        chosen.results,
-        device=chosen.device,
-        at_once=chosen.jobs,
-    )
+    data = f"photos:{chosen.photos}" if chosen.photos else "mini"
+    study = open_study(chosen.profile, data, chosen.results, None, chosen.device, chosen.jobs)
     on_record = {
         searches.read_search(chosen.profile, n)["data"] for n in searches.searched(chosen.profile)
     }

@@ -223,10 +223,8 @@ def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
     if trained is not None:
         record["seconds"] = round(trained.seconds, 2)
         record["parameters"] = sum(p.numel() for p in trained.model.parameters())
-        record["curve"] = {name: [round(value, 6) for value in of] for name, of in trained.curve.items()}
-        record["epoch_fpr95"] = {
-            name: [round(value, 6) for value in of] for name, of in trained.epochs.items()
-        }
+        for name, lists in (("curve", trained.curve), ("epoch_fpr95", trained.epochs)):
+            record[name] = {key: [round(value, 6) for value in of] for key, of in lists.items()}
     return record
 
 
