@@ -38,14 +38,6 @@ class Artefact:
     images: str = ""
 
 
-def _table3(study: Study) -> list[Job]:
-    return [*adasample.table3(study), *adasample.table3_shared(study)]
-
-
-def _table4(study: Study) -> list[Job]:
-    return [*dsm.table4(study), *dsm.small_variance(study)]
-
-
 # Every recipe that has a learning rate of its own.
 SEARCHED: Mapping[str, Recipe] = {
     **RECIPES,
@@ -68,7 +60,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "adasample/table1": Artefact(adasample.table1),
     "study/learning_rate": Artefact(lambda study: []),
     "study/stated_settings": Artefact(training.stated_settings),
-    "adasample/table3": Artefact(_table3),
+    "adasample/table3": Artefact(lambda of: [*adasample.table3(of), *adasample.table3_shared(of)]),
     "adasample/ladder": Artefact(adasample.ladder, extras=True),
     "adasample/generation": Artefact(adasample.generation, extras=True),
     "adasample/options": Artefact(partial(option_jobs, options=adasample.OPTIONS), extras=True),
@@ -83,7 +75,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "adasample/table2": Artefact(adasample.table2, hpatches=True),
     "dsm/table1": Artefact(dsm.table1),
     "dsm/table3": Artefact(dsm.table3, hpatches=True),
-    "dsm/table4": Artefact(_table4, hpatches=True),
+    "dsm/table4": Artefact(lambda of: [*dsm.table4(of), *dsm.small_variance(of)], hpatches=True),
     "dsm/figure1": Artefact(dsm.figure1),
     "dsm/figure2": Artefact(dsm.figure2),
     "dsm/figure3": Artefact(dsm.figure3),

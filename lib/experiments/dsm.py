@@ -70,22 +70,19 @@ _DSM = RECIPES["dsm_aug"]
 # of the three. What does not adapt has a place and a width written down beforehand, near what networks
 # come to: d_pos − d_neg of −0.25 with a standard deviation of 0.25. Beside them stand two variants of
 # DSM, weights of 1 (`real_margin_2`) and a hard margin in that place (`real_margin_0.25`).
+_LOSSES = {
+    # The step's length alone.
+    "even_weights": ("the mean weight for all", part("even_weights", loss=_DSM.loss)),
+    # Adapts, and is hard.
+    "hardest_half": ("hardest 1/2", part("hardest_fraction", fraction=1 / 2)),
+    # As soft as the CDF, in its place.
+    "fixed_soft": ("fixed soft margin", part("soft_margin", margin=0.25, deviation=0.25)),
+    # As soft, at the decision boundary.
+    "fixed_softplus": ("softplus of the CDF's spread", part("soft_margin", margin=0.0, deviation=0.25)),
+}
 CONTROLS: Mapping[str, Recipe] = {
     f"control_{name}": replace(_DSM, label=f"DSM+: {shown}", loss=loss)
-    for name, shown, loss in (
-        # The step's length alone.
-        ("even_weights", "the mean weight for all", part("even_weights", loss=_DSM.loss)),
-        # Adapts, and is hard.
-        ("hardest_half", "hardest 1/2", part("hardest_fraction", fraction=1 / 2)),
-        # As soft as the CDF, in its place.
-        ("fixed_soft", "fixed soft margin", part("soft_margin", margin=0.25, deviation=0.25)),
-        # As soft, at the decision boundary: softplus of the CDF's spread.
-        (
-            "fixed_softplus",
-            "softplus of the CDF's spread",
-            part("soft_margin", margin=0.0, deviation=0.25),
-        ),
-    )
+    for name, (shown, loss) in _LOSSES.items()
 }
 # Those that have a learning rate of their own. `real_margin_1` has HardNet's loss and DSM's setting.
 SEARCHED: Mapping[str, Recipe] = {

@@ -29,9 +29,9 @@ def image_sets(study: Study, kind: str) -> list[str]:
     return [sets.name(kind) for sets in study.place.source.whole_images if kind in sets.kinds]
 
 
-def on_images(study: Study, jobs: Iterable[Job], kind: str, measure: str) -> list[Job]:
-    """Jobs that are measured on all sets of a kind, too, by a module of `lib.evaluation`."""
-    return [measured(job, measure, image_sets(study, kind)) for job in jobs]
+def on_images(study: Study, jobs: Iterable[Job], kind: str) -> list[Job]:
+    """Jobs that are measured on all sets of a kind, too, by its module of `lib.evaluation`."""
+    return [measured(job, MEASURES.get(kind, kind), image_sets(study, kind)) for job in jobs]
 
 
 def united_jobs(study: Study) -> list[Job]:
@@ -50,7 +50,7 @@ def dsm_figure5(study: Study) -> list[Job]:
     names = dict.fromkeys((*dsm.FIGURE4_REAL, *dsm.FIGURE4_SIGNS, *dsm.FIGURE4_BINARY))
     handcrafted = (handcrafted_job(study, name) for name in ("sift", "orb"))
     trained = [*dsm.dsm_jobs(study, names, study.table_seeds), *united_jobs(study)]
-    jobs = on_images(study, [*handcrafted, *trained], OXFORD, OXFORD)
+    jobs = on_images(study, [*handcrafted, *trained], OXFORD)
     return [by_sign(job, OXFORD) if job.name in dsm.FIGURE4_SIGNS else job for job in jobs]
 
 
@@ -61,7 +61,7 @@ def tcdesc_figure5(study: Study) -> list[Job]:
     """TCDesc's Figure 5: W1BS, on the first train set with the seeds of a table, and its curves."""
     names = (*FIGURE5_BESIDE, *tcdesc.METHODS)
     trained = tcdesc.tcdesc_jobs(study, names, study.table_seeds)
-    jobs = on_images(study, [handcrafted_job(study, "sift"), *trained], W1BS, W1BS)
+    jobs = on_images(study, [handcrafted_job(study, "sift"), *trained], W1BS)
     return [probed(job, "w1bs_curves", image_sets(study, W1BS)) for job in jobs]
 
 
@@ -71,7 +71,7 @@ TABLE6_BESIDE = ("hardnet", "hardnet_aug", "sosnet_aug", "dsm_aug")
 def tcdesc_table6(study: Study) -> list[Job]:
     """TCDesc's Table VI: the Oxford Affine set, on the first train set with the seeds of a table."""
     names = (*TABLE6_BESIDE, *tcdesc.METHODS)
-    return on_images(study, tcdesc.tcdesc_jobs(study, names, study.table_seeds), OXFORD, OXFORD)
+    return on_images(study, tcdesc.tcdesc_jobs(study, names, study.table_seeds), OXFORD)
 
 
 COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
@@ -80,7 +80,7 @@ RETRIEVING = ("hardnet_aug", "dsm_aug")
 
 def _hynets(study: Study, kind: str) -> list[Job]:
     trained = hynet.hynet_jobs(study, COMPARED, study.table_seeds)
-    return on_images(study, [handcrafted_job(study, "sift"), *trained], kind, MEASURES[kind])
+    return on_images(study, [handcrafted_job(study, "sift"), *trained], kind)
 
 
 def hynet_table2(study: Study) -> list[Job]:
@@ -96,5 +96,4 @@ def hynet_table4(study: Study) -> list[Job]:
 def dsm_table2(study: Study) -> list[Job]:
     """DSM's Table 2, likewise; its last rows are trained with two collections."""
     trained = [*dsm.dsm_jobs(study, RETRIEVING, study.table_seeds), *united_jobs(study)]
-    jobs = [handcrafted_job(study, "rootsift"), *trained]
-    return on_images(study, jobs, LANDMARKS, MEASURES[LANDMARKS])
+    return on_images(study, [handcrafted_job(study, "rootsift"), *trained], LANDMARKS)

@@ -261,9 +261,8 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
 
     def done(job: Job) -> bool:
         there = look(job, study.place)
-        return there.state == "complete" or (
-            there.state == "older code" and there.readable and not quick
-        )
+        kept = there.state == "older code" and there.readable and not quick
+        return there.state == "complete" or kept
 
     return [job for job in merged(jobs, study.place) if not done(job)]
 
