@@ -12,7 +12,7 @@ from scipy import stats
 
 from lib.experiments.adasample import LADDER, RIVALS, RUNGS, SAMPLING, generation
 from lib.recipes import RECIPES, Recipe, at_rate
-from lib.reporting.changes import fpr95_of, levels
+from lib.reporting.changes import changes_figure, fpr95_of, levels, methods
 from lib.reporting.ladder import WHOLE, rungs_figure, rungs_table
 from lib.reporting.papers import adasample_ladder as ladder
 from lib.study.jobs import Job
@@ -189,7 +189,8 @@ def test_the_figure_shows_every_seed_and_each_change_in_the_row_of_its_rung():
 
 
 def test_what_generation_changes_has_rows_of_its_own():
-    _, right = ladder.generation_figure(few_patches(), "note").axes
+    found = few_patches()
+    _, right = changes_figure(methods(found), ladder.generation(found), "note").axes
     names = [text.get_text() for text in right.get_yticklabels()]
     assert names == [*ladder.GENERATION, "generation, AdaSample − HardNet"]
 

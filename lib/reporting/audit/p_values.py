@@ -15,6 +15,8 @@ from scipy import stats
 from lib import significance
 from lib.reporting.audit.cells import as_frame, finding
 from lib.reporting.audit.mann_whitney import FORMS, every_outcome, p_value
+from lib.reporting.phototour import column_name
+from lib.reporting.printed import printed
 
 COLUMNS = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
 SIDES = {1: "less", 2: "two-sided"}
@@ -25,25 +27,21 @@ RUNS, HALF = 5, 0.5e-3
 LIKELIEST = "normal, continuity + ties"
 
 
-def comparisons(table: pd.DataFrame) -> pd.DataFrame:
-    """Table 3 with one row a column of the paper, indexed by "train → test".
-
-    Args:
-        table: `printed("adasample", "table3")`.
+def comparisons() -> pd.DataFrame:
+    """Table 3 with one row a column of the paper, indexed by the columns' short names.
 
     Returns:
         "lower_mean", "lower_std", "higher_mean", "higher_std" in percent, "gain" in percent, "p"; the
         lower method is the one that has a p-value.
     """
+    table = printed("adasample", "table3")
     tested = set(table.loc[table["statistic"] == "p_value", "key"])
-    names = {"seed_mean": "mean", "seed_std": "std", "relative_gain": "gain", "p_value": "p"}
+    names = {"seed_mean": "{}_mean", "seed_std": "{}_std", "relative_gain": "gain", "p_value": "p"}
     rows: dict[str, dict[str, float]] = {}
     for row in table.itertuples():
-        name = names[row.statistic]
-        if name in ("mean", "std"):
-            name = ("lower_" if row.key in tested else "higher_") + name
-        rows.setdefault(f"{row.train} → {row.test}", {})[name] = row.value
-    return pd.DataFrame.from_dict(rows, orient="index")[COLUMNS]
+        name = names[row.statistic].format("lower" if row.key in tested else "higher")
+        rows.setdefault(column_name(row.train, row.test), {})[name] = row.value
+    return pd.DataFrame.from_dict(rows, orient="index")[COLUMNS].rename_axis("train>test")
 
 
 def forms_table(paper: pd.DataFrame) -> pd.DataFrame:

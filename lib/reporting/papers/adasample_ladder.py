@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from lib.experiments.adasample import LADDER
 from lib.intervals import Measured, contrast, relative_gain
 from lib.reporting import changes, frames
+from lib.reporting.audit.p_values import comparisons
 from lib.reporting.changes import with_interval
-from lib.reporting.papers.adasample_significance import LABELS, paper_comparisons
+from lib.reporting.papers.adasample_significance import LABELS
 from lib.study.open import Found
 
 # The two columns of Table 3 that are trained on the first set.
@@ -58,10 +58,11 @@ def generation(found: Sequence[Found]) -> pd.DataFrame:
 
 def crossed(found: Sequence[Found]) -> pd.DataFrame:
     """Changes of `CROSSED`: the sampling and w_i, each with and without the other."""
-    return changes.changes(_crossing(found), CROSSED)
+    return changes.changes(crossing(found), CROSSED)
 
 
-def _crossing(found: Sequence[Found]) -> dict[str, Measured]:
+def crossing(found: Sequence[Found]) -> dict[str, Measured]:
+    """The methods of `CROSSING`, by what they have, as `lib.reporting.changes.methods`."""
     of = changes.methods(found)
     return {shown: of[label] for label, shown in CROSSING.items()}
 
@@ -88,7 +89,7 @@ def gains(found: Sequence[Found]) -> pd.DataFrame:
         By "from, to" the gain "ours" in percent of the first one's FPR95 with its interval, and the gain
         "printed" in Table 3, of the mean of the two columns that are trained on the first set.
     """
-    of, paper = changes.methods(found), paper_comparisons().loc[FIRST_SET].mean()
+    of, paper = changes.methods(found), comparisons().loc[FIRST_SET].mean()
     first, below, last = [list(of)[place] for place in (0, -2, -1)]
     rows = {
         f"{before}, {last}": with_interval("ours", relative_gain(of[last], of[before]))
@@ -117,13 +118,3 @@ def at_one_rate(own: Sequence[Found], shared: Sequence[Found]) -> pd.DataFrame:
         of_each = changes.levels_at_rates(found).loc[list(LABELS.values()), ["rate", "mean"]].stack()
         rows[name] = pd.concat([of_each, pd.concat({"AdaSample+* − HardNet+*": changed.loc[""]})])
     return pd.DataFrame(rows).T.infer_objects().rename_axis("learning rates")
-
-
-def crossed_figure(found: Sequence[Found], note: str) -> Figure:
-    """`lib.reporting.changes.changes_figure` of the table of `crossed`."""
-    return changes.changes_figure(_crossing(found), crossed(found), note)
-
-
-def generation_figure(found: Sequence[Found], note: str) -> Figure:
-    """`lib.reporting.changes.changes_figure` of the table of `generation`."""
-    return changes.changes_figure(changes.methods(found), generation(found), note)

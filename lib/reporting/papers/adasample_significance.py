@@ -1,12 +1,12 @@
 """AdaSample's Table 3 (Sec. 5.4): the paper beside our runs, and how far either carries.
 
-A comparison is one column of the paper's six, by its short name (`phototour.COLUMN_NAMES`); the lower
-method is AdaSample+*, the higher one HardNet+*. FPR95 is in percent, p in [0, 1].
+A comparison is one column of the paper's six, by its short name (`phototour.COLUMN_NAMES`), and
+`comparisons` that of `lib.reporting.audit.p_values`; the lower method is AdaSample+*, the higher one
+HardNet+*. FPR95 is in percent, p in [0, 1].
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,8 @@ from matplotlib.figure import Figure
 
 from lib import significance
 from lib.intervals import Measured, contrast
-from lib.reporting.audit import p_values
-from lib.reporting.phototour import COLUMN_NAMES, by_column, column_name
-from lib.reporting.printed import printed
-from lib.reporting.showing import Showing
-from lib.reporting.significance import LEVEL, p_table
+from lib.reporting.phototour import COLUMN_NAMES
+from lib.reporting.significance import LEVEL
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, marker_legend, panels
 
 LOWER, HIGHER = "adasample_aug_gen", "hardnet_aug_gen"
@@ -29,45 +26,6 @@ DRAWN = {"higher": (PALETTE[0], "o"), "lower": (PALETTE[1], "^")}
 # Of each method in the paper.
 PAPERS_RUNS = 5
 LEVELS = {"one test at 5%": LEVEL, "first of six by Holm": LEVEL / len(COLUMN_NAMES)}
-
-
-@dataclass(frozen=True)
-class Ours:
-    """Our runs of Table 3 at one size, in the forms that its tables take.
-
-    Attributes:
-        shown: whose runs they are.
-        both: of `both_methods`.
-        compared: of `our_comparisons`.
-        tested: of `lib.reporting.significance.p_table`.
-    """
-
-    shown: Showing
-    both: tuple[pd.DataFrame, pd.DataFrame]
-    compared: pd.DataFrame
-    tested: pd.DataFrame
-
-    @property
-    def name(self) -> str:
-        """The profile's."""
-        return self.shown.study.place.profile.name
-
-
-def ours(shown: Showing) -> Ours:
-    """The runs of what is shown.
-
-    Raises:
-        ValueError: as `both_methods`.
-    """
-    both = both_methods(by_column(shown.found, shown.study.place.source.sets))
-    return Ours(shown, both, our_comparisons(*both), p_table(*both))
-
-
-def paper_comparisons() -> pd.DataFrame:
-    """Table 3 as printed: as `p_values.comparisons`, indexed by the columns' short names."""
-    table = p_values.comparisons(printed("adasample", "table3"))
-    names = [column_name(*name.split(" → ")) for name in table.index]
-    return table.set_axis(pd.Index(names, name="train>test"), axis=0)
 
 
 def both_methods(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -88,7 +46,7 @@ def both_methods(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def our_comparisons(lower: pd.DataFrame, higher: pd.DataFrame) -> pd.DataFrame:
-    """Our runs in the layout of `paper_comparisons`; standard deviations with n − 1, p exact.
+    """Our runs in the layout of the paper's `comparisons`; standard deviations with n − 1, p exact.
 
     Args:
         lower, higher: of `both_methods`.
@@ -106,7 +64,7 @@ def table3(paper: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     """Table 3 with the paper's values and ours side by side, one row a comparison.
 
     Args:
-        paper, ours: of `paper_comparisons` and `our_comparisons`.
+        paper, ours: of `comparisons` and `our_comparisons`.
     """
     both = {"paper": paper, "ours": ours}
     columns = {
@@ -160,7 +118,7 @@ def table3_tests(
     """The seeds' standard deviation beside the standard error that the tests alone leave.
 
     Args:
-        paper, ours: of `paper_comparisons` and `our_comparisons`.
+        paper, ours: of `comparisons` and `our_comparisons`.
         values: our FPR95 with resamples of test points, of `fpr95_by_column`.
 
     Returns:
@@ -214,7 +172,7 @@ def table3_figure(
 
     Args:
         lower, higher: of `both_methods`.
-        paper: of `paper_comparisons`.
+        paper: of `comparisons`.
         ours_name: profile and data.
         same_data: ours are of the paper's own data, so that both have the same axes.
     """
