@@ -18,7 +18,7 @@ from lib.reporting.claims import Claim, read_claims, verdict
 from lib.reporting.claims.verdicts import NO_VERDICT
 from lib.reporting.hpatches import TASKS
 from lib.reporting.ladder import WHOLE, rungs_table
-from lib.reporting.papers import hynet, hynet_epochs
+from lib.reporting.papers import hynet
 from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
 from lib.reporting.phototour_figures import verification_figure
 from lib.reporting.printed import printed
@@ -95,7 +95,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     assert of_figure.pop("f5b-between") == "did not hold"
     assert set(of_figure.values()) == {"held"}
     sets = seeded.place.source.sets
-    values = hynet_epochs.epochs_values(staged(seeded, {sets[1]: 3, sets[2]: 4}))
+    values = hynet.epochs_values(staged(seeded, {sets[1]: 3, sets[2]: 4}))
     assert NO_VERDICT not in outcomes("hynet", "Epochs", values).values()
 
 
@@ -179,7 +179,7 @@ def test_figure_5_s_curves_are_means_over_the_test_sets(study: Study) -> None:
 
 def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
     _, first, second = study.place.source.sets
-    table = hynet_epochs.epochs_table(staged(study, {first: 2, second: 5}))
+    table = hynet.epochs_table(staged(study, {first: 2, second: 5}))
     names = ["HardNet+", "SOSNet+", "HyNet+"]
     assert list(table.index) == [*names, *(f"{name}, constant rate" for name in names)]
     row = table.loc["HyNet+, constant rate"]
@@ -188,7 +188,7 @@ def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
     assert row["chosen on the tests", "change"] == pytest.approx(0)
     # The first test at the second's epoch, 5, and the second at the first's, 2: both 3 off.
     assert row["chosen on the other test", "change"] == pytest.approx(1.5)
-    agreed = hynet_epochs.epochs_table(staged(study, {first: 3, second: 3})).loc["HyNet+"]
+    agreed = hynet.epochs_table(staged(study, {first: 3, second: 3})).loc["HyNet+"]
     assert agreed["chosen on the tests", "change"] == pytest.approx(-2)
     assert agreed["chosen on the other test", "change"] == pytest.approx(-2)
 
@@ -196,14 +196,14 @@ def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
 def test_claims_on_epochs_get_each_choice_by_seed(study: Study) -> None:
     sets = study.place.source.sets
     found = staged(study, {sets[1]: 3, sets[2]: 3})
-    values = hynet_epochs.epochs_values(found)
+    values = hynet.epochs_values(found)
     assert values["hynet_aug_constant_last"][:, 0].tolist() == [22, 23, 24]
     assert values["hynet_aug_constant_on_the_tests"][:, 0].tolist() == [20, 21, 22]
     results = outcomes("hynet", "Epochs", values)
     assert results["epochs-hynet-constant"] == "held"
     assert results["epochs-optimism"] == "did not hold"
-    [axes] = hynet_epochs.epochs_figure(found, "note").axes
-    assert [line.get_label() for line in axes.lines] == list(hynet_epochs.epochs_table(found).index)
+    [axes] = hynet.by_epoch_figure(hynet.by_stage(found), "note").axes
+    assert [line.get_label() for line in axes.lines] == list(hynet.epochs_table(found).index)
 
 
 def test_the_ladder_is_read_as_adasample_s_is(seeded: Study) -> None:
@@ -258,7 +258,7 @@ def test_claims_name_keys_that_the_study_trains() -> None:
     known |= {
         f"{name}_{choice.replace(' ', '_')}"
         for name in (of + end for of in experiments.CHOSEN for end in ("", "_constant"))
-        for choice in hynet_epochs.CHOICES
+        for choice in hynet.CHOICES
     }
     for claim in read_claims("hynet"):
         if claim.metric in ("fpr95", "fpr95_by_epoch", *TASKS):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from reporting_records import Run, outcomes
 
@@ -183,15 +184,13 @@ def test_real_sequences_show_a_thing_each() -> None:
 
 
 def _tidy(metrics: Mapping[str, float]):
-    import pandas as pd
-
     rows = [{"key": "a", "label": "A", "seed": 0, "metric": m, "value": v} for m, v in metrics.items()]
     return pd.DataFrame(rows)
 
 
 def test_dsms_claims_are_judged_by_the_scores_they_name(study: Study) -> None:
     runs = dsm_images.figure5_runs(made(experiments.dsm_figure5(study)), OXFORD)
-    values = dsm_images.figure5_values(runs)
+    values = whole_images.claim_values(pd.concat(runs.values()))
     found = outcomes("dsm", "Figure 5", values)
     assert NO_VERDICT not in found.values()
     for name in ("ahead-real", "ahead-binary", "robust", "loss", "common"):

@@ -1,7 +1,7 @@
 """DSM on whole images (Zhang and Rusinkiewicz): Figure 5, matching images of the Oxford Affine set, and
 Table 2, image retrieval on Oxford5k and Paris6k."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -9,7 +9,7 @@ from lib.data.landmarks import CITIES
 from lib.experiments.whole_images import OXFORD, UNITED
 from lib.intervals import Measured
 from lib.reporting import frames, whole_images
-from lib.reporting.claims.measured import OfClaim, by_things
+from lib.reporting.claims.measured import by_things
 from lib.reporting.papers.dsm_figures import by_kind
 from lib.reporting.printed import printed
 from lib.study.open import Found
@@ -27,11 +27,6 @@ def figure5_runs(found: Sequence[Found], test_set: str) -> dict[str, pd.DataFram
     """The numbers of Figure 5's rows `by_kind`, as `lib.reporting.whole_images.numbers`."""
     signs = [of for of in frames.by_sign(found) if OXFORD in of.content["metrics"].get(test_set, {})]
     return by_kind(whole_images.numbers([*found, *signs], OXFORD, test_set), UNITED)
-
-
-def figure5_values(runs: Mapping[str, pd.DataFrame]) -> OfClaim:
-    """The values of a claim on Figure 5, as `lib.reporting.whole_images.claim_values`."""
-    return whole_images.claim_values(pd.concat(runs.values()))
 
 
 def table2(runs: pd.DataFrame) -> pd.DataFrame:
