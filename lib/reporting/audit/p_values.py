@@ -25,6 +25,7 @@ SIDES = {1: "less", 2: "two-sided"}
 RUNS, HALF = 5, 0.5e-3
 # What the printed p-values fit best, see `forms_table`.
 LIKELIEST = "normal, continuity + ties"
+SIGNED_RANK = "signed-rank, exact"
 
 
 def comparisons() -> pd.DataFrame:
@@ -153,17 +154,14 @@ def unreachable(cells: pd.DataFrame) -> pd.DataFrame:
     rows = []
     printed = cells[cells["statistic"] == "p_value"]
     for _, of in printed.groupby(["paper", "table"], sort=False):
-        found = every_outcome(RUNS, RUNS)
-        forms = [p_value(form, sides, found) for sides in SIDES for form in FORMS]
-        outcomes = [[_simplest(p, value, found) for value in of["value"]] for p in forms]
-        reached = [[one for one in of_form if one is not None] for of_form in outcomes]
-        untied = [sum(not one["tied"] for one in of_form) for of_form in reached]
-        best = outcomes[max(range(len(outcomes)), key=lambda of: (untied[of], len(reached[of])))]
-        for cell, one in zip(of.itertuples(), best, strict=True):
-            if one is None:
+        forms = forms_table(of.rename(columns={"value": "p"})).drop(SIGNED_RANK, level="form")
+        best = forms.sort_values(["untied", "fits"], ascending=False, kind="stable").iloc[0]
+        for cell in of.itertuples():
+            u = best[cell.Index]
+            if pd.isna(u):
                 rows.append(finding(cell, "no five runs against five give it", "", "number"))
-            elif one["tied"]:
-                rows.append(finding(cell, "only with equal runs", f"U = {_told(one)}", "digit"))
+            elif "(" in u:
+                rows.append(finding(cell, "only with equal runs", f"U = {u}", "digit"))
     return as_frame("p-values", rows)
 
 
@@ -189,4 +187,4 @@ def _signed_rank_row(printed: pd.Series, sides: int) -> dict[str, object]:
     hits = {name: sums[_rounds_to(p, value)] for name, value in printed.items()}
     cells = {name: f"W = {of[0]}" if of.size else np.nan for name, of in hits.items()}
     fits = sum(of.size > 0 for of in hits.values())
-    return {"form": "signed-rank, exact", "sides": sides, "fits": fits, "untied": fits, **cells}
+    return {"form": SIGNED_RANK, "sides": sides, "fits": fits, "untied": fits, **cells}

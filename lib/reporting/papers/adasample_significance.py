@@ -21,8 +21,7 @@ from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, marker_legend, pane
 
 LOWER, HIGHER = "adasample_aug_gen", "hardnet_aug_gen"
 LABELS = {"higher": "HardNet+*", "lower": "AdaSample+*"}
-# By role: colour and marker.
-DRAWN = {"higher": (PALETTE[0], "o"), "lower": (PALETTE[1], "^")}
+DRAWN = {"higher": {"color": PALETTE[0], "marker": "o"}, "lower": {"color": PALETTE[1], "marker": "^"}}
 # Of each method in the paper.
 PAPERS_RUNS = 5
 LEVELS = {"one test at 5%": LEVEL, "first of six by Holm": LEVEL / len(COLUMN_NAMES)}
@@ -191,7 +190,7 @@ def table3_figure(
         grid[0, 0].set_ylabel(f"FPR95 (%)\n{ours_name}")
         grid[1, 0].set_ylabel("FPR95 (%)\npaper (UBC)")
         figure.align_ylabels(grid[:, 0])
-        entries = {LABELS[which]: {"color": c, "marker": m, "mew": 0} for which, (c, m) in DRAWN.items()}
+        entries = {LABELS[which]: dots | {"mew": 0} for which, dots in DRAWN.items()}
         entries["filled: a seed of ours; line: mean"] = {"color": GREY, "marker": "o", "mew": 0}
         entries["hollow: printed mean ± std"] = {"color": GREY, "marker": "o", "mfc": "white"}
         marker_legend(figure, entries, ncols=4, handletextpad=0.4)
@@ -200,14 +199,12 @@ def table3_figure(
 
 def _seeds(axes: Axes, place: float, values: np.ndarray, which: str) -> None:
     """Dots spread sideways in the order of their values, so that none covers another."""
-    colour, marker = DRAWN[which]
     order = np.argsort(np.argsort(values, kind="stable"), kind="stable")
     spread = 0.3 * (order / max(1, len(values) - 1) - 0.5)
-    axes.plot(place + spread, values, marker, color=colour, ms=4, mew=0, alpha=0.85)
-    axes.plot([place - 0.3, place + 0.3], [values.mean()] * 2, color=colour, lw=1.2)
+    axes.plot(place + spread, values, ls="", ms=4, mew=0, alpha=0.85, **DRAWN[which])
+    axes.plot([place - 0.3, place + 0.3], [values.mean()] * 2, color=DRAWN[which]["color"], lw=1.2)
 
 
 def _mean(axes: Axes, place: float, row: pd.Series, which: str) -> None:
-    colour, marker = DRAWN[which]
-    looks = {"color": colour, "mfc": "white", "ms": 4.5, "capsize": 2.5, "lw": 1}
-    axes.errorbar(place, row[f"{which}_mean"], row[f"{which}_std"], fmt=marker, **looks)
+    looks = {"ls": "", "mfc": "white", "ms": 4.5, "capsize": 2.5, "lw": 1, **DRAWN[which]}
+    axes.errorbar(place, row[f"{which}_mean"], row[f"{which}_std"], **looks)

@@ -29,22 +29,12 @@ def figure5_runs(found: Sequence[Found], test_set: str) -> dict[str, pd.DataFram
     return by_kind(whole_images.numbers([*found, *signs], OXFORD, test_set), UNITED)
 
 
-def table2(runs: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 and ours, mAP in percent by city and engine, as `lib.reporting.frames.beside`."""
+def table2(runs: pd.DataFrame, city: str) -> pd.DataFrame:
+    """Table 2 and ours of a city, mAP in percent by engine, as `lib.reporting.frames.beside`."""
     table = printed("dsm", "table2")
-    table = table.assign(cell=table["test"] + ", " + table["protocol"])
-    paper = table.pivot_table("value", frames.METHOD, "cell", sort=False)
-    return frames.beside(paper, runs.rename(columns=CELLS), CELLS.values())
-
-
-def by_city(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The columns of `table2` that are of each city, under their engines, and `n`."""
-    return {
-        city: table[[of for of in table if of[0].startswith(f"{city}, ") or of[1] == "n"]].rename(
-            columns=lambda told, city=city: told.removeprefix(f"{city}, "), level=0
-        )
-        for city in CITIES
-    }
+    paper = table[table["test"] == city].pivot_table("value", frames.METHOD, "protocol", sort=False)
+    engines = {f"{engine}.{city}": told for engine, told in PROTOCOLS.items()}
+    return frames.beside(paper, runs.rename(columns=engines), engines.values())
 
 
 def table2_values(runs: pd.DataFrame) -> dict[str, Measured]:

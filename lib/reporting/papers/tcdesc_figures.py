@@ -26,8 +26,8 @@ Probe = Mapping[str, np.ndarray]
 RIGHT, WRONG = PALETTE[2], PALETTE[1]
 SIDES = (("anchor", "o"), ("positive", "^"))
 UNSHARED = "of unshared (%)"
-# By whether a match is right its line, that grey prints tell too.
-MATCHES = {True: (RIGHT, "-"), False: (WRONG, (0, (4, 2)))}
+# Lines that grey prints tell apart too.
+MATCHES = {"right": {"color": RIGHT, "ls": "-"}, "wrong": {"color": WRONG, "ls": (0, (4, 2))}}
 
 
 def neighbourhoods(run: Found) -> Probe:
@@ -207,11 +207,7 @@ def figure2(probes: Mapping[str, Sequence[Probe]], images: ImageSequences) -> Fi
                 head = f"{shown}\n" if place == drawn[0] else ""
                 axes.set_title(f"{head}{names[place]}: {counts}", fontsize=7)
                 axes.set_axis_off()
-        entries = {
-            name: {"color": MATCHES[is_right][0], "ls": MATCHES[is_right][1]}
-            for name, is_right in (("right", True), ("wrong", False))
-        }
-        marker_legend(figure, entries, ncols=2)
+        marker_legend(figure, MATCHES, ncols=2)
     return figure
 
 
@@ -222,10 +218,10 @@ def _stacked(pair: Sequence[np.ndarray]) -> np.ndarray:
 
 def _matches(axes: Axes, probe: Probe, place: int, below: int) -> None:
     of = probe["of"] == place
-    for is_right, (colour, dashes) in MATCHES.items():
-        some = probe["places"][of & (probe["is_right"] == is_right)]
+    for name, line in MATCHES.items():
+        some = probe["places"][of & (probe["is_right"] == (name == "right"))]
         lines = some.reshape(-1, 2, 2) + np.array([[0, 0], [0, below]])
-        axes.add_collection(LineCollection(lines, colors=colour, ls=dashes, lw=0.5, alpha=0.9))
+        axes.add_collection(LineCollection(lines, lw=0.5, alpha=0.9, **line))
 
 
 def figure2_values(found: Sequence[Found], study: Study) -> OfClaim:
