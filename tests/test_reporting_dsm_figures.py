@@ -15,7 +15,7 @@ from lib.evaluation.hpatches import LEVELS
 from lib.experiments import dsm
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.reporting import hpatches
-from lib.reporting.papers import dsm_figures, dsm_margins, dsm_softness, loss_shapes
+from lib.reporting.papers import dsm_figures, dsm_margins, loss_shapes
 from lib.reporting.style import looks
 from lib.study.jobs import Job
 from lib.study.open import Found, open_study
@@ -308,8 +308,8 @@ def test_figure_2_rings_the_best_margin_and_marks_the_papers() -> None:
 
 
 def test_controls_are_compared_with_dsm_by_seed() -> None:
-    table = dsm_softness.softness_table(softness_runs())
-    assert len(table) == len(dsm_softness.CONTROLS)
+    table = dsm_margins.softness_table(softness_runs())
+    assert len(table) == len(dsm_margins.CONTROLS)
     assert table["margin"].loc["DSM+: fixed soft margin"].tolist() == ["yes", "no"]
     changed = table["change from DSM+"]
     assert np.isnan(changed.loc["DSM+", "change"])
@@ -324,11 +324,11 @@ def test_controls_are_compared_with_dsm_by_seed() -> None:
 
 def test_the_figures_of_the_controls_have_all_of_them() -> None:
     runs = softness_runs()
-    left, right = dsm_softness.softness_figure(runs, "note").axes
+    left, right = dsm_margins.softness_figure(runs, "note").axes
     names = [text.get_text() for text in left.get_yticklabels()]
-    assert len(names) == len(dsm_softness.CONTROLS)
+    assert len(names) == len(dsm_margins.CONTROLS)
     assert "change from DSM+" in right.get_xlabel()
-    (axes,) = dsm_softness.weights_figure(runs, "note").axes
+    (axes,) = dsm_margins.weights_figure(runs, "note").axes
     drawn = [line for line in axes.lines if not line.get_label().startswith("_")]
     assert [line.get_label() for line in drawn] == [name for name in names if "1/2" not in name]
     assert len({(line.get_color(), line.get_linestyle()) for line in drawn}) == len(drawn)
@@ -380,7 +380,7 @@ def test_controls_are_variants_of_dsm_at_rates_of_their_own(monkeypatch: pytest.
     rates = []
     monkeypatch.setattr("lib.experiments.rows.own_rate", lambda study, name: rates.append(name) or 0.1)
     jobs = {job.name: job for job in dsm.softness(open_study())}
-    assert set(jobs) == set(dsm_softness.CONTROLS)
+    assert set(jobs) == set(dsm_margins.CONTROLS)
     assert set(rates) == {"dsm_aug", "real_margin_2", *dsm.CONTROLS}
     for recipe in dsm.CONTROLS.values():
         assert replace(recipe, loss=RECIPES["dsm_aug"].loss, label="DSM+") == RECIPES["dsm_aug"]

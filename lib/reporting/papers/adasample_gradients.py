@@ -65,8 +65,7 @@ STEPS = {
 
 def probes_of(found: Sequence[Found], name: str = "adasample_aug_gen") -> dict[str, Probe]:
     """The probes of a recipe's runs, by run."""
-    runs = [of for of in found if of.job.name == name]
-    return {of.job.title: of.probe("gradient_norms") for of in runs}
+    return {of.job.title: of.probe("gradient_norms") for of in found if of.job.name == name}
 
 
 def paired(

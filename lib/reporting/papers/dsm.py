@@ -1,8 +1,8 @@
 """DSM (Zhang and Rusinkiewicz): its Tables 1, 3 and 4.
 
-Figure 2 is in `lib.reporting.papers.dsm_margins`, Figures 1, 3 and 4 in `…dsm_figures`, Figure 5 and
-Table 2 in `…dsm_images`, and what the softness is worth in `…dsm_softness`. FPR95 is in
-percent; in Tables 3 and 4 it is the mean over the two sets that are not trained on.
+Figure 2 and what the softness is worth are in `lib.reporting.papers.dsm_margins`, Figures 1, 3 and 4
+in `…dsm_figures`, Figure 5 and Table 2 in `…dsm_images`. FPR95 is in percent; in Tables 3 and 4 it is
+the mean over the two sets that are not trained on.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """DSM's Figures 1, 3 and 4 (Zhang and Rusinkiewicz): its triplets, its histogram, and HPatches.
 
-Figure 2 is in `lib.reporting.papers.dsm_margins`, what the paper does not ask in `…dsm_softness`.
+Figure 2, and what the paper does not ask of the margin, are in `lib.reporting.papers.dsm_margins`.
 """
 
 import math

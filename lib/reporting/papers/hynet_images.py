@@ -43,10 +43,8 @@ def table2_printed() -> pd.DataFrame:
     units = table["unit"].replace({"1": "", "images": ""})
     digits = zip(table["value"], table["decimals"], strict=True)
     shown = table.assign(shown=[f"{value:.{of}f}" for value, of in digits] + units)
-    wide = shown.pivot(index=["test", "label"], columns="statistic", values="shown")
-    order = table[["test", "label"]].drop_duplicates()
-    columns = [name for name in STATISTICS if name in wide]
-    wide = wide.reindex(pd.MultiIndex.from_frame(order))[columns].fillna("")
+    wide = shown.pivot_table("shown", ["test", "label"], "statistic", aggfunc="first", sort=False)
+    wide = wide[[name for name in STATISTICS if name in wide]].fillna("")
     return wide.rename(columns=STATISTICS).rename_axis(index=["scene", "Method"], columns=None)
 
 

@@ -40,14 +40,12 @@ def architecture_table(record: Found) -> pd.DataFrame:
     columns = {}
     for label, of in _networks(record).items():
         layers = pd.DataFrame(of["layers"])
-        blocks = layers.groupby((layers["name"] == "Conv2d").cumsum()).agg(list).reindex(range(8))
-        last = blocks["shape"].map(lambda shapes: "×".join(map(str, shapes[-1])), na_action="ignore")
-        told = blocks["name"].map(
-            lambda names: " + ".join(NAMES.get(name, name) for name in names), na_action="ignore"
-        )
-        columns.setdefault(("", "output"), [*last.fillna("1×32×32"), "", ""])
-        columns[label, "layers"] = [*told.fillna("–"), "", ""]
-        own = blocks["parameters"].map(np.sum, na_action="ignore").fillna(0).astype(int)
+        blocks = layers.replace({"name": NAMES}).groupby((layers["name"] == "Conv2d").cumsum())
+        told = blocks.agg({"shape": "last", "name": " + ".join, "parameters": "sum"}).reindex(range(8))
+        shapes = told["shape"].map(lambda shape: "×".join(map(str, shape)), na_action="ignore")
+        columns.setdefault(("", "output"), [*shapes.fillna("1×32×32"), "", ""])
+        columns[label, "layers"] = [*told["name"].fillna("–"), "", ""]
+        own = told["parameters"].fillna(0).astype(int)
         columns[label, "parameters"] = [*own, of["parameters"], of["convolutional"]]
     names = ["input", *map(str, range(1, 8)), "all", "weights of convolutions"]
     return pd.DataFrame(columns, index=pd.Index(names, name="block"))
