@@ -266,8 +266,13 @@ def test_one_sequence_that_differs_decides_nothing_about_matches(study: Study) -
     assert set(results.values()) == {"too close to call"}
 
 
-def test_figure_2_draws_right_and_wrong_matches_from_image_to_image(study: Study, tmp_path) -> None:
-    images = [np.full((30, 40), 20 * index, np.uint8) for index in range(6)]
+@pytest.mark.parametrize(
+    ("shape", "end"), [((30, 40), [7, 38]), ((40, 30), [37, 8])], ids=["below", "beside"]
+)
+def test_figure_2_draws_right_and_wrong_matches_from_image_to_image(
+    study: Study, tmp_path, shape, end
+) -> None:
+    images = [np.full(shape, 20 * index, np.uint8) for index in range(6)]
     for name in NAMES:
         write_homography_sequence(tmp_path / name, images, np.repeat(np.eye(3)[None], 5, axis=0))
     sequences = tuple(read_homography_sequence(tmp_path / name) for name in NAMES)
@@ -278,8 +283,9 @@ def test_figure_2_draws_right_and_wrong_matches_from_image_to_image(study: Study
     assert len(figure.axes) == 2 * 4
     first = figure.axes[0]
     right, wrong = ([p.vertices.tolist() for p in c.get_paths()] for c in first.collections)
-    # The second image stands below the first.
-    assert right == wrong == [[[5, 6], [7, 38]]]
+    assert right == wrong == [[[5, 6], end]]
+    # The reference is black, the fourth image is not.
+    assert (first.images[0].get_array() > 0).mean() == 0.5
     assert first.get_title(loc="left") == "SIFT, own keypoints\ni_a: 8 of 20 right"
     assert figure.axes[4].get_title(loc="left") == "v_b: 8 of 20 right"
 

@@ -184,7 +184,8 @@ def _kinds(probe: Probe) -> dict[str, np.ndarray]:
 
 
 def figure2(probes: Mapping[str, Sequence[Probe]], images: ImageSequences) -> Figure:
-    """Matches of each descriptor's first run on pairs of images, one below the other, a row a pair.
+    """Matches of each descriptor's first run on pairs of images, a row a pair: the second image below
+    the first, or right of it where they are higher than wide.
 
     Args:
         probes: of `matches`.
@@ -195,14 +196,14 @@ def figure2(probes: Mapping[str, Sequence[Probe]], images: ImageSequences) -> Fi
     names = next(iter(first.values()))["name"]
     drawn = np.unique(np.concatenate([probe["of"] for probe in first.values()]))
     pairs = [[by_name[names[place]].grey(index) for index in IMAGES] for place in drawn]
-    stacked, width = [_stacked(pair) for pair in pairs], DOUBLE_WIDTH / len(first)
-    heights = [width * grey.shape[0] / grey.shape[1] for grey in stacked]
+    joined, width = [_joined(pair) for pair in pairs], DOUBLE_WIDTH / len(first)
+    heights = [width * grey.shape[0] / grey.shape[1] for grey, _ in joined]
     size = (DOUBLE_WIDTH, 0.5 + sum(heights) + 0.2 * len(pairs), len(first), len(pairs))
     with panels(*size, height_ratios=heights) as (figure, grid):
-        for row, place, pair, grey in zip(grid, drawn, pairs, stacked, strict=True):
+        for row, place, (grey, second) in zip(grid, drawn, joined, strict=True):
             for axes, (shown, probe) in zip(row, first.items(), strict=True):
                 show(axes, grey, width)
-                _matches(axes, probe, place, len(pair[0]))
+                _matches(axes, probe, place, second)
                 counts = f"{probe['right'][place]} of {probe['matches'][place]} right"
                 head = f"{shown}\n" if place == drawn[0] else ""
                 axes.set_title(f"{head}{names[place]}: {counts}", fontsize=7)
@@ -211,16 +212,21 @@ def figure2(probes: Mapping[str, Sequence[Probe]], images: ImageSequences) -> Fi
     return figure
 
 
-def _stacked(pair: Sequence[np.ndarray]) -> np.ndarray:
-    width = max(grey.shape[1] for grey in pair)
-    return np.vstack([np.pad(grey, ((0, 0), (0, width - grey.shape[1]))) for grey in pair])
+def _joined(pair: Sequence[np.ndarray]) -> tuple[np.ndarray, tuple[int, int]]:
+    """Two images as one, and the place (x, y) of the second's corner in it."""
+    height, width = pair[0].shape
+    x, y = (width, 0) if height > width else (0, height)
+    joined = np.zeros(np.maximum((height, width), np.add((y, x), pair[1].shape)), pair[0].dtype)
+    joined[:height, :width] = pair[0]
+    joined[y : y + pair[1].shape[0], x : x + pair[1].shape[1]] = pair[1]
+    return joined, (x, y)
 
 
-def _matches(axes: Axes, probe: Probe, place: int, below: int) -> None:
+def _matches(axes: Axes, probe: Probe, place: int, second: tuple[int, int]) -> None:
     of = probe["of"] == place
     for name, line in MATCHES.items():
         some = probe["places"][of & (probe["is_right"] == (name == "right"))]
-        lines = some.reshape(-1, 2, 2) + np.array([[0, 0], [0, below]])
+        lines = some.reshape(-1, 2, 2) + np.array([(0, 0), second])
         axes.add_collection(LineCollection(lines, lw=0.5, alpha=0.9, **line))
 
 
