@@ -133,16 +133,25 @@ def test_the_evening_s_searches_stand_beside_those_of_a_profile_that_has_some(mo
     assert [shown.study for shown, _ in rates.sizes("study/learning_rate", study)] == [evening]
 
 
-def test_the_figure_has_a_panel_a_recipe_with_every_run_and_ticks_at_the_rates_tried():
-    runs = pd.concat([searched(MEANS, name) for name in "ABCDE"])
-    figure = rates.sensitivity_figure(runs, "note")
-    assert [axes.get_title(loc="left") for axes in figure.axes] == list("ABCDE")
-    for axes in figure.axes:
-        dots = [line for line in axes.lines if line.get_marker() in "^v"]
-        assert sum(len(line.get_xdata()) for line in dots) == 24
-        (own,) = (line for line in axes.lines if line.get_marker() == "D")
-        assert (own.get_xdata()[0], own.get_ydata()[0]) == (1.0, 20.0)
-        assert list(axes.get_xticks()) == list(MEANS)
+def test_the_figure_shows_what_a_recipe_loses_at_each_rate_and_its_fpr95_at_its_own():
+    other = {0.5: 30.0, 10.0: 60.0}
+    runs = pd.concat([searched(MEANS, "A"), searched(other, "B")])
+    axes = rates.sensitivity_figure(runs, "note").axes[0]
+    every = sorted({*MEANS, *other})
+    below_and_above = [text.get_text() for text in axes.get_xticklabels()]
+    assert below_and_above == 2 * [f"{rate:g}" for rate in every]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["A", "B"]
+    assert axes.yaxis_inverted()
+    shown = axes.collections[0].get_array()
+    for row, means in zip(shown, (MEANS, other), strict=True):
+        for rate, excess in zip(every, row, strict=True):
+            tried = rate in means
+            assert np.ma.is_masked(excess) != tried
+            if tried:
+                assert excess == pytest.approx(100 * (means[rate] / min(means.values()) - 1))
+    own = [(text.get_position(), text.get_text()) for text in axes.texts]
+    columns = [every.index(1.0), every.index(0.5)]
+    assert own == [((columns[0] + 0.5, 0.5), "20.0"), ((columns[1] + 0.5, 1.5), "30.0")]
 
 
 def test_the_spread_is_drawn_by_measure_and_recipe_a_line_a_rate():

@@ -5,20 +5,18 @@ is in percent. A way is a reserve scene trained on, the other being tested on.
 """
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 
 from lib.experiments.artefacts import SEARCHED
 from lib.experiments.searches import read_search, searched
-from lib.reporting import plots
 from lib.reporting.showing import Showing
-from lib.reporting.style import DOUBLE_WIDTH, MARKERS, PALETTE, panels
+from lib.reporting.style import DOUBLE_WIDTH, MARKERS, panels
 from lib.study.open import Study, evening_beside
 
 FPR95 = "FPR95 (%)"
@@ -33,8 +31,8 @@ SPREAD: Mapping[str, str] = {
     "mean_cosine": "mean cosine, other points",
 }
 COLLAPSED = 1.0
-# Letters that stand side by side above a panel.
-TITLE = 24
+# Where the shades of excess FPR95 change, in percent; the first ends where a valley does.
+EXCESS = (0, 100 * TOLERANCE, 25, 50, 100)
 
 
 def sizes(artefact: str, study: Study) -> list[tuple[Showing, pd.DataFrame]]:
@@ -115,7 +113,7 @@ def by_rate(frame: pd.DataFrame, value: str) -> pd.DataFrame:
 
 def own_marked(table: pd.DataFrame, runs: pd.DataFrame, decimals: int = 1) -> pd.DataFrame:
     """A table of `by_rate` as text, what belongs to a recipe's own rate in brackets."""
-    own = sensitivity(runs)["own"]
+    own = by_rate(runs, FPR95).idxmin(axis=1)
     text = table.map(lambda value: "·" if pd.isna(value) else f"{value:.{decimals}f}")
     for recipe, rate in own.items():
         text.loc[recipe, rate] = f"[{text.loc[recipe, rate]}]"
@@ -189,49 +187,35 @@ def nearest_to_collapse(spread: pd.DataFrame) -> pd.DataFrame:
 
 
 def sensitivity_figure(runs: pd.DataFrame, note: str) -> Figure:
-    """FPR95 against learning rate, a panel a recipe: each run a dot, the mean a line, the valley shaded.
+    """How much worse each recipe is at other rates than at its own: a row a recipe, a column a rate, the
+    mean FPR95 itself at the own rate, nothing where it was not tried.
 
     Args:
         runs: of `runs`.
         note: profile and data; stands above.
     """
-    groups, rates = list(runs.groupby("recipe", sort=False)), sorted(runs["rate"].unique())
-    ways = dict(zip(sorted(runs["train_set"].unique()), "^v", strict=True))
-    columns = min(4, len(groups))
-    rows = math.ceil(len(groups) / columns)
-    looks = {"ylabel": FPR95, "grid": "y", "legend": 5, "sharex": True, "sharey": True}
-    with panels(DOUBLE_WIDTH, 0.8 + 1.45 * rows, columns, rows, note=note, **looks) as (figure, grid):
-        for axes, (recipe, of) in zip(grid.flat, groups, strict=False):
-            _against_rate(axes, of, ways)
-            axes.set_title(textwrap.fill(recipe, TITLE), fontsize=8)
-        plots.log_axis(grid[0, 0], runs[FPR95])
-        for axes in grid.flat:
-            axes.set_xscale("log")
-            axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
-            axes.set_xticks([], minor=True)
-            axes.xaxis.set_tick_params(labelsize=7, labelrotation=90)
-        for axes in grid.flat[len(groups) :]:
-            axes.remove()
-        for axes in grid.flat[max(0, len(groups) - columns) : len(groups)]:
-            axes.tick_params(labelbottom=True)
-            axes.set_xlabel("learning rate")
+    table = by_rate(runs, FPR95)
+    least = table.min(axis=1)
+    excess = 100 * (table.div(least, axis=0) - 1)
+    colours = mpl.colormaps["cividis"]
+    norm = BoundaryNorm(EXCESS, colours.N, extend="max")
+    with panels(DOUBLE_WIDTH, 1.2 + 0.118 * len(table), note=note) as (figure, grid):
+        axes = grid[0, 0]
+        looks = {"cmap": colours, "norm": norm, "ec": "white", "lw": 0.5}
+        mesh = axes.pcolormesh(excess.to_numpy(), **looks)
+        for row, own in enumerate(table.columns.get_indexer(table.idxmin(axis=1))):
+            how = {"ha": "center", "va": "center_baseline", "fontsize": 7, "color": "white"}
+            axes.text(own + 0.5, row + 0.5, f"{least.iloc[row]:.1f}", **how)
+        axes.set_xticks(np.arange(table.shape[1]) + 0.5, table.columns, fontsize=7)
+        axes.set_yticks(np.arange(len(table)) + 0.5, table.index, fontsize=7)
+        axes.tick_params(length=0, top=True, labeltop=True)
+        axes.invert_yaxis()
+        axes.set_xlabel("learning rate")
+        bar = figure.colorbar(
+            mesh, ax=axes, location="bottom", aspect=50, pad=0.01, ticks=EXCESS, format="{x:g}"
+        )
+        bar.set_label("mean FPR95 above that at the own rate (% of it)")
     return figure
-
-
-def _against_rate(axes: Axes, of: pd.DataFrame, ways: Mapping[str, str]) -> None:
-    means = of.groupby("rate")[FPR95].mean()
-    low, high = valley(means)
-    best = means.idxmin()
-    # As far as halfway to the next rate of 1, 2, 5, so that a valley of one rate has a width.
-    axes.axvspan(low / 1.4, high * 1.4, color=PALETTE[4], alpha=0.25, lw=0, label="valley")
-    for way, marker in ways.items():
-        its = of[of["train_set"] == way]
-        looks = {"color": PALETTE[0], "mfc": "none", "ms": 3.5, "mew": 0.7}
-        axes.plot(its["rate"], its[FPR95], marker, label=f"a run, trained on {way}", **looks)
-    axes.plot(means.index, means, color=PALETTE[0], label="mean")
-    axes.plot([best], [means[best]], "D", color=PALETTE[1], ms=5, label="own rate", zorder=3)
-    at = {"transform": axes.transAxes, "va": "top", "fontsize": 7, "color": PALETTE[1]}
-    axes.text(0.04, 0.98, f"{best:g}: {means[best]:.1f}%", **at)
 
 
 def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Figure:
