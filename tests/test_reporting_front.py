@@ -75,6 +75,32 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
         "with half its weight there: DSM's CDF weight +0.5 (0.5 to 0.5), HyNet's R_L2 −1.0 (−1.0 to "
         "−1.0), their interaction +0.0 (0.0 to 0.0).\n"
     )
+    confirmed = {"effect": ["positive", "loss × positive", "best − HardNet"]}
+    confirmed |= {"points": [-0.52, 0.2, -1.0], "from": [-1.0, 0.1, -2.0], "to": [-0.04, 0.3, -0.5]}
+    confirmed |= {"foreseen": [2.0, -1.0, 0.0]}
+    file = tmp_path / "together" / "factorial_confirmation_evening.csv"
+    pd.DataFrame(confirmed).to_csv(file, index=False)
+    assert front.equal_footing(tmp_path).endswith(
+        "in points): TCDesc's topology −0.5 (−1.0 to −0.0; +2.0 foreseen), DSM's CDF weight × TCDesc's "
+        "topology +0.2 (0.1 to 0.3; −1.0 foreseen), that combination less HardNet −1.0 (−2.0 to −0.5; "
+        "+0.0 foreseen).\n"
+    )
+
+
+def test_what_the_optimiser_alone_is_worth_is_told_beside_equal_footing(tmp_path: Path) -> None:
+    saved(tmp_path)
+    (tmp_path / "hynet").mkdir()
+    ladder = {
+        "rung": ["SOSNet+", "… Adam"],
+        "change points": [None, -0.82],
+        "change from": [None, -0.91],
+    }
+    ladder |= {"change to": [None, -0.73]}
+    pd.DataFrame(ladder).to_csv(tmp_path / "hynet/ladder_evening.csv", index=False)
+    assert front.equal_footing(tmp_path).endswith(
+        "Adam changes SOSNet+'s FPR95 by −0.8 points (−0.9 to −0.7) on [HyNet's "
+        "ladder](notebooks/hynet/ladder.ipynb) (evening size).\n"
+    )
 
 
 def test_what_tells_more_stands_first_in_the_readme(tmp_path: Path) -> None:

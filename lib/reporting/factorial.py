@@ -269,3 +269,18 @@ def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
         rows[name] = {"foreseen": foreseen, **with_interval("points", points), "p": points.p_value()}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
     return table.assign(Holm=holm(table["p"]))
+
+
+def confirmed_in_words(table: pd.DataFrame) -> str:
+    """In one sentence without its beginning: the confirmation, in points, beside what was foreseen.
+
+    Args:
+        table: of `confirmed`, as saved.
+    """
+    told = []
+    for row in table.to_dict("records"):
+        name = row["effect"].replace("best − ", "that combination less ")
+        name = " × ".join(CHOICES.get(part, part) for part in name.split(" × "))
+        ends = f"{row['from']:.1f} to {row['to']:.1f}; {row['foreseen']:+.1f} foreseen"
+        told.append(f"{name} {row['points']:+.1f} ({ends})")
+    return ", ".join(told).replace("-", "−")
