@@ -65,8 +65,8 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     # What one choice does is not told without the one that turns it round.
     assert front.equal_footing(tmp_path).endswith(
         "these choices lower FPR95 significantly in the mean over all others, by points: DSM's CDF "
-        "weight −1.0 (+2.0 without TCDesc's topology, −4.0 with it). These raise it: TCDesc's topology "
-        "+2.0 (+5.0 without DSM's CDF weight, −1.0 with it). Undecided: HyNet's network.\n"
+        "weight −1.0. These raise it: TCDesc's topology +2.0. Undecided: HyNet's network. What a choice "
+        "does depends on another: TCDesc's topology +5.0 without DSM's CDF weight and −1.0 with it.\n"
     )
     halved = {"effect": ["loss", "regulariser", "loss × regulariser"]}
     halved |= {f"{HALVED_WAY} {of}": [0.5, -1.0, 0.0] for of in ("points", "from", "to")}

@@ -123,8 +123,8 @@ def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
     """In sentences, the first without its beginning: which choices change FPR95 significantly, by
     Holm's correction over all, and by how many points, the largest effect first.
 
-    An effect of one choice is a mean over all others. Where another choice changes it significantly,
-    what it is without and with that one stands beside it.
+    An effect of one choice is a mean over all others. Where two choices change each other's
+    significantly, what the larger one is without and with the other follows.
 
     Args:
         table: of `effects` on FPR95, as saved.
@@ -132,15 +132,12 @@ def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
     """
     rows = table.set_index("effect")
     points, sure, single = rows["points"], rows["Holm"] <= LEVEL, rows["of"] == ONE_AXIS
-    pairs = [effect.split(" × ") for effect in rows.index[sure & ~single]]
-    turned = {axis for pair in pairs for axis in pair}
-    # An undecided choice is named alone, unless another turns it.
+    order = list(points[single].sort_values(key=abs, ascending=False).index)
     told = {
-        axis: _told(axis, points, pairs) if sure[axis] or axis in turned else CHOICES[axis]
-        for axis in points[single].sort_values(key=abs, ascending=False).index
+        axis: f"{CHOICES[axis]} {points[axis]:+.1f}" if sure[axis] else CHOICES[axis] for axis in order
     }
     lower, higher, rest = (
-        ", ".join(told[axis] for axis in told if some[axis])
+        ", ".join(told[axis] for axis in order if some[axis])
         for some in (sure & (points < 0), sure & (points > 0), ~sure)
     )
     sentences = [
@@ -149,20 +146,18 @@ def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
         f"These raise it: {higher or 'none'}",
         f"Undecided: {rest or 'none'}",
     ]
+    apart = []
+    for effect in rows.index[sure & ~single]:
+        larger, other = sorted(effect.split(" × "), key=order.index)
+        without, with_it = points[larger] - points[effect], points[larger] + points[effect]
+        apart.append(
+            f"{CHOICES[larger]} {without:+.1f} without {CHOICES[other]} and {with_it:+.1f} with it"
+        )
+    if apart:
+        sentences.append(f"What a choice does depends on another: {'; '.join(apart)}")
     if halved is not None:
         sentences.append(_with_half(halved))
     return ". ".join(sentences).replace("-", "−")
-
-
-def _told(axis: str, points: pd.Series, pairs: Sequence[Sequence[str]]) -> str:
-    """A choice's effect, and what it is without and with each choice that is in a pair with it."""
-    apart = []
-    for pair in pairs:
-        if axis in pair:
-            both, other = points[" × ".join(pair)], CHOICES[pair[1 - pair.index(axis)]]
-            without, with_it = points[axis] - both, points[axis] + both
-            apart.append(f"{without:+.1f} without {other}, {with_it:+.1f} with it")
-    return f"{CHOICES[axis]} {points[axis]:+.1f}" + (f" ({'; '.join(apart)})" if apart else "")
 
 
 def _with_half(halved: pd.DataFrame) -> str:
