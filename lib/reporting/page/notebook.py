@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from pathlib import Path
 
 _PNG, _WEBP = (f"data:image/{kind};base64," for kind in ("png", "webp"))
@@ -51,18 +51,9 @@ def render_notebook(path: Path, beside: Collection[str] = ()) -> RenderedNoteboo
         ValueError: an equation cannot be typeset.
     """
     import nbformat
-    from nbconvert import HTMLExporter
 
     notebook = nbformat.read(path, as_version=4)
-    exporter = HTMLExporter(
-        template_name="basic",
-        exclude_input=True,
-        exclude_input_prompt=True,
-        exclude_output_prompt=True,
-        embed_images=True,
-    )
-    exporter.register_filter("markdown2html", partial(_markdown, str(path.parent)))
-    body, _ = exporter.from_notebook_node(notebook, {"metadata": {"path": str(path.parent)}})
+    body, _ = _exporter().from_notebook_node(notebook, {"metadata": {"path": str(path.parent)}})
     name = name_of(path)
     title, body = _as_section(body, f"notebooks/{name}.ipynb", anchor_of(name), {name, *beside}, 2)
     return RenderedNotebook(anchor_of(name), title or path.stem, name, body)
@@ -107,6 +98,28 @@ def mathml(latex: str, display: str = "inline") -> str:
     # HTML needs no namespace. A norm's closing bar, base of an exponent, would be stretched alone.
     typeset = re.sub(r' xmlns="[^"]*"', "", typeset)
     return typeset.replace("<mo>&#x02016;", '<mo stretchy="false">&#x02016;')
+
+
+@cache
+def _exporter() -> object:
+    """One for all notebooks, since it compiles its templates."""
+    from jinja2 import pass_context
+    from jinja2.runtime import Context
+    from nbconvert import HTMLExporter
+
+    @pass_context
+    def with_mathml(context: Context, source: str) -> str:
+        return _markdown(context["resources"]["metadata"]["path"], source)
+
+    exporter = HTMLExporter(
+        template_name="basic",
+        exclude_input=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+        embed_images=True,
+    )
+    exporter.register_filter("markdown2html", with_mathml)
+    return exporter
 
 
 def _markdown(folder: str, source: str) -> str:

@@ -79,6 +79,8 @@ def _execute(notebook: Path, copy: Path, parameters: dict, tell: pool.Tell) -> N
 def _papermill(notebook: Path, copy: Path, parameters: dict | None = None):
     import papermill
 
+    from lib.reporting.page.kernels import ForkedKernelManager
+
     # papermill takes paths for format strings.
     source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
     return papermill.execute_notebook(
@@ -90,6 +92,9 @@ def _papermill(notebook: Path, copy: Path, parameters: dict | None = None):
         # Kernels on this machine alone need no encryption, and each would say that it has none; ended,
         # some say that they were interrupted. What a cell gets wrong is told by papermill.
         extra_arguments=["--log-level=CRITICAL"],
+        kernel_manager_class=ForkedKernelManager,
+        # What a notebook saves is whole when its cell is done.
+        shutdown_kernel="immediate",
     )
 
 
