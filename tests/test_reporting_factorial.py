@@ -222,11 +222,20 @@ def test_effects_are_drawn_a_row_each_and_the_largest_interactions_as_lines():
 
 
 def test_with_half_of_r_l2_s_weight_effects_are_of_those_runs_in_place_of_theirs(study: Study):
+    alone = {"sampler": -3.0, "distance": 1.0, "network": 0.5}
+
     def level(job: Job) -> float:
-        both = {"loss", "regulariser"} <= (CELLS | experiments.HALVED)[job.name]
-        return 20.0 + 4.0 * (both and job.name in CELLS) + job.seed
+        cell = (CELLS | experiments.HALVED)[job.name]
+        both = {"loss", "regulariser"} <= cell and job.name in CELLS
+        return 20.0 + 4.0 * both + sum(alone[axis] for axis in cell & {*alone}) + job.seed
 
     table = factorial.at_half_weight(records(experiments.jobs(study), level, level), study)
+    points = {
+        name: table[way, "points"] for name, way in (("all", "all"), ("half", factorial.HALVED_WAY))
+    }
     # What the two do together is gone where the weight was its cause.
-    assert table["all", "points"].tolist() == pytest.approx([2.0, 2.0, 2.0])
-    assert table[factorial.HALVED_WAY, "points"].tolist() == pytest.approx([0, 0, 0], abs=1e-9)
+    assert points["all"][factorial.HALF_TOLD].tolist() == pytest.approx([2.0, 2.0, 2.0])
+    assert points["half"][factorial.HALF_TOLD].tolist() == pytest.approx([0, 0, 0], abs=1e-9)
+    # The largest effects of either way are beside it.
+    assert set(table.index) == {*factorial.HALF_TOLD, *alone}
+    assert points["half"][[*alone]].tolist() == pytest.approx([*alone.values()])

@@ -28,6 +28,8 @@ from lib.study.open import Found, Study, obtain
 
 POWER, ONE_AXIS, HALVED_WAY = 0.8, "one axis", "half beside DSM's loss"
 NAMES = [" × ".join(term) for term in TERMS]
+# The effects that half of R_L2's weight is about.
+HALF_TOLD = ["loss", "regulariser", "loss × regulariser"]
 # By axis the choice that an effect is of, for readers.
 CHOICES = {
     "sampler": "AdaSample's sampling",
@@ -98,8 +100,8 @@ def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
 
 
 def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """The effects on FPR95 of DSM's loss, of R_L2 and of both together, beside those with half of R_L2's
-    weight wherever DSM's loss is on.
+    """The effects on FPR95 of DSM's loss, of R_L2 and of both together, and the three largest, beside
+    those with half of R_L2's weight wherever DSM's loss is on.
 
     Args:
         found: of `lib.experiments.factorial.jobs` at quick.
@@ -107,16 +109,16 @@ def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
 
     Returns:
         By "effect" under "all" and `HALVED_WAY` what `effects` has of it but for Holm's
-        correction.
+        correction; each way's three largest are among the rows.
     """
     of, taken = fpr95_by_column(found, study.place.source.sets), set(HALVED.values())
     ways = {"all": CELLS, HALVED_WAY: {k: c for k, c in CELLS.items() if c not in taken} | HALVED}
-    rows, columns = ["loss", "regulariser", "loss × regulariser"], ["points", "from", "to", "p"]
     tables = {
-        way: effects({cell: of[key] for key, cell in cells.items()}).loc[rows, columns]
+        way: effects({cell: of[key] for key, cell in cells.items()})[["points", "from", "to", "p"]]
         for way, cells in ways.items()
     }
-    return pd.concat(tables, axis=1)
+    shown = {*HALF_TOLD}.union(*(table["points"].abs().nlargest(3).index for table in tables.values()))
+    return pd.concat(tables, axis=1).loc[[name for name in NAMES if name in shown]]
 
 
 def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
@@ -162,7 +164,8 @@ def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
 
 def _with_half(halved: pd.DataFrame) -> str:
     named = CHOICES | {"loss × regulariser": "their interaction"}
-    rows = halved.set_index("effect")[[f"{HALVED_WAY} {of}" for of in ("points", "from", "to")]]
+    columns = [f"{HALVED_WAY} {of}" for of in ("points", "from", "to")]
+    rows = halved.set_index("effect").loc[HALF_TOLD, columns]
     told = ("{} {:+.1f} ({:.1f} to {:.1f})".format(named[of[0]], *of[1:]) for of in rows.itertuples())
     return (
         "Beside DSM's loss, whose weights are about one half, R_L2 counts about twice as much; with "
