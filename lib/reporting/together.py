@@ -118,8 +118,8 @@ def ordered(of: Mapping[str, Methods]) -> pd.DataFrame:
 
 
 def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
-    """A sentence or two: who is first by FPR95, beside HardNet with the same augmentation and generation
-    of positives ("+", "*"), and how many pairs differ significantly.
+    """In sentences: who is first by FPR95, beside HardNet with the same augmentation and generation of
+    positives ("+", "*"), who by HPatches' tasks, and how many pairs differ significantly.
 
     Args:
         levels: of `table`, as saved, its columns flat.
@@ -136,10 +136,15 @@ def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
     base = f"HardNet{first[len(first.rstrip('+*')) :]}"
     beside = "" if first == base else f", {base} has {level(base)}"
     by_measure = orders.set_index("measure")
+    bests = []
+    for task in by_measure.index.drop(FPR95):
+        of = ranked[f"{task} mean"]
+        bests.append(f"{of.idxmax()} in {task} ({of.max():.1f}%)")
+    on_tasks = f" Mean average precision on HPatches is highest for {', '.join(bests)}." if bests else ""
     counts = [f"{row['significant']:.0f} by {measure}" for measure, row in by_measure.iterrows()]
     left = by_measure.loc[FPR95]
     return (
-        f"{first} has the lowest {FPR95} of {len(ranked)} methods, {level(first)}{beside}. Of "
+        f"{first} has the lowest {FPR95} of {len(ranked)} methods, {level(first)}{beside}.{on_tasks} Of "
         f"{left['pairs']:.0f} pairs of methods the number that differ significantly is "
         f"{', '.join(counts)}; by {FPR95} the data exclude {left['of'] - left['rankings']:,.0f} of "
         f"{left['of']:,.0f} rankings"
