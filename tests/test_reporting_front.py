@@ -54,8 +54,9 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     assert front.equal_footing(tmp_path) == (
         "On [equal footing](notebooks/together/equal_footing.ipynb) (quick size, one scene, 3 seeds): "
         "B+ has the lowest FPR95 of 3 methods, 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). "
-        "Mean average precision on HPatches is highest for C in matching (67.2%). Of 3 pairs of methods "
-        "the number that differ significantly is 1 by FPR95, 0 by matching; by FPR95 the data exclude 3 of 6 rankings.\n"
+        "Mean average precision on HPatches is highest for C in matching (67.2%). Of 3 pairs of "
+        "methods the number that differ significantly is 1 by FPR95, 0 by matching; by FPR95 the data "
+        "exclude 3 of 6 rankings.\n"
     )
     effects = {
         "effect": ["loss", "positive", "network", "loss × positive"],
