@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import pytest
 from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
+from lib.reporting.page import kernels
 from lib.reporting.page.kernels import ForkedKernelManager
 
 
@@ -70,6 +70,13 @@ def test_one_that_is_killed_is_found_out(tmp_path: Path) -> None:
         executed(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
 
 
+def test_the_process_that_forks_is_replaced_once_it_has_ended(tmp_path: Path) -> None:
+    executed(tmp_path, "print()")
+    kernels._forking().kill()
+    kernels._forking().wait()
+    assert executed(tmp_path, "print(1)") == "1\n"
+
+
 def alive(pid: int) -> bool:
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
@@ -94,12 +101,14 @@ def test_it_ends_with_the_process_that_asked_for_it(tmp_path: Path) -> None:
     source = f"import pathlib, {__name__} as it\nit.executed(pathlib.Path({folder!r}), {cell!r})"
     command = [sys.executable, "-c", source]
     with subprocess.Popen(command, cwd=Path(__file__).parent) as asking:
-        end = time.monotonic() + 60
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-            assert asking.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.1)
-        pid = int((tmp_path / "pid").read_text())
-        assert alive(pid)
-        asking.send_signal(signal.SIGKILL)
+        try:
+            end = time.monotonic() + 60
+            while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+                assert asking.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            pid = int((tmp_path / "pid").read_text())
+            assert alive(pid)
+        finally:
+            asking.kill()
     assert gone_within(pid, 20)

@@ -225,9 +225,11 @@ def test_with_half_of_r_l2_s_weight_effects_are_of_those_runs_in_place_of_theirs
     alone = {"sampler": -3.0, "distance": 1.0, "network": 0.5}
 
     def level(job: Job) -> float:
-        cell = (CELLS | experiments.HALVED)[job.name]
-        both = {"loss", "regulariser"} <= cell and job.name in CELLS
-        return 20.0 + 4.0 * both + sum(alone[axis] for axis in cell & {*alone}) + job.seed
+        cell, whole = (CELLS | experiments.HALVED)[job.name], job.name in CELLS
+        both = {"loss", "regulariser"} <= cell and whole
+        # Topology matters only beside the two.
+        at_whole = both * (4.0 + (8.0 if "positive" in cell else -8.0))
+        return 20.0 + at_whole + sum(alone[axis] for axis in cell & {*alone}) + job.seed
 
     table = factorial.at_half_weight(records(experiments.jobs(study), level, level), study)
     points = {
@@ -236,6 +238,7 @@ def test_with_half_of_r_l2_s_weight_effects_are_of_those_runs_in_place_of_theirs
     # What the two do together is gone where the weight was its cause.
     assert points["all"][factorial.HALF_TOLD].tolist() == pytest.approx([2.0, 2.0, 2.0])
     assert points["half"][factorial.HALF_TOLD].tolist() == pytest.approx([0, 0, 0], abs=1e-9)
-    # The largest effects of either way are beside it.
-    assert set(table.index) == {*factorial.HALF_TOLD, *alone}
     assert points["half"][[*alone]].tolist() == pytest.approx([*alone.values()])
+    # The largest effects of each way are beside it.
+    at_whole = {"positive", "loss × positive", "regulariser × positive"}
+    assert {*table.index} == {*factorial.HALF_TOLD, *alone, *at_whole}

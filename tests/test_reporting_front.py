@@ -44,7 +44,9 @@ def saved(
         "rankings": [3, 6],
     }
     orders["of"] = [6, 6]
-    for part, content in (("", levels), ("_orders", orders)):
+    pairs = {"better": [best, best, "C"], "worse": [base, "C", base], "Holm": [0.01, 0.2, 0.3]}
+    pairs |= {"ahead": [3.34, 1.0, 2.34], "from": [2.0, -1.0, -0.1], "to": [4.6, 3.0, 4.8]}
+    for part, content in (("", levels), ("_orders", orders), ("_pairs_fpr95", pairs)):
         pd.DataFrame(content).to_csv(folder / f"together/{of}{part}{behind}.csv", index=False)
 
 
@@ -53,10 +55,10 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     saved(tmp_path)
     assert front.equal_footing(tmp_path) == (
         "On [equal footing](notebooks/together/equal_footing.ipynb) (quick size, one scene, 3 seeds): "
-        "B+ has the lowest FPR95 of 3 methods, 9.0% (7.0 to 11.0), HardNet+ has 12.3% (10.0 to 14.0). "
-        "Mean average precision on HPatches is highest for C in matching (67.2%). Of 3 pairs of "
-        "methods the number that differ significantly is 1 by FPR95, 0 by matching; by FPR95 the data "
-        "exclude 3 of 6 rankings.\n"
+        "B+ has the lowest FPR95 of 3 methods, 9.0% (7.0 to 11.0), not significantly ahead of C; "
+        "HardNet+ has 12.3% (10.0 to 14.0). Mean average precision on HPatches is highest for C in "
+        "matching (67.2%). Of 3 pairs of methods the number that differ significantly is 1 by FPR95, 0 "
+        "by matching; by FPR95 the data exclude 3 of 6 rankings.\n"
     )
     effects = {
         "effect": ["loss", "positive", "network", "loss × positive"],
@@ -66,26 +68,46 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     pd.DataFrame(effects).to_csv(tmp_path / "together" / "factorial_fpr95.csv", index=False)
     # What one choice does is not told without the one that turns it round.
     assert front.equal_footing(tmp_path).endswith(
-        "these choices lower FPR95 significantly in the mean over all others, by points: DSM's CDF "
-        "weight −1.0. These raise it: TCDesc's topology +2.0. Undecided: HyNet's network. What a choice "
-        "does depends on another: TCDesc's topology +5.0 without DSM's CDF weight and −1.0 with it.\n"
+        "these choices lower FPR95 significantly in the mean over all others, in points: DSM's CDF "
+        "weight −1.0. These raise it, in points: TCDesc's topology +2.0. Undecided: HyNet's network. "
+        "What a choice does depends on another: TCDesc's topology +5.0 without DSM's CDF weight and "
+        "−1.0 with it.\n"
     )
     halved = {"effect": ["loss", "regulariser", "loss × regulariser"]}
     halved |= {f"{HALVED_WAY} {of}": [0.5, -1.0, 0.0] for of in ("points", "from", "to")}
     pd.DataFrame(halved).to_csv(tmp_path / "together" / "factorial_half_weight.csv", index=False)
     assert front.equal_footing(tmp_path).endswith(
         "with half its weight there: DSM's CDF weight +0.5 (0.5 to 0.5), HyNet's R_L2 −1.0 (−1.0 to "
-        "−1.0), their interaction +0.0 (0.0 to 0.0).\n"
+        "−1.0), R_L2 × DSM's weight +0.0 (0.0 to 0.0).\n"
     )
-    confirmed = {"effect": ["positive", "loss × positive", "best − HardNet"]}
-    confirmed |= {"points": [-0.52, 0.2, -1.0], "from": [-1.0, 0.1, -2.0], "to": [-0.04, 0.3, -0.5]}
-    confirmed |= {"foreseen": [2.0, -1.0, 0.0]}
+    confirmed = {"effect": ["positive", "loss × positive", "best − papers' best", "best − HardNet"]}
+    confirmed |= {"points": [-0.52, 0.2, 0.1, -1.0], "from": [-1.0, 0.1, -0.3, -2.0]}
+    confirmed |= {"to": [-0.04, 0.3, 0.5, -0.5], "foreseen": [2.0, -1.0, -0.5, 0.0]}
+    confirmed |= {"Holm": [0.04, 0.01, 0.6, 0.01]}
     file = tmp_path / "together" / "factorial_confirmation_evening.csv"
     pd.DataFrame(confirmed).to_csv(file, index=False)
     assert front.equal_footing(tmp_path).endswith(
-        "in points): TCDesc's topology −0.5 (−1.0 to −0.0; +2.0 foreseen), DSM's CDF weight × TCDesc's "
-        "topology +0.2 (0.1 to 0.3; −1.0 foreseen), that combination less HardNet −1.0 (−2.0 to −0.5; "
-        "+0.0 foreseen).\n"
+        "in the combination that is best by the quick effects, TCDesc's topology −0.52 (−1.00 to −0.04; "
+        "+2.00 foreseen), DSM's CDF weight × TCDesc's topology +0.20 (0.10 to 0.30; −1.00 foreseen); "
+        "that combination less the best of the papers' own +0.10 (−0.30 to 0.50; −0.50 foreseen; not "
+        "significant), less HardNet's −1.00 (−2.00 to −0.50; +0.00 foreseen).\n"
+    )
+
+
+def test_what_is_known_at_two_sizes_stands_beside_the_factorial(tmp_path: Path) -> None:
+    folder = tmp_path / "together"
+    saved(tmp_path)
+    effects = {"effect": ["loss"], "points": [1.0], "Holm": [0.01], "of": ["one axis"]}
+    pd.DataFrame(effects).to_csv(folder / "factorial_fpr95.csv", index=False)
+    for behind, pairs in (
+        ("", [("DSM+", "HardNet+", 1.0, 0.5, 1.5), ("DSM+", "TCDesc-DSM+", 2.0, -1.0, 5.0)]),
+        ("_evening", [("HardNet+", "DSM+", 0.1, -0.1, 0.3), ("TCDesc-DSM+", "DSM+", 0.6, 0.2, 1.0)]),
+    ):
+        frame = pd.DataFrame(pairs, columns=["better", "worse", "ahead", "from", "to"])
+        frame.assign(Holm=1.0).to_csv(folder / f"equal_footing_pairs_fpr95{behind}.csv", index=False)
+    assert front.equal_footing(tmp_path).endswith(
+        "in points at the quick size and at the evening's, DSM+ less HardNet+ is −1.0 (−1.5 to −0.5) "
+        "and +0.1 (−0.1 to 0.3), TCDesc-DSM+ less DSM+ is +2.0 (−1.0 to 5.0) and −0.6 (−1.0 to −0.2).\n"
     )
 
 

@@ -144,8 +144,8 @@ def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
     )
     sentences = [
         f"{'these choices lower' if lower else 'no choice of the papers lowers'} {FPR95} significantly "
-        f"in the mean over all others{lower and ', by points: '}{lower}",
-        f"These raise it: {higher or 'none'}",
+        f"in the mean over all others{lower and ', in points: '}{lower}",
+        f"These raise it, in points: {higher}" if higher else "None raises it",
         f"Undecided: {rest or 'none'}",
     ]
     apart = []
@@ -163,9 +163,9 @@ def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
 
 
 def _with_half(halved: pd.DataFrame) -> str:
-    named = CHOICES | {"loss × regulariser": "their interaction"}
-    columns = [f"{HALVED_WAY} {of}" for of in ("points", "from", "to")]
-    rows = halved.set_index("effect").loc[HALF_TOLD, columns]
+    named = CHOICES | {"loss × regulariser": "R_L2 × DSM's weight"}
+    rows = halved.set_index("effect")[[f"{HALVED_WAY} {of}" for of in ("points", "from", "to")]]
+    rows = rows[rows.index.isin(named)]
     told = ("{} {:+.1f} ({:.1f} to {:.1f})".format(named[of[0]], *of[1:]) for of in rows.itertuples())
     return (
         "Beside DSM's loss, whose weights are about one half, R_L2 counts about twice as much; with "
@@ -270,15 +270,23 @@ def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
 
 
 def confirmed_in_words(table: pd.DataFrame) -> str:
-    """In one sentence without its beginning: the confirmation, in points, beside what was foreseen.
+    """In sentences: the confirmation, in points, beside what was foreseen.
 
     Args:
         table: of `confirmed`, as saved.
     """
-    told = []
+    named = CHOICES | {"papers' best": "the best of the papers' own", "HardNet": "HardNet's"}
+    effects, compared = [], []
     for row in table.to_dict("records"):
-        name = row["effect"].replace("best − ", "that combination less ")
-        name = " × ".join(CHOICES.get(part, part) for part in name.split(" × "))
-        ends = f"{row['from']:.1f} to {row['to']:.1f}; {row['foreseen']:+.1f} foreseen"
-        told.append(f"{name} {row['points']:+.1f} ({ends})")
-    return ", ".join(told).replace("-", "−")
+        ends = f"{row['from']:.2f} to {row['to']:.2f}; {row['foreseen']:+.2f} foreseen"
+        told = f"{row['points']:+.2f} ({ends}{'' if row['Holm'] <= LEVEL else '; not significant'})"
+        if row["effect"].startswith("best − "):
+            compared.append(f"less {named[row['effect'].removeprefix('best − ')]} {told}")
+        else:
+            name = " × ".join(named[part] for part in row["effect"].split(" × "))
+            effects.append(f"{name} {told}")
+    return (
+        "Its confirmation (evening size, seeds that no other run has, photographs that nothing else "
+        f"reads; {FPR95} in points): in the combination that is best by the quick effects, "
+        f"{', '.join(effects)}; that combination {', '.join(compared)}"
+    ).replace("-", "−")

@@ -117,35 +117,46 @@ def ordered(of: Mapping[str, Methods]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
 
 
-def summed_up(levels: pd.DataFrame, orders: pd.DataFrame) -> str:
-    """In sentences: who is first by FPR95, beside HardNet with the same augmentation and generation of
-    positives ("+", "*"), who by HPatches' tasks, and how many pairs differ significantly.
+def summed_up(levels: pd.DataFrame, orders: pd.DataFrame, found: Mapping[str, pd.DataFrame]) -> str:
+    """In sentences without the first's beginning: who is first by FPR95, beside HardNet with the same
+    augmentation and generation of positives ("+", "*"), who by HPatches' tasks, behind whom each other
+    method is significantly, and how many pairs differ so.
 
     Args:
         levels: of `table`, as saved, its columns flat.
         orders: of `ordered`, as saved.
+        found: by measure, of `pairs`, as saved; a measure may be missing.
     """
-    mean, low, high = (f"{FPR95} {of}" for of in ("mean", "from", "to"))
-    ranked = levels.set_index("method").sort_values(mean)
+    ranked, by_measure = levels.set_index("method"), orders.set_index("measure")
 
     def level(name: str) -> str:
-        of = ranked.loc[name]
-        return f"{of[mean]:.1f}% ({of[low]:.1f} to {of[high]:.1f})"
+        mean, low, high = ranked.loc[name, [f"{FPR95} {of}" for of in ("mean", "from", "to")]]
+        return f"{mean:.1f}% ({low:.1f} to {high:.1f})"
 
-    first = ranked.index[0]
-    base = f"HardNet{first[len(first.rstrip('+*')) :]}"
-    beside = "" if first == base else f", {base} has {level(base)}"
-    by_measure = orders.set_index("measure")
-    bests = []
+    def first(measure: str) -> tuple[str, str]:
+        name = (SIGNS[measure] * ranked[f"{measure} mean"]).idxmin()
+        if measure not in found:
+            return name, ""
+        of = found[measure]
+        others = of.loc[(of["better"] == name) & (of["Holm"] > LEVEL), "worse"]
+        return name, f"not significantly ahead of {' and '.join(others)}" if len(others) else ""
+
+    best, level_with = first(FPR95)
+    base = f"HardNet{best[len(best.rstrip('+*')) :]}"
+    told = f"{best} has the lowest {FPR95} of {len(ranked)} methods, {level(best)}"
+    told += f", {level_with}" if level_with else ""
+    told += "" if best == base else f"; {base} has {level(base)}"
+    on_tasks = []
     for task in by_measure.index.drop(FPR95):
-        of = ranked[f"{task} mean"]
-        bests.append(f"{of.idxmax()} in {task} ({of.max():.1f}%)")
-    on_tasks = f" Mean average precision on HPatches is highest for {', '.join(bests)}." if bests else ""
+        name, level_with = first(task)
+        behind = f", {level_with}" if level_with else ""
+        on_tasks.append(f"{name} in {task} ({ranked.loc[name, f'{task} mean']:.1f}%{behind})")
+    if on_tasks:
+        told += f". Mean average precision on HPatches is highest for {', '.join(on_tasks)}"
     counts = [f"{row['significant']:.0f} by {measure}" for measure, row in by_measure.iterrows()]
     left = by_measure.loc[FPR95]
     return (
-        f"{first} has the lowest {FPR95} of {len(ranked)} methods, {level(first)}{beside}.{on_tasks} Of "
-        f"{left['pairs']:.0f} pairs of methods the number that differ significantly is "
+        f"{told}. Of {left['pairs']:.0f} pairs of methods the number that differ significantly is "
         f"{', '.join(counts)}; by {FPR95} the data exclude {left['of'] - left['rankings']:,.0f} of "
         f"{left['of']:,.0f} rankings"
     )

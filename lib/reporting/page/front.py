@@ -1,6 +1,7 @@
 """README's first lines, filled in from the quick reference: the four together, findings."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -52,8 +53,8 @@ def _between(text: str, mark: str, content: str) -> str:
 
 
 def equal_footing(tables: Path) -> str:
-    """Equal footing, where it tells most, and the factorial in a sentence or two each; "" where no table
-    is there.
+    """Equal footing, where it tells most, what the optimiser has to do with it, the factorial and its
+    confirmation; "" where no table is there.
 
     Args:
         tables: the folder of a reference's tables.
@@ -63,9 +64,11 @@ def equal_footing(tables: Path) -> str:
         files = [tables / f"{notebook}{part}{behind}.csv" for part in ("", "_orders")]
         if all(file.is_file() for file in files):
             levels, orders = map(pd.read_csv, files)
+            pairs = _pairs(tables, notebook, orders["measure"], behind)
             seeds = f"{levels['FPR95 seeds'].min():.0f} seeds"
             source = f"[equal footing](notebooks/{notebook}.ipynb)"
-            told = f"On {source} ({profile} size, {scenes}, {seeds}): {summed_up(levels, orders)}.\n"
+            summed = summed_up(levels, orders, pairs)
+            told = f"On {source} ({profile} size, {scenes}, {seeds}): {summed}.\n"
             break
     else:
         return ""
@@ -76,28 +79,50 @@ def equal_footing(tables: Path) -> str:
         file = tables / f"{_FACTORIAL}_half_weight.csv"
         halved = pd.read_csv(file) if file.is_file() else None
         told += f"\nIn {source} {factorial.summed_up(pd.read_csv(effects), halved)}.\n"
+        told += _at_both_sizes(tables)
     confirmation = tables / f"{_FACTORIAL}_confirmation_evening.csv"
     if confirmation.is_file():
-        told += (
-            "\nThe largest of these effects again (evening size, seeds and photographs that nothing "
-            "else has read, all else as in the combination that is best by the quick effects; in "
-            "points): "
-            f"{factorial.confirmed_in_words(pd.read_csv(confirmation))}.\n"
-        )
+        told += f"\n{factorial.confirmed_in_words(pd.read_csv(confirmation))}.\n"
     return told
 
 
+def _pairs(tables: Path, notebook: str, measures: Iterable[str], behind: str) -> dict[str, pd.DataFrame]:
+    files = {of: tables / f"{notebook}_pairs_{of.lower()}{behind}.csv" for of in measures}
+    return {measure: pd.read_csv(file) for measure, file in files.items() if file.is_file()}
+
+
 def _optimiser(tables: Path) -> str:
-    """What the optimiser alone is worth, in which HyNet+ differs from all others on equal footing."""
+    """What the optimiser alone is worth; HyNet+ alone has another than the rest."""
     file = tables / "hynet/ladder_evening.csv"
     if not file.is_file():
         return ""
     rung = pd.read_csv(file).set_index("rung").loc[SEARCHED["rung_adam"].label]
     change = "{:+.1f} points ({:.1f} to {:.1f})".format(*rung[[f"change {of}" for of in _ENDS]])
     return (
-        "Each has its paper's optimiser, Adam for HyNet+ and SGD for all others; what that alone can be "
+        "HyNet+ is trained with Adam, as its authors do, all others with SGD; what that alone can be "
         f"worth: Adam changes SOSNet+'s {FPR95} by {change.replace('-', '−')} on [HyNet's "
         "ladder](notebooks/hynet/ladder.ipynb) (evening size).\n"
+    )
+
+
+def _at_both_sizes(tables: Path) -> str:
+    """How far DSM and TCDesc change FPR95 on equal footing, at the factorial's size and at evening."""
+    sizes = [_pairs(tables, "together/equal_footing", [FPR95], behind) for behind in ("", "_evening")]
+    if not all(sizes):
+        return ""
+    told = []
+    for name, other in (("DSM+", "HardNet+"), ("TCDesc-DSM+", "DSM+")):
+        changes = []
+        for size in sizes:
+            of = size[FPR95].set_index(["better", "worse"])[["ahead", "from", "to"]]
+            lower = (name, other) in of.index
+            ahead, low, high = of.loc[(name, other) if lower else (other, name)]
+            ends = (-ahead, -high, -low) if lower else (ahead, low, high)
+            changes.append("{:+.1f} ({:.1f} to {:.1f})".format(*ends).replace("-", "−"))
+        told.append(f"{name} less {other} is {' and '.join(changes)}")
+    return (
+        "An effect may be another at another size: on equal footing, in points at the quick size and at "
+        f"the evening's, {', '.join(told)}.\n"
     )
 
 

@@ -1,8 +1,9 @@
 """Kernels that begin with what notebooks import.
 
-A notebook that reads results would spend a third of its time on imports that are the same for all. Here
-one process has done them and is forked for each notebook. It has a single thread, which makes forking
-safe, and no notebook runs in it, so that none sees what another did.
+A notebook that reads results would spend a third of its time on imports that are the same for all.
+Here a process that executes notebooks has a second one that has done them and is forked for each. That
+one has a single thread, which makes forking safe, and no notebook runs in it, so that none sees what
+another did.
 """
 
 import importlib
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
+from select import select
 from typing import NoReturn
 from uuid import uuid4
 
@@ -33,7 +35,7 @@ _FIGURES = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 
 
 class ForkedKernelManager(AsyncKernelManager):
-    """As its base, of kernels of Python that are forked."""
+    """Starts Python kernels by forking a process that has done their imports; in all else its base."""
 
     def __init__(self, **options: object):
         super().__init__(**options)
@@ -43,6 +45,8 @@ class ForkedKernelManager(AsyncKernelManager):
 
 
 class _Forked(LocalProvisioner):
+    """Has the kernel's process forked where its base would start one."""
+
     async def launch_kernel(self, cmd: list[str], *, env: dict, cwd: object = None, **_) -> dict:
         # A command is an interpreter, "-m", the module of the kernel, and what that is given.
         asked = {
@@ -50,46 +54,58 @@ class _Forked(LocalProvisioner):
             "environment": env,
             "folder": str(cwd or os.getcwd()),
         }
+        if _forking().poll() is not None:
+            _forking.cache_clear()
         forking = _forking()
-        forking.stdin.write(json.dumps(asked) + "\n")
-        forking.stdin.flush()
-        self.pid = self.pgid = int(forking.stdout.readline())
+        with suppress(BrokenPipeError):
+            forking.stdin.write(json.dumps(asked) + "\n")
+            forking.stdin.flush()
+        answer = forking.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the process that forks kernels ended with status {forking.wait()}")
+        self.pid = self.pgid = int(answer)
         self.process = _Process(self.pid)
         return self.connection_info
 
 
 class _Process:
-    """What the base asks of a process that it started, of one that is another's child."""
+    """What the base asks of a process that it started, here of one that another started."""
 
     stdin = stdout = stderr = None
 
     def __init__(self, pid: int):
-        self.pid = pid
+        self._handle = None
+        with suppress(ProcessLookupError):  # it may have ended already
+            self._handle = os.pidfd_open(pid)
 
     def poll(self) -> int | None:
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return 0
-        return None
+        ended = self._handle is None or select([self._handle], [], [], 0)[0]
+        return 0 if ended else None
 
-    wait = poll
+    def wait(self) -> int:
+        if self._handle is not None:
+            select([self._handle], [], [])
+            os.close(self._handle)
+            self._handle = None
+        return 0
 
-    def send_signal(self, signum: int) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signum)
+    def send_signal(self, number: int) -> None:
+        if self._handle is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
 
 
 @cache
 def _forking() -> subprocess.Popen:
-    """This process's own, which ends with it."""
-    command = [sys.executable, "-P", "-m", __name__]
+    """The process that forks kernels for this one: started at the first call, it ends when this one
+    does. Forked with it, numpy has one thread.
+    """
     return subprocess.Popen(
-        command,
+        [sys.executable, "-P", "-m", __name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=_FIGURES | os.environ,
+        env=_FIGURES | os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         start_new_session=True,
     )
 
@@ -98,16 +114,23 @@ def main() -> None:
     """Forks a kernel for each line of the standard input, until that ends, and writes its process's
     number. A line is a JSON object: the kernel's "arguments", its "environment" and "folder".
     """
+    # What an import prints is no number.
+    told = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     for name in IMPORTED:
         importlib.import_module(name)
-    # Kernels that ended are waited for by nobody.
+    # Nobody waits for kernels that ended; with this they leave no zombies.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     own = os.getpid()
     for line in sys.stdin:
         pid = os.fork()
         if not pid:
+            told.close()
             _be_kernel(json.loads(line), own)
-        print(pid, flush=True)
+        try:
+            print(pid, file=told, flush=True)
+        except BrokenPipeError:  # who asked has ended; without this process the kernel does, too
+            os._exit(1)
 
 
 def _be_kernel(asked: dict, parent: int) -> NoReturn:
@@ -115,10 +138,8 @@ def _be_kernel(asked: dict, parent: int) -> NoReturn:
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    # The pipes are between the other two.
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
+    # The standard input is the pipe of those who ask, which a kernel must not hold.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
