@@ -186,6 +186,8 @@ def test_the_confirmation_finds_what_is_there_beside_what_was_foreseen(study: St
     assert table.loc["network", ["foreseen", "points"]].tolist() == pytest.approx([-2.0, -2.0])
     found = table.loc["distance × positive", ["foreseen", "points"]].tolist()
     assert found == pytest.approx([-1.8, 0.5])
+    # What points the other way is not confirmed, however sure it is.
+    assert table.loc[["network", "distance × positive"], "confirmed"].tolist() == ["yes", "no"]
     assert (table["Holm"] >= table["p"]).all()
     best = experiments.best(HALVES)
     against = table.loc["best − HardNet", ["foreseen", "points"]].tolist()

@@ -83,10 +83,15 @@ def test_equal_footing_is_summed_up_in_a_sentence(tmp_path: Path) -> None:
     confirmed = {"effect": ["positive", "loss × positive", "best − papers' best", "best − HardNet"]}
     confirmed |= {"points": [-0.52, 0.2, 0.1, -1.0], "from": [-1.0, 0.1, -0.3, -2.0]}
     confirmed |= {"to": [-0.04, 0.3, 0.5, -0.5], "foreseen": [2.0, -1.0, -0.5, 0.0]}
-    confirmed |= {"Holm": [0.04, 0.01, 0.6, 0.01]}
+    confirmed |= {"Holm": [0.04, 0.01, 0.6, 0.01], "confirmed": ["no", "no", "no", "yes"]}
     file = tmp_path / "together" / "factorial_confirmation_evening.csv"
     pd.DataFrame(confirmed).to_csv(file, index=False)
-    assert front.equal_footing(tmp_path).endswith(
+    told = front.equal_footing(tmp_path)
+    assert (
+        "Of the factorial's 2 largest effects and its best combination's 2 leads 1 could be confirmed"
+        in told
+    )
+    assert told.endswith(
         "in the combination that is best by the quick effects, TCDesc's topology −0.52 (−1.00 to −0.04; "
         "+2.00 foreseen), DSM's CDF weight × TCDesc's topology +0.20 (0.10 to 0.30; −1.00 foreseen); "
         "that combination less the best of the papers' own +0.10 (−0.30 to 0.50; −0.50 foreseen; not "

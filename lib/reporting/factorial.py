@@ -247,8 +247,9 @@ def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
     Returns:
         By "effect" what the quick effects say of it at the best combination, all else as there,
         "foreseen"; what it is there in these runs, in "points" with the interval "from" and "to"; its
-        "p" and, by Holm's correction over all rows, "Holm". Last the best combination less the best of
-        the papers' own, and less HardNet's.
+        "p" and, by Holm's correction over all rows, "Holm"; and whether it is "confirmed", significant
+        and of the sign foreseen. Last the best combination less the best of the papers' own, and less
+        HardNet's.
     """
     label = {run.job.name: run.job.label for run in found}
     trained, best = methods(found), factorial.best(halves)
@@ -266,7 +267,9 @@ def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
         foreseen = sum(weight * factorial.at(halves, cell) for weight, cell in of)
         rows[name] = {"foreseen": foreseen, **with_interval("points", points), "p": points.p_value()}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
-    return table.assign(Holm=holm(table["p"]))
+    table["Holm"] = holm(table["p"])
+    held = (table["Holm"] <= LEVEL) & (table["points"] * table["foreseen"] > 0)
+    return table.assign(confirmed=held.map({True: "yes", False: "no"}))
 
 
 def confirmed_in_words(table: pd.DataFrame) -> str:
@@ -285,8 +288,10 @@ def confirmed_in_words(table: pd.DataFrame) -> str:
         else:
             name = " × ".join(named[part] for part in row["effect"].split(" × "))
             effects.append(f"{name} {told}")
+    held = (table["confirmed"] == "yes").sum() or "none"
     return (
-        "Its confirmation (evening size, seeds that no other run has, photographs that nothing else "
-        f"reads; {FPR95} in points): in the combination that is best by the quick effects, "
+        f"Of the factorial's {len(effects)} largest effects and its best combination's {len(compared)} "
+        f"leads {held} could be confirmed at the evening's size, on seeds that no other run has and "
+        f"photographs that nothing else reads; {FPR95} in points: in the combination that is best by the quick effects, "
         f"{', '.join(effects)}; that combination {', '.join(compared)}"
     ).replace("-", "−")

@@ -74,16 +74,16 @@ def equal_footing(tables: Path) -> str:
         return ""
     told += _optimiser(tables)
     effects = tables / f"{_FACTORIAL}_fpr95.csv"
-    if effects.is_file():
-        source = f"[a factorial](notebooks/{_FACTORIAL}.ipynb) (quick size)"
-        file = tables / f"{_FACTORIAL}_half_weight.csv"
-        halved = pd.read_csv(file) if file.is_file() else None
-        told += f"\nIn {source} {factorial.summed_up(pd.read_csv(effects), halved)}.\n"
-        told += _at_both_sizes(tables)
+    if not effects.is_file():
+        return told
+    source = f"[a factorial](notebooks/{_FACTORIAL}.ipynb) (quick size)"
+    file = tables / f"{_FACTORIAL}_half_weight.csv"
+    halved = pd.read_csv(file) if file.is_file() else None
+    told += f"\nIn {source} {factorial.summed_up(pd.read_csv(effects), halved)}.\n"
     confirmation = tables / f"{_FACTORIAL}_confirmation_evening.csv"
     if confirmation.is_file():
-        told += f"\n{factorial.confirmed_in_words(pd.read_csv(confirmation))}.\n"
-    return told
+        told += f"{factorial.confirmed_in_words(pd.read_csv(confirmation))}.\n"
+    return told + _at_both_sizes(tables)
 
 
 def _pairs(tables: Path, notebook: str, measures: Iterable[str], behind: str) -> dict[str, pd.DataFrame]:
