@@ -292,6 +292,6 @@ def confirmed_in_words(table: pd.DataFrame) -> str:
     return (
         f"Of the factorial's {len(effects)} largest effects and its best combination's {len(compared)} "
         f"leads {held} could be confirmed at the evening's size, on seeds that no other run has and "
-        f"photographs that nothing else reads; {FPR95} in points: in the combination that is best by the "
-        f"quick effects, {', '.join(effects)}; that combination {', '.join(compared)}"
+        f"photographs that nothing else reads; {FPR95} in points: in the combination that is best by "
+        f"the quick effects, {', '.join(effects)}; that combination {', '.join(compared)}"
     ).replace("-", "−")
