@@ -301,6 +301,17 @@ def test_it_is_confirmed_on_seeds_and_scenes_that_nothing_has_read(with_rates: N
     assert read.isdisjoint(place.source.confirmation)
 
 
+def test_real_sequences_are_described_beside_the_second_reserve(with_rates: None, tmp_path: Path):
+    folder = tmp_path / "v_one"
+    folder.mkdir()
+    for number in range(1, 7):
+        (folder / f"{number}.ppm").touch()
+    study = open_study("evening", "photos", real=str(tmp_path))
+    own = factorial.confirmation(open_study("evening", "photos"), HALVES)
+    for job, plain in zip(factorial.confirmation(study, HALVES), own, strict=True):
+        assert job.measures == (*plain.measures, ("hpatches", "real-hp-full"))
+
+
 def test_without_a_second_reserve_or_without_effects_nothing_is_confirmed(
     with_rates: None, monkeypatch: pytest.MonkeyPatch
 ):

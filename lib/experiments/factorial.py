@@ -177,7 +177,8 @@ UNSEEN = (5, 6, 7, 8, 9)
 def confirmation(study: Study, halves: Halves) -> list[Job]:
     """The best combination, what its three largest effects are made of, the best of the papers' own and
     HardNet's, on unseen seeds, tested on the second reserve, which nothing else reads. None where the
-    data has no second reserve, or under `paper`, whose rates are stated of the methods alone."""
+    data has no second reserve, or under `paper`, whose rates are stated of the methods alone. Real
+    homography sequences, where the study has them, are an illustration beside it."""
     tested = study.place.source.confirmation
     if not tested or study.place.profile.search is None:
         return []
@@ -185,7 +186,9 @@ def confirmation(study: Study, halves: Halves) -> list[Job]:
     cells += [cell for term in largest(halves) for cell in around(term, cells[0])]
     recipes = {key_of(cell): _trained(study, cell) for cell in cells}
     runs = jobs_of(study, recipes, study.seeds or UNSEEN)
-    return [replace(job, measures=on(("fpr95",), tested), probes=on(PROBES, tested)) for job in runs]
+    runs = [replace(job, measures=on(("fpr95",), tested), probes=on(PROBES, tested)) for job in runs]
+    sequences = study.place.source.real_hpatches
+    return on_hpatches(study, runs, sequences.test_set("full")) if sequences else runs
 
 
 def on_quick_record() -> Halves | None:
