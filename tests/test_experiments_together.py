@@ -98,6 +98,40 @@ def test_more_scenes_hold_the_runs_of_the_first(study: Study):
     assert len(every) == len(study.grid_sets) * len(first)
 
 
+def test_with_the_other_optimiser_a_method_differs_in_that_alone():
+    real_valued = together.METHODS.keys() - {together.APART}
+    assert set(together.SWAPPED_KEYS.values()) == real_valued
+    for other, key in together.SWAPPED_KEYS.items():
+        own, swapped = together.EQUAL[key], together.SWAPPED[other]
+        assert changed(swapped, own) == {"optimizer"}
+        adam = own.optimizer.name == "sgd"
+        assert swapped.optimizer == (HYNET.optimizer if adam else DSM.optimizer)
+
+
+def test_both_optimisers_have_the_same_runs_but_for_their_rates(study: Study):
+    jobs = together.optimisers(study)
+    asked = Counter((job.label, job.recipe.optimizer.name) for job in jobs)
+    assert asked == dict.fromkeys(asked, len(study.table_seeds))
+    assert len(asked) == 2 * len(together.SWAPPED)
+    assert all(search_of(job) == job.name for job in jobs)
+    assert len({(job.measures, job.train_set) for job in jobs}) == 1
+
+
+def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    reached = {"dsm_long": 9.0, "equal_dsm_aug_adam": 9.5, "equal_hynet_aug": 7.0}
+
+    def search(_: str, name: str) -> dict:
+        return {"best": 0.1, "metrics": {"mean_fpr95": {"0.1": reached.get(name, 8.0), "0.2": 1.0}}}
+
+    monkeypatch.setattr(searches, "read_search", search)
+    suits = together.optimiser_on_reserve("evening")
+    assert suits["DSM+"] == "sgd"
+    assert suits["HyNet+"] == "adam"
+    assert len(suits) == len(together.SWAPPED)
+
+
 def test_each_search_of_these_has_a_name_and_a_label_of_its_own():
     ours = {**together.SEARCHED, **factorial.SEARCHED}
     assert ours.keys() <= SEARCHED.keys()

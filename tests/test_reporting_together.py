@@ -64,6 +64,26 @@ def test_every_measure_has_every_method_and_scenes_stand_side_by_side(study: Stu
     assert table.loc["HyNet+", ("matching", "mean")] == pytest.approx(100 - 8.1)
 
 
+def test_either_optimiser_has_every_method_and_the_change_is_from_sgd_to_adam(study: Study):
+    def better_with_adam(job) -> float:
+        # HyNet's own optimiser is Adam.
+        return level(job) - 3 * (job.recipe.optimizer.name == "adam")
+
+    runs = records(experiments.optimisers(study), better_with_adam, lambda job: 100 - level(job))
+    of = together.by_optimiser(runs, study)
+    labels = [experiments.EQUAL[key].label for key in experiments.SWAPPED_KEYS.values()]
+    assert [list(of[name]["matching"]) for name in ("SGD", "Adam")] == [labels, labels]
+    table = together.optimisers(of)
+    assert table.loc["DSM+", ("FPR95", "change")] == pytest.approx(15 - 3 - LEVELS["dsm_long"])
+    assert table.loc["HyNet+", ("FPR95", "change")] == pytest.approx(LEVELS["equal_hynet_aug"] - 3 - 15)
+    adam = (table["FPR95", "SGD"] + table["FPR95", "change"]).to_numpy()
+    assert adam == pytest.approx(table["FPR95", "Adam"].to_numpy())
+    suits = dict.fromkeys(labels, "adam") | {"DSM+": "sgd"}
+    chosen = together.table(together.chosen(of, suits))["FPR95", "mean"]
+    assert chosen["DSM+"] == table.loc["DSM+", ("FPR95", "SGD")]
+    assert chosen["SOSNet+"] == table.loc["SOSNet+", ("FPR95", "Adam")]
+
+
 def test_a_pair_has_the_better_first_whichever_way_the_measure_goes():
     of = {"a": drawn(0, 20.0), "b": drawn(1, 10.0)}
     [low], [high] = (together.pairs(of, sign).index for sign in (1, -1))
@@ -178,3 +198,14 @@ def test_ranks_are_drawn_a_panel_a_measure_a_row_a_method():
     figure = together.ranks_figure(of, "note")
     assert [axes.get_title(loc="left") for axes in figure.axes] == list(together.SIGNS)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list("abc")
+
+
+def test_either_optimiser_is_drawn_a_panel_a_measure_a_row_a_method(study: Study):
+    runs = records(experiments.optimisers(study), level, lambda job: 100 - level(job))
+    figure = together.optimisers_figure(together.by_optimiser(runs, study), "made up")
+    first, *others = figure.axes
+    assert [axes.get_title(loc="left") for axes in (first, *others)] == list(together.SIGNS)
+    assert [tick.get_text() for tick in first.get_yticklabels()] == [
+        experiments.EQUAL[key].label for key in experiments.SWAPPED_KEYS.values()
+    ]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SGD", "Adam"]

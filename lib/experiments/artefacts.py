@@ -113,6 +113,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/figure5": Artefact(whole_images.tcdesc_figure5, images=whole_images.W1BS),
     "tcdesc/table6": Artefact(whole_images.tcdesc_table6, images=whole_images.OXFORD),
     "together/equal_footing": Artefact(together.equal_footing, hpatches=True),
+    "together/optimisers": Artefact(together.optimisers, extras=True, hpatches=True),
     "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),
     "together/factorial": Artefact(factorial.jobs, extras=True, hpatches=True),
 }

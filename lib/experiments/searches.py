@@ -60,7 +60,17 @@ def own_rate(study: Study, name: str) -> float:
     Raises:
         NoSearch: no search of it is on record.
     """
-    return read_search(study.place.profile.name, name)["best"]
+    return best_of(study.place.profile.name, name)[0]
+
+
+def best_of(profile: str, name: str) -> tuple[float, float]:
+    """The best rate of a recipe's search under a profile, and the mean FPR95 (%) that it reached.
+
+    Raises:
+        NoSearch: no search of it is on record.
+    """
+    found = read_search(profile, name)
+    return found["best"], found["metrics"]["mean_fpr95"][str(found["best"])]
 
 
 def shared_rate(profile: str, names: Iterable[str]) -> float:

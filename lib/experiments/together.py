@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lib.experiments.rows import on_hpatches, training_jobs
-from lib.recipes import DSM, RECIPES, TCDESC_BUDGET, Recipe, replace_options
+from lib.experiments.searches import best_of
+from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -40,11 +41,31 @@ def on_equal_footing(recipe: Recipe) -> Recipe:
 
 
 EQUAL: Mapping[str, Recipe] = {key: on_equal_footing(RECIPES[name]) for key, name in METHODS.items()}
+
+
+def _swapped(recipe: Recipe) -> Recipe:
+    """A method with the optimiser that it does not have: HyNet's Adam, or DSM's SGD."""
+    return replace(recipe, optimizer=(DSM if recipe.optimizer.name == "adam" else HYNET).optimizer)
+
+
+# The real-valued methods, each with the other optimiser, by the key of the method that it is.
+SWAPPED_KEYS: Mapping[str, str] = {
+    f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key
+    for key, name in METHODS.items()
+    if key != APART
+}
+SWAPPED: Mapping[str, Recipe] = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
 # Those with a search of their own; labels tell them from the papers' own settings beside them.
 SEARCHED: Mapping[str, Recipe] = {
-    key: replace(recipe, label=f"{recipe.label}, equal footing")
-    for key, recipe in EQUAL.items()
-    if key.startswith("equal_")
+    **{
+        key: replace(recipe, label=f"{recipe.label}, equal footing")
+        for key, recipe in EQUAL.items()
+        if key.startswith("equal_")
+    },
+    **{
+        key: replace(recipe, label=f"{recipe.label}, equal footing, {recipe.optimizer.name}")
+        for key, recipe in SWAPPED.items()
+    },
 }
 
 
@@ -56,3 +77,24 @@ def equal_footing(study: Study, sets: Sequence[str] = ()) -> list[Job]:
 def scenes(study: Study) -> list[Job]:
     """The same on as many train sets as tables have."""
     return equal_footing(study, study.grid_sets)
+
+
+def optimisers(study: Study) -> list[Job]:
+    """The real-valued methods with either optimiser, on the first train set with a table's seeds."""
+    own = [job for job in equal_footing(study) if job.name != APART]
+    return own + on_hpatches(study, training_jobs(study, SWAPPED, study.table_seeds, rows=SWAPPED))
+
+
+def optimiser_on_reserve(profile: str) -> dict[str, str]:
+    """By a method's label the optimiser with which its search reached the lower FPR95, on the reserve.
+
+    Raises:
+        NoSearch: one of them is not on record.
+    """
+    return {
+        EQUAL[key].label: min(
+            (best_of(profile, name)[1], recipe.optimizer.name)
+            for name, recipe in ((key, EQUAL[key]), (other, SWAPPED[other]))
+        )[1]
+        for other, key in SWAPPED_KEYS.items()
+    }

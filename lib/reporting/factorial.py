@@ -30,15 +30,6 @@ POWER, ONE_AXIS, HALVED_WAY = 0.8, "one axis", "half beside DSM's loss"
 NAMES = [" × ".join(term) for term in TERMS]
 # The effects that half of R_L2's weight is about.
 HALF_TOLD = ["loss", "regulariser", "loss × regulariser"]
-# By axis the choice that an effect is of, for readers.
-CHOICES = {
-    "sampler": "AdaSample's sampling",
-    "distance": "HyNet's hybrid similarity",
-    "loss": "DSM's CDF weight",
-    "regulariser": "HyNet's R_L2",
-    "positive": "TCDesc's topology",
-    "network": "HyNet's network",
-}
 
 
 def plan(study: Study) -> pd.DataFrame:
@@ -119,58 +110,6 @@ def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
     }
     shown = {*HALF_TOLD}.union(*(table["points"].abs().nlargest(3).index for table in tables.values()))
     return pd.concat(tables, axis=1).loc[[name for name in NAMES if name in shown]]
-
-
-def summed_up(table: pd.DataFrame, halved: pd.DataFrame | None = None) -> str:
-    """In sentences, the first without its beginning: which choices change FPR95 significantly, by
-    Holm's correction over all, and by how many points, the largest effect first.
-
-    An effect of one choice is a mean over all others. Where two choices change each other's
-    significantly, what the larger one is without and with the other follows.
-
-    Args:
-        table: of `effects` on FPR95, as saved.
-        halved: of `at_half_weight`, as saved, its columns flat; None where there is none.
-    """
-    rows = table.set_index("effect")
-    points, sure, single = rows["points"], rows["Holm"] <= LEVEL, rows["of"] == ONE_AXIS
-    order = list(points[single].sort_values(key=abs, ascending=False).index)
-    told = {
-        axis: f"{CHOICES[axis]} {points[axis]:+.1f}" if sure[axis] else CHOICES[axis] for axis in order
-    }
-    lower, higher, rest = (
-        ", ".join(told[axis] for axis in order if some[axis])
-        for some in (sure & (points < 0), sure & (points > 0), ~sure)
-    )
-    sentences = [
-        f"{'these choices lower' if lower else 'no choice of the papers lowers'} {FPR95} significantly "
-        f"in the mean over all others{lower and ', in points: '}{lower}",
-        f"These raise it, in points: {higher}" if higher else "None raises it",
-        f"Undecided: {rest or 'none'}",
-    ]
-    apart = []
-    for effect in rows.index[sure & ~single]:
-        larger, other = sorted(effect.split(" × "), key=order.index)
-        without, with_it = points[larger] - points[effect], points[larger] + points[effect]
-        apart.append(
-            f"{CHOICES[larger]} {without:+.1f} without {CHOICES[other]} and {with_it:+.1f} with it"
-        )
-    if apart:
-        sentences.append(f"What a choice does depends on another: {'; '.join(apart)}")
-    if halved is not None:
-        sentences.append(_with_half(halved))
-    return ". ".join(sentences).replace("-", "−")
-
-
-def _with_half(halved: pd.DataFrame) -> str:
-    named = CHOICES | {"loss × regulariser": "R_L2 × DSM's weight"}
-    rows = halved.set_index("effect")[[f"{HALVED_WAY} {of}" for of in ("points", "from", "to")]]
-    rows = rows[rows.index.isin(named)]
-    told = ("{} {:+.1f} ({:.1f} to {:.1f})".format(named[of[0]], *of[1:]) for of in rows.itertuples())
-    return (
-        "Beside DSM's loss, whose weights are about one half, R_L2 counts about twice as much; with "
-        f"half its weight there: {', '.join(told)}"
-    )
 
 
 def effects_figure(tables: Mapping[str, pd.DataFrame], note: str) -> Figure:
@@ -270,28 +209,3 @@ def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
     table["Holm"] = holm(table["p"])
     held = (table["Holm"] <= LEVEL) & (table["points"] * table["foreseen"] > 0)
     return table.assign(confirmed=held.map({True: "yes", False: "no"}))
-
-
-def confirmed_in_words(table: pd.DataFrame) -> str:
-    """In sentences: the confirmation, in points, beside what was foreseen.
-
-    Args:
-        table: of `confirmed`, as saved.
-    """
-    named = CHOICES | {"papers' best": "the best of the papers' own", "HardNet": "HardNet's"}
-    effects, compared = [], []
-    for row in table.to_dict("records"):
-        ends = f"{row['from']:.2f} to {row['to']:.2f}; {row['foreseen']:+.2f} foreseen"
-        told = f"{row['points']:+.2f} ({ends}{'' if row['Holm'] <= LEVEL else '; not significant'})"
-        if row["effect"].startswith("best − "):
-            compared.append(f"less {named[row['effect'].removeprefix('best − ')]} {told}")
-        else:
-            name = " × ".join(named[part] for part in row["effect"].split(" × "))
-            effects.append(f"{name} {told}")
-    held = (table["confirmed"] == "yes").sum() or "none"
-    return (
-        f"Of the factorial's {len(effects)} largest effects and its best combination's {len(compared)} "
-        f"leads {held} could be confirmed at the evening's size, on seeds that no other run has and "
-        f"photographs that nothing else reads; {FPR95} in points: in the combination that is best by "
-        f"the quick effects, {', '.join(effects)}; that combination {', '.join(compared)}"
-    ).replace("-", "−")

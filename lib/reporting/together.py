@@ -19,7 +19,7 @@ from lib.intervals import Estimate, Measured, contrast, side_by_side
 from lib.reporting import frames, hpatches, plots
 from lib.reporting.changes import levels, with_interval
 from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
-from lib.reporting.style import DOUBLE_WIDTH, PALETTE, panels
+from lib.reporting.style import DOUBLE_WIDTH, PALETTE, look, panels
 from lib.significance import holm, vargha_delaney
 from lib.study.open import Found, Study
 
@@ -46,6 +46,67 @@ def by_measure(found: Sequence[Found], study: Study) -> dict[str, dict[str, Meas
 def table(of: Mapping[str, Methods]) -> pd.DataFrame:
     """A row a method, under each measure its `lib.reporting.changes.levels`."""
     return pd.concat({measure: levels(each) for measure, each in of.items()}, axis=1)
+
+
+# Torch's names of optimisers as readers know them.
+OPTIMISERS = {"sgd": "SGD", "adam": "Adam"}
+ByOptimiser = Mapping[str, Mapping[str, Methods]]
+
+
+def by_optimiser(found: Sequence[Found], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
+    """`by_measure` of the runs with each of `OPTIMISERS`, methods in one order under all."""
+    runs = {name: [run for run in found if run.job.recipe.optimizer.name == name] for name in OPTIMISERS}
+    order = list(dict.fromkeys(run.job.label for run in found))
+    return {
+        OPTIMISERS[name]: {
+            measure: {label: methods[label] for label in order if label in methods}
+            for measure, methods in by_measure(of, study).items()
+        }
+        for name, of in runs.items()
+    }
+
+
+def optimisers(of: ByOptimiser) -> pd.DataFrame:
+    """A row a method, under each measure its mean with "SGD" and with "Adam", and the "change" from the
+    first to the second, paired by seeds, with its interval "from" and "to"."""
+    tables = {}
+    for measure in SIGNS:
+        sgd, adam = (of[name][measure] for name in OPTIMISERS.values())
+        rows = {
+            label: {name: of[name][measure][label].values.mean() for name in OPTIMISERS.values()}
+            | with_interval("change", contrast([(1.0, adam[label]), (-1.0, sgd[label])]))
+            for label in sgd
+        }
+        tables[measure] = pd.DataFrame.from_dict(rows, orient="index")
+    return pd.concat(tables, axis=1).rename_axis("method")
+
+
+def chosen(of: ByOptimiser, optimiser: Mapping[str, str]) -> dict[str, dict[str, Measured]]:
+    """Each method under each measure with one optimiser.
+
+    Args:
+        of: of `by_optimiser`.
+        optimiser: by method's label, a key of `OPTIMISERS`.
+    """
+    return {
+        measure: {label: of[OPTIMISERS[name]][measure][label] for label, name in optimiser.items()}
+        for measure in SIGNS
+    }
+
+
+def optimisers_figure(of: ByOptimiser, note: str) -> Figure:
+    """The mean of each method with either optimiser and its interval, a panel a measure."""
+    size = (DOUBLE_WIDTH, 1.1 + 0.34 * len(of["SGD"][FPR95]), len(SIGNS))
+    with panels(*size, note=note, sharey=True, legend=2) as (figure, [row]):
+        for axes, measure in zip(row, SIGNS, strict=True):
+            for place, (name, shift) in enumerate(zip(OPTIMISERS.values(), (0.14, -0.14), strict=True)):
+                reached = levels(of[name][measure])
+                heights = np.arange(len(reached))[::-1] + shift
+                dots = look(place, marker=True) | {"label": name, "capsize": 2}
+                axes.errorbar(reached["mean"], heights, xerr=plots.bars(reached, "mean"), **dots)
+            plots.name_rows(axes, reached.index)
+            axes.set(title=measure, xlabel="FPR95 (%)" if measure == FPR95 else "mean AP (%)")
+    return figure
 
 
 def residual(of: Methods) -> tuple[float, int]:
@@ -115,51 +176,6 @@ def ordered(of: Mapping[str, Methods]) -> pd.DataFrame:
         counts = {"pairs": len(found), "significant": len(sure), "rankings": orders(tuple(each), sure)}
         rows[measure] = {**counts, "of": math.factorial(len(each))}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
-
-
-def summed_up(levels: pd.DataFrame, orders: pd.DataFrame, found: Mapping[str, pd.DataFrame]) -> str:
-    """In sentences without the first's beginning: who is first by FPR95, beside HardNet with the same
-    augmentation and generation of positives ("+", "*"), who by HPatches' tasks, behind whom each other
-    method is significantly, and how many pairs differ so.
-
-    Args:
-        levels: of `table`, as saved, its columns flat.
-        orders: of `ordered`, as saved.
-        found: by measure, of `pairs`, as saved; a measure may be missing.
-    """
-    ranked, by_measure = levels.set_index("method"), orders.set_index("measure")
-
-    def level(name: str) -> str:
-        mean, low, high = ranked.loc[name, [f"{FPR95} {of}" for of in ("mean", "from", "to")]]
-        return f"{mean:.1f}% ({low:.1f} to {high:.1f})"
-
-    def first(measure: str) -> tuple[str, str]:
-        name = (SIGNS[measure] * ranked[f"{measure} mean"]).idxmin()
-        if measure not in found:
-            return name, ""
-        of = found[measure]
-        others = of.loc[(of["better"] == name) & (of["Holm"] > LEVEL), "worse"]
-        return name, f"not significantly ahead of {' and '.join(others)}" if len(others) else ""
-
-    best, level_with = first(FPR95)
-    base = f"HardNet{best[len(best.rstrip('+*')) :]}"
-    told = f"{best} has the lowest {FPR95} of {len(ranked)} methods, {level(best)}"
-    told += f", {level_with}" if level_with else ""
-    told += "" if best == base else f"; {base} has {level(base)}"
-    on_tasks = []
-    for task in by_measure.index.drop(FPR95):
-        name, level_with = first(task)
-        behind = f", {level_with}" if level_with else ""
-        on_tasks.append(f"{name} in {task} ({ranked.loc[name, f'{task} mean']:.1f}%{behind})")
-    if on_tasks:
-        told += f". Mean average precision on HPatches is highest for {', '.join(on_tasks)}"
-    counts = [f"{row['significant']:.0f} by {measure}" for measure, row in by_measure.iterrows()]
-    left = by_measure.loc[FPR95]
-    return (
-        f"{told}. Of {left['pairs']:.0f} pairs of methods the number that differ significantly is "
-        f"{', '.join(counts)}; by {FPR95} the data exclude {left['of'] - left['rankings']:,.0f} of "
-        f"{left['of']:,.0f} rankings"
-    )
 
 
 def draws(of: Methods, seed: int = 0) -> np.ndarray:
