@@ -13,8 +13,10 @@ from nbformat.v4 import new_code_cell, new_notebook
 from lib.data.mini.allotment import write_allotment
 from lib.experiments.artefacts import Artefact
 from lib.experiments.rows import training_job
+from lib.recipes import RECIPES
 from lib.reporting.page import rendering
 from lib.study import records
+from lib.study.jobs import Job, record_path
 from lib.study.open import Study, open_study
 
 SAVES = """
@@ -150,3 +152,46 @@ def test_a_reference_of_photographs_is_compared_with_where_they_are_the_same(
     others = replace(opened, place=replace(opened.place, source=fewer))
     _, missing = rendering.report(others, A_B, [], [], compared=True)
     assert missing == []
+
+
+def put_on_record(study: Study, job: Job) -> Path:
+    """A record of a job, by code that has changed since, in the folder that is read first."""
+    path = record_path(job, study.place, study.reading[0])
+    content = {"kind": "run", "name": job.name, "config": {}, "metrics": {}, "probes": {}}
+    records.write(path, {**content, "digests": {"training": "", "evaluation": {}}})
+    return path
+
+
+def test_records_name_the_artefacts_that_show_them_those_of_an_evening_where_it_is_shown_whole(
+    tmp_path, opened, monkeypatch
+):
+    folder = tmp_path / "evening"
+    evening = open_study("evening", "mini", str(folder))
+    monkeypatch.setattr(rendering, "evening_beside", lambda study: evening)
+    jobs = [Job("n", "N", RECIPES["hynet_aug"], "mini-a", seed) for seed in (0, 1)]
+    one, two = (Artefact(lambda study, of=of: jobs[:of]) for of in (1, 2))
+    selected = {"a/whole": one, "a/lacking": two, "a/short": one}
+    own = [put_on_record(opened, job) for job in jobs]
+    longer = put_on_record(evening, jobs[0])
+    for name in ("whole_evening", "lacking_evening", "short"):
+        save_earlier(opened, f"a/{name}.csv")
+    found = rendering._records(opened, selected, opened.place.folder)
+    assert {record["path"]: record["artefacts"] for record in found} == {
+        own[0]: ["a/whole", "a/lacking", "a/short"],
+        own[1]: ["a/lacking"],
+        longer: ["a/whole"],
+    }
+    files = found[0]["equations"]
+    assert {"distances/hybrid.py", "models/hynet.py", "regularizers/norm.py"} <= set(files)
+    assert all((Path(rendering.__file__).parents[2] / file).is_file() for file in files)
+
+
+def test_an_evening_whose_search_is_not_on_record_shows_nothing(opened, monkeypatch):
+    def jobs(study: Study) -> list[Job]:
+        if study is not opened:
+            raise rendering.NoSearch("none")
+        return []
+
+    monkeypatch.setattr(rendering, "evening_beside", lambda study: open_study("evening"))
+    save_earlier(opened, "a/b_evening.csv")
+    assert rendering._records(opened, {"a/b": Artefact(jobs)}, opened.place.folder) == []

@@ -165,10 +165,27 @@ def test_printed_claims_wrap_and_printed_tables_do_not(tmp_path):
     nbformat.write(notebook, path)
     body = render_notebook(path).body
     assert '<pre class="sentences">Claim: A is lower.' in body
-    assert "<pre>SIFT" in body
+    assert re.search("<pre (?!class)[^>]*>SIFT", body)
 
 
-def rendered(tmp_path: Path, text: str, *beside: str) -> str:
+def test_printed_tables_are_reached_with_a_keyboard_and_named_by_the_heading_above(tmp_path):
+    path = write_notebook(tmp_path / "executed" / "dsm" / "table1.ipynb", "One")
+    told = 'aria-label="{}" role="region" tabindex="0"'
+    assert f"<pre {told.format('Verdict')}>SIFT" in render_notebook(path).body
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].source = "# One"
+    nbformat.write(notebook, path)
+    assert f"<pre {told.format('One')}>SIFT" in render_notebook(path).body
+
+
+def test_whatever_scrolls_is_reached_with_a_keyboard_and_has_a_name(tmp_path):
+    text = build(tmp_path, verdicts=VERDICTS)
+    scrolling = re.findall('<div class="scroll".*?>', text)
+    assert len(scrolling) == 4, "tally, matrix, the claims of one notebook, runs"
+    assert all(re.search('tabindex="0" role="region" aria-label="[^"]+"', of) for of in scrolling)
+
+
+def rendered(tmp_path: Path, text: str, beside: dict[str, str]) -> str:
     path = tmp_path / "notebooks" / "adasample" / "table1.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(new_notebook(cells=[new_markdown_cell(text)]), path)
@@ -179,13 +196,22 @@ def test_links_between_notebooks_lead_inside_the_page_and_others_name_the_file(t
     text = rendered(
         tmp_path,
         "[rates](../study/rates.ipynb#Found) [two](table2.ipynb) [all](../../docs/code.md) [w](https://w.org)",
-        *("study/rates", "adasample/table3"),
+        {"notebooks/study/rates.ipynb": "study-rates", "notebooks/adasample/table3.ipynb": "three"},
     )
     assert '<a href="#study-rates-Found">rates</a>' in text
     assert "two (notebooks/adasample/table2.ipynb)" in text
     assert "all (docs/code.md)" in text
     assert '<a href="https://w.org">w</a>' in text
     assert text.count("<a ") == 2
+
+
+def test_what_papers_leave_open_is_linked_to_on_the_page_itself(tmp_path):
+    path = write_notebook(tmp_path / "executed" / "dsm" / "options.ipynb", "Options")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].source += "\n\n[all](../../docs/paper_vs_code.md) [more](../../docs/more.md)"
+    nbformat.write(notebook, path)
+    text = build(tmp_path, notebooks=[path])
+    assert '<a href="#document">all</a> more (docs/more.md)' in text
 
 
 def test_equations_become_mathml_and_code_stays_as_it_is(tmp_path):
@@ -411,6 +437,44 @@ def test_devices_and_versions_of_all_records_are_at_the_head_each_once(tmp_path)
     text = " ".join(build(tmp_path, records=records).split())
     head = text[: text.index("<nav")]
     assert "Made with device an H200 and cpu, Python 3.11.7, torch 2.12.0 and 2.13.0." in head
+
+
+def test_a_longer_study_beside_is_in_the_table_and_at_the_head(tmp_path):
+    longer = {**RECORDS[0], "profile": "evening", "device": "an H200"}
+    text = " ".join(build(tmp_path, records=[*RECORDS, longer]).split())
+    assert "3 records (1 of quick, 1 of evening)" in text
+    assert "Made with device an H200 and cpu." in text
+    table = text[text.index('<section id="runs"') :]
+    assert '<th scope="col">profile</th>' in table
+    assert "<td>evening</td>" in table
+    alone = build(tmp_path)
+    assert "(1 of quick" not in alone[: alone.index("<nav")], "where all are of one profile"
+
+
+def test_an_artefact_leads_to_its_own_records_and_to_the_files_of_its_equations(tmp_path):
+    run = {
+        **RECORDS[0],
+        "artefacts": ["adasample/table1", "dsm/table1"],
+        "equations": ["losses/hinge.py", "distances/euclidean.py"],
+    }
+    text = build(tmp_path, records=[run, {**RECORDS[1], "artefacts": ["adasample/table1"]}])
+    one, two = (
+        text[text.index(f'<section id="adasample-{name}"') :].partition("</p>")[0]
+        for name in ("table1", "table3")
+    )
+    assert 'its <a href="#runs" data-rows="adasample/table1">2 records</a>' in one
+    files = re.findall('<a href="([^"]*)">((?:losses|distances)/[a-z]+.py)</a>', one)
+    assert [name for _, name in files] == ["distances/euclidean.py", "losses/hinge.py"]
+    assert [(tmp_path / "quick" / at).resolve() for at, _ in files] == [
+        ROOT / "lib" / name for _, name in files
+    ]
+    assert "#runs" not in two, "it has none"
+    assert "Equations" not in two
+    # What the link puts into the search is found in the rows.
+    table = text[text.index('<section id="runs"') :]
+    assert "<td>adasample/table1, dsm/table1</td>" in table
+    bare = build(tmp_path)
+    assert "artefacts" not in bare[bare.index('<section id="runs"') : bare.index("<script>")]
 
 
 def test_a_run_leads_to_its_record(tmp_path):

@@ -6,7 +6,7 @@ import base64
 import io
 import posixpath
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,18 +34,20 @@ def anchor_of(name: str) -> str:
     return name.replace("/", "-")
 
 
-def render_notebook(path: Path, beside: Collection[str] = ()) -> RenderedNotebook:
+def render_notebook(path: Path, beside: Mapping[str, str] | None = None) -> RenderedNotebook:
     """Render an executed notebook's text and outputs, without code, as part of a page.
 
     Headings go two levels down, since notebooks are sections of parts, and ids get the anchor in front,
     so that they can follow one another. The first heading becomes the title and is taken out of the
     body. Equations become MathML, and PNGs WebPs of the same pixels, a fifth smaller.
-    A link to a notebook of the page leads there; of any other relative link only its text is kept,
-    with the file's place in the repository.
+    A link to a file that is on the page leads there; of any other relative link only its text is kept,
+    with the file's place in the repository. What is printed can be scrolled with a keyboard and bears
+    the name of its heading.
 
     Args:
         path: of the notebook.
-        beside: names, as of `name_of`, of all notebooks of the page.
+        beside: the ids on the page of files that are on it too, by their place in the repository, e.g.
+            {"notebooks/adasample/table1.ipynb": "adasample-table1"}.
 
     Raises:
         ValueError: an equation cannot be typeset.
@@ -55,11 +57,11 @@ def render_notebook(path: Path, beside: Collection[str] = ()) -> RenderedNoteboo
     notebook = nbformat.read(path, as_version=4)
     body, _ = _exporter().from_notebook_node(notebook, {"metadata": {"path": str(path.parent)}})
     name = name_of(path)
-    title, body = _as_section(body, f"notebooks/{name}.ipynb", anchor_of(name), {name, *beside}, 2)
+    title, body = _as_section(body, f"notebooks/{name}.ipynb", anchor_of(name), beside, 2)
     return RenderedNotebook(anchor_of(name), title or path.stem, name, body)
 
 
-def render_document(path: Path, anchor: str, beside: Collection[str] = ()) -> tuple[str, str]:
+def render_document(path: Path, anchor: str, beside: Mapping[str, str] | None = None) -> tuple[str, str]:
     """The title and the HTML of a Markdown document of the folder docs, its headings one level down.
 
     Args:
@@ -148,7 +150,7 @@ def _as_webp(source: str) -> str:
 
 
 def _as_section(
-    body: str, file: str, anchor: str, beside: Collection[str], down: int
+    body: str, file: str, anchor: str, beside: Mapping[str, str] | None, down: int
 ) -> tuple[str, str]:
     """Take the title out of the HTML of a file of the repository, and make the rest fit into a page of
     several, its headings some levels down."""
@@ -163,22 +165,25 @@ def _as_section(
     for heading in soup.find_all(re.compile("^h[1-6]$")):
         heading.name = f"h{min(6, int(heading.name[1]) + down)}"
     for block in soup.find_all("pre"):
-        # Sentences, where others are tables.
+        # Sentences, which wrap, where others are tables, which scroll.
         if block.get_text().lstrip().startswith(("Claim: ", "Reading: ")):
             block["class"] = "sentences"
+        else:
+            above = block.find_previous(re.compile("^h[1-6]$"))
+            label = title if above is None else above.get_text().removesuffix("¶").strip()
+            block.attrs |= {"tabindex": "0", "role": "region", "aria-label": label}
     for head in soup.select("thead th"):
         head["scope"] = "col"
     for element in soup.select("[id]"):
         element["id"] = f"{anchor}-{element['id']}"
+    anchors = {**(beside or {}), file: anchor}
     for link in soup.select("a[href]"):
         target, _, part = link["href"].partition("#")
         if "://" in target or target.startswith("mailto:"):
             continue
         place = posixpath.normpath(posixpath.join(posixpath.dirname(file), target)) if target else file
-        other = place.removeprefix("notebooks/").removesuffix(".ipynb")
-        if place == file or other in beside:
-            at = anchor if place == file else anchor_of(other)
-            link["href"] = f"#{at}" + (f"-{part}" if part else "")
+        if place in anchors:
+            link["href"] = f"#{anchors[place]}" + (f"-{part}" if part else "")
         else:
             link.insert_after(f" ({place})")
             link.unwrap()

@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,12 +11,23 @@ import pandas as pd
 
 from lib.data.mini.allotment import Allotment, read_allotment
 from lib.experiments.artefacts import ARTEFACTS, Artefact
+from lib.experiments.searches import NoSearch
 from lib.files import replacing
+from lib.parts import modules
 from lib.reporting.page.compare import artefacts_in, compare
 from lib.reporting.page.report import Failure, build_report
 from lib.study import pool, records
-from lib.study.jobs import Place, look
-from lib.study.open import REFERENCE, ROOT, Study, find, photographs_path
+from lib.study.jobs import Job, Place, look
+from lib.study.open import (
+    REFERENCE,
+    ROOT,
+    Found,
+    Study,
+    evening_beside,
+    find,
+    on_record,
+    photographs_path,
+)
 
 
 def execute(
@@ -145,7 +156,7 @@ def report(
     Returns:
         The report's path, and the artefacts of the reference that are missing.
     """
-    place, comparison = study.place, None
+    place, comparison, folder = study.place, None, study.saving or study.reading[0]
     reference = REFERENCE / place.profile.name
     if compared and is_reference_of(place, reference):
         comparison = compare(place.folder, reference, selected=selected)
@@ -157,10 +168,10 @@ def report(
         profile=place.profile.name,
         data_name=place.source.name,
         notebooks=[copy for copy in executed if copy.exists()],
-        records=_records(study, selected),
+        records=_records(study, selected, folder),
         comparison=comparison,
         failures=failures,
-        verdicts=saved_verdicts(study.saving or study.reading[0], selected),
+        verdicts=saved_verdicts(folder, selected),
         absent=[name for name in ARTEFACTS if name not in selected],
     )
     missing = comparison.missing if comparison is not None else ()
@@ -198,11 +209,43 @@ def saved_verdicts(folder: Path, selected: Mapping[str, Artefact]) -> pd.DataFra
     return pd.concat(found, ignore_index=True) if found else None
 
 
-def _records(study: Study, selected: Mapping[str, Artefact]) -> list[dict]:
-    jobs = (job for artefact in selected.values() for job in artefact.jobs(study))
-    looked = (look(job, study.place, study.reading[0]) for job in jobs)
-    found = {there.path: there for there in looked if there.content is not None}
-    return [
-        {**of.content, "older_code": of.state == "older code", "path": path}
-        for path, of in found.items()
-    ]
+def _records(study: Study, selected: Mapping[str, Artefact], saved: Path) -> list[dict]:
+    """The records of the study and of the evening shown beside it, each once, with the `artefacts` that
+    show it and the files of lib in which its `equations` are."""
+    by_path: dict[Path, dict] = {}
+    evening = evening_beside(study)
+    for name, artefact in selected.items():
+        # An artefact that shows the evening has saved something under its name.
+        shows = evening and any(
+            Path(file).stem.endswith(f"_{evening.place.profile.name}")
+            for file in artefacts_in(saved, [name])
+        )
+        for of in (*_own(study, artefact), *(_whole(evening, artefact) if shows else ())):
+            told = {"older_code": of.older, "path": of.path, "equations": _equations(of.job)}
+            record = by_path.setdefault(of.path, {**of.content, **told, "artefacts": []})
+            if name not in record["artefacts"]:
+                record["artefacts"].append(name)
+    return list(by_path.values())
+
+
+def _own(study: Study, artefact: Artefact) -> Iterator[Found]:
+    for job in artefact.jobs(study):
+        there = look(job, study.place, study.reading[0])
+        if there.content is not None:
+            yield Found(job, there.path, there.content, there.state == "older code")
+
+
+def _whole(study: Study, artefact: Artefact) -> list[Found]:
+    """An artefact's records, where all of them are there, or else none."""
+    try:
+        return on_record(study, artefact.jobs(study))
+    except NoSearch:
+        return []
+
+
+def _equations(job: Job) -> list[str]:
+    """The files of lib that state what a job trains by, or computes, e.g. "losses/cdf.py"."""
+    computed = job.computation and f"lib.theory.{job.computation.name}"
+    of = [computed] if computed else modules(job.recipe) if job.recipe else ()
+    files = (module.removeprefix("lib.").replace(".", "/") + ".py" for module in of)
+    return [file for file in files if not file.startswith(("points/", "schedules/"))]

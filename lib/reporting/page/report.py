@@ -5,6 +5,7 @@ Notebooks are rendered by `lib.reporting.page.notebook`; the page needs no netwo
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import pandas as pd
 
 from lib.files import write_bytes
 from lib.reporting.page import verdicts as judged
-from lib.reporting.page.notebook import name_of, render_document, render_notebook
+from lib.reporting.page.notebook import anchor_of, name_of, render_document, render_notebook
 from lib.reporting.page.parts import PARTS, Part, in_order
 from lib.study.open import ROOT
 
@@ -46,7 +47,8 @@ def build_report(
         folder: the results folder, e.g. `results/quick`.
         notebooks: executed notebooks, which are shown as `lib.reporting.page.parts` orders them.
         records: records of runs and computations; one with a true `older_code` is marked, and one with
-            a `path` leads there.
+            a `path` leads there; `artefacts` are the names of those that show it, and `equations` the
+            files below lib that they are linked to for it.
         verdicts: as the notebooks save them, with the column `notebook`, the artefact's name; None
             where there are none.
         shown: what else `page.html` shows: `profile` and `data_name`, what the study ran under; unless
@@ -72,7 +74,9 @@ def build_report(
     layout = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     ).get_template("page.html")
-    title, body = render_document(DOCUMENT, "document", places)
+    anchors = {f"notebooks/{name}.ipynb": anchor_of(name) for name in named}
+    anchors[DOCUMENT.relative_to(ROOT).as_posix()] = "document"
+    title, body = render_document(DOCUMENT, "document", anchors)
     page = layout.render(
         **shown,
         title=TITLE,
@@ -81,9 +85,11 @@ def build_report(
         parts={key: PARTS.get(key, Part(key)) for key in (*PARTS, *order)},
         order=order,
         places=places,
-        notebooks={name: render_notebook(path, places) for name, path in named.items()},
+        notebooks={name: render_notebook(path, anchors) for name, path in named.items()},
         document={"title": title, "body": body},
         recipes=os.path.relpath(RECIPES, folder),
+        equations=_equations(records, folder),
+        counts=Counter(name for record in records for name in record.get("artefacts", ())),
         made_by=_made_by(records),
         links={row: os.path.relpath(path, folder) for row, path in enumerate(of_records) if path},
         runs=runs,
@@ -107,6 +113,17 @@ def _made_by(records: Iterable[Mapping]) -> dict[str, list[str]]:
     return {name: sorted(of.dropna().unique()) for name, of in told.items() if of.notna().any()}
 
 
+def _equations(records: Iterable[Mapping], folder: Path) -> dict[str, dict[str, str]]:
+    """By artefact, the files of its runs' equations, each with where it lies from a folder."""
+    found: dict[str, dict[str, str]] = {}
+    for record in records:
+        for name in record.get("artefacts", ()):
+            files = record.get("equations", ())
+            at = {file: os.path.relpath(ROOT / "lib" / file, folder) for file in files}
+            found.setdefault(name, {}).update(at)
+    return found
+
+
 def _runs(records: Sequence[Mapping]) -> tuple[pd.DataFrame, dict[str, object]]:
     """The table of runs, one column of FPR95 a test set, and what is the same in all of its rows."""
     measured = pd.DataFrame(
@@ -118,6 +135,8 @@ def _runs(records: Sequence[Mapping]) -> tuple[pd.DataFrame, dict[str, object]]:
     runs["older code"] = runs["older code"].eq(True)
     if not runs["older code"].any():
         del runs["older code"]
+    # Last, since it is the longest.
+    runs["artefacts"] = [", ".join(record.get("artefacts", ())) or None for record in records]
     before = runs.columns.get_loc("seconds")
     parts = [runs.iloc[:, :before], measured.sort_index(axis=1), runs.iloc[:, before:]]
     runs = pd.concat(parts, axis=1).dropna(axis=1, how="all")
