@@ -17,16 +17,20 @@ from pathlib import Path
 
 import joblib
 import torch
+from torch import Tensor
 
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
 from lib.descriptions import drawn
+from lib.positives.topology_weights import linear_combination, nearest
 from lib.profiles import Profile
 from lib.recipes import Budget, Part, Recipe
 from lib.training import CANDIDATE_CHUNK, train
 
 PAIRS = 128
+# Of a batch of TCDesc's.
+MORE_PAIRS = 512
 STEPS = 6
 ROUNDS = 3
 LOSSES = 100
@@ -52,6 +56,8 @@ def main() -> None:
         training_step(size, plain, patches, chosen.device)
         adasample_step(size, patches, chosen.device)
         dsm_loss(patches, chosen.device)
+        hynet_step(size, patches, chosen.device)
+        topology_step(size, patches, chosen.device)
 
 
 def training_step(size: Profile, plain: Profile, patches: PatchSet, device: str) -> None:
@@ -98,9 +104,64 @@ def dsm_loss(patches: PatchSet, device: str) -> None:
     print(f"  added             {100 * (cdf - hinge) / step:8.2f} % of the step  (wanted: 3 or less)")
 
 
+def hynet_step(size: Profile, patches: PatchSet, device: str) -> None:
+    """HyNet's step against one with L2-Net's network, all else kept."""
+    hynet = recipes.find("hynet_aug")
+    plain = replace(hynet, model=recipes.find("sosnet_aug").model)
+    ours, theirs = in_turns(
+        lambda: step_seconds(hynet, size, patches, device),
+        lambda: step_seconds(plain, size, patches, device),
+    )
+    print("\nTraining step of HyNet+")
+    print(f"  L2-Net's network  {1000 * theirs:8.1f} ms")
+    print(f"  HyNet's           {1000 * ours:8.1f} ms")
+    print(f"  ratio             {ours / theirs:8.2f}  (wanted: 1.5 or less)")
+
+
+def topology_step(size: Profile, patches: PatchSet, device: str) -> None:
+    """TCDesc's step against one with HardNet's positives, all else kept; and its least squares all at
+    once against one after the other."""
+    size = replace(size, budget=few_steps(MORE_PAIRS))
+    tcdesc = recipes.find("tcdesc_hn_aug")
+    plain = replace(tcdesc, positive=recipes.find("hardnet_aug").positive)
+    k = tcdesc.positive.options["neighbours"]
+    ours, theirs, batched, loop = in_turns(
+        lambda: step_seconds(tcdesc, size, patches, device),
+        lambda: step_seconds(plain, size, patches, device),
+        lambda: weights_seconds(linear_combination, k, device),
+        lambda: weights_seconds(one_at_a_time, k, device),
+    )
+    print(f"\nTraining step of TCDesc-HN+, {MORE_PAIRS} pairs")
+    print(f"  HardNet's         {1000 * theirs:8.1f} ms")
+    print(f"  TCDesc's          {1000 * ours:8.1f} ms")
+    print(f"  ratio             {ours / theirs:8.2f}  (wanted: 1.3 or less)")
+    print(f"  its least squares {1000 * batched:8.1f} ms")
+    print(f"  one at a time     {1000 * loop:8.1f} ms")
+
+
+def weights_seconds(weigh: Callable[[Tensor, Tensor], Tensor], neighbours: int, device: str) -> float:
+    """Seconds of the topology weights of a batch's anchors and positives, and of their gradient."""
+    value = torch.nn.functional.normalize(torch.randn(2, MORE_PAIRS, 128, device=device), dim=2)
+    near, value = [nearest(side, neighbours) for side in value], value.requires_grad_()
+    started = now(device)
+    weights = [weigh(side, side[of]) for side, of in zip(value, near, strict=True)]
+    torch.stack(weights).abs().sum().backward()
+    return now(device) - started
+
+
+def one_at_a_time(centres: Tensor, near: Tensor) -> Tensor:
+    """`linear_combination` as a loop of least-squares problems."""
+    each = zip(centres, near, strict=True)
+    return torch.stack([torch.linalg.lstsq(of.T, x[:, None]).solution[:, 0] for x, of in each])
+
+
+def few_steps(pairs: int) -> Budget:
+    return Budget(batch_pairs=pairs, epoch_pairs=pairs * (WARM_UP + STEPS), epochs=1)
+
+
 def sized(profile: str) -> Profile:
     """A profile of so few steps that they can be timed."""
-    budget = Budget(batch_pairs=PAIRS, epoch_pairs=PAIRS * (WARM_UP + STEPS), epochs=1)
+    budget = few_steps(PAIRS)
     return replace(profiles.find(profile), budget=budget, stages=())
 
 

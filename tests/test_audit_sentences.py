@@ -274,6 +274,7 @@ CHECKS: dict[str, Callable[[], list[bool]]] = {
         np.allclose(np.abs(np.cos((THETA + np.pi) / 2)), G_D),
     ],
     "hynet-s23-rising": lambda: [bool((np.diff(G_S) > 0).all())],
+    "hynet-s23-neither": lambda: [bool((np.diff(G_S) > 0).all())],
     "hynet-p-positives": lambda: [bool((np.diff(G_S) > 0).all())],
     "hynet-s23-falling": lambda: [bool((np.diff(G_D) < 0).all())],
     "hynet-s32-sign": lambda: [

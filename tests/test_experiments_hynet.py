@@ -123,17 +123,17 @@ def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study:
     jobs = hynet.table3(study)
     names = list(dict.fromkeys(job.name for job in jobs))
     assert [name for name in names if name in BEST] == ["hynet_aug", "hynet_d_1.4", "hynet_s_1"]
-    assert len(jobs) == 10 * 3 + 2
+    assert len(jobs) == 12 * 3
+    assert {"hynet_bn_alone", "hynet_in_alone"} < set(names)
     seeds = {name: [job.seed for job in jobs if job.name == name] for name in names}
-    alone = {"hynet_bn_alone", "hynet_in_alone"}
-    assert {name for name, of in seeds.items() if of == [0]} == alone
+    assert all(of == list(study.table_seeds) for of in seeds.values())
     assert {rate_of(job) for job in jobs} == set(names), "each at its own rate"
     tested = study.place.source.homographies.test_set("a")
     assert all((("hpatches", tested) in job.measures) == (job.seed == 0) for job in jobs)
     keys = set(printed("hynet", "table3")["key"])
     assert keys - {"hynet_h", "hynet_d", "hynet_s"} <= set(names)
     evening = hynet.table3(replace(study, place=replace(study.place, profile=profiles.find("evening"))))
-    assert {job.name for job in evening} == set(names) - alone
+    assert {job.name for job in evening} == set(names)
 
 
 def test_without_the_searches_of_the_margins_table_3_says_which_is_missing(
@@ -222,6 +222,19 @@ def test_the_ladder_has_the_seeds_of_a_test_each_rung_at_its_own_rate(study: Stu
     assert [job.name for job in jobs[:: len(study.test_seeds)]] == list(hynet.LADDER)
     assert all(rate_of(job) == job.name for job in jobs)
     assert set(hynet.LADDER) <= set(SEARCHED)
+
+
+def test_exposure_is_measured_of_the_option_that_takes_r_l2_away_at_hynet_s_own_rate(
+    study: Study,
+) -> None:
+    exposed = [job for job in hynet.norms(study) if job.sets_of("intensity_changes")]
+    at_one_rate = [job for job in exposed if job.label == hynet.AT_ONE_RATE]
+    assert [job.seed for job in at_one_rate] == list(study.table_seeds)
+    assert {rate_of(job) for job in at_one_rate} == {"hynet_aug"}
+    assert {rate_of(job) for job in exposed if job.name == "hynet_no_norm"} == {"hynet_no_norm"}
+    assert changed(at_one_rate[0].recipe, exposed[0].recipe) == {"regularizers"}
+    options = {record_path(job, study.place) for job in option_jobs(study, hynet.OPTIONS)}
+    assert {record_path(job, study.place) for job in at_one_rate} <= options
 
 
 def test_options_change_hynet_and_sosnet_one_choice_at_a_time(study: Study) -> None:

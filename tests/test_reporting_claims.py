@@ -243,6 +243,15 @@ def test_a_share_of_a_gain_has_no_verdict_where_there_is_no_gain():
     assert "one seed gives no interval" in judge(unknown, one, seeds=(0,)).why
 
 
+def test_a_computation_names_neither_profile_nor_data_nor_seeds():
+    most = claim(statistic="maximum", direction="at_most", margin=1.0, b=())
+    computed = judge(most, {"a": np.array([0.5])}, seeds=())
+    assert computed.text() == "held (computed, no seeds)"
+    # What was trained says its seeds all the same.
+    trained = judge(most, {"a": np.full((2, 1), 0.5)}, seeds=())
+    assert trained.text() == "held (quick profile, mini data, 2 seeds)"
+
+
 def test_every_claim_that_compares_gains_names_the_gain_it_needs():
     for c in read_claims():
         assert bool(c.given) == (c.statistic == "sum_difference"), c.id

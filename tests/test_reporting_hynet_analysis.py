@@ -76,6 +76,11 @@ def test_figure_1_draws_what_is_not_nought_of_both_pairs_and_of_each_measure() -
     values = gradients.figure1_values(record)
     assert {values[f"deviation_{key}"].item() for key in descent_directions.MEASURES} == {0}
     assert values["cosine_s"] == values["cosine_d"] == values["parallel_d"] == 0
+    table = gradients.figure1_table(record)
+    assert table["from Eq. 3"].max() < 1e-9, "Eq. 3 is what autograd gives"
+    # Rounding error is no nought.
+    assert (table.loc[["s, normalised", "d, normalised"], "from Eq. 3"] > 0).all()
+    assert (table["|cos|"] > 0.1).tolist() == [True, True, False, False]
     assert values["cosine_s_raw"] > 0.1
     assert values["parallel_d_raw"] > 0.05
 
@@ -108,6 +113,8 @@ def test_figure_2_counts_what_lies_beyond_a_right_angle() -> None:
     assert table.loc[("HardNet+", 0), ("negative", "beyond 90°")] == 0
     assert table.loc[("SOSNet+", 2), ("negative", "beyond 90°")] == 25
     assert table.loc[("SOSNet+", 2), ("negative of all", "beyond 90°")] == 0
+    of_all = found[1].probe("triplets_in_batch")["negative_of_all"]
+    assert set(table["negative of all", "pairs"]) == {of_all.shape[-1]}
     values = gradients.figure2_values(found)
     of = values["outside_sosnet_aug"]
     assert of.values == pytest.approx(np.array([[0, 25]] * 3))
@@ -195,6 +202,25 @@ def test_figure_3_has_as_many_convolutional_weights_in_both_networks() -> None:
     assert l2net["all"] == 1_334_560
 
 
+def test_figure_3_draws_each_block_as_large_as_its_maps_and_says_what_it_has() -> None:
+    record = computed("architecture")
+    figure = norms.architecture_figure(record)
+    table = norms.architecture_table(record)
+    for axes, name in zip(figure.axes, ("HyNet", "L2-Net"), strict=True):
+        heights = [box.get_height() for box in axes.patches]
+        widths = [box.get_width() for box in axes.patches]
+        assert len(heights) == 8
+        # 32, 32, 32, 16, 16, 8, 8 and 1 pixels; 1, 32, 32, 64, 64, and then 128 channels.
+        assert np.sign(np.diff(heights)).tolist() == [0, 0, -1, 0, -1, 0, -1]
+        assert np.sign(np.diff(widths)).tolist() == [1, 0, 1, 0, 1, 0, 0]
+        told = [text.get_text().split("\n") for text in axes.texts if "×" in text.get_text()]
+        assert [lines[0] for lines in told] == table["", "output"].tolist()[:8]
+        assert [" ".join(lines[1:-1]) for lines in told] == table[name, "layers"].tolist()[:8]
+        assert [lines[-1] for lines in told] == [f"{n:,}" for n in table[name, "parameters"][:8]]
+        colours = [box.get_facecolor() for box in axes.patches]
+        assert (colours[1] == colours[7]) == (name == "L2-Net"), "its last block has HyNet's one BN"
+
+
 SHRUNK = {"map": 1, "channel": 10}
 
 
@@ -236,11 +262,17 @@ def exposed(rise: float, seed: int, spread: float) -> dict[str, float]:
 
 
 def with_exposures() -> list[Run]:
+    """Of HyNet+, without R_L2 at a rate of its own and, which rises most, at HyNet+'s."""
+    of = (("hynet_aug", "", 1.0, 0.05), ("hynet_no_norm", "", 2.0, 0.1))
     return [
-        run(name, seed, {"intensity_changes": exposed(rise + 0.1 * seed, seed, spread)})
-        for name, rise, spread in (("hynet_aug", 1.0, 0.05), ("hynet_no_norm", 2.0, 0.1))
+        named_so(run(name, seed, {"intensity_changes": exposed(rise + 0.1 * seed, seed, spread)}), label)
+        for name, label, rise, spread in (*of, ("hynet_aug", experiments.AT_ONE_RATE, 3.0, 0.2))
         for seed in range(3)
     ]
+
+
+def named_so(of: Run, label: str) -> Run:
+    return replace(of, job=replace(of.job, label=label or of.job.label))
 
 
 def claim_of(metric: str) -> Claim:
@@ -251,18 +283,21 @@ def test_exposures_rise_from_what_no_change_gives() -> None:
     # Runs of the other half of the notebook have nothing to say here.
     found = [*with_norms(), *with_exposures()]
     table = norms.exposures_table(found)
-    assert table.index.tolist() == ["none", "gain 0.5", "gain 1.4", "gamma 0.5"]
     label = VARIANTS["hynet_no_norm"].label
-    assert table["HyNet+", "rise"].tolist() == pytest.approx([0, 1.1, 2.2, 3.3])
-    assert table[label, "rise"].tolist() == pytest.approx([0, 2.1, 4.2, 6.3])
+    assert table.index.unique("network").tolist() == ["HyNet+", label, experiments.AT_ONE_RATE]
+    assert table.loc["HyNet+"].index.tolist() == ["none", "gain 0.5", "gain 1.4", "gamma 0.5"]
+    assert table.loc["HyNet+", "rise"].tolist() == pytest.approx([0, 1.1, 2.2, 3.3])
+    assert table.loc[label, "rise"].tolist() == pytest.approx([0, 2.1, 4.2, 6.3])
     percent = np.mean([100 * (2 + 0.1 * seed) / (10 + seed) for seed in range(3)])
-    assert table.loc["gain 0.5", (label, "rise (%)")] == pytest.approx(percent)
-    assert table[label, "spread of norms"].tolist() == pytest.approx([10] * 4)
+    assert table.loc[(label, "gain 0.5"), "rise (%)"] == pytest.approx(percent)
+    assert table.loc[label, "spread of norms"].tolist() == pytest.approx([10] * 4)
     values = norms.claim_values(found)
     rise = values(claim_of("rise"))["hynet_aug"]
     assert rise.cells == ("gain_0.5", "gain_1.4", "gamma_0.5")
     assert rise.values[2] == pytest.approx([1.2, 2.4, 3.6])
     assert values(claim_of("ratio_spread"))["hynet_aug"].values == pytest.approx(np.full((3, 2), 5.0))
+    at_one_rate = values(claim_of("rise"))["hynet_no_norm_one_rate"].values
+    assert at_one_rate[2] == pytest.approx([3.2, 6.4, 9.6]), "told apart from HyNet+, whose name it has"
 
 
 def test_the_jobs_ask_for_their_probes_and_measures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +322,7 @@ def test_found_records_are_told_apart_by_what_was_asked_of_them() -> None:
     """HyNet+ is asked for twice: its probe and its exposures."""
     found: list[Found] = [*with_norms(), *with_exposures()]
     assert len(norms.cosines(found)) == 9 * 6 * 2
-    assert len(norms.exposures(found)) == 6 * 2 * 4
+    assert len(norms.exposures(found)) == 9 * 2 * 4
 
 
 VALUES = {
@@ -321,8 +356,8 @@ def test_what_speaks_against_a_claim_is_seen() -> None:
     [far] = [of for of in read_claims("hynet", "Figure 2") if of.id == "hynet-f2-range-sosnet"]
     values = gradients.figure2_values(with_triplets(far=0.25))
     assert verdict(far, values, range(3), "quick", "mini").outcome == NOT_HELD
-    swapped = {"hynet_aug": "hynet_no_norm", "hynet_no_norm": "hynet_aug"}
-    runs = [replace(of, job=replace(of.job, name=swapped[of.job.name])) for of in with_exposures()]
+    swapped = {"HyNet+": experiments.AT_ONE_RATE, experiments.AT_ONE_RATE: "HyNet+"}
+    runs = [named_so(of, swapped.get(of.job.label, "")) for of in with_exposures()]
     found = norms.claim_values([*with_norms(), *runs])
     for claim in read_claims("hynet", "Sec. 3.1"):
         if claim.id != "hynet-s31-norms-vary":

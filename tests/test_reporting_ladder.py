@@ -13,7 +13,7 @@ from scipy import stats
 from lib.experiments.adasample import LADDER, RIVALS, RUNGS, SAMPLING, generation
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.reporting.changes import changes_figure, fpr95_of, levels, methods
-from lib.reporting.ladder import WHOLE, rungs_figure, rungs_table
+from lib.reporting.ladder import WHOLE, rungs_figure, rungs_table, surely_changed
 from lib.reporting.papers import adasample_ladder as ladder
 from lib.study.jobs import Job
 from lib.study.open import Found, open_study
@@ -97,6 +97,18 @@ def test_there_is_no_share_of_a_gain_that_may_be_nothing_or_is_a_loss(last: floa
     table = rungs_table(rungs(np.array([0.0, -1.0, 1.0, 0.5, -0.5, last]), noise=0.3))
     assert table["change"].loc[WHOLE, "to"] > 0
     assert table["share (%)"].isna().all().all()
+
+
+def test_what_carries_a_gain_is_said_of_intervals_that_leave_out_nothing_at_all():
+    """Of steps of -1, -0.5, 0.25, -0.75 and -2 points, with so little noise that all are sure."""
+    lower, higher = surely_changed(rungs()).split("\n")
+    names = [EVERY[name].label for name in LADDER[1:]]
+    assert [name for name in names if name in lower] == [*names[:2], *names[3:]]
+    assert lower.startswith(f"FPR95 is surely lowered by: {names[0]} (−")
+    assert f"{WHOLE} (−" in lower
+    assert higher.startswith(f"FPR95 is surely raised by: {names[2]} (+0.")
+    loud = surely_changed(rungs(noise=50.0))
+    assert loud == "FPR95 is surely lowered by: none\nFPR95 is surely raised by: none"
 
 
 def test_test_points_widen_a_level_and_hardly_a_paired_change():

@@ -396,6 +396,8 @@ def test_a_reading_is_a_finding_where_an_evening_decides_it_and_says_that_it_is_
     )
     [found] = verdicts.findings(verdicts.read_verdicts(long)).to_dict("records")
     assert verdicts.facts(found)[0] == "a reading"
+    assert verdicts.facts(found)[-1] == f"{found['profile']}, {found['data']}, 5 seeds"
+    assert verdicts.facts({**found, "seeds": 0})[-1] == "computed, no seeds"
     assert verdicts.findings(verdicts.read_verdicts(short)).empty
 
 

@@ -166,21 +166,19 @@ def table5(study: Study) -> list[Job]:
 
 
 def table3(study: Study) -> list[Job]:
-    """HyNet's Table 3, each row at its own rate, on the first train set with the seeds of a table; the
-    losses of HardNet and SOSNet with BN, which its text counts FRN's gains from; and BN and IN where all
-    else is kept. These two, and all on HPatches, have the seeds of a grid.
+    """HyNet's Table 3, each row at its own rate, on the first train set with the seeds of a table, on
+    HPatches with those of a grid; the losses of HardNet and SOSNet with BN, which its text counts FRN's
+    gains from; and BN and IN where all else is kept.
 
     Raises:
         NoSearch: the search of a margin is not on record.
     """
     names = (
         *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS)),
-        *("hynet_bn", "hynet_in", "hard_bn", "hard_frn", "sos_bn", "sos_frn"),
+        *("hynet_bn", "hynet_in", "hynet_bn_alone", "hynet_in_alone"),
+        *("hard_bn", "hard_frn", "sos_bn", "sos_frn"),
     )
     jobs = hynet_jobs(study, names, study.table_seeds)
-    # An evening's time is for the paper's rows.
-    if study.place.profile.name != "evening":
-        jobs += hynet_jobs(study, ("hynet_bn_alone", "hynet_in_alone"), study.grid_seeds)
     tested = [tested_on(study)]
     return [measured(of, "hpatches", tested) if of.seed in study.grid_seeds else of for of in jobs]
 
@@ -234,13 +232,18 @@ def gradient_magnitudes(study: Study) -> list[Job]:
 
 
 NORMS, INTENSITY = ("hynet_aug", "hynet_bn", "hynet_in"), ("hynet_aug", "hynet_no_norm")
+AT_ONE_RATE = "HyNet+: without R_L2, same rate"
 
 
 def norms(study: Study) -> list[Job]:
     """How orthogonal gradients are to feature maps, with FRN, BN and IN; and what changes of exposure do
-    to HyNet with and without R_L2, both with the seeds of a table."""
+    to HyNet+, without R_L2 at its own rate, and without it at HyNet+'s, `AT_ONE_RATE`; both with the
+    seeds of a table."""
     probes = (probed(job, "orthogonality") for job in hynet_jobs(study, NORMS, study.table_seeds))
+    # One of `OPTIONS`, by whose name its record is found.
+    without = replace(at_profile(study, "hynet_aug"), label=AT_ONE_RATE, regularizers=())
     exposed = hynet_jobs(study, INTENSITY, study.table_seeds)
+    exposed += jobs_of(study, {"hynet_aug": without}, study.table_seeds)
     return [*probes, *(measured(job, "intensity_changes") for job in exposed)]
 
 

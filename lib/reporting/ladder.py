@@ -48,6 +48,16 @@ def rungs_table(found: Sequence[Found]) -> pd.DataFrame:
     return table.astype({("FPR95", "seeds"): "Int64"})
 
 
+def surely_changed(found: Sequence[Found]) -> str:
+    """Which rungs, and whether the whole ladder, lower FPR95 and which raise it, by intervals that leave
+    out 0; `found` as for `rungs_table`."""
+    change, lines = rungs_table(found)["change"].dropna(), []
+    for word, some in (("lowered", change["to"] < 0), ("raised", change["from"] > 0)):
+        told = [f"{rung} ({points:+.2f})" for rung, points in change.loc[some, "points"].items()]
+        lines.append(f"FPR95 is surely {word} by: {', '.join(told) or 'none'}")
+    return "\n".join(lines).replace("(-", "(−")
+
+
 def rungs_figure(found: Sequence[Found], note: str) -> Figure:
     """`lib.reporting.changes.changes_figure` of the rungs, each change in the row of its rung."""
     of = changes.methods(found)

@@ -96,7 +96,8 @@ class Showing:
             values: by method's key as `lib.reporting.claims.verdict` takes them: `Measured`, with
                 resamples of what it was tested on, (seeds, cells), or (cells,) for a method without
                 seeds; or a function that gives them for a claim.
-            seeds: in the order of the arrays' first axis; by default the study's for tables.
+            seeds: in the order of the arrays' first axis; by default the study's for tables; none where
+                values without seeds are of a computation.
             artefact: as the claims name it, or several; by default from the artefact's own name, e.g.
                 "Table 1".
 

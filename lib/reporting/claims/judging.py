@@ -69,7 +69,8 @@ def verdict(
         values: for each method a `Measured`, or an array (seeds, cells), or (cells,) for a method
             without seeds. All methods' cells are the same, in the same order. A method that was not
             asked for may be absent: a claim that names it has no verdict.
-        seeds: in the order of the arrays' first axis; a method may have the first of them alone.
+        seeds: in the order of the arrays' first axis; a method may have the first of them alone. None
+            of a computation: values without seeds are then told as computed.
         profile: the profile's name.
         data_name: what it was trained and tested on, named as `Claim.own_data` is.
 

@@ -24,7 +24,7 @@ class Verdict:
         claim: the claim.
         outcome: `held`, `did not hold` or `too close to call`; with the profile `paper` on the paper's
             own data `reproduced` or `not reproduced`; or `no verdict`.
-        seeds: how many seeds.
+        seeds: how many seeds; 0 of what was computed without any.
         profile, data_name: where the values come from.
         observed: the statistic of the comparison that decides, or None where it was not computed.
         low, high: its 95% interval, or None where it has none.
@@ -68,13 +68,19 @@ class Verdict:
         return f"{text}; to hold: {self.claim.needed()}"
 
     def text(self) -> str:
-        """The verdict in words, with profile, data and seeds where there is a rule at all."""
+        """The verdict in words, with profile, data and seeds where there is a rule at all and something
+        was trained."""
         why = f": {self.why}" if self.why else ""
         if self.claim.why:
             return f"{self.outcome}{why}"
-        seeds = f"{self.seeds} seed{'' if self.seeds == 1 else 's'}"
+        where = f"{self.profile} profile, {self.data_name} data, {in_seeds(self.seeds)}"
         seen = f"; {written_after(self.claim.seen)}" if self.claim.seen else ""
-        return f"{self.outcome}{why} ({self.profile} profile, {self.data_name} data, {seeds}{seen})"
+        return f"{self.outcome}{why} ({where if self.seeds else in_seeds(0)}{seen})"
+
+
+def in_seeds(count: int) -> str:
+    """`Verdict.seeds` in words."""
+    return f"{count:.0f} seed{'s' * (count != 1)}" if count else "computed, no seeds"
 
 
 def written_after(seen: str) -> str:

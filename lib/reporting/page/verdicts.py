@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from lib.profiles import PROFILES
-from lib.reporting.claims.verdicts import written_after
+from lib.reporting.claims.verdicts import in_seeds, written_after
 
 # By verdict, the sign that tells it apart without colour; in the order of the tally.
 SIGNS = {
@@ -132,8 +132,9 @@ def facts(row: Mapping[str, object]) -> list[str]:
     named = {"to hold": row["needed"], "printed": row["printed"], "rival": row["rival"]}
     said += [f"{name}: {value}" for name, value in named.items() if value]
     said += [row["part"]] if row["part"] else []
-    seeds = "" if pd.isna(row["seeds"]) else f", {row['seeds']:.0f} seed{'s' * (row['seeds'] != 1)}"
-    return [*said, f"{row['profile']}, {row['data']}{seeds}"]
+    seeds = [] if pd.isna(row["seeds"]) else [in_seeds(row["seeds"])]
+    where = [] if row["seeds"] == 0 else [row["profile"], row["data"]]
+    return [*said, ", ".join([*where, *seeds])]
 
 
 def interval(row: Mapping[str, object]) -> str:

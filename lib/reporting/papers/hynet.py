@@ -63,6 +63,19 @@ def margins() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def zero_shares(found: Sequence[Found]) -> pd.DataFrame:
+    """Whether margins bind: a row a method, its "margin" and, in percent, the largest share of triplets
+    beyond it, those without loss, in any stretch of any seed's training.
+
+    Args:
+        found: runs whose loss is a hinge or its square.
+    """
+    margins = {run.job.label: run.job.recipe.loss.options["margin"] for run in found}
+    largest = 100 * frames.steps(found).groupby("label")["zero_share"].max()
+    table = pd.DataFrame({"margin": pd.Series(margins), "largest share": largest})
+    return table.reindex(list(margins)).rename_axis("method")
+
+
 def table3(found: Sequence[Found], study: Study) -> pd.DataFrame:
     """Table 3 as `lib.reporting.hpatches.paper_beside_ours`, a similarity's row at its best margin; the
     head over matching says of how many seeds ours is, `n` of how many FPR95."""

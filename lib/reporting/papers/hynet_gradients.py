@@ -76,6 +76,13 @@ def figure1_values(record: Found) -> dict[str, np.ndarray]:
     return {name: np.round([value], 9) for name, value in values.items()}
 
 
+def figure1_table(record: Found) -> pd.DataFrame:
+    """By measure, over the pairs drawn, the largest deviation of autograd's gradient "from Eq. 3", over
+    the gradient's length, and the largest |cos| between gradient and descriptor."""
+    rows = [(of["deviation"], of["cosine"]) for of in record.numbers["measures"]]
+    return pd.DataFrame(rows, pd.Index(MEASURES, name="measure"), ["from Eq. 3", "|cos|"])
+
+
 def angles(record: Found, of_all: bool = False) -> np.ndarray:
     """(2, T) θ = 2 arcsin(d/2) of the positives and of the hardest negatives at the end of training.
 
@@ -124,13 +131,14 @@ def _in_pi(axes: Axes, end: int) -> None:
 
 def figure2_table(runs: Sequence[Found]) -> pd.DataFrame:
     """Where triplets lie at the end of training, a row a run: under each kind the `mean` θ and, in
-    percent, those `beyond 90°`; of negatives also those of all pairs shown."""
+    percent, those `beyond 90°`; of negatives also those of all pairs shown, and how many `pairs`."""
     rows = {}
     for run in runs:
         shown = dict(zip((*KINDS, "negative of all"), (*angles(run), angles(run, True)[1]), strict=True))
         rows[run.job.label, run.job.seed] = {
             **{(kind, "mean"): np.rad2deg(theta).mean() for kind, theta in shown.items()},
             **{(kind, "beyond 90°"): 100 * (theta > RANGE).mean() for kind, theta in shown.items()},
+            ("negative of all", "pairs"): len(shown["negative of all"]),
         }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["run", "seed"])
     return table[list(shown)]

@@ -1,17 +1,21 @@
 """HyNet's norms (Tian et al., Sec. 3): its layers (Fig. 3), orthogonal gradients, and what R_L2 does."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from scipy.special import ndtri
 
+from lib.experiments.hynet import AT_ONE_RATE
 from lib.intervals import Measured
 from lib.reporting import frames, plots
 from lib.reporting.claims import Claim
 from lib.reporting.claims.measured import OfClaim, by_method
-from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
+from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, panels
 from lib.study.open import Found
 
 NAMES = {"Conv2d": "conv", "BatchNorm2d": "BN", "InstanceNorm2d": "IN", "Dropout": "dropout"}
@@ -19,7 +23,9 @@ NAMES = {"Conv2d": "conv", "BatchNorm2d": "BN", "InstanceNorm2d": "IN", "Dropout
 TOGETHER = {"map": "each map", "channel": "a batch's maps of a channel"}
 # As `lib.evaluation.intensity_changes` has it, which imports torch.
 UNCHANGED = "none"
+ONE_RATE = "hynet_no_norm_one_rate"
 COLUMNS = MEDIAN, NINETIETH, VALUES = "median", "90th percentile", "values"
+COLOURS = {"FRN": PALETTE[0], "BN": PALETTE[4]}
 
 
 def _networks(record: Found) -> dict[str, Mapping]:
@@ -49,6 +55,38 @@ def architecture_table(record: Found) -> pd.DataFrame:
         columns[label, "parameters"] = [*own, of["parameters"], of["convolutional"]]
     names = ["input", *map(str, range(1, 8)), "all", "weights of convolutions"]
     return pd.DataFrame(columns, index=pd.Index(names, name="block"))
+
+
+def architecture_figure(record: Found) -> Figure:
+    """HyNet above L2-Net, a box a block of `architecture_table`: as high as its maps are, as wide as it
+    has channels, in the colour of its norm; below it output, layers and parameters.
+
+    Args:
+        record: of `lib.theory.architecture`.
+    """
+    table, names = architecture_table(record), list(_networks(record))
+    note = "height: side of the maps; width: channels; colour: norm; below: output, layers, parameters"
+    with panels(DOUBLE_WIDTH, 3.5, rows=len(names), note=note) as (figure, rows):
+        for axes, name in zip(rows[:, 0], names, strict=True):
+            edge = 0.0
+            for place, (block, of) in enumerate(table[:8].iterrows()):
+                channels, side, _ = map(int, of["", "output"].split("×"))
+                layers, count = of[name, "layers"], of[name, "parameters"]
+                width, height = 0.02 + 0.5 * channels / 128, 0.03 + 0.97 * side / 32
+                colour = next((each for norm, each in COLOURS.items() if norm in layers), "white")
+                corner = (place - width / 2, -height / 2)
+                axes.add_patch(Rectangle(corner, width, height, fc=colour, ec="black", lw=0.8))
+                if place:
+                    arrow = {"arrowstyle": "->", "lw": 0.8, "color": GREY}
+                    axes.annotate("", (corner[0], 0), (edge, 0), arrowprops=arrow)
+                edge = place + width / 2
+                told = (of["", "output"], textwrap.fill(layers, 12), f"{count:,}")
+                axes.text(place, -0.6, "\n".join(told), ha="center", va="top", fontsize=6.5)
+                axes.text(place, 0.6, block, ha="center", va="bottom", fontsize=7)
+            axes.set(xlim=(-0.45, 7.45), ylim=(-1.7, 0.75))
+            axes.set_title(f"{name}: {table.loc['all', (name, 'parameters')]:,} parameters")
+            axes.set_axis_off()
+    return figure
 
 
 def architecture_values(record: Found) -> dict[str, np.ndarray]:
@@ -132,9 +170,14 @@ def exposures(found: Sequence[Found]) -> pd.DataFrame:
     Returns:
         By `key`, `label`, `seed`, `test_set` and `change`: `fpr95` in percent, its `rise` from no change
         in points and `relative_rise` in percent of what it is without, `ratio_spread` and `norm_shift`,
-        both in percent (of a ratio; its logarithm's).
+        both in percent (of a ratio; its logarithm's). `ONE_RATE` is the `key` of runs `AT_ONE_RATE`,
+        whose records have HyNet+'s.
     """
-    asked = [run for run in found if run.job.sets_of("intensity_changes")]
+    asked = [
+        replace(run, job=replace(run.job, name=ONE_RATE)) if run.job.label == AT_ONE_RATE else run
+        for run in found
+        if run.job.sets_of("intensity_changes")
+    ]
     tidy = frames.tidy(asked, "intensity_changes")
     tidy[["number", "change"]] = tidy["metric"].str.split(".", n=1, expand=True).to_numpy()
     tidy["change"] = pd.Categorical(tidy["change"], tidy["change"].unique(), ordered=True)
@@ -148,16 +191,14 @@ def exposures(found: Sequence[Found]) -> pd.DataFrame:
 
 
 def exposures_table(found: Sequence[Found]) -> pd.DataFrame:
-    """`exposures` as means over seeds and test sets: a row a change, under each network `FPR95 (%)`,
-    its `rise` in points and in percent, and in percent the `spread` of ‖x‖ / ‖x⁺‖ and the `shift` of
-    ‖x⁺‖."""
+    """`exposures` as means over seeds and test sets: a row a network and change, `FPR95 (%)`, its `rise`
+    in points and in percent, and in percent the `spread` of ‖x‖ / ‖x⁺‖ and the `shift` of ‖x⁺‖."""
     heads = ("FPR95 (%)", "rise", "rise (%)", "spread of norms", "shift of norm")
     names = ("fpr95", "rise", "relative_rise", "ratio_spread", "norm_shift")
-    means = exposures(found).groupby(level=["change", "label"], sort=False, observed=True).mean()
-    wide = means[list(names)].set_axis(heads, axis=1).unstack("label").swaplevel(axis=1)
-    in_order = wide[list(wide.columns.unique("label"))]
-    shown = in_order.rename(index=lambda change: change.replace("_", " "))
-    return shown.rename_axis("exposure of the second patch")
+    means = exposures(found).groupby(level=["label", "change"], sort=False, observed=True).mean()
+    shown = means[list(names)].set_axis(heads, axis=1)
+    in_words = shown.rename(index=lambda change: change.replace("_", " "), level="change")
+    return in_words.rename_axis(["network", "second patch"])
 
 
 def claim_values(found: Sequence[Found]) -> OfClaim:
