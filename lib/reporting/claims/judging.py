@@ -82,7 +82,7 @@ def verdict(
     why = claim.why or (f"no values of {', '.join(absent)}" if absent else "")
     if why:
         return Verdict(claim, NO_VERDICT, count, profile, data_name, why=why)
-    methods = {key: of if isinstance(of := values[key], Measured) else Measured(of) for key in keys}
+    methods = {key: _with_seeds(values[key], seeds) for key in keys}
     if len({of.values.shape[-1] for of in methods.values()}) > 1:
         shapes = ", ".join(f"{key} {of.values.shape[-1]}" for key, of in methods.items())
         raise ValueError(f"claim {claim.id}: methods differ in their number of cells: {shapes}")
@@ -99,6 +99,12 @@ def verdict(
         judged["outcome"] = own.get(judged["outcome"], judged["outcome"])
     fewest = min(own_seeds, default=count)
     return Verdict(claim, seeds=fewest, profile=profile, data_name=data_name, **judged)
+
+
+def _with_seeds(of: object, seeds: Sequence[int]) -> Measured:
+    of = of if isinstance(of, Measured) else Measured(of)
+    named = tuple(seeds[: len(of.values)]) if of.values.ndim == 2 else ()
+    return of if of.seeds or len(named) < len(of.values) else replace(of, seeds=named)
 
 
 def _part(claim: Claim, methods: Mapping[str, Measured]) -> str:
