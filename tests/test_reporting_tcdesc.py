@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from paper_records import records
-from reporting_records import Run, outcomes
+from reporting_records import Run, outcomes, verdicts
 
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.images import ImageSequences
@@ -338,6 +338,17 @@ def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_no
     )
     lost = outcomes("tcdesc", "Overfitting", tcdesc_figures.overfitting_values(never))
     assert set(lost.values()) == {"did not hold"}
+
+
+def test_a_quick_training_is_too_short_for_a_verdict_on_whether_fpr95_rises_at_its_end(
+    study: Study,
+) -> None:
+    quick = [
+        replace(run, content={**run.content, "profile": "quick"}) for run in staged(study, overfitted)
+    ]
+    found = verdicts("tcdesc", "Overfitting", tcdesc_figures.overfitting_values(quick))
+    left = {key: of.why for key, of in found.items() if of.outcome == NO_VERDICT}
+    assert left == dict.fromkeys(("s3-overfit-dsm", "s3-overfit-hn"), tcdesc_figures.TOO_SHORT)
 
 
 def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:

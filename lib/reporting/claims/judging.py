@@ -68,7 +68,8 @@ def verdict(
         claim: the claim.
         values: for each method a `Measured`, or an array (seeds, cells), or (cells,) for a method
             without seeds. All methods' cells are the same, in the same order. A method that was not
-            asked for may be absent: a claim that names it has no verdict.
+            asked for may be absent, or be a text that says why it has no values: a claim that names it
+            has no verdict.
         seeds: in the order of the arrays' first axis; a method may have the first of them alone.
         profile: the profile's name.
         data_name: what it was trained and tested on, named as `Claim.own_data` is.
@@ -79,8 +80,10 @@ def verdict(
     count = len(seeds)
     keys = dict.fromkeys((*claim.a, *claim.b, *claim.given))
     absent = [key for key in keys if key not in values]
-    why = claim.why or (f"no values of {', '.join(absent)}" if absent else "")
-    if why:
+    told = [of for key in keys if isinstance(of := values.get(key), str)]
+    if absent:
+        told.append(f"no values of {', '.join(absent)}")
+    if why := claim.why or "; ".join(told):
         return Verdict(claim, NO_VERDICT, count, profile, data_name, why=why)
     methods = {key: _with_seeds(values[key], seeds) for key in keys}
     if len({of.values.shape[-1] for of in methods.values()}) > 1:
