@@ -2,9 +2,11 @@
 
 Another study would have other seeds of training, and other 3D points or sequences in its test sets. The
 variance of a difference is the sum of these two parts, each with its own degrees of freedom, and its
-interval is Student's with those of Satterthwaite (1946); the scenes stay fixed. Methods with as many
-seeds as each other are paired by seed, others are independent groups (Welch, 1947). Points come as
-resamples of which the b-th is the same for all methods (`lib.evaluation.resampled_fpr95`).
+interval is Student's with those of Satterthwaite (1946); the scenes stay fixed. Methods are paired by
+seed, on the seeds that all of them have, so that a rival with one is compared with the same one. Where
+seeds are not named, or none is common, those with different numbers of them are independent groups
+(Welch, 1947). Points come as resamples of which the b-th is the same for all methods
+(`lib.evaluation.resampled_fpr95`).
 """
 
 import math
@@ -34,6 +36,7 @@ class Measured:
         cells: the cells' names, or none.
         label: the method's name for readers, or none.
         units: what was drawn anew, for readers.
+        seeds: the seeds of the first axis, or none where they are not named.
 
     Raises:
         ValueError: shapes do not fit, or a value is not finite.
@@ -45,6 +48,7 @@ class Measured:
     cells: tuple[str, ...] = ()
     label: str = ""
     units: str = "tests"
+    seeds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -55,6 +59,8 @@ class Measured:
             raise ValueError("values hold one that is not finite")
         if self.cells and len(self.cells) != values.shape[-1]:
             raise ValueError(f"{len(self.cells)} names of {values.shape[-1]} cells")
+        if self.seeds and values.shape[:-1] != (len(self.seeds),):
+            raise ValueError(f"{len(self.seeds)} names of the seeds of values of shape {values.shape}")
         drawn = self.resampled
         if drawn is not None and (drawn.shape[0] not in (1, 2) or drawn.shape[1:-1] != values.shape):
             raise ValueError(f"resamples of shape {drawn.shape} do not fit values of {values.shape}")
@@ -71,20 +77,35 @@ class Measured:
             return [self]
         drawn = [None] * len(self.values) if self.resampled is None else self.resampled.swapaxes(0, 1)
         return [
-            replace(self, values=values, resampled=of)
+            replace(self, values=values, resampled=of, seeds=())
             for values, of in zip(self.values, drawn, strict=True)
         ]
 
+    def of_seeds(self, seeds: Sequence[int]) -> "Measured":
+        """Some of its seeds alone, in the order given."""
+        some = [self.seeds.index(seed) for seed in seeds]
+        drawn = None if self.resampled is None else self.resampled[:, some]
+        return replace(self, values=self.values[some], resampled=drawn, seeds=tuple(seeds))
+
 
 def side_by_side(parts: Sequence[Measured]) -> Measured:
-    """One method's cells after another's; resamples where all have them."""
+    """One method's cells after another's, of the same seeds; resamples where all have them."""
     drawn = [of.resampled for of in parts if of.resampled is not None]
     return Measured(
         np.concatenate([of.values for of in parts], axis=-1),
         np.concatenate(drawn, axis=-2) if len(drawn) == len(parts) else None,
         min(of.freedom for of in parts),
         tuple(cell for of in parts for cell in of.cells),
+        seeds=parts[0].seeds,
     )
+
+
+def on_common_seeds(of: Sequence[Measured]) -> list[Measured]:
+    """Methods whose named seeds differ, of those alone that all of them have, if any; else as they are,
+    and those without seeds in any case."""
+    seeds = {each.seeds for each in of if each.values.ndim == 2}
+    common = sorted(set.intersection(*map(set, seeds))) if len(seeds) > 1 else []
+    return [each.of_seeds(common) if common and each.seeds else each for each in of]
 
 
 @dataclass(frozen=True)
@@ -153,13 +174,15 @@ class Estimate:
 
 
 def contrast(terms: Sequence[tuple[float, Measured]]) -> Estimate:
-    """Of methods' means over seeds and cells the sum, each times its weight, e.g. 1 and −1.
+    """Of methods' means over common seeds and cells the sum, each times its weight, e.g. 1 and −1.
 
     Raises:
         ValueError: some methods have resamples and others not, or not as many.
     """
     value, variances, freedoms = 0.0, [], []
     groups: dict[int, np.ndarray | float] = {}
+    weights, methods = zip(*terms, strict=True)
+    terms = list(zip(weights, on_common_seeds(methods), strict=True))
     for weight, of in terms:
         value += weight * of.values.mean()
         if of.values.ndim == 2:
@@ -179,12 +202,13 @@ def contrast(terms: Sequence[tuple[float, Measured]]) -> Estimate:
 
 def relative_gain(a: Measured, b: Measured) -> Estimate:
     """By how many percent the mean of `a` is below that of `b`: (b − a) / b, by the delta method."""
-    gain = float(100 * (1 - a.values.mean() / b.values.mean()))
-    return replace(relative_difference(a, b), value=gain)
+    change = relative_difference(a, b)
+    return replace(change, value=-change.value)
 
 
 def relative_difference(a: Measured, b: Measured) -> Estimate:
     """By how many percent the mean of `a` is above that of `b`: (a − b) / b, by the delta method."""
+    a, b = on_common_seeds((a, b))
     mean_a, mean_b = a.values.mean(), b.values.mean()
     linear = contrast([(100 / mean_b, a), (-100 * mean_a / mean_b**2, b)])
     return replace(linear, value=float(100 * (mean_a - mean_b) / mean_b))

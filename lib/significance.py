@@ -1,9 +1,9 @@
 """Statistics of few seeds: AdaSample's Table 3 (Sec. 5.4) as it should be tested, and beyond it.
 
 The Mann-Whitney test (Mann and Whitney, 1947), Holm's step-down correction (1979), Vargha and Delaney's
-effect size (2000) with Newcombe's interval (2006), the test's power, and the uncertainty that a printed
-FPR95 has from its test pairs alone. Arrays in, arrays out; a row is a run, a column is a pair of train
-and test set.
+effect size (2000) with Newcombe's interval (2006), the test's power, the uncertainty that a printed
+FPR95 has from its test pairs alone, and Kendall's coefficient of concordance (1939). Arrays in, arrays
+out; a row is a run, a column is a pair of train and test set.
 """
 
 import math
@@ -169,6 +169,19 @@ def binomial_error(rate: ArrayLike, negatives: int = 50_000) -> np.ndarray:
     if negatives < 1 or not ((share >= 0) & (share <= 1)).all():
         raise ValueError(f"a rate is 0 to 100 percent of 1 pair or more, got {rate!r} of {negatives}")
     return 100 * np.sqrt(share * (1 - share) / negatives)
+
+
+def concordance(ranks: ArrayLike) -> float:
+    """Kendall's W of several rankings, corrected for ties: 1 where all are the same; of m rankings that
+    have nothing to do with each other 1/m in the mean.
+
+    Args:
+        ranks: (things, rankings), three rankings or more.
+    """
+    things, rankings = np.shape(ranks)
+    # Friedman's statistic is m (n − 1) W.
+    statistic = stats.friedmanchisquare(*np.asarray(ranks, dtype=float)).statistic
+    return float(statistic / (rankings * (things - 1)))
 
 
 def _groups(first: ArrayLike, second: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

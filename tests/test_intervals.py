@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,6 +44,34 @@ def test_methods_with_different_numbers_of_seeds_are_compared_by_welchs_test():
     expected = stats.ttest_ind(a[:, 0], b[:, 0], equal_var=False).confidence_interval(0.95)
     found = difference(Measured(a), Measured(b)).limits()
     assert found == pytest.approx((expected.low, expected.high))
+
+
+def test_a_method_of_one_seed_is_compared_with_the_same_seed_of_the_other():
+    # Seed 7 is bad for all: on its own seed the first is lower, over the mean of three it would not be.
+    draws = drawn(0, (1, 3, 1, 50))
+    three = Measured(np.array([[1.0], [2.0], [9.0]]), draws, seeds=(3, 5, 7))
+    one = Measured(np.array([[8.0]]), draws[:, :1], seeds=(5,))
+    found = difference(three, one)
+    assert found.value == 2.0 - 8.0
+    assert found.limits() == (-math.inf, math.inf)
+    assert found.over_units == difference(three.of_seeds((5,)), one).over_units > 0
+    assert relative_gain(three, one).value == pytest.approx(75)
+    # Where they share none, or it is not known which are whose, all are taken.
+    for other in (replace(one, seeds=(8,)), replace(one, seeds=())):
+        assert difference(three, other).value == 4.0 - 8.0
+
+
+def test_methods_with_several_seeds_in_common_are_paired_on_these_and_others_left_out():
+    a, b = drawn(0, (5, 1)), drawn(1, (3, 1))
+    found = difference(Measured(a, seeds=(0, 1, 2, 3, 4)), Measured(b, seeds=(4, 0, 9)))
+    paired = difference(Measured(a[[0, 4]]), Measured(b[[1, 0]]))
+    assert found.limits() == pytest.approx(paired.limits())
+    assert found.seeds == 2
+
+
+def test_seeds_that_are_named_are_as_many_as_there_are_values():
+    with pytest.raises(ValueError, match="2 names of the seeds of values of shape"):
+        Measured(np.zeros((3, 1)), seeds=(0, 1))
 
 
 def test_a_method_without_seeds_adds_nothing_and_one_seed_leaves_the_interval_without_ends():

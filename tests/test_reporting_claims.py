@@ -411,6 +411,21 @@ def test_a_verdict_counts_the_seeds_of_the_method_that_has_the_fewest():
     assert result.seeds == 3
 
 
+def test_a_rival_with_one_seed_is_judged_by_the_same_seed_of_the_method():
+    three, one = [[1.0], [2.0], [9.0]], [[3.0]]
+    for values in (
+        {"a": three, "b": one},
+        {"a": Measured(three, seeds=(4, 5, 6)), "b": Measured(one, seeds=(4,))},
+    ):
+        result = judge(claim(), values, seeds=SEEDS[:3])
+        assert (result.observed, result.seeds, result.low) == (-2.0, 1, None)
+        assert result.why == "one seed gives no interval; over seeds alone"
+    last = {"a": Measured(three, seeds=(4, 5, 6)), "b": Measured(one, seeds=(6,))}
+    assert judge(claim(), last).observed == 6.0
+    share = claim(statistic="share_better", direction="greater", margin=0.5)
+    assert judge(share, {"a": three, "b": one}).observed == 1.0
+
+
 def test_claims_are_unique_and_say_what_counts_against_them():
     claims = read_claims()
     assert len({c.id for c in claims}) == len(claims)

@@ -61,7 +61,7 @@ def test_where_one_record_has_no_probe_no_method_has_resamples(probed):
 def test_methods_may_have_different_numbers_of_seeds(probed):
     runs = [probed("net", "fountain", seed, wall=10.0, street=20.0) for seed in range(3)]
     found = fpr95_by_column([*runs, probed("other", "fountain", 0, wall=9.0, street=9.0)], SETS)
-    assert [len(of.values) for of in found.values()] == [3, 1]
+    assert [of.seeds for of in found.values()] == [(0, 1, 2), (0,)]
 
 
 def hpatches_runs(names: list[str], values: dict[tuple[str, int], np.ndarray]) -> pd.DataFrame:

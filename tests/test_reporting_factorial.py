@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,6 +140,24 @@ def test_the_plan_says_what_can_be_found_before_it_is_looked_for(
     power = stats.nct.sf(stats.t.ppf(0.975, freedom), freedom, row["alone"] / error / row["sd"])
     assert power == pytest.approx(0.8, abs=0.01)
     assert row["core hours"] > 0
+
+
+def test_where_runs_vary_twice_as_much_as_planned_an_effect_has_to_be_twice_as_large():
+    planned = pd.DataFrame([{"runs": 96, **factorial._least(1.0, 96, 96 - 3 - 21)}])
+    of = runs({**NONE, (): 20.0, ("loss",): -3.0}, noise=2.0)
+    table = factorial.achieved(planned, of)
+    assert table.loc["planned"].to_dict() == planned.drop(columns="runs").iloc[0].to_dict()
+    # Seeds are blocks and effects are taken off; what is left is the noise.
+    assert table.loc["achieved", "sd"] == pytest.approx(2.0, rel=0.2)
+    times = table.loc["achieved"] / table.loc["planned"]
+    assert times.to_numpy() == pytest.approx(times["sd"])
+    # An effect of three axes, which the design does not tell from those of the other three.
+    of = {
+        cell: Measured(each.values + sign(("loss", "distance", "network"), cell))
+        for cell, each in of.items()
+    }
+    more = factorial.achieved(planned, of).loc["achieved", "sd"] ** 2
+    assert more - table.loc["achieved", "sd"] ** 2 == pytest.approx(96 / 72, rel=0.5)
 
 
 def test_what_a_shared_rate_loses_is_told_by_combination_and_by_axis(monkeypatch: pytest.MonkeyPatch):

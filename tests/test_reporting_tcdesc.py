@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from paper_records import records
-from reporting_records import Run, outcomes
+from reporting_records import Run, outcomes, verdicts
 
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.images import ImageSequences
@@ -340,6 +340,17 @@ def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_no
     assert set(lost.values()) == {"did not hold"}
 
 
+def test_a_quick_training_is_too_short_for_a_verdict_on_whether_fpr95_rises_at_its_end(
+    study: Study,
+) -> None:
+    quick = [
+        replace(run, content={**run.content, "profile": "quick"}) for run in staged(study, overfitted)
+    ]
+    found = verdicts("tcdesc", "Overfitting", tcdesc_figures.overfitting_values(quick))
+    left = {key: of.why for key, of in found.items() if of.outcome == NO_VERDICT}
+    assert left == dict.fromkeys(("s3-overfit-dsm", "s3-overfit-hn"), tcdesc_figures.TOO_SHORT)
+
+
 def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
     """Stages that differ by chance alone: the lowest would be below the last whatever happens."""
     random, gaps = np.random.default_rng(0), []
@@ -448,14 +459,23 @@ def test_the_tables_as_printed_against_the_claims_on_them(
     found = {}
     for claim in read_claims("tcdesc", artefact):
         values = as_printed(table)(claim) if claim.printed else {}
-        if claim.printed and set(values) >= {*claim.a, *claim.b} - {"hardnet_long", "dsm_long"}:
-            rivals = tuple(key for key in claim.b if key in values)
+        # No table prints a rival that is trained as long.
+        rivals = tuple(key for key in claim.b if key in values)
+        named = {*claim.a, *claim.b} - {"hardnet_long", "dsm_long"}
+        if claim.printed and rivals and set(values) >= named:
             own = replace(claim, b=rivals)
             found[claim.id.removeprefix("tcdesc-")] = verdict(
                 own, values, SEEDS, "paper", claim.own_data
             )
     assert [v.printed for v in found.values()] == pytest.approx([v.observed for v in found.values()])
     assert {key for key, result in found.items() if result.outcome != "reproduced"} == contradicted
+
+
+def test_what_topology_changes_says_of_how_many_of_the_tables_columns_it_is(study: Study) -> None:
+    values = tcdesc.claim_values(trained(experiments.table2(study), study), study)
+    found = verdicts("tcdesc", "Table 2", values)
+    parts = {found[f"t2-{name}"].part for name in ("hn", "dsm", "hn-each", "dsm-each")}
+    assert parts == {"2 of 6 columns"}
 
 
 def test_claims_name_keys_that_the_study_trains() -> None:

@@ -14,6 +14,7 @@ from scipy import stats
 
 from lib.significance import (
     binomial_error,
+    concordance,
     holm,
     mann_whitney,
     power,
@@ -198,3 +199,22 @@ def test_the_binomial_error_of_a_printed_rate_is_known_by_hand():
     for rate, negatives in ((101, 10), (-1, 10), (math.nan, 10), (5, 0)):
         with pytest.raises(ValueError, match="percent"):
             binomial_error(rate, negatives)
+
+
+# Concordance
+
+
+def test_rankings_agree_wholly_not_at_all_or_as_far_as_kendalls_formula_says():
+    same = np.tile(np.arange(1.0, 9.0)[:, None], 3)
+    assert concordance(same) == pytest.approx(1.0)
+    # 12 S / (m² (n³ − n)): sums of ranks 6, 7, 8, 9 about 7.5 have S = 5.
+    assert concordance([[1, 2, 3], [2, 1, 4], [4, 3, 1], [3, 4, 2]]) == pytest.approx(60 / (9 * 60))
+    # Each thing is first, second and third once.
+    assert concordance([[1, 2, 3], [2, 3, 1], [3, 1, 2]]) == pytest.approx(0.0)
+    random = np.random.default_rng(0)
+    chance = [concordance(np.stack([random.permutation(8) for _ in range(3)], 1)) for _ in range(2000)]
+    assert np.mean(chance) == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_ties_take_nothing_off_rankings_that_are_the_same():
+    assert concordance(np.tile([[1.5], [1.5], [3.0], [4.0]], 3)) == pytest.approx(1.0)

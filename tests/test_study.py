@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import psutil
 import pytest
 import torch
@@ -31,7 +32,7 @@ from lib.files import sha256
 from lib.reporting import effects
 from lib.study import forecast, jobs, pool, records, runs
 from lib.study.jobs import Job
-from lib.study.open import ROOT, Found, Study, find, obtain, open_study, to_do
+from lib.study.open import REFERENCE, ROOT, Found, Study, find, obtain, open_study, to_do
 from lib.study.runs import carry_out, load_weights, weights_path
 
 
@@ -718,6 +719,20 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
 def test_seeds_that_make_no_sense_are_refused(seeds: list[int]) -> None:
     with pytest.raises(ValueError, match="seeds must be different and 0 or more"):
         open_study(seeds=seeds)
+
+
+def test_before_the_factorial_is_made_its_design_and_what_it_can_find_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = ["--plan", "--results", str(tmp_path / "new"), "--only"]
+    assert study.main([*plan, "together/factorial", "--extras"]) == 0
+    told = capsys.readouterr().out
+    of = pd.read_csv(REFERENCE / "quick/tables/together/factorial_plan.csv").iloc[0]
+    assert f"{of['combinations']:.0f} combinations, 3 seeds, {of['runs']:.0f} runs" in told
+    assert f"found in 80% from {of['alone']:.2f} points on, by Holm from {of['of all']:.2f}" in told
+    for other in (["adasample/table1"], ["together/factorial", "--extras", "--profile", "evening"]):
+        assert study.main([*plan, *other]) == 0
+        assert "combinations" not in capsys.readouterr().out
 
 
 def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,10 +16,14 @@ from literal_tcdesc import Options
 from torch import Tensor
 
 from lib import objective, profiles
+from lib.data.mini.sizes import MiniSize
 from lib.data.patchset import PatchSet
+from lib.data.sources import open_source
 from lib.descriptions import Descriptions
 from lib.distances import angular, euclidean
-from lib.positives import topology
+from lib.evaluation.subject import describe
+from lib.matching.networks import find
+from lib.positives import topology, topology_weights
 from lib.positives.topology import build
 from lib.positives.topology_weights import linear_combination, nearest
 from lib.recipes import (
@@ -121,6 +125,43 @@ def test_a_ridge_makes_weights_smaller_as_ridge_regression_does():
     found = linear_combination(centres, near, ridge=0.3)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     assert (found.norm(dim=1) < linear_combination(centres, near).norm(dim=1)).all()
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
+    """A patch of each point of a scene of the embedded data, in random order."""
+    made = open_source("mini", tmp_path_factory.mktemp("scene"), MiniSize(pairs=20)).load("mini-a")
+    first = np.unique(made.point_ids, return_index=True)[1]
+    return made.patches[np.random.default_rng(0).permutation(first)]
+
+
+# By network how many times `COLLINEAR` its neighbours are apart at the least, in the largest batches.
+@pytest.mark.parametrize(("network", "times"), [("tcdesc_dsm_aug", 5), ("dsm_aug", 2)])
+def test_of_trained_networks_the_safeguard_changes_no_samples_weights(
+    scene: np.ndarray, network: str, times: float, monkeypatch: pytest.MonkeyPatch
+):
+    # In float64, so that rounding takes no part in what differs.
+    every = torch.as_tensor(describe(find(network), scene)).double()
+    assert len(every) > 1024
+    for n in (128, 512, 1024):
+        batch = every[:n]
+        near = batch[nearest(batch, 16)]
+        # A least squares solver, which adds nothing to any diagonal.
+        exact = torch.linalg.lstsq(near.mT, batch[:, :, None]).solution[..., 0]
+        assert changed(batch, near, exact) == 0
+        # Squares of R's diagonal are squared distances from the span of those before; lengths are 1.
+        apart = torch.linalg.qr(near.mT).R.diagonal(dim1=1, dim2=2).square()
+        assert apart.amin() > times * topology_weights.COLLINEAR
+        # A safeguard that set in much earlier would be seen.
+        with monkeypatch.context() as early:
+            early.setattr(topology_weights, "COLLINEAR", 1 / 3)
+            assert changed(batch, near, exact) > 0.3
+
+
+def changed(centres: Tensor, near: Tensor, exact: Tensor) -> float:
+    """The share of centres whose weights are not the exact ones."""
+    apart = (linear_combination(centres, near) - exact).norm(dim=1)
+    return (apart > 1e-9 * exact.norm(dim=1)).double().mean().item()
 
 
 def test_sets_that_are_rotated_copies_have_the_same_topology():

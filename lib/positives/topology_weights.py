@@ -9,7 +9,8 @@ from torch import Tensor
 from lib.distances import euclidean
 
 # Neighbours are nearly collinear if one lies so close to the span of nearer ones: squared distance, as a
-# share of the mean squared length. In training, L2-Net's have twenty times that and more.
+# share of the mean squared length. Of trained networks, 16 neighbours in batches of up to 1024 points of
+# a scene have five times that and more with topology, and twice that without (tests/test_topology.py).
 COLLINEAR = 1e-3
 # What then is added to the diagonal of NᵀN, likewise.
 RIDGE = 1e-2

@@ -45,11 +45,42 @@ def plan(study: Study) -> pd.DataFrame:
     equal = [job for job in together.equal_footing(study) if job.name != together.APART]
     spread, _ = residual(by_measure(obtain(study, equal), study)[FPR95])
     row = {"combinations": len(CELLS), "seeds": seeds, "runs": len(jobs)}
-    row |= {"core hours": sum(cost(job, study.place).seconds for job in jobs) / 3600, "sd": spread}
+    row |= {"core hours": sum(cost(job, study.place).seconds for job in jobs) / 3600}
+    return pd.DataFrame([row | _least(spread, len(jobs), len(jobs) - seeds - len(TERMS))])
+
+
+def _least(spread: float, runs: int, freedom: int) -> dict[str, float]:
+    least = {"sd": spread}
     for name, level in (("alone", LEVEL), ("of all", LEVEL / len(TERMS))):
-        ends = stats.t.ppf([1 - level / 2, POWER], len(jobs) - seeds - len(TERMS))
-        row[name] = 2 * spread / math.sqrt(len(jobs)) * ends.sum()
-    return pd.DataFrame([row])
+        ends = stats.t.ppf([1 - level / 2, POWER], freedom)
+        least[name] = 2 * spread / math.sqrt(runs) * ends.sum()
+    return least
+
+
+def achieved(planned: pd.DataFrame, of: Mapping[Cell, Measured]) -> pd.DataFrame:
+    """By "spread", as "planned" and as "achieved", the last columns of `plan`: with what was assumed of
+    the runs, and with what their `effects` leave, which holds effects of three axes and more too.
+
+    Args:
+        planned: of `plan`.
+        of: FPR95 of the combinations.
+    """
+    _, spread, runs, freedom = _least_squares(of)
+    own = _least(spread, runs, freedom)
+    rows = {"planned": planned.iloc[0][list(own)], "achieved": own}
+    return pd.DataFrame(rows).T.astype(float).rename_axis("spread")
+
+
+def _least_squares(of: Mapping[Cell, Measured]) -> tuple[np.ndarray, float, int, int]:
+    """Halves of `TERMS`' effects, each seed a block; the residual's standard deviation, the number of
+    runs and the residual's degrees of freedom."""
+    signs = np.array([[sign(term, cell) for term in TERMS] for cell in of], dtype=float)
+    runs = np.stack([each.values.mean(axis=1) for each in of.values()])
+    cells, seeds = runs.shape
+    design = np.hstack([np.repeat(signs, seeds, axis=0), np.tile(np.eye(seeds), (cells, 1))])
+    halves, [left], rank, _ = np.linalg.lstsq(design, runs.ravel())
+    freedom = runs.size - int(rank)
+    return halves[: len(TERMS)], math.sqrt(left / freedom), runs.size, freedom
 
 
 def by_cell(found: Sequence[Found], study: Study) -> dict[str, dict[Cell, Measured]]:
@@ -71,18 +102,12 @@ def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
         effects of three axes and more belong, and jointly over what was tested on; its "p" and, by
         Holm's correction over all, "Holm"; and whether it is "of" one axis or two.
     """
-    signs = np.array([[sign(term, cell) for term in TERMS] for cell in of], dtype=float)
-    runs = np.stack([each.values.mean(axis=1) for each in of.values()])
-    cells, seeds = runs.shape
-    design = np.hstack([np.repeat(signs, seeds, axis=0), np.tile(np.eye(seeds), (cells, 1))])
-    halves, [left], rank, _ = np.linalg.lstsq(design, runs.ravel())
-    freedom = runs.size - int(rank)
-    errors = np.sqrt(left / freedom * np.diag(np.linalg.inv(design.T @ design)))
-    rows = {}
-    for place, name in enumerate(NAMES):
-        both = contrast(list(zip(2 * signs[:, place] / cells, of.values(), strict=True)))
-        half, error = halves[place], errors[place]
-        both = replace(both, value=2 * half, over_seeds=2 * error, seed_freedom=freedom)
+    halves, spread, runs, freedom = _least_squares(of)
+    # In the balanced half effects are at right angles to each other and to seeds.
+    rows, error = {}, 2 * spread / math.sqrt(runs)
+    for term, name, half in zip(TERMS, NAMES, halves, strict=True):
+        both = contrast([(2 * sign(term, cell) / len(of), each) for cell, each in of.items()])
+        both = replace(both, value=2 * half, over_seeds=error, seed_freedom=freedom)
         rows[name] = {**with_interval("points", both), "p": both.p_value()}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("effect")
     return table.assign(

@@ -68,7 +68,8 @@ def verdict(
         claim: the claim.
         values: for each method a `Measured`, or an array (seeds, cells), or (cells,) for a method
             without seeds. All methods' cells are the same, in the same order. A method that was not
-            asked for may be absent: a claim that names it has no verdict.
+            asked for may be absent, or be a text that says why it has no values: a claim that names it
+            has no verdict.
         seeds: in the order of the arrays' first axis; a method may have the first of them alone. None
             of a computation: values without seeds are then told as computed.
         profile: the profile's name.
@@ -80,10 +81,12 @@ def verdict(
     count = len(seeds)
     keys = dict.fromkeys((*claim.a, *claim.b, *claim.given))
     absent = [key for key in keys if key not in values]
-    why = claim.why or (f"no values of {', '.join(absent)}" if absent else "")
-    if why:
+    told = [of for key in keys if isinstance(of := values.get(key), str)]
+    if absent:
+        told.append(f"no values of {', '.join(absent)}")
+    if why := claim.why or "; ".join(told):
         return Verdict(claim, NO_VERDICT, count, profile, data_name, why=why)
-    methods = {key: of if isinstance(of := values[key], Measured) else Measured(of) for key in keys}
+    methods = {key: _with_seeds(values[key], seeds) for key in keys}
     if len({of.values.shape[-1] for of in methods.values()}) > 1:
         shapes = ", ".join(f"{key} {of.values.shape[-1]}" for key, of in methods.items())
         raise ValueError(f"claim {claim.id}: methods differ in their number of cells: {shapes}")
@@ -100,6 +103,12 @@ def verdict(
         judged["outcome"] = own.get(judged["outcome"], judged["outcome"])
     fewest = min(own_seeds, default=count)
     return Verdict(claim, seeds=fewest, profile=profile, data_name=data_name, **judged)
+
+
+def _with_seeds(of: object, seeds: Sequence[int]) -> Measured:
+    of = of if isinstance(of, Measured) else Measured(of)
+    named = tuple(seeds[: len(of.values)]) if of.values.ndim == 2 else ()
+    return of if of.seeds or len(named) < len(of.values) else replace(of, seeds=named)
 
 
 def _part(claim: Claim, methods: Mapping[str, Measured]) -> str:

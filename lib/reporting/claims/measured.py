@@ -80,10 +80,11 @@ def by_method(
     measured, places = {}, pd.Series(range(len(table)), table.index)
     for (key, label), of in places.groupby(level=frames.METHOD, sort=False):
         values = table[list(cells)].to_numpy(dtype=np.float64)[of]
-        own = None if drawn is None else drawn[:, of]
-        if of.index.get_level_values("seed").isna().all():
-            values, own = values[0], None if own is None else own[:, 0]
-        measured[key] = Measured(values, own, freedom, tuple(cells), label)
+        own, seeds = None if drawn is None else drawn[:, of], of.index.get_level_values("seed")
+        if seeds.isna().all():
+            values, own, seeds = values[0], None if own is None else own[:, 0], ()
+        named = {"label": label, "seeds": tuple(map(int, seeds))}
+        measured[key] = Measured(values, own, freedom, tuple(cells), **named)
     return measured
 
 

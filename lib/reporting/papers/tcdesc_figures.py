@@ -26,6 +26,7 @@ Probe = Mapping[str, np.ndarray]
 RIGHT, WRONG = PALETTE[2], PALETTE[1]
 SIDES = (("anchor", "o"), ("positive", "^"))
 UNSHARED = "of unshared (%)"
+TOO_SHORT = "the quick training is too short to overfit, whatever the loss"
 # Lines that grey prints tell apart too.
 MATCHES = {"right": {"color": RIGHT, "ls": "-"}, "wrong": {"color": WRONG, "ls": (0, (4, 2))}}
 
@@ -283,7 +284,7 @@ def overfitting_figure(found: Sequence[Found], note: str = "") -> Figure:
     return figure
 
 
-def overfitting_values(found: Sequence[Found]) -> dict[str, Measured]:
+def overfitting_values(found: Sequence[Found]) -> dict[str, Measured | str]:
     """The values of the claims on it, one cell: of each key FPR95 on the test sets after the first
     stage, "first_{key}", at the end, "last_…", and at the stage that is lowest in the mean over the
     other seeds, "best_…", since the lowest of several would be below the last by chance alone; the gap
@@ -298,4 +299,6 @@ def overfitting_values(found: Sequence[Found]) -> dict[str, Measured]:
         logs = {f"log_{name}": 100 * np.log(columns[name]) for name in ("first", "last")}
         for name, each in (columns | logs | {"gap": gap.iloc[:, -1]}).items():
             values[f"{name}_{key}"] = Measured(each.to_numpy()[:, None], label=f"{label} ({name})")
+        if found[0].content.get("profile") == "quick":
+            values[f"best_{key}"] = TOO_SHORT
     return values
