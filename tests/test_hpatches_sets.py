@@ -82,6 +82,19 @@ def test_an_unpacked_release_is_read_where_it_lies(
     np.testing.assert_array_equal(ours.tasks.queries, theirs.tasks.queries)
 
 
+def test_generated_patches_are_decoded_once_and_those_of_a_release_never_stay(
+    real: Path, made: HPatchesSets, tmp_path: Path
+) -> None:
+    sets = HPatchesSets("hpatches", tmp_path / "cache", SMALL, real=real)
+    ours, theirs = (of.load(f"{of.stem}-full").sequences[0] for of in (made, sets))
+    np.testing.assert_array_equal(ours.patches("e2"), theirs.patches("e2"))
+    again = next(of for of in made.load("mini-hp-full").sequences if of.name == ours.name)
+    assert again.patches("e2") is ours.patches("e2")
+    assert theirs.patches("e2") is not theirs.patches("e2")
+    with pytest.raises(ValueError, match="read-only"):
+        ours.patches("e2")[:] = 0
+
+
 @pytest.mark.parametrize("file", ["tasks/verif_pos_split-a.csv", "hpatches-release/v_coins/h3.png"])
 def test_a_releases_digest_changes_with_its_files(real: Path, tmp_path: Path, file: str) -> None:
     sets = HPatchesSets("hpatches", tmp_path, SMALL, real=real)

@@ -7,7 +7,7 @@ digests.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,6 +124,7 @@ class HPatchesSets:
         """
         from lib.data.hpatches.classes import read_classes
         from lib.data.hpatches.images import read_images
+        from lib.data.hpatches.kept import Kept
         from lib.data.hpatches.release import open_sequences, read_split
         from lib.data.hpatches.tasks import open_split
 
@@ -134,7 +135,11 @@ class HPatchesSets:
             return read_images(name, self.homographies or [self.root / SEQUENCES])
         split = name.removeprefix(f"{self.stem}-").removesuffix(_TRAIN)
         if not name.endswith(_TRAIN):
-            return open_split(self.root / RELEASE, self.root / TASKS, split, name)
+            opened = open_split(self.root / RELEASE, self.root / TASKS, split, name)
+            if self.real:
+                return opened
+            kept = (Kept(of.name, of.folder, of.count) for of in opened.sequences)
+            return replace(opened, sequences=tuple(kept))
         sequences = read_split(self.root / TASKS, split).train
         if not sequences:
             raise ValueError(f"{self.root / TASKS}: split {split} trains on no sequence")
