@@ -22,6 +22,7 @@ from lib.experiments.artefacts import SEARCHED
 from lib.experiments.factorial import AXES, CELLS, EVERY, PAPERS, SEARCHED_CELLS, TERMS, recipe_of, sign
 from lib.experiments.rows import training_job
 from lib.objective import build as build_objective
+from lib.profiles import EVENING
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, TCDESC_DSM, Part, Recipe, part, values
 from lib.samplers.candidates import Pool
 from lib.study.jobs import Job, record_path
@@ -109,6 +110,8 @@ def test_with_the_other_optimiser_a_method_differs_in_that_alone():
 
 
 def test_both_optimisers_have_the_same_runs_but_for_their_rates(study: Study):
+    assert together.optimisers(study) == []
+    study = replace(study, place=replace(study.place, profile=EVENING))
     jobs = together.optimisers(study)
     asked = Counter((job.label, job.recipe.optimizer.name) for job in jobs)
     assert asked == dict.fromkeys(asked, len(study.table_seeds))

@@ -15,6 +15,7 @@ from scipy import stats
 
 from lib.experiments import together as experiments
 from lib.intervals import Measured, contrast
+from lib.profiles import EVENING
 from lib.reporting import together
 from lib.significance import holm
 from lib.study.open import Found, Study
@@ -25,6 +26,11 @@ LEVELS = {"dsm_long": 12.0, "equal_hynet_aug": 8.0, "equal_adasample_aug_gen": 3
 def level(job) -> float:
     """FPR95 of a run: 15 but for `LEVELS`, and the seed's tenth."""
     return LEVELS.get(job.name, 15.0) + job.seed / 10
+
+
+@pytest.fixture
+def evening(study: Study) -> Study:
+    return replace(study, place=replace(study.place, profile=EVENING))
 
 
 def made(jobs) -> list[Found]:
@@ -64,13 +70,13 @@ def test_every_measure_has_every_method_and_scenes_stand_side_by_side(study: Stu
     assert table.loc["HyNet+", ("matching", "mean")] == pytest.approx(100 - 8.1)
 
 
-def test_either_optimiser_has_every_method_and_the_change_is_from_sgd_to_adam(study: Study):
+def test_either_optimiser_has_every_method_and_the_change_is_from_sgd_to_adam(evening: Study):
     def better_with_adam(job) -> float:
         # HyNet's own optimiser is Adam.
         return level(job) - 3 * (job.recipe.optimizer.name == "adam")
 
-    runs = records(experiments.optimisers(study), better_with_adam, lambda job: 100 - level(job))
-    of = together.by_optimiser(runs, study)
+    runs = records(experiments.optimisers(evening), better_with_adam, lambda job: 100 - level(job))
+    of = together.by_optimiser(runs, evening)
     labels = [experiments.EQUAL[key].label for key in experiments.SWAPPED_KEYS.values()]
     assert [list(of[name]["matching"]) for name in ("SGD", "Adam")] == [labels, labels]
     table = together.optimisers(of)
@@ -200,9 +206,9 @@ def test_ranks_are_drawn_a_panel_a_measure_a_row_a_method():
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list("abc")
 
 
-def test_either_optimiser_is_drawn_a_panel_a_measure_a_row_a_method(study: Study):
-    runs = records(experiments.optimisers(study), level, lambda job: 100 - level(job))
-    figure = together.optimisers_figure(together.by_optimiser(runs, study), "made up")
+def test_either_optimiser_is_drawn_a_panel_a_measure_a_row_a_method(evening: Study):
+    runs = records(experiments.optimisers(evening), level, lambda job: 100 - level(job))
+    figure = together.optimisers_figure(together.by_optimiser(runs, evening), "made up")
     first, *others = figure.axes
     assert [axes.get_title(loc="left") for axes in (first, *others)] == list(together.SIGNS)
     assert [tick.get_text() for tick in first.get_yticklabels()] == [

@@ -13,14 +13,17 @@ from lib.data.mini.allotment import packaged_photographs
 from lib.experiments import searches
 from lib.experiments.artefacts import SEARCHED
 from lib.experiments.rows import at_profile
+from lib.experiments.together import SWAPPED
 from lib.recipes import RECIPES, find, part
 from lib.study.jobs import Job
 from lib.study.open import open_study
 
+# With the optimiser that they do not have, methods are trained at an evening's size alone.
+QUICK = SEARCHED.keys() - SWAPPED.keys()
 RUN = {"seed": 0, "train_set": "reserve-a", "test_set": "reserve-b"}
 
 
-@pytest.mark.parametrize("name", SEARCHED)
+@pytest.mark.parametrize("name", sorted(QUICK))
 def test_the_rate_is_the_best_of_the_search_on_record(name: str) -> None:
     found, search = searches.read_search("quick", name), profiles.find("quick").search
     by_rate: dict[float, list[float]] = {}
@@ -33,7 +36,7 @@ def test_the_rate_is_the_best_of_the_search_on_record(name: str) -> None:
     assert min(by_rate) < found["best"] < max(by_rate)
 
 
-@pytest.mark.parametrize("name", SEARCHED)
+@pytest.mark.parametrize("name", sorted(QUICK))
 def test_the_search_was_made_by_today_s_code_on_today_s_data(name: str) -> None:
     place = open_study().place
     found = searches.read_search("quick", name)

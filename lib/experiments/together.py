@@ -80,7 +80,10 @@ def scenes(study: Study) -> list[Job]:
 
 
 def optimisers(study: Study) -> list[Job]:
-    """The real-valued methods with either optimiser, on the first train set with a table's seeds."""
+    """The real-valued methods with either optimiser, on the first train set with a table's seeds; at the
+    quick size none, where searches would take longer than all else that is asked of it together."""
+    if study.place.profile.name == "quick":
+        return []
     own = [job for job in equal_footing(study) if job.name != APART]
     return own + on_hpatches(study, training_jobs(study, SWAPPED, study.table_seeds, rows=SWAPPED))
 
