@@ -62,7 +62,7 @@ def test_the_readme_shows_what_the_reference_holds() -> None:
 
 
 # A paragraph that was written by hand, and the tables that its numbers are of.
-WRITTEN = re.compile(r"([^\n]+)\n<!-- numbers of (.+?) -->")
+WRITTEN = re.compile(r"((?:[^\n]+\n)+)<!-- numbers of (.+?) -->")
 NUMBER = re.compile(r"(?<![\d.])[+−]?\d+\.\d+")
 
 
