@@ -9,6 +9,7 @@ import safetensors.torch
 import torch
 from kornia import feature
 
+from lib.commands import describe as command
 from lib.data.mini.photographs import Photograph
 from lib.matching import networks
 from lib.matching.describe import folded
@@ -136,6 +137,15 @@ def test_a_record_as_a_run_leaves_it_makes_a_card() -> None:
     written = networks.card(l2net.build(width=0.25), records.read(one))
     assert written.startswith("# DSM+\n")
     assert "100 steps of 64 pairs on mini-" in written
+
+
+def test_a_committed_record_is_said_to_come_without_weights(tmp_path: Path, capsys) -> None:
+    one = min((REFERENCE / "quick" / "records" / "dsm_aug").glob("*.json"))
+    assert command.main(["export", str(one), str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err
+    assert f"{one.with_suffix('.safetensors')} is missing" in told
+    assert "committed records come without weights" in told
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
