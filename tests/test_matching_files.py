@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -248,6 +249,34 @@ def test_a_file_of_pairs_is_read_before_anything_is_described(
 def test_a_pair_is_matched_once_whichever_way_round_it_stands(images: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_text("one.png below/two.png\nbelow/two.png one.png\n")
     assert hloc.read_pairs(tmp_path / "pairs.txt", images) == [("one.png", "below/two.png")]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--ratio", "1.5"], "ratio must be above 0 and at most 1, got 1.5"),
+        (["--ratio", "nan"], "ratio must be above 0 and at most 1, got nan"),
+        (["--one-camera"], "one.png is (200, 240) px and "),
+    ],
+)
+def test_what_is_wrong_from_the_start_is_refused_before_anything_is_described(
+    images: Path, tmp_path: Path, capsys, options: list[str], said: str
+) -> None:
+    whole = ["folder", str(images), str(tmp_path / "out"), "--descriptor", "sift", *options]
+    assert command.main(whole) == 1
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.out == ""
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_within_the_images_stands_in_no_later_ones_way(images: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    for name in ("out", "again"):
+        describe_and_match(folder, folder / name, FEW, find("sift"), told=quiet)
+        with h5py.File(folder / name / "features.h5") as file:
+            assert sorted(file) == ["below", "one.png"]
 
 
 def test_names_that_pairs_cannot_hold_are_refused_before_anything_is_described(
