@@ -26,6 +26,7 @@ from lib.matching.images import read_grey
 from lib.matching.keypoints import Detector, Regions
 from lib.matching.match import match
 from lib.matching.networks import find
+from lib.reporting.sparse_models import typical_pair
 
 FEW = Detector(most=150)
 
@@ -168,6 +169,11 @@ def test_pictures_can_be_written_beside_colmap(module: str) -> None:
     code = f"import {module}\nfrom PIL import Image\n{write}\nprint('written')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "written\n", done.stderr
+
+
+def test_without_verified_matches_no_pair_is_typical(out: Path) -> None:
+    with pytest.raises(ValueError, match="no pair of images has verified matches"):
+        typical_pair(out)
 
 
 def test_nothing_is_overwritten(images: Path, out: Path, capsys) -> None:
