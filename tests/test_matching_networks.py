@@ -19,6 +19,7 @@ from lib.recipes import RECIPES
 from lib.study import records
 from lib.study.open import REFERENCE
 
+FORM = Path(networks.__file__).with_name("card.md").read_text(encoding="utf-8")
 PATCHES = 255 * torch.rand(3, 1, 32, 32, generator=torch.Generator().manual_seed(0))
 
 
@@ -175,5 +176,7 @@ def test_a_network_of_each_paper_is_at_hand_with_its_card() -> None:
         assert about.startswith(f"# {RECIPES[name].label}\n")
         assert "profile evening" in about
         assert "for research and education only" in about
+        # A card's own words are those that the generator would write today.
+        assert [of for of in FORM.split("\n\n") if "{" not in of and of not in about] == []
     sizes = [path.stat().st_size for path in networks.NETWORKS.rglob("*") if path.is_file()]
     assert sum(sizes) < 8_000_000
