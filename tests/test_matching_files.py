@@ -197,7 +197,7 @@ def test_a_try_without_a_model_leaves_nothing_in_the_next_ones_way(images: Path,
     describe_and_match(images, out, FEW, find("sift"), told=quiet)
     before = sorted(path.name for path in out.iterdir())
     for _ in range(2):
-        # Two images are no model, of which the smallest has three.
+        # Cuts of one plane have no parallax, so that no two of them begin a model.
         assert colmap.reconstruct(out / "database.db", images, out / "pairs.txt", out / "models") is None
         assert sorted(path.name for path in out.iterdir()) == before
 
