@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -174,6 +175,18 @@ def test_pictures_can_be_written_beside_colmap(module: str) -> None:
 def test_without_verified_matches_no_pair_is_typical(out: Path) -> None:
     with pytest.raises(ValueError, match="no pair of images has verified matches"):
         typical_pair(out)
+
+
+def test_the_readmes_example_finds_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n([^`]*read_grey[^`]*)```", readme)
+    whole = texture(size=240)
+    Image.fromarray(whole[:, :200]).save(tmp_path / "1.png")
+    Image.fromarray(whole[10:, 20:]).save(tmp_path / "2.png")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(example, names)
+    assert len(names["matches"]) > 40
 
 
 def test_nothing_is_overwritten(images: Path, out: Path, capsys) -> None:
