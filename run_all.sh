@@ -5,7 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 find_python() {
     local candidate
-    for candidate in python3.13 python3.12 python3.11 python3 python; do
+    # 3.11 first: pydegensac, by which HyNet's Table 4 finds poses, has no wheel for later ones.
+    for candidate in python3.11 python3.13 python3.12 python3 python; do
         if command -v "$candidate" >/dev/null &&
             "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             echo "$candidate"

@@ -70,6 +70,13 @@ def test_conda_and_pip_make_the_same_environment() -> None:
     assert python == [f"python={lowest}"]
 
 
+def test_the_python_that_every_requirement_is_for_is_tried_first() -> None:
+    found = re.search(r"for candidate in (.*); do", (ROOT / "run_all.sh").read_text()).group(1)
+    first = found.split()[0].removeprefix("python")
+    there = {"python_version": first, "sys_platform": "linux", "platform_machine": "x86_64"}
+    assert [of.name for of in REQUIRED if of.marker and not of.marker.evaluate(there)] == []
+
+
 def test_a_built_package_holds_the_files_that_are_no_code() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["package-data"]["lib"]

@@ -160,6 +160,34 @@ def test_the_maa_is_that_computed_by_hand() -> None:
     assert imc.mean_average_accuracy(errors) == pytest.approx(0.45)
 
 
+def about_z(degrees: float) -> np.ndarray:
+    cosine, sine = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
+    return np.array([[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1]])
+
+
+def aside_of_z(degrees: float) -> np.ndarray:
+    return np.array([np.sin(np.deg2rad(degrees)), 0, np.cos(np.deg2rad(degrees))])
+
+
+def test_the_maa_of_known_poses_is_that_computed_by_hand() -> None:
+    # The first camera is turned by 30 degrees and the second by 50, so by 20 relative to the first. That
+    # carries the first's translation (1, 0, 0) to `about_z(20)[:, 0]`: the relative one is (0, 0, 1).
+    first = View(Path("1.jpg"), INTRINSICS, about_z(30), np.array([1.0, 0, 0]))
+    second = View(Path("2.jpg"), INTRINSICS, about_z(50), about_z(20)[:, 0] + [0, 0, 1])
+    # Off by so many degrees in rotation and in translation, whose length and sense are open.
+    found = [
+        (about_z(20.5), 3 * aside_of_z(0.2)),
+        (about_z(21), -aside_of_z(3.2)),
+        (about_z(10.5), 0.1 * aside_of_z(-2)),
+        (about_z(20 + 40), aside_of_z(1)),
+    ]
+    errors = [imc.pose_error(relative_pose(first, second), pose) for pose in found]
+    expected = [(0.5, 0.2), (1, 3.2), (9.5, 2), (40, 1)]
+    np.testing.assert_allclose(errors, expected, atol=1e-5)
+    # The worst are 0.5, 3.2, 9.5 and 40: (3 · 1/4 + 6 · 2/4 + 3/4) / 10.
+    assert imc.mean_average_accuracy(errors) == pytest.approx(0.45)
+
+
 def test_an_error_on_a_bound_counts_as_in_the_benchmarks_histogram() -> None:
     # Bins of np.histogram are half-open but for the last.
     for error, bins in ((1.0, 9), (9.0, 1), (10.0, 1), (10.1, 0)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +27,7 @@ from lib.matching.images import read_grey
 from lib.matching.keypoints import Detector, Regions
 from lib.matching.match import match
 from lib.matching.networks import find
+from lib.reporting.sparse_models import typical_pair
 
 FEW = Detector(most=150)
 
@@ -169,6 +172,23 @@ def test_pictures_can_be_written_beside_colmap(module: str) -> None:
     assert done.stdout == "written\n", done.stderr
 
 
+def test_without_verified_matches_no_pair_is_typical(out: Path) -> None:
+    with pytest.raises(ValueError, match="no pair of images has verified matches"):
+        typical_pair(out)
+
+
+def test_the_readmes_example_finds_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n([^`]*read_grey[^`]*)```", readme)
+    whole = texture(size=240)
+    Image.fromarray(whole[:, :200]).save(tmp_path / "1.png")
+    Image.fromarray(whole[10:, 20:]).save(tmp_path / "2.png")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(example, names)
+    assert len(names["matches"]) > 40
+
+
 def test_nothing_is_overwritten(images: Path, out: Path, capsys) -> None:
     before = (out / "database.db").read_bytes()
     assert command.main(["folder", str(images), str(out), "--descriptor", "sift"]) == 1
@@ -190,7 +210,7 @@ def test_a_try_without_a_model_leaves_nothing_in_the_next_ones_way(images: Path,
     describe_and_match(images, out, FEW, find("sift"), told=quiet)
     before = sorted(path.name for path in out.iterdir())
     for _ in range(2):
-        # Two images are no model, of which the smallest has three.
+        # Cuts of one plane have no parallax, so that no two of them begin a model.
         assert colmap.reconstruct(out / "database.db", images, out / "pairs.txt", out / "models") is None
         assert sorted(path.name for path in out.iterdir()) == before
 
@@ -248,6 +268,34 @@ def test_a_file_of_pairs_is_read_before_anything_is_described(
 def test_a_pair_is_matched_once_whichever_way_round_it_stands(images: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_text("one.png below/two.png\nbelow/two.png one.png\n")
     assert hloc.read_pairs(tmp_path / "pairs.txt", images) == [("one.png", "below/two.png")]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--ratio", "1.5"], "ratio must be above 0 and at most 1, got 1.5"),
+        (["--ratio", "nan"], "ratio must be above 0 and at most 1, got nan"),
+        (["--one-camera"], "one.png is (200, 240) px and "),
+    ],
+)
+def test_what_is_wrong_from_the_start_is_refused_before_anything_is_described(
+    images: Path, tmp_path: Path, capsys, options: list[str], said: str
+) -> None:
+    whole = ["folder", str(images), str(tmp_path / "out"), "--descriptor", "sift", *options]
+    assert command.main(whole) == 1
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.out == ""
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_within_the_images_stands_in_no_later_ones_way(images: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    for name in ("out", "again"):
+        describe_and_match(folder, folder / name, FEW, find("sift"), told=quiet)
+        with h5py.File(folder / name / "features.h5") as file:
+            assert sorted(file) == ["below", "one.png"]
 
 
 def test_names_that_pairs_cannot_hold_are_refused_before_anything_is_described(

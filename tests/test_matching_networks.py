@@ -9,6 +9,7 @@ import safetensors.torch
 import torch
 from kornia import feature
 
+from lib.commands import describe as command
 from lib.data.mini.photographs import Photograph
 from lib.matching import networks
 from lib.matching.describe import folded
@@ -18,6 +19,7 @@ from lib.recipes import RECIPES
 from lib.study import records
 from lib.study.open import REFERENCE
 
+FORM = Path(networks.__file__).with_name("card.md").read_text(encoding="utf-8")
 PATCHES = 255 * torch.rand(3, 1, 32, 32, generator=torch.Generator().manual_seed(0))
 
 
@@ -138,6 +140,15 @@ def test_a_record_as_a_run_leaves_it_makes_a_card() -> None:
     assert "100 steps of 64 pairs on mini-" in written
 
 
+def test_a_committed_record_is_said_to_come_without_weights(tmp_path: Path, capsys) -> None:
+    one = min((REFERENCE / "quick" / "records" / "dsm_aug").glob("*.json"))
+    assert command.main(["export", str(one), str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err
+    assert f"{one.with_suffix('.safetensors')} is missing" in told
+    assert "committed records come without weights" in told
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     with pytest.raises(FileNotFoundError, match="No such file"):
@@ -165,5 +176,7 @@ def test_a_network_of_each_paper_is_at_hand_with_its_card() -> None:
         assert about.startswith(f"# {RECIPES[name].label}\n")
         assert "profile evening" in about
         assert "for research and education only" in about
+        # A card's own words are those that the generator would write today.
+        assert [of for of in FORM.split("\n\n") if "{" not in of and of not in about] == []
     sizes = [path.stat().st_size for path in networks.NETWORKS.rglob("*") if path.is_file()]
     assert sum(sizes) < 8_000_000

@@ -18,6 +18,8 @@ from lib.data.mini.scenes import Site
 from lib.data.mini.walls import carry, covisibility, seen
 from lib.data.whole_images import ImagesSize
 from lib.matching.match import match
+from lib.study import records
+from lib.study.open import REFERENCE
 
 SMALL = ImagesSize(longest_side=120)
 PLACES = ["place1", "place2"]
@@ -129,3 +131,10 @@ def test_between_5_and_40_percent_of_sifts_matches_are_right(
     assert all(0.05 <= share <= 0.40 for share in shares), shares
     # What `lib.data.mini.multiview` tells; processors differ in pixels.
     assert shares == pytest.approx(told, abs=0.02)
+
+
+def test_sift_registers_most_photographs_of_a_place_and_not_all() -> None:
+    (path,) = (REFERENCE / "quick" / "records" / "sift").glob("*.json")
+    numbers = records.read(path)["metrics"]["mini-eth"]["sfm"]
+    for place in PLACES:
+        assert mini_eth.VIEWS / 2 < numbers[f"images.{place}"] < mini_eth.VIEWS

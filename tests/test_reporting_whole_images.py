@@ -130,12 +130,14 @@ def test_figure_5_has_each_subset_and_other_confidences(study: Study) -> None:
     found = made(experiments.tcdesc_figure5(study))
     table = tcdesc_images.figure5_table(whole_images.numbers(found, "w1bs", W1BS))
     assert list(table.columns) == [
-        *("geometry", "illumination", "mean", "sd", "by distance", "by difference", "n")
+        *("geometry", "illumination", "paper", "mean", "sd", "by distance", "by difference", "n")
     ]
     row = table.loc["TCDesc-HN+"]
     assert (row["geometry"], row["illumination"]) == pytest.approx((7.01, 8.01))
     assert (row["mean"], row["by distance"], row["by difference"]) == pytest.approx((7.51, 6.51, 8.51))
     assert table.loc["SIFT", "n"] == 1
+    paper = {"DSM+": 8.12, "TCDesc-HN+": 8.78, "TCDesc-DSM+": 8.30}
+    assert table["paper"].dropna().to_dict() == paper
 
 
 def test_figures_draw_a_panel_a_part_and_a_line_a_method(study: Study) -> None:

@@ -16,7 +16,8 @@ from lib.matching import hloc
 ORIGIN = np.float32(0.5)
 # Every step is told on stderr otherwise.
 pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value
-# Images of a model that is kept; COLMAP's own 10 would leave nothing of a small folder.
+# Fewest images of a further model that is kept, COLMAP's own 10 being many in a small folder. Its first
+# model COLMAP always keeps, so that there are models of two images.
 SMALLEST_MODEL = 3
 
 

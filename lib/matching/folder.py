@@ -48,12 +48,17 @@ def describe_and_match(
 
     Raises:
         FileExistsError: `out` is there.
-        FileNotFoundError, ValueError: as what it calls; the message names the file.
+        FileNotFoundError, ValueError: as what it calls; the message names the file. What can be known
+            before anything is described is refused before.
     """
     if out.exists():
         raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
-    every = list(combinations(image_names(images), 2))
+    if not 0 < ratio <= 1:
+        raise ValueError(f"ratio must be above 0 and at most 1, got {ratio}")
+    every = list(combinations(photographs(images), 2))
     listed = hloc.read_pairs(pairs, images) if pairs else every
+    if one_camera:
+        _check_one_size(images, sorted({name for pair in listed for name in pair}))
 
     def make(new: Path) -> None:
         database, *files = (new / name for name in (DATABASE, FEATURES, MATCHES, PAIRS))
@@ -64,6 +69,22 @@ def describe_and_match(
         colmap.write_database(database, images, *files, one_camera)
 
     make_once(out, out.name, make)
+
+
+def photographs(folder: Path) -> list[str]:
+    """`image_names` without HDF5 files, which Pillow counts among images and earlier calls may have left
+    in a folder below."""
+    return [name for name in image_names(folder) if not name.lower().endswith(Path(FEATURES).suffix)]
+
+
+def _check_one_size(images: Path, names: Sequence[str]) -> None:
+    sizes = {name: image_size(images / name, "stored") for name in names}
+    for name, size in sizes.items():
+        if size != sizes[names[0]]:
+            raise ValueError(
+                f"{images / name} is {size} px and {images / names[0]} {sizes[names[0]]} px, which one "
+                "camera cannot have taken: take images of one size, or let each have its own camera"
+            )
 
 
 def describe_folder(
@@ -95,7 +116,7 @@ def describe_folder(
         FileNotFoundError, ValueError: as `read_grey`; or an image has no keypoints, e.g. is of one
             colour. The message names the file.
     """
-    names = image_names(images)
+    names = photographs(images)
     with hloc.new_file(features) as file:
         for name in names:
             path = images / name

@@ -54,7 +54,7 @@ def read_grey(
     if orientation == "refuse" and _turn(image) != _AS_STORED:
         raise ValueError(
             f"{path} is marked by its camera as to be turned, which some programs follow and others do "
-            "not: choose 'stored' or 'turned', or save it with its pixels turned"
+            "not: take it as 'stored' (--as-stored), as COLMAP does, or save it with its pixels turned"
         )
     flags = cv2.IMREAD_GRAYSCALE if orientation == "turned" else cv2.IMREAD_IGNORE_ORIENTATION
     grey = decode_grey(path, flags)

@@ -10,8 +10,9 @@ import pycolmap
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.data.images import decode_grey, reduced
+from lib.data.images import reduced
 from lib.matching.folder import DATABASE
+from lib.matching.images import read_grey
 from lib.reporting.data.pictures import ON_GREY, beside, show
 from lib.reporting.style import DOUBLE_WIDTH, GREY, PALETTE, panels
 
@@ -71,14 +72,21 @@ def verified(out: Path) -> dict[tuple[str, str], np.ndarray]:
 
 
 def typical_pair(out: Path) -> tuple[str, str]:
-    """The pair of images with the median number of verified matches, of those that have any."""
+    """The pair of images with the median number of verified matches, of those that have any.
+
+    Raises:
+        ValueError: none has.
+    """
     counts = {pair: len(of) for pair, of in verified(out).items() if len(of)}
+    if not counts:
+        raise ValueError(f"{out}: no pair of images has verified matches; take images that overlap more")
     return sorted(counts, key=lambda pair: (counts[pair], pair))[len(counts) // 2]
 
 
 def matches_figure(images: Path, outs: Mapping[str, Path], pair: tuple[str, str]) -> Figure:
     """A pair of images with its verified matches, a row a descriptor; of many, every so many-th line."""
-    greys = [decode_grey(images / name) for name in pair]
+    # As COLMAP's places are, whatever a camera says of turning them.
+    greys = [read_grey(images / name, orientation="stored") for name in pair]
     small = [reduced(grey, SIDE) for grey in greys]
     scales = [new.shape[1] / old.shape[1] for new, old in zip(small, greys, strict=True)]
     high, left = max(of.shape[0] for of in small), small[0].shape[1]

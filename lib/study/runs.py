@@ -83,6 +83,11 @@ def load_weights(record: Path) -> dict[str, dict[str, Tensor]]:
     expected = records.read(record).get("weights")
     if expected is None:
         raise ValueError(f"{record} is the record of no training run, so it has no network")
+    if not weights_path(record).is_file():
+        raise FileNotFoundError(
+            f"{weights_path(record)} is missing, without which {record.name} has no network: committed "
+            "records come without weights, so give a record that a run has left here"
+        )
     stages: dict[str, dict[str, Tensor]] = {}
     kept = safetensors.torch.load(records.read_checked(weights_path(record), expected))
     for name in sorted(kept, key=lambda name: float(name.partition("/")[0])):
