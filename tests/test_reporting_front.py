@@ -39,8 +39,8 @@ def test_methods_stand_with_either_optimiser_the_lowest_fpr95_first(tmp_path: Pa
     assert front.equal_footing(tmp_path) == (
         "| method | FPR95, SGD | FPR95, Adam | matching, SGD | matching, Adam |\n"
         "| --- | --- | --- | --- | --- |\n"
-        "| A | 3.0 | 1.0 | 70.0 | 72.0 |\n"
-        "| B | 2.0 | 4.0 | 71.0 | 73.0 |\n"
+        "| A | 3.04 | 1.00 | 70.0 | 72.0 |\n"
+        "| B | 2.00 | 4.00 | 71.0 | 73.0 |\n"
     )
 
 

@@ -52,13 +52,17 @@ def equal_footing(tables: Path) -> str:
     if not file.is_file():
         return ""
     methods, names = pd.read_csv(file).set_index("method"), tuple(OPTIMISERS.values())
-    columns = {f"{of}, {name}": methods[f"{of} {name}"] for of in (FPR95, "matching") for name in names}
+    columns = {
+        f"{of}, {name}": methods[f"{of} {name}"].map(f"{{:.{digits}f}}".format)
+        for of, digits in ((FPR95, 2), ("matching", 1))
+        for name in names
+    }
     best = methods[[f"{FPR95} {name}" for name in names]].min(axis=1)
     table = pd.DataFrame(columns).loc[best.sort_values().index]
     rows = [
         ["method", *table],
         ["---"] * (len(columns) + 1),
-        *([name, *map("{:.1f}".format, of)] for name, *of in table.itertuples()),
+        *table.itertuples(),
     ]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
