@@ -30,6 +30,31 @@ def test_sixteen_bits_are_brought_to_eight(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_grey(saved(tmp_path, "a.png", wide)), GREY)
 
 
+def test_sixteen_bits_in_colour_are_read_as_grey_of_eight(tmp_path: Path) -> None:
+    colour = np.random.default_rng(1).integers(0, 65536, (40, 60, 3)).astype(np.uint16)
+    cv2.imwrite(str(tmp_path / "a.png"), colour)
+    expected = cv2.cvtColor((colour / 257).astype(np.float32), cv2.COLOR_BGR2GRAY)
+    assert np.abs(read_grey(tmp_path / "a.png") - expected).max() < 2
+
+
+@pytest.mark.parametrize(("bits", "greys"), [(8, 1), (12, 16), (14, 64)])
+def test_what_a_camera_left_in_the_low_bits_of_sixteen_is_refused(
+    tmp_path: Path, bits: int, greys: int
+) -> None:
+    low = (GREY.astype(np.uint16) * 257) >> (16 - bits)
+    told = (
+        f"a\\.png holds 16 bits .* {low.max()} of 65535, .* bits would keep {greys} grey values: stretch"
+    )
+    with pytest.raises(ValueError, match=told):
+        read_grey(saved(tmp_path, "a.png", Image.fromarray(low)))
+    read_grey(saved(tmp_path, "b.png", Image.fromarray(low << (16 - bits))))
+
+
+def test_numbers_that_are_no_grey_values_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"a\.tif holds numbers of float32: save it with 8 or 16 bits"):
+        read_grey(saved(tmp_path, "a.tif", Image.fromarray(GREY / np.float32(255))))
+
+
 def test_an_alpha_channel_that_hides_nothing_is_passed_over(tmp_path: Path) -> None:
     for mode in ("LA", "RGBA"):
         image = Image.fromarray(GREY).convert(mode)

@@ -120,12 +120,12 @@ def test_what_no_detector_can_be_is_refused(options: dict) -> None:
         Detector(**options)
 
 
-@pytest.mark.parametrize(("side", "magnification"), [(64, 6.0), (32, 9.0)])
+@pytest.mark.parametrize(("side", "magnification"), [(64, 6.0), (32, 9)])
 def test_patches_are_those_of_kornias_pyramid(side: int, magnification: float) -> None:
     image = texture(size=320)[:301, :259]
     found = detect(image, Detector("hessian", affine=True, most=150))
     found.maps[0, :, :2] *= 12
-    maps = scale_laf(torch.from_numpy(found.maps)[None], magnification)
+    maps = scale_laf(torch.from_numpy(found.maps)[None], float(magnification))
     theirs = 255 * extract_patches_from_pyramid(as_tensor(image), maps, side)[0, :, 0]
     ours = extract(image, found, magnification, side)
     assert ours.shape == (len(found), side, side)

@@ -89,6 +89,22 @@ def test_poses_of_all_images_or_of_none(folder: Path) -> None:
         eth.read("set", folder)
 
 
+@pytest.mark.parametrize("length", [0, 2, 1e-30])
+@pytest.mark.parametrize("form", ["text", "binary"])
+def test_a_quaternion_that_is_no_rotations_is_refused(folder: Path, length: float, form: str) -> None:
+    sparse = folder / "scene" / "sparse"
+    model = pycolmap.Reconstruction(sparse)
+    pose = model.frame(2).rig_from_world
+    pose.rotation = pycolmap.Rotation3d(length * pose.rotation.quat)
+    model.frame(2).rig_from_world = pose
+    for file in sparse.iterdir():
+        file.unlink()
+    (model.write_text if form == "text" else model.write_binary)(sparse)
+    told = rf"sparse, image 0002\.png, holds a singular pose: its quaternion is {length:g} long"
+    with pytest.raises(ValueError, match=told):
+        eth.read("set", folder)
+
+
 @pytest.mark.parametrize(
     ("rotation", "translation"),
     [

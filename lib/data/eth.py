@@ -18,7 +18,7 @@ import numpy as np
 import pycolmap
 
 from lib.data.mini.geometry import Camera
-from lib.data.views import View, checked_intrinsics, checked_pose
+from lib.data.views import ROUNDING, View, checked_intrinsics, checked_pose
 from lib.files import write_bytes
 
 IMAGES, DATABASE, SPARSE = "images", "database.db", "sparse"
@@ -123,6 +123,9 @@ def _poses(sparse: Path, images: Mapping[str, Path]) -> dict[str, View]:
         matrix = np.array(image.camera.calibration_matrix())
         matrix[:2, 2] -= HALF_PIXEL
         rigid = image.cam_from_world()
+        # A matrix is made of any quaternion, of zeros the identity.
+        if abs((length := rigid.rotation.norm()) - 1) > ROUNDING:
+            raise ValueError(f"{where} holds a singular pose: its quaternion is {length:g} long, not 1")
         pose = checked_pose(where, rigid.rotation.matrix(), rigid.translation)
         poses[name] = View(path, checked_intrinsics(where, matrix), *pose)
     return poses

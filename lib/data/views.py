@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 # How far a rotation times its transpose may be from the identity: files hold few digits.
-_ROUNDING = 1e-3
+ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def checked_pose(
     turn, shift = np.asarray(rotation, float), np.asarray(translation, float).reshape(-1)
     sized = turn.shape == (3, 3) and shift.shape == (3,)
     finite = sized and np.isfinite(turn).all() and np.isfinite(shift).all()
-    if not finite or np.abs(turn @ turn.T - np.eye(3)).max() > _ROUNDING or np.linalg.det(turn) < 0:
+    if not finite or np.abs(turn @ turn.T - np.eye(3)).max() > ROUNDING or np.linalg.det(turn) < 0:
         raise ValueError(
             f"{where} holds a pose that is singular, mirrored or not finite:\nR\n{turn}\nT\n{shift}\n"
             "R is a rotation and T has three numbers, world to camera"

@@ -51,6 +51,9 @@ class Vocabulary:
 class Inverted:
     """Features of all images of a collection, in order of their words.
 
+    They are arrays, since faiss' inverted files rank features by one distance: tf-idf counts them by image,
+    and Hamming embedding weighs each by its signature's distance and its word.
+
     Attributes:
         word, image: (n,) int64.
         signature: (n, b / 8) uint8.

@@ -14,6 +14,9 @@ from lib.data.images import decode_grey, read_image, reduced
 
 # Some 0.3 GB while they are decoded.
 MOST_PIXELS = 50_000_000
+# Grey values that must be left of a file of 16 bits: what a camera measures in 12 or 14 may be stored in
+# the low ones.
+_FEWEST_GREYS = 65
 # EXIF's tag, its value where pixels are stored as they are looked at, the first of those that make rows
 # columns, and the last.
 _ORIENTATION, _AS_STORED, _SIDEWAYS, _LAST = 274, 1, 5, 8
@@ -26,7 +29,7 @@ def read_grey(
     orientation: str = "refuse",
     most_pixels: int = MOST_PIXELS,
 ) -> np.ndarray:
-    """(H, W) uint8 grey values of an image; 16 bits are brought to 8.
+    """(H, W) uint8 grey values of an image; of 16 bits the upper 8 are taken.
 
     Args:
         path: of the file, in any format that Pillow and OpenCV read.
@@ -39,8 +42,9 @@ def read_grey(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no image or cut short, larger than `most_pixels`, seen through in places, or
-            to be turned; the message names the file and says what to do.
+        ValueError: it is no image or cut short, larger than `most_pixels`, seen through in places, to be
+            turned, or of numbers that 8 bits would not tell apart; the message names the file and says
+            what to do.
     """
     if orientation not in ORIENTATIONS:
         raise ValueError(f"orientation must be one of {', '.join(ORIENTATIONS)}, got {orientation!r}")
@@ -57,12 +61,27 @@ def read_grey(
             "not: take it as 'stored' (--as-stored), as COLMAP does, or save it with its pixels turned"
         )
     flags = cv2.IMREAD_GRAYSCALE if orientation == "turned" else cv2.IMREAD_IGNORE_ORIENTATION
-    grey = decode_grey(path, flags)
+    grey = decode_grey(path, flags | cv2.IMREAD_ANYDEPTH)
     if grey is None:
         raise ValueError(
             f"{path} ({width} by {height} px) is of a kind that OpenCV does not read: save it as PNG"
         )
+    grey = _eight_bits(path, grey)
     return grey if longest_side is None else reduced(grey, longest_side)
+
+
+def _eight_bits(path: Path, grey: np.ndarray) -> np.ndarray:
+    if grey.dtype == np.uint8:
+        return grey
+    if grey.dtype != np.uint16:
+        raise ValueError(f"{path} holds numbers of {grey.dtype}: save it with 8 or 16 bits")
+    brightest = int(grey.max())
+    if (kept := (brightest >> 8) + 1) < _FEWEST_GREYS:
+        raise ValueError(
+            f"{path} holds 16 bits a pixel, of which the brightest is {brightest} of 65535, so that 8 "
+            f"bits would keep {kept} grey values: stretch them to all 16 bits, or save it with 8"
+        )
+    return (grey >> 8).astype(np.uint8)
 
 
 def image_size(path: Path, orientation: str) -> tuple[int, int]:

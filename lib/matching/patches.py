@@ -37,7 +37,7 @@ def extract(
         levels = [as_tensor(image)]
         while min(levels[-1].shape[2:]) // 2 >= side:
             levels.append(pyrdown(levels[-1]))
-        maps = scale_laf(torch.from_numpy(regions.maps)[None], magnification)
+        maps = scale_laf(torch.from_numpy(regions.maps)[None], float(magnification))
         octaves = (2 * get_laf_scale(maps) / side).log2().flatten()
         places = octaves.clamp(0, len(levels) - 1).long()
         for place, level in enumerate(levels):
