@@ -51,8 +51,8 @@ class Vocabulary:
 class Inverted:
     """Features of all images of a collection, in order of their words.
 
-    They are arrays, since faiss' inverted files rank features by one distance: tf-idf counts them by image,
-    and Hamming embedding weighs each by its signature's distance and its word.
+    They are arrays, since faiss' inverted files rank features by one distance: tf-idf counts them by
+    image, and Hamming embedding weighs each by its signature's distance and its word.
 
     Attributes:
         word, image: (n,) int64.
