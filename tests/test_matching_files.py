@@ -87,6 +87,21 @@ def test_matches_lie_as_hloc_reads_them(out: Path) -> None:
     assert (out / "pairs.txt").read_text() == "below/two.png one.png\n"
 
 
+def test_one_way_a_keypoint_takes_its_nearest_though_it_is_nearer_to_another(
+    images: Path, out: Path, tmp_path: Path
+) -> None:
+    options = ["--descriptor", "sift", "--most", "150", "--ratio", "0.9", "--one-way"]
+    assert command.main(["folder", str(images), str(tmp_path / "out"), *options]) == 0
+    names = ("below/two.png", "one.png")
+    with h5py.File(out / "features.h5") as features, h5py.File(out / "matches.h5") as matches:
+        expected = match(*(hloc.read_descriptors(features, name) for name in names), False, 0.9)
+        both_ways = hloc.read_matches(matches, names)
+    with h5py.File(tmp_path / "out" / "matches.h5") as matches:
+        found = hloc.read_matches(matches, names)
+    np.testing.assert_array_equal(found, np.column_stack([expected.first, expected.second]))
+    assert len(found) > len(both_ways)
+
+
 def test_most_matches_are_right(out: Path) -> None:
     with h5py.File(out / "features.h5") as features, h5py.File(out / "matches.h5") as matches:
         names = ("below/two.png", "one.png")

@@ -14,7 +14,7 @@ from lib.data.mini.photographs import Photograph
 from lib.matching import networks
 from lib.matching.describe import folded
 from lib.matching.networks import find
-from lib.models import hynet, l2net, l2net_binary, l2net_maps, tfeat
+from lib.models import exported, hynet, l2net, l2net_binary, l2net_maps, tfeat
 from lib.recipes import RECIPES
 from lib.study import records
 from lib.study.open import REFERENCE
@@ -32,6 +32,7 @@ def record(model: str, width: float, **options: object) -> dict:
         "profile": "quick",
         "seed": 3,
         "parameters": 123_456,
+        "weights": "0" * 64,
         "config": {
             "recipe": {"model": {"name": model, "options": options}, "budget": None},
             "profile": {
@@ -104,9 +105,28 @@ def test_the_file_itself_loads_strictly_into_kornias_class(tmp_path: Path, ours:
     )
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [(l2net, feature.HardNet), (hynet, feature.HyNet)])
+def test_a_network_of_half_the_channels_is_kornias_of_thinner_layers(ours, theirs) -> None:
+    network = ours.build(width=0.5)
+    network.train()(PATCHES)
+    made = networks.as_kornia(network.eval())
+    assert type(made) is theirs
+    torch.testing.assert_close(made(PATCHES), network(PATCHES), rtol=1e-4, atol=1e-5)
+    image, frame = torch.rand(1, 1, 90, 90), torch.tensor([[[[20.0, 5.0, 44.0], [-5.0, 20.0, 46.0]]]])
+    assert feature.LAFDescriptor(made)(image, frame).shape == (1, 1, 128)
+    with torch.no_grad():
+        next(made.parameters()).zero_()
+    assert next(network.parameters()).any(), "it has weights of its own"
+    told = networks.card(network, record("l2net", 0.5))
+    assert f"kornia.feature.{theirs.__name__}`, with layers as thin" in told
+
+
 @pytest.mark.parametrize(
     "network",
-    [l2net.build(width=0.5), l2net_maps.build(), l2net_binary.build(), hynet.build(norm="batch")],
+    [
+        *(l2net_maps.build(), l2net_binary.build(), hynet.build(norm="batch")),
+        hynet.build(0.5, norm="batch"),
+    ],
 )
 def test_kornia_has_no_class_of_another_architecture(network: torch.nn.Module) -> None:
     assert networks.as_kornia(network) is None
@@ -122,7 +142,7 @@ def test_a_card_says_what_it_was_trained_on_and_how_it_did() -> None:
             "100 steps of 64 pairs on mini-a",
         ),
         *("profile quick, seed 3", "- china: CC BY 2.0, danielbuechele", "| mini-b | 11.50 |"),
-        *("kornia has no class", "## What for"),
+        *("`kornia.feature.HardNet`, with layers as thin as these", "## What for"),
     ):
         assert said in written
     assert "mini-hp-a" not in written
@@ -131,6 +151,7 @@ def test_a_card_says_what_it_was_trained_on_and_how_it_did() -> None:
     assert "to 128 numbers that are compared by Euclidean distance" in written
     bits = networks.card(l2net_binary.build(length=64), record("l2net_binary", 1.0))
     assert "to 64 bits that are compared by Hamming distance" in bits
+    assert "kornia has no class of this architecture" in bits
 
 
 def test_a_record_as_a_run_leaves_it_makes_a_card() -> None:
@@ -152,17 +173,20 @@ def test_a_committed_record_is_said_to_come_without_weights(tmp_path: Path, caps
 def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     with pytest.raises(FileNotFoundError, match="No such file"):
-        networks.load(path)
+        exported.build(path)
     path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
         find(str(path))
     safetensors.torch.save_file({"weight": torch.zeros(2)}, path)
     with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
         find(str(path))
-    about = {"model": '{"name": "l2net"}', "width": "0.25"}
-    safetensors.torch.save_file({"weight": torch.zeros(2)}, path, about)
-    with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
-        find(str(path))
+    for model in ('{"name": "l2net", "options": {}}', '{"name": "../train", "options": {}}', "{}"):
+        about = {"model": model, "width": "0.25"}
+        safetensors.torch.save_file({"weight": torch.zeros(2)}, path, about)
+        with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
+            find(str(path))
+    with pytest.raises(ValueError, match=r"other\.safetensors is not the file asked for"):
+        exported.build(path, sha256="0" * 64)
 
 
 def test_a_network_of_each_paper_is_at_hand_with_its_card() -> None:

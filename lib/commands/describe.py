@@ -82,6 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     folder.add_argument("--as-stored", action="store_true", help=told)
     folder.add_argument("--pairs", type=Path, help="two names a line (default: all pairs)")
     folder.add_argument("--ratio", type=float, default=defaults.RATIO, help="to the second-nearest")
+    told = "take a keypoint's nearest though it is nearer to another (default: mutual nearest)"
+    folder.add_argument("--one-way", action="store_true", help=told)
     folder.add_argument("--one-camera", action="store_true", help="one camera took all images")
     folder.set_defaults(run=_folder)
 
@@ -117,6 +119,7 @@ def _folder(chosen: argparse.Namespace) -> None:
         network_of(chosen),
         pairs=chosen.pairs,
         ratio=chosen.ratio,
+        mutual=not chosen.one_way,
         one_camera=chosen.one_camera,
         longest_side=chosen.longest_side,
         orientation="stored" if chosen.as_stored else "refuse",

@@ -134,14 +134,15 @@ def handcrafted_job(study: Study, name: str) -> Job:
 
 
 def published_jobs(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
-    """Rows of checkpoints that others trained, measured as handcrafted descriptors are.
+    """Rows of checkpoints that others trained or that were exported here, measured as handcrafted
+    descriptors are.
 
     They are known by their content: the same file elsewhere, on another machine too, is the same row.
 
     Args:
         study: whose data it takes.
-        checkpoints: files in one of `lib.models.published.LAYOUTS`; a row is labelled by the file's
-            name without its ending.
+        checkpoints: files in one of `lib.models.published.LAYOUTS`, labelled by their names without the
+            ending; or a network's ``model.safetensors`` (`lib.models.exported`), labelled by its folder.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -153,18 +154,24 @@ def published_jobs(study: Study, checkpoints: Sequence[str | Path] = ()) -> list
     for path in paths:
         if not path.is_file():
             raise FileNotFoundError(f"no checkpoint at {path}; give the path of a published one")
-        if [other.stem for other in paths].count(path.stem) > 1:
-            raise ValueError(f"two checkpoints are called {path.stem}: rename one, since rows are")
+        model, called = _how_stored(path)
+        if [_how_stored(other)[1] for other in paths].count(called) > 1:
+            raise ValueError(f"two checkpoints are called {called}: rename one, since rows are")
         content = sha256(path)
         job = replace(
             handcrafted_job(study, "sift"),
-            name=f"{re.sub(r'[^A-Za-z0-9._-]', '_', path.stem)}-{content[:8]}",
-            label=f"{path.stem} (published)",
-            descriptor=part("published", sha256=content),
+            name=f"{re.sub(r'[^A-Za-z0-9._-]', '_', called)}-{content[:8]}",
+            label=f"{called} ({model})",
+            descriptor=part(model, sha256=content),
             paths={"weights": str(path)},
         )
         jobs.append(job)
     return jobs
+
+
+def _how_stored(path: Path) -> tuple[str, str]:
+    exported = path.suffix == ".safetensors"
+    return ("exported", path.parent.name) if exported else ("published", path.stem)
 
 
 def probed(job: Job, probe: str, sets: Iterable[str] | None = None) -> Job:

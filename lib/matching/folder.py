@@ -31,6 +31,7 @@ def describe_and_match(
     *,
     pairs: Path | None = None,
     ratio: float = RATIO,
+    mutual: bool = True,
     one_camera: bool = False,
     told: Told = print,
     **how: object,
@@ -42,7 +43,7 @@ def describe_and_match(
         out: the folder to make, whole or not at all.
         detector, descriptor, how: as `describe_folder` takes them.
         pairs: a file of pairs; None takes each image with each later one.
-        ratio: as `match` takes it.
+        ratio, mutual: as `match` takes them.
         one_camera: as `lib.matching.colmap.write_database` takes it.
         told: is given a line an image and a line a pair.
 
@@ -65,7 +66,7 @@ def describe_and_match(
         features, matches, named = files
         hloc.write_pairs(named, listed)
         describe_folder(images, features, detector, descriptor, told=told, **how)
-        match_pairs(features, matches, listed, ratio=ratio, told=told)
+        match_pairs(features, matches, listed, ratio=ratio, mutual=mutual, told=told)
         colmap.write_database(database, images, *files, one_camera)
 
     make_once(out, out.name, make)
@@ -134,15 +135,16 @@ def match_pairs(
     matches: Path,
     pairs: Sequence[tuple[str, str]],
     ratio: float | None = RATIO,
+    mutual: bool = True,
     told: Told = print,
 ) -> None:
-    """Matches pairs of images by mutual nearest neighbours, those of two in memory at a time.
+    """Matches pairs of images by nearest neighbours, those of two images in memory at a time.
 
     Args:
         features: a file in hloc's layout.
         matches: the file to make.
         pairs: names of images.
-        ratio: as `match` takes it.
+        ratio, mutual: as `match` takes them.
         told: is given a line a pair.
 
     Raises:
@@ -152,6 +154,6 @@ def match_pairs(
     with h5py.File(features) as described, hloc.new_file(matches) as file:
         for pair in pairs:
             first, second = (hloc.read_descriptors(described, name) for name in pair)
-            found = match(first, second, ratio=ratio)
+            found = match(first, second, mutual, ratio)
             hloc.write_matches(file, pair, found, similarity(first, second, found))
             told(f"{pair[0]} and {pair[1]}: {len(found)} matches")

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 
 import safetensors.torch
 import torch
 from kornia import feature
-from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from lib import parts
 from lib.data.mini.photographs import Photograph
 from lib.files import write_bytes
-from lib.models import orb, published, sift
+from lib.models import exported, orb, published, sift
 from lib.models.hynet import HyNet
 from lib.models.l2net import L2Net
-from lib.recipes import Part
 
 HANDCRAFTED = {"sift": sift.build, "rootsift": lambda: sift.build(root=True), "orb": orb.build}
 # Committed, a folder each by its recipe's key.
@@ -41,7 +39,7 @@ def find(name: str) -> nn.Module:
             a network exported here.
 
     Raises:
-        FileNotFoundError, ValueError: as `lib.models.published.build` and `load`.
+        FileNotFoundError, ValueError: as `build` of `lib.models.published` and `lib.models.exported`.
     """
     if name in HANDCRAFTED:
         return HANDCRAFTED[name]().eval()
@@ -53,11 +51,12 @@ def find(name: str) -> nn.Module:
             f"{name} is no file, and no descriptor of that name is known: give a published checkpoint, "
             f"an exported network, or one of {', '.join(known)}"
         )
-    return load(path) if path.suffix == ENDING else published.build(path)
+    return (exported if path.suffix == ENDING else published).build(path)
 
 
 def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) -> None:
-    """Writes a network with what is needed to build it again.
+    """Writes a network with what `lib.models.exported` needs to build it again, and the digest by which
+    its record knows the weights.
 
     Args:
         path: the file to make.
@@ -75,6 +74,7 @@ def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) ->
         "model": json.dumps(config["recipe"]["model"]),
         "width": json.dumps(config["profile"]["width"]),
         "label": record["label"],
+        "weights": record["weights"],
     }
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
     if half:
@@ -82,38 +82,23 @@ def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) ->
     write_bytes(path, safetensors.torch.save(tensors, about))
 
 
-def load(path: Path) -> nn.Module:
-    """The network of a file that `save` wrote, in evaluation mode.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is no such file, a damaged one, or of another network than it says.
-    """
-    try:
-        with safe_open(path, "pt") as file:
-            about = file.metadata() or {}
-        model, width = (json.loads(about[key]) for key in ("model", "width"))
-        network = parts.build("model", Part(**model), width=width)
-        network.load_state_dict(safetensors.torch.load_file(path), strict=True)
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"{path} holds no network of this study, or a damaged one: {error!r}"
-        ) from error
-    return network.eval()
-
-
 def as_kornia(network: nn.Module) -> nn.Module | None:
-    """kornia's module of the same layers with the same weights, in evaluation mode.
+    """kornia's `HardNet` or `HyNet` with a network's weights, in evaluation mode.
 
-    None where kornia has none: of another architecture, or of fewer channels than the published one.
+    A network of fewer channels than the published one, which are all that kornia's class builds, gives
+    it copies of its layers. None where kornia has no class of the architecture.
     """
     if type(network) not in _KORNIAS:
         return None
     theirs, ours = _KORNIAS[type(network)](pretrained=False), network.state_dict()
     shapes = {name: value.shape for name, value in theirs.state_dict().items()}
-    if shapes != {name: value.shape for name, value in ours.items()}:
+    if shapes.keys() != ours.keys():
         return None
-    theirs.load_state_dict(ours, strict=True)
+    if shapes == {name: value.shape for name, value in ours.items()}:
+        theirs.load_state_dict(ours, strict=True)
+    else:
+        for name, layer in deepcopy(network).named_children():
+            setattr(theirs, name, layer)
     return theirs.eval()
 
 
@@ -137,12 +122,12 @@ def card(
         for name, of in record["metrics"].items()
         if "fpr95" in of
     )
-    theirs = as_kornia(network)
+    theirs, form = as_kornia(network), _KORNIA if config["profile"]["width"] == 1 else _THIN_KORNIA
     side = network.input_size
     with torch.inference_mode():
         described = network.eval()(torch.zeros(1, 1, side, side))
-    form = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
-    return form.format(
+    text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    return text.format(
         run=record,
         side=side,
         length=described.shape[1],
@@ -151,7 +136,7 @@ def card(
         batch=budget["batch_pairs"],
         terms=terms.rstrip(),
         measured=measured,
-        kornia=_KORNIA.format(name=type(theirs).__name__) if theirs else _NO_KORNIA,
+        kornia=form.format(name=type(theirs).__name__) if theirs else _NO_KORNIA,
     )
 
 
@@ -160,7 +145,9 @@ _OUTPUT = (
     "{} bits that are compared by Hamming distance",
 )
 _UNKNOWN_TERMS = "The terms of the images that it was made of hold; they are not on record here."
-_NO_KORNIA = "kornia has no class of this architecture at this width."
+_NO_KORNIA = "kornia has no class of this architecture."
+_THIN_KORNIA = """`lib.matching.networks.as_kornia(network)` makes kornia's class of it,
+`kornia.feature.{name}`, with layers as thin as these, for example for `kornia.feature.LAFDescriptor`."""
 _KORNIA = """It loads, every name and shape, into kornia's class:
 
 ```python

@@ -1,0 +1,47 @@
+"""Networks of this study as `lib.matching.networks` exports them: safetensors with what they are of.
+
+The file's metadata names the module of `lib.models` whose tensors it holds, its options and its width,
+so no record is needed.
+"""
+
+import hashlib
+import json
+from importlib import import_module
+from pathlib import Path
+
+import safetensors.torch
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+
+def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
+    """The network of a file, in evaluation mode, on the CPU, with numbers of 32 bits.
+
+    Args:
+        weights: the file.
+        sha256: of it, in hexadecimal; None for any.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is another file than asked for, no such file, a damaged one, or of another network
+            than it says.
+    """
+    path = Path(weights)
+    content = path.read_bytes()
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"{path} is not the file asked for: its SHA-256 is not {sha256}")
+    try:
+        with safe_open(path, "pt") as file:
+            about = file.metadata() or {}
+        model, width = (json.loads(about[key]) for key in ("model", "width"))
+        if not model["name"].isidentifier():
+            raise ValueError(f"{model['name']!r} is no module's name")
+        network = import_module(f"{__package__}.{model['name']}").build(width=width, **model["options"])
+        network.load_state_dict(safetensors.torch.load(content), strict=True)
+    except (
+        *(SafetensorError, ImportError, AttributeError, KeyError, TypeError, ValueError, RuntimeError),
+    ) as error:
+        raise ValueError(
+            f"{path} holds no network of this study, or a damaged one: {error!r}"
+        ) from error
+    return network.eval()
