@@ -187,7 +187,9 @@ def test_ctrl_c_ends_the_runs_and_not_the_cluster(
     while any(process.is_running() for process in working(address)):
         time.sleep(0.5)
     assert time.monotonic() - ended < 60, "two seconds, on a machine that does nothing else"
-    assert [file for file in place.folder.rglob("*") if ".half" in file.name] == []
+    # What says here what they do may be ended too.
+    left = [file for file in place.folder.rglob("*") if ".half" in file.name and seen != file.parent]
+    assert left == []
     assert not list((place.folder / "locks").iterdir())
     assert list((place.folder / "checkpoints").iterdir()), "what was done is kept"
     monkeypatch.undo()

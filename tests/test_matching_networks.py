@@ -8,6 +8,7 @@ import pytest
 import safetensors.torch
 import torch
 from kornia import feature
+from safetensors import safe_open
 
 from lib.commands import describe as command
 from lib.data.mini.photographs import Photograph
@@ -20,6 +21,11 @@ from lib.study import records
 from lib.study.open import REFERENCE
 
 FORM = Path(networks.__file__).with_name("card.md").read_text(encoding="utf-8")
+# Of the photographs that the committed networks were trained on.
+TERMS = (
+    "It was trained on patches that the study's generator made of photographs of the BSDS500 (Arbeláez, "
+    "Maire, Fowlkes and Malik, PAMI 2011), which are for research and education only."
+)
 PATCHES = 255 * torch.rand(3, 1, 32, 32, generator=torch.Generator().manual_seed(0))
 
 
@@ -159,6 +165,20 @@ def test_a_record_as_a_run_leaves_it_makes_a_card() -> None:
     written = networks.card(l2net.build(width=0.25), records.read(one))
     assert written.startswith("# DSM+\n")
     assert "100 steps of 64 pairs on mini-" in written
+
+
+@pytest.mark.parametrize("key", ["adasample_aug_gen", "dsm_aug", "hynet_aug", "tcdesc_dsm_aug"])
+def test_a_committed_network_is_of_a_record_of_the_evenings_and_its_card_says_what_that_holds(
+    key: str,
+) -> None:
+    folder = networks.NETWORKS / key
+    with safe_open(folder / networks.WEIGHTS, "pt") as file:
+        about = file.metadata()
+    there = map(records.read, (REFERENCE / "evening" / "records" / key).glob("*.json"))
+    (record,) = (of for of in there if of["weights"] == about["weights"])
+    assert {*record["metrics"]} >= {"photos-b", "photos-c"}, "what tables show is on record"
+    written = (folder / networks.CARD).read_text(encoding="utf-8")
+    assert written == networks.card(find(key), record, terms=TERMS)
 
 
 def test_a_committed_record_is_said_to_come_without_weights(tmp_path: Path, capsys) -> None:

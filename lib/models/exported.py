@@ -13,6 +13,12 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
+# What a file that another program wrote, or this one for another network, may raise.
+_OF_FOREIGN_FILES = (
+    *(SafetensorError, ImportError, AttributeError),
+    *(KeyError, TypeError, ValueError, RuntimeError),
+)
+
 
 def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
     """The network of a file, in evaluation mode, on the CPU, with numbers of 32 bits.
@@ -38,9 +44,7 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
             raise ValueError(f"{model['name']!r} is no module's name")
         network = import_module(f"{__package__}.{model['name']}").build(width=width, **model["options"])
         network.load_state_dict(safetensors.torch.load(content), strict=True)
-    except (
-        *(SafetensorError, ImportError, AttributeError, KeyError, TypeError, ValueError, RuntimeError),
-    ) as error:
+    except _OF_FOREIGN_FILES as error:
         raise ValueError(
             f"{path} holds no network of this study, or a damaged one: {error!r}"
         ) from error

@@ -128,10 +128,10 @@ def marker_legend(figure: Figure, entries: Mapping[str, Mapping], **how: object)
 def png(figure: Figure) -> bytes:
     """A figure's PNG at 200 dpi. It holds no time and no version: one figure, the same bytes.
 
-    256 colours of the figure's own are enough for lines and grey patches, and halve what is committed.
+    128 colours of the figure's own are enough for lines and grey patches, and halve what is committed.
     """
     drawn, buffer = io.BytesIO(), io.BytesIO()
     with style():
         figure.savefig(drawn, format="png", dpi=200)
-    Image.open(drawn).convert("RGB").quantize(256).save(buffer, format="png", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(128).save(buffer, format="png", optimize=True)
     return buffer.getvalue()
