@@ -13,7 +13,7 @@ from lib.recipes import Recipe
 from lib.study.jobs import Job
 from lib.study.open import Found, Study, open_study
 
-# What the searches of HyNet's margins found best, of each similarity its second.
+# What the searches of HyNet's margins found best, of each similarity its last.
 BEST = {"hynet_aug", "hynet_d_1.4", "hynet_s_1"}
 
 

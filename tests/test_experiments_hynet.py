@@ -34,9 +34,9 @@ EVERY = {**RECIPES, **hynet.VARIANTS}
         ("hynet_in", {"model"}),
         ("hynet_bn_alone", {"model"}),
         ("hynet_in_alone", {"model"}),
-        ("hynet_h_0.8", {"loss"}),
+        ("hynet_h_0.4", {"loss"}),
         ("hynet_d_1.4", {"distance", "negatives", "loss"}),
-        ("hynet_s_0.7", {"distance", "negatives", "loss"}),
+        ("hynet_s_0.3", {"distance", "negatives", "loss"}),
         ("hynet_sosr", {"regularizers"}),
         ("hynet_mixed", {"distance", "negatives", "loss"}),
         ("rung_summed", {"reduction", "regularizers"}),
@@ -110,12 +110,12 @@ def test_recipes_are_written_down_with_an_alpha_of_infinity_and_no_two_alike() -
     assert len(set(labels)) == len(labels)
 
 
-def test_margins_that_no_triplet_tells_apart_leave_the_middle_one(monkeypatch) -> None:
-    found = {"hynet_s_0.7": 26.0, "hynet_s_1": 26.0, "hynet_s_1.3": 26.0}
+def test_margins_that_no_triplet_tells_apart_leave_the_largest(monkeypatch) -> None:
+    found = {"hynet_s_0.1": 26.0, "hynet_s_0.3": 26.0, "hynet_s_1": 26.0}
     monkeypatch.setattr(hynet, "searched_fpr95", lambda key: {"0.001": found[key], "0.002": 27.0})
     assert hynet.best_margin("s") == "hynet_s_1"
-    found["hynet_s_0.7"] = 25.9
-    assert hynet.best_margin("s") == "hynet_s_0.7"
+    found["hynet_s_0.3"] = 25.9
+    assert hynet.best_margin("s") == "hynet_s_0.3"
 
 
 def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study: Study) -> None:
@@ -133,7 +133,7 @@ def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study:
     keys = set(printed("hynet", "table3")["key"])
     assert keys - {"hynet_h", "hynet_d", "hynet_s"} <= set(names)
     evening = hynet.table3(replace(study, place=replace(study.place, profile=profiles.find("evening"))))
-    assert {job.name for job in evening} == set(names) - {"hynet_bn_alone", "hynet_in_alone"}
+    assert {job.name for job in evening} == set(names)
 
 
 def test_without_the_searches_of_the_margins_table_3_says_which_is_missing(
@@ -156,7 +156,7 @@ def test_hynet_s_own_margin_is_among_those_of_its_similarity() -> None:
 
 
 def test_margins_are_the_shares_of_the_similarity_at_90_degrees_that_are_told() -> None:
-    told = {"h": [0.64, 0.96, 1.28], "d": [0.71, 0.99, 1.27], "s": [0.7, 1, 1.3]}
+    told = {"h": [0.08, 0.32, 0.96], "d": [0.07, 0.28, 0.99], "s": [0.1, 0.3, 1]}
     for similarity, margins in hynet.MARGINS.items():
         for margin, key in margins.items():
             distance = parts.build("distance", EVERY[key].distance)
@@ -172,7 +172,7 @@ def test_the_grid_trains_at_hynet_s_rate_and_holds_its_own_cell_once(study: Stud
     assert {rate_of(job) for job in in_grid} == {"hynet_aug"}
     cells = [hynet.GRID[job.name] for job in in_grid]
     assert {alpha for alpha, margin in cells if margin == 1.2} == {0, 1, 2, 3, math.inf}
-    assert {margin for alpha, margin in cells if alpha == 2} == {0.8, 1.0, 1.2, 1.4}
+    assert {margin for alpha, margin in cells if alpha == 2} == {0.1, 0.4, 0.8, 1.2}
     assert len(cells) == 5 + 3
     for job, (alpha, margin) in zip(in_grid, cells, strict=True):
         options = job.recipe.distance.options
