@@ -143,16 +143,20 @@ def _of_losses(found: Sequence[Found]) -> list[Found]:
 
 
 def grid(found: Sequence[Found], study: Study) -> pd.DataFrame:
-    """Figure 5(a): a row a cell, its `α` as text, its `margin`, FPR95 and matching mAP.
+    """Figure 5(a): a row a cell, its `α` as text, its `margin`, FPR95, matching mAP and, as
+    `zero_shares` has it, the largest share of triplets "beyond the margin (%)".
 
     Args:
         found: of `lib.experiments.hynet.figure5`.
         study: that they are of.
     """
-    of = _matching_and_fpr95(_of_grid(found), study)
+    runs = _of_grid(found)
+    of, labels = _matching_and_fpr95(runs, study), {run.job.name: run.job.label for run in runs}
+    beyond = zero_shares(runs)["largest share"]
     rows = [
         {"α": f"{alpha:g}".replace("inf", "∞"), "margin": margin}
         | {name: values[key].values.mean() for name, values in of.items()}
+        | {"beyond the margin (%)": beyond[labels[key]]}
         for key, (alpha, margin) in sorted(GRID.items(), key=lambda item: item[1])
     ]
     return pd.DataFrame(rows)
