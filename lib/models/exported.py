@@ -4,7 +4,6 @@ The file's metadata names the module of `lib.models` whose tensors it holds, its
 so no record is needed.
 """
 
-import hashlib
 import json
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +11,8 @@ from pathlib import Path
 import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
+
+from lib.models.published import checked_content
 
 # What a file that another program wrote, or this one for another network, may raise.
 _OF_FOREIGN_FILES = (
@@ -33,9 +34,7 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
             than it says.
     """
     path = Path(weights)
-    content = path.read_bytes()
-    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(f"{path} is not the file asked for: its SHA-256 is not {sha256}")
+    content = checked_content(path, sha256)
     try:
         with safe_open(path, "pt") as file:
             about = file.metadata() or {}

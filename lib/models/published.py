@@ -73,9 +73,7 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
     path = Path(weights)
     if not path.is_file():
         raise FileNotFoundError(f"no checkpoint at {path}; give the path of a published one")
-    content = path.read_bytes()
-    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(f"{path} is not the file asked for: its SHA-256 is not {sha256}")
+    content = checked_content(path, sha256)
     state = _read(path, content)
     misfits: dict[str, list[str]] = {}
     for layout in LAYOUTS:
@@ -92,6 +90,19 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
     raise ValueError(
         f"{path} fits no published layout; nearest is that of {nearest}: {'; '.join(misfits[nearest])}"
     )
+
+
+def checked_content(path: Path, sha256: str | None) -> bytes:
+    """A file's bytes, which have this SHA-256, in hexadecimal; None for any.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is another.
+    """
+    content = path.read_bytes()
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"{path} is not the file asked for: its SHA-256 is not {sha256}")
+    return content
 
 
 def _read(path: Path, content: bytes) -> Mapping[str, Tensor]:
