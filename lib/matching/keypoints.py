@@ -13,14 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import cv2
 import numpy as np
 import torch
 from kornia import feature
 from torch import Tensor, nn
 
 from lib.data import brisk
-from lib.data.keypoints import Keypoints
+from lib.data.keypoints import Keypoints, dog_keypoints
 
 KINDS = ("dog", "hessian", "harris", "brisk", "keynet")
 # Half a Key.Net patch is 22 px of the level where its keypoint is found, as kornia has it; here that is
@@ -140,14 +139,12 @@ def as_tensor(image: np.ndarray) -> Tensor:
 
 
 def _dog(image: np.ndarray, detector: Detector) -> Regions:
-    found = cv2.SIFT_create(contrastThreshold=detector.contrast).detect(image, None)
-    # A total order, since OpenCV's own depends on how its threads finish.
-    found = sorted(found, key=lambda k: (-k.response, k.pt, k.size, k.angle))
+    found, scores = dog_keypoints(image, detector.contrast)
     if detector.affine or detector.upright:
-        found = list({(k.pt, k.size): k for k in reversed(found)}.values())[::-1]
-    rows = np.array([(*k.pt, k.size / 2, k.angle, k.response) for k in found]).reshape(-1, 5)
-    turn = np.deg2rad(rows[:, 3]) * (not detector.affine and not detector.upright)
-    return regions(Keypoints(rows[:, :2], rows[:, 2], turn), rows[:, 4])[: detector.most]
+        places = np.column_stack([found.position, found.scale])
+        first = np.sort(np.unique(places, axis=0, return_index=True)[1])
+        found, scores = replace(found[first], orientation=np.zeros(len(first))), scores[first]
+    return regions(found, scores)[: detector.most]
 
 
 def _brisk(image: np.ndarray, detector: Detector) -> Regions:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lib.data.keypoints import Keypoints
+from lib.data.keypoints import Keypoints, dog_keypoints
 
 DETECTORS = ("hessian", "harris", "dog")
 MAGNIFICATION = 5.0
@@ -232,9 +232,6 @@ def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _dog(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions and scales of SIFT's keypoints, each once whatever its orientations."""
-    import cv2
-
-    found = cv2.SIFT_create(contrastThreshold=DOG_CONTRAST).detect(image, None)
-    places = np.array([(*k.pt, k.size / 2) for k in found], float).reshape(-1, 3)
-    places = np.unique(places, axis=0)
+    found, _ = dog_keypoints(image, DOG_CONTRAST)
+    places = np.unique(np.column_stack([found.position, found.scale]), axis=0)
     return places[:, :2], places[:, 2]

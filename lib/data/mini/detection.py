@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.data.keypoints import Keypoints, sample
+from lib.data.keypoints import Keypoints, dog_keypoints, sample
 
 PATCH = 64
 # Width of a patch in standard deviations of the keypoint's Gaussian.
@@ -41,17 +41,10 @@ def detect(image: np.ndarray, smallest_scale: float, contrast: float) -> Keypoin
         smallest_scale: px; finer keypoints are left out.
         contrast: OpenCV's contrast threshold.
     """
-    import cv2
-
-    found = cv2.SIFT_create(contrastThreshold=contrast).detect(image, None)
-    found = [k for k in found if k.size / 2 >= smallest_scale]
-    # A total order, since OpenCV's own depends on how its threads finish.
-    found.sort(key=lambda k: (-k.response, k.pt, k.size, k.angle))
-    position = np.array([k.pt for k in found], float).reshape(-1, 2)
-    scale = np.array([k.size / 2 for k in found], float)
-    orientation = np.deg2rad([k.angle for k in found])
-    _, first = np.unique(np.column_stack([position, scale]), axis=0, return_index=True)
-    return Keypoints(position, scale, orientation)[np.sort(first)]
+    found, _ = dog_keypoints(image, contrast)
+    found = found[found.scale >= smallest_scale]
+    _, first = np.unique(np.column_stack([found.position, found.scale]), axis=0, return_index=True)
+    return found[np.sort(first)]
 
 
 def spread_out(keypoints: Keypoints, distance: float) -> np.ndarray:

@@ -1,0 +1,67 @@
+"""Every detector of blobs finds a blob where it is: none lies to one side, in an image reduced or not."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from lib.data.hpatches import detection as hpatches_detection
+from lib.data.images import reduced
+from lib.data.mini import detection as mini_detection
+from lib.matching.images import to_original
+from lib.matching.keypoints import Detector, detect
+
+SIDE, SIGMA = 1200, 12
+
+
+def of_kind(kind: str) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda image: detect(image, Detector(kind, upright=True, most=4000)).position.astype(float)
+
+
+def of_hpatches(kind: str) -> Callable[[np.ndarray], np.ndarray]:
+    def positions(image: np.ndarray) -> np.ndarray:
+        frames = hpatches_detection.detect(image)
+        return frames.position[frames.detector == hpatches_detection.DETECTORS.index(kind)]
+
+    return positions
+
+
+# The largest mean error in px of the image that is searched. Those without interpolation, Harris and
+# BRISK, err by more, to either side.
+DETECTORS = {
+    "dog": (of_kind("dog"), 0.05),
+    "hessian": (of_kind("hessian"), 0.05),
+    "brisk": (of_kind("brisk"), 0.8),
+    "synthetic": (lambda image: mini_detection.detect(image, 1.0, 0.01).position, 0.05),
+    "hpatches hessian": (of_hpatches("hessian"), 0.05),
+    "hpatches harris": (of_hpatches("harris"), 0.2),
+    "hpatches dog": (of_hpatches("dog"), 0.05),
+}
+
+
+@pytest.fixture(scope="module")
+def blobs() -> tuple[np.ndarray, np.ndarray]:
+    """An image of Gaussian blobs, and their (N, 2) centres."""
+    rng = np.random.default_rng(0)
+    grid = np.arange(8 * SIGMA, SIDE - 8 * SIGMA, 16 * SIGMA, dtype=float)
+    centres = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    centres += rng.uniform(-2 * SIGMA, 2 * SIGMA, centres.shape)
+    pixels = np.arange(SIDE)
+    x, y = (np.exp(-((pixels - c[:, None]) ** 2) / (2 * SIGMA**2)) for c in centres.T)
+    return np.rint(40 + 170 * np.einsum("ny,nx->yx", y, x)).clip(0, 255).astype(np.uint8), centres
+
+
+@pytest.mark.parametrize("side", [1200, 600, 300])
+@pytest.mark.parametrize("name", DETECTORS)
+def test_blobs_are_found_where_they_are(
+    name: str, side: int, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    (positions, largest), (image, centres) = DETECTORS[name], blobs
+    searched = reduced(image, side)
+    found = to_original(positions(searched), searched.shape[::-1], (SIDE, SIDE))
+    error = found[:, None] - centres
+    nearest = np.linalg.norm(error, axis=2).argmin(axis=0)
+    error = error[nearest, np.arange(len(centres))]
+    error = error[np.linalg.norm(error, axis=1) < SIGMA / 2]
+    assert len(error) > 0.9 * len(centres)
+    assert np.abs(error.mean(axis=0)).max() < largest * SIDE / side
