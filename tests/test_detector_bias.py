@@ -1,4 +1,4 @@
-"""Every detector of blobs finds a blob where it is: none lies to one side, in an image reduced or not."""
+"""Every detector of blobs finds a blob where it is, in an image that is reduced or not."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ DETECTORS = {
     "brisk": (of_kind("brisk"), 0.8),
     "synthetic": (lambda image: mini_detection.detect(image, 1.0, 0.01).position, 0.05),
     "hpatches hessian": (of_hpatches("hessian"), 0.05),
-    "hpatches harris": (of_hpatches("harris"), 0.2),
+    "hpatches harris": (of_hpatches("harris"), 0.6),
     "hpatches dog": (of_hpatches("dog"), 0.05),
 }
 
