@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from lib.data.patchset import LabelledPairs
-from lib.data.phototour import PhotoTourWriter
+from lib.data.phototour import PhotoTourWriter, write_pairs
 
 
 def write_set(folder: Path, count: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -20,7 +20,7 @@ def write_set(folder: Path, count: int = 300, seed: int = 0) -> tuple[np.ndarray
     pairs = LabelledPairs(np.array([0, 2, 4]), np.array([1, 9, 5]), np.array([True, False, True]))
     with PhotoTourWriter(folder) as writer:
         writer.add(patches, points, np.arange(count) % 7, rng.random((count, 4)))
-        writer.write_pairs(pairs, points)
+        write_pairs(folder, pairs, points)
     return patches, points
 
 

@@ -158,11 +158,11 @@ def write_scene(folder: Path, images: Iterable[np.ndarray], cameras: Sequence[Ca
     model.write_text(folder / SPARSE)
 
 
-def colmap_camera(camera: Camera) -> pycolmap.Camera:
-    """COLMAP's camera 1 for a pinhole camera whose focal length is known."""
+def colmap_camera(camera: Camera, number: int = 1) -> pycolmap.Camera:
+    """COLMAP's camera of that number for a pinhole camera whose focal length is known."""
     matrix = camera.intrinsics
     params = [matrix[0, 0], matrix[1, 1], *(matrix[:2, 2] + HALF_PIXEL)]
     size = {"width": camera.width, "height": camera.height}
-    made = pycolmap.Camera(camera_id=1, model="PINHOLE", params=params, **size)
+    made = pycolmap.Camera(camera_id=number, model="PINHOLE", params=params, **size)
     made.has_prior_focal_length = True
     return made

@@ -118,11 +118,6 @@ class PhotoTourWriter:
         np.savetxt(self._info, np.column_stack([point_ids, image_ids]), "%d")
         np.savetxt(self._interest, np.column_stack([image_ids, frames]), "%d %.3f %.3f %.5f %.4f")
 
-    def write_pairs(self, pairs: LabelledPairs, point_ids: np.ndarray) -> None:
-        """Write the match file; `point_ids` are those of all patches written."""
-        ends = ([end, point_ids[end], np.zeros_like(end)] for end in (pairs.first, pairs.second))
-        np.savetxt(self.folder / MATCHES, np.column_stack([*itertools.chain(*ends)]), "%d")
-
     def __enter__(self) -> PhotoTourWriter:
         return self
 
@@ -142,6 +137,17 @@ class PhotoTourWriter:
         tiles = self._sheet.reshape(PER_ROW, PER_ROW, PATCH, PATCH)
         sheet = tiles.transpose(0, 2, 1, 3).reshape(SHEET, SHEET)
         Image.fromarray(sheet).save(self.folder / f"patches{number:04d}.bmp")
+
+
+def write_pairs(
+    folder: Path, pairs: LabelledPairs, point_ids: np.ndarray, file: str | None = None
+) -> None:
+    """Write a match file, `MATCHES` by default; `point_ids` are those of all the set's patches."""
+    import pandas as pd
+
+    ends = ([end, point_ids[end], np.zeros_like(end)] for end in (pairs.first, pairs.second))
+    rows = pd.DataFrame(np.column_stack([*itertools.chain(*ends)]))
+    rows.to_csv(folder / (file or MATCHES), sep=" ", header=False, index=False)
 
 
 def find_sheets(folder: Path) -> list[Path]:

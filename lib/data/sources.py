@@ -27,6 +27,8 @@ from lib.data.mini.allotment import (
 from lib.data.mini.photographs import Photograph
 from lib.data.mini.sizes import MiniSize, SequencesSize
 from lib.data.patchset import PatchSet
+from lib.data.scenes.places import read_places
+from lib.data.scenes.sets import SceneSets
 from lib.data.whole_images import KINDS, ImagesSize, WholeImages
 from lib.files import make_checked
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 REAL_SETS = ("liberty", "notredame", "yosemite")
 _READER, _UNION = "lib.data.phototour", "lib.data.union"
 _GENERATOR = "lib.data.mini.writing"
-_PHOTOS = "photos"
+_PHOTOS, _SCENES = "photos", "scenes"
 # Between names in that of a union, and the split of HPatches that a part of it is trained on by.
 _AND, _SPLIT = "+", "a"
 
@@ -47,7 +49,7 @@ class Source:
     """Three patch sets that take the parts of Liberty, Notre Dame and Yosemite, and reserves.
 
     Attributes:
-        name: "mini", "photos" or "ubc".
+        name: "mini", "photos", "scenes" or "ubc".
         folder: where generated data and decoded patches lie.
         size: of what is generated.
         allotment: of the photographs that data is generated from.
@@ -56,6 +58,7 @@ class Source:
         real_hpatches: sets of real homography sequences beside them, where asked for.
         own_images: the study's own sets of whole images; a real source may have none.
         real_images: real ones beside them, where asked for.
+        scenes: the sets of real scenes, which a source of them alone has.
         skipped: files of a folder of photographs that are none, and why.
     """
 
@@ -69,20 +72,25 @@ class Source:
     own_images: WholeImages | None = None
     real_images: WholeImages | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
+    scenes: SceneSets | None = None
 
     @property
     def embedded(self) -> bool:
         """Whether the data is generated from photographs."""
-        return self.real is None
+        return self.real is None and self.scenes is None
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """Names of the three, in that order."""
+        """Names of the three, in that order; of scenes, the places to train on, however many."""
+        if self.scenes is not None:
+            return self.scenes.places.train_and_test
         return tuple(f"{self.name}-{scene}" for scene in SCENES) if self.embedded else REAL_SETS
 
     @property
     def reserve(self) -> tuple[str, ...]:
         """Names of two further sets for searches, e.g. of learning rates; of five photographs one."""
+        if self.scenes is not None:
+            return self.scenes.places.reserve
         return tuple(part for part in RESERVE if part in self.allotment)
 
     @property
@@ -93,6 +101,8 @@ class Source:
     @property
     def photographs(self) -> Mapping[str, tuple[Photograph, ...]]:
         """Of each generated set of patches."""
+        if self.scenes is not None:
+            return {}
         scenes = {f"{self.name}-{scene}": self.allotment[scene] for scene in SCENES if self.embedded}
         return scenes | {part: self.allotment[part] for part in (*self.reserve, *self.confirmation)}
 
@@ -130,7 +140,7 @@ class Source:
         if _AND in name:
             return self.folder / "decoded" / name
         if (sets := self._sets_of(name)) is not None:
-            return sets.folder_of(name) if isinstance(sets, WholeImages) else sets.root
+            return sets.root if isinstance(sets, HPatchesSets) else sets.folder_of(name)
         if name not in self.photographs:
             return self.real / name
         return self.folder / f"{name}-{self.digest(name)}"
@@ -206,19 +216,21 @@ class Source:
         there = self.own_images.kinds if self.own_images else ()
         return tuple(kind for kind in KINDS if kind not in there)
 
-    def _sets_of(self, name: str) -> HPatchesSets | WholeImages | None:
+    def _sets_of(self, name: str) -> HPatchesSets | WholeImages | SceneSets | None:
         """The sets that a set is among, None for a set of another kind.
 
         Raises:
             ValueError: the source has no such set.
         """
+        scenes = () if self.scenes is None else (self.scenes,)
+        collections = (*scenes, *self.hpatches, *self.whole_images)
+        for sets in collections:
+            if name in sets.names:
+                return sets
         known = (*self.sets, *self.reserve, *self.confirmation)
         if name in known:
             return None
-        for sets in (*self.hpatches, *self.whole_images):
-            if name in sets.names:
-                return sets
-        known += tuple(n for sets in (*self.hpatches, *self.whole_images) for n in sets.names)
+        known += tuple(n for sets in collections for n in sets.names)
         raise ValueError(f"no set {name!r} in source {self.name}: choose from {known}")
 
 
@@ -235,7 +247,8 @@ def open_source(
     """The source that a command line's `--data` or `--photos` means.
 
     Args:
-        data: "mini", "photos:DIR", "photos", or a folder that holds liberty, notredame and yosemite.
+        data: "mini", "photos:DIR", "photos", "scenes:DIR", or a folder that holds liberty, notredame
+            and yosemite.
         folder: where generated data and decoded patches go; made when first needed.
         size: of what is generated.
         sequences: likewise, of homography sequences.
@@ -254,6 +267,10 @@ def open_source(
         beside = HPatchesSets("real-hp", folder, sequences, homographies=tuple(homographies))
     images_beside = WholeImages("real", folder, ImagesSize(), {}, images) if images else None
     skipped: Mapping[str, str] = {}
+    if kind == _SCENES and photos:
+        scenes = SceneSets(Path(photos).resolve(), folder)
+        read_places(scenes.root)
+        return Source(_SCENES, folder, size, {}, None, None, beside, None, images_beside, {}, scenes)
     if data == "mini":
         allotted = packaged_photographs()
     elif kind == _PHOTOS and photos:

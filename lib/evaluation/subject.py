@@ -14,6 +14,8 @@ from lib.recipes import Recipe
 BATCH = 1024
 # Described at once: what a core's cache holds, and what fills a GPU.
 CHUNK = {"cpu": 128, "cuda": 8192}
+# 0.2 GB of descriptors.
+_PAIRS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True)
@@ -106,5 +108,9 @@ def pair_distances(
     bad = np.flatnonzero(~np.isfinite(descriptors).all(axis=1))
     if len(bad):
         raise ValueError(f"{test_set.name}: the descriptor of patch {used[bad[0]]} is not finite")
-    first, second = (descriptors[side] for side in sides)
-    return np.linalg.norm(first - second, axis=1), pairs.match
+    distances = np.empty(len(pairs.match))
+    for start in range(0, len(distances), _PAIRS_AT_ONCE):
+        part = slice(start, start + _PAIRS_AT_ONCE)
+        first, second = (descriptors[side[part]] for side in sides)
+        distances[part] = np.linalg.norm(first - second, axis=1)
+    return distances, pairs.match

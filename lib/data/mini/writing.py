@@ -12,7 +12,7 @@ from lib.data.mini.photographs import Photograph
 from lib.data.mini.scenes import Site, cut_site, plan_site
 from lib.data.mini.sizes import MiniSize
 from lib.data.patchset import LabelledPairs
-from lib.data.phototour import PhotoTourWriter
+from lib.data.phototour import PhotoTourWriter, write_pairs
 
 SCENE = "scene.json"
 
@@ -51,7 +51,7 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
             )
         ids = np.concatenate(point_ids)
         pairs = draw_pairs(ids, size.pairs, np.random.default_rng([*seed, 2**31]))
-        writer.write_pairs(pairs, ids)
+        write_pairs(folder, pairs, ids)
     facts = {"name": name, "size": asdict(size), "sites": sites}
     (folder / SCENE).write_text(json.dumps(facts, default=np.ndarray.tolist) + "\n")
 
@@ -77,29 +77,40 @@ def draw_pairs(point_ids: np.ndarray, count: int, rng: np.random.Generator) -> L
     Returns:
         Pairs in random order.
     """
-    total = len(point_ids)
-    starts = np.flatnonzero(np.r_[True, point_ids[1:] != point_ids[:-1]])
-    end_of = np.repeat(np.r_[starts[1:], total], np.diff(np.r_[starts, total]))
-    # All pairs within points: each patch with every later one of its point.
-    later = end_of - np.arange(total) - 1
-    first = np.repeat(np.arange(total), later)
-    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
+    first, second = within_points(point_ids)
     chosen = rng.permutation(len(first))[:count]
     first, second = first[chosen], second[chosen]
 
     wanted = len(first)
-    other_first, other_second = np.empty(0, int), np.empty(0, int)
-    while len(other_first) < wanted:
-        left, right = rng.permutation(total), rng.permutation(total)
-        differ = point_ids[left] != point_ids[right]
-        other_first = np.r_[other_first, left[differ]]
-        other_second = np.r_[other_second, right[differ]]
+    other_first, other_second = non_matching(point_ids, wanted, rng)
     order = rng.permutation(len(first) + wanted)
     return LabelledPairs(
-        first=np.r_[first, other_first[:wanted]][order],
-        second=np.r_[second, other_second[:wanted]][order],
+        first=np.r_[first, other_first][order],
+        second=np.r_[second, other_second][order],
         match=(np.arange(len(first) + wanted) < len(first))[order],
     )
+
+
+def within_points(point_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs within points: each patch with every later one of its point, which follow each other."""
+    total = len(point_ids)
+    starts = np.flatnonzero(np.r_[True, point_ids[1:] != point_ids[:-1]])
+    end_of = np.repeat(np.r_[starts[1:], total], np.diff(np.r_[starts, total]))
+    later = end_of - np.arange(total) - 1
+    first = np.repeat(np.arange(total), later)
+    return first, first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
+
+
+def non_matching(
+    point_ids: np.ndarray, count: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """So many pairs of patches of different points, which take every patch about equally often."""
+    first, second = np.empty(0, int), np.empty(0, int)
+    while len(first) < count:
+        left, right = rng.permutation(len(point_ids)), rng.permutation(len(point_ids))
+        differ = point_ids[left] != point_ids[right]
+        first, second = np.r_[first, left[differ]], np.r_[second, right[differ]]
+    return first[:count], second[:count]
 
 
 def _site_facts(site: Site, group: Sequence[Photograph], first_image: int) -> dict[str, object]:

@@ -1,0 +1,1 @@
+"""Sets of real photographs of places, whose correspondences come from their geometry."""

@@ -1,0 +1,82 @@
+"""A place's patches in PhotoTour's own layout, with its two lists of test pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.data.mini.writing import non_matching, within_points
+from lib.data.patchset import LabelledPairs
+from lib.data.phototour import PhotoTourWriter, write_pairs
+from lib.data.scenes.correspondences import Tolerance, classes
+from lib.data.scenes.prepared import Scene
+from lib.data.scenes.views import angles_between
+
+# Besides PhotoTour's match file, of each class the two views farthest apart by viewing angle.
+WIDE = "wide.txt"
+MATCHING, NON_MATCHING = 50_000, 2_000_000
+FEWEST_CLASSES = 200
+
+
+def write_place(folder: Path, scenes: Sequence[Scene], tolerance: Tolerance, seed: int = 0) -> None:
+    """Write a place as a set of patches.
+
+    Args:
+        folder: made if missing.
+        scenes: of the place, none of which shows what another does.
+        tolerance: up to which keypoints show one point.
+        seed: of the pairs drawn.
+
+    Raises:
+        ValueError: too few classes for test pairs; the message names the scenes.
+    """
+    labels = [classes(scene.carried, tolerance) for scene in scenes]
+    names = ", ".join(scene.name for scene in scenes)
+    if (count := sum(int(label.max(initial=-1)) + 1 for label in labels)) < FEWEST_CLASSES:
+        raise ValueError(
+            f"{names}: {count} points are seen twice, {FEWEST_CLASSES} are needed; give more "
+            "photographs that overlap, or larger ones"
+        )
+    points, images, angle_of = [], [], []
+    with PhotoTourWriter(folder) as writer:
+        for scene, label in zip(scenes, labels, strict=True):
+            keypoints = np.lexsort((scene.carried.view, label))
+            keypoints = keypoints[label[keypoints] >= 0]
+            point, image = label[keypoints], scene.carried.view[keypoints]
+            frames = scene.carried.keypoints[keypoints]
+            angle_of.append(_angles(scene, keypoints, point))
+            columns = [frames.position, frames.orientation, np.log2(frames.scale)]
+            point, image = point + _behind(points), image + _behind(images)
+            writer.add(scene.patches(keypoints), point, image, np.column_stack(columns))
+            points.append(point)
+            images.append(image)
+    ids = np.concatenate(points)
+    first, second = within_points(ids)
+    angle = np.concatenate(angle_of)
+    rng = np.random.default_rng(seed)
+    widest = pd.DataFrame({"point": ids[first], "angle": angle}).groupby("point")["angle"].idxmax()
+    for file, matching in (
+        (None, rng.permutation(len(first))),
+        (WIDE, rng.permutation(widest.to_numpy())),
+    ):
+        chosen = matching[:MATCHING]
+        others = min(NON_MATCHING, len(ids) * (len(ids) - 1) // 4)
+        left, right = non_matching(ids, others, rng)
+        match = np.arange(len(chosen) + others) < len(chosen)
+        pairs = LabelledPairs(np.r_[first[chosen], left], np.r_[second[chosen], right], match)
+        write_pairs(folder, pairs, ids, file)
+
+
+def _behind(ids: Sequence[np.ndarray]) -> int:
+    return 1 + max((int(some.max()) for some in ids), default=-1)
+
+
+def _angles(scene: Scene, keypoints: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """Viewing angles (radians) of all pairs of patches within points, in `within_points`' order."""
+    seen = pd.DataFrame(scene.carried.points[keypoints]).groupby(point).transform("mean").to_numpy()
+    first, second = within_points(point)
+    view = scene.carried.view[keypoints]
+    return angles_between(scene.views, view[first], view[second], seen[first])

@@ -1,0 +1,121 @@
+"""A scene made ready once: its model, its keypoints, and how they meet when carried between views."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pandas as pd
+import pycolmap
+
+from lib.data.images import decode_grey
+from lib.data.keypoints import Keypoints
+from lib.data.mini import detection
+from lib.data.mini.scenes import CONTRAST, SMALLEST_SCALE
+from lib.data.scenes import geometry
+from lib.data.scenes.correspondences import Carried, carried
+from lib.data.scenes.places import IMAGES
+from lib.data.scenes.views import View, views_of
+
+# Of a view, the strongest.
+MOST_KEYPOINTS = 4000
+_MODEL, _ARRAYS, _LEFT_OUT = "model", "carried.npz", "left_out.json"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A scene made ready.
+
+    Attributes:
+        name: of its folder.
+        images: files, one a view.
+        views: as many, by name.
+        carried: their keypoints, and how these meet.
+        left_out: names of images that the model has no pose of.
+    """
+
+    name: str
+    images: tuple[Path, ...]
+    views: tuple[View, ...]
+    carried: Carried
+    left_out: tuple[str, ...]
+
+    def grey(self, view: int) -> np.ndarray:
+        """(H, W) uint8, the pixels of a view as they are stored."""
+        return read_stored(self.images[view])
+
+    def patches(self, keypoints: np.ndarray) -> np.ndarray:
+        """(n, 64, 64) uint8 of keypoints by their indices, (n,), each cut from its own view."""
+        patches = np.empty((len(keypoints), detection.PATCH, detection.PATCH), np.uint8)
+        view = self.carried.view[keypoints]
+        for index in np.unique(view):
+            cut = detection.cut(self.grey(index), self.carried.keypoints[keypoints[view == index]])
+            patches[view == index] = cut
+        return patches
+
+
+def read_stored(path: Path) -> np.ndarray:
+    """(H, W) uint8 grey values, turned no way by a camera's note, as COLMAP reads them.
+
+    Raises:
+        ValueError: OpenCV cannot read the file.
+    """
+    grey = decode_grey(path, cv2.IMREAD_IGNORE_ORIENTATION)
+    if grey is None:
+        raise ValueError(f"{path} is no image that OpenCV reads: save it as PNG")
+    return grey
+
+
+def prepare(source: Path, folder: Path) -> None:
+    """Make a scene ready: its model, keypoints and what they are to each other.
+
+    Args:
+        source: the scene's folder.
+        folder: an existing empty one.
+
+    Raises:
+        FileNotFoundError, ValueError: as `geometry.reconstruction`.
+    """
+    (folder / _MODEL).mkdir()
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        model = geometry.reconstruction(source, Path(work))
+    model.write(folder / _MODEL)
+    views = views_of(model)
+    keypoints = [
+        detection.detect(read_stored(source / IMAGES / view.name), SMALLEST_SCALE, CONTRAST)
+        for view in views
+    ]
+    scene = carried(views, [found[:MOST_KEYPOINTS] for found in keypoints])
+    pairs = {f"pairs.{name}": column.to_numpy() for name, column in scene.pairs.items()}
+    np.savez(
+        folder / _ARRAYS,
+        **asdict(scene.keypoints),
+        view=scene.view,
+        points=scene.points,
+        visible=np.packbits(scene.visible, axis=1),
+        **pairs,
+    )
+    (folder / _LEFT_OUT).write_text(json.dumps(geometry.left_out(source, model)) + "\n")
+
+
+def open_scene(source: Path, folder: Path) -> Scene:
+    """A scene that `prepare` made ready."""
+    views = tuple(views_of(pycolmap.Reconstruction(folder / _MODEL)))
+    with np.load(folder / _ARRAYS) as arrays:
+        held: Mapping[str, np.ndarray] = dict(arrays)
+    pairs = {name.removeprefix("pairs."): held[name] for name in held if name.startswith("pairs.")}
+    scene = Carried(
+        Keypoints(held["position"], held["scale"], held["orientation"]),
+        held["view"],
+        held["points"],
+        np.unpackbits(held["visible"], axis=1, count=len(held["view"])).astype(bool),
+        pd.DataFrame(pairs),
+    )
+    images = tuple(source / IMAGES / view.name for view in views)
+    left_out = tuple(json.loads((folder / _LEFT_OUT).read_text()))
+    return Scene(source.name, images, views, scene, left_out)

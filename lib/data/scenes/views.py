@@ -1,0 +1,200 @@
+"""What one view knows of the surface that it shows, and keypoints carried by it into other views.
+
+The surface is made of Delaunay triangles between the sparse points that the view sees. In the plane of
+undistorted coordinates (u, v) = (X / Z, Y / Z) a flat triangle's inverse depth is linear, so a
+keypoint in it has a point in space and a tangent plane there, and both are projected into another view
+through its full camera model. No triangle spans a depth jump: one that does is seen edge-on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+import pycolmap
+from scipy.spatial import Delaunay
+
+from lib.data.eth import HALF_PIXEL
+from lib.data.keypoints import Keypoints
+from lib.data.mini import detection
+
+# Longest side of a triangle, in widths or heights of the image, whichever is longer.
+LONGEST_SIDE = 0.1
+# Between a triangle's normal and the ray to it.
+MOST_OBLIQUE = np.deg2rad(75.0)
+# Of a carried point's depth, by how much the other view's own may differ.
+DEPTH_AGREEMENT = 0.03
+# Px from a keypoint to the points that give its tangents.
+_STEP = 1.0
+# Outside every triangle.
+_FAR = 1e9
+
+
+@dataclass(frozen=True)
+class View:
+    """A photograph with its camera and the surface that its sparse points span.
+
+    Attributes:
+        name: of the image.
+        camera: COLMAP's, with whatever distortion it has.
+        rotation, translation: (3, 3) and (3,) float64, world to camera.
+        points: (S, 3) float64, the sparse points that it sees, in the world.
+        triangles: between these, in undistorted coordinates.
+        planes: (T, 3) float64: a triangle's inverse depth is planes · (u, v, 1); NaN for one that is too
+            long or too oblique.
+    """
+
+    name: str
+    camera: pycolmap.Camera
+    rotation: np.ndarray
+    translation: np.ndarray
+    points: np.ndarray
+    triangles: Delaunay
+    planes: np.ndarray
+
+    @property
+    def centre(self) -> np.ndarray:
+        """(3,) the camera's centre in the world."""
+        return -self.rotation.T @ self.translation
+
+    def undistorted(self, pixels: np.ndarray) -> np.ndarray:
+        """(N, 2) coordinates u, v of (N, 2) pixels, the first pixel's centre at 0, 0."""
+        return self.camera.cam_from_img(np.ascontiguousarray(pixels) + HALF_PIXEL)
+
+    def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(N, 2) pixels and (N,) depths of (N, 3) points of the world; NaN behind the camera."""
+        seen = points @ self.rotation.T + self.translation
+        seen[~(seen[:, 2] > 0)] = np.nan
+        return self.camera.img_from_cam(seen, check_cheirality=False) - HALF_PIXEL, seen[:, 2]
+
+    def plane_at(self, undistorted: np.ndarray) -> np.ndarray:
+        """(N, 3) the plane of the triangle at (N, 2) coordinates, as `planes`; NaN outside all."""
+        triangle = self.triangles.find_simplex(np.nan_to_num(undistorted, nan=_FAR))
+        return np.where(triangle[:, None] < 0, np.nan, self.planes[triangle])
+
+    def lift(self, undistorted: np.ndarray, planes: np.ndarray) -> np.ndarray:
+        """(N, 3) points of the world at (N, 2) coordinates on (N, 3) planes."""
+        rays = np.column_stack([undistorted, np.ones(len(undistorted))])
+        inverse_depth = np.einsum("ni,ni->n", rays, planes)
+        return (
+            rays / np.where(inverse_depth > 0, inverse_depth, np.nan)[:, None] - self.translation
+        ) @ (self.rotation)
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A view's keypoints on its surface.
+
+    Attributes:
+        keypoints: N of them in the view.
+        points: (N, 3) float64 in the world, NaN where the view knows no surface.
+        right, below: (N, 3) likewise, of the pixels 1 px to the right of them and below.
+    """
+
+    keypoints: Keypoints
+    points: np.ndarray
+    right: np.ndarray
+    below: np.ndarray
+
+
+def view_of(image: pycolmap.Image, points: np.ndarray) -> View:
+    """A view of a model.
+
+    Args:
+        image: of the model, with a pose.
+        points: (S, 3) float64 of the world, the sparse points that it sees.
+
+    Raises:
+        ValueError: fewer than 3 points; the message names the image.
+    """
+    if len(points) < 3:
+        raise ValueError(f"{image.name} sees {len(points)} sparse points: 3 or more span a surface")
+    pose = image.cam_from_world()
+    rotation, translation = pose.rotation.matrix(), np.array(pose.translation)
+    seen = points @ rotation.T + translation
+    undistorted, inverse_depth = seen[:, :2] / seen[:, 2:], 1 / seen[:, 2]
+    triangles = Delaunay(undistorted)
+    corners = undistorted[triangles.simplices]
+    at_corners = np.concatenate([corners, np.ones_like(corners[:, :, :1])], axis=2)
+    thin = np.abs(np.linalg.det(at_corners)) < np.finfo(float).eps
+    at_corners[thin] = np.eye(3)
+    planes = np.linalg.solve(at_corners, inverse_depth[triangles.simplices][:, :, None])[:, :, 0]
+    # The plane (a, b, c) · X = 1 has the normal (a, b, c).
+    ray = np.append(corners.mean(axis=1), np.ones((len(corners), 1)), axis=1)
+    lengths = np.linalg.norm(planes, axis=1) * np.linalg.norm(ray, axis=1)
+    oblique = np.einsum("ti,ti->t", planes, ray) < np.cos(MOST_OBLIQUE) * lengths
+    sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+    longest = LONGEST_SIDE * max(image.camera.width, image.camera.height)
+    planes[thin | oblique | (sides * image.camera.mean_focal_length() > longest)] = np.nan
+    # The model owns its cameras, and takes them along when it goes.
+    camera = deepcopy(image.camera)
+    return View(image.name, camera, rotation, translation, points, triangles, planes)
+
+
+def views_of(model: pycolmap.Reconstruction) -> list[View]:
+    """The views of a model, by name; each sees the points whose tracks it is in."""
+    images = sorted((model.image(n) for n in model.reg_image_ids()), key=lambda image: image.name)
+    return [view_of(image, sparse_points(model, image)) for image in images]
+
+
+def sparse_points(model: pycolmap.Reconstruction, image: pycolmap.Image) -> np.ndarray:
+    """(S, 3) float64 of the world: the points of a model whose tracks an image is in."""
+    seen = (model.point3D(point.point3D_id).xyz for point in image.get_observation_points2D())
+    return np.array(list(seen), float).reshape(-1, 3)
+
+
+def lift(view: View, keypoints: Keypoints) -> Lifted:
+    """Put a view's keypoints on its surface."""
+    planes = view.plane_at(view.undistorted(keypoints.position))
+    steps = ([0.0, 0.0], [_STEP, 0.0], [0.0, _STEP])
+    points = (view.lift(view.undistorted(keypoints.position + step), planes) for step in steps)
+    return Lifted(keypoints, *points)
+
+
+def carry(lifted: Lifted, view: View) -> tuple[Keypoints, np.ndarray]:
+    """Carry keypoints into another view by the local map of their surface.
+
+    Args:
+        lifted: N keypoints of one view.
+        view: the other.
+
+    Returns:
+        The N keypoints as a detector without error would find them there, and (N,) bool, which are
+        visible: inside the image, from the front, and as deep as the other view's own surface. Those
+        that are not have no meaning.
+    """
+    (position, depth), *tangents = (view.project(p) for p in (lifted.points, lifted.right, lifted.below))
+    affine = np.stack([ends - position for ends, _ in tangents], axis=2) / _STEP
+    inside = ((position >= 0) & (position <= [view.camera.width - 1, view.camera.height - 1])).all(
+        axis=1
+    )
+    visible = inside & (np.linalg.det(np.nan_to_num(affine)) > 0)
+    undistorted = view.undistorted(position[visible])
+    rays = np.column_stack([undistorted, np.ones(len(undistorted))])
+    own = np.einsum("ni,ni->n", rays, view.plane_at(undistorted))
+    visible[visible] = np.abs(own * depth[visible] - 1) <= DEPTH_AGREEMENT
+    shown = np.where(visible[:, None, None], affine, np.eye(2))
+    return detection.carry(lifted.keypoints, position, shown), visible
+
+
+def angles_between(
+    views: Sequence[View], first: np.ndarray, second: np.ndarray, points: np.ndarray
+) -> np.ndarray:
+    """Viewing angles: between the rays from points to the centres of two views.
+
+    Args:
+        views: of a scene.
+        first, second: (M,) int64, indices of views.
+        points: (M, 3) float64 of the world.
+
+    Returns:
+        (M,) float64, radians.
+    """
+    centres = np.array([view.centre for view in views])
+    rays = [centres[view] - points for view in (first, second)]
+    cosine = np.einsum("mi,mi->m", *rays) / np.prod(
+        [np.linalg.norm(ray, axis=1) for ray in rays], axis=0
+    )
+    return np.arccos(np.clip(cosine, -1, 1))

@@ -1,0 +1,131 @@
+"""Matching between photographs of a place: average precision, by tolerance and by viewing angle.
+
+For each pair of images: of every keypoint of the first that matches one of the second by geometry, the
+nearest descriptor of the second is asked for, among all its keypoints that the first sees. Keypoints in
+the guard zone of a query, other than its own match, are neither right nor wrong and are left out. The
+answers are ranked by distance, as in HPatches' matching (`lib.evaluation.hpatches`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lib.data.scenes.correspondences import GUARD, Tolerance, matches
+from lib.data.scenes.sets import SHOWN
+from lib.data.scenes.views import angles_between
+from lib.evaluation.ranking import average_precision
+
+if TYPE_CHECKING:
+    from lib.data.scenes.prepared import Scene
+    from lib.data.scenes.sets import SceneImages
+    from lib.evaluation.subject import Subject
+
+# Of a pair of images; fewer say little.
+FEWEST_QUERIES = 20
+# Of the pairs of a place, by their median viewing angle.
+THIRDS = ("narrow", "middle", "wide")
+DRAWS = 2000
+
+
+def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
+    """Average precision of matching, the mean over pairs of images.
+
+    Args:
+        subject: what describes patches.
+        place: its images with their keypoints.
+
+    Returns:
+        In percent, for the tolerances `SHOWN` in px: "ap.{px}", and "ap.{px}.low" and "….high", an
+        interval of 95% by resampling images; "ap.{px}.{narrow|middle|wide}", by thirds of the pairs.
+        "pairs.{px}" and "queries.{px}" count; "angle.{narrow|middle|wide}" is a third's mean viewing
+        angle in degrees, at the largest tolerance. Without enough pairs of images all are left out.
+    """
+    pairs = pd.concat([_scene(subject, scene) for scene in place.scenes], ignore_index=True)
+    numbers = {}
+    for pixels, some in pairs.groupby("pixels"):
+        if len(some) < len(THIRDS):
+            continue
+        third = pd.qcut(some["angle"].rank(method="first"), len(THIRDS), labels=THIRDS)
+        low, high = _interval(some)
+        numbers |= {
+            f"ap.{pixels:g}": some["ap"].mean(),
+            f"ap.{pixels:g}.low": low,
+            f"ap.{pixels:g}.high": high,
+            **{f"ap.{pixels:g}.{name}": some["ap"][third == name].mean() for name in THIRDS},
+            f"pairs.{pixels:g}": len(some),
+            f"queries.{pixels:g}": some["queries"].sum(),
+            **{f"angle.{name}": some["angle"][third == name].mean() for name in THIRDS},
+        }
+    return {name: float(number) for name, number in numbers.items()}
+
+
+def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
+    """A row for each tolerance and pair of images, its angle in degrees."""
+    carried, rows = scene.carried, []
+    used = np.flatnonzero(carried.visible.any(axis=0))
+    described = subject.describe(scene.patches(used))
+    if described.dtype == np.uint8:
+        described = np.unpackbits(described, axis=1)
+    descriptors = torch.zeros(len(carried.view), described.shape[1], dtype=torch.float32)
+    descriptors[used] = torch.from_numpy(described).float()
+    for pixels in SHOWN:
+        matched = matches(carried, Tolerance(pixels))
+        ends = matched[["first", "second"]].to_numpy()
+        matched[["one", "other"]] = carried.view[ends]
+        matched["angle"] = np.degrees(
+            angles_between(scene.views, *carried.view[ends].T, carried.points[ends[:, 0]])
+        )
+        guard = carried.pairs[Tolerance(pixels).admits(carried.pairs, GUARD)]
+        guard = pd.Series(guard["target"].to_numpy(), index=guard["source"].to_numpy()).sort_index()
+        for (one, other), some in matched.groupby(["one", "other"]):
+            # By distance, so that of several keypoints that match one the nearest stays.
+            some = some.drop_duplicates("first")
+            if len(some) < FEWEST_QUERIES:
+                continue
+            queries, targets = some["first"].to_numpy(), some["second"].to_numpy()
+            candidates = np.union1d(
+                np.flatnonzero((carried.view == other) & carried.visible[one]), targets
+            )
+            ap = _average_precision(descriptors, queries, targets, candidates, guard)
+            angle = some["angle"].median()
+            rows.append((scene.name, pixels, one, other, 100 * ap, len(queries), angle))
+    return pd.DataFrame(rows, columns=["scene", "pixels", "first", "second", "ap", "queries", "angle"])
+
+
+def _average_precision(
+    descriptors: torch.Tensor,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    candidates: np.ndarray,
+    guard: pd.Series,
+) -> float:
+    distances = torch.cdist(descriptors[queries], descriptors[candidates])
+    near = guard[guard.index.isin(queries)]
+    near = near[np.isin(near, candidates)]
+    row = pd.Series(np.arange(len(queries)), index=queries)[near.index].to_numpy()
+    column = np.searchsorted(candidates, near.to_numpy())
+    left_out = candidates[column] != targets[row]
+    distances[row[left_out], column[left_out]] = torch.inf
+    nearest = distances.min(dim=1)
+    right = torch.from_numpy(candidates[nearest.indices.numpy()] == targets)
+    return float(average_precision(nearest.values, right, len(queries)))
+
+
+def _interval(pairs: pd.DataFrame) -> tuple[float, float]:
+    """95% of the mean AP, images drawn anew: a pair counts as often as both its images are drawn."""
+    rng = np.random.default_rng(0)
+    images, ends = np.unique(
+        np.concatenate([pairs["scene"] + "/" + pairs[end].astype(str) for end in ("first", "second")]),
+        return_inverse=True,
+    )
+    first, second = np.split(ends, 2)
+    drawn = rng.multinomial(len(images), np.full(len(images), 1 / len(images)), DRAWS)
+    weight = drawn[:, first] * drawn[:, second]
+    weight = weight[weight.sum(axis=1) > 0]
+    means = weight @ pairs["ap"].to_numpy() / weight.sum(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return low, high

@@ -1,0 +1,161 @@
+"""What carrying keypoints over costs, on synthetic scenes with relief whose truth is known.
+
+A labelled pair is wrong if the regions that its patches show overlap by less than half under the true
+map, or if what the one shows is hidden from the other. A pair is missed if its regions overlap by half
+or more, each is the other's best, their orientations agree, and it has no label. The tolerance of
+training is the one that leaves most right pairs once classes in each other's guard zone are gone.
+"""
+
+import tempfile
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.spatial import cKDTree
+
+from lib.data.hpatches.jitter import overlaps
+from lib.data.keypoints import Keypoints
+from lib.data.mini import detection
+from lib.data.mini.allotment import SCENES, packaged_photographs
+from lib.data.mini.relief import truly_carried, write_relief
+from lib.data.mini.scenes import Site
+from lib.data.scenes.correspondences import Carried, Tolerance, classes, matches
+from lib.data.scenes.prepared import Scene, open_scene, prepare
+from lib.data.scenes.views import carry, lift
+
+TOLERANCES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
+# Of a facet, in its widths: none, that of a facade, and that of a rough wall.
+DEPTHS = (0.0, 0.06, 0.15)
+LEAST_OVERLAP = 0.5
+# Px between the ends of a pair that may be missed.
+_REACH = 8.0
+_SHOWN_CLASSES, _SHOWN_SIDE = 4, 256
+_PHOTOGRAPHS = 3
+
+
+def compute(seed: int = 0) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """Wrong and missed pairs by relief and tolerance, and what carrying gets wrong in px.
+
+    Returns:
+        "{wrong|missed}.{depth}.{px}" in percent, "{classes|right}.{depth}.{px}" counts of classes and of
+        right labelled pairs; by depth "error" and "x", "y", the median length and the medians of the
+        coordinates of carrying's error (px), "points" of the sparse model. Arrays of the scene with
+        relief 0.06: "image" (h, w) uint8 of its first view, "sparse" (S, 2) and "triangles" (T, 3) there
+        in its pixels, "patches" (n, 64, 64) of some classes and their "points" (n,).
+    """
+    numbers, arrays = {}, {}
+    photographs = [photo for scene in SCENES[1:] for photo in packaged_photographs()[scene]]
+    for depth in DEPTHS:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "made").mkdir()
+            site = write_relief(folder / "scene", photographs[:_PHOTOGRAPHS], seed, depth)
+            prepare(folder / "scene", folder / "made")
+            scene = open_scene(folder / "scene", folder / "made")
+            numbers |= {f"{key}.{depth:g}": value for key, value in _errors(site, scene).items()}
+            numbers |= {f"{key[0]}.{depth:g}.{key[1]:g}": v for key, v in _labels(site, scene).items()}
+            if depth == DEPTHS[1]:
+                arrays = _drawn(scene)
+    return numbers, arrays
+
+
+def _errors(site: Site, scene: Scene) -> dict[str, float]:
+    errors = []
+    for first, second in permutations(range(len(scene.views)), 2):
+        keypoints = scene.carried.keypoints[scene.carried.view == first]
+        there, visible = carry(lift(scene.views[first], keypoints), scene.views[second])
+        true, _, seen = truly_carried(site, first, second, keypoints)
+        errors.append((there.position - true.position)[visible & seen])
+    error = np.concatenate(errors)
+    x, y = np.median(error, axis=0)
+    points = len(np.unique(np.concatenate([view.points for view in scene.views]), axis=0))
+    length = np.median(np.linalg.norm(error, axis=1))
+    return {"error": float(length), "x": float(x), "y": float(y), "points": float(points)}
+
+
+def _labels(site: Site, scene: Scene) -> dict[tuple[str, float], float]:
+    carried = scene.carried
+    near = _true_overlaps(site, carried)
+    overlap = near.set_index(["first", "second"])["overlap"]
+    best = near[near["turned"] & (near["overlap"] >= LEAST_OVERLAP)].sort_values("overlap")
+    by_first = best.drop_duplicates(["first", "other"], keep="last")
+    by_second = best.drop_duplicates(["second", "one"], keep="last")
+    true = pd.MultiIndex.from_frame(pd.merge(by_first, by_second)[["first", "second"]])
+    numbers = {}
+    for pixels in TOLERANCES:
+        label = classes(carried, Tolerance(pixels))
+        matched = pd.MultiIndex.from_frame(matches(carried, Tolerance(pixels))[["first", "second"]])
+        ends = label[np.array(matched.to_list())]
+        labelled = matched[(ends[:, 0] >= 0) & (ends[:, 0] == ends[:, 1])]
+        right = (overlap.reindex(labelled).fillna(0.0) >= LEAST_OVERLAP).sum()
+        numbers["wrong", pixels] = 100 * (1 - right / len(labelled))
+        numbers["missed", pixels] = 100 * (1 - true.isin(matched).mean())
+        numbers["classes", pixels] = float(label.max() + 1)
+        numbers["right", pixels] = float(right)
+    return {key: float(value) for key, value in numbers.items()}
+
+
+def _true_overlaps(site: Site, carried: Carried) -> pd.DataFrame:
+    """Pairs of keypoints of two views near each other under the true map, and how their regions overlap.
+
+    Regions are what patches show; "turned" says that the orientations agree as `Tolerance` asks.
+    """
+    parts = []
+    views = range(len(carried.visible))
+    of_view = [np.flatnonzero(carried.view == view) for view in views]
+    for one, other in permutations(views, 2):
+        if one > other:
+            continue
+        here, found = (carried.keypoints[of_view[view]] for view in (one, other))
+        there, affine, seen = truly_carried(site, one, other, here)
+        near = cKDTree(found.position).query_ball_point(there.position[seen], _REACH, return_sorted=True)
+        first = np.repeat(np.flatnonzero(seen), [len(row) for row in near])
+        second = np.array([index for row in near for index in row], int)
+        turn = found.orientation[second] - there.orientation[first]
+        parts.append(
+            pd.DataFrame(
+                {
+                    "first": of_view[one][first],
+                    "second": of_view[other][second],
+                    "one": one,
+                    "other": other,
+                    "overlap": _region_overlap(here, found, there, affine, first, second),
+                    "turned": np.abs((turn + np.pi) % (2 * np.pi) - np.pi) <= Tolerance(0).angle,
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _region_overlap(
+    here: Keypoints,
+    found: Keypoints,
+    there: Keypoints,
+    affine: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+) -> np.ndarray:
+    radius = detection.PATCH_WIDTH / 2 * found.scale[second]
+    linear = affine[first] * (here.scale[first] / found.scale[second])[:, None, None]
+    shift = (there.position[first] - found.position[second]) / radius[:, None]
+    return overlaps(np.concatenate([linear, shift[:, :, None]], axis=2))
+
+
+def _drawn(scene: Scene) -> dict[str, np.ndarray]:
+    import cv2
+
+    view, grey = scene.views[0], scene.grey(0)
+    factor = _SHOWN_SIDE / max(grey.shape)
+    small = cv2.resize(grey, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
+    sparse, _ = view.project(view.points)
+    label = classes(scene.carried, Tolerance(2.5))
+    largest = np.argsort(-np.bincount(label[label >= 0]), kind="stable")[:_SHOWN_CLASSES]
+    shown = np.flatnonzero(np.isin(label, largest))
+    return {
+        "image": small,
+        "sparse": (sparse * factor).astype(np.float32),
+        "triangles": view.triangles.simplices[np.isfinite(view.planes[:, 0])].astype(np.int32),
+        "patches": scene.patches(shown),
+        "points": label[shown],
+    }
