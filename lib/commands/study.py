@@ -53,6 +53,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     data = parser.add_mutually_exclusive_group().add_argument
     data("--data", metavar="DIR", help="folder with liberty, notredame and yosemite as downloaded")
     data("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
+    data("--scenes", metavar="DIR", help="folder of real multi-view photographs, a folder a scene")
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     add("--jobs", type=int, metavar="N", help="runs at once (default: as many as the cores hold)")
     add("--cluster", metavar="ADDRESS", help="of a Dask scheduler, whose workers do the runs")
@@ -76,19 +77,20 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         if wrong:
             parser.error(told)
 
-    folders = (chosen.data, chosen.photos, chosen.results)
+    folders = (chosen.data, chosen.photos, chosen.scenes, chosen.results)
     results = (ROOT / chosen.results).resolve()
     ours = chosen.results == "reference" or REFERENCE in (results, *results.parents)
-    updates, other = chosen.update_reference, chosen.data or chosen.photos
+    real = chosen.data or chosen.scenes
+    updates, other = chosen.update_reference, real or chosen.photos
     every, default = (_selected(chosen.only, extras) for extras in (True, chosen.extras or updates))
     refuse(chosen.jobs is not None and chosen.jobs < 1, f"--jobs must be 1 or more, got {chosen.jobs}")
     refuse(not every, f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}")
     refuse(not default, f"--only {chosen.only!r} fits extras alone; add --extras")
-    refuse("" in folders, "--data, --photos and --results name a folder each, got nothing")
+    refuse("" in folders, "--data, --photos, --scenes and --results name a folder each, got nothing")
     refuse(ours, "--results must not be the committed reference, which --update-reference writes")
     refuse(chosen.cached and other, "--cached renders the committed reference; leave out other data")
     refuse(
-        chosen.collect and (chosen.data or chosen.profile == "quick"),
+        chosen.collect and (real or chosen.profile == "quick"),
         "--collect is for the embedded data of a longer profile, whose records come one by one",
     )
     refuse(chosen.cluster == "", "--cluster names the address of a Dask scheduler, got nothing")
@@ -96,7 +98,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     for name, given in {**idle, "--jobs": chosen.jobs}.items():
         refuse(chosen.cluster and given, f"--cluster hands out runs; leave out {name}")
     if updates:
-        refuse(chosen.data, "--update-reference takes embedded data; leave out --data")
+        refuse(real, "--update-reference takes embedded data; leave out --data and --scenes")
         refuse(chosen.only != "*", "--update-reference writes the whole reference; leave out --only")
         packaged = chosen.profile == "quick" and chosen.photos
         refuse(packaged, "quick's reference is of the packaged photographs; leave out --photos")
@@ -104,6 +106,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     chosen.extras |= updates
     if chosen.photos:
         chosen.data = f"photos:{Path(chosen.photos).resolve()}"
+    elif chosen.scenes:
+        chosen.data = f"scenes:{Path(chosen.scenes).resolve()}"
     elif chosen.data:
         chosen.data = str(Path(chosen.data).resolve())
     else:

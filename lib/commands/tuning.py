@@ -1,9 +1,9 @@
 """Searches recipes' learning rates on the reserve photographs, and puts the searches on record.
 
-``.venv/bin/python -m lib.commands.tuning`` trains each recipe at each rate of the profile's search on
-one reserve scene and tests it on the other, both ways, with ``--rates`` at more, goes on where the best
-rate lies at an end, and writes the outcome beside the reference, where
-`lib.experiments.rows.at_profile` takes the rate from. No scene that a table is made of is looked at.
+``.venv/bin/python -m lib.commands.tuning`` trains and tests each recipe at each rate of the profile's
+search on the sets of `searches.pairs_of_sets`, with ``--rates`` at more, goes on where the best lies
+at an end, and writes the outcome beside the reference, where `lib.experiments.rows.at_profile` takes the
+rate from. No scene that a table is made of is looked at.
 """
 
 import argparse
@@ -69,13 +69,16 @@ def main() -> None:
     add("--profile", default="quick", choices=sized)
     add("--recipes", nargs="+", default=list(SEARCHED), choices=list(SEARCHED), metavar="NAME")
     add("--rates", nargs="+", type=float, default=[], choices=_GRID, metavar="RATE", help="tried too")
-    add("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
+    data = parser.add_mutually_exclusive_group().add_argument
+    data("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
+    data("--scenes", metavar="DIR", help="folder of real multi-view photographs, a folder a scene")
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     add("--results", default="results", metavar="DIR", help="where the runs go (default: results)")
     add("--jobs", type=int, help="runs at once (default: as many as the cores hold)")
     chosen = parser.parse_args()
-    data = f"photos:{chosen.photos}" if chosen.photos else "mini"
-    study = open_study(chosen.profile, data, chosen.results, None, chosen.device, chosen.jobs)
+    kinds = {"photos": chosen.photos, "scenes": chosen.scenes}
+    source = next((f"{kind}:{folder}" for kind, folder in kinds.items() if folder), "mini")
+    study = open_study(chosen.profile, source, chosen.results, None, chosen.device, chosen.jobs)
     on_record = {
         searches.read_search(chosen.profile, n)["data"] for n in searches.searched(chosen.profile)
     }
@@ -84,7 +87,8 @@ def main() -> None:
             f"the searches on record for {chosen.profile} are of {', '.join(on_record)} data, which "
             "tables are made with; searches of other data would take their place"
         )
-    pool.prepare(study.place.source, study.place.source.reserve, study.at_once)
+    searched = {name for pair in searches.pairs_of_sets(study.place.source) for name in pair}
+    pool.prepare(study.place.source, sorted(searched), study.at_once)
     for name in chosen.recipes:
         found = search(study, name, SEARCHED[name], chosen.rates)
         records.write(searches.search_path(chosen.profile, name), found)

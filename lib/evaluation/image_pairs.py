@@ -1,9 +1,10 @@
 """Matching between photographs of a place: average precision, by tolerance and by viewing angle.
 
 For each pair of images: of every keypoint of the first that matches one of the second by geometry, the
-nearest descriptor of the second is asked for, among all its keypoints that the first sees. Keypoints in
-the guard zone of a query, other than its own match, are neither right nor wrong and are left out. The
-answers are ranked by distance, as in HPatches' matching (`lib.evaluation.hpatches`).
+nearest descriptor among all keypoints of the second is asked for. Where the query lies there is known,
+so that each keypoint elsewhere is a wrong answer, whatever is known of it. Those in the guard zone of the
+query, other than its own match, are neither right nor wrong and are left out. The answers are ranked by
+distance, as in HPatches' matching (`lib.evaluation.hpatches`).
 """
 
 from __future__ import annotations
@@ -66,12 +67,7 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
 def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
     """A row for each tolerance and pair of images, its angle in degrees."""
     carried, rows = scene.carried, []
-    used = np.flatnonzero(carried.visible.any(axis=0))
-    described = subject.describe(scene.patches(used))
-    if described.dtype == np.uint8:
-        described = np.unpackbits(described, axis=1)
-    descriptors = torch.zeros(len(carried.view), described.shape[1], dtype=torch.float32)
-    descriptors[used] = torch.from_numpy(described).float()
+    descriptors = torch.cat([_described(subject, scene, view) for view in range(len(scene.views))])
     for pixels in SHOWN:
         matched = matches(carried, Tolerance(pixels))
         ends = matched[["first", "second"]].to_numpy()
@@ -87,13 +83,19 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
             if len(some) < FEWEST_QUERIES:
                 continue
             queries, targets = some["first"].to_numpy(), some["second"].to_numpy()
-            candidates = np.union1d(
-                np.flatnonzero((carried.view == other) & carried.visible[one]), targets
-            )
+            candidates = np.flatnonzero(carried.view == other)
             ap = _average_precision(descriptors, queries, targets, candidates, guard)
             angle = some["angle"].median()
             rows.append((scene.name, pixels, one, other, 100 * ap, len(queries), angle))
     return pd.DataFrame(rows, columns=["scene", "pixels", "first", "second", "ap", "queries", "angle"])
+
+
+def _described(subject: Subject, scene: Scene, view: int) -> torch.Tensor:
+    """(n, k) float32 of a view's keypoints; of bits a 0 or 1 each."""
+    described = subject.describe(scene.patches(np.flatnonzero(scene.carried.view == view)))
+    if described.dtype == np.uint8:
+        described = np.unpackbits(described, axis=1)
+    return torch.from_numpy(np.array(described, np.float32))
 
 
 def _average_precision(
@@ -103,15 +105,15 @@ def _average_precision(
     candidates: np.ndarray,
     guard: pd.Series,
 ) -> float:
-    distances = torch.cdist(descriptors[queries], descriptors[candidates])
+    distances = torch.cdist(*(descriptors[torch.tensor(rows)] for rows in (queries, candidates)))
     near = guard[guard.index.isin(queries)]
-    near = near[np.isin(near, candidates)]
+    near = near[near.isin(candidates)]
     row = pd.Series(np.arange(len(queries)), index=queries)[near.index].to_numpy()
     column = np.searchsorted(candidates, near.to_numpy())
     left_out = candidates[column] != targets[row]
     distances[row[left_out], column[left_out]] = torch.inf
     nearest = distances.min(dim=1)
-    right = torch.from_numpy(candidates[nearest.indices.numpy()] == targets)
+    right = torch.tensor(candidates[nearest.indices.numpy()] == targets)
     return float(average_precision(nearest.values, right, len(queries)))
 
 

@@ -1,17 +1,19 @@
 """Each recipe's own learning rate: the runs that search it, and what is on record of a search.
 
-A search trains a recipe on either reserve scene and tests on the other, which no table looks at, with
-the rates, seeds and budget of the profile's `lib.profiles.Search`. `lib.commands.tuning` carries it out.
+A search trains a recipe on either reserve set and tests on the other, which no table looks at, or, with
+one reserve, trains on the first train set and tests on the reserve; with the rates, seeds and budget of
+the profile's `lib.profiles.Search`. `lib.commands.tuning` carries it out.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from pathlib import Path
 from statistics import fmean
 
 from lib import parts
+from lib.data.sources import Source
 from lib.digests import code_digest
 from lib.profiles import Search
 from lib.recipes import Recipe, at_rate, values
@@ -97,8 +99,15 @@ def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
     return tuple(float(f"{rate / gain:.6g}") for rate in search.rates["sgd"])
 
 
+def pairs_of_sets(source: Source) -> list[tuple[str, str]]:
+    """The train and test sets of a search."""
+    if len(source.reserve) == 1:
+        return [(source.sets[0], source.reserve[0])]
+    return list(permutations(source.reserve, 2))
+
+
 def search_jobs(place: Place, name: str, recipe: Recipe, rate: float) -> list[Job]:
-    """The runs of one rate: each seed, either reserve scene trained on and the other tested on."""
+    """The runs of one rate: each seed on each of `pairs_of_sets`."""
     search = place.profile.search
     trained = at_rate(recipe, rate, place.profile.schedule)
     overrides = {} if search.budget is None else {"budget": search.budget}
@@ -112,7 +121,7 @@ def search_jobs(place: Place, name: str, recipe: Recipe, rate: float) -> list[Jo
             measures=tuple((measure, test_set) for measure in MEASURES),
             overrides=overrides,
         )
-        for seed, (train_set, test_set) in product(search.seeds, permutations(place.source.reserve, 2))
+        for seed, (train_set, test_set) in product(search.seeds, pairs_of_sets(place.source))
     ]
 
 
@@ -166,5 +175,8 @@ def search_digests(place: Place, recipe: Recipe) -> dict[str, object]:
     return {
         "training": code_digest(["lib.training", *parts.modules(trained)]),
         "evaluation": {name: code_digest([f"lib.evaluation.{name}"]) for name in MEASURES},
-        "data": {name: place.source.digest(name) for name in place.source.reserve},
+        "data": {
+            name: place.source.digest(name)
+            for name in dict.fromkeys(chain.from_iterable(pairs_of_sets(place.source)))
+        },
     }

@@ -102,7 +102,7 @@ def _true_overlaps(site: Site, carried: Carried) -> pd.DataFrame:
     Regions are what patches show; "turned" says that the orientations agree as `Tolerance` asks.
     """
     parts = []
-    views = range(len(carried.visible))
+    views = range(carried.view.max() + 1)
     of_view = [np.flatnonzero(carried.view == view) for view in views]
     for one, other in permutations(views, 2):
         if one > other:

@@ -51,7 +51,6 @@ class Carried:
         keypoints: of all V views, one view's behind another's; N in all.
         view: (N,) int64, the view of each.
         points: (N, 3) float64 in the world, NaN where the view knows no surface.
-        visible: (V, N) bool, which keypoints each view sees; none is visible in its own.
         pairs: a row for each keypoint "source" that comes near a keypoint "target" of another view, or
             lies near one of its own: their indices, and what lies between them in "position" (px),
             "octaves" and "angle" (radians). Near is `GUARD` times the largest tolerance, `UBC`.
@@ -60,7 +59,6 @@ class Carried:
     keypoints: Keypoints
     view: np.ndarray
     points: np.ndarray
-    visible: np.ndarray
     pairs: pd.DataFrame
 
 
@@ -73,7 +71,6 @@ def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> Carried:
     """
     counts = [len(some) for some in keypoints]
     starts = np.cumsum([0, *counts])
-    visible = np.zeros((len(views), starts[-1]), bool)
     trees = [cKDTree(some.position) for some in keypoints]
     surfaces = [lift(view, some) for view, some in zip(views, keypoints, strict=True)]
     parts = []
@@ -83,7 +80,6 @@ def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> Carried:
                 there, seen = keypoints[source], np.ones(counts[source], bool)
             else:
                 there, seen = carry(surface, view)
-                visible[target, starts[source] : starts[source + 1]] = seen
             near = _near(there[seen], keypoints[target], trees[target])
             near["source"] = np.flatnonzero(seen)[near["source"]] + starts[source]
             near["target"] += starts[target]
@@ -92,7 +88,6 @@ def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> Carried:
         Keypoints(*(np.concatenate([getattr(some, field) for some in keypoints]) for field in _FIELDS)),
         np.repeat(np.arange(len(views)), counts),
         np.concatenate([surface.points for surface in surfaces]),
-        visible,
         pd.concat(parts, ignore_index=True),
     )
 

@@ -97,7 +97,6 @@ def prepare(source: Path, folder: Path) -> None:
         **asdict(scene.keypoints),
         view=scene.view,
         points=scene.points,
-        visible=np.packbits(scene.visible, axis=1),
         **pairs,
     )
     (folder / _LEFT_OUT).write_text(json.dumps(geometry.left_out(source, model)) + "\n")
@@ -113,7 +112,6 @@ def open_scene(source: Path, folder: Path) -> Scene:
         Keypoints(held["position"], held["scale"], held["orientation"]),
         held["view"],
         held["points"],
-        np.unpackbits(held["visible"], axis=1, count=len(held["view"])).astype(bool),
         pd.DataFrame(pairs),
     )
     images = tuple(source / IMAGES / view.name for view in views)

@@ -41,6 +41,7 @@ class View:
         camera: COLMAP's, with whatever distortion it has.
         rotation, translation: (3, 3) and (3,) float64, world to camera.
         points: (S, 3) float64, the sparse points that it sees, in the world.
+        observed: (S, 2) float64, where it sees them, px.
         triangles: between these, in undistorted coordinates.
         planes: (T, 3) float64: a triangle's inverse depth is planes · (u, v, 1); NaN for one that is too
             long or too oblique.
@@ -51,6 +52,7 @@ class View:
     rotation: np.ndarray
     translation: np.ndarray
     points: np.ndarray
+    observed: np.ndarray
     triangles: Delaunay
     planes: np.ndarray
 
@@ -99,20 +101,21 @@ class Lifted:
     below: np.ndarray
 
 
-def view_of(image: pycolmap.Image, points: np.ndarray) -> View:
-    """A view of a model.
-
-    Args:
-        image: of the model, with a pose.
-        points: (S, 3) float64 of the world, the sparse points that it sees.
+def view_of(
+    name: str,
+    camera: pycolmap.Camera,
+    rotation: np.ndarray,
+    translation: np.ndarray,
+    points: np.ndarray,
+    observed: np.ndarray,
+) -> View:
+    """A view with the surface that its sparse points span; the arguments are as `View` has them.
 
     Raises:
         ValueError: fewer than 3 points; the message names the image.
     """
     if len(points) < 3:
-        raise ValueError(f"{image.name} sees {len(points)} sparse points: 3 or more span a surface")
-    pose = image.cam_from_world()
-    rotation, translation = pose.rotation.matrix(), np.array(pose.translation)
+        raise ValueError(f"{name} sees {len(points)} sparse points: 3 or more span a surface")
     seen = points @ rotation.T + translation
     undistorted, inverse_depth = seen[:, :2] / seen[:, 2:], 1 / seen[:, 2]
     triangles = Delaunay(undistorted)
@@ -126,23 +129,23 @@ def view_of(image: pycolmap.Image, points: np.ndarray) -> View:
     lengths = np.linalg.norm(planes, axis=1) * np.linalg.norm(ray, axis=1)
     oblique = np.einsum("ti,ti->t", planes, ray) < np.cos(MOST_OBLIQUE) * lengths
     sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
-    longest = LONGEST_SIDE * max(image.camera.width, image.camera.height)
-    planes[thin | oblique | (sides * image.camera.mean_focal_length() > longest)] = np.nan
-    # The model owns its cameras, and takes them along when it goes.
-    camera = deepcopy(image.camera)
-    return View(image.name, camera, rotation, translation, points, triangles, planes)
+    long = sides * camera.mean_focal_length() > LONGEST_SIDE * max(camera.width, camera.height)
+    planes[thin | oblique | long] = np.nan
+    return View(name, camera, rotation, translation, points, observed, triangles, planes)
 
 
 def views_of(model: pycolmap.Reconstruction) -> list[View]:
     """The views of a model, by name; each sees the points whose tracks it is in."""
-    images = sorted((model.image(n) for n in model.reg_image_ids()), key=lambda image: image.name)
-    return [view_of(image, sparse_points(model, image)) for image in images]
-
-
-def sparse_points(model: pycolmap.Reconstruction, image: pycolmap.Image) -> np.ndarray:
-    """(S, 3) float64 of the world: the points of a model whose tracks an image is in."""
-    seen = (model.point3D(point.point3D_id).xyz for point in image.get_observation_points2D())
-    return np.array(list(seen), float).reshape(-1, 3)
+    views = []
+    for image in sorted((model.image(n) for n in model.reg_image_ids()), key=lambda image: image.name):
+        ends = image.get_observation_points2D()
+        points = np.array([model.point3D(end.point3D_id).xyz for end in ends]).reshape(-1, 3)
+        observed = np.array([end.xy for end in ends]).reshape(-1, 2) - HALF_PIXEL
+        pose = image.cam_from_world()
+        # The model owns its cameras, and takes them along when it goes.
+        camera, rotation = deepcopy(image.camera), pose.rotation.matrix()
+        views.append(view_of(image.name, camera, rotation, pose.translation.copy(), points, observed))
+    return views
 
 
 def lift(view: View, keypoints: Keypoints) -> Lifted:
