@@ -221,13 +221,13 @@ def test_a_set_is_described_once_for_all_that_is_measured_on_it():
         asked.append(len(patches))
         return mean_and_spread(patches)
 
-    subject, made, other = Subject(describe), labelled(), labelled()
+    subject, made, other = Subject(describe), labelled(), labelled(1)
     first = measure(subject, made)
     distance_histogram.probe(subject, made)
     assert measure(subject, made) == first
     assert len(asked) == 1
     measure(subject, other)
-    assert len(asked) == 2, "another set is another description, though it is called the same"
+    assert len(asked) == 2, "other patches are described, though their set is called the same"
 
 
 def test_a_descriptor_that_is_no_number_is_refused_by_its_patch():

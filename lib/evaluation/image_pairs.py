@@ -2,9 +2,9 @@
 
 For each pair of images: of every keypoint of the first that matches one of the second by geometry, the
 nearest descriptor among all keypoints of the second is asked for. Where the query lies there is known,
-so that each keypoint elsewhere is a wrong answer, whatever is known of it. Those in the guard zone of the
-query, other than its own match, are neither right nor wrong and are left out. The answers are ranked by
-distance, as in HPatches' matching (`lib.evaluation.hpatches`).
+so that each keypoint elsewhere is a wrong answer, whatever is known of it. Those in the guard zone of
+the query, other than its own match, are neither right nor wrong and are left out. The answers are ranked
+by distance, as in HPatches' matching (`lib.evaluation.hpatches`).
 """
 
 from __future__ import annotations

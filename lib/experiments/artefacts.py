@@ -69,6 +69,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "adasample/theory": Artefact(adasample.theory),
     "study/precision": Artefact(training.precision, extras=True),
     "data/hpatches": Artefact(datasets.hpatches, hpatches=True),
+    "data/scenes": Artefact(datasets.scenes),
     "data/ranking": Artefact(datasets.ranking, hpatches=True),
     "audit/print": Artefact(lambda study: []),
     "adasample/figure2": Artefact(adasample.figure2, hpatches=True),

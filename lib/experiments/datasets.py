@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
 from lib.experiments.rows import (
     HANDCRAFTED,
+    HANDCRAFTED_BINARY,
+    computation_job,
     handcrafted_job,
+    on,
     on_hpatches,
     probed,
     published_jobs,
@@ -60,3 +64,38 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     ours = ("hardnet_aug_gen", "adasample_aug_gen")
     jobs += training_jobs(study, ours, study.test_seeds)
     return on_hpatches(study, jobs, *sets)
+
+
+def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
+    """The notebook on real scenes: descriptors on every place but the reserve, at each tolerance shown,
+    and a network trained on the first place; without scenes, what labels cost on a synthetic one.
+
+    Args:
+        study: with scenes or without.
+        checkpoints: as `published_jobs` takes them; networks that none of the places trained.
+
+    Raises:
+        FileNotFoundError, ValueError: as `published_jobs`.
+    """
+    sets = study.place.source.scenes
+    if sets is None:
+        return [computation_job("label_errors", "labels of a synthetic scene")]
+    shown = (*sets.places.train_and_test, *sets.places.test)
+    jobs = [handcrafted_job(study, name) for name in (*HANDCRAFTED, *HANDCRAFTED_BINARY)]
+    jobs += published_jobs(study, checkpoints)
+    jobs = [replace(_on_places(job, shown), probes=()) for job in jobs]
+    facts = on(("carrying_error",), [f"{place}{IMAGES_OF}" for place in shown])
+    jobs[0] = replace(jobs[0], measures=(*jobs[0].measures, *facts))
+    trained = training_jobs(study, ("hardnet_aug",), (0,))
+    return [
+        *jobs,
+        *(_on_places(job, [name for name in shown if name != job.train_set]) for job in trained),
+    ]
+
+
+def _on_places(job: Job, places: Sequence[str]) -> Job:
+    patches = [f"{name}{kind}-{px:g}px" for name in places for px in SHOWN for kind in ("", WIDE)]
+    own = () if job.recipe is None else job.measures
+    counts = on(("set_statistics",), patches if job.recipe is None else ())
+    images = on(("image_pairs",), [f"{place}{IMAGES_OF}" for place in places])
+    return replace(job, measures=(*own, *on(("fpr95",), patches), *counts, *images))

@@ -144,8 +144,8 @@ def open_study(
 
     Args:
         profile: a key of `lib.profiles.PROFILES`.
-        data: "mini", "photos:DIR", "photos" (those of the profile's reference, which need not be here)
-            or a folder of PhotoTour sets; see `lib.data.sources`.
+        data: "mini", "photos:DIR", "photos" (those of the profile's reference, which need not be here),
+            "scenes:DIR" or a folder of PhotoTour sets; see `lib.data.sources`.
         results: "reference" reads the committed records and puts what is missing into results/;
             any other value is the folder of results to read and write, relative to the repository.
         seeds: in place of the profile's.
