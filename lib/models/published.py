@@ -46,7 +46,7 @@ def _by_layer(name: str) -> str:
     return f"layer{layer}.{within + (layer == 1)}.{tensor}"
 
 
-# Of HardTFeat as published: gradient filters and the window of a SIFT module that training had beside it.
+# Beside HardTFeat as published: gradient filters and the window of a SIFT module.
 _SIFT_CONSTANTS = {
     "SIFT.gx.0.weight": (1, 1, 1, 3),
     "SIFT.gy.0.weight": (1, 1, 3, 1),
