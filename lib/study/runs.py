@@ -129,7 +129,8 @@ def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -
     if job.descriptor is not None:
         model = parts.build("model", job.descriptor, **job.paths).to(place.device).eval()
         described = partial(describe, model, device=place.device)
-        return record or _record(job, place), Subject(described, device=place.device)
+        of_image = getattr(model, "of_image", None)
+        return record or _record(job, place), Subject(described, device=place.device, of_image=of_image)
 
     stages = _kept_weights(before.path) if record is not None else None
     if stages is None:
