@@ -24,6 +24,7 @@ from lib.data.mini.scenes import render_view
 from lib.data.mini.walls import carry, covisibility, plan_wall, seen
 from lib.data.views import View, checked_intrinsics, checked_pose
 from lib.evaluation import sfm
+from lib.evaluation.image_subject import ImageSubject
 from lib.evaluation.sparse_models import features, sparse_model
 from lib.evaluation.subject import Subject, describe
 from lib.matching.images import read_grey
@@ -72,8 +73,8 @@ def test_a_scene_that_lacks_something_is_refused_by_name(folder: Path) -> None:
         eth.read("set", folder)
 
 
-CAMERA_FILE = """576 0 239.5
-0 576 179.5
+CAMERA_FILE = """576 0 240
+0 576 180
 0 0 1
 0 0 0
 {rotation}
@@ -303,19 +304,20 @@ def test_what_is_seen_from_about_ahead_is_put_together_rightly(easy: Path) -> No
 
 def test_colmaps_sift_is_described_at_its_own_keypoints(easy: Path) -> None:
     (scene,) = eth.read("easy", easy).scenes
-    refused = Subject(colmap_sift.build(), of_image=colmap_sift.build().of_image)
-    described = features(refused, scene.images, sfm.DETECTOR)
+    model = colmap_sift.build()
+    subject = ImageSubject(model, of_image=model.of_image)
+    described = features(subject, scene.images, sfm.DETECTOR)
     for name, path in scene.images.items():
         own, at_colmaps = described[name], detect(read_grey(path), sfm.DETECTOR)
         np.testing.assert_array_equal(own.regions.maps, at_colmaps.maps)
         assert own.descriptors.shape == (len(own), 128)
         np.testing.assert_allclose(np.linalg.norm(own.descriptors, axis=1), 1, atol=0.02)
         assert own.size == (320, 240)
-    numbers = sfm.measure(refused, eth.read("easy", easy))
+    numbers = sfm.measure(subject, eth.read("easy", easy))
     assert numbers["images"] == 4
     assert numbers["position_error"] < 10
     with pytest.raises(TypeError, match="measure it by sfm alone"):
-        colmap_sift.build()(np.zeros((1, 64, 64), np.uint8))
+        model(np.zeros((1, 64, 64), np.uint8))
 
 
 def test_walls_are_seen_as_they_are_drawn() -> None:

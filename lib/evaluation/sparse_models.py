@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
+from lib.evaluation.image_subject import ImageSubject
 from lib.evaluation.subject import Subject
 from lib.matching.colmap import ORIGIN, reconstruct
 from lib.matching.describe import Features, describe
@@ -31,14 +32,14 @@ def features(subject: Subject, images: Mapping[str, Path], detector: Detector) -
     Raises:
         FileNotFoundError, ValueError: an image is missing or cannot be read; the message names it.
     """
-    described = {}
+    described: dict[str, Features] = {}
     for name, path in images.items():
         grey = read_grey(path, orientation=STORED)
-        if subject.of_image is None:
-            described[name] = describe(grey, regions(path, detector), subject.describe)
-        else:
+        if isinstance(subject, ImageSubject):
             own, descriptors = subject.of_image(grey)
             described[name] = Features(own_regions(own), descriptors, grey.shape[::-1])
+        else:
+            described[name] = describe(grey, regions(path, detector), subject.describe)
     return described
 
 

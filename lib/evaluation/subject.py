@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from lib import augmentation
-from lib.data.keypoints import Keypoints
 from lib.data.patchset import PatchSet
 from lib.recipes import Recipe
 
@@ -29,8 +28,6 @@ class Subject:
             "0.2", …), in evaluation mode; empty for one that nobody trained here.
         record: what is already on record of it, e.g. its loss curve; do not change it.
         device: where the networks are.
-        of_image: for what describes whole images and no patches: from (H, W) uint8 to its N keypoints
-            and (N, k) descriptors.
     """
 
     describe: Callable[[np.ndarray], np.ndarray]
@@ -38,7 +35,6 @@ class Subject:
     stages: Mapping[str, nn.Module] = field(default_factory=dict)
     record: Mapping = field(default_factory=dict)
     device: str = "cpu"
-    of_image: Callable[[np.ndarray], tuple[Keypoints, np.ndarray]] | None = None
     # The distances last asked for: several metrics are of the same set's.
     _last: dict[str, tuple] = field(default_factory=dict, repr=False, compare=False)
 
