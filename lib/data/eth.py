@@ -89,12 +89,12 @@ def read(name: str, folder: Path) -> EthScenes:
         ValueError: the database or a camera file is damaged, or poses are missing of some images,
             singular or mirrored; the message names the file.
     """
-    found = sorted({path.parent for of in (DATABASE, CAMERAS) for path in folder.glob(f"*/{of}")})
-    if not found:
+    folders = sorted({path.parent for part in (DATABASE, CAMERAS) for path in folder.glob(f"*/{part}")})
+    if not folders:
         raise FileNotFoundError(
             f"{folder} holds no scene: each has {IMAGES} and {DATABASE}, or {IMAGES} and {CAMERAS}"
         )
-    return EthScenes(name, tuple(_read_scene(path) for path in found))
+    return EthScenes(name, tuple(_read_scene(path) for path in folders))
 
 
 def _read_scene(folder: Path) -> EthScene:
