@@ -30,6 +30,7 @@ def of_hpatches(kind: str) -> Callable[[np.ndarray], np.ndarray]:
 # BRISK, err by more, to either side.
 DETECTORS = {
     "dog": (of_kind("dog"), 0.05),
+    "colmap": (of_kind("colmap"), 0.05),
     "hessian": (of_kind("hessian"), 0.05),
     "brisk": (of_kind("brisk"), 0.8),
     "synthetic": (lambda image: mini_detection.detect(image, 1.0, 0.01).position, 0.05),

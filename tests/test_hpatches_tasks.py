@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import os
+import shutil
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +20,7 @@ from lib.data.hpatches.release import (
     Sequence,
     Split,
     read_sequences,
+    read_split,
     write_sequence,
     write_splits,
 )
@@ -31,6 +36,9 @@ from lib.data.hpatches.tasks import (
 )
 from lib.data.mini.sizes import SequencesSize
 
+# `REAL=folder python -m pytest tests/test_hpatches_tasks.py` reads the benchmark's own files, too, in
+# `hpatches_tasks` there: splits.json, and queries and distractors of split a.
+REAL = os.environ.get("REAL", "")
 PAIRS_HEADER = "s1,t1,idx1,s2,t2,idx2\n"
 
 
@@ -422,3 +430,22 @@ def test_a_file_of_pairs_that_is_cut_short_is_told(written: Path, sequences: lis
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-4]))
     with pytest.raises(ValueError, match=r"verif_neg_inter_split-a\.csv has 16"):
         read(written, sequences)
+
+
+@pytest.mark.skipif(not REAL, reason="REAL names no folder with the benchmark's tasks")
+def test_the_benchmarks_own_files_are_read(tmp_path: Path) -> None:
+    for path in Path(REAL, "hpatches_tasks").iterdir():
+        shutil.copyfile(path, tmp_path / path.name)
+    split = read_split(tmp_path, "a")
+    assert (len(split.test), len(split.train)) == (40, 76)
+    for stem in STEMS[:3]:
+        name = split.test[0]
+        (tmp_path / f"{stem}_split-a.csv").write_text(f"{PAIRS_HEADER}{name},0,1,{name},1,1\n")
+    tasks = read_tasks(
+        tmp_path, split, [SimpleNamespace(name=name, count=10_000) for name in split.test]
+    )
+    for stem, rows in (("retr_queries", tasks.queries), ("retr_distractors", tasks.distractors)):
+        with (tmp_path / f"{stem}_split-a.csv").open(newline="") as file:
+            expected = [(line["s"], int(line["idx"])) for line in csv.DictReader(file)]
+        assert [(split.test[sequence], patch) for sequence, patch in rows.tolist()] == expected
+    assert (len(tasks.queries), len(tasks.distractors)) == (10_000, 20_000)

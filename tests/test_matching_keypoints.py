@@ -42,6 +42,24 @@ def test_a_blob_is_found_where_it_is_at_its_own_scale(kind: str) -> None:
     assert found.scale[0] == pytest.approx(6, rel=0.2)
 
 
+def test_colmaps_keypoints_have_opencvs_scale_and_orientation_where_both_find_one() -> None:
+    opencvs, colmaps = (
+        detect(texture(size=400), Detector(kind, most=4000)) for kind in ("dog", "colmap")
+    )
+    both = opencvs.maps[:, None] - colmaps.maps
+    near = np.linalg.norm(both[..., 2], axis=2) < 0.2
+    first, second = near.nonzero()
+    assert len(np.unique(first)) > 0.7 * len(opencvs)
+    scales = colmaps.scale[second] / opencvs.scale[first]
+    assert np.median(scales) == pytest.approx(1, abs=0.01)
+    # A place may have two orientations, of which one is compared with the other.
+    turned = np.linalg.norm(both[first, second, :, 0], axis=1) / opencvs.scale[first]
+    assert np.median(turned) < 0.1
+    assert np.median(colmaps.position[second] - opencvs.position[first], axis=0) == pytest.approx(
+        [0, 0], abs=0.02
+    )
+
+
 def test_an_affine_shape_is_that_of_the_blob() -> None:
     found = detect(blob((9, 5), degrees=30), Detector("hessian", affine=True, upright=True))
     u, lengths, _ = np.linalg.svd(found.maps[0, :, :2])

@@ -12,6 +12,7 @@ import pytest
 import torch
 from kornia import feature
 from torch import Tensor, nn
+from torch.nn import functional
 
 from lib.experiments import datasets
 from lib.experiments.rows import published_jobs
@@ -20,6 +21,8 @@ from lib.study.jobs import configuration, record_path
 from lib.study.open import open_study
 
 State = dict[str, Tensor]
+# `REAL=folder python -m pytest tests/test_published.py` loads what was published, too.
+REAL = os.environ.get("REAL", "")
 
 
 def patches(seed: int, m: int) -> Tensor:
@@ -106,6 +109,71 @@ def test_counts_of_batches_may_be_there_or_not(tmp_path):
         if not name.endswith("num_batches_tracked"):
             assert torch.equal(value, state[name])
             assert torch.equal(value, networks[1].state_dict()[name])
+
+
+# What ducha-aiki/affnet's HardTFeat.pth holds under "state_dict".
+HARDTFEAT_FILE = {
+    "features.0.weight": (32, 1, 7, 7),
+    "features.0.bias": (32,),
+    "features.3.weight": (64, 32, 6, 6),
+    "features.3.bias": (64,),
+    "classifier.1.weight": (128, 64, 8, 8),
+    "classifier.1.bias": (128,),
+    "SIFT.gx.0.weight": (1, 1, 1, 3),
+    "SIFT.gy.0.weight": (1, 1, 3, 1),
+    "SIFT.pk.0.weight": (1, 1, 11, 11),
+}
+
+
+def hardtfeat_file() -> State:
+    random = torch.Generator().manual_seed(3)
+    return {name: torch.rand(shape, generator=random) / 10 for name, shape in HARDTFEAT_FILE.items()}
+
+
+def hardtfeat_literally(state: State, images: Tensor) -> Tensor:
+    """HardTFeat's layers, one after the other, on patches standardised each by itself."""
+    flat = images.flatten(1)
+    normal = (images - flat.mean(1).view(-1, 1, 1, 1)) / (flat.std(1).view(-1, 1, 1, 1) + 1e-7)
+    x = functional.conv2d(normal, state["features.0.weight"], state["features.0.bias"]).tanh()
+    x = functional.max_pool2d(x, 2, 2)
+    x = functional.conv2d(x, state["features.3.weight"], state["features.3.bias"]).tanh()
+    x = functional.conv2d(x, state["classifier.1.weight"], state["classifier.1.bias"]).tanh()
+    return functional.normalize(x.flatten(1))
+
+
+def test_hardtfeat_loads_from_what_its_published_file_holds(tmp_path):
+    state = hardtfeat_file()
+    loaded = published.build(save(tmp_path / "HardTFeat.pth", {"epoch": 9, "state_dict": state}))
+    with torch.no_grad():
+        found = loaded(patches(2, 3))
+    torch.testing.assert_close(found, hardtfeat_literally(state, patches(2, 3)), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("SIFT.gx.1.weight", (1, 1, 1, 3)), ("SIFT.gx.0.weight", (1, 1, 3, 1))]
+)
+def test_other_tensors_beside_hardtfeats_are_refused(tmp_path, name, shape):
+    path = save(tmp_path / "more.pth", {**hardtfeat_file(), name: torch.zeros(shape)})
+    with pytest.raises(ValueError, match=rf"nearest is that of HardTFeat: {name} is unknown$"):
+        published.build(path)
+
+
+def test_hardtfeats_constants_belong_to_no_other_network(tmp_path):
+    constants = {name: value for name, value in hardtfeat_file().items() if name.startswith("SIFT")}
+    path = save(tmp_path / "tfeat.params", {**random_state(tfeat.build()), **constants})
+    with pytest.raises(ValueError, match=r"nearest is that of TFeat: SIFT\.gx\.0\.weight is unknown"):
+        published.build(path)
+
+
+@pytest.mark.skipif(not REAL, reason="REAL names no folder with published checkpoints")
+@pytest.mark.parametrize("name", ["HardTFeat.pth", "tfeat-liberty.params"])
+def test_real_published_checkpoints_load_and_tell_patches_apart(name):
+    network = published.build(Path(REAL, name))
+    with torch.no_grad():
+        one, same, other = network(
+            torch.stack([patches(0, 1), 0.5 * patches(0, 1) + 20, patches(1, 1)]).squeeze(1)
+        )
+    assert (one - same).norm() < 0.5 * (one - other).norm()
 
 
 @pytest.mark.parametrize("zipped", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from dataclasses import replace
 from functools import partial
@@ -23,9 +24,12 @@ from lib.data.mini.scenes import render_view
 from lib.data.mini.walls import carry, covisibility, plan_wall, seen
 from lib.data.views import View, checked_intrinsics, checked_pose
 from lib.evaluation import sfm
-from lib.evaluation.sparse_models import sparse_model
+from lib.evaluation.image_subject import ImageSubject
+from lib.evaluation.sparse_models import features, sparse_model
 from lib.evaluation.subject import Subject, describe
-from lib.models import sift
+from lib.matching.images import read_grey
+from lib.matching.keypoints import detect
+from lib.models import colmap_sift, sift
 
 TAKEN = cameras(4)
 WORLD = points(60)
@@ -65,8 +69,72 @@ def test_a_scene_that_lacks_something_is_refused_by_name(folder: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"database\.db names 0003\.png, which is not in"):
         eth.read("set", folder)
     (folder / "scene" / "database.db").unlink()
-    with pytest.raises(FileNotFoundError, match=r"holds no scene: each has images and database\.db"):
+    with pytest.raises(FileNotFoundError, match=r"holds no scene: each has images and database\.db, or"):
         eth.read("set", folder)
+
+
+CAMERA_FILE = """576 0 240
+0 576 180
+0 0 1
+0 0 0
+{rotation}
+{centre}
+480 360
+"""
+
+
+def write_camera_files(scene: Path) -> None:
+    """Poses of `TAKEN` as Strecha's files have them: rotations from camera to world, and centres."""
+    (scene / "cameras").mkdir()
+    for number, camera in enumerate(TAKEN, 1):
+        rotation = "\n".join(" ".join(map(repr, row)) for row in camera.rotation.T.tolist())
+        centre = " ".join(map(repr, camera.centre.tolist()))
+        path = scene / "cameras" / f"{number:04}.png.camera"
+        path.write_text(CAMERA_FILE.format(rotation=rotation, centre=centre))
+
+
+@pytest.mark.parametrize("with_database", [True, False])
+def test_camera_files_say_what_a_database_and_a_model_do(folder: Path, with_database: bool) -> None:
+    (expected,) = eth.read("set", folder).scenes
+    shutil.rmtree(folder / "scene" / "sparse")
+    write_camera_files(folder / "scene")
+    if not with_database:
+        (folder / "scene" / "database.db").unlink()
+    (scene,) = eth.read("set", folder).scenes
+    assert scene.images == expected.images
+    for name, lens in scene.cameras.items():
+        known = expected.cameras[name]
+        assert (lens.number, lens.model, lens.width, lens.height, lens.known) == (1, 1, 480, 360, True)
+        np.testing.assert_allclose(lens.params, known.params)
+        pose = scene.poses[name]
+        np.testing.assert_allclose(pose.intrinsics, expected.poses[name].intrinsics, atol=1e-9)
+        np.testing.assert_allclose(pose.rotation, expected.poses[name].rotation, atol=1e-12)
+        np.testing.assert_allclose(pose.translation, expected.poses[name].translation, atol=1e-12)
+
+
+def test_camera_files_that_fit_no_image_or_not_all_are_refused_by_name(folder: Path) -> None:
+    write_camera_files(folder / "scene")
+    file = folder / "scene" / "cameras" / "0002.png.camera"
+    content = file.read_text()
+    file.unlink()
+    with pytest.raises(ValueError, match=r"cameras has no pose of 0002\.png"):
+        eth.read("set", folder)
+    (folder / "scene" / "database.db").unlink()
+    file.write_text(content.replace("576 0 2", "576 0.3 2"))
+    with pytest.raises(ValueError, match=r"0002\.png\.camera states a skew of 0\.3"):
+        eth.read("set", folder)
+    (folder / "scene" / "images" / "0002.png").unlink()
+    with pytest.raises(FileNotFoundError, match=r"0002\.png\.camera is of 0002\.png, which is not in"):
+        eth.read("set", folder)
+
+
+def test_other_focal_lengths_are_other_cameras(folder: Path) -> None:
+    (folder / "scene" / "database.db").unlink()
+    write_camera_files(folder / "scene")
+    file = folder / "scene" / "cameras" / "0003.png.camera"
+    file.write_text(file.read_text().replace("576 0 2", "570 0 2"))
+    (scene,) = eth.read("set", folder).scenes
+    assert [lens.number for lens in scene.cameras.values()] == [1, 1, 2, 1]
 
 
 def test_a_damaged_database_is_named(folder: Path) -> None:
@@ -232,6 +300,24 @@ def test_what_is_seen_from_about_ahead_is_put_together_rightly(easy: Path) -> No
     assert 0 < numbers["reprojection_error"] < 1
     assert numbers["rotation_error"] < 1
     assert numbers["position_error"] < 10
+
+
+def test_colmaps_sift_is_described_at_its_own_keypoints(easy: Path) -> None:
+    (scene,) = eth.read("easy", easy).scenes
+    model = colmap_sift.build()
+    subject = ImageSubject(model, of_image=model.of_image)
+    described = features(subject, scene.images, sfm.DETECTOR)
+    for name, path in scene.images.items():
+        own, at_colmaps = described[name], detect(read_grey(path), sfm.DETECTOR)
+        np.testing.assert_array_equal(own.regions.maps, at_colmaps.maps)
+        assert own.descriptors.shape == (len(own), 128)
+        np.testing.assert_allclose(np.linalg.norm(own.descriptors, axis=1), 1, atol=0.02)
+        assert own.size == (320, 240)
+    numbers = sfm.measure(subject, eth.read("easy", easy))
+    assert numbers["images"] == 4
+    assert numbers["position_error"] < 10
+    with pytest.raises(TypeError, match="measure it by sfm alone"):
+        model(np.zeros((1, 64, 64), np.uint8))
 
 
 def test_walls_are_seen_as_they_are_drawn() -> None:

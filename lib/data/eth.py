@@ -1,8 +1,10 @@
 """The layout of ETH's structure from motion benchmark (Schönberger et al., CVPR 2017), read and written.
 
 A scene's folder holds ``images`` and ``database.db``, a COLMAP database of any version with the
-cameras and images; where poses are known, ``sparse`` holds them as a COLMAP model, as South Building's
-does. COLMAP has the first pixel's centre at 0.5, 0.5.
+cameras and images. Where poses are known, ``sparse`` holds them as a COLMAP model, as South Building's
+does, or ``cameras`` as Strecha's files (`lib.data.strecha`), as those of Fountain and Herzjesu are
+published; such files stand in the place of a database that is not there. COLMAP has the first pixel's
+centre at 0.5, 0.5.
 """
 
 from __future__ import annotations
@@ -17,12 +19,16 @@ import cv2
 import numpy as np
 import pycolmap
 
+from lib.data.images import read_image
 from lib.data.mini.geometry import Camera
+from lib.data.strecha import read_strecha_camera
 from lib.data.views import ROUNDING, View, checked_intrinsics, checked_pose
 from lib.files import write_bytes
 
-IMAGES, DATABASE, SPARSE = "images", "database.db", "sparse"
+IMAGES, DATABASE, SPARSE, CAMERAS = "images", "database.db", "sparse", "cameras"
+_OF_CAMERA = ".camera"
 HALF_PIXEL = 0.5
+_PINHOLE = pycolmap.CameraModelId.PINHOLE.value
 _CAMERAS = (
     "SELECT name, camera_id, model, width, height, params, prior_focal_length"
     " FROM images JOIN cameras USING (camera_id) ORDER BY name"
@@ -78,17 +84,56 @@ def read(name: str, folder: Path) -> EthScenes:
     """Open a folder of scenes.
 
     Raises:
-        FileNotFoundError: no scene, or the database names an image that is not there.
-        ValueError: the database is damaged, or poses are missing of some images, singular or mirrored;
-            the message names the file.
+        FileNotFoundError: no scene, or the database names, or a camera file is of, an image that is not
+            there.
+        ValueError: the database or a camera file is damaged, or poses are missing of some images,
+            singular or mirrored; the message names the file.
     """
-    found = [path.parent for path in sorted(folder.glob(f"*/{DATABASE}"))]
-    if not found:
-        raise FileNotFoundError(f"{folder} holds no scene: each has {IMAGES} and {DATABASE}")
-    return EthScenes(name, tuple(_read_scene(path) for path in found))
+    folders = sorted({path.parent for part in (DATABASE, CAMERAS) for path in folder.glob(f"*/{part}")})
+    if not folders:
+        raise FileNotFoundError(
+            f"{folder} holds no scene: each has {IMAGES} and {DATABASE}, or {IMAGES} and {CAMERAS}"
+        )
+    return EthScenes(name, tuple(_read_scene(path) for path in folders))
 
 
 def _read_scene(folder: Path) -> EthScene:
+    views, pinholes = _of_camera_files(folder) if (folder / CAMERAS).is_dir() else ({}, {})
+    if not (folder / DATABASE).is_file():
+        return EthScene(folder.name, {name: view.path for name, view in views.items()}, pinholes, views)
+    images, cameras = _of_database(folder)
+    if not views:
+        return EthScene(folder.name, images, cameras, _poses(folder / SPARSE, images))
+    if absent := sorted(images.keys() - views.keys()):
+        raise ValueError(f"{folder / CAMERAS} has no pose of {absent[0]}: give poses of all images")
+    return EthScene(folder.name, images, cameras, {name: views[name] for name in images})
+
+
+def _of_camera_files(folder: Path) -> tuple[dict[str, View], dict[str, Intrinsics]]:
+    """Poses and cameras by name, without distortion and of known focal length; images whose cameras are
+    the same share one."""
+    views: dict[str, View] = {}
+    cameras: dict[str, Intrinsics] = {}
+    numbers: dict[tuple, int] = {}
+    for file in sorted((folder / CAMERAS).glob(f"*{_OF_CAMERA}")):
+        path = folder / IMAGES / file.name.removesuffix(_OF_CAMERA)
+        if not path.is_file():
+            raise FileNotFoundError(f"{file} is of {path.name}, which is not in {folder / IMAGES}")
+        size = read_image(path, header_only=True).size
+        matrix, *pose, width, height = read_strecha_camera(file, size)
+        if matrix[0, 1]:
+            raise ValueError(f"{file} states a skew of {matrix[0, 1]:g}, for which COLMAP has no camera")
+        lens = (width, height, (matrix[0, 0], matrix[1, 1], *(matrix[:2, 2] + HALF_PIXEL)))
+        number = numbers.setdefault(lens, len(numbers) + 1)
+        views[path.name] = View(path, matrix, *pose)
+        cameras[path.name] = Intrinsics(number, _PINHOLE, *lens, known=True)
+    if not views:
+        raise FileNotFoundError(f"{folder / CAMERAS} holds no file *{_OF_CAMERA}")
+    return views, cameras
+
+
+def _of_database(folder: Path) -> tuple[dict[str, Path], dict[str, Intrinsics]]:
+    """Images and cameras by name."""
     database = folder / DATABASE
     try:
         with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
@@ -104,7 +149,7 @@ def _read_scene(folder: Path) -> EthScene:
         name: Intrinsics(*facts, tuple(np.frombuffer(params)), bool(known))
         for name, *facts, params, known in rows
     }
-    return EthScene(folder.name, images, cameras, _poses(folder / SPARSE, images))
+    return images, cameras
 
 
 def _poses(sparse: Path, images: Mapping[str, Path]) -> dict[str, View]:

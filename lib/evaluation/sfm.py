@@ -1,10 +1,11 @@
 """ETH's benchmark of structure from motion (Schönberger et al., CVPR 2017), after HyNet's Table 2.
 
-DoG keypoints of every image are described, all pairs matched (mutual nearest neighbours, ratio 0.8, 15
-matches at least, as the benchmark's code has it), and COLMAP verifies them and builds a model; the
-numbers are those of the largest. Dense points need patch match stereo, which COLMAP has for CUDA
-alone: they are not measured. Where poses are known, which the real benchmark's are not, the model is
-laid on them by a similarity, and how far its cameras are off is measured too.
+The keypoints that COLMAP finds in every image, as the benchmark has them, are described, all pairs
+matched (mutual nearest neighbours, ratio 0.8, 15 matches at least, as the benchmark's code has it), and
+COLMAP verifies them and builds a model; the numbers are those of the largest. Dense points need patch
+match stereo, which COLMAP has for CUDA alone: they are not measured. Where poses are known, as those of
+Fountain and Herzjesu are, the model is laid on them by a similarity, and how far its cameras are off is
+measured too.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from lib.evaluation.sparse_models import features, matched, sparse_model
 from lib.evaluation.subject import Subject
 from lib.matching.keypoints import Detector
 
-# All that Lowe's detector finds.
-DETECTOR = Detector("dog", most=20_000)
+# All that COLMAP keeps.
+DETECTOR = Detector("colmap", most=20_000)
 RATIO = 0.8
 # A similarity has no fewer points.
 _FEWEST_POSES = 3

@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
+from lib.evaluation.image_subject import ImageSubject
 from lib.evaluation.subject import Subject
 from lib.matching.colmap import ORIGIN, reconstruct
 from lib.matching.describe import Features, describe
 from lib.matching.images import read_grey
 from lib.matching.keypoints import Detector, Regions, detect
+from lib.matching.keypoints import regions as own_regions
 from lib.matching.match import match
 
 # Pixels as they are stored, for which calibrations hold.
@@ -25,15 +27,20 @@ FEWEST_MATCHES = 15
 
 
 def features(subject: Subject, images: Mapping[str, Path], detector: Detector) -> dict[str, Features]:
-    """Of each image by name, its keypoints described.
+    """Of each image by name, its keypoints described; at its own ones by what describes whole images.
 
     Raises:
         FileNotFoundError, ValueError: an image is missing or cannot be read; the message names it.
     """
-    return {
-        name: describe(read_grey(path, orientation=STORED), regions(path, detector), subject.describe)
-        for name, path in images.items()
-    }
+    described: dict[str, Features] = {}
+    for name, path in images.items():
+        grey = read_grey(path, orientation=STORED)
+        if isinstance(subject, ImageSubject):
+            own, descriptors = subject.of_image(grey)
+            described[name] = Features(own_regions(own), descriptors, grey.shape[::-1])
+        else:
+            described[name] = describe(grey, regions(path, detector), subject.describe)
+    return described
 
 
 # What no descriptor changes is found once a process.

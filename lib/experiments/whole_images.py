@@ -5,11 +5,21 @@ The runs are those of the papers' other tables, measured on more sets; networks 
 only where that is with two collections of patches, "++".
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from lib.experiments import dsm, hynet, tcdesc
-from lib.experiments.rows import at_profile, by_sign, handcrafted_job, jobs_of, measured, probed
+from lib.experiments.rows import (
+    at_profile,
+    by_sign,
+    handcrafted_job,
+    jobs_of,
+    measured,
+    probed,
+    published_jobs,
+)
+from lib.recipes import part
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -78,19 +88,34 @@ COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
 RETRIEVING = ("hardnet_aug", "dsm_aug")
 
 
-def _hynets(study: Study, kind: str) -> list[Job]:
+# The benchmark's own row "SIFT" is COLMAP's.
+COLMAP_SIFT = Job("colmap_sift", "SIFT (COLMAP)", descriptor=part("colmap_sift"))
+
+
+def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
+    """HyNet's Table 2, its rows on DoG keypoints, on the first train set with the seeds of a table.
+
+    On released scenes, which may show what the study's photographs do, its networks are measured where
+    they were trained on UBC PhotoTour; others come as checkpoints.
+
+    Args:
+        study: whose data it takes.
+        checkpoints: of networks that were trained elsewhere, as `published_jobs` takes them.
+    """
+    source, scenes = study.place.source, image_sets(study, ETH)
+    own = [name for name in scenes if not source.embedded or name in source.own_images.names]
+    given = [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]
     trained = hynet.hynet_jobs(study, COMPARED, study.table_seeds)
-    return on_images(study, [handcrafted_job(study, "sift"), *trained], kind)
-
-
-def hynet_table2(study: Study) -> list[Job]:
-    """HyNet's Table 2, its rows on DoG keypoints, on the first train set with the seeds of a table."""
-    return _hynets(study, ETH)
+    everywhere = [handcrafted_job(study, "sift"), COLMAP_SIFT, *given]
+    return [measured(job, MEASURES[ETH], scenes) for job in everywhere] + [
+        measured(job, MEASURES[ETH], own) for job in trained
+    ]
 
 
 def hynet_table4(study: Study) -> list[Job]:
     """HyNet's Table 4, and SIFT, on the first train set with the seeds of a table."""
-    return _hynets(study, IMC)
+    trained = hynet.hynet_jobs(study, COMPARED, study.table_seeds)
+    return on_images(study, [handcrafted_job(study, "sift"), *trained], IMC)
 
 
 def dsm_table2(study: Study) -> list[Job]:

@@ -1,8 +1,9 @@
 """Keypoints of a whole image, each with the shape of the spot around it.
 
-Differences of Gaussians are OpenCV's SIFT; Hessian and Harris, affine shape (Baumberg, CVPR 2000) and
-orientation (Lowe, IJCV 2004, Sec. 5) are kornia's, and so is Key.Net (Barroso-Laguna et al., ICCV 2019),
-whose checkpoint comes from outside; BRISK is `lib.data.brisk`, since OpenCV 5 has none.
+Differences of Gaussians are OpenCV's SIFT, or COLMAP's at its own thresholds (`lib.models.colmap_sift`);
+Hessian and Harris, affine shape (Baumberg, CVPR 2000) and orientation (Lowe, IJCV 2004, Sec. 5) are
+kornia's, and so is Key.Net (Barroso-Laguna et al., ICCV 2019), whose checkpoint comes from outside;
+BRISK is `lib.data.brisk`, since OpenCV 5 has none.
 Coordinates are x right and y down, the first pixel's centre at 0, 0.
 """
 
@@ -20,8 +21,9 @@ from torch import Tensor, nn
 
 from lib.data import brisk
 from lib.data.keypoints import Keypoints, dog_keypoints
+from lib.models import colmap_sift
 
-KINDS = ("dog", "hessian", "harris", "brisk", "keynet")
+KINDS = ("dog", "colmap", "hessian", "harris", "brisk", "keynet")
 # Half a Key.Net patch is 22 px of the level where its keypoint is found, as kornia has it; here that is
 # the usual magnification of a scale.
 KEYNET_SCALE = 22.0 / 6.0
@@ -49,7 +51,8 @@ class Regions:
         maps: (N, 2, 3) float32, local affine frames: column 2 is the keypoint's place, px, and the unit
             disc is carried to the ellipse of one scale (a Gaussian's standard deviation) around it, its
             x axis to where the patch's x axis points.
-        scores: (N,) float32, the detector's response, in no unit; the strongest first.
+        scores: (N,) float32, the detector's response, in no unit; the strongest first. COLMAP tells
+            none, and keeps the largest of too many: there it is the scale.
     """
 
     maps: np.ndarray
@@ -87,7 +90,8 @@ class Detector:
         affine: whether each gets an affine shape; else its ellipse is a disc.
         most: how many of an image are kept, the strongest.
         upright: whether patches stay as the image is, instead of turned to the dominant gradient.
-        contrast: below which OpenCV drops a difference of Gaussians; the other kinds know no bound.
+        contrast: below which OpenCV drops a difference of Gaussians; the other kinds have none, or
+            one of their own.
         weights: the file of a checkpoint, of Key.Net and of no other kind.
     """
 
@@ -110,8 +114,8 @@ class Detector:
 def detect(image: np.ndarray, detector: Detector) -> Regions:
     """Keypoints of a (H, W) uint8 image, the strongest first; none where it has none.
 
-    As in OpenCV, a DoG keypoint with several dominant gradients is there once for each, unless it gets
-    an affine shape.
+    As in OpenCV and COLMAP, a DoG keypoint with several dominant gradients is there once for each,
+    unless it gets an affine shape.
 
     Raises:
         FileNotFoundError: the file of Key.Net's weights is missing.
@@ -119,10 +123,9 @@ def detect(image: np.ndarray, detector: Detector) -> Regions:
     """
     if min(image.shape) < SMALLEST_SIDE:
         return Regions(np.empty((0, 2, 3), np.float32), np.empty(0, np.float32))
-    found = {"dog": _dog, "brisk": _brisk, "keynet": _keynet}.get(detector.kind, _scale_space)(
-        image, detector
-    )
-    oriented = detector.kind in ("dog", "brisk")
+    kinds = {"dog": _dog, "colmap": _colmap, "brisk": _brisk, "keynet": _keynet}
+    found = kinds.get(detector.kind, _scale_space)(image, detector)
+    oriented = detector.kind in ("dog", "colmap", "brisk")
     grey = as_tensor(image)
     if detector.affine:
         found = _by_parts(found, lambda maps: _shaped(maps, grey))
@@ -139,9 +142,19 @@ def as_tensor(image: np.ndarray) -> Tensor:
 
 
 def _dog(image: np.ndarray, detector: Detector) -> Regions:
-    found, scores = dog_keypoints(image, detector.contrast)
+    return _kept(*dog_keypoints(image, detector.contrast), detector)
+
+
+def _colmap(image: np.ndarray, detector: Detector) -> Regions:
+    found, _ = colmap_sift.extract(image)
+    return _kept(found, found.scale, detector)
+
+
+def _kept(found: Keypoints, scores: np.ndarray, detector: Detector) -> Regions:
+    """Of oriented keypoints those asked for; without orientations each place once."""
     if detector.affine or detector.upright:
-        places = np.column_stack([found.position, found.scale])
+        # Of one place COLMAP's scales differ by rounding.
+        places = np.column_stack([found.position, found.scale.round(3)])
         first = np.sort(np.unique(places, axis=0, return_index=True)[1])
         found, scores = replace(found[first], orientation=np.zeros(len(first))), scores[first]
     return regions(found, scores)[: detector.most]

@@ -8,7 +8,7 @@ import hashlib
 import io
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -29,11 +29,14 @@ class Layout:
         name: of the network, for messages.
         build: makes it with any weights; its state dict has the shapes.
         theirs: from a name in that state dict to the checkpoint's.
+        constants: shapes by name of tensors that published files hold besides, which no layer of the
+            network uses; they are left out.
     """
 
     name: str
     build: Callable[[], nn.Module]
     theirs: Callable[[str], str] = str
+    constants: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def _by_layer(name: str) -> str:
@@ -43,12 +46,18 @@ def _by_layer(name: str) -> str:
     return f"layer{layer}.{within + (layer == 1)}.{tensor}"
 
 
+# Beside HardTFeat as published: gradient filters and the window of a SIFT module.
+_SIFT_CONSTANTS = {
+    "SIFT.gx.0.weight": (1, 1, 1, 3),
+    "SIFT.gy.0.weight": (1, 1, 3, 1),
+    "SIFT.pk.0.weight": (1, 1, 11, 11),
+}
 LAYOUTS = (
     Layout("HardNet (or L2-Net in its naming)", l2net.build),
     Layout("SOSNet (or L2-Net in its naming)", lambda: feature.SOSNet(pretrained=False)),
     Layout("L2-Net in HyNet's naming", lambda: feature.SOSNet(pretrained=False), _by_layer),
     Layout("TFeat", tfeat.build),
-    Layout("HardTFeat", tfeat.HardTFeat),
+    Layout("HardTFeat", tfeat.HardTFeat, constants=_SIFT_CONSTANTS),
     Layout("HardNet8", lambda: feature.HardNet8(pretrained=False)),
     Layout("HyNet", lambda: feature.HyNet(pretrained=False)),
 )
@@ -79,7 +88,8 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
     for layout in LAYOUTS:
         network = layout.build()
         theirs = {layout.theirs(name): value for name, value in network.state_dict().items()}
-        misfits[layout.name] = _misfits(state, theirs)
+        own = {name: value for name, value in state.items() if not _is_constant(layout, name, value)}
+        misfits[layout.name] = _misfits(own, theirs)
         if not misfits[layout.name]:
             with torch.no_grad():
                 for name, value in theirs.items():
@@ -121,6 +131,10 @@ def _read(path: Path, content: bytes) -> Mapping[str, Tensor]:
     if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
         raise ValueError(f"{path} holds no state dict (tensors by name) but a {type(state).__name__}")
     return state
+
+
+def _is_constant(layout: Layout, name: str, value: Tensor) -> bool:
+    return layout.constants.get(name) == tuple(value.shape)
 
 
 def _misfits(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:

@@ -45,18 +45,20 @@ def numbers(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame
 
 
 def by_set(shown: Iterable[Showing], kind: str, measure: str) -> list[tuple[Showing, str, pd.DataFrame]]:
-    """Each study that is shown, with each set of a kind that it has and the `numbers` there.
+    """Each study that is shown, with each set of a kind that it has and the `numbers` there, of what is
+    measured there.
 
     Args:
         shown: of `lib.reporting.showing.showings`.
         kind: of whole images.
         measure: the module of `lib.evaluation`.
     """
-    return [
-        (each, test_set, numbers(each.found, measure, test_set))
-        for each in shown
-        for test_set in image_sets(each.study, kind)
-    ]
+    rows = []
+    for each in shown:
+        for test_set in image_sets(each.study, kind):
+            found = [run for run in each.found if (measure, test_set) in run.job.measures]
+            rows.append((each, test_set, numbers(found, measure, test_set)))
+    return rows
 
 
 def by_part(runs: pd.DataFrame, of: str) -> pd.DataFrame:

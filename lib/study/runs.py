@@ -21,6 +21,7 @@ from lib import parts
 from lib.bfloat16 import fast_convolutions
 from lib.digests import value_digest
 from lib.evaluation.following import few_pairs, follow
+from lib.evaluation.image_subject import ImageSubject
 from lib.evaluation.subject import Subject, describe
 from lib.files import locked, set_aside, write_bytes
 from lib.recipes import Part
@@ -129,7 +130,10 @@ def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -
     if job.descriptor is not None:
         model = parts.build("model", job.descriptor, **job.paths).to(place.device).eval()
         described = partial(describe, model, device=place.device)
-        return record or _record(job, place), Subject(described, device=place.device)
+        subject = Subject(described, device=place.device)
+        if hasattr(model, "of_image"):
+            subject = ImageSubject(described, device=place.device, of_image=model.of_image)
+        return record or _record(job, place), subject
 
     stages = _kept_weights(before.path) if record is not None else None
     if stages is None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 PRINTED = Path(__file__).parent
+# What benchmarks print of themselves: eth_sfm of ahojnnes/local-feature-evaluation.
+BENCHMARKS = PRINTED / "benchmarks"
 
 
 def printed(paper: str, table: str, folder: Path = PRINTED) -> pd.DataFrame:

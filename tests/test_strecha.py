@@ -1,0 +1,90 @@
+"""Camera files of Strecha et al.: what is read of them, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lib.data.mini.geometry import axis_rotation
+from lib.data.strecha import read_strecha_camera
+
+# As one of fountain-P11 looks, blanks at the ends of lines and all.
+REAL = """2759.48 0 1520.69 
+0 2764.16 1006.81 
+0 0 1 
+0 0 0
+0.450927 -0.0945642 -0.887537 
+-0.892535 -0.0401974 -0.449183 
+0.00679989 0.994707 -0.102528 
+-7.28137 -7.57667 0.204446 
+3072 2048
+"""
+
+
+@pytest.fixture
+def camera(tmp_path: Path) -> Path:
+    path = tmp_path / "0000.jpg.camera"
+    path.write_text(REAL)
+    return path
+
+
+def test_a_point_ahead_is_seen_at_the_principal_point_half_a_pixel_back(
+    camera: Path,
+) -> None:
+    intrinsics, rotation, translation, width, height = read_strecha_camera(camera)
+    assert (width, height) == (3072, 2048)
+    centre = np.array([-7.28137, -7.57667, 0.204446])
+    # The third column of the rotation from camera to world is where the camera looks.
+    ahead = centre + 5 * np.array([-0.887537, -0.449183, -0.102528])
+    seen = rotation @ ahead + translation
+    np.testing.assert_allclose(seen, [0, 0, 5], atol=1e-4)
+    x, y, depth = intrinsics @ seen
+    np.testing.assert_allclose([x / depth, y / depth], [1520.19, 1006.31], atol=0.1)
+
+
+def test_of_a_reduced_photograph_a_point_is_seen_in_the_same_part_of_it(camera: Path) -> None:
+    large = read_strecha_camera(camera)
+    small = read_strecha_camera(camera, (1024, 683))
+    ray = np.array([0.1, -0.2, 1])
+    # Of the image's width and height, from its border, which lies half a pixel from a pixel's centre.
+    parts = [((k @ ray)[:2] + 0.5) / (width, height) for k, *_, width, height in (large, small)]
+    np.testing.assert_allclose(*parts, atol=1e-12)
+    assert small[3:] == (1024, 683)
+    with pytest.raises(ValueError, match=r"0000\.jpg\.camera is of an image of 3072 by 2048 px"):
+        read_strecha_camera(camera, (1024, 768))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("3072 2048", "3072", "is no camera file: it holds 25 numbers, not 26"),
+        ("2764.16", "2764,16", "is no camera file: could not convert"),
+        ("3072 2048", "3072 0", "states an image of 3072 by 0 px"),
+        ("3072 2048", "nan nan", "states an image of nan by nan px"),
+        ("0 0 0\n", "0.1 0 0\n", "states lens distortion"),
+        ("0 2764.16", "0 0", "holds intrinsics that are singular"),
+        ("0 0 1 ", "0 0 2", "holds intrinsics that are singular or no pinhole"),
+        ("0.450927 -0.0945642 -0.887537", "0 0 0", "holds a pose that is singular"),
+        (
+            "0.450927 -0.0945642 -0.887537",
+            "-0.450927 0.0945642 0.887537",
+            "holds a pose that is singular, mirr",
+        ),
+        ("0.204446", "inf", "holds a pose that is singular, mirrored or not finite"),
+    ],
+)
+def test_what_is_no_camera_is_refused_by_name(camera: Path, old: str, new: str, told: str) -> None:
+    camera.write_text(REAL.replace(old, new))
+    with pytest.raises(ValueError, match=rf"0000\.jpg\.camera {told}"):
+        read_strecha_camera(camera)
+
+
+def test_a_mirrored_rotation_is_refused(camera: Path) -> None:
+    turn = np.diag([1, 1, -1]) @ axis_rotation(np.array([1, 2, 3]), 0.3)
+    lines = REAL.splitlines()
+    lines[4:7] = [" ".join(map(str, row)) for row in turn]
+    camera.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=r"0000\.jpg\.camera holds a pose that is .*mirrored"):
+        read_strecha_camera(camera)
