@@ -10,27 +10,83 @@ so that a level is one factor. Overlap is blind to turning (a disc turned is the
 much a level turns rests on the proportions alone, which are ours.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 import numpy as np
 
 from lib.data.hpatches.release import LEVELS
 
 MEDIAN_OVERLAP = dict(zip(LEVELS, (0.85, 0.72, 0.60), strict=True))
 
-# Largest rotation (radians), translation of each coordinate (radii of the region), change of scale and
-# anisotropy (octaves) at factor 1.
-ROTATION = np.deg2rad(10)
-TRANSLATION = 0.15
-OCTAVES = 0.15
-ANISOTROPY = 0.2
-# Solved for MEDIAN_OVERLAP over three sets of 200 000 draws, which agree to 0.005.
-FACTORS = dict(zip(LEVELS, (0.889, 1.793, 2.780), strict=True))
+
+@dataclass(frozen=True)
+class Proportions:
+    """How far jitter goes at factor 1; a level multiplies all four by its factor.
+
+    Attributes:
+        rotation: largest, radians.
+        translation: largest of each coordinate, radii of the region.
+        octaves: largest change of scale.
+        anisotropy: largest ratio of the axes, octaves.
+    """
+
+    rotation: float
+    translation: float
+    octaves: float
+    anisotropy: float
+
+    def affines(self, draws: np.ndarray) -> np.ndarray:
+        """Maps [R diag(s sqrt(a), s / sqrt(a)) | t], rotation R, scale s, anisotropy a, translation t.
+
+        Args:
+            draws: (5, N), from -1 to 1 times the factor: of R, s, a and both coordinates of t.
+
+        Returns:
+            (N, 2, 3) float64.
+        """
+        angle = self.rotation * draws[0]
+        cosine, sine = np.cos(angle), np.sin(angle)
+        along = 2 ** (self.octaves * draws[1] + self.anisotropy * draws[2] / 2)
+        across = 2 ** (self.octaves * draws[1] - self.anisotropy * draws[2] / 2)
+        shift = self.translation * draws[3:]
+        rows = [
+            [cosine * along, -sine * across, shift[0]],
+            [sine * along, cosine * across, shift[1]],
+        ]
+        return np.array(rows).transpose(2, 0, 1).copy()
+
+    def factor(self, overlap: float, draws: int = 2**12) -> float:
+        """The factor at which jittered and original regions have this median overlap.
+
+        Args:
+            overlap: in (0.2, 1).
+            draws: a power of 2, of a Sobol sequence; 2**12 settle the factor to 0.5%.
+
+        Raises:
+            ValueError: nothing but rotation, to which overlap is blind; or an overlap out of reach.
+        """
+        from scipy.optimize import brentq
+        from scipy.stats.qmc import Sobol
+
+        even = 2 * Sobol(5, scramble=False).random(draws).T - 1
+
+        def excess(factor: float) -> float:
+            return float(np.median(overlaps(self.affines(factor * even)))) - overlap
+
+        return brentq(excess, 0, 4 / max(self.translation, self.octaves, self.anisotropy), xtol=1e-4)
+
+
+# Largest at the hard level.
+PROPORTIONS = Proportions(np.deg2rad(17.93), 0.269, 0.269, 0.3586)
+FACTORS = dict(zip(LEVELS, (0.4958, 1.0, 1.5505), strict=True))
 
 
 def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
     """Affine maps from the region as detected to the region as jittered.
 
-    A map is [R diag(s sqrt(a), s / sqrt(a)) | t] with rotation R, scale s, anisotropy a and translation
-    t, in the frame where the region is the unit disc and its dominant orientation the x axis.
+    A map holds in the frame where the region is the unit disc and its dominant orientation the x axis.
 
     Args:
         count: N.
@@ -45,17 +101,7 @@ def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
     """
     if level not in FACTORS:
         raise ValueError(f"unknown level {level!r}; there are: {', '.join(FACTORS)}")
-    drawn = FACTORS[level] * rng.uniform(-1, 1, (5, count))
-    angle = ROTATION * drawn[0]
-    cosine, sine = np.cos(angle), np.sin(angle)
-    along = 2 ** (OCTAVES * drawn[1] + ANISOTROPY * drawn[2] / 2)
-    across = 2 ** (OCTAVES * drawn[1] - ANISOTROPY * drawn[2] / 2)
-    shift = TRANSLATION * drawn[3:]
-    rows = [
-        [cosine * along, -sine * across, shift[0]],
-        [sine * along, cosine * across, shift[1]],
-    ]
-    return np.array(rows).transpose(2, 0, 1).copy()
+    return PROPORTIONS.affines(FACTORS[level] * rng.uniform(-1, 1, (5, count)))
 
 
 def overlaps(affines: np.ndarray) -> np.ndarray:
