@@ -141,13 +141,11 @@ def fitted_tables(matching: Matching, published: pd.DataFrame) -> dict[str, pd.D
     target = published.to_numpy(float).reshape(len(matching.networks), len(matching.sequences), -1)
     points = np.vstack([START, spread_points(*BOUNDS.to_numpy(), POINTS[0])])
     values = np.stack([matching(point) for point in points])
-    best = fit(interpolated(points, values), target)
-    narrow = NARROWER * (BOUNDS.loc["highest"] - BOUNDS.loc["lowest"]) / 2
-    closer = spread_points(
-        np.maximum(BOUNDS.loc["lowest"], best - narrow),
-        np.minimum(BOUNDS.loc["highest"], best + narrow),
-        POINTS[1],
-    )
+    lowest, highest = BOUNDS.to_numpy()
+    best = fit(interpolated(points, values), target).to_numpy()
+    half = NARROWER * (highest - lowest) / 2
+    box = np.maximum(lowest, best - half), np.minimum(highest, best + half)
+    closer = spread_points(*box, POINTS[1])
     points = np.vstack([points, closer])
     values = np.concatenate([values, [matching(point) for point in closer]])
     parameters = parameters_table(interpolated(points, values), target)
