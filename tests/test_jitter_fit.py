@@ -132,14 +132,14 @@ def test_the_committed_parameters_follow_from_the_committed_measurements():
         interpolated(points, values), cells["published"].to_numpy().reshape(4, 2, 3)
     )
     expected = committed("parameters", index_col=0)
-    pd.testing.assert_frame_equal(table, expected, rtol=0.02)
+    pd.testing.assert_frame_equal(table, expected, rtol=0.02, atol=0.01)
 
 
 def test_the_builder_draws_what_was_fitted():
     proportions, factors = levels_of(committed("parameters", index_col=0)["used"])
     for name, value in vars(proportions).items():
-        assert getattr(PROPORTIONS, name) == pytest.approx(value, rel=0.01)
-    assert pytest.approx(factors, rel=0.01) == FACTORS
+        assert getattr(PROPORTIONS, name) == pytest.approx(value, rel=0.01, abs=1e-6)
+    assert pytest.approx(factors, rel=0.02) == FACTORS
     assert MEDIAN_OVERLAP["tough"] == pytest.approx(
         committed("parameters", index_col=0).loc["tough", "used"], abs=0.005
     )

@@ -3,11 +3,20 @@
 The release's ``docs/extraction.md`` (hpatches-benchmark) says that a region is jittered by an affine map
 before it is carried to the other image, and that the median overlap with the region as detected is
 about 0.85 at the easy and 0.72 at the hard level. It gives neither the maps nor a number for tough,
-which came later: 0.60 lies about as far below hard as hard below easy, and is our choice.
+which came later.
 
-The maps here turn, scale, stretch and shift, each uniformly within bounds whose proportions are fixed,
-so that a level is one factor. Overlap is blind to turning (a disc turned is the same disc), so how
-much a level turns rests on the proportions alone, which are ours.
+The maps here turn, scale, stretch and shift, each by normal draws whose proportions are fixed, so that a
+level is one factor. Overlap is blind to turning (a disc turned is the same disc). The proportions and
+the overlap at tough were fitted to the AP of four descriptors as published for two of the release's
+sequences (`lib.evaluation.jitter_fit`; ranges and residuals are in notebooks/data/hpatches.ipynb):
+
+- rotation: 21.2 degrees at hard, 17.7 to 24.3 in fits that leave out a descriptor or a sequence;
+- translation: none, or 7% at most of what lowers overlap where something is left out;
+- scale against anisotropy: the numbers do not tell, so each keeps its share from before the fit;
+- median overlap at tough: 0.62, from 0.60 to 0.62.
+
+Normal draws too are what the numbers speak for. With the proportions from before the fit the sum of
+squared residuals is 1 334 with uniform draws and 623 with normal ones; at the fit it is 95.
 """
 
 from __future__ import annotations
@@ -18,7 +27,7 @@ import numpy as np
 
 from lib.data.hpatches.release import LEVELS
 
-MEDIAN_OVERLAP = dict(zip(LEVELS, (0.85, 0.72, 0.60), strict=True))
+MEDIAN_OVERLAP = dict(zip(LEVELS, (0.85, 0.72, 0.62), strict=True))
 
 
 @dataclass(frozen=True)
@@ -79,9 +88,10 @@ class Proportions:
         return brentq(excess, 0, 4 / max(self.translation, self.octaves, self.anisotropy), xtol=1e-4)
 
 
-# At the hard level.
-PROPORTIONS = Proportions(np.deg2rad(10.35), 0.170, 0.170, 0.2266)
-FACTORS = dict(zip(LEVELS, (0.4957, 1.0, 1.5454), strict=True))
+# At the hard level, so that its factor is 1.
+PROPORTIONS = Proportions(np.deg2rad(21.2), 0.0, 0.31, 0.413)
+# Solved for MEDIAN_OVERLAP; medians of 60 000 draws agree to 0.002.
+FACTORS = dict(zip(LEVELS, (0.494, 1.0, 1.455), strict=True))
 
 
 def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
