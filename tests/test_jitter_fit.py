@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -17,9 +18,12 @@ from lib.data.hpatches.tasks import HPatchesSplit
 from lib.evaluation import hpatches
 from lib.evaluation.jitter_fit import (
     BOUNDS,
+    NARROWER,
+    POINTS,
     START,
     Matching,
     fit,
+    fitted_tables,
     interpolated,
     levels_of,
     parameters_table,
@@ -77,12 +81,11 @@ def test_matching_is_the_benchmarks_own_on_patches_with_the_same_jitter(textured
         assert expected == sorted(expected, reverse=True)
 
 
-@pytest.mark.parametrize("parameters", [START.to_numpy(), TRUTH])
-def test_levels_have_the_overlaps_that_they_are_given(parameters):
-    proportions, factors = levels_of(parameters)
-    for level, overlap in {**MEDIAN_OVERLAP, "tough": parameters[3]}.items():
+def test_levels_have_the_overlaps_that_they_are_given():
+    proportions, factors = levels_of(TRUTH)
+    for level, overlap in {**MEDIAN_OVERLAP, "tough": TRUTH[3]}.items():
         assert proportions.factor(overlap) == pytest.approx(factors[level], rel=5e-3)
-    assert np.rad2deg(proportions.rotation) == pytest.approx(parameters[0])
+    assert np.rad2deg(proportions.rotation) == pytest.approx(TRUTH[0])
 
 
 def test_the_fit_finds_what_made_the_numbers_whatever_the_descriptors_offsets():
@@ -118,6 +121,27 @@ def test_what_the_numbers_do_not_depend_on_is_not_identified_and_stays():
     }
     assert table.loc["anisotropy", "used"] == START["anisotropy"]
     assert table.loc["rotation", "used"] == pytest.approx(TRUTH[0], rel=0.1)
+
+
+def test_a_whole_fit_measures_at_the_start_over_the_bounds_and_closer_and_tells_all_of_it():
+    class Plausible(SimpleNamespace):
+        def __call__(self, parameters):
+            return plausible(np.asarray(parameters))
+
+    names = [["sift", "rootsift", "orb", "tfeat"], ["v_one", "v_two"]]
+    index = pd.MultiIndex.from_product(names, names=["descriptor", "sequence"])
+    published = pd.DataFrame(plausible(TRUTH).reshape(8, 3), index, columns=LEVELS)
+    tables = fitted_tables(Plausible(networks=names[0], sequences=names[1]), published)
+    assert tables["parameters"]["identified"].all()
+    width = np.diff(BOUNDS, axis=0)[0]
+    assert ((tables["parameters"]["used"] - TRUTH).abs() < 0.05 * width).all()
+    evaluations, cells = tables["evaluations"], tables["cells"]
+    assert len(evaluations) == 1 + sum(POINTS)
+    assert evaluations.loc[0, list(BOUNDS)].to_dict() == START.to_dict()
+    closer = evaluations[list(BOUNDS)].tail(POINTS[1])
+    assert (np.ptp(closer, axis=0) <= NARROWER * width).all()
+    assert list(cells["before"]) == list(evaluations.iloc[0, len(BOUNDS.columns) :])
+    assert cells["residual after"].abs().max() < 1 < cells["residual before"].abs().max()
 
 
 def committed(name: str, **options: object) -> pd.DataFrame:

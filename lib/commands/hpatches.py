@@ -71,7 +71,9 @@ def _parser() -> argparse.ArgumentParser:
 
     jitter = commands.add_parser("fit-jitter", help="the jitter's proportions from published matching")
     jitter.add_argument("out", type=Path, help="gets parameters.csv, cells.csv and evaluations.csv")
-    jitter.add_argument("published", type=Path, help="CSV: descriptor, sequence, easy, hard, tough")
+    jitter.add_argument(
+        "published", type=Path, help="CSV: descriptor, sequence, easy, hard, tough; AP of 0 to 1"
+    )
     jitter.add_argument("checkpoint", type=Path, help=f"the network that is {PUBLISHED_TFEAT} there")
     jitter.add_argument("sequences", type=Path, nargs="+", help="sequences, or folders of them")
     jitter.set_defaults(run=_fit_jitter)
@@ -140,6 +142,9 @@ def _fit_jitter(chosen: argparse.Namespace) -> None:
     }
     precision = pd.read_csv(chosen.published, index_col=["descriptor", "sequence"])
     cells = [(name, sequence.name) for name in networks for sequence in sequences]
+    missing = [" of ".join(cell) for cell in cells if cell not in precision.index]
+    if missing:
+        raise ValueError(f"{chosen.published} has no numbers for {missing[0]}: give a row for each")
     precision = 100 * precision.loc[cells, list(LEVELS)]
     tables = fitted_tables(Matching(sequences, networks), precision)
     for name, table in tables.items():
