@@ -1,10 +1,17 @@
 """What HPatches' patches are cut around: Hessian, Harris and DoG detections, thinned and oriented.
 
 After ``docs/extraction.md`` of hpatches-benchmark: detections of three kinds in the reference image, a
-region of 5 times the detected scale that lies wholly inside the image, of detections that overlap by
-more than 50% one at random, and one dominant orientation each by Lowe's method (IJCV 2004, section 5).
-What the text leaves open and is chosen here: thresholds, the finest scale, and Harris' scale, which is
-where the Laplacian has an extremum (Mikolajczyk and Schmid, IJCV 2004).
+region of 5 times the detected scale that lies wholly inside the image, of regions that overlap by more
+than 50% one at random, and one dominant orientation each by Lowe's method (IJCV 2004, section 5). What
+the text leaves open and is chosen here: thresholds, the finest scale, which discs overlap, and Harris'
+scale, which is where the Laplacian has an extremum (Mikolajczyk and Schmid, IJCV 2004).
+
+Thresholds are the defaults of VLFeat's detectors (``covdet.c``), whose maintainer extracted the
+release's patches. With them, and with overlap measured between magnified regions, v_churchill gives
+1 227 patches and v_wormhole 1 189; the release has 1 241 and 1 097. Overlap of the detected discs gives
+1 392 and 1 398; one region of each connected cluster of overlapping ones gives 1 129 and 1 085, but
+thins chains of regions that overlap only their neighbours to one. The release also has at most about
+2 000 patches of a sequence, by its task files; a limit is the builder's to take.
 """
 
 from dataclasses import dataclass, replace
@@ -19,11 +26,13 @@ LARGEST_OVERLAP = 0.5
 
 # px, standard deviation of the Gaussian. The finest region is then 16 px wide, enlarged fourfold.
 SMALLEST_SCALE = 1.6
-# Responses to a Gaussian blob (Hessian, DoG) or a right-angled corner (Harris) whose contrast is 4% of
-# the range of grey values.
-SMALLEST_HESSIAN = 8e-5
-SMALLEST_HARRIS = 8e-6
-DOG_CONTRAST = 0.014
+# VLFeat's defaults for grey values from 0 to 1, in the units of the code called here. Its 0.003 is
+# 0.0025 here, since kornia's wider derivative filters respond to a blob of 2.5 px by 0.82 of what 3x3
+# differences do; its 2e-6 is multiplied by 8^4, since scikit-image's Sobel filter gives 8 times the
+# slope; and OpenCV takes a third of a threshold on DoG, which is 0.01 there.
+SMALLEST_HESSIAN = 2.5e-3
+SMALLEST_HARRIS = 8.2e-3
+DOG_CONTRAST = 0.03
 # The strongest of the Hessian's: bounds memory on a huge image; a photograph of 1 megapixel has 4 000.
 MOST_DETECTIONS = 20_000
 _HARRIS_K = 0.05
@@ -103,20 +112,21 @@ def inside(frames: Frames, homography: np.ndarray, shape: tuple[int, int]) -> np
 
 
 def thin(frames: Frames, rng: np.random.Generator) -> np.ndarray:
-    """Indices (ascending) of frames such that no two discs overlap by more than 50%.
+    """Indices (ascending) of frames such that no two regions overlap by more than 50%.
 
-    The discs are the detected ones, not the regions. Taken in a random order, each is kept unless one
-    kept before overlaps it: of a cluster, one at random.
+    The regions are those that patches show, not the detected discs. Taken in a random order, each is
+    kept unless one kept before overlaps it: of a cluster, one at random.
     """
     from scipy.spatial import cKDTree
 
     # Discs that overlap by a half hold each other's centres, so a search within each finds all pairs.
-    near = cKDTree(frames.position).query_ball_point(frames.position, frames.scale)
+    radius = MAGNIFICATION * frames.scale
+    near = cKDTree(frames.position).query_ball_point(frames.position, radius)
     first = np.repeat(np.arange(len(frames)), [len(others) for others in near])
     second = np.concatenate([*near, np.empty(0)]).astype(int)
     first, second = first[first != second], second[first != second]
     distance = np.linalg.norm(frames.position[first] - frames.position[second], axis=1)
-    too_much = disc_overlap(frames.scale[first], frames.scale[second], distance) > LARGEST_OVERLAP
+    too_much = disc_overlap(radius[first], radius[second], distance) > LARGEST_OVERLAP
     crowds = [[] for _ in range(len(frames))]
     for one, other in zip(first[too_much].tolist(), second[too_much].tolist(), strict=True):
         crowds[one].append(other)
