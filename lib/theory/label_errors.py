@@ -38,9 +38,9 @@ def compute(seed: int = 0) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     """Wrong and missed pairs by relief and tolerance, and what carrying gets wrong in px.
 
     Returns:
-        "{wrong|missed}.{depth}.{px}" in percent, "{classes|right}.{depth}.{px}" counts of classes and of
-        right labelled pairs; by depth "error" and "x", "y", the median length and the medians of the
-        coordinates of carrying's error (px), "points" of the sparse model. Arrays of the scene with
+        "{wrong|missed}/{depth}/{px}" in percent, "{classes|right}/{depth}/{px}" counts of classes and of
+        right labelled pairs; "{error|x|y|points}/{depth}": the median length and the medians of the
+        coordinates of carrying's error (px), and the sparse model's points. Arrays of the scene with
         relief 0.06: "image" (h, w) uint8 of its first view, "sparse" (S, 2) and "triangles" (T, 3) there
         in its pixels, "patches" (n, 64, 64) of some classes and their "points" (n,).
     """
@@ -53,8 +53,10 @@ def compute(seed: int = 0) -> tuple[dict[str, float], dict[str, np.ndarray]]:
             site = write_relief(folder / "scene", photographs[:_PHOTOGRAPHS], seed, depth)
             prepare(folder / "scene", folder / "made")
             scene = open_scene(folder / "scene", folder / "made")
-            numbers |= {f"{key}.{depth:g}": value for key, value in _errors(site, scene).items()}
-            numbers |= {f"{key[0]}.{depth:g}.{key[1]:g}": v for key, v in _labels(site, scene).items()}
+            numbers |= {f"{key}/{depth:g}": value for key, value in _errors(site, scene).items()}
+            numbers |= {
+                f"{what}/{depth:g}/{px:g}": value for (what, px), value in _labels(site, scene).items()
+            }
             if depth == DEPTHS[1]:
                 arrays = _drawn(scene)
     return numbers, arrays
