@@ -120,7 +120,7 @@ def test_rows_of_both_columns_show_one_spot(folder: Path) -> None:
         first, second = (w1bs.at_64(of).reshape(-1, 64 * 64).astype(float) for of in pair.patches())
         alike = np.corrcoef(first, second)[: len(first), len(first) :]
         others = np.median(alike)
-        # Tough jitter turns a patch by 36 degrees in the standard deviation, which pixels do not forgive.
+        # Tough jitter turns by 36 degrees in the standard deviation, which pixels do not forgive.
         assert np.median(np.diag(alike)) > others + 0.2
 
 
