@@ -530,7 +530,7 @@ def test_a_build_is_a_release_with_its_report_beside_it(tmp_path, still, moving)
     written = json.loads((tmp_path / "build.json").read_text())
     assert written["sequences"] == json.loads(json.dumps([asdict(report) for report in reports]))
     assert (written["limit"], written["seed"]) == (12, 3)
-    assert written["intended_overlap"] == {"easy": 0.85, "hard": 0.72, "tough": 0.62}
+    assert written["intended_overlap"] == {"easy": 0.85, "hard": 0.72, "tough": 0.6}
     expected = cut_patches(moving, plan_patches(moving, 12, 3))
     for file in FILES:
         np.testing.assert_array_equal(sequences["v_moving"].patches(file), expected[file])

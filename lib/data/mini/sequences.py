@@ -12,11 +12,11 @@ How hard the sequences are was settled by SIFT's matching alone (kornia's) and f
 trained was looked at; the builder of patches then had denser detections and another jitter. Mean AP in
 percent at easy, hard and tough with at most 200 patches a sequence, by the builder as it is:
 
-    here, viewpoint       77.9  39.8  22.1   mean 46.6
-    here, illumination    81.1  43.8  25.2   mean 50.0
-    v_churchill           87.6  50.9  30.1   mean 56.2
-    v_wormhole            78.5  43.9  26.2   mean 49.5
-    Oxford's graf         75.4  42.5  24.3   mean 47.4
+    here, viewpoint       75.1  37.3  18.2   mean 43.5
+    here, illumination    78.3  40.9  20.7   mean 46.6
+    v_churchill           85.9  47.0  25.2   mean 52.7
+    v_wormhole            76.3  40.6  21.6   mean 46.2
+    Oxford's graf         72.9  39.8  19.4   mean 44.0
 
 The packaged photographs are small: a sequence has 34 to 641 detections and 26 to 200 patches, and with
 fewer patches matching is easier.

@@ -20,7 +20,7 @@ from lib.data.hpatches.release import FILES, IMAGES, LEVELS, file_index
 from lib.reporting.data.pictures import ON_GREY, beside, evenly, mosaic, outline, show
 from lib.reporting.style import DOUBLE_WIDTH, GREY, panels
 
-# Radii of a region shown to each side of its centre. One outline in 5000 of tough jitter goes farther.
+# Radii of a region shown to each side of its centre. One outline in 13 of tough jitter goes farther.
 REACH = 2.0
 # Images beside the reference, of 1 to 5, of which patches are shown at every level.
 SHOWN = (1, 3, 5)
