@@ -49,12 +49,6 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
     return model
 
 
-def left_out(scene: Path, model: pycolmap.Reconstruction) -> list[str]:
-    """Names of a scene's images that its model has no pose of."""
-    posed = {model.image(number).name for number in model.reg_image_ids()}
-    return [path.name for path in image_files(scene) if path.name not in posed]
-
-
 def _given(scene: Path) -> pycolmap.Reconstruction:
     folder = scene / SPARSE
     try:

@@ -77,7 +77,8 @@ def image_files(scene: Path) -> list[Path]:
     """
     if not (scene / IMAGES).is_dir():
         raise FileNotFoundError(f"{scene / IMAGES} is missing: a scene's photographs lie there")
-    files = sorted(path for path in (scene / IMAGES).iterdir() if path.suffix.lower() in _ENDINGS)
+    inside = (path for path in (scene / IMAGES).iterdir() if not path.name.startswith("."))
+    files = sorted(path for path in inside if path.suffix.lower() in _ENDINGS)
     if len(files) < FEWEST_IMAGES:
         raise ValueError(f"{scene / IMAGES} has {len(files)} images: give {FEWEST_IMAGES} or more")
     return files

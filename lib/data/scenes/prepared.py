@@ -19,7 +19,7 @@ from lib.data.mini import detection
 from lib.data.mini.scenes import CONTRAST, SMALLEST_SCALE
 from lib.data.scenes import geometry
 from lib.data.scenes.correspondences import Carried, carried
-from lib.data.scenes.places import IMAGES
+from lib.data.scenes.places import IMAGES, image_files
 from lib.data.scenes.views import View, views_of
 
 # Of a view, the strongest.
@@ -36,7 +36,7 @@ class Scene:
         images: files, one a view.
         views: as many, by name.
         carried: their keypoints, and how these meet.
-        left_out: names of images that the model has no pose of.
+        left_out: names of images that the model has no pose of, or no points in.
     """
 
     name: str
@@ -99,7 +99,9 @@ def prepare(source: Path, folder: Path) -> None:
         points=scene.points,
         **pairs,
     )
-    (folder / _LEFT_OUT).write_text(json.dumps(geometry.left_out(source, model)) + "\n")
+    placed = {view.name for view in views}
+    left_out = [path.name for path in image_files(source) if path.name not in placed]
+    (folder / _LEFT_OUT).write_text(json.dumps(left_out) + "\n")
 
 
 def open_scene(source: Path, folder: Path) -> Scene:

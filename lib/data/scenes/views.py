@@ -28,6 +28,8 @@ MOST_OBLIQUE = np.deg2rad(75.0)
 DEPTH_AGREEMENT = 0.03
 # Px from a keypoint to the points that give its tangents.
 _STEP = 1.0
+# That span a surface.
+FEWEST_POINTS = 3
 # Outside every triangle.
 _FAR = 1e9
 
@@ -109,13 +111,7 @@ def view_of(
     points: np.ndarray,
     observed: np.ndarray,
 ) -> View:
-    """A view with the surface that its sparse points span; the arguments are as `View` has them.
-
-    Raises:
-        ValueError: fewer than 3 points; the message names the image.
-    """
-    if len(points) < 3:
-        raise ValueError(f"{name} sees {len(points)} sparse points: 3 or more span a surface")
+    """A view with the surface that its sparse points span, three at least; arguments as `View` has them."""
     seen = points @ rotation.T + translation
     undistorted, inverse_depth = seen[:, :2] / seen[:, 2:], 1 / seen[:, 2]
     triangles = Delaunay(undistorted)
@@ -135,10 +131,12 @@ def view_of(
 
 
 def views_of(model: pycolmap.Reconstruction) -> list[View]:
-    """The views of a model, by name; each sees the points whose tracks it is in."""
+    """The views of a model, by name; each sees the points whose tracks it is in, three at least."""
     views = []
     for image in sorted((model.image(n) for n in model.reg_image_ids()), key=lambda image: image.name):
         ends = image.get_observation_points2D()
+        if len(ends) < FEWEST_POINTS:
+            continue
         points = np.array([model.point3D(end.point3D_id).xyz for end in ends]).reshape(-1, 3)
         observed = np.array([end.xy for end in ends]).reshape(-1, 2) - HALF_PIXEL
         pose = image.cam_from_world()
