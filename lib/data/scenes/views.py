@@ -28,8 +28,8 @@ MOST_OBLIQUE = np.deg2rad(75.0)
 DEPTH_AGREEMENT = 0.03
 # Px from a keypoint to the points that give its tangents.
 _STEP = 1.0
-# That span a surface.
-FEWEST_POINTS = 3
+# That a view sees.
+FEWEST_POINTS = 10
 # Outside every triangle.
 _FAR = 1e9
 
@@ -111,7 +111,7 @@ def view_of(
     points: np.ndarray,
     observed: np.ndarray,
 ) -> View:
-    """A view with the surface that its sparse points span, three at least; arguments as `View` has them."""
+    """A view with the surface that its sparse points span; the arguments are as `View` has them."""
     seen = points @ rotation.T + translation
     undistorted, inverse_depth = seen[:, :2] / seen[:, 2:], 1 / seen[:, 2]
     triangles = Delaunay(undistorted)
@@ -131,7 +131,10 @@ def view_of(
 
 
 def views_of(model: pycolmap.Reconstruction) -> list[View]:
-    """The views of a model, by name; each sees the points whose tracks it is in, three at least."""
+    """The views of a model, by name; each sees the points whose tracks it is in.
+
+    An image that sees fewer than ten points is left out: these span no surface worth the name.
+    """
     views = []
     for image in sorted((model.image(n) for n in model.reg_image_ids()), key=lambda image: image.name):
         ends = image.get_observation_points2D()
