@@ -1,4 +1,4 @@
-"""Views of a slanted plane by known cameras, without COLMAP, and keypoints carried between them literally.
+"""Views of a slanted plane by known cameras, without COLMAP, and tables of carried keypoints by hand.
 
 Everything here is written out from the equations of the camera and the plane; nothing of it is the
 library's, so that the two can be compared.

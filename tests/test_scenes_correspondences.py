@@ -91,7 +91,7 @@ Ways = dict[tuple[int, int], tuple[float, float, float]]
 
 
 def literal_classes(view: list[int], ways: Ways, times: float) -> list[int]:
-    """Sets of keypoints merged while all between them is mutual, then those in a guard zone struck out."""
+    """Sets of keypoints merged while all between them is mutual, less those in a guard zone."""
 
     def close(source: int, target: int, times: float = 1.0) -> bool:
         apart = ways.get((source, target), (np.inf,) * 3)

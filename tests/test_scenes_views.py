@@ -11,7 +11,6 @@ from known_scenes import (
     NORMAL,
     OFFSET,
     POSES,
-    SIZE,
     Known,
     grid,
     inside,
@@ -26,6 +25,7 @@ from lib.data.scenes.views import View, angles_between, carry, lift
 
 A, B = POSES[:2]
 BENT = tuple(replace(known, lens=LENS) for known in POSES)
+RIGHT, BELOW = np.eye(2)
 # Well inside the first image, none on a sparse point.
 INNER = np.random.default_rng(3).uniform((120, 90), (520, 390), (80, 2))
 
@@ -78,7 +78,7 @@ def test_between_pinhole_cameras_the_planes_homography_carries() -> None:
 
 
 @pytest.mark.parametrize("second", [BENT[1], B], ids=["both bent", "one bent"])
-def test_distortion_is_undone_in_one_view_and_done_in_the_other(second: Known) -> None:
+def test_distortion_is_undone_in_one_surfaceand_done_in_the_other(second: Known) -> None:
     first = BENT[0]
     views = plane_views([first, second])
     points = keypoints(INNER)
@@ -103,11 +103,11 @@ def test_a_keypoint_lies_in_the_world_where_its_ray_meets_the_plane() -> None:
     for number, known in enumerate(BENT):
         lifted = lift(plane_views(BENT)[number], keypoints(INNER))
         np.testing.assert_allclose(lifted.points, known.on_plane(INNER), atol=1e-8)
-        np.testing.assert_allclose(lifted.right, known.on_plane(INNER + [1, 0]), atol=1e-8)
-        np.testing.assert_allclose(lifted.below, known.on_plane(INNER + [0, 1]), atol=1e-8)
+        np.testing.assert_allclose(lifted.right, known.on_plane(INNER + RIGHT), atol=1e-8)
+        np.testing.assert_allclose(lifted.below, known.on_plane(INNER + BELOW), atol=1e-8)
 
 
-def test_a_view_knows_no_surface_outside_its_triangles_or_where_they_are_long() -> None:
+def test_a_surfaceknows_no_surface_outside_its_triangles_or_where_they_are_long() -> None:
     pixels, points = grid(), keypoints(INNER)
     left = view(A, A.on_plane(pixels[pixels[:, 0] < 320]))
     edge = pixels[:, 0][pixels[:, 0] < 320].max()
@@ -133,15 +133,15 @@ def stepped(depth: float, nearer: float) -> tuple[View, np.ndarray]:
 
 
 def test_no_surface_spans_a_depth_jump() -> None:
-    view_, between = stepped(6.0, 4.0)
-    assert np.isnan(lift(view_, keypoints(between)).points).all()
-    assert not carry(lift(view_, keypoints(between)), view_)[1].any()
-    beside = np.concatenate([between - [30, 0], between + [30, 0]])
-    depth = lift(view_, keypoints(beside)).points[:, 2]
+    surface, between = stepped(6.0, 4.0)
+    assert np.isnan(lift(surface, keypoints(between)).points).all()
+    assert not carry(lift(surface, keypoints(between)), surface)[1].any()
+    beside = np.concatenate([between - 30 * RIGHT, between + 30 * RIGHT])
+    depth = lift(surface, keypoints(beside)).points[:, 2]
     np.testing.assert_allclose(depth, np.repeat([4.0, 6.0], len(between)))
     # A step as small as a windowsill's is spanned.
-    view_, between = stepped(6.0, 5.9)
-    depth = lift(view_, keypoints(between)).points[:, 2]
+    surface, between = stepped(6.0, 5.9)
+    depth = lift(surface, keypoints(between)).points[:, 2]
     assert ((depth > 5.9) & (depth < 6.0)).all()
 
 
@@ -167,7 +167,7 @@ def test_what_the_other_views_own_surface_stands_before_is_hidden(nearness: floa
     assert visible[sides[1]].all()
 
 
-def test_nothing_is_visible_where_the_other_view_knows_no_surface() -> None:
+def test_nothing_is_visible_where_the_other_surfaceknows_no_surface() -> None:
     pixels = grid()
     half = view(A, A.on_plane(pixels[pixels[:, 1] < 240]))
     _, visible = carry(lift(view(A, A.on_plane(pixels)), keypoints(INNER)), half)
@@ -189,7 +189,7 @@ def test_pairs_say_how_far_a_keypoint_found_is_from_the_one_carried_to_it() -> N
     there = there[seen]
     moved = replace(
         there,
-        position=there.position + [0.6, -0.8],
+        position=there.position + 0.6 * RIGHT - 0.8 * BELOW,
         scale=there.scale * 2**0.1,
         orientation=there.orientation + 0.2 + 2 * np.pi,
     )
@@ -203,7 +203,9 @@ def test_pairs_say_how_far_a_keypoint_found_is_from_the_one_carried_to_it() -> N
     np.testing.assert_allclose(scene.points[: len(here)], A.on_plane(INNER), atol=1e-8)
 
 
-def test_a_keypoints_neighbours_in_its_own_view_are_among_the_pairs_up_to_twice_ubcs_tolerance() -> None:
+def test_a_keypoints_neighbours_in_its_own_surfaceare_among_the_pairs_up_to_twice_ubcs_tolerance() -> (
+    None
+):
     row = np.array([[200.0, 200.0], [204.0, 203.0], [210.1, 200.0]])
     here = replace(keypoints(row), scale=np.full(3, 3.0), orientation=np.zeros(3))
     none = replace(here[:0], position=np.empty((0, 2)))
