@@ -22,6 +22,8 @@ pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value
 DATABASE, MODEL = "database.db", "model"
 # Px. A model that explains its own images has some tenths.
 LARGEST_ERROR = 2.0
+# That a view sees; fewer span no surface.
+FEWEST_POINTS = 3
 # Share of verified matches that points triangulated from given poses explain; some 0.8 where they fit.
 LEAST_TRIANGULATED = 0.3
 
@@ -53,7 +55,7 @@ def _given(scene: Path) -> pycolmap.Reconstruction:
     folder = scene / SPARSE
     try:
         return pycolmap.Reconstruction(folder if list(folder.glob("cameras.*")) else folder / "0")
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, RuntimeError, IndexError) as error:
         raise ValueError(
             f"{folder} is no COLMAP model, or damaged, or has a camera model unknown to pycolmap "
             f"({str(error).splitlines()[0]}): export it anew, or remove it to have the images mapped"
@@ -155,3 +157,9 @@ def _check(scene: Path, model: pycolmap.Reconstruction, images: Mapping[str, Pat
             f"{scene}: poses contradict the images; {model.num_points3D()} points have a mean "
             f"reprojection error of {error:.1f} px, {LARGEST_ERROR} at most is expected"
         )
+    for image in posed:
+        if image.num_points3D < FEWEST_POINTS:
+            raise ValueError(
+                f"{images[image.name]} sees {image.num_points3D} points of the model: it shows too little "
+                "of what others show, so remove it"
+            )

@@ -24,12 +24,18 @@ _FEWEST = 8
 
 
 def described(images: Sequence[Path]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each image (n, 2) places and (n, 128) descriptors of its strongest SIFT keypoints, reduced."""
+    """Of each image (n, 2) places and (n, 128) descriptors of its strongest SIFT keypoints, reduced.
+
+    Raises:
+        ValueError: OpenCV cannot read a file; the message names it.
+    """
     sift = cv2.SIFT_create(FEATURES, enable_precise_upscale=True)
     parts = []
     for path in images:
-        grey = reduced(decode_grey(path, cv2.IMREAD_IGNORE_ORIENTATION), LONGEST_SIDE)
-        keypoints, descriptors = sift.detectAndCompute(grey, None)
+        grey = decode_grey(path, cv2.IMREAD_IGNORE_ORIENTATION)
+        if grey is None:
+            raise ValueError(f"{path} is no image that OpenCV reads: save it as PNG")
+        keypoints, descriptors = sift.detectAndCompute(reduced(grey, LONGEST_SIDE), None)
         places = np.array([keypoint.pt for keypoint in keypoints], np.float32).reshape(-1, 2)
         parts.append((places, np.zeros((0, 128), np.float32) if descriptors is None else descriptors))
     return parts

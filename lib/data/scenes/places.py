@@ -40,7 +40,8 @@ def read_places(folder: Path) -> Places:
 
     Raises:
         FileNotFoundError: the folder, a scene or its images are missing.
-        ValueError: the file is damaged, a place has no role or two, or a scene has too few images.
+        ValueError: the file is damaged, a place has no role or two, or no scene, a scene is named twice
+            or has too few images.
     """
     file = folder / PLACES
     if not folder.is_dir():
@@ -50,6 +51,8 @@ def read_places(folder: Path) -> Places:
             held = json.loads(file.read_text(encoding="utf-8"))
             scenes = {place: tuple(names) for place, names in held["places"].items()}
             roles = [tuple(held.get(role, ())) for role in ("train_and_test", "test", "reserve")]
+            if not all(isinstance(name, str) for names in (*scenes.values(), *roles) for name in names):
+                raise TypeError("a name is no text")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{file} is damaged ({error}): it maps places to lists of scenes under 'places', and "
@@ -63,7 +66,10 @@ def read_places(folder: Path) -> Places:
         raise ValueError(f"{file}: each place has one role; places are {', '.join(sorted(scenes))}")
     if not places.train_and_test:
         raise ValueError(f"{file if file.is_file() else folder} names no place to train on")
-    for name in (scene for names in scenes.values() for scene in names):
+    named = [scene for names in scenes.values() for scene in names]
+    if len(set(named)) < len(named) or not all(scenes.values()):
+        raise ValueError(f"{file}: each place has a scene or more, and no scene is named twice")
+    for name in named:
         image_files(folder / name)
     return places
 

@@ -118,8 +118,10 @@ class SceneSets:
         from lib.data.scenes.prepared import open_scene, prepare
 
         taken: list[str] = []
+        # Of a place of one scene too, which may be another place's.
+        shared = self._shared
         for name in sorted(self.places.scenes[place], key=self._count, reverse=True):
-            if not any(frozenset((name, other)) in self._shared for other in taken):
+            if not any(frozenset((name, other)) in shared for other in taken):
                 taken.append(name)
         opened = []
         for name in taken:

@@ -1,0 +1,163 @@
+"""Classes of keypoints that show one point, on tables made by hand and at random."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known_scenes import both_ways, table
+
+from lib.data.scenes.correspondences import GUARD, UBC, Carried, Tolerance, classes, matches
+
+TWO = Tolerance(2.0)
+LIMITS = {"position": 2.0, "octaves": 0.25, "angle": np.pi / 8}
+
+
+def test_keypoints_match_only_where_each_is_carried_to_the_other() -> None:
+    scene = table([0, 0, 1, 1], [(0, 2, 0.1), *both_ways(1, 3, 0.5), (3, 0, 0.1)])
+    assert matches(scene, TWO)[["first", "second"]].to_numpy().tolist() == [[1, 3]]
+    assert classes(scene, TWO).tolist() == [-1, 0, -1, 0]
+
+
+def test_a_match_is_as_far_as_the_farther_of_its_two_ways_and_the_nearest_comes_first() -> None:
+    rows = [(0, 2, 0.1), (2, 0, 1.5), *both_ways(1, 3, 1.0)]
+    found = matches(table([0, 0, 1, 1], rows), TWO)
+    assert found.to_numpy().tolist() == [[1, 3, 1.0], [0, 2, 1.5]]
+
+
+@pytest.mark.parametrize("place", range(3), ids=[*LIMITS])
+def test_each_part_of_the_tolerance_holds_by_itself_and_in_both_ways(place: int) -> None:
+    at = [0.0, 0.0, 0.0]
+    at[place] = [*LIMITS.values()][place]
+    beyond = [value * (1 + 1e-9) for value in at]
+    assert len(matches(table([0, 1], both_ways(0, 1, *at)), TWO)) == 1
+    assert len(matches(table([0, 1], [(0, 1, *at), (1, 0, *beyond)]), TWO)) == 0
+    assert len(matches(table([0, 1], both_ways(0, 1, *beyond)), TWO)) == 0
+
+
+def test_neighbours_in_one_view_never_match() -> None:
+    assert len(matches(table([0, 0], both_ways(0, 1, 0.5)), TWO)) == 0
+
+
+@pytest.mark.parametrize("nearer", [1, 2])
+def test_of_two_keypoints_of_one_view_the_one_carried_nearer_stays(nearer: int) -> None:
+    scene = table([0, 1, 1], [*both_ways(0, nearer, 0.5), *both_ways(0, 3 - nearer, 1.0)])
+    expected = [0, -1, -1]
+    expected[nearer] = 0
+    assert classes(scene, TWO).tolist() == expected
+
+
+def test_a_class_needs_a_match_between_all_its_keypoints() -> None:
+    chain = [*both_ways(0, 1, 0.5), *both_ways(1, 2, 0.6)]
+    assert classes(table([0, 1, 2], chain), TWO).tolist() == [0, 0, -1]
+    assert classes(table([0, 1, 2], [*chain, (0, 2, 1.9)]), TWO).tolist() == [0, 0, -1]
+    assert classes(table([0, 1, 2], [*chain, *both_ways(0, 2, 1.9)]), TWO).tolist() == [0, 0, 0]
+
+
+# Two classes, of keypoints 0 and 2 in the first view and of 1 and 3 in the second.
+PAIRED = [*both_ways(0, 1, 1.0), *both_ways(2, 3, 0.1)]
+
+
+@pytest.mark.parametrize("ends", [(0, 2), (3, 1), (2, 1)])
+def test_of_two_classes_within_twice_the_tolerance_one_stays(ends: tuple[int, int]) -> None:
+    within = [(*ends, *(GUARD * limit for limit in LIMITS.values()))]
+    assert classes(table([0, 1, 0, 1], PAIRED + within), TWO).tolist() == [0, 0, -1, -1]
+    for place in range(3):
+        limits = [GUARD * limit for limit in LIMITS.values()]
+        limits[place] *= 1 + 1e-9
+        scene = table([0, 1, 0, 1], [*PAIRED, (*ends, *limits)])
+        assert classes(scene, TWO).tolist() == [0, 0, 1, 1]
+
+
+def test_of_two_classes_too_close_the_larger_stays_whatever_it_makes_room_for() -> None:
+    larger = [*PAIRED, *both_ways(2, 4, 1.0), *both_ways(3, 4, 1.0)]
+    scene = table([0, 1, 0, 1, 2], [*larger, (0, 2, 3.0)])
+    assert classes(scene, TWO).tolist() == [-1, -1, 0, 0, 0]
+    # What is near only to a class that went stays.
+    row = [*both_ways(0, 1, 0.1), *both_ways(2, 3, 0.1), *both_ways(4, 5, 0.1), (0, 2, 3.0), (2, 4, 3.0)]
+    assert classes(table([0, 1] * 3, row), TWO).tolist() == [0, 0, -1, -1, 1, 1]
+
+
+def test_keypoints_of_no_class_keep_none_away_and_none_are_no_classes() -> None:
+    scene = table([0, 1, 0], [*both_ways(0, 1, 1.0), *both_ways(0, 2, 0.5)])
+    assert classes(scene, TWO).tolist() == [0, 0, -1]
+    assert classes(table([0, 1], []), TWO).tolist() == [-1, -1]
+
+
+Ways = dict[tuple[int, int], tuple[float, float, float]]
+
+
+def literal_classes(view: list[int], ways: Ways, times: float) -> list[int]:
+    """Sets of keypoints merged while all between them is mutual, less those in a guard zone."""
+
+    def close(source: int, target: int, times: float = 1.0) -> bool:
+        apart = ways.get((source, target), (np.inf,) * 3)
+        return all(a <= times * limit for a, limit in zip(apart, LIMITS.values(), strict=True))
+
+    def mutual(one: int, other: int) -> bool:
+        return view[one] != view[other] and close(one, other) and close(other, one)
+
+    everyone = range(len(view))
+    candidates = [pair for pair in combinations(everyone, 2) if mutual(*pair)]
+    candidates.sort(key=lambda pair: (max(ways[pair][0], ways[pair[::-1]][0]), pair))
+    groups = [{index} for index in everyone]
+    for one, other in candidates:
+        first, second = (next(group for group in groups if end in group) for end in (one, other))
+        if first is not second and all(mutual(a, b) for a in first for b in second):
+            groups.remove(second)
+            first |= second
+    kept: list[set[int]] = []
+    for group in sorted((g for g in groups if len(g) > 1), key=lambda g: (-len(g), min(g))):
+        rivals = ((a, b) for rival in kept for a in group for b in rival)
+        if not any(close(a, b, times) or close(b, a, times) for a, b in rivals):
+            kept.append(group)
+    kept.sort(key=min)
+    return [next((n for n, group in enumerate(kept) if index in group), -1) for index in everyone]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[Carried, Ways]:
+    view = sorted(draw(st.lists(st.integers(0, 3), min_size=2, max_size=10)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+    density, spread = draw(st.sampled_from([0.4, 0.8, 1.0])), draw(st.sampled_from([1.0, 1.6, 3.0]))
+    ways: Ways = {}
+    for one, other in combinations(range(len(view)), 2):
+        apart = rng.choice([0.1, 0.5, 0.5, 1.0]) * spread * np.array([*LIMITS.values()])
+        for ends in ((one, other), (other, one)):
+            if rng.random() < density:
+                noise = rng.uniform(0.8, 1.25, 3) if rng.random() < 0.7 else 1
+                ways[ends] = tuple((apart * noise).tolist())
+    return table(view, [(*ends, *apart) for ends, apart in ways.items()]), ways
+
+
+@settings(max_examples=300, deadline=None)
+@given(tables())
+def test_classes_are_complete_apart_and_numbered_whatever_the_table(drawn: tuple[Carried, Ways]) -> None:
+    scene, ways = drawn
+    label = classes(scene, TWO)
+    assert sorted(set(label.tolist()) - {-1}) == [*range(label.max() + 1)]
+    held = [label[label >= 0].tolist().index(number) for number in range(label.max() + 1)]
+    assert held == sorted(held)
+
+    def close(source: int, target: int, times: float) -> bool:
+        apart = ways.get((source, target), (np.inf,) * 3)
+        return all(a <= times * limit for a, limit in zip(apart, LIMITS.values(), strict=True))
+
+    for one, other in combinations(np.flatnonzero(label >= 0).tolist(), 2):
+        if label[one] == label[other]:
+            assert scene.view[one] != scene.view[other]
+            assert close(one, other, 1.0)
+            assert close(other, one, 1.0)
+        else:
+            assert not close(one, other, 2.0)
+            assert not close(other, one, 2.0)
+    assert all(count > 1 for count in np.bincount(label[label >= 0]))
+    assert label.tolist() == literal_classes(scene.view.tolist(), ways, GUARD)
+
+
+def test_ubcs_own_tolerance() -> None:
+    """Brown, Hua and Winder (PAMI 2011): 5 px, a quarter of an octave, π / 8."""
+    assert (UBC.position, UBC.octaves, UBC.angle) == (5.0, 0.25, np.pi / 8)
