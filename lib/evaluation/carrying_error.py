@@ -8,33 +8,41 @@ elsewhere a surface may be worse.
 from itertools import permutations
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from lib.data.keypoints import Keypoints
+from lib.data.scenes.correspondences import Tolerance, classes
 from lib.data.scenes.prepared import Scene
-from lib.data.scenes.sets import SHOWN, SceneImages
+from lib.data.scenes.sets import SHOWN, TRAINING, SceneImages
 from lib.data.scenes.views import carry, lift, view_of
 from lib.evaluation.subject import Subject
 
 # One of so many points is left out.
 LEFT_OUT = 5
+# Px between a keypoint and an observation.
+TRACKED = 2.0
 
 
 def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
     """Errors of carrying, and counts of a place's scenes.
 
     Args:
-        subject: not asked; a metric is given one.
+        subject: ignored; every metric is passed one.
         place: its images.
 
     Returns:
         "median" in px; "beyond.{px}" in percent, for the tolerances `SHOWN`; "seen", percent of the
         observations left out that are carried at all; counts of "images", of images "left_out" of the
-        models, of "sparse_points", of "keypoints" and, in percent, of those "on_surface".
+        models, of "sparse_points" and of "keypoints"; in percent, the keypoints "on_surface", those
+        "tracked" (`tracked`), and of the labelled ones at the tolerance of training "labelled_tracked".
     """
     parts = [_errors(scene) for scene in place.scenes]
     errors = np.concatenate(parts)
     carried = errors[np.isfinite(errors)]
     points = np.concatenate([scene.carried.points[:, 0] for scene in place.scenes])
+    near = np.concatenate([tracked(scene) for scene in place.scenes])
+    labels = [classes(scene.carried, Tolerance(TRAINING)) for scene in place.scenes]
+    labelled = np.concatenate(labels) >= 0
     return {
         "median": float(np.median(carried)),
         **{f"beyond.{pixels:g}": float(100 * (carried > pixels).mean()) for pixels in SHOWN},
@@ -44,7 +52,21 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
         "sparse_points": sum(len(np.unique(_points(scene), axis=0)) for scene in place.scenes),
         "keypoints": len(points),
         "on_surface": float(100 * np.isfinite(points).mean()),
+        "tracked": float(100 * near.mean()),
+        "labelled_tracked": float(100 * near[labelled].mean()),
     }
+
+
+def tracked(scene: Scene) -> np.ndarray:
+    """(N,) bool: which keypoints lie within `TRACKED` px of where their view observes a sparse point.
+
+    There SIFT has matched what the surface is made of, so that labels lean towards them.
+    """
+    near = []
+    for index, view in enumerate(scene.views):
+        keypoints = scene.carried.keypoints.position[scene.carried.view == index]
+        near.append(cKDTree(view.observed).query(keypoints)[0] <= TRACKED)
+    return np.concatenate(near)
 
 
 def _points(scene: Scene) -> np.ndarray:

@@ -18,6 +18,7 @@ import torch
 from lib.data.scenes.correspondences import GUARD, Tolerance, matches
 from lib.data.scenes.sets import SHOWN
 from lib.data.scenes.views import angles_between
+from lib.evaluation.carrying_error import tracked
 from lib.evaluation.ranking import average_precision
 
 if TYPE_CHECKING:
@@ -41,32 +42,39 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
 
     Returns:
         In percent, for the tolerances `SHOWN` in px: "ap.{px}", and "ap.{px}.low" and "….high", an
-        interval of 95% by resampling images; "ap.{px}.{narrow|middle|wide}", by thirds of the pairs.
-        "pairs.{px}" and "queries.{px}" count; "angle.{narrow|middle|wide}" is a third's mean viewing
-        angle in degrees, at the largest tolerance. Without enough pairs of images all are left out.
+        interval of 95% by resampling images; "ap.{px}.{narrow|middle|wide}", by thirds of the pairs;
+        "ap.{px}.untracked", of the queries that are not `tracked`. "queries.{px}" counts, and "pairs",
+        which are the same at each tolerance: those with enough queries at the smallest.
+        "angle.{narrow|middle|wide}" is a third's mean viewing angle in degrees. Without enough pairs of
+        images nothing is measured.
     """
-    pairs = pd.concat([_scene(subject, scene) for scene in place.scenes], ignore_index=True)
-    numbers = {}
-    for pixels, some in pairs.groupby("pixels"):
-        if len(some) < len(THIRDS):
-            continue
-        third = pd.qcut(some["angle"].rank(method="first"), len(THIRDS), labels=THIRDS)
+    rows = pd.concat([_scene(subject, scene) for scene in place.scenes], ignore_index=True)
+    pair = ["scene", "first", "second"]
+    fewest = rows[(rows["pixels"] == min(SHOWN)) & (rows["queries"] >= FEWEST_QUERIES)]
+    if len(fewest) < len(THIRDS):
+        return {}
+    third = pd.qcut(fewest["angle"].rank(method="first"), len(THIRDS), labels=THIRDS)
+    fewest = fewest.assign(third=third.astype(str))
+    numbers = {"pairs": len(fewest)}
+    numbers |= {f"angle.{name}": some["angle"].mean() for name, some in fewest.groupby("third")}
+    rows = rows.merge(fewest[[*pair, "third"]], on=pair)
+    for pixels, some in rows.groupby("pixels"):
         low, high = _interval(some)
         numbers |= {
             f"ap.{pixels:g}": some["ap"].mean(),
             f"ap.{pixels:g}.low": low,
             f"ap.{pixels:g}.high": high,
-            **{f"ap.{pixels:g}.{name}": some["ap"][third == name].mean() for name in THIRDS},
-            f"pairs.{pixels:g}": len(some),
+            f"ap.{pixels:g}.untracked": some["untracked"].mean(),
             f"queries.{pixels:g}": some["queries"].sum(),
-            **{f"angle.{name}": some["angle"][third == name].mean() for name in THIRDS},
         }
-    return {name: float(number) for name, number in numbers.items()}
+        numbers |= {f"ap.{pixels:g}.{name}": of["ap"].mean() for name, of in some.groupby("third")}
+    return {name: float(number) for name, number in numbers.items() if np.isfinite(number)}
 
 
 def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
-    """A row for each tolerance and pair of images, its angle in degrees."""
-    carried, rows = scene.carried, []
+    """A row for each tolerance and pair of images: AP of all queries and of those not `tracked`, percent
+    (NaN for too few), how many, and their median viewing angle in degrees."""
+    carried, rows, near_track = scene.carried, [], tracked(scene)
     descriptors = torch.cat([_described(subject, scene, view) for view in range(len(scene.views))])
     for pixels in SHOWN:
         matched = matches(carried, Tolerance(pixels))
@@ -80,14 +88,23 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
         for (one, other), some in matched.groupby(["one", "other"]):
             # By distance, so that of several keypoints that match one the nearest stays.
             some = some.drop_duplicates("first")
-            if len(some) < FEWEST_QUERIES:
-                continue
             queries, targets = some["first"].to_numpy(), some["second"].to_numpy()
-            candidates = np.flatnonzero(carried.view == other)
-            ap = _average_precision(descriptors, queries, targets, candidates, guard)
-            angle = some["angle"].median()
-            rows.append((scene.name, pixels, one, other, 100 * ap, len(queries), angle))
-    return pd.DataFrame(rows, columns=["scene", "pixels", "first", "second", "ap", "queries", "angle"])
+            distance, right = _answers(
+                descriptors, queries, targets, np.flatnonzero(carried.view == other), guard
+            )
+            away = torch.from_numpy(~near_track[queries])
+            ap, untracked = (
+                100 * float(average_precision(distance[of], right[of], len(distance[of])))
+                for of in (torch.ones_like(away), away)
+            )
+            rows.append(
+                {
+                    **{"scene": scene.name, "pixels": pixels, "first": one, "second": other},
+                    **{"ap": ap, "queries": len(queries), "angle": some["angle"].median()},
+                    "untracked": untracked if away.sum() >= FEWEST_QUERIES else np.nan,
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def _described(subject: Subject, scene: Scene, view: int) -> torch.Tensor:
@@ -98,13 +115,14 @@ def _described(subject: Subject, scene: Scene, view: int) -> torch.Tensor:
     return torch.from_numpy(np.array(described, np.float32))
 
 
-def _average_precision(
+def _answers(
     descriptors: torch.Tensor,
     queries: np.ndarray,
     targets: np.ndarray,
     candidates: np.ndarray,
     guard: pd.Series,
-) -> float:
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(q,) distances of the queries' nearest candidates, and (q,) bool, which of these are right."""
     distances = torch.cdist(*(descriptors[torch.tensor(rows)] for rows in (queries, candidates)))
     near = guard[guard.index.isin(queries)]
     near = near[near.isin(candidates)]
@@ -113,8 +131,7 @@ def _average_precision(
     left_out = candidates[column] != targets[row]
     distances[row[left_out], column[left_out]] = torch.inf
     nearest = distances.min(dim=1)
-    right = torch.tensor(candidates[nearest.indices.numpy()] == targets)
-    return float(average_precision(nearest.values, right, len(queries)))
+    return nearest.values, torch.tensor(candidates[nearest.indices.numpy()] == targets)
 
 
 def _interval(pairs: pd.DataFrame) -> tuple[float, float]:

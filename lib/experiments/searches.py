@@ -100,7 +100,16 @@ def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
 
 
 def pairs_of_sets(source: Source) -> list[tuple[str, str]]:
-    """The train and test sets of a search."""
+    """The train and test sets of a search.
+
+    Raises:
+        ValueError: the source has no reserve.
+    """
+    if not source.reserve:
+        raise ValueError(
+            f"source {source.name} has no reserve to search on: name a place under 'reserve' in "
+            "scenes.json"
+        )
     if len(source.reserve) == 1:
         return [(source.sets[0], source.reserve[0])]
     return list(permutations(source.reserve, 2))

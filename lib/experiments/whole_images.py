@@ -103,7 +103,8 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
         checkpoints: of networks that were trained elsewhere, as `published_jobs` takes them.
     """
     source, scenes = study.place.source, image_sets(study, ETH)
-    own = [name for name in scenes if not source.embedded or name in source.own_images.names]
+    ours = () if source.own_images is None else source.own_images.names
+    own = [name for name in scenes if source.real is not None or name in ours]
     given = [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]
     trained = hynet.hynet_jobs(study, COMPARED, study.table_seeds)
     everywhere = [handcrafted_job(study, "sift"), COLMAP_SIFT, *given]

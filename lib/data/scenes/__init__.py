@@ -1,1 +1,1 @@
-"""Sets of real photographs of places, whose correspondences come from their geometry."""
+"""Patch sets of real photographs, whose correspondences come from the geometry of what they show."""

@@ -1,7 +1,8 @@
 """Which keypoints of a scene's views show one point: carried over, within a tolerance, mutually.
 
-Keypoints are found in each view by itself. Tracks of a structure-from-motion model are not used: they
-hold what a descriptor has matched already.
+Keypoints are found in each view by itself, and tracks of a structure-from-motion model make no labels:
+they hold what SIFT has matched already. Surfaces are spanned by such tracks, though, and are most
+precise near them, so that keypoints there are labelled more often than others.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ GUARD = 2.0
 
 @dataclass(frozen=True)
 class Carried:
-    """A scene's keypoints and how they meet once each is carried into every view.
+    """A scene's keypoints, and which of them lie near each other once carried into other views.
 
     Attributes:
         keypoints: of all V views, one view's behind another's; N in all.

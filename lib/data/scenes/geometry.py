@@ -1,6 +1,7 @@
 """A scene's cameras and sparse points: as given, triangulated from known poses, or mapped by COLMAP.
 
-COLMAP (Schönberger and Frahm, CVPR 2016) runs on one thread from one seed wherever more give other bits.
+COLMAP (Schönberger and Frahm, CVPR 2016) runs from one seed, and on one thread where the number of
+threads would change its bits.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value
 DATABASE, MODEL = "database.db", "model"
 # Px. A model that explains its own images has some tenths.
 LARGEST_ERROR = 2.0
-# That a view sees; fewer span no surface.
-FEWEST_POINTS = 3
 # Share of verified matches that points triangulated from given poses explain; some 0.8 where they fit.
 LEAST_TRIANGULATED = 0.3
 
@@ -68,7 +67,11 @@ def _posed(scene: Path, images: Mapping[str, Path]) -> pycolmap.Reconstruction:
     for number, (name, path) in enumerate(images.items(), 1):
         size = read_image(path, header_only=True).size
         file = scene / CAMERAS / f"{name}.camera"
+        if not file.is_file():
+            raise FileNotFoundError(f"{file} is missing: give the poses of all images, or of none")
         intrinsics, rotation, translation, *_ = read_strecha_camera(file, size)
+        if intrinsics[0, 1]:
+            raise ValueError(f"{file} states a skew of {intrinsics[0, 1]:g}: COLMAP has no such camera")
         view = Camera(intrinsics, rotation, translation, *size)
         model.add_camera_with_trivial_rig(colmap_camera(view, number))
         image = pycolmap.Image(image_id=number, camera_id=number, name=name)
@@ -144,22 +147,22 @@ def _check(scene: Path, model: pycolmap.Reconstruction, images: Mapping[str, Pat
     for image in posed:
         if image.name not in images:
             raise FileNotFoundError(f"{scene / IMAGES / image.name} is missing, which the model names")
+        if not image.camera.mean_focal_length() > 0:
+            raise ValueError(
+                f"{scene}: {image.name} has a camera without a focal length, which is needed"
+            )
         size = read_image(images[image.name], header_only=True).size
         if size != (image.camera.width, image.camera.height):
             raise ValueError(
                 f"{images[image.name]} is {size} px, and {(image.camera.width, image.camera.height)} in "
                 "the model: give the images that it was made of"
             )
+    if model.num_points3D() == 0:
+        raise ValueError(f"{scene}: no point is seen by two images; give photographs that overlap")
     model.update_point_3d_errors()
     error = model.compute_mean_reprojection_error()
-    if model.num_points3D() == 0 or not error < LARGEST_ERROR:
+    if not error < LARGEST_ERROR:
         raise ValueError(
-            f"{scene}: poses contradict the images; {model.num_points3D()} points have a mean "
-            f"reprojection error of {error:.1f} px, {LARGEST_ERROR} at most is expected"
+            f"{scene}: poses contradict the images; the mean reprojection error is {error:.1f} px, where "
+            f"{LARGEST_ERROR} at most is expected"
         )
-    for image in posed:
-        if image.num_points3D < FEWEST_POINTS:
-            raise ValueError(
-                f"{images[image.name]} sees {image.num_points3D} points of the model: it shows too little "
-                "of what others show, so remove it"
-            )

@@ -1,6 +1,6 @@
 """Whether two scenes show one place: the most matches that a fundamental matrix verifies in any pair.
 
-A network tested on what it was trained on would look better than it is, however its sets are called.
+A network tested on what it was trained on would look better than it is, whatever its sets are called.
 """
 
 from __future__ import annotations

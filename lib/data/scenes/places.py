@@ -79,11 +79,13 @@ def image_files(scene: Path) -> list[Path]:
 
     Raises:
         FileNotFoundError: it has no folder of images.
-        ValueError: it has fewer than three.
+        ValueError: it has fewer than three, or folders in it.
     """
     if not (scene / IMAGES).is_dir():
         raise FileNotFoundError(f"{scene / IMAGES} is missing: a scene's photographs lie there")
-    inside = (path for path in (scene / IMAGES).iterdir() if not path.name.startswith("."))
+    inside = [path for path in (scene / IMAGES).iterdir() if not path.name.startswith(".")]
+    if folders := [path for path in inside if path.is_dir()]:
+        raise ValueError(f"{folders[0]} is a folder: put a scene's photographs into {IMAGES} itself")
     files = sorted(path for path in inside if path.suffix.lower() in _ENDINGS)
     if len(files) < FEWEST_IMAGES:
         raise ValueError(f"{scene / IMAGES} has {len(files)} images: give {FEWEST_IMAGES} or more")

@@ -1,4 +1,4 @@
-"""A scene made ready once: its model, its keypoints, and how they meet when carried between views."""
+"""A scene prepared once: its model, its keypoints, and which of them meet when carried between views."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _MODEL, _ARRAYS, _LEFT_OUT = "model", "carried.npz", "left_out.json"
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene made ready.
+    """A prepared scene.
 
     Attributes:
         name: of its folder.
         images: files, one a view.
         views: as many, by name.
-        carried: their keypoints, and how these meet.
+        carried: their keypoints, and which of them meet.
         left_out: names of images that the model has no pose of, or no points in.
     """
 
@@ -60,7 +60,7 @@ class Scene:
 
 
 def read_stored(path: Path) -> np.ndarray:
-    """(H, W) uint8 grey values, turned no way by a camera's note, as COLMAP reads them.
+    """(H, W) uint8 grey values; EXIF orientation is ignored, as COLMAP does.
 
     Raises:
         ValueError: OpenCV cannot read the file.
@@ -72,7 +72,7 @@ def read_stored(path: Path) -> np.ndarray:
 
 
 def prepare(source: Path, folder: Path) -> None:
-    """Make a scene ready: its model, keypoints and what they are to each other.
+    """Prepare a scene: its model, its keypoints, and which of them meet.
 
     Args:
         source: the scene's folder.
@@ -86,11 +86,7 @@ def prepare(source: Path, folder: Path) -> None:
         model = geometry.reconstruction(source, Path(work))
     model.write(folder / _MODEL)
     views = views_of(model)
-    keypoints = [
-        detection.detect(read_stored(source / IMAGES / view.name), SMALLEST_SCALE, CONTRAST)
-        for view in views
-    ]
-    scene = carried(views, [found[:MOST_KEYPOINTS] for found in keypoints])
+    scene = carried(views, [keypoints_of(read_stored(source / IMAGES / view.name)) for view in views])
     pairs = {f"pairs.{name}": column.to_numpy() for name, column in scene.pairs.items()}
     np.savez(
         folder / _ARRAYS,
@@ -104,8 +100,17 @@ def prepare(source: Path, folder: Path) -> None:
     (folder / _LEFT_OUT).write_text(json.dumps(left_out) + "\n")
 
 
+def keypoints_of(grey: np.ndarray) -> Keypoints:
+    """The strongest DoG keypoints of a (H, W) uint8 image whose patches lie wholly inside it."""
+    keypoints = detection.detect(grey, SMALLEST_SCALE, CONTRAST)
+    radius = keypoints.scale[:, None] * detection.PATCH_WIDTH / 2
+    last = np.array(grey.shape[::-1]) - 1
+    inside = (keypoints.position >= radius) & (keypoints.position <= last - radius)
+    return keypoints[inside.all(axis=1)][:MOST_KEYPOINTS]
+
+
 def open_scene(source: Path, folder: Path) -> Scene:
-    """A scene that `prepare` made ready."""
+    """A scene that `prepare` has prepared."""
     views = tuple(views_of(pycolmap.Reconstruction(folder / _MODEL)))
     with np.load(folder / _ARRAYS) as arrays:
         held: Mapping[str, np.ndarray] = dict(arrays)

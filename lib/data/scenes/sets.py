@@ -69,14 +69,17 @@ class SceneSets:
 
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels."""
-        _, kind, pixels = self._parts(name)
-        return states.digest(_CODE, [self._files, name, kind, pixels])
+        place, kind, pixels = self._parts(name)
+        files = [row for scene in self.places.scenes[place] for row in self._files_of(scene)]
+        return states.digest(_CODE, [files, kind, pixels])
 
     @cached_property
     def _files(self) -> list:
         patterns = [f"*/{folder}/**/*" for folder in (CAMERAS, SPARSE)]
-        read = ["scenes.json", *patterns]
-        return states.of_files(self.root, read=read, sized=[f"*/{IMAGES}/*"])
+        return states.of_files(self.root, read=patterns, sized=[f"*/{IMAGES}/*"])
+
+    def _files_of(self, scene: str) -> list:
+        return [row for row in self._files if row[0].startswith(f"{scene}/")]
 
     def folder_of(self, name: str) -> Path:
         """The folder of a set of patches; perhaps not there yet."""
@@ -134,8 +137,7 @@ class SceneSets:
         return len(image_files(self.root / scene))
 
     def _scene_digest(self, scene: str) -> str:
-        files = [row for row in self._files if row[0].startswith(f"{scene}/")]
-        return states.digest(["lib.data.scenes.prepared"], files)
+        return states.digest(["lib.data.scenes.prepared"], self._files_of(scene))
 
     @cached_property
     def _shared(self) -> Mapping[frozenset[str], int]:

@@ -3,7 +3,8 @@
 The surface is made of Delaunay triangles between the sparse points that the view sees. In the plane of
 undistorted coordinates (u, v) = (X / Z, Y / Z) a flat triangle's inverse depth is linear, so a
 keypoint in it has a point in space and a tangent plane there, and both are projected into another view
-through its full camera model. No triangle spans a depth jump: one that does is seen edge-on.
+through its full camera model. A triangle across a large depth jump would be seen edge-on, and is left
+out.
 """
 
 from __future__ import annotations
