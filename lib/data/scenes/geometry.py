@@ -163,6 +163,6 @@ def _check(scene: Path, model: pycolmap.Reconstruction, images: Mapping[str, Pat
     error = model.compute_mean_reprojection_error()
     if not error < LARGEST_ERROR:
         raise ValueError(
-            f"{scene}: poses contradict the images; the mean reprojection error is {error:.1f} px, where "
-            f"{LARGEST_ERROR} at most is expected"
+            f"{scene}: poses contradict the images; the mean reprojection error is {error:.1f} px, and "
+            f"{LARGEST_ERROR} px at most are expected"
         )
