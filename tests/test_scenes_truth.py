@@ -1,4 +1,4 @@
-"""A synthetic scene with relief made ready, against the planes that it is made of; its sets of patches."""
+"""A synthetic scene with relief made ready, against its true planes; its sets of patches."""
 
 from __future__ import annotations
 

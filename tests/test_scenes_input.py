@@ -1,0 +1,208 @@
+"""What scenes are for, and scenes that cannot be used: refused by the folder or file at fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+
+from lib.commands import study
+from lib.data.mini.geometry import Camera
+from lib.data.mini.sizes import MiniSize
+from lib.data.scenes.geometry import reconstruction
+from lib.data.scenes.overlap import described
+from lib.data.scenes.places import read_places
+from lib.data.sources import open_source
+from lib.data.strecha import write_strecha_camera
+from lib.experiments.searches import pairs_of_sets
+
+SIZE = (64, 48)
+
+
+def write_noise(root: Path, *names: str, images: int = 3) -> Path:
+    """Scenes whose images show nothing in common."""
+    for number, name in enumerate(names):
+        (root / name / "images").mkdir(parents=True)
+        rng = np.random.default_rng(number)
+        for index in range(images):
+            grey = rng.integers(0, 256, SIZE[::-1], np.uint8)
+            cv2.imwrite(str(root / name / "images" / f"{index:04}.png"), grey)
+    return root
+
+
+def write_roles(root: Path, places: object, **roles: object) -> None:
+    (root / "scenes.json").write_text(json.dumps({"places": places, **roles}))
+
+
+def test_places_have_the_scenes_and_the_role_that_the_file_says(tmp_path: Path) -> None:
+    root = write_noise(tmp_path, "a1", "a2", "b", "c", "unnamed")
+    places = {"a": ["a1", "a2"], "b": ["b"], "c": ["c"]}
+    write_roles(root, places, train_and_test=["a"], test=["b"], reserve=["c"])
+    found = read_places(root)
+    assert found.scenes == {"a": ("a1", "a2"), "b": ("b",), "c": ("c",)}
+    assert (found.train_and_test, found.test, found.reserve) == (("a",), ("b",), ("c",))
+    (root / "scenes.json").unlink()
+    assert read_places(root).train_and_test == ("a1", "a2", "b", "c", "unnamed")
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        "{",
+        "[]",
+        '{"test": []}',
+        *(
+            json.dumps({"places": {"p": ["a"], "q": ["b"]}, **wrong})
+            for wrong in (
+                {"train_and_test": ["p"], "test": ["q"], "reserve": ["p"]},
+                {"train_and_test": ["p"]},
+                {"train_and_test": ["p", "q", "r"]},
+                {"train_and_test": ["p", ["q"]]},
+                {"test": ["p", "q"]},
+                {"train_and_test": ["p"], "test": ["q"], "places": {"p": ["a"], "q": ["a"]}},
+                {"train_and_test": ["p"], "places": {"p": ["a", "a"]}},
+                {"train_and_test": ["p"], "places": {"p": []}},
+                {"train_and_test": ["p"], "places": {"p": [1]}},
+            )
+        ),
+    ],
+)
+def test_places_that_are_damaged_or_contradict_themselves_are_refused(tmp_path: Path, held: str) -> None:
+    (write_noise(tmp_path, "a", "b") / "scenes.json").write_text(held)
+    with pytest.raises(ValueError, match=f"{tmp_path / 'scenes.json'}"):
+        read_places(tmp_path)
+
+
+def test_scenes_that_are_missing_or_too_small_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path / 'none'} is no folder"):
+        read_places(tmp_path / "none")
+    with pytest.raises(ValueError, match=f"{tmp_path}"):
+        read_places(tmp_path)
+    write_noise(tmp_path, "a")
+    write_roles(tmp_path, {"p": ["a", "b"]}, train_and_test=["p"])
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path / 'b' / 'images'} is missing"):
+        read_places(tmp_path)
+    write_noise(tmp_path, "b", images=2)
+    with pytest.raises(ValueError, match=f"{tmp_path / 'b' / 'images'} has 2 images"):
+        read_places(tmp_path)
+
+
+def write_model(scene: Path, **wrong: str) -> None:
+    """A COLMAP model of three views side by side that see four points at a depth of 4, exactly.
+
+    Args:
+        scene: whose images are 0000.png and so on.
+        wrong: "camera", the camera's line; "last", the last image's name; "shift", px by which the images
+            see the points elsewhere; "track", of all points; "seen", by the last image.
+    """
+    sparse = scene / "sparse"
+    sparse.mkdir(exist_ok=True)
+    world = [(x, y, 4.0) for x in (-1, 0.5) for y in (-0.5, 1)]
+    (sparse / "cameras.txt").write_text(wrong.get("camera", "1 PINHOLE 64 48 60 60 32 24") + "\n")
+    lines = []
+    for number in range(3):
+        name = wrong.get("last", "0002.png") if number == 2 else f"000{number}.png"
+        shift, seen = float(wrong.get("shift", 0)), int(wrong.get("seen", 4)) if number == 2 else 4
+        ends = (
+            f"{60 * (x + number / 10) / z + 32 + shift} {60 * y / z + 24} {point if point <= seen else -1}"
+            for point, (x, y, z) in enumerate(world, 1)
+        )
+        lines += [f"{number + 1} 1 0 0 0 {number / 10} 0 0 1 {name}", " ".join(ends)]
+    (sparse / "images.txt").write_text("\n".join([*lines, ""]))
+    points = []
+    for point, (x, y, z) in enumerate(world, 1):
+        images = (1, 2, 3) if point <= int(wrong.get("seen", 4)) else (1, 2)
+        track = wrong.get("track", " ".join(f"{image} {point - 1}" for image in images))
+        points.append(f"{point} {x} {y} {z} 0 0 0 0 {track}")
+    (sparse / "points3D.txt").write_text("\n".join([*points, ""]))
+
+
+def test_a_model_that_fits_its_images_is_taken_as_it_is(tmp_path: Path) -> None:
+    scene = write_noise(tmp_path, "a") / "a"
+    write_model(scene)
+    model = reconstruction(scene, tmp_path)
+    assert (model.num_reg_images(), model.num_points3D()) == (3, 4)
+    assert model.compute_mean_reprojection_error() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "at_fault"),
+    [
+        ({"camera": "1 NO_SUCH_MODEL 64 48 60 60 32 24"}, "sparse"),
+        ({"camera": "1 PINHOLE 64 48 60"}, "sparse"),
+        ({"track": "7 0"}, "sparse"),
+        ({"last": "0009.png"}, "images/0009.png"),
+        ({"camera": "1 PINHOLE 128 96 60 60 32 24"}, "images/0000.png"),
+        ({"shift": "5"}, ""),
+        ({"seen": "2"}, "images/0002.png"),
+    ],
+)
+def test_a_model_of_other_images_is_refused(
+    tmp_path: Path, wrong: dict[str, str], at_fault: str
+) -> None:
+    scene = write_noise(tmp_path, "a") / "a"
+    write_model(scene, **wrong)
+    with pytest.raises((ValueError, FileNotFoundError), match=rf"{scene / at_fault}\b"):
+        reconstruction(scene, tmp_path)
+
+
+def test_images_that_show_nothing_in_common_are_refused(tmp_path: Path) -> None:
+    scene = write_noise(tmp_path, "a") / "a"
+    (tmp_path / "mapped").mkdir()
+    with pytest.raises(ValueError, match=f"{scene / 'images'}"):
+        reconstruction(scene, tmp_path / "mapped")
+    matrix = np.array([[60.0, 0, 31.5], [0, 60, 23.5], [0, 0, 1]])
+    for number in range(2):
+        camera = Camera(matrix, np.eye(3), np.array([number / 10, 0, 0]), *SIZE)
+        write_strecha_camera(scene / "cameras" / f"{number:04}.png.camera", camera)
+    (tmp_path / "posed").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"cameras/0002\.png\.camera"):
+        reconstruction(scene, tmp_path / "posed")
+    write_strecha_camera(scene / "cameras" / "0002.png.camera", camera)
+    with pytest.raises(ValueError, match=f"{scene}"):
+        reconstruction(scene, tmp_path / "posed")
+
+
+def test_a_photograph_that_cannot_be_decoded_is_refused(tmp_path: Path) -> None:
+    files = sorted((write_noise(tmp_path, "a") / "a" / "images").iterdir())
+    assert len(described(files)) == 3
+    files[1].write_bytes(b"no image")
+    with pytest.raises(ValueError, match=f"{files[1]}"):
+        described(files)
+
+
+def test_a_source_of_scenes_has_its_places_by_role(tmp_path: Path) -> None:
+    root = write_noise(tmp_path, "a", "b", "c", "d")
+    places = {name: [name] for name in "abcd"}
+    write_roles(root, places, train_and_test=["a", "b"], test=["c"], reserve=["d"])
+    source = open_source(f"scenes:{root}", root / "made", MiniSize())
+    assert (source.name, source.sets, source.reserve) == ("scenes", ("a", "b"), ("d",))
+    assert not source.embedded
+    for name in ("a-wide", "c", "c-wide-5px", "d-images"):
+        assert source.digest(name) != source.digest("a")
+    with pytest.raises(ValueError, match="no set 'e'"):
+        source.digest("e")
+    with pytest.raises(FileNotFoundError, match=f"{root / 'none'}"):
+        open_source(f"scenes:{root / 'none'}", root / "made", MiniSize())
+
+
+def test_a_search_trains_on_one_reserve_and_tests_on_the_other_or_tests_on_the_only_one() -> None:
+    one = SimpleNamespace(sets=("a", "b"), reserve=("r",))
+    assert pairs_of_sets(one) == [("a", "r")]
+    two = SimpleNamespace(sets=("a", "b"), reserve=("r", "s"))
+    assert sorted(pairs_of_sets(two)) == [("r", "s"), ("s", "r")]
+
+
+def test_the_command_takes_scenes_in_place_of_other_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert study.parse(["--scenes", str(tmp_path)]).data == f"scenes:{tmp_path.resolve()}"
+    for other in ("--data", "--photos"):
+        with pytest.raises(SystemExit) as stopped:
+            study.parse(["--scenes", str(tmp_path), other, str(tmp_path)])
+        assert stopped.value.code == 2
+        assert {"--scenes", other} <= {*capsys.readouterr().err.replace(":", "").split()}

@@ -1,0 +1,175 @@
+"""What is measured between photographs of a place: matching, and how far carrying is off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from known_scenes import POSES, Marked, both_ways, numbers, plane_views, table
+
+from lib.data.scenes.correspondences import Carried
+from lib.data.scenes.sets import SHOWN, SceneImages
+from lib.data.scenes.views import View
+from lib.evaluation import carrying_error, image_pairs
+from lib.evaluation.subject import Subject
+
+UNASKED = Subject(lambda patches: patches)
+# Three views with as many keypoints each: the first 30 show the same points, the others nothing.
+SHARED, EACH = 30, 40
+VIEWS = np.repeat([0, 1, 2], EACH)
+POINT = np.where(
+    np.arange(3 * EACH) % EACH < SHARED, np.arange(3 * EACH) % EACH, 1000 + np.arange(3 * EACH)
+)
+
+
+def scene_of(views: list[View], carried: Carried, left_out: tuple[str, ...] = ()) -> SceneImages:
+    return SceneImages("place-images", (Marked("scene", (), tuple(views), carried, left_out),))
+
+
+def matched_rows(rng: np.random.Generator) -> list[tuple]:
+    """Keypoints of one point in two views match, at distances of all tolerances."""
+    ends = (
+        (n + one * EACH, n + other * EACH)
+        for n in range(SHARED)
+        for one, other in ((0, 1), (0, 2), (1, 2))
+    )
+    return [row for pair in ends for row in both_ways(*pair, rng.choice([0.5, 1.2, 2.8, 4.5]))]
+
+
+def place_with(rows: list[tuple]) -> SceneImages:
+    points = np.random.default_rng(1).uniform(-1, 1, (3 * EACH, 3)) + [0, 0, 4]
+    return scene_of(plane_views(), table(VIEWS.tolist(), rows, points))
+
+
+def described_by(descriptors: np.ndarray) -> Subject:
+    return Subject(lambda patches: descriptors[numbers(patches)].astype(np.float32))
+
+
+@pytest.fixture(autouse=True)
+def few_queries_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_pairs, "FEWEST_QUERIES", 3)
+
+
+def perfect() -> np.ndarray:
+    """One descriptor a point, a metre and more from every other."""
+    return np.random.default_rng(5).normal(size=(2000, 16))[POINT]
+
+
+RANDOM = np.random.default_rng(6).normal(size=(3 * EACH, 16))
+
+
+def test_a_perfect_descriptor_has_100_and_one_that_tells_nothing_far_less() -> None:
+    place = place_with(matched_rows(np.random.default_rng(0)))
+    best = image_pairs.measure(described_by(perfect()), place)
+    for pixels in SHOWN:
+        assert best[f"ap.{pixels:g}"] == pytest.approx(100)
+        assert best[f"pairs.{pixels:g}"] == 3
+        for nothing in (np.zeros((3 * EACH, 4)), RANDOM):
+            assert image_pairs.measure(described_by(nothing), place)[f"ap.{pixels:g}"] < 30
+    assert best["queries.1.5"] < best["queries.3"] < best["queries.5"] == 3 * SHARED
+
+
+def test_keypoints_in_the_guard_zone_neither_help_nor_hurt_and_others_hurt() -> None:
+    rows = matched_rows(np.random.default_rng(0))
+    # The first of those that show nothing in the second view looks as the first point.
+    query, double = 0, EACH + SHARED
+    alike = perfect()
+    alike[double] = alike[query]
+    alike[EACH] += 0.01
+    for apart, right in ((9.9, True), (10.1, False)):
+        place = place_with([*rows, (query, double, apart)])
+        found = image_pairs.measure(described_by(alike), place)["ap.5"]
+        assert (found == pytest.approx(100)) == right
+    # In the zone of the smallest tolerance it is not.
+    assert (
+        image_pairs.measure(described_by(alike), place_with([*rows, (query, double, 3.1)]))["ap.1.5"]
+        < 100
+    )
+
+
+def literal_ap(
+    descriptors: np.ndarray, carried: Carried, one: int, other: int, pixels: float
+) -> tuple[float, int]:
+    """Average precision and queries of a pair of images, in loops."""
+    away = {(s, t): (p, o, a) for s, t, p, o, a in carried.pairs.itertuples(index=False)}
+
+    def close(source: int, target: int, times: float = 1.0) -> bool:
+        position, octaves, angle = away.get((source, target), (np.inf,) * 3)
+        limits = (position <= times * pixels, octaves <= times * 0.25, angle <= times * np.pi / 8)
+        return all(limits)
+
+    here, there = (np.flatnonzero(carried.view == view).tolist() for view in (one, other))
+    answers = []
+    for query in here:
+        mutual = [t for t in there if close(query, t) and close(t, query)]
+        if not mutual:
+            continue
+        target = min(mutual, key=lambda t: max(away[query, t][0], away[t, query][0]))
+        allowed = [t for t in there if t == target or not close(query, t, 2.0)]
+        distance = {t: np.linalg.norm(descriptors[query] - descriptors[t]) for t in allowed}
+        nearest = min(allowed, key=distance.get)
+        answers.append((distance[nearest], nearest == target))
+    hits, area = 0, 0.0
+    for rank, (_, right) in enumerate(sorted(answers), 1):
+        if right:
+            before = hits / (rank - 1) if rank > 1 else 1.0
+            hits += 1
+            area += (before + hits / rank) / 2
+    return 100 * area / len(answers), len(answers)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_matching_is_that_of_a_slow_transcription(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = {(one, other): (*apart, 0.0, 0.0) for one, other, *apart in matched_rows(rng)}
+    for one, other in rng.integers(0, 3 * EACH, (900, 2)).tolist():
+        # Up to one way alone, and with scales and angles that tell some apart.
+        away = (rng.uniform(0, 10), rng.uniform(0, 0.5), rng.uniform(0, 0.7))
+        for ends in ((one, other), (other, one))[: rng.integers(1, 3)]:
+            if one != other:
+                rows.setdefault(ends, away)
+    place = place_with([(*ends, *away) for ends, away in rows.items()])
+    descriptors = perfect() + 1.2 * rng.normal(size=(3 * EACH, 16))
+    found = image_pairs.measure(described_by(descriptors), place)
+    for pixels in SHOWN:
+        pairs = [
+            literal_ap(descriptors, place.scenes[0].carried, *views, pixels)
+            for views in ((0, 1), (0, 2), (1, 2))
+        ]
+        assert found[f"ap.{pixels:g}"] == pytest.approx(np.mean([ap for ap, _ in pairs]), abs=1e-3)
+        assert found[f"queries.{pixels:g}"] == sum(count for _, count in pairs)
+        assert 1 < found[f"ap.{pixels:g}"] < 99
+
+
+def seen_by(
+    views: list[View], change: Callable[[int, View], View] = lambda _, view: view
+) -> SceneImages:
+    points = np.full((8, 3), np.nan)
+    points[:2] = 1.0
+    changed = [change(number, view) for number, view in enumerate(views)]
+    return scene_of(changed, table([0] * 8, [], points), ("0009.png",))
+
+
+def test_carrying_between_views_of_a_plane_is_exact() -> None:
+    found = carrying_error.measure(UNASKED, seen_by(plane_views()))
+    assert found["median"] < 1e-6
+    assert [found[f"beyond.{pixels:g}"] for pixels in SHOWN] == [0, 0, 0]
+    assert 50 < found["seen"] <= 100
+    assert (found["images"], found["left_out"], found["keypoints"], found["on_surface"]) == (3, 1, 8, 25)
+    points = np.concatenate([view.points for view in plane_views()])
+    assert found["sparse_points"] == len({tuple(point) for point in points.tolist()})
+
+
+def test_an_observation_that_is_off_is_off_where_it_is_carried_to() -> None:
+    def shifted(number: int, view: View) -> View:
+        return replace(
+            view, observed=view.observed + (2.0 if number == 1 else 0.0) * np.array([0.6, 0.8])
+        )
+
+    found = carrying_error.measure(UNASKED, seen_by(plane_views(POSES[:2]), shifted))
+    # To the second view exactly 2 px, and from it about as many.
+    assert 1.4 < found["median"] < 2.5
+    assert found["beyond.1.5"] > 50
+    assert found["beyond.5"] == 0
