@@ -166,6 +166,6 @@ def _check(scene: Path, model: pycolmap.Reconstruction, images: Mapping[str, Pat
     for image in posed:
         if image.num_points3D < FEWEST_POINTS:
             raise ValueError(
-                f"{images[image.name]} sees {image.num_points3D} points of the model: it shows too little "
-                "of what others show, so remove it"
+                f"{images[image.name]} sees {image.num_points3D} points of the model: it shows too "
+                "little of what others show, so remove it"
             )
