@@ -17,6 +17,7 @@ from lib.study.open import Study
 LONGEST = (
     *("test_study.py", "test_training.py", "hpatches.ipynb", "embedded.ipynb", "test_theory.py"),
     *("test_reporting_scenes.py", "test_gradient_probes.py", "test_hpatches_building.py"),
+    "test_scenes_truth.py",
 )
 
 

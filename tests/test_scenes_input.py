@@ -96,29 +96,25 @@ def write_model(scene: Path, **wrong: str) -> None:
 
     Args:
         scene: whose images are 0000.png and so on.
-        wrong: "camera", the camera's line; "last", the last image's name; "shift", px by which the images
-            see the points elsewhere; "track", of all points; "seen", by the last image.
+        wrong: "camera", the camera's line; "last", the last image's name, and "seen", how many points it
+            sees; "shift", px by which all are seen elsewhere; "track", of all points.
     """
-    sparse = scene / "sparse"
-    sparse.mkdir(exist_ok=True)
+    (scene / "sparse").mkdir()
+    seen, shift = int(wrong.get("seen", 4)), float(wrong.get("shift", 0))
+    images, points = [], []
     world = [(x, y, 4.0) for x in (-1, 0.5) for y in (-0.5, 1)]
-    (sparse / "cameras.txt").write_text(wrong.get("camera", "1 PINHOLE 64 48 60 60 32 24") + "\n")
-    lines = []
-    for number in range(3):
-        name = wrong.get("last", "0002.png") if number == 2 else f"000{number}.png"
-        shift, seen = float(wrong.get("shift", 0)), int(wrong.get("seen", 4)) if number == 2 else 4
-        ends = (
-            f"{60 * (x + number / 10) / z + 32 + shift} {60 * y / z + 24} {point if point <= seen else -1}"
-            for point, (x, y, z) in enumerate(world, 1)
-        )
-        lines += [f"{number + 1} 1 0 0 0 {number / 10} 0 0 1 {name}", " ".join(ends)]
-    (sparse / "images.txt").write_text("\n".join([*lines, ""]))
-    points = []
-    for point, (x, y, z) in enumerate(world, 1):
-        images = (1, 2, 3) if point <= int(wrong.get("seen", 4)) else (1, 2)
-        track = wrong.get("track", " ".join(f"{image} {point - 1}" for image in images))
-        points.append(f"{point} {x} {y} {z} 0 0 0 0 {track}")
-    (sparse / "points3D.txt").write_text("\n".join([*points, ""]))
+    for number, name in enumerate(("0000.png", "0001.png", wrong.get("last", "0002.png"))):
+        images.append(f"{number + 1} 1 0 0 0 {number / 10} 0 0 1 {name}\n")
+        for point, (x, y, z) in enumerate(world, 1):
+            pixel = f"{60 * (x + number / 10) / z + 32 + shift} {60 * y / z + 24}"
+            images.append(f"{pixel} {-1 if number == 2 and point > seen else point} ")
+        images.append("\n")
+    for point, where in enumerate(world, 1):
+        ends = " ".join(f"{image} {point - 1}" for image in (1, 2, 3)[: 2 + (point <= seen)])
+        points.append(f"{point} {' '.join(map(str, where))} 0 0 0 0 {wrong.get('track', ends)}\n")
+    camera = wrong.get("camera", "1 PINHOLE 64 48 60 60 32 24")
+    for file, text in (("cameras", camera), ("images", "".join(images)), ("points3D", "".join(points))):
+        (scene / "sparse" / f"{file}.txt").write_text(text)
 
 
 def test_a_model_that_fits_its_images_is_taken_as_it_is(tmp_path: Path) -> None:

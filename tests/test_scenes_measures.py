@@ -39,7 +39,7 @@ def matched_rows(rng: np.random.Generator) -> list[tuple]:
 
 
 def place_with(rows: list[tuple]) -> SceneImages:
-    points = np.random.default_rng(1).uniform(-1, 1, (3 * EACH, 3)) + [0, 0, 4]
+    points = np.random.default_rng(1).uniform(1, 2, (3 * EACH, 3))
     return scene_of(plane_views(), table(VIEWS.tolist(), rows, points))
 
 
@@ -72,21 +72,18 @@ def test_a_perfect_descriptor_has_100_and_one_that_tells_nothing_far_less() -> N
 
 
 def test_keypoints_in_the_guard_zone_neither_help_nor_hurt_and_others_hurt() -> None:
-    rows = matched_rows(np.random.default_rng(0))
-    # The first of those that show nothing in the second view looks as the first point.
-    query, double = 0, EACH + SHARED
+    # In the second view the first of those that show nothing looks more like the query than its match.
+    query, match, double = 0, EACH, EACH + SHARED
     alike = perfect()
     alike[double] = alike[query]
-    alike[EACH] += 0.01
-    for apart, right in ((9.9, True), (10.1, False)):
-        place = place_with([*rows, (query, double, apart)])
-        found = image_pairs.measure(described_by(alike), place)["ap.5"]
-        assert (found == pytest.approx(100)) == right
-    # In the zone of the smallest tolerance it is not.
-    assert (
-        image_pairs.measure(described_by(alike), place_with([*rows, (query, double, 3.1)]))["ap.1.5"]
-        < 100
-    )
+    alike[match] += 0.01
+    rows = [row for row in matched_rows(np.random.default_rng(0)) if {*row[:2]} != {query, match}]
+    rows += both_ways(query, match, 0.5)
+    for pixels in SHOWN:
+        for times, right in ((1.99, True), (2.01, False)):
+            place = place_with([*rows, (query, double, times * pixels)])
+            found = image_pairs.measure(described_by(alike), place)[f"ap.{pixels:g}"]
+            assert (found == pytest.approx(100)) == right
 
 
 def literal_ap(
