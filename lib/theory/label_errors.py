@@ -3,8 +3,7 @@
 A labelled pair is wrong if the regions that its patches show overlap by less than half under the true
 map, or if what the one shows is hidden from the other. A pair is missed if its regions overlap by half
 or more, each is the other's best, their orientations agree, and it has no label: it was not matched, or
-its class gave way to another in its guard zone. The tolerance of training is the one that leaves most
-right pairs.
+its class gave way to another in its guard zone.
 """
 
 import tempfile
