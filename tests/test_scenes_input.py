@@ -96,21 +96,21 @@ def write_model(scene: Path, **wrong: str) -> None:
 
     Args:
         scene: whose images are 0000.png and so on.
-        wrong: "camera", the camera's line; "last", the last image's name, and "seen", how many points it
-            sees; "shift", px by which all are seen elsewhere; "track", of all points.
+        wrong: "camera", the camera's line; "last", the last image's name; "shift", px by which all are
+            seen elsewhere; "track", of all points.
     """
     (scene / "sparse").mkdir()
-    seen, shift = int(wrong.get("seen", 4)), float(wrong.get("shift", 0))
+    shift = float(wrong.get("shift", 0))
     images, points = [], []
     world = [(x, y, 4.0) for x in (-1, 0.5) for y in (-0.5, 1)]
     for number, name in enumerate(("0000.png", "0001.png", wrong.get("last", "0002.png"))):
         images.append(f"{number + 1} 1 0 0 0 {number / 10} 0 0 1 {name}\n")
         for point, (x, y, z) in enumerate(world, 1):
             pixel = f"{60 * (x + number / 10) / z + 32 + shift} {60 * y / z + 24}"
-            images.append(f"{pixel} {-1 if number == 2 and point > seen else point} ")
+            images.append(f"{pixel} {point} ")
         images.append("\n")
     for point, where in enumerate(world, 1):
-        ends = " ".join(f"{image} {point - 1}" for image in (1, 2, 3)[: 2 + (point <= seen)])
+        ends = " ".join(f"{image} {point - 1}" for image in (1, 2, 3))
         points.append(f"{point} {' '.join(map(str, where))} 0 0 0 0 {wrong.get('track', ends)}\n")
     camera = wrong.get("camera", "1 PINHOLE 64 48 60 60 32 24")
     for file, text in (("cameras", camera), ("images", "".join(images)), ("points3D", "".join(points))):
@@ -134,7 +134,6 @@ def test_a_model_that_fits_its_images_is_taken_as_it_is(tmp_path: Path) -> None:
         ({"last": "0009.png"}, "images/0009.png"),
         ({"camera": "1 PINHOLE 128 96 60 60 32 24"}, "images/0000.png"),
         ({"shift": "5"}, ""),
-        ({"seen": "2"}, "images/0002.png"),
     ],
 )
 def test_a_model_of_other_images_is_refused(

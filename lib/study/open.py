@@ -68,7 +68,7 @@ class Study:
             hpatches: whether the claim is about HPatches.
         """
         source = self.place.source
-        return f"{source.name}+hpatches" if hpatches and source.real is not None else source.name
+        return f"{source.name}+hpatches" if hpatches and not source.embedded else source.name
 
     @property
     def where(self) -> str:
