@@ -67,7 +67,8 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
             f"ap.{pixels:g}.untracked": some["untracked"].mean(),
             f"queries.{pixels:g}": some["queries"].sum(),
         }
-        numbers |= {f"ap.{pixels:g}.{name}": of["ap"].mean() for name, of in some.groupby("third")}
+        thirds = some.groupby("third")["ap"].mean()
+        numbers |= {f"ap.{pixels:g}.{name}": ap for name, ap in thirds.items()}
     return {name: float(number) for name, number in numbers.items() if np.isfinite(number)}
 
 
@@ -84,26 +85,22 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
             angles_between(scene.views, *carried.view[ends].T, carried.points[ends[:, 0]])
         )
         guard = carried.pairs[Tolerance(pixels).admits(carried.pairs, GUARD)]
-        guard = pd.Series(guard["target"].to_numpy(), index=guard["source"].to_numpy()).sort_index()
+        ends = [carried.view[guard[end]] for end in ("source", "target")]
+        near = dict(list(guard.groupby(ends)))
         for (one, other), some in matched.groupby(["one", "other"]):
             # By distance, so that of several keypoints that match one the nearest stays.
             some = some.drop_duplicates("first")
             queries, targets = some["first"].to_numpy(), some["second"].to_numpy()
-            distance, right = _answers(
-                descriptors, queries, targets, np.flatnonzero(carried.view == other), guard
-            )
+            candidates = np.flatnonzero(carried.view == other)
+            distances, right = _answers(descriptors, queries, targets, candidates, near[one, other])
             away = torch.from_numpy(~near_track[queries])
-            ap, untracked = (
-                100 * float(average_precision(distance[of], right[of], len(distance[of])))
-                for of in (torch.ones_like(away), away)
-            )
-            rows.append(
-                {
-                    **{"scene": scene.name, "pixels": pixels, "first": one, "second": other},
-                    **{"ap": ap, "queries": len(queries), "angle": some["angle"].median()},
-                    "untracked": untracked if away.sum() >= FEWEST_QUERIES else np.nan,
-                }
-            )
+            untracked = np.nan
+            if away.sum() >= FEWEST_QUERIES:
+                untracked = 100 * float(average_precision(distances[away], right[away], int(away.sum())))
+            row = {"scene": scene.name, "pixels": pixels, "first": one, "second": other}
+            row["ap"] = 100 * float(average_precision(distances, right, len(queries)))
+            row |= {"untracked": untracked, "queries": len(queries), "angle": some["angle"].median()}
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -120,14 +117,20 @@ def _answers(
     queries: np.ndarray,
     targets: np.ndarray,
     candidates: np.ndarray,
-    guard: pd.Series,
+    guard: pd.DataFrame,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(q,) distances of the queries' nearest candidates, and (q,) bool, which of these are right."""
+    """(q,) distances of the queries' nearest candidates, and (q,) bool, which of these are right.
+
+    Args:
+        descriptors: (N, k) float32 of all keypoints.
+        queries, targets: (q,) int64, keypoints of one view and their matches in the other.
+        candidates: (c,) int64, ascending, all keypoints of the other view.
+        guard: pairs of the two views whose targets lie in their sources' guard zones.
+    """
     distances = torch.cdist(*(descriptors[torch.tensor(rows)] for rows in (queries, candidates)))
-    near = guard[guard.index.isin(queries)]
-    near = near[near.isin(candidates)]
-    row = pd.Series(np.arange(len(queries)), index=queries)[near.index].to_numpy()
-    column = np.searchsorted(candidates, near.to_numpy())
+    near = guard[guard["source"].isin(queries)]
+    row = pd.Series(np.arange(len(queries)), index=queries)[near["source"]].to_numpy()
+    column = np.searchsorted(candidates, near["target"])
     left_out = candidates[column] != targets[row]
     distances[row[left_out], column[left_out]] = torch.inf
     nearest = distances.min(dim=1)

@@ -16,7 +16,7 @@ from lib.data.scenes.prepared import Scene
 from lib.data.scenes.views import angles_between
 
 # Besides PhotoTour's match file, of each class the two views farthest apart by viewing angle.
-WIDE = "wide.txt"
+WIDE_PAIRS = "wide.txt"
 MATCHING, NON_MATCHING = 50_000, 2_000_000
 FEWEST_CLASSES = 200
 
@@ -60,7 +60,7 @@ def write_place(folder: Path, scenes: Sequence[Scene], tolerance: Tolerance, see
     widest = pd.DataFrame({"point": ids[first], "angle": angle}).groupby("point")["angle"].idxmax()
     for file, matching in (
         (None, rng.permutation(len(first))),
-        (WIDE, rng.permutation(widest.to_numpy())),
+        (WIDE_PAIRS, rng.permutation(widest.to_numpy())),
     ):
         chosen = matching[:MATCHING]
         others = min(NON_MATCHING, len(ids) * (len(ids) - 1) // 4)

@@ -97,8 +97,7 @@ class SceneSets:
         """
         from lib.data.phototour import read_pairs, read_phototour
         from lib.data.scenes.correspondences import Tolerance
-        from lib.data.scenes.patches import WIDE as WIDE_FILE
-        from lib.data.scenes.patches import write_place
+        from lib.data.scenes.patches import WIDE_PAIRS, write_place
 
         place, kind, pixels = self._parts(name)
         if kind == IMAGES_OF:
@@ -110,7 +109,7 @@ class SceneSets:
         patch_set = read_phototour(patches, patches / "decoded", name)
         if kind != WIDE:
             return patch_set
-        return replace(patch_set, pairs=read_pairs(patches / WIDE_FILE, patch_set.point_ids))
+        return replace(patch_set, pairs=read_pairs(patches / WIDE_PAIRS, patch_set.point_ids))
 
     def scenes(self, place: str) -> tuple[Scene, ...]:
         """A place's scenes, those with most images first, less those that share matches with one before.
