@@ -268,9 +268,12 @@ def open_source(
     images_beside = WholeImages("real", folder, ImagesSize(), {}, images) if images else None
     skipped: Mapping[str, str] = {}
     if kind == _SCENES and photos:
-        scenes = SceneSets(Path(photos).resolve(), folder)
-        read_places(scenes.root)
-        return Source(_SCENES, folder, size, {}, None, None, beside, None, images_beside, {}, scenes)
+        root = Path(photos).resolve()
+        # Refused now, before anything is made.
+        read_places(root)
+        sets = SceneSets(root, folder)
+        beside_scenes = {"real_hpatches": beside, "real_images": images_beside}
+        return Source(_SCENES, folder, size, {}, scenes=sets, **beside_scenes)
     if data == "mini":
         allotted = packaged_photographs()
     elif kind == _PHOTOS and photos:
