@@ -16,6 +16,7 @@ from lib.data.mini.sizes import MiniSize
 from lib.data.scenes.geometry import reconstruction
 from lib.data.scenes.overlap import described
 from lib.data.scenes.places import read_places
+from lib.data.scenes.prepared import prepare
 from lib.data.sources import open_source
 from lib.data.strecha import write_strecha_camera
 from lib.experiments.searches import pairs_of_sets
@@ -143,6 +144,13 @@ def test_a_model_of_other_images_is_refused(
     write_model(scene, **wrong)
     with pytest.raises((ValueError, FileNotFoundError), match=rf"{scene / at_fault}\b"):
         reconstruction(scene, tmp_path)
+
+
+def test_a_model_of_too_few_points_is_refused(tmp_path: Path) -> None:
+    scene = write_noise(tmp_path, "a") / "a"
+    write_model(scene)
+    with pytest.raises(ValueError, match=rf"{scene}\b"):
+        prepare(scene, tmp_path)
 
 
 def test_images_that_show_nothing_in_common_are_refused(tmp_path: Path) -> None:

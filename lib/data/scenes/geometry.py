@@ -20,6 +20,7 @@ from lib.data.strecha import read_strecha_camera
 
 # Every step is told on stderr otherwise.
 pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value
+_NEVER = 2**31 - 1
 DATABASE, MODEL = "database.db", "model"
 # Px. A model that explains its own images has some tenths.
 LARGEST_ERROR = 2.0
@@ -93,10 +94,9 @@ def _triangulated(scene: Path, work: Path, model: pycolmap.Reconstruction) -> py
         verified = sum(
             len(geometry.inlier_matches) for geometry in database.read_two_view_geometries()[1]
         )
-    options = pycolmap.IncrementalPipelineOptions(num_threads=1, random_seed=0, extract_colors=False)
     (work / MODEL).mkdir()
     model = pycolmap.triangulate_points(
-        model, work / DATABASE, scene / IMAGES, work / MODEL, options=options
+        model, work / DATABASE, scene / IMAGES, work / MODEL, options=_options()
     )
     # A track of n ends has n (n - 1) / 2 matches.
     tracks = np.array([point.track.length() for point in model.points3D.values()], int)
@@ -107,6 +107,15 @@ def _triangulated(scene: Path, work: Path, model: pycolmap.Reconstruction) -> py
             f"{explained:.0f}; remove the folder to have the images mapped"
         )
     return model
+
+
+def _options() -> pycolmap.IncrementalPipelineOptions:
+    options = pycolmap.IncrementalPipelineOptions(
+        num_threads=1, random_seed=0, min_model_size=FEWEST_IMAGES, extract_colors=False
+    )
+    # A larger adjustment is shared among threads whatever `num_threads` says, and its sums then differ.
+    options.ba_min_num_residuals_for_cpu_multi_threading = _NEVER
+    return options
 
 
 def _match(scene: Path, work: Path) -> None:
@@ -126,11 +135,8 @@ def _mapped(scene: Path, work: Path) -> pycolmap.Reconstruction:
     pycolmap.Database.open(work / DATABASE).close()
     pycolmap.import_images(work / DATABASE, scene / IMAGES, image_names=names)
     _match(scene, work)
-    options = pycolmap.IncrementalPipelineOptions(
-        num_threads=1, random_seed=0, min_model_size=FEWEST_IMAGES, extract_colors=False
-    )
     (work / MODEL).mkdir()
-    models = pycolmap.incremental_mapping(work / DATABASE, scene / IMAGES, work / MODEL, options)
+    models = pycolmap.incremental_mapping(work / DATABASE, scene / IMAGES, work / MODEL, _options())
     largest = max(models.values(), key=lambda m: (m.num_reg_images(), m.num_points3D()), default=None)
     if largest is None or largest.num_reg_images() < FEWEST_IMAGES:
         raise ValueError(

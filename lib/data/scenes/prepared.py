@@ -19,8 +19,8 @@ from lib.data.mini import detection
 from lib.data.mini.scenes import CONTRAST, SMALLEST_SCALE
 from lib.data.scenes import geometry
 from lib.data.scenes.correspondences import Carried, carried
-from lib.data.scenes.places import IMAGES, image_files
-from lib.data.scenes.views import View, views_of
+from lib.data.scenes.places import FEWEST_IMAGES, IMAGES, image_files
+from lib.data.scenes.views import FEWEST_POINTS, View, views_of
 
 # Of a view, the strongest.
 MOST_KEYPOINTS = 4000
@@ -86,6 +86,11 @@ def prepare(source: Path, folder: Path) -> None:
         model = geometry.reconstruction(source, Path(work))
     model.write(folder / _MODEL)
     views = views_of(model)
+    if len(views) < FEWEST_IMAGES:
+        raise ValueError(
+            f"{source}: {len(views)} images see {FEWEST_POINTS} sparse points, {FEWEST_IMAGES} are "
+            "needed; give a model with more points, or remove it to have the images mapped"
+        )
     scene = carried(views, [keypoints_of(read_stored(source / IMAGES / view.name)) for view in views])
     pairs = {f"pairs.{name}": column.to_numpy() for name, column in scene.pairs.items()}
     np.savez(
