@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lib.data.mini.sizes import MiniSize, SequencesSize
+from lib.data.synthetic.sizes import MiniSize, SequencesSize
 from lib.recipes import TCDESC_BUDGET, Budget, Part, Recipe, part
 
 
@@ -13,8 +13,8 @@ class Search:
 
     Attributes:
         rates: by optimiser, those tried first, ascending; SGD's with a dampening that equals the
-            momentum (`lib.experiments.searches.first_rates`). Where the best lies at an end, the grid
-            goes on by steps of 1, 2, 5, 10, …
+            momentum (`lib.study.artefacts.searches.first_rates`). Where the best lies at an end,
+            the grid goes on by steps of 1, 2, 5, 10, …
         seeds: of each rate and way.
         budget: of a run; None is the profile's own.
     """
@@ -50,7 +50,8 @@ class Profile:
         sequences: likewise, of its homography sequences.
         patches_per_second: forwarded in training, a backward pass counted as two forward ones, by kind
             of device; for forecasts only.
-        seconds: on one CPU thread, for forecasts only: of each module of `lib.evaluation`, any "other",
+        seconds: on one CPU thread, for forecasts only: of each module of `lib.benchmarks` or
+        `lib.probes`, any "other",
             on one set of embedded data, of a "computation", of making data of a "photograph", and of
             executing a "notebook".
     """

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pycolmap
 
-from lib.data.keypoints import Keypoints
 from lib.data.scenes.correspondences import Carried
 from lib.data.scenes.prepared import Scene
 from lib.data.scenes.views import View, view_of
+from lib.features.detectors import Keypoints
 
 SIZE = (640, 480)
 # The plane is NORMAL · X = OFFSET.

@@ -1,11 +1,11 @@
-"""Per-sample gradients by one backward pass each, for `lib.evaluation.gradient_norms` to match."""
+"""Per-sample gradients by one backward pass each, for `lib.probes.gradient_norms` to match."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from lib.evaluation.gradient_norms import Samples, TripletLoss
+from lib.probes.gradient_norms import Samples, TripletLoss
 
 
 def looped_gradient_norms(model: nn.Module, loss: TripletLoss, samples: Samples) -> Tensor:

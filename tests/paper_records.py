@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lib.experiments import hynet, rows
 from lib.recipes import Recipe
+from lib.study.artefacts import hynet, rows
 from lib.study.jobs import Job
 from lib.study.open import Found, Study, open_study
 

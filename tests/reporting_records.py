@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.reporting.claims import Claim, Verdict, read_claims, verdict
+from lib.study.claims import Claim, Verdict, read_claims, verdict
 from lib.study.jobs import Job
 from lib.study.open import Found
 
@@ -51,7 +51,7 @@ def verdicts(
     paper: str, artefact: str, values: object, seeds: Sequence[int] = (0, 1, 2)
 ) -> dict[str, Verdict]:
     """By id, without the paper's name, the verdicts of a quick study on the claims on an artefact;
-    `values` as `lib.reporting.showing.Showing.verdicts` takes them."""
+    `values` as `lib.study.report.showing.Showing.verdicts` takes them."""
     of = values if callable(values) else lambda claim: values
     return {
         claim.id.removeprefix(f"{paper}-"): verdict(

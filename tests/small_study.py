@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from lib import profiles
-from lib.data.mini.sizes import MiniSize
 from lib.data.sources import open_source
-from lib.experiments.rows import training_job
+from lib.data.synthetic.sizes import MiniSize
 from lib.profiles import Profile
 from lib.recipes import Budget
+from lib.study.artefacts.rows import training_job
 from lib.study.jobs import Job
 from lib.study.open import Study, open_study
 from lib.study.runs import carry_out

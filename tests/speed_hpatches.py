@@ -18,10 +18,10 @@ import torch
 from scipy.spatial.distance import cdist, euclidean
 from speed_training import in_turns
 
+from lib.benchmarks import hpatches
 from lib.data.hpatches.descriptors import Descriptors, lay_out
 from lib.data.hpatches.release import FILES, LEVELS, Sequence, file_index
 from lib.data.hpatches.tasks import HPatchesSplit, PatchPairs, Tasks
-from lib.evaluation import hpatches
 
 # Sequences, patches an image, numbers a descriptor, pairs of each of three sorts, queries,
 # distractors, and the part of pairs and queries that the plain loops are measured on.

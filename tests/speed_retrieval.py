@@ -1,7 +1,7 @@
 """Time and memory of indexing a city's descriptors for retrieval, against what was set beforehand.
 
 ``python tests/speed_retrieval.py [--count 1000000]``. No test. A million descriptors of 128 floats, in a
-file as `lib.evaluation.retrieval` has them, are indexed within 2 GiB, their vocabulary learned
+file as `lib.benchmarks.retrieval` has them, are indexed within 2 GiB, their vocabulary learned
 on themselves. Memory depends on how many features k-means is given, far more than on words or
 iterations; time depends on all three. So all features are given, as they are for the 65,536 words of
 Hamming query expansion, and the words and iterations are few unless asked for.
@@ -20,10 +20,10 @@ import faiss
 import joblib
 import numpy as np
 
-from lib.evaluation import visual_words
+from lib.benchmarks import visual_words
 
 LENGTH, BITS = 128, 128
-# Features of an image, as most of `lib.evaluation.retrieval.DETECTOR`.
+# Features of an image, as most of `lib.benchmarks.retrieval.DETECTOR`.
 IMAGE = 3000
 WANTED = 2.0
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.reporting.audit import arithmetic, p_values, travels
-from lib.reporting.audit.cells import FINDING, WEIGHTS, all_cells
+from lib.study.audit import arithmetic, p_values, travels
+from lib.study.audit.cells import FINDING, WEIGHTS, all_cells
 
 COLUMNS = [
     *(("notredame", "liberty"), ("yosemite", "liberty"), ("liberty", "notredame")),

@@ -14,10 +14,10 @@ import papers_text
 import pytest
 from scipy.stats import rankdata
 
-from lib import significance
 from lib.recipes import largest_gradient
-from lib.reporting.audit.cells import WEIGHTS, all_cells
-from lib.reporting.audit.sentences import FAILS, HOLDS, PART, UNKNOWN, judged, verdict
+from lib.statistics import significance
+from lib.study.audit.cells import WEIGHTS, all_cells
+from lib.study.audit.sentences import FAILS, HOLDS, PART, UNKNOWN, judged, verdict
 
 CELLS = all_cells()
 ROWS = judged(CELLS)

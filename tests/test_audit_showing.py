@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from lib.reporting.audit import sentences, showing
-from lib.reporting.audit.cells import WEIGHTS, all_cells
+from lib.study.audit import sentences, showing
+from lib.study.audit.cells import WEIGHTS, all_cells
 
 CELLS = all_cells()
 FOUND = showing.of_cells(CELLS)

@@ -12,9 +12,9 @@ from killed_run import resumed
 
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
-from lib.experiments.rows import HANDCRAFTED
 from lib.recipes import Budget, part, values
-from lib.reporting.printed import printed
+from lib.study.artefacts.rows import HANDCRAFTED
+from lib.study.printed import printed
 from lib.training import train
 
 TINY = replace(

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from lib.data import brisk
+from lib.features import brisk
 
 
 def squares(side: int = 40) -> np.ndarray:

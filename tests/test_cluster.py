@@ -21,8 +21,8 @@ from small_study import made_cold
 
 from lib import recipes
 from lib.commands import study
-from lib.experiments.artefacts import Artefact
 from lib.study import cluster, jobs, pool, records
+from lib.study.catalogue import Artefact
 from lib.study.jobs import Job, Place
 from lib.study.open import Study
 from lib.study.runs import weights_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lib.evaluation.descriptor_spread import spread
+from lib.benchmarks.descriptor_spread import spread
 
 
 def unit(values: np.ndarray) -> np.ndarray:

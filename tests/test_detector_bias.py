@@ -7,9 +7,9 @@ import pytest
 
 from lib.data.hpatches import detection as hpatches_detection
 from lib.data.images import reduced
-from lib.data.mini import detection as mini_detection
+from lib.data.synthetic import detection as mini_detection
+from lib.features.keypoints import Detector, detect
 from lib.matching.images import to_original
-from lib.matching.keypoints import Detector, detect
 
 SIDE, SIGMA = 1200, 12
 

@@ -252,8 +252,8 @@ def test_a_recipes_training_code_covers_its_own_parts_and_no_other_samplers():
         "lib.distances.angular",
         "lib.recipes",
         "lib.profiles",
-        "lib.data.mini",
-        "lib.evaluation.fpr95",
+        "lib.data.synthetic",
+        "lib.benchmarks.fpr95",
     }
     assert not hardnet & absent
     adasample = digests.closure(["lib.training", *parts.modules(RECIPES["adasample_gen"])])

@@ -12,12 +12,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib.benchmarks import hpatches, neighbours
+from lib.benchmarks.neighbours import Table, columns_closer, nearest
+from lib.benchmarks.subject import Subject
 from lib.data.hpatches.descriptors import Descriptors, lay_out
 from lib.data.hpatches.release import FILES, LEVELS, Sequence, as_64, read_sequence, write_sequence
 from lib.data.hpatches.tasks import HPatchesSplit, PatchPairs, Tasks
-from lib.evaluation import hpatches, neighbours
-from lib.evaluation.neighbours import Table, columns_closer, nearest
-from lib.evaluation.subject import Subject
 
 POOLS = (100, 500, 1000, 5000, 10000, 15000, 20000)
 NAMES = ("v_wall", "i_dome", "v_arch", "i_lamp")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lib.experiments import adasample
-from lib.experiments.rows import HPATCHES_SPLIT
+from lib.study.artefacts import adasample
+from lib.study.artefacts.rows import HPATCHES_SPLIT
 from lib.study.open import open_study
 
 

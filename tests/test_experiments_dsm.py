@@ -10,12 +10,12 @@ from paper_records import rate_of
 
 from lib import parts, profiles
 from lib.descriptions import drawn
-from lib.experiments import adasample, dsm, rows
-from lib.experiments.options import by_option, option_jobs
 from lib.objective import build as build_objective
 from lib.recipes import RECIPES, values
-from lib.reporting.printed import printed
+from lib.study.artefacts import adasample, dsm, rows
+from lib.study.artefacts.options import by_option, option_jobs
 from lib.study.open import Study
+from lib.study.printed import printed
 from lib.theory import narrow_weights
 
 

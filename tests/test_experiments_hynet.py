@@ -13,15 +13,15 @@ from paper_records import BEST, changed, rate_of
 
 from lib import parts, profiles
 from lib.descriptions import descriptions
-from lib.experiments import hynet
-from lib.experiments.artefacts import SEARCHED
-from lib.experiments.options import by_option, option_jobs
-from lib.experiments.searches import NoSearch
 from lib.objective import build as build_objective
 from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, largest_gradient, values
-from lib.reporting.printed import printed
+from lib.study.artefacts import hynet
+from lib.study.artefacts.options import by_option, option_jobs
+from lib.study.artefacts.searches import NoSearch
+from lib.study.catalogue import SEARCHED
 from lib.study.jobs import record_path
 from lib.study.open import Found, Study
+from lib.study.printed import printed
 
 EVERY = {**RECIPES, **hynet.VARIANTS}
 

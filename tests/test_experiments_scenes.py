@@ -13,18 +13,18 @@ import torch
 from paper_records import searched
 from reporting_records import outcomes, verdicts
 
-from lib.experiments import dsm, hynet, whole_images
-from lib.experiments.artefacts import ARTEFACTS
-from lib.experiments.whole_images import UNITED
 from lib.models import tfeat
-from lib.reporting.claims import read_claims
-from lib.reporting.claims.verdicts import HELD, NO_VERDICT
-from lib.reporting.papers import dsm_images, hynet_images
-from lib.reporting.printed import BENCHMARKS, printed
-from lib.reporting.showing import Showing
-from lib.reporting.whole_images import by_set
+from lib.study.artefacts import dsm, hynet, whole_images
+from lib.study.artefacts.whole_images import UNITED
+from lib.study.catalogue import ARTEFACTS
+from lib.study.claims import read_claims
+from lib.study.claims.verdicts import HELD, NO_VERDICT
 from lib.study.jobs import Job, record_path
 from lib.study.open import Found, Study, open_study
+from lib.study.printed import BENCHMARKS, printed
+from lib.study.report.papers import dsm_images, hynet_images
+from lib.study.report.showing import Showing
+from lib.study.report.whole_images import by_set
 
 EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/table2"])
 

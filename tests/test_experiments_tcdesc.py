@@ -9,15 +9,15 @@ import pytest
 from paper_records import changed, rate_of, searched
 
 from lib import profiles
-from lib.experiments import dsm, hynet, tcdesc, together
-from lib.experiments.artefacts import ARTEFACTS, SEARCHED
-from lib.experiments.options import by_option, option_jobs
-from lib.experiments.searches import search_jobs
 from lib.objective import build as build_objective
 from lib.recipes import RECIPES, TCDESC_BUDGET, TCDESC_DSM, TCDESC_HN, values
-from lib.reporting.printed import printed
+from lib.study.artefacts import dsm, hynet, tcdesc, together
+from lib.study.artefacts.options import by_option, option_jobs
+from lib.study.artefacts.searches import search_jobs
+from lib.study.catalogue import ARTEFACTS, SEARCHED
 from lib.study.jobs import Job, configuration, merged, record_path
 from lib.study.open import Found, Study, open_study
+from lib.study.printed import printed
 
 EVERY = {**RECIPES, **tcdesc.VARIANTS}
 

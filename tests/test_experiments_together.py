@@ -17,14 +17,23 @@ from paper_records import rate_of as search_of
 
 from lib import parts
 from lib.descriptions import Triplets, descriptions
-from lib.experiments import factorial, searches, together
-from lib.experiments.artefacts import SEARCHED
-from lib.experiments.factorial import AXES, CELLS, EVERY, PAPERS, SEARCHED_CELLS, TERMS, recipe_of, sign
-from lib.experiments.rows import training_job
 from lib.objective import build as build_objective
 from lib.profiles import EVENING
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, TCDESC_DSM, Part, Recipe, part, values
 from lib.samplers.candidates import Pool
+from lib.study.artefacts import factorial, searches, together
+from lib.study.artefacts.factorial import (
+    AXES,
+    CELLS,
+    EVERY,
+    PAPERS,
+    SEARCHED_CELLS,
+    TERMS,
+    recipe_of,
+    sign,
+)
+from lib.study.artefacts.rows import training_job
+from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job, record_path
 from lib.study.open import Found, Study, open_study
 

@@ -10,13 +10,13 @@ from paper_records import changed, rate_of, searched
 
 from lib.commands import study as command
 from lib.data import oxford_affine as layout
-from lib.experiments import dsm, tcdesc
-from lib.experiments import whole_images as experiments
-from lib.experiments.artefacts import ARTEFACTS
 from lib.recipes import RECIPES
-from lib.reporting.printed import printed
+from lib.study.artefacts import dsm, tcdesc
+from lib.study.artefacts import whole_images as experiments
+from lib.study.catalogue import ARTEFACTS
 from lib.study.jobs import digests, merged, record_path
 from lib.study.open import Study, open_study
+from lib.study.printed import printed
 
 ASKED = ("dsm/figure5", "tcdesc/figure5", "tcdesc/table6")
 EACH = pytest.mark.parametrize("name", ASKED)

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from lib.benchmarks.fpr95 import fpr95
+from lib.benchmarks.subject import Subject
 from lib.data.patchset import LabelledPairs, PatchSet
-from lib.evaluation.filled_bins import GROUPS, PERCENTILES, probe
-from lib.evaluation.fpr95 import fpr95
-from lib.evaluation.subject import Subject
+from lib.probes.filled_bins import GROUPS, PERCENTILES, probe
 
 BINS = 32
 

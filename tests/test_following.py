@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from lib import parts, profiles, recipes
+from lib.benchmarks.following import OTHERS, few_pairs, follow
+from lib.benchmarks.fpr95 import fpr95
+from lib.benchmarks.subject import describe
 from lib.data.patchset import PatchSet
-from lib.evaluation.following import OTHERS, few_pairs, follow
-from lib.evaluation.fpr95 import fpr95
-from lib.evaluation.subject import describe
 
 
 def test_few_pairs_are_some_of_the_matching_ones_and_non_matching_ones_of_their_patches(

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from lib.benchmarks.fpr95 import fpr95
+from lib.benchmarks.fpr95_by_stage import measure
+from lib.benchmarks.subject import Subject, describe, pair_distances
 from lib.data.patchset import LabelledPairs, PatchSet
-from lib.evaluation.fpr95 import fpr95
-from lib.evaluation.fpr95_by_stage import measure
-from lib.evaluation.subject import Subject, describe, pair_distances
 
 
 class Noisy(nn.Module):

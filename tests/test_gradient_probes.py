@@ -11,12 +11,12 @@ import torch
 from looped_gradients import looped_gradient_norms
 
 from lib import parts, profiles, recipes
+from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
-from lib.evaluation import drawn_pairs, gradient_norms, training_batch
-from lib.evaluation.gradient_norms import Samples, per_sample_gradient_norms
-from lib.evaluation.subject import Subject
 from lib.models import l2net
 from lib.objective import build as build_objective
+from lib.probes import drawn_pairs, gradient_norms, training_batch
+from lib.probes.gradient_norms import Samples, per_sample_gradient_norms
 from lib.recipes import Budget
 from lib.training import part_state, train
 

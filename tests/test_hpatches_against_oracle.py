@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib.benchmarks import hpatches
 from lib.data.hpatches.descriptors import Descriptors, lay_out
 from lib.data.hpatches.release import FILES, Sequence
 from lib.data.hpatches.tasks import HPatchesSplit, PatchPairs, Tasks
-from lib.evaluation import hpatches
 
 PERCENT = 1e-6
 BOTH_KINDS = ("v_arch", "i_bench", "v_cart", "i_door", "v_elm")

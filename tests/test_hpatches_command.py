@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from lib.benchmarks import hpatches as tasks
+from lib.benchmarks.subject import describe
 from lib.commands import hpatches
 from lib.data.hpatches.descriptors import read_descriptors
 from lib.data.hpatches.homographies import write_homography_sequence
 from lib.data.hpatches.packing import RELEASE
 from lib.data.hpatches.release import as_64, read_sequences
-from lib.evaluation import hpatches as tasks
-from lib.evaluation.subject import describe
 from lib.models import published, sift, tfeat
 
 STILL = np.repeat(np.eye(3)[None], 5, axis=0)

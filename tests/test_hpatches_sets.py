@@ -16,15 +16,15 @@ from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
 from lib.data.hpatches_sets import HPatchesSets
-from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.sizes import SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import Source, open_source
-from lib.experiments import adasample, datasets
-from lib.experiments.rows import training_job
+from lib.data.synthetic.allotment import packaged_photographs
+from lib.data.synthetic.sizes import SequencesSize
 from lib.profiles import find
 from lib.recipes import Budget
 from lib.study import records
+from lib.study.artefacts import adasample, datasets
+from lib.study.artefacts.rows import training_job
 from lib.study.jobs import Job, Place, look, record_path
 from lib.study.open import open_study
 from lib.study.runs import carry_out, load_network

@@ -14,16 +14,17 @@ from test_dsm_probes import TINY, size, subject_of
 from torch import Tensor
 
 from lib import recipes
+from lib.benchmarks import intensity_changes
+from lib.benchmarks.fpr95 import fpr95
+from lib.benchmarks.subject import Subject, describe
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
-from lib.evaluation import gradient_magnitudes, intensity_changes, orthogonality
-from lib.evaluation.fpr95 import fpr95
-from lib.evaluation.subject import Subject, describe
-from lib.evaluation.training_batch import with_statistics
-from lib.evaluation.triplets_in_batch import draw_images
-from lib.experiments.hynet import MEASURED, VARIANTS
 from lib.objective import build as build_objective
+from lib.probes import gradient_magnitudes, orthogonality
+from lib.probes.training_batch import with_statistics
+from lib.probes.triplets_in_batch import draw_images
 from lib.recipes import HYNET, RECIPES, Recipe, part, replace_options
+from lib.study.artefacts.hynet import MEASURED, VARIANTS
 from lib.theory.gradient_magnitudes import slopes
 from lib.theory.loss_shapes import Case
 from lib.training import train

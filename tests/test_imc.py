@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from known_cameras import INTRINSICS, cameras, points, project
 from kornia.feature.keynet import KeyNet
 
+from lib.benchmarks import imc, sparse_models
+from lib.benchmarks.subject import Subject, describe
 from lib.data import imc as layout
-from lib.data.mini.geometry import axis_rotation
+from lib.data.synthetic.geometry import axis_rotation
 from lib.data.views import View, relative_pose
-from lib.evaluation import imc, sparse_models
-from lib.evaluation.subject import Subject, describe
-from lib.matching.keypoints import Detector, Regions, detect
+from lib.features.keypoints import Detector, Regions, detect
 from lib.models import sift
 
 TAKEN = cameras(4)

@@ -16,27 +16,15 @@ ROOT = Path(__file__).resolve().parents[1]
 # From top to bottom; modules of one line may import each other, but in no circle.
 LAYERS = (
     ("commands",),
-    ("reporting",),
-    ("significance", "intervals"),
-    ("experiments",),
     ("study",),
-    ("evaluation", "theory", "matching"),
+    ("matching", "benchmarks", "probes", "theory"),
+    ("statistics",),
     ("training", "bfloat16", "objective", "batches", "parts"),
     ("recipes", "profiles"),
     (
-        *(
-            "models",
-            "points",
-            "samplers",
-            "distances",
-            "positives",
-            "negatives",
-            "losses",
-            "pair_weights",
-        ),
-        *("regularizers", "schedules", "augmentation", "descriptions"),
+        *("models", "points", "samplers", "distances", "positives", "negatives", "data", "features"),
+        *("losses", "pair_weights", "regularizers", "schedules", "augmentation", "descriptions"),
     ),
-    ("data",),
     ("files", "digests"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -94,10 +82,10 @@ def test_no_imports_go_in_a_circle() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "from lib.evaluation.fpr95 import fpr95",
-        "from lib.evaluation import fpr95",
-        "import lib.evaluation.fpr95",
-        "def late():\n    import lib.evaluation.fpr95",
+        "from lib.benchmarks.fpr95 import fpr95",
+        "from lib.benchmarks import fpr95",
+        "import lib.benchmarks.fpr95",
+        "def late():\n    import lib.benchmarks.fpr95",
     ],
 )
 def test_an_import_that_points_up_is_named(tmp_path: Path, line: str) -> None:
@@ -105,7 +93,7 @@ def test_an_import_that_points_up_is_named(tmp_path: Path, line: str) -> None:
     file.parent.mkdir(parents=True)
     file.write_text(line + "\n")
     assert any(
-        found.startswith("lib.models.mine imports lib.evaluation")
+        found.startswith("lib.models.mine imports lib.benchmarks")
         for found in upward(modules(tmp_path / "lib"))
     )
 
@@ -120,16 +108,14 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
         TopologicalSorter({name: imports[name] & imports.keys() for name in imports}).prepare()
 
 
-STUDY = ("lib.study", "lib.reporting", "lib.experiments", "lib.commands")
+STUDY = ("lib.study", "lib.study.report", "lib.study.artefacts", "lib.commands")
 
 
 @pytest.mark.parametrize(
     ("alone", "without"),
     [
         ("lib.objective, lib.losses.hinge", STUDY),
-        ("lib.significance", (*STUDY, "torch")),
-        ("lib.reporting.data.scenes, lib.reporting.data.sequences", ("torch",)),
-        ("lib.reporting.papers.hynet_norms, lib.reporting.papers.tcdesc", ("torch", "scipy.stats")),
+        ("lib.statistics.significance", (*STUDY, "torch")),
     ],
 )
 def test_objective_statistics_and_drawings_come_without(alone: str, without: tuple[str, ...]) -> None:
@@ -142,7 +128,7 @@ def test_objective_statistics_and_drawings_come_without(alone: str, without: tup
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "lib" / "evaluation").glob("*.py")), ids=lambda of: of.stem
+    "path", sorted((ROOT / "lib" / "benchmarks").glob("*.py")), ids=lambda of: of.stem
 )
 def test_a_module_of_evaluation_measures_or_probes_but_not_both(path: Path) -> None:
     defined = {of.name for of in ast.parse(path.read_text()).body if isinstance(of, ast.FunctionDef)}

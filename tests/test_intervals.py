@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lib.intervals import (
+from lib.statistics.intervals import (
     Estimate,
     Measured,
     contrast,

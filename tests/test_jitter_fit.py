@@ -10,13 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.data.hpatches.building import cut_patches, plan_patches
-from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
-from lib.data.hpatches.jitter import FACTORS, MEDIAN_OVERLAP, PROPORTIONS
-from lib.data.hpatches.release import LEVELS, read_sequence, write_sequence
-from lib.data.hpatches.tasks import HPatchesSplit
-from lib.evaluation import hpatches
-from lib.evaluation.jitter_fit import (
+from lib.benchmarks import hpatches
+from lib.benchmarks.jitter_fit import (
     BOUNDS,
     NARROWER,
     POINTS,
@@ -30,7 +25,12 @@ from lib.evaluation.jitter_fit import (
     residuals,
     spread_points,
 )
-from lib.evaluation.subject import Subject, describe
+from lib.benchmarks.subject import Subject, describe
+from lib.data.hpatches.building import cut_patches, plan_patches
+from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
+from lib.data.hpatches.jitter import FACTORS, MEDIAN_OVERLAP, PROPORTIONS
+from lib.data.hpatches.release import LEVELS, read_sequence, write_sequence
+from lib.data.hpatches.tasks import HPatchesSplit
 from lib.models import orb, sift
 from lib.study.open import REFERENCE
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lib import recipes
-from lib.experiments.rows import computation_job, training_job
 from lib.recipes import part
 from lib.study import forecast, jobs
+from lib.study.artefacts.rows import computation_job, training_job
 from lib.study.open import Study, open_study
 from lib.study.runs import carry_out
 
@@ -49,7 +49,7 @@ def test_a_change_of_the_sampler_concerns_only_recipes_that_sample(study: Study)
     sampling = closure(["lib.training", *parts.modules(recipes.find("adasample_gen"))])
     assert "lib.samplers.adasample" in sampling
     assert "lib.samplers.adasample" not in blind
-    assert "lib.evaluation.fpr95" not in blind | sampling
+    assert "lib.benchmarks.fpr95" not in blind | sampling
 
 
 def test_requests_for_one_record_become_one_job_that_asks_for_all(study: Study) -> None:

@@ -13,8 +13,8 @@ import pytest
 from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
-from lib.reporting.page import kernels
-from lib.reporting.page.kernels import ForkedKernelManager
+from lib.study.report.page import kernels
+from lib.study.report.page.kernels import ForkedKernelManager
 
 
 def outputs(folder: Path, source: str, **kernel: object) -> list[dict]:
@@ -34,7 +34,7 @@ def executed(folder: Path, source: str) -> str:
 
 
 def test_it_has_imported_what_nearly_all_notebooks_need_and_nothing_that_trains(tmp_path: Path) -> None:
-    names = "('matplotlib.pyplot', 'pandas', 'lib.reporting.showing', 'torch')"
+    names = "('matplotlib.pyplot', 'pandas', 'lib.study.report.showing', 'torch')"
     source = f"import sys\nprint([name in sys.modules for name in {names}])"
     assert executed(tmp_path, source) == "[True, True, True, False]\n"
 

@@ -13,15 +13,15 @@ import torch
 from small_study import SMALL, open_small
 
 from lib import profiles
+from lib.benchmarks.fpr95 import measure
+from lib.benchmarks.subject import Subject, describe, pair_distances
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
-from lib.evaluation.fpr95 import measure
-from lib.evaluation.subject import Subject, describe, pair_distances
-from lib.evaluation.training_batch import with_statistics
-from lib.experiments.rows import training_job
 from lib.models import l2net, l2net_binary
+from lib.probes.training_batch import with_statistics
 from lib.recipes import Budget, find
 from lib.study import records
+from lib.study.artefacts.rows import training_job
 from lib.study.runs import carry_out, load_network
 from lib.training import train
 

@@ -18,16 +18,16 @@ from skimage import data
 from test_matching_keypoints import texture
 
 from lib.commands import describe as command
-from lib.data.mini.scenes import plan_site, render_view
-from lib.data.mini.sizes import MiniSize
+from lib.data.synthetic.scenes import plan_site, render_view
+from lib.data.synthetic.sizes import MiniSize
+from lib.features.keypoints import Detector, Regions
 from lib.matching import colmap, hloc
 from lib.matching.describe import Features, describe
 from lib.matching.folder import describe_and_match, describe_folder, match_pairs
 from lib.matching.images import read_grey
-from lib.matching.keypoints import Detector, Regions
 from lib.matching.match import match
 from lib.matching.networks import find
-from lib.reporting.sparse_models import typical_pair
+from lib.study.report.sparse_models import typical_pair
 
 FEW = Detector(most=150)
 
@@ -179,7 +179,7 @@ def test_places_are_those_of_the_image_before_it_was_reduced(images: Path, tmp_p
     assert np.median(apart) < 1
 
 
-@pytest.mark.parametrize("module", ["lib.matching.colmap", "lib.reporting.sparse_models"])
+@pytest.mark.parametrize("module", ["lib.matching.colmap", "lib.study.report.sparse_models"])
 def test_pictures_can_be_written_beside_colmap(module: str) -> None:
     write = "import io, numpy; Image.fromarray(numpy.ones((9, 9), 'u1')).save(io.BytesIO(), 'png')"
     code = f"import {module}\nfrom PIL import Image\n{write}\nprint('written')"

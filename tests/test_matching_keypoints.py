@@ -10,9 +10,9 @@ import torch
 from kornia.feature import KeyNet, KeyNetDetector, extract_patches_from_pyramid, scale_laf
 from scipy.ndimage import gaussian_filter
 
-from lib.data.keypoints import Keypoints
-from lib.matching.keypoints import KINDS, Detector, as_tensor, detect, regions
-from lib.matching.patches import MAGNIFICATION, extract
+from lib.features.detectors import Keypoints
+from lib.features.keypoints import KINDS, Detector, as_tensor, detect, regions
+from lib.features.patches import MAGNIFICATION, extract
 
 # Those that need no checkpoint.
 ALL = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "keynet"])

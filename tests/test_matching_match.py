@@ -7,14 +7,14 @@ import pytest
 from scipy.spatial.distance import cdist
 from test_matching_keypoints import texture
 
-from lib.data.keypoints import Keypoints
-from lib.evaluation import subject
+from lib.benchmarks import subject
+from lib.features.detectors import Keypoints
+from lib.features.keypoints import Detector, detect, regions
+from lib.features.patches import extract
 from lib.matching import describe as describing
 from lib.matching.describe import describe
-from lib.matching.keypoints import Detector, detect, regions
 from lib.matching.match import match, nearest
 from lib.matching.networks import find
-from lib.matching.patches import extract
 from lib.models import l2net, l2net_binary
 
 KINDS = pytest.mark.parametrize("kind", ["float", "bits"])

@@ -11,7 +11,7 @@ from kornia import feature
 from safetensors import safe_open
 
 from lib.commands import describe as command
-from lib.data.mini.photographs import Photograph
+from lib.data.synthetic.photographs import Photograph
 from lib.matching import networks
 from lib.matching.describe import folded
 from lib.matching.networks import find

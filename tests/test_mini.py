@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 from PIL import Image
 from small_files import photo_folder
 
-from lib.data.keypoints import Keypoints
-from lib.data.mini import allotment, scenes
-from lib.data.mini.allotment import (
+from lib.data.phototour import read_phototour
+from lib.data.synthetic import allotment, scenes
+from lib.data.synthetic.allotment import (
     folder_photographs,
     packaged_photographs,
     read_allotment,
     write_allotment,
 )
-from lib.data.mini.description import detections, read_sites, redraw_view
-from lib.data.mini.detection import (
+from lib.data.synthetic.description import detections, read_sites, redraw_view
+from lib.data.synthetic.detection import (
     PATCH_WIDTH,
     DetectorError,
     contrast,
@@ -36,7 +36,7 @@ from lib.data.mini.detection import (
     disturb,
     spread_out,
 )
-from lib.data.mini.geometry import (
+from lib.data.synthetic.geometry import (
     Camera,
     Plane,
     axis_rotation,
@@ -47,11 +47,11 @@ from lib.data.mini.geometry import (
     plane_homography,
     transfer,
 )
-from lib.data.mini.photographs import Photograph
-from lib.data.mini.photometry import Photometry, photograph_through
-from lib.data.mini.sizes import MiniSize
-from lib.data.mini.writing import draw_pairs, write_scene
-from lib.data.phototour import read_phototour
+from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic.photometry import Photometry, photograph_through
+from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.writing import draw_pairs, write_scene
+from lib.features.detectors import Keypoints
 
 SMALL = MiniSize(points_per_photo=60, pairs=150, longest_side=320)
 angles = st.floats(-0.6, 0.6)

@@ -10,10 +10,10 @@ import pytest
 
 from lib.data import landmarks as layout
 from lib.data.landmarks import City, Landmarks
-from lib.data.mini import landmarks as generator
-from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.geometry import Camera, Plane
-from lib.data.mini.scenes import Site
+from lib.data.synthetic import landmarks as generator
+from lib.data.synthetic.allotment import packaged_photographs
+from lib.data.synthetic.geometry import Camera, Plane
+from lib.data.synthetic.scenes import Site
 from lib.data.whole_images import ImagesSize
 
 SMALL = ImagesSize(longest_side=150)

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from lib.data.hpatches.homographies import read_homography_sequence
 from lib.data.hpatches.release import Split, read_sequences, read_splits
 from lib.data.hpatches.tasks import HPatchesSplit, open_split
-from lib.data.mini import sequences as module
-from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.geometry import transfer
-from lib.data.mini.photographs import Photograph
-from lib.data.mini.sequences import (
+from lib.data.synthetic import sequences as module
+from lib.data.synthetic.allotment import packaged_photographs
+from lib.data.synthetic.geometry import transfer
+from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic.sequences import (
     Texture,
     illumination_sequence,
     lamp_shading,
@@ -31,7 +31,7 @@ from lib.data.mini.sequences import (
     viewpoint_sequence,
     write_hpatches,
 )
-from lib.data.mini.sizes import SequencesSize
+from lib.data.synthetic.sizes import SequencesSize
 
 SMALL = SequencesSize(
     longest_side=160, patches_per_sequence=20, pairs=50, queries=10, distractors=30, seed=3
@@ -374,7 +374,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_one_others(tmp_path: Pa
 
 def test_the_size_is_imported_without_numpy() -> None:
     code = (
-        "import sys, lib.data.mini.sizes; "
+        "import sys, lib.data.synthetic.sizes; "
         "sys.exit(any(name in sys.modules for name in ('numpy', 'torch', 'cv2')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from lib.data import eth, imc
-from lib.data.mini import eth as mini_eth
-from lib.data.mini import imc as mini_imc
-from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.scenes import Site
-from lib.data.mini.walls import carry, covisibility, seen
+from lib.data.synthetic import eth as mini_eth
+from lib.data.synthetic import imc as mini_imc
+from lib.data.synthetic.allotment import packaged_photographs
+from lib.data.synthetic.scenes import Site
+from lib.data.synthetic.walls import carry, covisibility, seen
 from lib.data.whole_images import ImagesSize
 from lib.matching.match import match
 from lib.study import records
@@ -129,7 +129,7 @@ def test_between_5_and_40_percent_of_sifts_matches_are_right(
     sites = written(tmp_path, generator, ImagesSize())
     shares = [share_right(*sites[place]) for place in PLACES]
     assert all(0.05 <= share <= 0.40 for share in shares), shares
-    # What `lib.data.mini.multiview` tells; processors differ in pixels.
+    # What `lib.data.synthetic.multiview` tells; processors differ in pixels.
     assert shares == pytest.approx(told, abs=0.02)
 
 

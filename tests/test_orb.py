@@ -8,10 +8,10 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter
 
-from lib.evaluation.subject import describe
-from lib.experiments.rows import HANDCRAFTED, handcrafted_job
+from lib.benchmarks.subject import describe
 from lib.models import orb
 from lib.study import jobs
+from lib.study.artefacts.rows import HANDCRAFTED, handcrafted_job
 from lib.study.open import open_study
 
 SIZES = pytest.mark.parametrize("size", [32, 64])
@@ -90,4 +90,4 @@ def test_it_is_a_row_that_leaves_the_tables_of_floats_alone() -> None:
     assert job.label == "ORB"
     assert job.sets_of("fpr95") == tuple(study.place.source.sets)
     assert "orb" not in HANDCRAFTED
-    assert "lib.evaluation.fpr95" not in jobs.digests(job, study.place)["evaluation"]
+    assert "lib.benchmarks.fpr95" not in jobs.digests(job, study.place)["evaluation"]

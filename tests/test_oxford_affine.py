@@ -12,13 +12,13 @@ from scipy.spatial.distance import cdist
 from skimage import data
 from test_matching_keypoints import texture
 
+from lib.benchmarks import oxford_affine, oxford_affine_of_signs
+from lib.benchmarks.region_overlap import Correspondences, one_to_one
+from lib.benchmarks.subject import Subject, describe
 from lib.data import oxford_affine as layout
-from lib.data.mini import oxford_affine as generator
-from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.geometry import transfer
-from lib.evaluation import oxford_affine, oxford_affine_of_signs
-from lib.evaluation.region_overlap import Correspondences, one_to_one
-from lib.evaluation.subject import Subject, describe
+from lib.data.synthetic import oxford_affine as generator
+from lib.data.synthetic.allotment import packaged_photographs
+from lib.data.synthetic.geometry import transfer
 from lib.models import orb, sift
 
 SIFT = Subject(partial(describe, sift.build()))

@@ -11,7 +11,7 @@ import pandas as pd
 import papers_text
 import pytest
 
-from lib.reporting.printed import PRINTED
+from lib.study.printed import PRINTED
 
 pytestmark = pytest.mark.skipif(not papers_text.FOLDER, reason="PAPERS names no folder with the texts")
 FILES = {path.stem: path for path in sorted(PRINTED.glob("*.csv"))}

@@ -14,9 +14,9 @@ from kornia import feature
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lib.experiments import datasets
-from lib.experiments.rows import published_jobs
 from lib.models import l2net, published, tfeat
+from lib.study.artefacts import datasets
+from lib.study.artefacts.rows import published_jobs
 from lib.study.jobs import configuration, record_path
 from lib.study.open import open_study
 

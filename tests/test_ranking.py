@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from lib.evaluation.ranking import average_precision, average_precision_by_negatives, roc_auc
+from lib.benchmarks.ranking import average_precision, average_precision_by_negatives, roc_auc
 
 # Few distances, so that most tie, one of them infinite.
 rankings = st.lists(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lib.data.hpatches.detection import disc_overlap
-from lib.data.keypoints import Keypoints
-from lib.evaluation.region_overlap import (
+from lib.benchmarks.region_overlap import (
     LARGEST_COMMON_ERROR,
     LARGEST_ERROR,
     NORMALISED,
@@ -15,7 +13,9 @@ from lib.evaluation.region_overlap import (
     one_to_one,
     overlap_error,
 )
-from lib.matching.keypoints import Regions, regions
+from lib.data.hpatches.detection import disc_overlap
+from lib.features.detectors import Keypoints
+from lib.features.keypoints import Regions, regions
 
 SHAPES = ((300, 400), (300, 400))
 

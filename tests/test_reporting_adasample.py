@@ -7,13 +7,13 @@ import pytest
 from reporting_records import found, with_fpr95
 from scipy import stats
 
-from lib.experiments.adasample import TABLE1_RECIPES
 from lib.recipes import RECIPES
-from lib.reporting import phototour, phototour_figures
-from lib.reporting.papers import adasample
-from lib.reporting.papers import adasample_triplets as triplets
-from lib.reporting.style import PALETTE
+from lib.study.artefacts.adasample import TABLE1_RECIPES
 from lib.study.open import open_study
+from lib.study.report import phototour, phototour_figures
+from lib.study.report.papers import adasample
+from lib.study.report.papers import adasample_triplets as triplets
+from lib.study.report.style import PALETTE
 
 SETS = ("mini-a", "mini-b", "mini-c")
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mann_whitney_oracle import exact_by_hand, normal_by_hand, u_by_hand
 from scipy import stats
 
-from lib import significance
-from lib.reporting.audit import mann_whitney, p_values
-from lib.reporting.phototour import COLUMN_NAMES
+from lib.statistics import significance
+from lib.study.audit import mann_whitney, p_values
+from lib.study.report.phototour import COLUMN_NAMES
 
 coarse = st.integers(0, 6).map(float)
 fives = st.lists(coarse, min_size=5, max_size=5)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.intervals import Measured
-from lib.reporting.claims import Claim, read_claims, show_verdicts, verdict, verdict_table
-from lib.reporting.claims.rows import COUNT_BELOW, DIRECTIONS, NONE, PAIRED, SINGLE
-from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
-from lib.reporting.printed import printed
+from lib.statistics.intervals import Measured
+from lib.study.claims import Claim, read_claims, show_verdicts, verdict, verdict_table
+from lib.study.claims.rows import COUNT_BELOW, DIRECTIONS, NONE, PAIRED, SINGLE
+from lib.study.printed import printed
+from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
 
 SEEDS = (0, 1, 2, 3, 4)
 

@@ -8,11 +8,11 @@ import pytest
 import reporting_records
 from reporting_records import with_fpr95
 
-from lib.intervals import contrast
-from lib.reporting.claims import read_claims, verdict
-from lib.reporting.claims.measured import fpr95_by_column, hpatches_by_task
-from lib.reporting.hpatches import LEVELS, numbers
+from lib.statistics.intervals import contrast
+from lib.study.claims import read_claims, verdict
+from lib.study.claims.measured import fpr95_by_column, hpatches_by_task
 from lib.study.open import Found
+from lib.study.report.hpatches import LEVELS, numbers
 
 SETS = ("fountain", "wall", "street")
 

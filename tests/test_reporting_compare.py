@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lib.reporting.page import compare as module
-from lib.reporting.page.compare import compare
+from lib.study.report.page import compare as module
+from lib.study.report.page.compare import compare
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.reporting.data import difficulty
-from lib.reporting.printed import printed
 from lib.study import records
 from lib.study.jobs import Job, probe_path
 from lib.study.open import Found
+from lib.study.printed import printed
+from lib.study.report.data import difficulty
 
 SETS = ("mini-a", "mini-b", "mini-c")
 STATISTICS = {"patches": 30, "points": 10, "matching_pairs": 7, "non_matching_pairs": 8}

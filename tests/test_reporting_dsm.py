@@ -7,16 +7,16 @@ import pytest
 from paper_records import records
 from reporting_records import claims_on, outcomes, verdicts
 
-from lib.experiments import dsm as experiments
-from lib.intervals import Measured
-from lib.reporting import frames
-from lib.reporting.claims import Claim, read_claims, verdict
-from lib.reporting.claims.verdicts import NO_VERDICT
-from lib.reporting.hpatches import TASKS
-from lib.reporting.papers import dsm, dsm_margins
-from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
-from lib.reporting.printed import printed
+from lib.statistics.intervals import Measured
+from lib.study.artefacts import dsm as experiments
+from lib.study.claims import Claim, read_claims, verdict
+from lib.study.claims.verdicts import NO_VERDICT
 from lib.study.open import Found, Study
+from lib.study.printed import printed
+from lib.study.report import frames
+from lib.study.report.hpatches import TASKS
+from lib.study.report.papers import dsm, dsm_margins
+from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
 from lib.theory import narrow_weights
 
 SEEDS = (0, 1, 2)

@@ -11,14 +11,14 @@ import pytest
 from reporting_records import Run, outcomes
 from scipy.stats import norm
 
-from lib.evaluation.hpatches import LEVELS
-from lib.experiments import dsm
+from lib.benchmarks.hpatches import LEVELS
 from lib.recipes import RECIPES, Recipe, at_rate
-from lib.reporting import hpatches
-from lib.reporting.papers import dsm_figures, dsm_margins, loss_shapes
-from lib.reporting.style import looks
+from lib.study.artefacts import dsm
 from lib.study.jobs import Job
 from lib.study.open import Found, open_study
+from lib.study.report import hpatches
+from lib.study.report.papers import dsm_figures, dsm_margins, loss_shapes
+from lib.study.report.style import looks
 from lib.theory import loss_shapes as computed
 
 SETS = ("b", "c")
@@ -359,7 +359,7 @@ def test_loss_shapes_have_two_maps_a_loss_on_one_scale() -> None:
 
 
 def test_the_jobs_ask_for_their_probes_and_for_signs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lib.experiments.rows.own_rate", lambda study, name: 0.1)
+    monkeypatch.setattr("lib.study.artefacts.rows.own_rate", lambda study, name: 0.1)
     study = open_study()
     scattered = dsm.figure1(study)
     assert [job.name for job in scattered] == ["hardnet_aug"] * 3 + ["real_margin_1"]
@@ -378,7 +378,9 @@ def test_the_jobs_ask_for_their_probes_and_for_signs(monkeypatch: pytest.MonkeyP
 
 def test_controls_are_variants_of_dsm_at_rates_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = []
-    monkeypatch.setattr("lib.experiments.rows.own_rate", lambda study, name: rates.append(name) or 0.1)
+    monkeypatch.setattr(
+        "lib.study.artefacts.rows.own_rate", lambda study, name: rates.append(name) or 0.1
+    )
     jobs = {job.name: job for job in dsm.softness(open_study())}
     assert set(jobs) == set(dsm_margins.CONTROLS)
     assert set(rates) == {"dsm_aug", "real_margin_2", *dsm.CONTROLS}

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.experiments import adasample, dsm, hynet, tcdesc
-from lib.intervals import Measured
 from lib.recipes import RECIPES
-from lib.reporting import effects
+from lib.statistics.intervals import Measured
+from lib.study.artefacts import adasample, dsm, hynet, tcdesc
+from lib.study.report import effects
 
 ROOT = Path(__file__).resolve().parents[1]
 # Two test sets, of which the means over seeds are paired.

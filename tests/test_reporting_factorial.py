@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from paper_records import records, searched
 from scipy import stats
 
-from lib.experiments import factorial as experiments
-from lib.experiments import searches
-from lib.experiments.factorial import CELLS, PAPERS, SEARCHED_CELLS, TERMS, at, sign
-from lib.intervals import Measured
-from lib.reporting import factorial
+from lib.statistics.intervals import Measured
+from lib.study.artefacts import factorial as experiments
+from lib.study.artefacts import searches
+from lib.study.artefacts.factorial import CELLS, PAPERS, SEARCHED_CELLS, TERMS, at, sign
 from lib.study.jobs import Job
 from lib.study.open import Found, Study, open_study
+from lib.study.report import factorial
 
 NONE = dict.fromkeys(((), *TERMS), 0.0)
 

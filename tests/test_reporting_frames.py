@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from reporting_records import found, with_fpr95
 
-from lib.reporting import frames
+from lib.study.report import frames
 
 
 def some() -> list:

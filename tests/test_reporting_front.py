@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.experiments.artefacts import ARTEFACTS
-from lib.reporting.page import front, rendering
-from lib.reporting.page.verdicts import read_verdicts
+from lib.study.catalogue import ARTEFACTS
 from lib.study.open import REFERENCE, ROOT
+from lib.study.report.page import front, rendering
+from lib.study.report.page.verdicts import read_verdicts
 
 ROW = {
     **{"claim": "x", "paper": "adasample", "artefact": "Table 3", "notebook": "adasample/table3"},

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lib.reporting.claims import read_claims, verdict
-from lib.reporting.papers import adasample_gradients as gradients
-from lib.reporting.papers.adasample_gradients import Reading
+from lib.study.claims import read_claims, verdict
+from lib.study.report.papers import adasample_gradients as gradients
+from lib.study.report.papers.adasample_gradients import Reading
 
 
 def probe(

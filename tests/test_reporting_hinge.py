@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from reporting_records import found
 
-from lib.reporting import frames
-from lib.reporting.papers import adasample_hinge as hinge
+from lib.study.report import frames
+from lib.study.report.papers import adasample_hinge as hinge
 from lib.theory import hinge_against_distance
 
 

@@ -11,15 +11,15 @@ import reporting_records
 from reporting_records import outcomes, verdicts
 from scipy import stats
 
-from lib.experiments.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
-from lib.reporting import hpatches as tables
-from lib.reporting.claims import read_claims, verdict
-from lib.reporting.hpatches import LEVELS, TASKS
-from lib.reporting.hpatches_figures import LEVEL_COLOURS, ranking_figure, tasks_figure
-from lib.reporting.papers import adasample
-from lib.reporting.style import png
-from lib.reporting.text import as_text
+from lib.study.artefacts.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
+from lib.study.claims import read_claims, verdict
 from lib.study.open import Found, open_study
+from lib.study.report import hpatches as tables
+from lib.study.report.hpatches import LEVELS, TASKS
+from lib.study.report.hpatches_figures import LEVEL_COLOURS, ranking_figure, tasks_figure
+from lib.study.report.papers import adasample
+from lib.study.report.style import png
+from lib.study.report.text import as_text
 
 TEST, HP_TRAIN = "some-hp-a", "some-hp-a-train"
 SEQUENCES = ("v_wall", "i_wall", "v_dome", "i_shop")

@@ -10,19 +10,19 @@ from paper_records import followed
 from reporting_records import outcomes
 from test_reporting_hynet_analysis import computed
 
-from lib.experiments import hynet as experiments
-from lib.experiments import rows
-from lib.intervals import Measured
-from lib.reporting import hpatches, phototour
-from lib.reporting.claims import Claim, read_claims, verdict
-from lib.reporting.claims.verdicts import NO_VERDICT
-from lib.reporting.hpatches import TASKS
-from lib.reporting.ladder import WHOLE, rungs_table
-from lib.reporting.papers import hynet
-from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
-from lib.reporting.phototour_figures import verification_figure
-from lib.reporting.printed import printed
+from lib.statistics.intervals import Measured
+from lib.study.artefacts import hynet as experiments
+from lib.study.artefacts import rows
+from lib.study.claims import Claim, read_claims, verdict
+from lib.study.claims.verdicts import NO_VERDICT
 from lib.study.open import Found, Study
+from lib.study.printed import printed
+from lib.study.report import hpatches, phototour
+from lib.study.report.hpatches import TASKS
+from lib.study.report.ladder import WHOLE, rungs_table
+from lib.study.report.papers import hynet
+from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
+from lib.study.report.phototour_figures import verification_figure
 
 SEEDS = (0, 1, 2)
 LEVELS = {"sift": 40.0, "hynet_aug": 5.0, "hynet_sosr": 4.0, "sosnet_aug": 10.0}

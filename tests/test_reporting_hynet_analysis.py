@@ -12,16 +12,16 @@ from matplotlib.axes import Axes
 from reporting_records import Run, outcomes
 from test_reporting_dsm_figures import batch
 
-from lib.experiments import hynet as experiments
-from lib.experiments.hynet import VARIANTS
-from lib.experiments.rows import computation_job
 from lib.recipes import RECIPES
-from lib.reporting.claims import Claim, read_claims, verdict
-from lib.reporting.claims.verdicts import HELD, NOT_HELD
-from lib.reporting.papers import hynet_gradients as gradients
-from lib.reporting.papers import hynet_norms as norms
+from lib.study.artefacts import hynet as experiments
+from lib.study.artefacts.hynet import VARIANTS
+from lib.study.artefacts.rows import computation_job
+from lib.study.claims import Claim, read_claims, verdict
+from lib.study.claims.verdicts import HELD, NOT_HELD
 from lib.study.jobs import Job
 from lib.study.open import Found, open_study
+from lib.study.report.papers import hynet_gradients as gradients
+from lib.study.report.papers import hynet_norms as norms
 from lib.theory import architecture, descent_directions, gradient_magnitudes, similarity_gradients
 
 STUDY = open_study()
@@ -301,7 +301,7 @@ def test_exposures_rise_from_what_no_change_gives() -> None:
 
 
 def test_the_jobs_ask_for_their_probes_and_measures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lib.experiments.rows.own_rate", lambda study, name: 0.1)
+    monkeypatch.setattr("lib.study.artefacts.rows.own_rate", lambda study, name: 0.1)
     train_set = STUDY.place.source.sets[0]
     _, *runs = experiments.figure2(STUDY)
     assert [job.name for job in runs] == ["hardnet_aug"] * 3 + ["sosnet_aug"] * 3

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib.experiments.adasample import LADDER, RIVALS, RUNGS, SAMPLING, generation
 from lib.recipes import RECIPES, Recipe, at_rate
-from lib.reporting.changes import changes_figure, fpr95_of, levels, methods
-from lib.reporting.ladder import WHOLE, rungs_figure, rungs_table, surely_changed
-from lib.reporting.papers import adasample_ladder as ladder
+from lib.study.artefacts.adasample import LADDER, RIVALS, RUNGS, SAMPLING, generation
 from lib.study.jobs import Job
 from lib.study.open import Found, open_study
+from lib.study.report.changes import changes_figure, fpr95_of, levels, methods
+from lib.study.report.ladder import WHOLE, rungs_figure, rungs_table, surely_changed
+from lib.study.report.papers import adasample_ladder as ladder
 
 SETS = ("b", "c")
 EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS, **SAMPLING, **RIVALS}

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from reporting_records import with_fpr95
 
-from lib.reporting.phototour import (
+from lib.study.printed import printed
+from lib.study.report.phototour import (
     COLUMN_NAMES,
     by_column,
     columns_of,
@@ -15,8 +16,7 @@ from lib.reporting.phototour import (
     printed_by_column,
     roles_of,
 )
-from lib.reporting.printed import printed
-from lib.reporting.text import as_text
+from lib.study.report.text import as_text
 
 SETS = ("fountain", "wall", "street")
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib import rcParams
 from matplotlib.image import imread
 
-from lib.reporting.plots import (
+from lib.study.report.plots import (
     bars,
     curves,
     curves_figure,
@@ -18,7 +18,7 @@ from lib.reporting.plots import (
     intervals,
     label_ends,
 )
-from lib.reporting.style import (
+from lib.study.report.style import (
     COLUMN_WIDTH,
     DOUBLE_WIDTH,
     LINES,

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from lib.reporting.printed import PRINTED, printed
+from lib.study.printed import PRINTED, printed
 
 COLUMNS = {
     ("notredame", "liberty"),
@@ -363,8 +363,8 @@ def test_every_table_has_what_all_have_in_common(path):
 
 def test_numbers_and_claims_are_imported_without_torch_and_without_matplotlib():
     code = (
-        "import sys; import lib.reporting.printed, lib.reporting.claims, lib.reporting.text, "
-        "lib.reporting.frames, lib.reporting.phototour, lib.reporting.hpatches; "
+        "import sys; import lib.study.printed, lib.study.claims, lib.study.report.text, "
+        "lib.study.report.frames, lib.study.report.phototour, lib.study.report.hpatches; "
         "print([name for name in ('torch', 'matplotlib', 'nbconvert') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

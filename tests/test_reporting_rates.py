@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from reporting_records import found
 
-from lib.experiments.artefacts import SEARCHED
 from lib.recipes import Budget
-from lib.reporting import rates, stated_settings
-from lib.reporting.rates import FPR95
+from lib.study.catalogue import SEARCHED
 from lib.study.open import open_study
+from lib.study.report import rates, stated_settings
+from lib.study.report.rates import FPR95
 
 WAYS = ("reserve-a", "reserve-b")
 STAGES = ("0.0", "0.5", "1.0")

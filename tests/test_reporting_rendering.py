@@ -10,14 +10,14 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from lib.data.mini.allotment import write_allotment
-from lib.experiments.artefacts import Artefact
-from lib.experiments.rows import training_job
+from lib.data.synthetic.allotment import write_allotment
 from lib.recipes import RECIPES
-from lib.reporting.page import rendering
 from lib.study import records
+from lib.study.artefacts.rows import training_job
+from lib.study.catalogue import Artefact
 from lib.study.jobs import Job, record_path
 from lib.study.open import Study, open_study
+from lib.study.report.page import rendering
 
 SAVES = """
 from pathlib import Path

@@ -14,12 +14,12 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image, ImageChops
 
-from lib.reporting.page import verdicts
-from lib.reporting.page.compare import compare
-from lib.reporting.page.notebook import mathml, render_notebook
-from lib.reporting.page.parts import in_order
-from lib.reporting.page.report import Failure, build_report
-from lib.reporting.style import panels, png
+from lib.study.report.page import verdicts
+from lib.study.report.page.compare import compare
+from lib.study.report.page.notebook import mathml, render_notebook
+from lib.study.report.page.parts import in_order
+from lib.study.report.page.report import Failure, build_report
+from lib.study.report.style import panels, png
 
 ROOT = Path(__file__).resolve().parents[1]
 VOID = {"meta", "img", "br", "hr", "link", "input"}

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
-from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.description import read_sites, redraw_view
-from lib.data.mini.detection import PATCH_WIDTH
-from lib.data.mini.photographs import Photograph
-from lib.data.mini.sizes import MiniSize
-from lib.data.mini.writing import write_scene
 from lib.data.patchset import PatchSet
 from lib.data.phototour import INTEREST, read_phototour
-from lib.reporting.data import pictures, scenes
-from lib.reporting.data.scenes import classes_figure, photographs_figure, site_figure, views_figure
-from lib.reporting.style import DOUBLE_WIDTH
+from lib.data.synthetic.allotment import packaged_photographs
+from lib.data.synthetic.description import read_sites, redraw_view
+from lib.data.synthetic.detection import PATCH_WIDTH
+from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.writing import write_scene
+from lib.study.report.data import pictures, scenes
+from lib.study.report.data.scenes import classes_figure, photographs_figure, site_figure, views_figure
+from lib.study.report.style import DOUBLE_WIDTH
 
 PHOTOGRAPHS = packaged_photographs()["a"]
 SMALL = MiniSize(points_per_photo=60, pairs=150, longest_side=320)

@@ -22,9 +22,9 @@ from lib.data.hpatches.homographies import (
 )
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter
 from lib.data.hpatches.release import FILES, LEVELS, read_sequence, write_sequence
-from lib.reporting.data import sequences as module
-from lib.reporting.data.pictures import DENSITY, GAP
-from lib.reporting.data.sequences import (
+from lib.study.report.data import sequences as module
+from lib.study.report.data.pictures import DENSITY, GAP
+from lib.study.report.data.sequences import (
     REACH,
     detections_table,
     jitter_figure,
@@ -32,7 +32,7 @@ from lib.reporting.data.sequences import (
     patches_figure,
     sequences_figure,
 )
-from lib.reporting.style import DOUBLE_WIDTH
+from lib.study.report.style import DOUBLE_WIDTH
 
 STILL = np.repeat(np.eye(3)[None], 5, axis=0)
 

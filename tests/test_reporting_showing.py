@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.reporting.claims import read_claims
-from lib.reporting.showing import Showing
+from lib.study.claims import read_claims
 from lib.study.open import Study
+from lib.study.report.showing import Showing
 
 TASKS_KEYS = ("sift", "rootsift", "hardnet", "hardnet_aug", "hardnet_aug_gen", "adasample_aug_gen")
 

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.intervals import Measured
-from lib.reporting import significance
-from lib.reporting.audit import p_values
-from lib.reporting.papers import adasample_significance as adasample
-from lib.reporting.papers.adasample_significance import HIGHER, LEVELS, LOWER
-from lib.reporting.phototour import COLUMN_NAMES
+from lib.statistics.intervals import Measured
+from lib.study.audit import p_values
+from lib.study.report import significance
+from lib.study.report.papers import adasample_significance as adasample
+from lib.study.report.papers.adasample_significance import HIGHER, LEVELS, LOWER
+from lib.study.report.phototour import COLUMN_NAMES
 
 
 def runs_of(lower: np.ndarray, higher: np.ndarray) -> pd.DataFrame:

@@ -12,18 +12,18 @@ from reporting_records import Run, outcomes, verdicts
 
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.images import ImageSequences
-from lib.experiments import tcdesc as experiments
-from lib.intervals import Measured
-from lib.reporting import phototour
-from lib.reporting.claims import Claim, read_claims, verdict
-from lib.reporting.claims.verdicts import NO_VERDICT
-from lib.reporting.hpatches import TASKS
-from lib.reporting.papers import tcdesc, tcdesc_figures
-from lib.reporting.phototour import COLUMN_NAMES, printed_by_column
-from lib.reporting.phototour_figures import verification_figure
-from lib.reporting.printed import printed
+from lib.statistics.intervals import Measured
+from lib.study.artefacts import tcdesc as experiments
+from lib.study.claims import Claim, read_claims, verdict
+from lib.study.claims.verdicts import NO_VERDICT
 from lib.study.jobs import Job, configuration
 from lib.study.open import Found, Study
+from lib.study.printed import printed
+from lib.study.report import phototour
+from lib.study.report.hpatches import TASKS
+from lib.study.report.papers import tcdesc, tcdesc_figures
+from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
+from lib.study.report.phototour_figures import verification_figure
 
 SEEDS = (0, 1, 2)
 STEPS = list(range(1, 21))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.reporting.text import as_text
+from lib.study.report.text import as_text
 
 SMALL = pd.DataFrame(
     {"value": [1.005, -0.001, np.nan], "n": pd.array([1, None, 30], dtype="Int64")},

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.reporting.papers import adasample_theory as theory
-from lib.reporting.style import png
+from lib.study.report.papers import adasample_theory as theory
+from lib.study.report.style import png
 
 QUICK = {
     "unbiasedness": {"draws": 2000, "problems": 2, "exponents": (1, 8, 10)},

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from paper_records import records
 from scipy import stats
 
-from lib.experiments import together as experiments
-from lib.intervals import Measured, contrast
 from lib.profiles import EVENING
-from lib.reporting import together
-from lib.significance import holm
+from lib.statistics.intervals import Measured, contrast
+from lib.statistics.significance import holm
+from lib.study.artefacts import together as experiments
 from lib.study.open import Found, Study
+from lib.study.report import together
 
 LEVELS = {"dsm_long": 12.0, "equal_hynet_aug": 8.0, "equal_adasample_aug_gen": 30.0}
 

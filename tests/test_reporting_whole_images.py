@@ -12,15 +12,15 @@ import pytest
 from reporting_records import Run, outcomes
 
 from lib.data.oxford_affine import NUISANCES
-from lib.experiments import whole_images as experiments
-from lib.reporting import whole_images
-from lib.reporting.claims import read_claims, verdict
-from lib.reporting.claims.rows import printed_values
-from lib.reporting.claims.verdicts import HELD, NO_VERDICT, NOT_HELD
-from lib.reporting.papers import dsm_images, tcdesc_images
-from lib.reporting.printed import printed
+from lib.study.artefacts import whole_images as experiments
+from lib.study.claims import read_claims, verdict
+from lib.study.claims.rows import printed_values
+from lib.study.claims.verdicts import HELD, NO_VERDICT, NOT_HELD
 from lib.study.jobs import Job
 from lib.study.open import Study
+from lib.study.printed import printed
+from lib.study.report import whole_images
+from lib.study.report.papers import dsm_images, tcdesc_images
 
 SEEDS = (0, 1, 2)
 SHOWN = ("page", "text", "rocket")

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from lib.benchmarks.fpr95 import fpr95
+from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
-from lib.evaluation import resampled_fpr95 as module
-from lib.evaluation.fpr95 import fpr95
-from lib.evaluation.resampled_fpr95 import Ranked, probe, resampled
-from lib.evaluation.subject import Subject
+from lib.probes import resampled_fpr95 as module
+from lib.probes.resampled_fpr95 import Ranked, probe, resampled
 
 
 def made_pairs(seed: int, pairs: int, points: int, levels: int | None = None):

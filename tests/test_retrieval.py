@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_matching_keypoints import texture
 
+from lib.benchmarks import hamming_expansion, retrieval, visual_index
+from lib.benchmarks.retrieval import average_precision
+from lib.benchmarks.subject import Subject
+from lib.benchmarks.visual_words import Inverted, invert, learn
 from lib.data import landmarks as layout
 from lib.data.landmarks import City, Landmarks, Query
-from lib.evaluation import hamming_expansion, retrieval, visual_index
-from lib.evaluation.retrieval import average_precision
-from lib.evaluation.subject import Subject
-from lib.evaluation.visual_words import Inverted, invert, learn
 
 GREY = np.full((60, 80), 90, np.uint8)
 
@@ -471,7 +471,7 @@ def two_cities(tmp_path_factory: pytest.TempPathFactory) -> Landmarks:
 def test_what_shows_a_landmark_is_found_by_every_engine(two_cities: Landmarks) -> None:
     from functools import partial
 
-    from lib.evaluation.subject import describe
+    from lib.benchmarks.subject import describe
     from lib.models import sift
 
     numbers = retrieval.measure(Subject(partial(describe, sift.build(root=True))), two_cities)

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from lib.commands import study
-from lib.data.mini.geometry import Camera
-from lib.data.mini.sizes import MiniSize
 from lib.data.scenes.geometry import reconstruction
 from lib.data.scenes.overlap import described
 from lib.data.scenes.places import read_places
 from lib.data.scenes.prepared import prepare
 from lib.data.sources import open_source
 from lib.data.strecha import write_strecha_camera
-from lib.experiments.searches import pairs_of_sets
+from lib.data.synthetic.geometry import Camera
+from lib.data.synthetic.sizes import MiniSize
+from lib.study.artefacts.searches import pairs_of_sets
 
 SIZE = (64, 48)
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from known_scenes import POSES, Marked, both_ways, numbers, plane_views, table
 
+from lib.benchmarks import carrying_error, image_pairs
+from lib.benchmarks.subject import Subject
 from lib.data.scenes.correspondences import Carried
 from lib.data.scenes.sets import SHOWN, SceneImages
 from lib.data.scenes.views import View
-from lib.evaluation import carrying_error, image_pairs
-from lib.evaluation.subject import Subject
 
 UNASKED = Subject(lambda patches: patches)
 # Three views with as many keypoints each: the first 30 show the same points, the others nothing.

@@ -13,12 +13,6 @@ import numpy as np
 import pytest
 from known_scenes import both_ways, table
 
-from lib.data.keypoints import Keypoints
-from lib.data.mini import relief
-from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.geometry import Camera, Plane
-from lib.data.mini.relief import truly_carried, write_relief
-from lib.data.mini.scenes import Piece, Site
 from lib.data.phototour import read_phototour
 from lib.data.scenes import patches as patches_module
 from lib.data.scenes import prepared
@@ -27,6 +21,12 @@ from lib.data.scenes.places import CAMERAS, IMAGES
 from lib.data.scenes.prepared import Scene, prepare
 from lib.data.scenes.sets import TRAINING, SceneSets
 from lib.data.scenes.views import carry, lift
+from lib.data.synthetic import relief
+from lib.data.synthetic.allotment import packaged_photographs
+from lib.data.synthetic.geometry import Camera, Plane
+from lib.data.synthetic.relief import truly_carried, write_relief
+from lib.data.synthetic.scenes import Piece, Site
+from lib.features.detectors import Keypoints
 from lib.theory import label_errors
 
 

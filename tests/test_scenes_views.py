@@ -20,9 +20,9 @@ from known_scenes import (
     view,
 )
 
-from lib.data.keypoints import Keypoints
 from lib.data.scenes.correspondences import carried
 from lib.data.scenes.views import View, angles_between, carry, lift
+from lib.features.detectors import Keypoints
 
 A, B = POSES[:2]
 BENT = tuple(replace(known, lens=LENS) for known in POSES)

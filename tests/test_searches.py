@@ -9,12 +9,12 @@ import pytest
 
 from lib import profiles
 from lib.commands import tuning
-from lib.data.mini.allotment import packaged_photographs
-from lib.experiments import searches
-from lib.experiments.artefacts import SEARCHED
-from lib.experiments.rows import at_profile
-from lib.experiments.together import SWAPPED
+from lib.data.synthetic.allotment import packaged_photographs
 from lib.recipes import RECIPES, find, part
+from lib.study.artefacts import searches
+from lib.study.artefacts.rows import at_profile
+from lib.study.artefacts.together import SWAPPED
+from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job
 from lib.study.open import open_study
 

@@ -16,19 +16,19 @@ import pytest
 from known_cameras import cameras, points, project
 from test_matching_keypoints import texture
 
+from lib.benchmarks import sfm
+from lib.benchmarks.image_subject import ImageSubject
+from lib.benchmarks.sparse_models import features, sparse_model
+from lib.benchmarks.subject import Subject, describe
 from lib.data import eth
-from lib.data.mini import eth as generator
-from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.geometry import axis_rotation
-from lib.data.mini.scenes import render_view
-from lib.data.mini.walls import carry, covisibility, plan_wall, seen
+from lib.data.synthetic import eth as generator
+from lib.data.synthetic.allotment import packaged_photographs
+from lib.data.synthetic.geometry import axis_rotation
+from lib.data.synthetic.scenes import render_view
+from lib.data.synthetic.walls import carry, covisibility, plan_wall, seen
 from lib.data.views import View, checked_intrinsics, checked_pose
-from lib.evaluation import sfm
-from lib.evaluation.image_subject import ImageSubject
-from lib.evaluation.sparse_models import features, sparse_model
-from lib.evaluation.subject import Subject, describe
+from lib.features.keypoints import detect
 from lib.matching.images import read_grey
-from lib.matching.keypoints import detect
 from lib.models import colmap_sift, sift
 
 TAKEN = cameras(4)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mann_whitney_oracle import exact_by_hand, normal_by_hand, u_by_hand
 from scipy import stats
 
-from lib.significance import (
+from lib.statistics.significance import (
     binomial_error,
     concordance,
     holm,

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from test_evaluation_hpatches import make_split
 
+from lib.benchmarks import fpr95, fpr95_of_signs, hpatches, hpatches_of_signs
+from lib.benchmarks.signs import of_signs
+from lib.benchmarks.subject import Subject
 from lib.data.hpatches.release import FILES, read_sequence, write_sequence
 from lib.data.patchset import PatchSet
-from lib.evaluation import fpr95, fpr95_of_signs, hpatches, hpatches_of_signs
-from lib.evaluation.signs import of_signs
-from lib.evaluation.subject import Subject
 
 LENGTH = 24
 DRAWN = np.random.default_rng(0).normal(size=(64 * 64, LENGTH))

@@ -16,10 +16,10 @@ import pytest
 from small_files import photo_folder, write_set
 
 from lib.data import sources, states
-from lib.data.mini import writing
-from lib.data.mini.allotment import write_allotment
-from lib.data.mini.sizes import MiniSize
 from lib.data.sources import open_source
+from lib.data.synthetic import writing
+from lib.data.synthetic.allotment import write_allotment
+from lib.data.synthetic.sizes import MiniSize
 from lib.study import pool
 
 SMALL = MiniSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
@@ -88,7 +88,7 @@ def test_changed_generator_code_makes_new_data(tmp_path: Path, monkeypatch: pyte
     asked = []
     monkeypatch.setattr(states, "_code", lambda modules: asked.append(modules) or "other code")
     assert source.scene_folder("mini-a") != before
-    assert asked == [("lib.data.mini.writing", "lib.data.phototour")]
+    assert asked == [("lib.data.synthetic.writing", "lib.data.phototour")]
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import pytest
 from small_study import open_small
 
 from lib.commands.stamp import numbers, short, stamp
-from lib.experiments.rows import training_job
 from lib.recipes import part
 from lib.study import records
+from lib.study.artefacts.rows import training_job
 from lib.study.jobs import Job, digests, look
 from lib.study.open import Study
 from lib.study.runs import carry_out

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lib.data.mini.geometry import axis_rotation
 from lib.data.strecha import read_strecha_camera
+from lib.data.synthetic.geometry import axis_rotation
 
 # As one of fountain-P11 looks, blanks at the ends of lines and all.
 REAL = """2759.48 0 1520.69 

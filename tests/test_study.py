@@ -26,13 +26,13 @@ from small_study import SMALL, made_cold
 from lib import recipes, training
 from lib.commands import study
 from lib.data.sources import Source, open_source
-from lib.experiments.artefacts import ARTEFACTS, Artefact
-from lib.experiments.rows import training_job
 from lib.files import sha256
-from lib.reporting import effects
 from lib.study import forecast, jobs, pool, records, runs
+from lib.study.artefacts.rows import training_job
+from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job
 from lib.study.open import REFERENCE, ROOT, Found, Study, find, obtain, open_study, to_do
+from lib.study.report import effects
 from lib.study.runs import carry_out, load_weights, weights_path
 
 
@@ -243,7 +243,7 @@ def test_other_following_code_is_found_out(
     monkeypatch.setattr(
         jobs,
         "code_digest",
-        lambda modules: "1" * 16 if "lib.evaluation.following" in modules else whole(modules),
+        lambda modules: "1" * 16 if "lib.benchmarks.following" in modules else whole(modules),
     )
     assert jobs.look(job, opened.place).state == "older code"
 
@@ -399,7 +399,7 @@ def test_a_checkpoint_is_of_all_that_training_reads(
                 {"measures": job.measures[:1]},
             )
         ),
-        *map(with_code, ("nothing", "lib.training", "lib.evaluation.following")),
+        *map(with_code, ("nothing", "lib.training", "lib.benchmarks.following")),
         *map(with_data, ("nothing", "mini-a", "mini-b")),
         with_torch("2.0"),
         runs.checkpoint_path(job, replace(place, device="cuda")),
@@ -647,7 +647,7 @@ def test_ctrl_c_while_the_command_is_being_imported_prints_no_traceback(tmp_path
         "import builtins, os, signal\n"
         "whole = builtins.__import__\n"
         "def pressed(name, *more, **named):\n"
-        "    if name == 'lib.experiments.artefacts':\n"
+        "    if name == 'lib.study.catalogue':\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    return whole(name, *more, **named)\n"
         "builtins.__import__ = pressed\n"
@@ -781,7 +781,7 @@ def test_the_reference_is_small_enough_to_commit() -> None:
 
 def test_reading_records_imports_no_torch(tmp_path: Path) -> None:
     code = (
-        "import sys; from lib.experiments import adasample as a; from lib.study import open as o;"
+        "import sys; from lib.study.artefacts import adasample as a; from lib.study import open as o;"
         "s = o.open_study(); assert o.obtain(s, a.table1(s)); assert 'torch' not in sys.modules"
     )
     done = subprocess.run(

@@ -13,16 +13,17 @@ import torch
 from literal_tcdesc import Options
 from test_dsm_probes import TINY, size, subject_of
 
+from lib.benchmarks import image_matches
+from lib.benchmarks.subject import Subject, describe
 from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.images import MATCHED, ImageSequences
-from lib.data.keypoints import Keypoints
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
-from lib.evaluation import image_matches, matches_on_brisk, matches_on_dog, neighbourhoods
-from lib.evaluation.subject import Subject, describe
-from lib.evaluation.training_batch import with_statistics
-from lib.evaluation.triplets_in_batch import draw_images
+from lib.features.detectors import Keypoints
 from lib.models.sift import build as sift
+from lib.probes import matches_on_brisk, matches_on_dog, neighbourhoods
+from lib.probes.training_batch import with_statistics
+from lib.probes.triplets_in_batch import draw_images
 from lib.recipes import RECIPES, Budget, at_rate
 from lib.training import train
 

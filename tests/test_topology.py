@@ -16,12 +16,12 @@ from literal_tcdesc import Options
 from torch import Tensor
 
 from lib import objective, profiles
-from lib.data.mini.sizes import MiniSize
+from lib.benchmarks.subject import describe
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
+from lib.data.synthetic.sizes import MiniSize
 from lib.descriptions import Descriptions
 from lib.distances import angular, euclidean
-from lib.evaluation.subject import describe
 from lib.matching.networks import find
 from lib.positives import topology, topology_weights
 from lib.positives.topology import build

@@ -13,9 +13,9 @@ import torch
 from killed_run import Killed, resumed
 
 from lib import profiles, recipes
+from lib.benchmarks.fpr95 import measure
+from lib.benchmarks.subject import Subject, describe
 from lib.data.patchset import PatchSet
-from lib.evaluation.fpr95 import measure
-from lib.evaluation.subject import Subject, describe
 from lib.recipes import Budget, at_rate, replace_options
 from lib.training import Trained, train
 

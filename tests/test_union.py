@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from lib.data.mini import oxford_affine
-from lib.data.mini.allotment import HOMOGRAPHY
-from lib.data.mini.photographs import Photograph
-from lib.data.mini.sequences import make_splits, textures
-from lib.data.mini.sizes import MiniSize, SequencesSize
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
+from lib.data.synthetic import oxford_affine
+from lib.data.synthetic.allotment import HOMOGRAPHY
+from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic.sequences import make_splits, textures
+from lib.data.synthetic.sizes import MiniSize, SequencesSize
 from lib.data.union import unite
 
 

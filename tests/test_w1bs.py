@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from skimage import data
 
+from lib.benchmarks import w1bs
+from lib.benchmarks.subject import Subject, describe
 from lib.data import w1bs as layout
-from lib.data.mini import w1bs as generator
-from lib.data.mini.photographs import Photograph
+from lib.data.synthetic import w1bs as generator
+from lib.data.synthetic.photographs import Photograph
 from lib.data.whole_images import ImagesSize
-from lib.evaluation import w1bs, w1bs_curves
-from lib.evaluation.subject import Subject, describe
 from lib.models import orb, sift
+from lib.probes import w1bs_curves
 
 
 def literal_area(confidence: np.ndarray, right: np.ndarray, thresholds: np.ndarray) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lib.data import oxford_affine as layout
-from lib.data.mini.allotment import packaged_photographs
-from lib.data.mini.sizes import MiniSize
 from lib.data.sources import open_source
+from lib.data.synthetic.allotment import packaged_photographs
+from lib.data.synthetic.sizes import MiniSize
 from lib.data.whole_images import KINDS, ImagesSize, WholeImages
 from lib.study import open as opening
 

@@ -55,9 +55,9 @@ def network_of(chosen: argparse.Namespace) -> "nn.Module":
 
 
 def _parser() -> argparse.ArgumentParser:
+    from lib.features.keypoints import KINDS, Detector
+    from lib.features.patches import MAGNIFICATION
     from lib.matching import folder as defaults
-    from lib.matching.keypoints import KINDS, Detector
-    from lib.matching.patches import MAGNIFICATION
 
     parser = argparse.ArgumentParser(
         prog="python -m lib.commands.describe", description=__doc__.splitlines()[0]
@@ -102,8 +102,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _folder(chosen: argparse.Namespace) -> None:
+    from lib.features.keypoints import Detector
     from lib.matching.folder import describe_and_match
-    from lib.matching.keypoints import Detector
 
     describe_and_match(
         chosen.images,
@@ -141,7 +141,7 @@ def _model(chosen: argparse.Namespace) -> None:
 
 
 def _export(chosen: argparse.Namespace) -> None:
-    from lib.data.mini.allotment import packaged_photographs
+    from lib.data.synthetic.allotment import packaged_photographs
     from lib.matching import networks
     from lib.study import records
     from lib.study.runs import load_network

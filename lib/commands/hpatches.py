@@ -24,9 +24,9 @@ from lib.data.hpatches.homographies import read_homography_sequences
 from lib.data.hpatches.packing import RELEASE, TASKS, build_hpatches
 from lib.data.hpatches.release import FILES, LEVELS, as_64, read_sequences, read_splits
 from lib.data.hpatches.tasks import open_split
-from lib.data.mini.sizes import SequencesSize
+from lib.data.synthetic.sizes import SequencesSize
 from lib.files import make_once, write_bytes
-from lib.reporting.hpatches import PROTOCOLS
+from lib.study.report.hpatches import PROTOCOLS
 
 # Its row in the published numbers that are stored with iago-suarez/hpatches-benchmark.
 PUBLISHED_TFEAT = "tfeat-margin-star"
@@ -95,7 +95,7 @@ def _build(chosen: argparse.Namespace) -> None:
 
 
 def _describe(chosen: argparse.Namespace) -> None:
-    from lib.evaluation.subject import describe
+    from lib.benchmarks.subject import describe
 
     model = network_of(chosen).eval()
     for sequence in read_sequences(chosen.data / RELEASE).values():
@@ -109,7 +109,7 @@ def _describe(chosen: argparse.Namespace) -> None:
 
 
 def _score(chosen: argparse.Namespace) -> None:
-    from lib.evaluation import hpatches
+    from lib.benchmarks import hpatches
 
     if chosen.json:
         _check_writable(chosen.json)
@@ -130,7 +130,7 @@ def _score(chosen: argparse.Namespace) -> None:
 def _fit_jitter(chosen: argparse.Namespace) -> None:
     import pandas as pd
 
-    from lib.evaluation.jitter_fit import Matching, fitted_tables, levels_of
+    from lib.benchmarks.jitter_fit import Matching, fitted_tables, levels_of
     from lib.models import orb, published, sift
 
     sequences = read_homography_sequences(*chosen.sequences)

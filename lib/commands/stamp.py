@@ -21,11 +21,11 @@ from pathlib import Path
 
 from lib import profiles
 from lib.digests import value_digest
-from lib.experiments import searches
-from lib.experiments.artefacts import ARTEFACTS, SEARCHED
 from lib.files import write_bytes
 from lib.recipes import Budget
 from lib.study import pool, records
+from lib.study.artefacts import searches
+from lib.study.catalogue import ARTEFACTS, SEARCHED
 from lib.study.jobs import Job, configuration, digests, look, merged, record_path
 from lib.study.open import REFERENCE, Study, open_study
 

@@ -23,14 +23,14 @@ import pandas as pd
 
 from lib import profiles
 from lib.data.hpatches import RELEASE, TASKS
-from lib.data.mini.allotment import HOMOGRAPHY, write_allotment
-from lib.experiments.artefacts import ARTEFACTS, Artefact
-from lib.reporting.page.compare import artefacts_in
-from lib.reporting.page.report import Failure
+from lib.data.synthetic.allotment import HOMOGRAPHY, write_allotment
 from lib.study import cluster, pool
+from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.forecast import remaining, wall_clock
 from lib.study.jobs import Job, look, merged, probe_path, record_path
 from lib.study.open import REFERENCE, ROOT, Study, open_study, photographs_path, to_do
+from lib.study.report.page.compare import artefacts_in
+from lib.study.report.page.report import Failure
 
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
@@ -150,7 +150,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.records_only:
         return _closing(failures)
 
-    from lib.reporting.page import rendering
+    from lib.study.report.page import rendering
 
     executed, failed = rendering.execute(study, selected, results)
     failures += failed
@@ -328,9 +328,9 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         study: what was run, in its own folder, in which executing has left its tables and figures alone.
         selected: the artefacts.
     """
-    from lib.reporting import effects
-    from lib.reporting.page import front, rendering
-    from lib.reporting.page.verdicts import read_verdicts
+    from lib.study.report import effects
+    from lib.study.report.page import front, rendering
+    from lib.study.report.page.verdicts import read_verdicts
 
     name, made = study.place.profile.name, study.place.folder
     folder, new, old = (REFERENCE / of for of in (name, f".{name}.new", f".{name}.old"))

@@ -2,18 +2,18 @@
 
 ``.venv/bin/python -m lib.commands.tuning`` trains and tests each recipe at each rate of the profile's
 search on the sets of `searches.pairs_of_sets`, with ``--rates`` at more, goes on where the best lies
-at an end, and writes the outcome beside the reference, where `lib.experiments.rows.at_profile` takes the
-rate from. No scene that a table is made of is looked at.
+at an end, and writes the outcome beside the reference, where `lib.study.artefacts.rows.at_profile`
+takes the rate from. No scene that a table is made of is looked at.
 """
 
 import argparse
 from collections.abc import Iterable, Mapping
 
 from lib import profiles
-from lib.experiments import searches
-from lib.experiments.artefacts import SEARCHED
 from lib.recipes import Recipe
 from lib.study import pool, records
+from lib.study.artefacts import searches
+from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job, look
 from lib.study.open import Study, open_study
 

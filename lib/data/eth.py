@@ -20,8 +20,8 @@ import numpy as np
 import pycolmap
 
 from lib.data.images import read_image
-from lib.data.mini.geometry import Camera
 from lib.data.strecha import read_strecha_camera
+from lib.data.synthetic.geometry import Camera
 from lib.data.views import ROUNDING, View, checked_intrinsics, checked_pose
 from lib.files import write_bytes
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
-from lib.data.mini.photographs import Photograph
-from lib.data.mini.sizes import SequencesSize
 from lib.data.patchset import PatchSet
+from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic.sizes import SequencesSize
 from lib.digests import value_digest
 from lib.files import make_checked
 
@@ -101,7 +101,7 @@ class HPatchesSets:
     def _sequences_digest(self) -> str:
         if self.photographs:
             made_of = states.of_photographs(self.photographs)
-            return states.digest([*_READERS, "lib.data.mini.sequences"], made_of, self.size)
+            return states.digest([*_READERS, "lib.data.synthetic.sequences"], made_of, self.size)
         if self.homographies:
             files = [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
             return states.digest([*_READERS, "lib.data.hpatches.packing"], files, self.size)
@@ -130,7 +130,7 @@ class HPatchesSets:
 
         self.make()
         if name == self.images:
-            from lib.data.mini.sequences import SEQUENCES
+            from lib.data.synthetic.sequences import SEQUENCES
 
             return read_images(name, self.homographies or [self.root / SEQUENCES])
         split = name.removeprefix(f"{self.stem}-").removesuffix(_TRAIN)
@@ -154,7 +154,7 @@ class HPatchesSets:
 
     def _generate(self, folder: Path) -> None:
         if self.photographs:
-            from lib.data.mini.sequences import write_hpatches
+            from lib.data.synthetic.sequences import write_hpatches
 
             write_hpatches(folder, self.photographs, self.size)
         else:

@@ -18,7 +18,7 @@ import cv2
 import h5py
 import numpy as np
 
-from lib.data.mini.geometry import Camera
+from lib.data.synthetic.geometry import Camera
 from lib.data.views import View, checked_intrinsics, checked_pose
 from lib.files import write_bytes
 

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches_sets import HPatchesSets
-from lib.data.mini.allotment import (
+from lib.data.patchset import PatchSet
+from lib.data.scenes.places import read_places
+from lib.data.scenes.sets import SceneSets
+from lib.data.synthetic.allotment import (
     CONFIRMATION,
     HOMOGRAPHY,
     RESERVE,
@@ -24,11 +27,8 @@ from lib.data.mini.allotment import (
     packaged_photographs,
     read_allotment,
 )
-from lib.data.mini.photographs import Photograph
-from lib.data.mini.sizes import MiniSize, SequencesSize
-from lib.data.patchset import PatchSet
-from lib.data.scenes.places import read_places
-from lib.data.scenes.sets import SceneSets
+from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic.sizes import MiniSize, SequencesSize
 from lib.data.whole_images import KINDS, ImagesSize, WholeImages
 from lib.files import make_checked
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
 _READER, _UNION = "lib.data.phototour", "lib.data.union"
-_GENERATOR = "lib.data.mini.writing"
+_GENERATOR = "lib.data.synthetic.writing"
 _PHOTOS, _SCENES = "photos", "scenes"
 # Between names in that of a union, and the split of HPatches that a part of it is trained on by.
 _AND, _SPLIT = "+", "a"
@@ -157,8 +157,8 @@ class Source:
             FileNotFoundError: a real set's files, or the photographs of one to generate, are missing.
             OSError: `folder` cannot be written.
         """
-        from lib.data.mini.writing import write_scene
         from lib.data.phototour import read_phototour, verify_counts
+        from lib.data.synthetic.writing import write_scene
         from lib.data.union import unite
 
         if _AND in name:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-from lib.data.mini.photographs import Photograph
+from lib.data.synthetic.photographs import Photograph
 from lib.digests import code_digest, value_digest
 from lib.files import sha256
 

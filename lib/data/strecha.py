@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.mini.geometry import Camera
+from lib.data.synthetic.geometry import Camera
 from lib.data.views import checked_intrinsics, checked_pose
 from lib.files import write_bytes
 

@@ -1,7 +1,8 @@
 """Sets that benchmarks of whole images are of, by name: ``mini-w1bs`` is the embedded set of kind w1bs.
 
 A kind is two modules of one name: `lib.data.KIND`, whose ``read(name, folder)`` opens the released
-layout, and `lib.data.mini.KIND`, which makes the like of photographs: ``photographs(allotment)`` says of
+layout, and `lib.data.synthetic.KIND`, which makes the like of photographs:
+``photographs(allotment)`` says of
 which, ``write(folder, photographs, size)`` makes it. Cheap to import and to ask for digests.
 """
 
@@ -12,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 
 from lib.data import states
-from lib.data.mini.allotment import Allotment
-from lib.data.mini.photographs import Photograph
+from lib.data.synthetic.allotment import Allotment
+from lib.data.synthetic.photographs import Photograph
 from lib.files import make_checked
 
 KINDS = ("oxford_affine", "w1bs", "eth", "imc", "landmarks")
@@ -73,7 +74,7 @@ class WholeImages:
         reader = f"lib.data.{kind}"
         if self.real is None:
             made_of = [name, states.of_photographs(self._photographs(kind))]
-            return states.digest([reader, f"lib.data.mini.{kind}"], made_of, self.size)
+            return states.digest([reader, f"lib.data.synthetic.{kind}"], made_of, self.size)
         files = [path for path in (self.real / kind).rglob("*") if path.is_file()]
         small, large = [], []
         for path in files:
@@ -97,10 +98,10 @@ class WholeImages:
         """
         kind, root = name.removeprefix(f"{self.stem}-"), self.folder_of(name)
         if self.real is None:
-            generator = import_module(f"lib.data.mini.{kind}")
+            generator = import_module(f"lib.data.synthetic.{kind}")
             photographs = self._photographs(kind)
             make_checked(root, name, lambda new: generator.write(new, photographs, self.size))
         return import_module(f"lib.data.{kind}").read(name, root)
 
     def _photographs(self, kind: str) -> tuple[Photograph, ...]:
-        return import_module(f"lib.data.mini.{kind}").photographs(self.allotment)
+        return import_module(f"lib.data.synthetic.{kind}").photographs(self.allotment)

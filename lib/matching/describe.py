@@ -12,13 +12,13 @@ import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from lib.evaluation import subject
+from lib.benchmarks import subject
+from lib.features.keypoints import Detector, Regions, detect
+from lib.features.patches import MAGNIFICATION, extract
 from lib.matching.images import to_original
-from lib.matching.keypoints import Detector, Regions, detect
-from lib.matching.patches import MAGNIFICATION, extract
 
 # From (m, 64, 64) uint8 patches to (m, k) float32, or to (m, k / 8) uint8 of packed bits: what
-# `lib.evaluation.subject.Subject.describe` is too.
+# `lib.benchmarks.subject.Subject.describe` is too.
 Describe = Callable[[np.ndarray], np.ndarray]
 # Keypoints whose patches are in memory together, 8 MiB of them.
 AT_ONCE = 2048
@@ -65,7 +65,7 @@ def describe(
 
     Args:
         image: (H, W) uint8, as `lib.matching.images.read_grey` reads it.
-        keypoints: one's own (`lib.matching.keypoints.regions`), or what finds them.
+        keypoints: one's own (`lib.features.keypoints.regions`), or what finds them.
         descriptor: of patches: a network of `lib.models` in evaluation mode, such as
             `lib.matching.networks.find` and `lib.study.runs.load_network` give, or a function like
             `Subject.describe`.

@@ -9,13 +9,13 @@ from pathlib import Path
 import h5py
 from torch import nn
 
+from lib.features.keypoints import Detector
+from lib.features.patches import MAGNIFICATION
 from lib.files import make_once
 from lib.matching import colmap, hloc
 from lib.matching.describe import Describe, describe
 from lib.matching.images import image_names, image_size, read_grey
-from lib.matching.keypoints import Detector
 from lib.matching.match import match, similarity
-from lib.matching.patches import MAGNIFICATION
 
 FEATURES, MATCHES, PAIRS, DATABASE = "features.h5", "matches.h5", "pairs.txt", "database.db"
 LONGEST_SIDE = 1600

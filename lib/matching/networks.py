@@ -17,7 +17,7 @@ import torch
 from kornia import feature
 from torch import nn
 
-from lib.data.mini.photographs import Photograph
+from lib.data.synthetic.photographs import Photograph
 from lib.files import write_bytes
 from lib.models import exported, orb, published, sift
 from lib.models.hynet import HyNet

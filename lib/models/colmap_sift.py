@@ -15,7 +15,7 @@ import numpy as np
 import PIL.Image  # noqa: F401
 from torch import Tensor, nn
 
-from lib.data.keypoints import Keypoints
+from lib.features.detectors import Keypoints
 
 # COLMAP's first pixel has its centre at 0.5, 0.5.
 _HALF_PIXEL = 0.5

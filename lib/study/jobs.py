@@ -50,8 +50,8 @@ class Job:
         computation: one without data: a module of `lib.theory` with ``compute(**options)`` giving
             (numbers, arrays), which become the record's metrics and its probe; it is the one measure and
             the one probe of the job, both of set "none".
-        measures: what is measured: a module of `lib.evaluation` with ``measure``, and a set.
-        probes: likewise with ``probe``.
+        measures: what is measured: a module of `lib.benchmarks`, and a set.
+        probes: likewise, a module of `lib.probes`.
         overrides: fields of `Profile` that this run takes other values for.
     """
 
@@ -84,7 +84,7 @@ class Job:
         return tuple(name for name in every if name not in (None, NO_SET))
 
     def sets_of(self, measure: str) -> tuple[str, ...]:
-        """The sets on which a module of `lib.evaluation` measures."""
+        """The sets on which a module of `lib.benchmarks` measures."""
         return tuple(name for module, name in self.measures if module == measure)
 
     def profile(self, place: Place) -> Profile:
@@ -115,17 +115,16 @@ def digests(job: Job, place: Place) -> dict:
     """Digests of today's code and data, as a record made today holds them.
 
     Returns:
-        Each of "training", "following" (runs only: FPR95 by epoch) and, by module of `lib.evaluation`,
+        Each of "training", "following" (runs only: FPR95 by epoch) and, by module of
+        `lib.benchmarks` or `lib.probes`,
         "evaluation" says the "code" that was run and, by set, the "data" that it read.
     """
     if job.computation is not None:
         training = _made_by([f"lib.theory.{job.computation.name}"], (), place)
         return {"training": training, "evaluation": {}}
-    wanted = (*job.measures, *job.probes)
     evaluation = {
-        module: _made_by(
-            [f"lib.evaluation.{module}"], (name for of, name in wanted if of == module), place
-        )
+        module: _made_by([f"{package}.{module}"], (name for of, name in wanted if of == module), place)
+        for package, wanted in (("lib.benchmarks", job.measures), ("lib.probes", job.probes))
         for module, _ in wanted
     }
     if job.descriptor is not None:
@@ -160,7 +159,7 @@ class OnRecord:
             probe is missing, damaged, or by older code or on older data), "older code", "damaged" or
             "missing".
         content: the record, or None where it is damaged or missing.
-        lacking: the (module of `lib.evaluation`, set) that the job asks for and the record has not.
+        lacking: the (module, set) that the job asks for and the record has not.
         stale: those that it has by older code or on older data.
         damaged: files that do not hold what was written.
     """
@@ -214,7 +213,7 @@ def _made_by(modules: Iterable[str], sets: Iterable[str], place: Place) -> dict:
 
 
 def _following(sets: Iterable[str], place: Place) -> dict:
-    return _made_by(["lib.evaluation.following"], sets, place)
+    return _made_by(["lib.benchmarks.following"], sets, place)
 
 
 def merged(jobs: Iterable[Job], place: Place) -> list[Job]:

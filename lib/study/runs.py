@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from lib import parts
+from lib.benchmarks.following import few_pairs, follow
+from lib.benchmarks.image_subject import ImageSubject
+from lib.benchmarks.subject import Subject, describe
 from lib.bfloat16 import fast_convolutions
 from lib.digests import value_digest
-from lib.evaluation.following import few_pairs, follow
-from lib.evaluation.image_subject import ImageSubject
-from lib.evaluation.subject import Subject, describe
 from lib.files import locked, set_aside, write_bytes
 from lib.recipes import Part
 from lib.study import jobs, records
@@ -245,12 +245,13 @@ def _evaluate(
     for test_set in dict.fromkeys(name for _, name in wanted):
         data = place.source.load(test_set)
         for name in (module for module, of in wanted if of == test_set):
-            module, started = _measuring(name), time.monotonic()
+            measured = (name, test_set) in job.measures
+            module, started = _evaluating("benchmarks" if measured else "probes", name), time.monotonic()
             key = f"{name}.{test_set}"
-            if (name, test_set) in job.measures:
-                measured = module.measure(subject, data)
+            if measured:
+                values = module.measure(subject, data)
                 record["metrics"].setdefault(test_set, {})[name] = {
-                    of: round(value, 6) for of, value in measured.items()
+                    key: round(value, 6) for key, value in values.items()
                 }
             else:
                 file = jobs.probe_path(path, name, test_set)
@@ -263,8 +264,8 @@ def _evaluate(
         records.write(path, record)
 
 
-def _measuring(name: str) -> ModuleType:
-    ours, module = signal.getsignal(signal.SIGTERM), import_module(f"lib.evaluation.{name}")
+def _evaluating(package: str, name: str) -> ModuleType:
+    ours, module = signal.getsignal(signal.SIGTERM), import_module(f"lib.{package}.{name}")
     # Some import pycolmap, which puts a handler in the place of ours that ends a process without
     # unwinding it. Only a process's main thread may set one; a cluster works in others.
     if threading.current_thread() is threading.main_thread():

@@ -15,14 +15,14 @@ import pandas as pd
 from scipy.spatial import cKDTree
 
 from lib.data.hpatches.jitter import overlaps
-from lib.data.keypoints import Keypoints
-from lib.data.mini import detection
-from lib.data.mini.allotment import SCENES, packaged_photographs
-from lib.data.mini.relief import truly_carried, write_relief
-from lib.data.mini.scenes import Site
 from lib.data.scenes.correspondences import Carried, Tolerance, classes, matches
 from lib.data.scenes.prepared import Scene, open_scene, prepare
 from lib.data.scenes.views import carry, lift
+from lib.data.synthetic import detection
+from lib.data.synthetic.allotment import SCENES, packaged_photographs
+from lib.data.synthetic.relief import truly_carried, write_relief
+from lib.data.synthetic.scenes import Site
+from lib.features.detectors import Keypoints
 
 TOLERANCES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 # Of a facet, in its widths: none, that of a facade, and that of a rough wall.

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data import keypoints
 from lib.data.hpatches.detection import DETECTORS, Frames, detect, inside, orient, thin
 from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter, overlaps
 from lib.data.hpatches.release import FILES, LEVELS, PATCH, refuse_equal_names, write_sequence
+from lib.features import detectors as keypoints
 from lib.files import write_bytes
 
 REPORT = "build.json"

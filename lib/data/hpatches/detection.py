@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lib.data.keypoints import Keypoints, dog_keypoints
+from lib.features.detectors import Keypoints, dog_keypoints
 
 DETECTORS = ("hessian", "harris", "dog")
 MAGNIFICATION = 5.0

@@ -15,7 +15,7 @@ import numpy as np
 
 from lib.data.hpatches.release import IMAGES, refuse_equal_names
 from lib.data.images import decode_grey, read_image
-from lib.data.mini.geometry import transfer
+from lib.data.synthetic.geometry import transfer
 from lib.files import write_bytes
 
 # Stems of the images and names of the homographies, by the image's number from 1.

@@ -10,7 +10,7 @@ from lib.data.hpatches.building import build_release
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
 from lib.data.hpatches.release import Split, open_sequences, write_splits
 from lib.data.hpatches.tasks import ONE_SEQUENCE, generate_tasks, sparing, write_tasks
-from lib.data.mini.sizes import SequencesSize
+from lib.data.synthetic.sizes import SequencesSize
 
 
 def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSize) -> None:

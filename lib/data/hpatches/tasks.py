@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from lib.data.hpatches.release import IMAGES, Sequence, Split, open_sequences, read_split
-from lib.data.mini.sizes import SequencesSize
+from lib.data.synthetic.sizes import SequencesSize
 from lib.data.tables import refuse_rows
 from lib.files import replacing
 

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy.spatial import cKDTree
 
-from lib.data.keypoints import Keypoints
 from lib.data.scenes.views import View, carry, lift
+from lib.features.detectors import Keypoints
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import pycolmap
 
 from lib.data.eth import colmap_camera
 from lib.data.images import read_image
-from lib.data.mini.geometry import Camera
 from lib.data.scenes.places import CAMERAS, FEWEST_IMAGES, IMAGES, SPARSE, image_files
 from lib.data.strecha import read_strecha_camera
+from lib.data.synthetic.geometry import Camera
 
 # Every step is told on stderr otherwise.
 pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value

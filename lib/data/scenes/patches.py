@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.data.mini.writing import non_matching, within_points
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import PhotoTourWriter, write_pairs
 from lib.data.scenes.correspondences import Tolerance, classes
 from lib.data.scenes.prepared import Scene
 from lib.data.scenes.views import angles_between
+from lib.data.synthetic.writing import non_matching, within_points
 
 # Besides PhotoTour's match file, of each class the two views farthest apart by viewing angle.
 WIDE_PAIRS = "wide.txt"

@@ -14,13 +14,13 @@ import pandas as pd
 import pycolmap
 
 from lib.data.images import decode_grey
-from lib.data.keypoints import Keypoints
-from lib.data.mini import detection
-from lib.data.mini.scenes import CONTRAST, SMALLEST_SCALE
 from lib.data.scenes import geometry
 from lib.data.scenes.correspondences import Carried, carried
 from lib.data.scenes.places import FEWEST_IMAGES, IMAGES, image_files
 from lib.data.scenes.views import FEWEST_POINTS, View, views_of
+from lib.data.synthetic import detection
+from lib.data.synthetic.scenes import CONTRAST, SMALLEST_SCALE
+from lib.features.detectors import Keypoints
 
 # Of a view, the strongest.
 MOST_KEYPOINTS = 4000

@@ -18,8 +18,8 @@ import pycolmap
 from scipy.spatial import Delaunay
 
 from lib.data.eth import HALF_PIXEL
-from lib.data.keypoints import Keypoints
-from lib.data.mini import detection
+from lib.data.synthetic import detection
+from lib.features.detectors import Keypoints
 
 # Longest side of a triangle, in widths or heights of the image, whichever is longer.
 LONGEST_SIDE = 0.1

@@ -1,0 +1,111 @@
+"""FPR95: false positive rate at 95% recall, the measure of UBC PhotoTour (Brown et al., PAMI 2011).
+
+The threshold is the first at which 95% of the matching pairs are within it, and the rate is the share
+of non-matching pairs within it, as in HardNet's and DSM's code. There an unstable sort decides which
+of several equally distant pairs come first; here the expected value over all their orders is given,
+and the two ends.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from lib.benchmarks.subject import Subject
+    from lib.data.patchset import PatchSet
+
+RECALL = 0.95
+
+
+@dataclass(frozen=True)
+class Fpr95:
+    """False positive rates in percent, 0 to 100.
+
+    Attributes:
+        expected: mean over all orders of equally distant pairs.
+        low, high: the most and the least favourable order.
+        threshold: the distance at which the recall is reached.
+    """
+
+    expected: float
+    low: float
+    high: float
+    threshold: float
+
+
+def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> Fpr95:
+    """The measure, from distances, in one sort.
+
+    Args:
+        distances: (M,) finite.
+        match: (M,) bool.
+        recall: share of the matching pairs to be within the threshold, in (0, 1].
+
+    Raises:
+        ValueError: lengths differ, a distance is not finite, one kind of pair is missing, or the
+            recall is out of range.
+    """
+    if not 0 < recall <= 1:
+        raise ValueError(f"recall must be above 0 and at most 1, got {recall}")
+    distances, match = np.asarray(distances), np.asarray(match, dtype=bool)
+    if distances.shape != match.shape:
+        raise ValueError(f"{distances.shape} distances and {match.shape} labels do not go together")
+    if not np.isfinite(distances).all():
+        raise ValueError(f"distance {np.flatnonzero(~np.isfinite(distances))[0]} is not finite")
+    positives = int(match.sum())
+    negatives = len(match) - positives
+    if positives == 0 or negatives == 0:
+        raise ValueError(f"FPR95 needs both kinds of pairs, got {positives} matching of {len(match)}")
+
+    levels, matching, non_matching = counts_by_distance(distances, match)
+    level, rank = threshold_level(matching, recall)
+    sure, tied = int(non_matching[:level].sum()), int(non_matching[level])
+    # In a random order of a positives and b negatives, r·b/(a + 1) negatives precede the r-th positive.
+    before = rank * tied / (int(matching[level]) + 1)
+    rates = (100 * count / negatives for count in (sure + before, sure, sure + tied))
+    return Fpr95(*rates, threshold=float(levels[level]))
+
+
+def counts_by_distance(
+    distances: np.ndarray, match: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs counted by distance: L distances that occur, ascending, and at each the two kinds' counts.
+
+    Args:
+        distances: (M,).
+        match: (M,) bool.
+
+    Returns:
+        (L,) distances, (L,) matching and (L,) non-matching pairs.
+    """
+    match = np.asarray(match, dtype=bool)
+    levels, level = np.unique(np.asarray(distances), return_inverse=True)
+    counts = (np.bincount(level[kind], minlength=len(levels)) for kind in (match, ~match))
+    return levels, *counts
+
+
+def threshold_level(matching: np.ndarray, recall: float = RECALL) -> tuple[int, int]:
+    """Where the threshold lies: the first level at which the recall is reached. Defined here alone.
+
+    Args:
+        matching: (L,) matching pairs by ascending distance; a level is a distance that occurs, or a
+            bin.
+        recall: share of the matching pairs to be within the threshold, in (0, 1].
+
+    Returns:
+        The level, and how many of its matching pairs it takes to reach the recall, 1 or more.
+    """
+    within = np.cumsum(matching)
+    # The small subtraction keeps 0.07 of 100 pairs, 7.000000000000001, from asking for eight.
+    needed = max(1, math.ceil(recall * int(within[-1]) - 1e-9))
+    level = int(np.searchsorted(within, needed))
+    return level, needed - int(within[level] - matching[level])
+
+
+def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
+    """FPR95 of a descriptor on a set's labelled pairs: the fields of `Fpr95`."""
+    return asdict(fpr95(*subject.pair_distances(test_set)))

@@ -1,0 +1,153 @@
+"""Matching between photographs of a place: average precision, by tolerance and by viewing angle.
+
+For each pair of images: of every keypoint of the first that matches one of the second by geometry, the
+nearest descriptor among all keypoints of the second is asked for. Where the query lies there is known,
+so that each keypoint elsewhere is a wrong answer, whatever is known of it. Those in the guard zone of
+the query, other than its own match, are neither right nor wrong and are left out. The answers are ranked
+by distance, as in HPatches' matching (`lib.benchmarks.hpatches`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lib.benchmarks.carrying_error import tracked
+from lib.benchmarks.ranking import average_precision
+from lib.data.scenes.correspondences import GUARD, Tolerance, matches
+from lib.data.scenes.sets import SHOWN
+from lib.data.scenes.views import angles_between
+
+if TYPE_CHECKING:
+    from lib.benchmarks.subject import Subject
+    from lib.data.scenes.prepared import Scene
+    from lib.data.scenes.sets import SceneImages
+
+# Of a pair of images; fewer say little.
+FEWEST_QUERIES = 20
+# Of the pairs of a place, by their median viewing angle.
+THIRDS = ("narrow", "middle", "wide")
+DRAWS = 2000
+
+
+def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
+    """Average precision of matching, the mean over pairs of images.
+
+    Args:
+        subject: what describes patches.
+        place: its images with their keypoints.
+
+    Returns:
+        In percent, for the tolerances `SHOWN` in px: "ap.{px}", and "ap.{px}.low" and "….high", an
+        interval of 95% by resampling images; "ap.{px}.{narrow|middle|wide}", by thirds of the pairs;
+        "ap.{px}.untracked", of the queries that are not `tracked`. "queries.{px}" counts, and "pairs",
+        which are the same at each tolerance: those with enough queries at the smallest.
+        "angle.{narrow|middle|wide}" is a third's mean viewing angle in degrees. Without enough pairs of
+        images nothing is measured.
+    """
+    rows = pd.concat([_scene(subject, scene) for scene in place.scenes], ignore_index=True)
+    pair = ["scene", "first", "second"]
+    fewest = rows[(rows["pixels"] == min(SHOWN)) & (rows["queries"] >= FEWEST_QUERIES)]
+    if len(fewest) < len(THIRDS):
+        return {}
+    third = pd.qcut(fewest["angle"].rank(method="first"), len(THIRDS), labels=THIRDS)
+    fewest = fewest.assign(third=third.astype(str))
+    numbers = {"pairs": len(fewest)}
+    numbers |= {f"angle.{name}": some["angle"].mean() for name, some in fewest.groupby("third")}
+    rows = rows.merge(fewest[[*pair, "third"]], on=pair)
+    for pixels, some in rows.groupby("pixels"):
+        low, high = _interval(some)
+        numbers |= {
+            f"ap.{pixels:g}": some["ap"].mean(),
+            f"ap.{pixels:g}.low": low,
+            f"ap.{pixels:g}.high": high,
+            f"ap.{pixels:g}.untracked": some["untracked"].mean(),
+            f"queries.{pixels:g}": some["queries"].sum(),
+        }
+        thirds = some.groupby("third")["ap"].mean()
+        numbers |= {f"ap.{pixels:g}.{name}": ap for name, ap in thirds.items()}
+    return {name: float(number) for name, number in numbers.items() if np.isfinite(number)}
+
+
+def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
+    """A row for each tolerance and pair of images: AP of all queries and of those not `tracked`, percent
+    (NaN for too few), how many, and their median viewing angle in degrees."""
+    carried, rows, near_track = scene.carried, [], tracked(scene)
+    descriptors = torch.cat([_described(subject, scene, view) for view in range(len(scene.views))])
+    for pixels in SHOWN:
+        matched = matches(carried, Tolerance(pixels))
+        ends = matched[["first", "second"]].to_numpy()
+        matched[["one", "other"]] = carried.view[ends]
+        matched["angle"] = np.degrees(
+            angles_between(scene.views, *carried.view[ends].T, carried.points[ends[:, 0]])
+        )
+        guard = carried.pairs[Tolerance(pixels).admits(carried.pairs, GUARD)]
+        ends = [carried.view[guard[end]] for end in ("source", "target")]
+        near = dict(list(guard.groupby(ends)))
+        for (one, other), some in matched.groupby(["one", "other"]):
+            # By distance, so that of several keypoints that match one the nearest stays.
+            some = some.drop_duplicates("first")
+            queries, targets = some["first"].to_numpy(), some["second"].to_numpy()
+            candidates = np.flatnonzero(carried.view == other)
+            distances, right = _answers(descriptors, queries, targets, candidates, near[one, other])
+            away = torch.from_numpy(~near_track[queries])
+            untracked = np.nan
+            if away.sum() >= FEWEST_QUERIES:
+                untracked = 100 * float(average_precision(distances[away], right[away], int(away.sum())))
+            row = {"scene": scene.name, "pixels": pixels, "first": one, "second": other}
+            row["ap"] = 100 * float(average_precision(distances, right, len(queries)))
+            row |= {"untracked": untracked, "queries": len(queries), "angle": some["angle"].median()}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _described(subject: Subject, scene: Scene, view: int) -> torch.Tensor:
+    """(n, k) float32 of a view's keypoints; of bits a 0 or 1 each."""
+    described = subject.describe(scene.patches(np.flatnonzero(scene.carried.view == view)))
+    if described.dtype == np.uint8:
+        described = np.unpackbits(described, axis=1)
+    return torch.from_numpy(np.array(described, np.float32))
+
+
+def _answers(
+    descriptors: torch.Tensor,
+    queries: np.ndarray,
+    targets: np.ndarray,
+    candidates: np.ndarray,
+    guard: pd.DataFrame,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(q,) distances of the queries' nearest candidates, and (q,) bool, which of these are right.
+
+    Args:
+        descriptors: (N, k) float32 of all keypoints.
+        queries, targets: (q,) int64, keypoints of one view and their matches in the other.
+        candidates: (c,) int64, ascending, all keypoints of the other view.
+        guard: pairs of the two views whose targets lie in their sources' guard zones.
+    """
+    distances = torch.cdist(*(descriptors[torch.tensor(rows)] for rows in (queries, candidates)))
+    near = guard[guard["source"].isin(queries)]
+    row = pd.Series(np.arange(len(queries)), index=queries)[near["source"]].to_numpy()
+    column = np.searchsorted(candidates, near["target"])
+    left_out = candidates[column] != targets[row]
+    distances[row[left_out], column[left_out]] = torch.inf
+    nearest = distances.min(dim=1)
+    return nearest.values, torch.tensor(candidates[nearest.indices.numpy()] == targets)
+
+
+def _interval(pairs: pd.DataFrame) -> tuple[float, float]:
+    """95% of the mean AP, images drawn anew: a pair counts as often as both its images are drawn."""
+    rng = np.random.default_rng(0)
+    images, ends = np.unique(
+        np.concatenate([pairs["scene"] + "/" + pairs[end].astype(str) for end in ("first", "second")]),
+        return_inverse=True,
+    )
+    first, second = np.split(ends, 2)
+    drawn = rng.multinomial(len(images), np.full(len(images), 1 / len(images)), DRAWS)
+    weight = drawn[:, first] * drawn[:, second]
+    weight = weight[weight.sum(axis=1) > 0]
+    means = weight @ pairs["ap"].to_numpy() / weight.sum(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return low, high

@@ -1,0 +1,244 @@
+"""The image matching challenge of 2020 (Jin et al., IJCV 2020): stereo, multi-view, mAA at 10 degrees.
+
+As its benchmark's code has it: 2,048 keypoints at most, mutual nearest neighbours under a ratio test.
+The keypoints are Key.Net's, HyNet's choice, where its checkpoint lies beside the scenes, and else DoG's.
+Stereo: a fundamental matrix by DEGENSAC (Chum et al., CVPR 2005), or by OpenCV's USAC where
+`pydegensac` is not installed, made an essential one by the known intrinsics, gives the relative pose of
+each pair with enough in common. Multi-view: COLMAP's model of a subset, with intrinsics that it has to
+find, gives those of all its pairs. A pair's error is the larger of the angles of rotation and of
+translation; the mAA is the mean over 1 to 10 degrees of the share of pairs below.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+import cv2
+import numpy as np
+import pycolmap
+
+from lib.benchmarks.sfm import rotation_angle
+from lib.benchmarks.sparse_models import features, matched, sparse_model
+from lib.benchmarks.subject import Subject
+from lib.data.imc import ChallengeScene, ChallengeScenes
+from lib.data.views import View, relative_pose
+from lib.features.keypoints import Detector
+from lib.matching.describe import Features
+
+MOST_KEYPOINTS = 2048
+# Of the benchmark's example for DEGENSAC; HyNet states none.
+RATIO = 0.9
+INLIER, CONFIDENCE, MOST_DRAWS = 0.5, 0.999999, 100_000
+FEWEST = 8
+LARGEST = 10
+# COLMAP's guess of a focal length of which an image says nothing, in longer sides.
+FOCAL_GUESS = 1.2
+# Of a scene, pairs of both tasks together of which each is told, so that records stay small.
+MOST_TOLD = 400
+# What a pair is given of which no pose is found.
+LOST = (np.inf, np.inf)
+DEGENSAC = importlib.util.find_spec("pydegensac") is not None
+
+
+def measure(subject: Subject, test_set: ChallengeScenes) -> dict[str, float]:
+    """The mean average accuracy of poses, in percent.
+
+    Args:
+        subject: what describes.
+        test_set: the scenes.
+
+    Returns:
+        "stereo" and "multiview", the means over the scenes of "stereo.SCENE" and "multiview.SCENE", and
+        "average", the mean of the two; "matches" and "inliers", means of a pair of stereo; "registered",
+        the share in percent of a subset's images that are in its model; "degensac", 1 where it was that
+        and 0 where it was USAC; "keynet", 1 where keypoints are Key.Net's and 0 where they are DoG's. Of
+        scenes with few pairs also "stereo.SCENE.A-B" and "multiview.SCENE.SUBSET.A-B", the accuracy of a
+        single pair, its photographs and the subset by their places in the scene's order, from 0.
+
+    Raises:
+        FileNotFoundError, ValueError: as `lib.benchmarks.sparse_models.features`, or the checkpoint is
+            not Key.Net's.
+    """
+    kind = "dog" if test_set.keynet is None else "keynet"
+    detector = Detector(kind, most=MOST_KEYPOINTS, weights=test_set.keynet)
+    numbers: dict[str, float] = {}
+    single: dict[str, float] = {}
+    for scene in test_set.scenes:
+        found, pairs = _scene(subject, scene, detector)
+        numbers |= {f"{name}.{scene.name}": value for name, value in found.items()}
+        if len(pairs) <= MOST_TOLD:
+            single |= pairs
+    for name in ("stereo", "multiview", "matches", "inliers", "registered"):
+        of = [value for key, value in numbers.items() if key.startswith(f"{name}.")]
+        numbers[name] = float(np.mean(of))
+    average = (numbers["stereo"] + numbers["multiview"]) / 2
+    by = {"degensac": float(DEGENSAC), "keynet": float(kind == "keynet")}
+    return numbers | {"average": average} | by | single
+
+
+def _scene(
+    subject: Subject, scene: ChallengeScene, detector: Detector
+) -> tuple[dict[str, float], dict[str, float]]:
+    """What `measure` tells of a scene, and of its single pairs."""
+    images = {name: view.path for name, view in scene.views.items()}
+    of = features(subject, images, detector)
+    every = {*scene.pairs, *(pair for bag in scene.bags for pair in combinations(bag, 2))}
+    matches = matched(of, sorted(every), RATIO)
+    errors, inliers = [], []
+    for first, second in scene.pairs:
+        found = matches[first, second]
+        pair = scene.views[first], scene.views[second]
+        places = of[first].position[found[:, 0]], of[second].position[found[:, 1]]
+        error, kept = stereo(*pair, *places)
+        errors.append(error)
+        inliers.append(kept)
+    accuracy, registered, by_subset = _multiview(scene, of, matches)
+    pairs = _single(scene, f"stereo.{scene.name}", scene.pairs, errors)
+    for subset, (bag, wrong) in enumerate(zip(scene.bags, by_subset, strict=True)):
+        pairs |= _single(scene, f"multiview.{scene.name}.{subset}", combinations(bag, 2), wrong)
+    numbers = {
+        "stereo": 100 * mean_average_accuracy(errors),
+        "multiview": 100 * accuracy,
+        "matches": float(np.mean([len(matches[pair]) for pair in scene.pairs])),
+        "inliers": float(np.mean(inliers)),
+        "registered": 100 * registered,
+    }
+    return numbers, pairs
+
+
+def _single(
+    scene: ChallengeScene,
+    of: str,
+    pairs: Iterable[tuple[str, str]],
+    errors: Iterable[tuple[float, float]],
+) -> dict[str, float]:
+    """The accuracy in percent of each of a scene's pairs."""
+    places = {name: place for place, name in enumerate(scene.views)}
+    return {
+        f"{of}.{places[first]}-{places[second]}": float(round(100 * mean_average_accuracy([error])))
+        for (first, second), error in zip(pairs, errors, strict=True)
+    }
+
+
+def stereo(
+    first: View, second: View, here: np.ndarray, there: np.ndarray
+) -> tuple[tuple[float, float], int]:
+    """The errors in degrees of the pose that matched places (M, 2) give, and how many were kept."""
+    if len(here) < FEWEST:
+        return LOST, 0
+    here, there = np.ascontiguousarray(here, float), np.ascontiguousarray(there, float)
+    fundamental, kept = _fundamental(here, there)
+    if fundamental is None or kept.sum() < FEWEST:
+        return LOST, int(kept.sum())
+    essential = second.intrinsics.T @ fundamental @ first.intrinsics
+    rays = [
+        (places[kept] - view.intrinsics[:2, 2]) / np.diag(view.intrinsics)[:2]
+        for view, places in ((first, here), (second, there))
+    ]
+    _, rotation, translation, _ = cv2.recoverPose(essential, *rays)
+    return pose_error(relative_pose(first, second), (rotation, translation[:, 0])), int(kept.sum())
+
+
+def _fundamental(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+    """(3, 3) and (M,) bool, the inliers."""
+    if DEGENSAC:
+        # No requirement: its wheel does not install everywhere.
+        matrix, kept = importlib.import_module("pydegensac").findFundamentalMatrix(
+            here,
+            there,
+            INLIER,
+            CONFIDENCE,
+            MOST_DRAWS,
+            error_type="sampson",
+            symmetric_error_check=True,
+            enable_degeneracy_check=True,
+            seed=0,
+        )
+    else:
+        matrix, kept = cv2.findFundamentalMat(
+            here, there, cv2.USAC_DEFAULT, INLIER, CONFIDENCE, MOST_DRAWS
+        )
+    kept = np.zeros(len(here), bool) if kept is None else np.asarray(kept, bool).reshape(-1)
+    return (None if matrix is None or np.shape(matrix) != (3, 3) else np.asarray(matrix)), kept
+
+
+def _multiview(
+    scene: ChallengeScene, of: Mapping[str, Features], matches: Mapping[tuple[str, str], np.ndarray]
+) -> tuple[float, float, list[list[tuple[float, float]]]]:
+    """The mAA, the mean over the sizes of subsets of the means over those of a size; the share of images
+    that are in their models; and of each subset the errors of its pairs."""
+    by_size: dict[int, list[float]] = {}
+    registered, by_subset = [], []
+    for bag in scene.bags:
+        inside = {pair: matches[pair] for pair in combinations(bag, 2)}
+        places = {name: of[name].position for name in bag}
+        cameras = {name: _guessed(number, of[name].size) for number, name in enumerate(bag, 1)}
+        found = _posed(sparse_model(places, inside, cameras), scene.views)
+        errors = [_pair_error(scene.views, found, pair) for pair in inside]
+        by_size.setdefault(len(bag), []).append(mean_average_accuracy(errors))
+        registered.append(len(found) / len(bag))
+        by_subset.append(errors)
+    accuracy = np.mean([np.mean(values) for values in by_size.values()])
+    return float(accuracy), float(np.mean(registered)), by_subset
+
+
+def _guessed(number: int, size: tuple[int, int]) -> pycolmap.Camera:
+    return pycolmap.Camera.create_from_model_name(
+        number, "SIMPLE_RADIAL", FOCAL_GUESS * max(size), *size
+    )
+
+
+def _posed(model: pycolmap.Reconstruction | None, views: Mapping[str, View]) -> dict[str, View]:
+    """By name, the images of a model with the poses that they have there."""
+    if model is None:
+        return {}
+    found = {}
+    for number in model.reg_image_ids():
+        image = model.image(number)
+        rigid, view = image.cam_from_world(), views[image.name]
+        found[image.name] = View(
+            view.path, view.intrinsics, rigid.rotation.matrix(), np.array(rigid.translation)
+        )
+    return found
+
+
+def _pair_error(
+    views: Mapping[str, View], found: Mapping[str, View], pair: tuple[str, str]
+) -> tuple[float, float]:
+    if not found.keys() >= set(pair):
+        return LOST
+    known, ours = (relative_pose(*(of[name] for name in pair)) for of in (views, found))
+    return pose_error(known, ours)
+
+
+Pose = tuple[np.ndarray, np.ndarray]
+
+
+def pose_error(known: Pose, found: Pose) -> tuple[float, float]:
+    """Degrees between two rotations (3, 3), and between the lines of two translations (3,).
+
+    A translation's length is not told by two views, nor, in the benchmark, its sense.
+    """
+    a, b = known[1], found[1]
+    across, along = np.linalg.norm(np.cross(a, b)), abs(a @ b)
+    return rotation_angle(known[0] @ found[0].T), float(np.degrees(np.arctan2(across, along)))
+
+
+def mean_average_accuracy(errors: Sequence[tuple[float, float]], largest: int = LARGEST) -> float:
+    """The mean over 1, 2, …, `largest` degrees of the share of pairs whose error is below.
+
+    Args:
+        errors: of each pair, its two angles in degrees, of which the larger counts; infinite where there
+            is no pose.
+        largest: degrees; an error of exactly so many counts as below, as in the benchmark's histogram.
+
+    Raises:
+        ValueError: no pairs.
+    """
+    if not len(errors):
+        raise ValueError("no pairs of photographs with enough in common: there is no accuracy")
+    worst = np.max(errors, axis=1)
+    below = [(worst < degrees).mean() for degrees in range(1, largest)]
+    return float(np.mean([*below, (worst <= largest).mean()]))

@@ -1,0 +1,86 @@
+"""FPR95 and norms where the second patch of every pair is exposed otherwise (HyNet, Sec. 3.1).
+
+Patches stay images of 8 bits: rounded, and black or white beyond. What is left of a gain c alone,
+without these two, is nothing: HyNet's input layer divides a patch by its root mean square, as L2-Net's
+input subtracts its mean and divides by its deviation, so that both give c p what they give p, but for
+their ε. An offset passes HyNet's input layer, and not L2-Net's. A gamma passes both.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lib.benchmarks.fpr95 import fpr95
+from lib.benchmarks.subject import Subject, describe
+from lib.data.patchset import PatchSet
+
+GAINS, OFFSETS, GAMMAS = (0.5, 1.4), (-20, 20), (0.5, 1.5)
+UNCHANGED = "none"
+
+
+def changes() -> dict[str, np.ndarray]:
+    """By name the (256,) uint8 that each grey level becomes, first that of no change."""
+    level = np.arange(256.0)
+    becomes = {
+        UNCHANGED: level,
+        **{f"gain_{gain:g}": gain * level for gain in GAINS},
+        **{f"offset_{offset:+d}": level + offset for offset in OFFSETS},
+        **{f"gamma_{gamma:g}": 255 * (level / 255) ** gamma for gamma in GAMMAS},
+    }
+    return {name: of.round().clip(0, 255).astype(np.uint8) for name, of in becomes.items()}
+
+
+def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
+    """Under each of `changes`, on a set's labelled pairs.
+
+    Args:
+        subject: a trained network that normalises its descriptors.
+        test_set: with labelled pairs of both kinds.
+
+    Returns:
+        By name of a change: "fpr95.…" in percent; "ratio_spread.…", the standard deviation over
+        matching pairs of ln(‖x‖ / ‖x⁺‖), norms before normalisation, that of the second patch under the
+        change; and "norm_shift.…", the median of |ln| of what the change makes of that norm, 0 for
+        none.
+
+    Raises:
+        ValueError: the subject was not trained, or the set has no labelled pairs.
+    """
+    if not subject.stages:
+        raise ValueError("this descriptor was not trained, so it has no norms before normalisation")
+    if test_set.pairs is None:
+        raise ValueError(f"{test_set.name} has no labelled pairs to evaluate on")
+    model = subject.stages[max(subject.stages, key=float)]
+    match, sides = test_set.pairs.match, (test_set.pairs.first, test_set.pairs.second)
+    (used_first, first), (used_second, second) = (np.unique(of, return_inverse=True) for of in sides)
+    raw_first = _raw(model, test_set.patches[used_first], subject.device)[first]
+    patches, numbers = test_set.patches[used_second], {}
+    for name, becomes in changes().items():
+        raw = _raw(model, becomes[patches], subject.device)
+        norms = raw.norm(dim=1)
+        if name == UNCHANGED:
+            as_they_are = norms
+        x, y = (model.normalise(each).double() for each in (raw_first, raw[second]))
+        distances = (x - y).norm(dim=1).numpy()
+        ratio = (raw_first.norm(dim=1) / norms[second]).log()[torch.from_numpy(match)]
+        numbers[f"fpr95.{name}"] = fpr95(distances, match).expected
+        numbers[f"ratio_spread.{name}"] = float(ratio.std(correction=0))
+        numbers[f"norm_shift.{name}"] = float((norms / as_they_are).log().abs().median())
+    return numbers
+
+
+class _Raw(nn.Module):
+    """A network that stops before its descriptors are normalised."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model, self.input_size = model, model.input_size
+
+    def forward(self, patches: Tensor) -> Tensor:
+        output = self.model.raw(patches)
+        return output[0] if isinstance(output, tuple) else output
+
+
+def _raw(model: nn.Module, patches: np.ndarray, device: str) -> Tensor:
+    """(m, k) float32 on the CPU, before normalisation."""
+    return torch.from_numpy(describe(_Raw(model), patches, device))

@@ -1,0 +1,132 @@
+"""ETH's benchmark of structure from motion (Schönberger et al., CVPR 2017), after HyNet's Table 2.
+
+The keypoints that COLMAP finds in every image, as the benchmark has them, are described, all pairs
+matched (mutual nearest neighbours, ratio 0.8, 15 matches at least, as the benchmark's code has it), and
+COLMAP verifies them and builds a model; the numbers are those of the largest. Dense points need patch
+match stereo, which COLMAP has for CUDA alone: they are not measured. Where poses are known, as those of
+Fountain and Herzjesu are, the model is laid on them by a similarity, and how far its cameras are off is
+measured too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pycolmap
+
+from lib.benchmarks.sparse_models import features, matched, sparse_model
+from lib.benchmarks.subject import Subject
+from lib.data.eth import EthScene, EthScenes, Intrinsics
+from lib.data.views import View
+from lib.features.keypoints import Detector
+
+# All that COLMAP keeps.
+DETECTOR = Detector("colmap", most=20_000)
+RATIO = 0.8
+# A similarity has no fewer points.
+_FEWEST_POSES = 3
+# Of the cameras' mean distance from their middle: what is nearer to its place decides the similarity.
+_NEAR = 0.1
+COUNTED = ("keypoints", "images", "sparse_points", "observations")
+# What only a model has.
+MEASURED = ("track_length", "reprojection_error")
+POSED = ("rotation_error", "position_error")
+
+
+def measure(subject: Subject, test_set: EthScenes) -> dict[str, float]:
+    """What the models of a descriptor's matches hold.
+
+    Args:
+        subject: what describes.
+        test_set: the scenes.
+
+    Returns:
+        "STATISTIC.SCENE": "keypoints", the mean of an image, "images", those registered,
+        "sparse_points", "observations", "track_length" in images, "reprojection_error" in px;
+        where poses are known the medians over the registered images of "rotation_error" in degrees and
+        of "position_error" in percent of the known cameras' mean distance from their middle. And
+        "STATISTIC", the mean over the scenes. What a scene's model is too small for is left out, and so
+        is the mean then, which would be of the easy scenes alone.
+
+    Raises:
+        FileNotFoundError, ValueError: as `lib.benchmarks.sparse_models.features`.
+    """
+    numbers: dict[str, float] = {}
+    for scene in test_set.scenes:
+        numbers |= {f"{name}.{scene.name}": value for name, value in _scene(subject, scene).items()}
+    for statistic in (*COUNTED, *MEASURED, *POSED):
+        of = [value for name, value in numbers.items() if name.startswith(f"{statistic}.")]
+        if len(of) == len(test_set.scenes):
+            numbers[statistic] = float(np.mean(of))
+    return numbers
+
+
+def _scene(subject: Subject, scene: EthScene) -> dict[str, float]:
+    described = features(subject, scene.images, DETECTOR)
+    places = {name: of.position for name, of in described.items()}
+    cameras = {name: _camera(of) for name, of in scene.cameras.items()}
+    model = sparse_model(places, matched(described, ratio=RATIO), cameras)
+    found = statistics(model)
+    if scene.poses and found["images"] >= _FEWEST_POSES:
+        found |= pose_errors(model, scene.poses)
+    return {"keypoints": float(np.mean([len(of) for of in described.values()])), **found}
+
+
+def statistics(model: pycolmap.Reconstruction | None) -> dict[str, float]:
+    """Numbers of a model as `measure` names them; without points it has none about these."""
+    if model is None:
+        return dict.fromkeys(COUNTED[1:], 0.0)
+    counted = (model.num_reg_images(), model.num_points3D(), model.compute_num_observations())
+    numbers = dict(zip(COUNTED[1:], map(float, counted), strict=True))
+    if model.num_points3D():
+        means = model.compute_mean_track_length(), model.compute_mean_reprojection_error()
+        numbers |= zip(MEASURED, means, strict=True)
+    return numbers
+
+
+def _camera(of: Intrinsics) -> pycolmap.Camera:
+    model, size = pycolmap.CameraModelId(of.model), {"width": of.width, "height": of.height}
+    camera = pycolmap.Camera(camera_id=of.number, model=model, params=of.params, **size)
+    camera.has_prior_focal_length = of.known
+    return camera
+
+
+def pose_errors(model: pycolmap.Reconstruction, poses: Mapping[str, View]) -> dict[str, float]:
+    """How far a model's cameras are from known ones, once it is laid on these by a similarity.
+
+    Cameras that are far off do not decide how it is laid.
+
+    Args:
+        model: of three images or more.
+        poses: of all images, by name.
+
+    Returns:
+        "rotation_error" and "position_error", medians as in `measure`; nothing where no three cameras
+        are in place.
+    """
+    found = [model.image(number) for number in model.reg_image_ids()]
+    known = [poses[image.name] for image in found]
+    there = np.array([pose.centre for pose in known])
+    here = np.array([image.projection_center() for image in found])
+    centres = np.array([pose.centre for pose in poses.values()])
+    spread = np.linalg.norm(centres - centres.mean(axis=0), axis=1).mean()
+    near = pycolmap.RANSACOptions(max_error=_NEAR * spread, random_seed=0)
+    laid = pycolmap.estimate_sim3d_robust(here, there, near)
+    if laid is None:
+        return {}
+    onto = laid["tgt_from_src"]
+    turn = onto.rotation.matrix()
+    # A world turned by R has its cameras' rotations turned back by it.
+    turned = [image.cam_from_world().rotation.matrix() @ turn.T for image in found]
+    angles = [rotation_angle(r @ pose.rotation.T) for r, pose in zip(turned, known, strict=True)]
+    apart = np.linalg.norm(onto.scale * here @ turn.T + onto.translation - there, axis=1)
+    medians = np.median(angles), 100 * np.median(apart) / spread
+    return dict(zip(POSED, map(float, medians), strict=True))
+
+
+def rotation_angle(rotation: np.ndarray) -> float:
+    """The angle of a (3, 3) rotation, degrees; near 0 as precise as elsewhere."""
+    skew = rotation - rotation.T
+    sine = np.linalg.norm([skew[2, 1], skew[0, 2], skew[1, 0]]) / 2
+    return float(np.degrees(np.arctan2(sine, (np.trace(rotation) - 1) / 2)))

@@ -1,0 +1,97 @@
+"""W1BS: nearest neighbours among patches of two images that differ greatly (Mishkin et al., BMVC 2015).
+
+As its authors' code has it (ducha-aiki/wxbs-descriptors-benchmark): every patch of the first image takes
+its nearest of the second, which is right if it has the same number. Matches whose ratio of the nearest's
+distance to the second-nearest's is below a threshold are accepted, for 100 thresholds from 0 to the
+largest ratio; recall is the share of right ones accepted in all patches, precision in those accepted,
+1 where none is. The area under recall over 1 − precision is by trapezoids from point to point, also
+where precision turns back; mAUC is its mean over the pairs of a subset, and the total the mean over
+subsets. In place of the ratio the distance, or how much larger the second-nearest's is.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from lib.augmentation import PATCH_SIZE
+from lib.benchmarks.subject import Subject
+from lib.data.w1bs import PatchPairs
+from lib.matching.match import nearest
+
+THRESHOLDS = 100
+CONFIDENCES = ("ratio", "distance", "difference")
+# Added to what a distance is divided by.
+_EPSILON = 1e-12
+
+
+def measure(subject: Subject, test_set: PatchPairs) -> dict[str, float]:
+    """Areas of a descriptor in percent.
+
+    Returns:
+        "mauc", by the ratio, over all subsets; "mauc.SUBSET" and "mauc.SUBSET.PAIR"; "distance" and
+        "difference", over all subsets, by these.
+
+    Raises:
+        ValueError: a pair's files are damaged or have fewer than two patches; the message names one.
+    """
+    areas = {
+        (pair.subset, pair.name): {
+            of: 100 * area(*curve) for of, curve in curves(subject, *pair.patches()).items()
+        }
+        for pair in test_set.pairs
+    }
+    subsets = tuple(dict.fromkeys(subset for subset, _ in areas))
+
+    def mean(of: str, subset: str) -> float:
+        return float(np.mean([of_pair[of] for (where, _), of_pair in areas.items() if where == subset]))
+
+    numbers = {f"mauc.{subset}.{name}": of["ratio"] for (subset, name), of in areas.items()}
+    numbers |= {f"mauc.{subset}": mean("ratio", subset) for subset in subsets}
+    totals = {of: float(np.mean([mean(of, subset) for subset in subsets])) for of in CONFIDENCES}
+    return numbers | {"mauc": totals.pop("ratio"), **totals}
+
+
+def curves(
+    subject: Subject, first: np.ndarray, second: np.ndarray
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Recall and precision at each threshold, (100,) each, by `CONFIDENCES`.
+
+    Args:
+        subject: what describes.
+        first, second: (n, s, s) uint8 patches of the same spots.
+
+    Raises:
+        ValueError: fewer than two patches, which have no second-nearest.
+    """
+    if len(first) < 2:
+        raise ValueError(f"{len(first)} patch has no second-nearest: a pair needs two at least")
+    described = [subject.describe(at_64(of)) for of in (first, second)]
+    distances, found = nearest(*described, count=2)
+    right = found[:, 0] == np.arange(len(found))
+    near, far = distances.astype(float).T
+    ratio, difference = near / (far + _EPSILON), near - far
+    return {
+        "ratio": _curve(ratio, right, np.linspace(0, ratio.max(), THRESHOLDS)),
+        "distance": _curve(near, right, np.linspace(0, near.max(), THRESHOLDS)),
+        "difference": _curve(difference, right, np.linspace(difference.min(), 0, THRESHOLDS)),
+    }
+
+
+def area(recall: np.ndarray, precision: np.ndarray) -> float:
+    """Under recall over 1 − precision, (t,) each, by the trapezoid rule in their order."""
+    return float(np.trapezoid(recall, 1 - precision))
+
+
+def at_64(patches: np.ndarray) -> np.ndarray:
+    """Patches (n, s, s) uint8 at the size that descriptors are given, (n, 64, 64), bilinear."""
+    return np.stack([cv2.resize(of, (PATCH_SIZE, PATCH_SIZE)) for of in patches])
+
+
+def _curve(
+    value: np.ndarray, right: np.ndarray, thresholds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Recall and precision of the matches whose value is below each threshold."""
+    accepted = value < thresholds[:, None]
+    hits, count = (accepted & right).sum(axis=1), accepted.sum(axis=1)
+    return hits / len(right), np.where(count > 0, hits / np.maximum(count, 1), 1.0)

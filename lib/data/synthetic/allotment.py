@@ -1,0 +1,155 @@
+"""Which photograph goes where: those that the pinned packages install, or any folder's.
+
+Each photograph is allotted once, so that the scenes, the homography sequences, the reserve for searches
+and a second reserve, which nothing reads before a last confirmation, share none.
+"""
+
+import csv
+import importlib.util
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lib.data.images import decode_grey
+from lib.data.synthetic.photographs import Photograph
+from lib.files import write_bytes
+
+Allotment = Mapping[str, tuple[Photograph, ...]]
+
+SCENES = ("a", "b", "c")
+HOMOGRAPHY = "homography"
+RESERVE = ("reserve-a", "reserve-b")
+CONFIRMATION = ("confirmation-a", "confirmation-b")
+FEWEST_PHOTOGRAPHS = 5
+# From so many on, some can be spared for a second reserve.
+FEWEST_FOR_CONFIRMATION = 20
+SMALLEST_SIDE = 64
+
+# The photographs that packages bring, by what each serves, with their licences as the packages'
+# documentation gives them. Each scene mixes things of different kinds, one regular texture in each. The
+# two of the motorcycle show one thing and stay together.
+PACKAGED = Path(__file__).with_name("packaged.csv")
+
+
+def packaged_photographs() -> Allotment:
+    """The installed packages' photographs by allotment, as `PACKAGED` lists them; no second reserve.
+
+    Raises:
+        FileNotFoundError: a package does not bring a photograph that its pinned release brings.
+    """
+    with PACKAGED.open(encoding="utf-8", newline="") as file:
+        rows = itertools.groupby(csv.DictReader(file), lambda row: row["part"])
+        return {part: tuple(_packaged(**row) for row in of) for part, of in rows}
+
+
+def _packaged(name: str, package: str, file: str, licence: str, **_: str) -> Photograph:
+    found = importlib.util.find_spec(package)
+    path = Path(found.origin).parent / file if found and found.origin else Path(package, file)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is missing: install the releases of requirements.txt, which bring it"
+        )
+    return Photograph(name, path, licence)
+
+
+def folder_photographs(folder: Path) -> tuple[Allotment, Mapping[str, str]]:
+    """A folder's photographs by allotment, and why each file that is none was skipped, by its name.
+
+    Args:
+        folder: its files are tried one by one; folders in it are not entered.
+
+    Raises:
+        FileNotFoundError: no such folder.
+        ValueError: fewer than 5 readable photographs.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder: give one that holds photographs")
+    reasons = {path: _unfit(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    skipped = {_shown(path.name): reason for path, reason in reasons.items() if reason}
+    readable = [path for path, reason in reasons.items() if not reason]
+    if len(readable) < FEWEST_PHOTOGRAPHS:
+        told = "".join(f"; {name} {reason}" for name, reason in list(skipped.items())[:5])
+        raise ValueError(
+            f"{folder} holds {len(readable)} readable photographs ({len(skipped)} files skipped{told}), "
+            f"at least {FEWEST_PHOTOGRAPHS} are needed: add some"
+        )
+    return _deal([Photograph(_shown(p.stem), p, "as its owner states") for p in readable]), skipped
+
+
+def _deal(photographs: Sequence[Photograph]) -> Allotment:
+    """Allots n photographs in the order given.
+
+    First come the scenes', dealt to them in turn; then a twentieth for the homography sequences, a tenth
+    for the reserve (two at least, of five photographs one) and, of 20 photographs or more, another tenth
+    for the second reserve, all rounded up. A reserve is two scenes, so that what was trained on either
+    is tested on the other.
+    """
+    n = len(photographs)
+    homography, tenth = math.ceil(n / 20), max(2, math.ceil(n / 10))
+    reserve = min(tenth, n - len(SCENES) - homography)
+    second = tenth if n >= FEWEST_FOR_CONFIRMATION else 0
+    reserves = [math.ceil(reserve / 2), reserve // 2, math.ceil(second / 2), second // 2]
+    sizes = [n - homography - reserve - second, homography, *reserves]
+    ends = itertools.accumulate(sizes)
+    scenes, *others = [tuple(photographs[e - k : e]) for k, e in zip(sizes, ends, strict=True)]
+    parts = {scene: scenes[i :: len(SCENES)] for i, scene in enumerate(SCENES)}
+    parts |= zip((HOMOGRAPHY, *RESERVE, *CONFIRMATION), others, strict=True)
+    return {part: taken for part, taken in parts.items() if taken}
+
+
+def write_allotment(path: Path, allotment: Allotment) -> None:
+    """Write which photographs, by name and hash, serve what, so that a study can be named without them.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    content = {
+        part: [{"name": p.name, "sha256": p.sha256} for p in of] for part, of in allotment.items()
+    }
+    write_bytes(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def read_allotment(path: Path) -> Allotment:
+    """The allotment that `write_allotment` wrote, of photographs without files.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no such file.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            part: tuple(Photograph(p["name"], None, "as its owner states", p["sha256"]) for p in of)
+            for part, of in content.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"{path} lists no photographs by allotment ({error!r}): take it again"
+        ) from error
+
+
+def _shown(name: str) -> str:
+    """A file's name as it can be written and drawn: bytes that are no UTF-8 become U+FFFD."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _unfit(path: Path) -> str | None:
+    """Why a file is no photograph that can be used, None where it is one; decoded as `grey` does."""
+    import cv2
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            long, short = max(image.size), min(image.size)
+            # Pillow finds a cut-off JPEG, which OpenCV fills up with grey.
+            image.draft("L", (64, 64))
+            image.load()
+    except Exception:
+        return "is cut short or no image"
+    if short < SMALLEST_SIDE or long > 8 * short:
+        return f"is {long} by {short} px: smaller than {SMALLEST_SIDE}, or 8 times longer than wide"
+    if decode_grey(path, cv2.IMREAD_REDUCED_GRAYSCALE_8) is None:
+        return "is of a kind that OpenCV does not read: save it with 8 or 16 bits a channel"
+    return None

@@ -1,0 +1,143 @@
+"""A synthetic scene of multi-view photographs with known geometry, in the layout of real ones.
+
+A wall (`lib.data.synthetic.walls`) whose planes are cut into facets that stand out or back: relief
+finer than the distance between sparse points, which a triangulated surface gets wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from lib.data.scenes.places import CAMERAS, IMAGES
+from lib.data.strecha import write_strecha_camera
+from lib.data.synthetic import detection
+from lib.data.synthetic.geometry import (
+    inverse_depth,
+    local_affine,
+    nearest_plane,
+    plane_homography,
+    transfer,
+)
+from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry
+from lib.data.synthetic.scenes import Piece, Site, render_view
+from lib.data.synthetic.walls import plan_wall
+from lib.features.detectors import Keypoints
+from lib.files import write_bytes
+
+VIEWS, SIZE = 8, (1024, 768)
+ARC, AZIMUTH, ASIDE = np.deg2rad(90.0), np.deg2rad(35.0), 0.05
+# Of photographs taken within an hour by one camera.
+PHOTOMETRY = PhotometricSpread(exposure=0.15, gamma=0.1, blur=0.5, noise=2.0, jpeg_quality=(85, 95))
+# Facets across and down a plane, and how far one stands out or back at most, in its own widths.
+FACETS, DEPTH = 4, 0.06
+# Of the depth, by how much what is seen may differ from what is carried there.
+SAME_DEPTH = 0.01
+
+
+def with_relief(
+    site: Site, rng: np.random.Generator, facets: int = FACETS, depth: float = DEPTH
+) -> Site:
+    """A site whose planes are cut into facets, each moved along its normal.
+
+    Args:
+        site: of whole planes.
+        rng: the draw.
+        facets: across and down a plane.
+        depth: of a facet at most, in its widths; 0 leaves the surface as it is.
+    """
+    pieces = []
+    for piece in site.pieces:
+        plane = piece.plane
+        columns, rows = (
+            np.linspace(0, length, facets + 1).round().astype(int).tolist()
+            for length in (plane.width, plane.height)
+        )
+        normal = np.cross(plane.u_axis, plane.v_axis)
+        normal /= np.linalg.norm(normal)
+        for (x0, x1), (y0, y1) in itertools.product(
+            itertools.pairwise(columns), itertools.pairwise(rows)
+        ):
+            width, height = x1 - x0, y1 - y0
+            out = depth * width * np.linalg.norm(plane.u_axis) * rng.uniform(-1, 1)
+            origin = plane.origin + x0 * plane.u_axis + y0 * plane.v_axis + out * normal
+            # A plane ends in the middle of its last texel: one more closes the gap to the next facet.
+            size = {
+                "width": min(width + 1, plane.width - x0),
+                "height": min(height + 1, plane.height - y0),
+            }
+            facet = replace(plane, origin=origin, **size)
+            pieces.append(Piece(facet, piece.photograph, piece.left + x0, piece.top + y0))
+    return replace(site, pieces=tuple(pieces))
+
+
+def write_relief(
+    folder: Path, photographs: Sequence[Photograph], seed: int = 0, depth: float = DEPTH
+) -> Site:
+    """Write a scene: ``images`` and their ``cameras``.
+
+    Args:
+        folder: of the scene, made if missing.
+        photographs: on the wall, side by side.
+        seed: of everything drawn.
+        depth: of the relief, as in `with_relief`.
+
+    Returns:
+        The site, by which any pixel can be carried without error (`truly_carried`).
+
+    Raises:
+        ValueError: a photograph cannot be read.
+        OSError: the folder cannot be written.
+    """
+    rng = np.random.default_rng(seed)
+    textures = [photograph.grey(640) for photograph in photographs]
+    wall = plan_wall([texture.shape for texture in textures], ARC, VIEWS, SIZE, AZIMUTH, ASIDE, rng)
+    taken = tuple(draw_photometry(PHOTOMETRY, rng) for _ in wall.cameras)
+    site = with_relief(replace(wall, photometry=taken), rng, depth=depth)
+    for number, camera in enumerate(site.cameras):
+        name, grey = f"{number:04}.png", render_view(site, textures, number)
+        write_bytes(folder / IMAGES / name, cv2.imencode(".png", grey)[1].tobytes())
+        write_strecha_camera(folder / CAMERAS / f"{name}.camera", camera)
+    return site
+
+
+def truly_carried(
+    site: Site, first: int, second: int, keypoints: Keypoints
+) -> tuple[Keypoints, np.ndarray, np.ndarray]:
+    """Keypoints carried from one view into another by the known planes, without error.
+
+    Args:
+        site: the scene.
+        first, second: views.
+        keypoints: N of the first view.
+
+    Returns:
+        The N keypoints in the second view; (N, 2, 2) the local affine maps; (N,) bool, which are seen
+        there. Those that are not have no meaning.
+    """
+    planes = [piece.plane for piece in site.pieces]
+    there, here = site.cameras[second], site.cameras[first]
+    piece = nearest_plane(planes, here, keypoints.position)
+    position = np.full((len(keypoints), 2), -1.0)
+    affine = np.tile(np.eye(2), (len(keypoints), 1, 1))
+    for index in np.unique(piece[piece >= 0]):
+        some = piece == index
+        homography = plane_homography(planes[index], there)
+        homography = homography @ np.linalg.inv(plane_homography(planes[index], here))
+        position[some] = transfer(homography, keypoints.position[some])
+        affine[some] = local_affine(homography, keypoints.position[some])
+    nearest = nearest_plane(planes, there, position)
+    # As deep as what is seen there, which beside an edge may be the next facet.
+    coefficients = np.array([inverse_depth(plane, there) for plane in planes])
+    rays = np.column_stack([position, np.ones(len(position))])
+    own, seen = (np.einsum("ni,ni->n", rays, coefficients[index]) for index in (piece, nearest))
+    inside = ((position >= 0) & (position <= [there.width - 1, there.height - 1])).all(axis=1)
+    visible = inside & (piece >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)
+    visible &= np.abs(own - seen) <= SAME_DEPTH * np.abs(seen)
+    return detection.carry(keypoints, position, affine), affine, visible

@@ -1,0 +1,130 @@
+"""A scene's files: PhotoTour's own, and ``scene.json`` with the planes and cameras behind them."""
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from lib.data.patchset import LabelledPairs
+from lib.data.phototour import PhotoTourWriter, write_pairs
+from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic.scenes import Site, cut_site, plan_site
+from lib.data.synthetic.sizes import MiniSize
+
+SCENE = "scene.json"
+
+
+def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size: MiniSize) -> None:
+    """Generate a scene into a folder, one site at a time, so that memory does not grow with it.
+
+    Args:
+        folder: made if missing.
+        name: enters the seed, so that scenes differ.
+        photographs: their number decides how many sites there are.
+        size: of the scene.
+
+    Raises:
+        ValueError: a photograph cannot be read, or none of them yields points that two views see.
+        OSError: the folder cannot be written.
+    """
+    seed = [size.seed, zlib.crc32(name.encode())]
+    sites, point_ids = [], []
+    points = images = 0
+    with PhotoTourWriter(folder) as writer:
+        for number, group in enumerate(_groups(photographs, size.photos_per_site)):
+            rng = np.random.default_rng([*seed, number])
+            textures = [photograph.grey(size.longest_side) for photograph in group]
+            site = plan_site([texture.shape for texture in textures], size, rng)
+            made = cut_site(site, textures, size, rng)
+            writer.add(made.patches, made.points + points, made.images + images, made.frames)
+            point_ids.append(made.points + points)
+            sites.append(_site_facts(site, group, images))
+            points += int(made.points.max(initial=-1)) + 1
+            images += len(site.cameras)
+        if points < 2:
+            raise ValueError(
+                f"scene {name}: too few points found in {', '.join(p.name for p in photographs)}; "
+                "give photographs with more texture"
+            )
+        ids = np.concatenate(point_ids)
+        pairs = draw_pairs(ids, size.pairs, np.random.default_rng([*seed, 2**31]))
+        write_pairs(folder, pairs, ids)
+    facts = {"name": name, "size": asdict(size), "sites": sites}
+    (folder / SCENE).write_text(json.dumps(facts, default=np.ndarray.tolist) + "\n")
+
+
+def _groups(photographs: Sequence[Photograph], largest: int) -> Iterator[Sequence[Photograph]]:
+    """Groups of nearly equal size, none larger than `largest`."""
+    number = -(-len(photographs) // largest)
+    for index in range(number):
+        yield photographs[index * len(photographs) // number : (index + 1) * len(photographs) // number]
+
+
+def draw_pairs(point_ids: np.ndarray, count: int, rng: np.random.Generator) -> LabelledPairs:
+    """Test pairs: matching ones drawn without replacement, and as many that do not match.
+
+    Non-matching pairs take every patch about equally often. Fewer than `count` of each where there
+    are not so many matching pairs.
+
+    Args:
+        point_ids: (P,) int64 of two points or more; a point's patches follow each other.
+        count: pairs of each kind.
+        rng: the draw.
+
+    Returns:
+        Pairs in random order.
+    """
+    first, second = within_points(point_ids)
+    chosen = rng.permutation(len(first))[:count]
+    first, second = first[chosen], second[chosen]
+
+    wanted = len(first)
+    other_first, other_second = non_matching(point_ids, wanted, rng)
+    order = rng.permutation(len(first) + wanted)
+    return LabelledPairs(
+        first=np.r_[first, other_first][order],
+        second=np.r_[second, other_second][order],
+        match=(np.arange(len(first) + wanted) < len(first))[order],
+    )
+
+
+def within_points(point_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs within points: each patch with every later one of its point, which follow each other."""
+    total = len(point_ids)
+    starts = np.flatnonzero(np.r_[True, point_ids[1:] != point_ids[:-1]])
+    end_of = np.repeat(np.r_[starts[1:], total], np.diff(np.r_[starts, total]))
+    later = end_of - np.arange(total) - 1
+    first = np.repeat(np.arange(total), later)
+    return first, first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
+
+
+def non_matching(
+    point_ids: np.ndarray, count: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """So many pairs of patches of different points, which take every patch about equally often."""
+    first, second = np.empty(0, int), np.empty(0, int)
+    while len(first) < count:
+        left, right = rng.permutation(len(point_ids)), rng.permutation(len(point_ids))
+        differ = point_ids[left] != point_ids[right]
+        first, second = np.r_[first, left[differ]], np.r_[second, right[differ]]
+    return first[:count], second[:count]
+
+
+def _site_facts(site: Site, group: Sequence[Photograph], first_image: int) -> dict[str, object]:
+    return {
+        "first_image": first_image,
+        "photographs": [{"name": p.name, "sha256": p.sha256} for p in group],
+        "pieces": [
+            {"photograph": p.photograph, "left": p.left, "top": p.top, **vars(p.plane)}
+            for p in site.pieces
+        ],
+        "intrinsics": site.cameras[0].intrinsics,
+        "image_size": [site.cameras[0].width, site.cameras[0].height],
+        "images": [
+            {"rotation": c.rotation, "translation": c.translation, "photometry": asdict(photometry)}
+            for c, photometry in zip(site.cameras, site.photometry, strict=True)
+        ],
+    }

@@ -1,0 +1,1 @@
+"""Keypoints and patches of whole images."""

@@ -1,0 +1,220 @@
+"""Keypoints of a whole image, each with the shape of the spot around it.
+
+Differences of Gaussians are OpenCV's SIFT, or COLMAP's at its own thresholds (`lib.models.colmap_sift`);
+Hessian and Harris, affine shape (Baumberg, CVPR 2000) and orientation (Lowe, IJCV 2004, Sec. 5) are
+kornia's, and so is Key.Net (Barroso-Laguna et al., ICCV 2019), whose checkpoint comes from outside;
+BRISK is `lib.features.brisk`, since OpenCV 5 has none.
+Coordinates are x right and y down, the first pixel's centre at 0, 0.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from kornia import feature
+from torch import Tensor, nn
+
+from lib.features import brisk
+from lib.features.detectors import Keypoints, dog_keypoints
+from lib.models import colmap_sift
+
+KINDS = ("dog", "colmap", "hessian", "harris", "brisk", "keynet")
+# Half a Key.Net patch is 22 px of the level where its keypoint is found, as kornia has it; here that is
+# the usual magnification of a scale.
+KEYNET_SCALE = 22.0 / 6.0
+# Half the width of the windows that shape and orientation are taken of, in scales of the keypoint:
+# kornia's own, and three of the standard deviations that Lowe's window has.
+SHAPE_WINDOW = 6.0
+ORIENTATION_WINDOW = 4.5
+# Of the adaptation of a shape to what is seen through it.
+AFFINE_STEPS = 4
+# Long side of an ellipse by its short one; a longer one lies along an edge.
+MOST_ELONGATED = 6.0
+# Of kornia's measures, which have no bound of their own: far below those of one grey level, and far
+# above what rounding leaves of an image of one colour.
+SMALLEST = {"hessian": 1e-11, "harris": 1e-20}
+# Px of a side below which the windows of detectors have no room.
+SMALLEST_SIDE = 16
+_AT_ONCE = 2048
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Keypoints of one image with the ellipses around them.
+
+    Attributes:
+        maps: (N, 2, 3) float32, local affine frames: column 2 is the keypoint's place, px, and the unit
+            disc is carried to the ellipse of one scale (a Gaussian's standard deviation) around it, its
+            x axis to where the patch's x axis points.
+        scores: (N,) float32, the detector's response, in no unit; the strongest first. COLMAP tells
+            none, and keeps the largest of too many: there it is the scale.
+    """
+
+    maps: np.ndarray
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.maps)
+
+    def __getitem__(self, index: np.ndarray | slice) -> Regions:
+        return Regions(self.maps[index], self.scores[index])
+
+    @property
+    def position(self) -> np.ndarray:
+        """(N, 2) x and y, px."""
+        return self.maps[:, :, 2]
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(N,) of the disc that is as large as the ellipse, px."""
+        return np.sqrt(np.abs(np.linalg.det(self.maps[:, :, :2])))
+
+
+def regions(keypoints: Keypoints, scores: np.ndarray | None = None) -> Regions:
+    """Discs at keypoints of one's own, which without scores are taken to be in order of strength."""
+    ranked = np.arange(len(keypoints), 0, -1) if scores is None else scores
+    return Regions(keypoints.discs(1.0).astype(np.float32), np.asarray(ranked, np.float32))
+
+
+@dataclass(frozen=True)
+class Detector:
+    """What finds keypoints.
+
+    Attributes:
+        kind: of `KINDS`.
+        affine: whether each gets an affine shape; else its ellipse is a disc.
+        most: how many of an image are kept, the strongest.
+        upright: whether patches stay as the image is, instead of turned to the dominant gradient.
+        contrast: below which OpenCV drops a difference of Gaussians; the other kinds have none, or
+            one of their own.
+        weights: the file of a checkpoint, of Key.Net and of no other kind.
+    """
+
+    kind: str = "dog"
+    affine: bool = False
+    most: int = 2048
+    upright: bool = False
+    contrast: float = 0.04
+    weights: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if (self.kind == "keynet") != (self.weights is not None):
+            raise ValueError("keynet needs a file of its weights, and no other detector takes one")
+        if self.most < 1:
+            raise ValueError(f"most must be 1 or more, got {self.most}")
+
+
+def detect(image: np.ndarray, detector: Detector) -> Regions:
+    """Keypoints of a (H, W) uint8 image, the strongest first; none where it has none.
+
+    As in OpenCV and COLMAP, a DoG keypoint with several dominant gradients is there once for each,
+    unless it gets an affine shape.
+
+    Raises:
+        FileNotFoundError: the file of Key.Net's weights is missing.
+        ValueError: it does not hold these; the message names it.
+    """
+    if min(image.shape) < SMALLEST_SIDE:
+        return Regions(np.empty((0, 2, 3), np.float32), np.empty(0, np.float32))
+    kinds = {"dog": _dog, "colmap": _colmap, "brisk": _brisk, "keynet": _keynet}
+    found = kinds.get(detector.kind, _scale_space)(image, detector)
+    oriented = detector.kind in ("dog", "colmap", "brisk")
+    grey = as_tensor(image)
+    if detector.affine:
+        found = _by_parts(found, lambda maps: _shaped(maps, grey))
+        ends = np.linalg.svd(found.maps[:, :, :2], compute_uv=False)
+        found, oriented = found[ends[:, 0] <= MOST_ELONGATED * ends[:, 1]], False
+    if not detector.upright and not oriented:
+        found = _by_parts(found, lambda maps: _turned(maps, grey))
+    return found
+
+
+def as_tensor(image: np.ndarray) -> Tensor:
+    """(1, 1, H, W) float32, 0 to 1, of a (H, W) uint8 image."""
+    return torch.from_numpy(np.ascontiguousarray(image)).float()[None, None] / 255
+
+
+def _dog(image: np.ndarray, detector: Detector) -> Regions:
+    return _kept(*dog_keypoints(image, detector.contrast), detector)
+
+
+def _colmap(image: np.ndarray, detector: Detector) -> Regions:
+    found, _ = colmap_sift.extract(image)
+    return _kept(found, found.scale, detector)
+
+
+def _kept(found: Keypoints, scores: np.ndarray, detector: Detector) -> Regions:
+    """Of oriented keypoints those asked for; without orientations each place once."""
+    if detector.affine or detector.upright:
+        # Of one place COLMAP's scales differ by rounding.
+        places = np.column_stack([found.position, found.scale.round(3)])
+        first = np.sort(np.unique(places, axis=0, return_index=True)[1])
+        found, scores = replace(found[first], orientation=np.zeros(len(first))), scores[first]
+    return regions(found, scores)[: detector.most]
+
+
+def _brisk(image: np.ndarray, detector: Detector) -> Regions:
+    found = brisk.detect(image, detector.most)
+    if detector.affine or detector.upright:
+        found = replace(found, orientation=np.zeros(len(found)))
+    return regions(found)
+
+
+def _scale_space(image: np.ndarray, detector: Detector) -> Regions:
+    """Maxima over place and scale of the determinant of the Hessian, or of Harris' measure."""
+    measure = feature.BlobHessian() if detector.kind == "hessian" else feature.CornerHarris(0.04)
+    search = feature.ScaleSpaceDetector(detector.most, mr_size=1.0, resp_module=measure)
+    with torch.inference_mode():
+        maps, scores = search(as_tensor(image))
+    filled = scores[0] > SMALLEST[detector.kind]
+    return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
+
+
+def _keynet(image: np.ndarray, detector: Detector) -> Regions:
+    how = feature.keynet.get_default_detector_config() | {"s_mult": KEYNET_SCALE}
+    shape = {**feature.keynet.keynet_default_config, "Detector_conf": how}
+    search = feature.KeyNetDetector(False, detector.most, shape)
+    _load(search.model, detector.weights)
+    with torch.inference_mode():
+        maps, scores = search.eval()(as_tensor(image))
+    filled = scores[0] > 0
+    return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
+
+
+def _load(network: nn.Module, path: Path) -> None:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: give the file of Key.Net's weights")
+    try:
+        held = torch.load(path, map_location="cpu", weights_only=True)
+        # As published they are a part of the file.
+        network.load_state_dict(held.get("state_dict", held))
+    except (pickle.UnpicklingError, RuntimeError, EOFError, AttributeError, TypeError) as error:
+        told = str(error).partition("\n")[0]
+        raise ValueError(f"{path} does not hold the weights of kornia's Key.Net: {told}") from error
+
+
+def _by_parts(found: Regions, change: Callable[[Tensor], Tensor]) -> Regions:
+    with torch.inference_mode():
+        parts = torch.from_numpy(found.maps)[None].split(_AT_ONCE, dim=1)
+        changed = [change(part) for part in parts if part.shape[1]]
+    return replace(found, maps=torch.cat(changed, dim=1)[0].numpy()) if changed else found
+
+
+def _shaped(maps: Tensor, grey: Tensor) -> Tensor:
+    estimate = feature.LAFAffineShapeEstimator(preserve_orientation=False)
+    maps = feature.scale_laf(maps, SHAPE_WINDOW)
+    for _ in range(AFFINE_STEPS):
+        maps = estimate(maps, grey)
+    return feature.scale_laf(maps, 1 / SHAPE_WINDOW)
+
+
+def _turned(maps: Tensor, grey: Tensor) -> Tensor:
+    turned = feature.LAFOrienter()(feature.scale_laf(maps, ORIENTATION_WINDOW), grey)
+    return feature.scale_laf(turned, 1 / ORIENTATION_WINDOW)

@@ -1,0 +1,112 @@
+"""Probe: AdaSample's two-stage pipeline on real classes (Fig. 1): candidates, p_i, positive, negative.
+
+At three moments of training: the probabilities of Eq. 13 among the candidates of a few classes, the
+positive drawn by them, and the negative mined in the batch (Eq. 14). Classes, candidates and anchors
+are drawn once, so what differs between the moments is the network and the exponent λ / L_avg.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+
+from lib import parts
+from lib.benchmarks.subject import Subject
+from lib.data.patchset import PatchSet
+from lib.objective import build as build_objective
+from lib.probes.training_batch import draw, unit, with_statistics
+from lib.samplers.adasample import anchor_distances, log_probabilities
+
+SEED = 0
+CLASSES = 6
+
+
+def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
+    """What AdaSample would draw at the first, the middle and the last kept stage of training.
+
+    Args:
+        subject: a network trained with AdaSample.
+        train_set: the set it was trained on.
+
+    Returns:
+        "stage" (3,) float32, fractions of training; "exponent" (3,) float32, λ / L_avg at those
+        moments, 0 before the first loss; "images" (C, c, 32, 32) uint8, the candidates of the first
+        C = 6 classes of the batch, c at most, zero at empty places; "generated" (C, c) bool, turned
+        copies; "anchor" (C,) int16, its place; (3, C, c) float32: "distance" to the anchor at power
+        1, by the sampler's distance, and "probability", NaN at the anchor and at empty places;
+        "positive" (3, C) int16, the place drawn; "negative" (3, C, 32, 32) uint8, the patch mined;
+        "near_anchor" and "found" (3, C) bool, whether it was mined for the anchor (else for the
+        positive), and whether there was one.
+
+    Raises:
+        ValueError: the subject was not trained with AdaSample.
+    """
+    if subject.recipe is None or subject.recipe.sampler.name != "adasample":
+        raise ValueError("drawn_pairs shows AdaSample's probabilities; ask for it of its recipes")
+    generator = torch.Generator().manual_seed(SEED)
+    batch = draw(subject, train_set, generator)
+    distance = parts.build("sampler", subject.recipe.sampler).distance
+    objective = build_objective(subject.recipe, subject.device)
+    every = torch.arange(len(batch.anchor), device=subject.device)
+    images = batch.images[:, :, 0].round().clamp(0, 255).byte()
+    candidates = batch.shuffled(generator)
+    by_stage = []
+    for stage in moments(list(subject.stages)):
+        exponent = exponent_at(subject.record["curve"], float(stage))
+        model = with_statistics(subject.stages[stage], candidates)
+        raw = batch.raw_descriptors(model)
+        described = unit(model, raw)
+        far = anchor_distances(batch.pool, described, batch.anchor, distance)
+        logits, _ = log_probabilities(far, torch.tensor(exponent, device=far.device))
+        positive = (
+            torch.multinomial(logits.exp().cpu(), 1, generator=generator).squeeze(1).to(far.device)
+        )
+        places = torch.stack([batch.anchor, positive])
+        mined = objective.triplets(batch.pairs(model, raw, positive)).negatives
+        side, other = mined.patch // len(every), mined.patch % len(every)
+        by_stage.append(
+            {
+                "stage": np.float32(stage),
+                "exponent": np.float32(exponent),
+                "distance": far[:CLASSES],
+                "probability": logits.exp().where(far.isfinite(), torch.nan)[:CLASSES],
+                "positive": positive[:CLASSES].short(),
+                "negative": images[other, places[side, other]][:CLASSES],
+                "near_anchor": (mined.query < len(every))[:CLASSES],
+                "found": mined.found[:CLASSES],
+            }
+        )
+    place = torch.arange(batch.pool.valid.shape[1], device=subject.device)
+    once = {
+        "images": (images * batch.pool.valid[:, :, None, None])[:CLASSES],
+        "generated": (batch.pool.valid & (place >= batch.pool.originals[:, None]))[:CLASSES],
+        "anchor": batch.anchor[:CLASSES].short(),
+    }
+    arrays = {name: np.stack([_array(of[name]) for of in by_stage]) for name in by_stage[0]}
+    return arrays | {name: _array(value) for name, value in once.items()}
+
+
+def moments(stages: Sequence[str]) -> tuple[str, str, str]:
+    """The first stage, the one nearest to half of the training (the earlier of two), and the last."""
+    ordered = sorted(stages, key=float)
+    return ordered[0], min(ordered, key=lambda stage: abs(float(stage) - 0.5)), ordered[-1]
+
+
+def exponent_at(curve: Mapping[str, Sequence[float]], stage: float) -> float:
+    """λ / L_avg as the sampler had it at a fraction of training.
+
+    Args:
+        curve: a record's, with "step" and "exponent", the last step being the end of training.
+        stage: the fraction, 0 to 1.
+
+    Returns:
+        The value at the last step on record that is no later; 0 where there is none, since before
+        the first loss positives are drawn at random.
+    """
+    steps = np.asarray(curve["step"])
+    before = np.flatnonzero(steps <= stage * steps[-1] + 1e-6)
+    return float(curve["exponent"][before[-1]]) if len(before) else 0.0
+
+
+def _array(value: torch.Tensor | np.generic) -> np.ndarray:
+    return value.cpu().numpy() if isinstance(value, torch.Tensor) else value

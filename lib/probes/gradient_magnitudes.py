@@ -1,0 +1,116 @@
+"""Probe: ‖x‖ ‖∂L/∂x‖ of a trained network's triplets, by the angle of the positive and of the negative.
+
+x is a descriptor before normalisation and L its pair's own loss, w_i included and regularisers left out.
+Normalisation divides what comes through an angle θ by ‖x‖, so that by HyNet's Eq. 3 and 4 this is
+|∂L/∂θ|; here it is what autograd gives at x. One patch of a pair is in both of its distances: gradients
+are those of the other one, and of the negative. A loss listens to both angles, and some to the whole
+batch. So beside the triplets stand curves as of `lib.theory.gradient_magnitudes`, at these triplets in
+place of a made-up state.
+
+Pairs are drawn at random, AdaSample's too: what differs at an angle is the loss. Networks are in
+evaluation mode, at the end of training.
+"""
+
+import copy
+import math
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lib import parts
+from lib.benchmarks.subject import Subject
+from lib.data.patchset import PatchSet
+from lib.descriptions import descriptions
+from lib.objective import Objective
+from lib.objective import build as build_objective
+from lib.pair_weights.inverse_distance import inverse_distance
+from lib.probes.triplets_in_batch import draw_images
+from lib.recipes import Recipe, part
+from lib.theory.gradient_magnitudes import by_angle
+from lib.theory.loss_shapes import Case
+
+BATCHES, BINS, POINTS = 30, 36, 90
+# Of what lies in a bin, in percent.
+SPREAD = (10, 90)
+
+
+def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
+    """Magnitudes by angle in 30 batches of the size of training's, B = 36 bins of 5 degrees.
+
+    Args:
+        subject: a trained network whose loss is of the distances of triplets.
+        train_set: the set it was trained on.
+
+    Returns:
+        "edges" (B + 1,) float32, radians from 0 to π; for both kinds, "positive" and "negative":
+        "count_…" (B,) int32, "mean_…" (B,) and "spread_…" (B, 2) float32, the 10th and 90th percentile,
+        NaN in empty bins; and "curve_…" (P,) float32, |∂L/∂θ| at angles as those of the computation, the
+        other angle at the triplets' mean.
+
+    Raises:
+        ValueError: the subject was not trained, or the set cannot fill a batch.
+    """
+    if subject.recipe is None or not subject.stages:
+        raise ValueError("this descriptor was not trained, so it has no gradients")
+    blind = replace(subject, recipe=replace(subject.recipe, sampler=part("random_pair")))
+    pairs = subject.record["config"]["profile"]["budget"]["batch_pairs"]
+    model = subject.stages[max(subject.stages, key=float)]
+    with torch.no_grad():
+        raws = [model.raw(images).cpu() for images in draw_images(blind, train_set, [pairs] * BATCHES)]
+    objective = build_objective(subject.recipe)
+    case = case_of(subject.recipe, objective)
+    # What a loss knows of earlier batches, it knows of these.
+    for raw in raws:
+        objective.loss(objective.triplets(descriptions(model, raw)))
+    angles, found = torch.cat([magnitudes(case, objective, model, raw) for raw in raws], dim=2)
+    state = (2 * (angles.double() / 2).sin()).clamp(0.01, 1.99).T
+    _, curves = by_angle(case, objective.loss, state, POINTS)
+    edges = np.linspace(0, math.pi, BINS + 1)
+    arrays = {"edges": edges.astype(np.float32)}
+    for kind, angle, value in zip(curves, angles.numpy(), found.numpy(), strict=True):
+        of_kind = {**_binned(angle, value, edges), "curve": curves[kind].astype(np.float32)}
+        arrays |= {f"{name}_{kind}": of for name, of in of_kind.items()}
+    return arrays
+
+
+def case_of(recipe: Recipe, objective: Objective) -> Case:
+    """A recipe's loss with its distance and, where pairs have weights, the distance of w_i = 1/d."""
+    weighed = recipe.pair_weight is not None
+    drawn_by = parts.build("distance", recipe.sampler.options["distance"]) if weighed else None
+    return Case("", "", lambda: objective.loss, objective.distance, drawn_by)
+
+
+def magnitudes(case: Case, objective: Objective, model: nn.Module, raw: Tensor) -> Tensor:
+    """θ and ‖x‖ ‖∂L/∂x‖ of a batch, each (2, n): of positives and of negatives.
+
+    Args:
+        case: the recipe's; its loss is left as it is.
+        objective: the recipe's, by which negatives are mined.
+        model: whose normalisation it is.
+        raw: (2n, k) before normalisation, anchors first.
+    """
+    mined, n = objective.triplets(descriptions(model, raw)), len(raw) // 2
+    own, negative = mined.negatives.query, mined.negatives.patch
+    # A row of its own for each side of each triplet, though several show one patch.
+    leaf = raw[torch.stack([own, (own + n) % (2 * n), negative])].requires_grad_()
+    unit = model.normalise(leaf.flatten(0, 1)).unflatten(0, (3, n))
+    d_pos, d_neg = case.distance.paired(unit[0], unit[1:])
+    d_neg = torch.where(mined.negatives.found, d_neg, case.distance.maximum)
+    losses = copy.deepcopy(case.loss())(replace(mined, positive=d_pos, negative=d_neg))
+    if case.drawn_by is not None:
+        d = case.drawn_by.paired(unit[0], unit[1])
+        losses = losses * inverse_distance(d, None, scale="batch_mean")
+    (gradient,) = torch.autograd.grad(losses.sum(), leaf)
+    with torch.no_grad():
+        theta = 2 * ((unit[0] - unit[1:]).norm(dim=2) / 2).clamp(max=1).asin()
+        return torch.stack([theta, (leaf.norm(dim=2) * gradient.norm(dim=2))[1:]])
+
+
+def _binned(angle: np.ndarray, value: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
+    groups = [value[np.digitize(angle, edges[1:-1]) == number] for number in range(len(edges) - 1)]
+    of_groups = [[of.mean(), *np.percentile(of, SPREAD)] if len(of) else [np.nan] * 3 for of in groups]
+    mean, *spread = np.array(of_groups, np.float32).T
+    count = np.array([len(of) for of in groups], np.int32)
+    return {"count": count, "mean": mean, "spread": np.stack(spread, axis=1)}

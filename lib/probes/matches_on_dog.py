@@ -1,0 +1,22 @@
+"""Probe: matches between images on SIFT's own keypoints, differences of Gaussians (TCDesc, Fig. 2)."""
+
+import numpy as np
+
+from lib.benchmarks.image_matches import image_matches
+from lib.benchmarks.subject import Subject
+from lib.data.hpatches.images import ImageSequences
+from lib.data.synthetic import detection
+from lib.features.detectors import Keypoints
+
+# OpenCV's own.
+CONTRAST = 0.04
+
+
+def probe(subject: Subject, images: ImageSequences) -> dict[str, np.ndarray]:
+    """As `lib.benchmarks.image_matches.image_matches`."""
+    return image_matches(subject, images, detect)
+
+
+def detect(image: np.ndarray, most: int) -> Keypoints:
+    """The strongest of SIFT's keypoints, at most so many, the strongest first."""
+    return detection.detect(image, 0.0, CONTRAST)[:most]

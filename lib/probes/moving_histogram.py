@@ -1,0 +1,96 @@
+"""Probe: the moving histogram of DSM's loss, and the weights it gives, through training (Fig. 3).
+
+It is the histogram of a network at a stage, over batches drawn as training draws them: 30 of them, after
+which the first counts 4%. In training itself the network moves on while the histogram is built, by ten
+steps or so; what training kept of it lies beside the weights. As in training, networks are in training
+mode, with dropout and each batch's own statistics, but in float32 whatever the precision of training.
+"""
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor, nn
+
+from lib.benchmarks.subject import Subject
+from lib.data.patchset import PatchSet
+from lib.descriptions import descriptions
+from lib.objective import Objective
+from lib.objective import build as build_objective
+from lib.probes.triplets_in_batch import SEED, draw_images
+
+BATCHES = 30
+# Triplets at most, and samples drawn, of the test whether they are Gaussian.
+TESTED, SAMPLES = 2048, 499
+
+
+def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
+    """The histogram of B bins at each stage of training, S of them, and a batch of n triplets.
+
+    Values are what the histogram is of, d_pos − d_neg unless the recipe says otherwise.
+
+    Args:
+        subject: a network trained with DSM's loss in the form of a histogram.
+        train_set: the set it was trained on.
+
+    Returns:
+        "stage" (S,) float32, fractions of training; "edges" (B + 1,) float32, half a bin around each
+        node; "cdf" (S, B + 1) float32, the share of triplets below each edge, 0 first and 1 last, whose
+        differences are the bins; (S,) float32: "mean" and "deviation" of the histogram, "p" of the
+        hypothesis that the triplets are a sample of a Gaussian (Lilliefors' test by simulation on up to
+        2048 of them, 0.002 at least; it does not know that those of a batch share negatives), and
+        "hardest" and "easiest", the largest and the smallest weight of a batch, means over the batches;
+        (S, n) float16 of the last batch: "values" and "weights".
+
+    Raises:
+        ValueError: the subject was not trained with such a loss, or the set cannot fill a batch.
+    """
+    if subject.recipe is None or not hasattr(build_objective(subject.recipe).loss, "histogram"):
+        raise ValueError("only DSM's loss has a moving histogram; ask for this probe of its recipes")
+    pairs = subject.record["config"]["profile"]["budget"]["batch_pairs"]
+    drawn = draw_images(subject, train_set, [pairs] * BATCHES)
+    stages = sorted(subject.stages, key=float)
+    by_stage = [_at_stage(subject, subject.stages[stage], drawn) for stage in stages]
+    arrays = {name: np.stack([of[name] for of in by_stage]) for name in by_stage[0]}
+    once = {"stage": np.array(list(map(float, stages)), np.float32), "edges": arrays.pop("edges")[0]}
+    return once | arrays
+
+
+def _at_stage(subject: Subject, model: nn.Module, drawn: Sequence[Tensor]) -> dict[str, np.ndarray]:
+    objective = build_objective(subject.recipe, subject.device)
+    values, weights = _seen(objective, copy.deepcopy(model).train(), drawn)
+    loss, histogram = objective.loss, objective.loss.histogram.double().cpu().numpy()
+    nodes = np.linspace(-loss.extent, loss.extent, len(histogram))
+    mean = histogram @ nodes
+    tested = values.ravel()[:TESTED].astype(np.float64)
+    fit = stats.goodness_of_fit(stats.norm, tested, statistic="ks", n_mc_samples=SAMPLES, rng=SEED)
+    half = nodes[1] / 2 - nodes[0] / 2
+    found = {
+        "edges": np.append(nodes - half, nodes[-1] + half),
+        "cdf": np.append(0.0, histogram.cumsum()).clip(max=1),
+        "mean": mean,
+        "deviation": np.sqrt(histogram @ (nodes - mean) ** 2),
+        "p": fit.pvalue,
+        "hardest": weights.max(axis=1).mean(),
+        "easiest": weights.min(axis=1).mean(),
+    }
+    last = {"values": values[-1].astype(np.float16), "weights": weights[-1].astype(np.float16)}
+    return {name: np.asarray(of, np.float32) for name, of in found.items()} | last
+
+
+@torch.no_grad()
+def _seen(
+    objective: Objective, model: nn.Module, drawn: Sequence[Tensor]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(30, n) values and their weights, batch by batch, by which the objective's histogram is built."""
+    seen, loss, device = [], objective.loss, drawn[0].device
+    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]):
+        torch.manual_seed(SEED)
+        for images in drawn:
+            triplets = objective.triplets(descriptions(model, model.raw(images)))
+            loss(triplets)
+            values = loss.values(triplets)
+            seen.append(torch.stack([values, loss.weights(values)]))
+    return tuple(torch.stack(seen, dim=1).cpu().numpy())

@@ -1,0 +1,92 @@
+"""Probe: how alike the neighbourhoods of matching descriptors are, and some of them in a plane (TCDesc,
+Fig. 1).
+
+Whatever a network was trained with, k and the weights are those of TCDesc: 16, and linear combinations.
+Networks are in evaluation mode; before the first step, their batch norms take the batches' statistics.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.benchmarks.subject import Subject
+from lib.data.patchset import PatchSet
+from lib.descriptions import descriptions
+from lib.positives.topology import matches, topology_distance
+from lib.positives.topology_weights import linear_combination, nearest
+from lib.probes.training_batch import with_statistics
+from lib.probes.triplets_in_batch import draw_images
+
+NEIGHBOURS = 16
+BATCHES = 4
+# Pairs of the first batch whose neighbourhoods are drawn: the first ones, so that none is picked.
+DRAWN = 3
+
+
+@torch.no_grad()
+def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
+    """Neighbourhoods within batches as large as those of training, at each stage of it, S of them.
+
+    Args:
+        subject: a network trained on random pairs, in batches of n.
+        data: where classes are drawn from, trained on or not.
+
+    Returns:
+        "stage" (S,) float32, fractions of training; of 4 n pairs (S, 4 n) float16: the share of matched
+        neighbours "matched" (Eq. 11's m / k), the distances "topology" d_T (Eq. 8) and "euclidean".
+        "unshared" (S,) float32, what the mean d_T would be of the same weights if no neighbour were
+        shared, the most that it can be. Of the first 3 pairs at the end of training: "near" (3, 2, k)
+        int16, which pairs are neighbours of the anchor and of the positive, nearest first; "plane"
+        (3, 2, n, 2) float16, all anchors and positives in the first two principal components of the pair
+        and of its neighbours in both sets; "explained" (3,) float16, these components' share of their
+        variance.
+
+    Raises:
+        ValueError: the subject was not trained on random pairs, the set cannot fill a batch, or a batch
+            has no 16 neighbours for each.
+    """
+    n = subject.record["config"]["profile"]["budget"]["batch_pairs"]
+    if n <= NEIGHBOURS:
+        raise ValueError(f"batches of {n} pairs have no {NEIGHBOURS} neighbours for each")
+    batches = draw_images(subject, data, [n] * BATCHES)
+    stages, found = sorted(subject.stages, key=float), []
+    for stage in stages:
+        model = with_statistics(subject.stages[stage], batches)
+        codes = [descriptions(model, model.raw(images)).code.float() for images in batches]
+        found.append([_compared(code, _near(code)) for code in codes])
+    names = ("matched", "topology", "euclidean", "unshared")
+    compared = {
+        name: torch.stack([torch.cat([batch[place] for batch in of]) for of in found])
+        for place, name in enumerate(names)
+    }
+    unshared = compared.pop("unshared").mean(1)
+    code, near = codes[0], _near(codes[0])
+    planes, explained = zip(*(_plane(code, near, pair) for pair in range(DRAWN)), strict=True)
+    drawn = {"plane": torch.stack(planes), "explained": torch.stack(explained)}
+    return {
+        "stage": np.array(list(map(float, stages)), np.float32),
+        "unshared": unshared.cpu().numpy(),
+        **{name: of.half().cpu().numpy() for name, of in (compared | drawn).items()},
+        "near": near[:, :DRAWN].transpose(0, 1).short().cpu().numpy(),
+    }
+
+
+def _near(code: Tensor) -> Tensor:
+    """(2, n, k) neighbours of descriptors (2, n, d)."""
+    return torch.stack([nearest(side, NEIGHBOURS) for side in code])
+
+
+def _compared(code: Tensor, near: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(n,) m / k, d_T, the Euclidean distance and (‖T^a‖₁ + ‖T^p‖₁) / k of pairs (2, n, d)."""
+    weights = [linear_combination(side, side[of]) for side, of in zip(code, near, strict=True)]
+    euclidean = (code[0] - code[1]).norm(dim=1)
+    unshared = sum(of.abs().sum(1) for of in weights) / NEIGHBOURS
+    return matches(code, near) / NEIGHBOURS, topology_distance(*weights, near), euclidean, unshared
+
+
+def _plane(code: Tensor, near: Tensor, pair: int) -> tuple[Tensor, Tensor]:
+    """(2, n, 2) descriptors in the plane of a pair and its neighbours, and what that explains."""
+    among = torch.cat([code[side, [pair, *near[side, pair].tolist()]] for side in (0, 1)])
+    middle = among.mean(0)
+    _, spread, components = torch.linalg.svd(among - middle, full_matrices=False)
+    return (code - middle) @ components[:2].T, spread[:2].square().sum() / spread.square().sum()

@@ -1,0 +1,88 @@
+"""Probe: how orthogonal gradients are to the feature maps they are of (HyNet, Sec. 2.2 and 3.3).
+
+A layer that gives c f the output that it gives f, for any c > 0, has ∂L/∂f ⊥ f. FRN divides a map by its
+root mean square, and instance norm a map less its mean by its deviation; both do so map by map, but for
+their ε. Batch norm does it for a channel's maps of the whole batch together, not for each of them, and
+in evaluation mode not at all.
+
+Maps are what convolutions give, which is where all of these norms take their input. As in training,
+networks are in training mode, with dropout and each batch's own statistics, but in float32.
+"""
+
+import copy
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib.benchmarks.subject import Subject
+from lib.data.patchset import PatchSet
+from lib.descriptions import descriptions
+from lib.objective import Objective
+from lib.objective import build as build_objective
+from lib.probes.triplets_in_batch import SEED, draw_images
+
+BATCHES = 4
+# Of |cos|, in percent.
+PERCENTILES = (50, 90)
+
+
+def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
+    """|cos| between maps and gradients at the end of training, by layer.
+
+    The C layers are the convolutions whose maps have more than one pixel, in order. Gradients are of all
+    that training minimises, regularisers too; maps without any are left out.
+
+    Args:
+        subject: a network trained on random pairs.
+        train_set: the set it was trained on.
+
+    Returns:
+        float32, median, 90th percentile, and of how many values each |cos| is: "map" (C, 3) over the
+        maps of all patches and channels, and "channel" (C, 3) over channels, the maps of a batch taken
+        together. Percentiles are NaN where nothing has a gradient.
+
+    Raises:
+        ValueError: the subject was not trained on random pairs, or the set cannot fill a batch.
+    """
+    if subject.recipe is None or not subject.stages:
+        raise ValueError("this descriptor was not trained, so it has no gradients")
+    pairs = subject.record["config"]["profile"]["budget"]["batch_pairs"]
+    drawn = draw_images(subject, train_set, [pairs] * BATCHES)
+    objective = build_objective(subject.recipe, subject.device)
+    model = copy.deepcopy(subject.stages[max(subject.stages, key=float)]).train()
+    device = drawn[0].device
+    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]):
+        torch.manual_seed(SEED)
+        of_batches = [_maps_and_gradients(objective, model, images) for images in drawn]
+    found: dict[str, list[list[float]]] = {"map": [], "channel": []}
+    for of_layer in zip(*of_batches, strict=True):
+        by_map = [[each.flatten(0, 1).flatten(1) for each in both] for both in of_layer]
+        by_channel = [[each.transpose(0, 1).flatten(1) for each in both] for both in of_layer]
+        for name, rows in (("map", by_map), ("channel", by_channel)):
+            values = torch.cat([cosines(*both) for both in rows]).cpu().numpy()
+            told = np.percentile(values, PERCENTILES) if len(values) else [np.nan] * 2
+            found[name].append([*told, rows[0][0].shape[1]])
+    return {name: np.array(of, np.float32) for name, of in found.items()}
+
+
+def _maps_and_gradients(
+    objective: Objective, model: nn.Module, images: Tensor
+) -> list[tuple[Tensor, Tensor]]:
+    maps: list[Tensor] = []
+    convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    hooks = [layer.register_forward_hook(lambda *of: maps.append(of[2])) for layer in convolutions]
+    of = descriptions(model, model.raw(images))
+    for hook in hooks:
+        hook.remove()
+    maps = [some for some in maps if some[0, 0].numel() > 1]
+    total = objective.total(objective.loss(objective.triplets(of)), of)
+    return list(zip(maps, torch.autograd.grad(total, maps), strict=True))
+
+
+def cosines(of: Tensor, gradient: Tensor) -> Tensor:
+    """|cos| in float64 between rows (m, k) and their gradients, of the rows that have one."""
+    of, gradient = of.detach().double(), gradient.double()
+    some = (of.norm(dim=1) > 0) & (gradient.norm(dim=1) > 0)
+    return F.cosine_similarity(of[some], gradient[some], dim=1, eps=0.0).abs()

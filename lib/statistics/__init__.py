@@ -1,0 +1,1 @@
+"""Tests and intervals, of plain arrays."""

@@ -1,0 +1,228 @@
+"""DSM (Zhang and Rusinkiewicz): which records each of its tables and figures needs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from lib.recipes import RECIPES, TURNED, Recipe, part, replace_options
+from lib.study.artefacts.options import Options
+from lib.study.artefacts.rows import (
+    by_sign,
+    computation_job,
+    handcrafted_job,
+    on_hpatches,
+    probed,
+    training_jobs,
+)
+from lib.study.jobs import Job
+from lib.study.open import Study
+
+KINDS = ("real", "binary")
+DSM: Mapping[str, str] = {"real": "dsm_aug", "binary": "dsm_binary_aug"}
+# Figure 2's margins, of Euclidean distances and in bits; the paper's best are 0.375 and 32. With the
+# largest no loss is ever cut off: all triplets weigh 1.
+REAL_MARGINS = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.5, 2.0)
+BINARY_MARGINS = (8, 16, 32, 48, 64, 128, 256)
+BITS = RECIPES["dsm_binary_aug"].distance.options["length"]
+# By kind and margin, from left to right, its runs' key.
+MARGINS: Mapping[str, Mapping[float, str]] = {
+    "real": {margin: f"real_margin_{margin:g}" for margin in REAL_MARGINS},
+    "binary": {bits: f"binary_margin_{bits}" for bits in BINARY_MARGINS},
+}
+
+
+def _variants(kind: str, unit: str, scale: float) -> dict[str, Recipe]:
+    """DSM with another loss, all else kept.
+
+    Args:
+        kind: of `KINDS`; begins the names.
+        unit: stands behind a static margin.
+        scale: what a margin of 1 of the unit is as a distance, 0 to 2.
+    """
+    base = RECIPES[DSM[kind]]
+    # The PDF of one distance is looked up at the distance of the codes, as the difference's is.
+    codes = {"distance": base.distance} if kind == "binary" else {}
+    gaussian = part("cdf", form="gaussian", momentum=base.loss.options["momentum"])
+    losses = {
+        **{
+            key: (f"hinge, margin {margin:g}{unit}", part("hinge", margin=scale * margin))
+            for margin, key in MARGINS[kind].items()
+        },
+        f"{kind}_softplus": ("softplus", part("softplus", beta=1.0)),
+        f"{kind}_hardest_eighth": ("hardest 1/8", part("hardest_fraction", fraction=1 / 8)),
+        f"{kind}_hardest_quarter": ("hardest 1/4", part("hardest_fraction", fraction=1 / 4)),
+        f"{kind}_pdf_positive": ("PDF of d_pos", replace_options(base.loss, of="positive", **codes)),
+        f"{kind}_pdf_negative": ("PDF of d_neg", replace_options(base.loss, of="negative", **codes)),
+        f"{kind}_pdf_gaussian": ("Gaussian of d_pos − d_neg", gaussian),
+    }
+    return {
+        name: replace(base, label=f"{base.label}: {shown}", loss=loss)
+        for name, (shown, loss) in losses.items()
+    }
+
+
+REAL = _variants("real", "", 1.0)
+BINARY = _variants("binary", " bits", 2 / BITS)
+VARIANTS: Mapping[str, Recipe] = {**REAL, **BINARY}
+
+_DSM = RECIPES["dsm_aug"]
+# DSM's margin is soft, it adapts, and its weights shorten a step by their mean. Each of these keeps some
+# of the three. What does not adapt has a place and a width written down beforehand, near what networks
+# come to: d_pos − d_neg of −0.25 with a standard deviation of 0.25. Beside them stand two variants of
+# DSM, weights of 1 (`real_margin_2`) and a hard margin in that place (`real_margin_0.25`).
+_LOSSES = {
+    # The step's length alone.
+    "even_weights": ("the mean weight for all", part("even_weights", loss=_DSM.loss)),
+    # Adapts, and is hard.
+    "hardest_half": ("hardest 1/2", part("hardest_fraction", fraction=1 / 2)),
+    # As soft as the CDF, in its place.
+    "fixed_soft": ("fixed soft margin", part("soft_margin", margin=0.25, deviation=0.25)),
+    # As soft, at the decision boundary.
+    "fixed_softplus": ("softplus of the CDF's spread", part("soft_margin", margin=0.0, deviation=0.25)),
+}
+CONTROLS: Mapping[str, Recipe] = {
+    f"control_{name}": replace(_DSM, label=f"DSM+: {shown}", loss=loss)
+    for name, (shown, loss) in _LOSSES.items()
+}
+# Those that have a learning rate of their own. `real_margin_1` has HardNet's loss and DSM's setting.
+SEARCHED: Mapping[str, Recipe] = {
+    **{
+        name: VARIANTS[name]
+        for name in (
+            *("real_margin_2", "real_margin_1", "binary_margin_256"),
+            *("real_softplus", "real_hardest_eighth", "real_hardest_quarter"),
+            *("binary_softplus", "binary_hardest_eighth", "binary_hardest_quarter"),
+        )
+    },
+    **CONTROLS,
+}
+# The search whose rate another takes: a margin, of the grid of margins, that of the largest; a PDF, of
+# the grid of PDFs, that of DSM.
+SEARCH_OF: Mapping[str, str] = {
+    **dict.fromkeys(MARGINS["real"].values(), "real_margin_2"),
+    **dict.fromkeys(MARGINS["binary"].values(), "binary_margin_256"),
+    **{name: DSM[name.partition("_")[0]] for name in VARIANTS if "_pdf_" in name},
+    **{name: name for name in SEARCHED},
+}
+
+
+# `training_jobs` of variants, controls and recipes.
+dsm_jobs = partial(training_jobs, rows={**VARIANTS, **CONTROLS}, searched=SEARCH_OF)
+# Methods that a claim on Table 1 compares with seeds, and rows that stand beside them.
+TABLE1_COMPARED = (
+    *("dsm_aug", "hardnet_aug", "doap_aug", "real_margin_1"),
+    *("dsm_binary_aug", "doap_binary_aug"),
+)
+TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug", "cs_l2net_aug")
+BY_SIGN = ("l2net_aug", "cs_l2net_aug", "hardnet_aug")
+
+
+def table1(study: Study) -> list[Job]:
+    """DSM's Table 1: what is compared on as many train sets as tables have, with seeds; other baselines
+    on the first set; real-valued ones by their signs too."""
+    jobs = [
+        *(handcrafted_job(study, name) for name in ("sift", "orb")),
+        *dsm_jobs(study, TABLE1_COMPARED, study.table_seeds, study.grid_sets),
+        *dsm_jobs(study, TABLE1_BESIDE, study.grid_seeds),
+    ]
+    return [by_sign(job, "fpr95") if job.name in BY_SIGN else job for job in jobs]
+
+
+def _with_dsm(*names: str) -> dict[str, list[str]]:
+    """By kind the keys of its variants of these names, and last that of DSM."""
+    return {kind: [*(f"{kind}_{name}" for name in names), DSM[kind]] for kind in KINDS}
+
+
+TABLE3 = _with_dsm("softplus", "hardest_eighth", "hardest_quarter")
+TABLE4 = _with_dsm("pdf_positive", "pdf_negative", "pdf_gaussian")
+FIGURE2 = {kind: [*MARGINS[kind].values(), DSM[kind]] for kind in KINDS}
+
+
+def tested_on(study: Study) -> str:
+    """The set of HPatches patches that Tables 3 and 4 test on: the full split, as Figure 4 says."""
+    return study.place.source.homographies.test_set("full")
+
+
+def table3_kinds(study: Study) -> Sequence[str]:
+    """Of `KINDS` those that Table 3 has: an evening's time is for the real-valued rows alone."""
+    return KINDS[:1] if study.place.profile.name == "evening" else KINDS
+
+
+def table3(study: Study) -> list[Job]:
+    """DSM's Table 3, each method at its own rate, on the first train set with the seeds of a table; and
+    ORB's FPR95, beside which binary descriptors show whether they converged."""
+    kinds = table3_kinds(study)
+    jobs = dsm_jobs(study, [name for kind in kinds for name in TABLE3[kind]], study.table_seeds)
+    handcrafted = [handcrafted_job(study, "orb")] if "binary" in kinds else []
+    return [*on_hpatches(study, jobs, tested_on(study)), *handcrafted]
+
+
+def table4(study: Study) -> list[Job]:
+    """DSM's Table 4, all at DSM's rate, on the first train set with the seeds of a grid."""
+    jobs = dsm_jobs(study, [name for names in TABLE4.values() for name in names], study.grid_seeds)
+    return on_hpatches(study, jobs, tested_on(study))
+
+
+def small_variance(study: Study) -> list[Job]:
+    """What the weights of Table 4's forms are where all triplets are about equally hard (Sec. 4.2)."""
+    return [computation_job("narrow_weights", "DSM's weights at a small variance")]
+
+
+def figure2(study: Study) -> list[Job]:
+    """DSM's Figure 2: static margins and DSM on the first train set with the seeds of a grid."""
+    return dsm_jobs(study, [name for names in FIGURE2.values() for name in names], study.grid_seeds)
+
+
+def figure1(study: Study) -> list[Job]:
+    """DSM's Figure 1: HardNet+ with the seeds of a table, and one run of its loss in DSM's setting."""
+    seeds = study.table_seeds
+    runs = [*dsm_jobs(study, ["hardnet_aug"], seeds), *dsm_jobs(study, ["real_margin_1"], seeds[:1])]
+    return [probed(job, "triplets_in_batch") for job in runs]
+
+
+def figure3(study: Study) -> list[Job]:
+    """DSM's Figure 3: the runs of a table on the first train set, and the histogram of the first."""
+    first, *others = dsm_jobs(study, ["dsm_aug"], study.table_seeds)
+    return [probed(first, "moving_histogram"), *others]
+
+
+FIGURE4_REAL = ("hardnet_aug", "real_margin_1", "doap_aug", "dsm_aug")
+FIGURE4_BINARY = ("doap_binary_aug", "dsm_binary_aug")
+# Real-valued ones that stand among the binary ones by their signs.
+FIGURE4_SIGNS = ("l2net_aug", "hardnet_aug")
+
+
+def figure4(study: Study) -> list[Job]:
+    """DSM's Figure 4: HPatches' full split, real-valued descriptors and binary ones, on the first train
+    set with the seeds of a table."""
+    names = dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY))
+    handcrafted = (handcrafted_job(study, name) for name in ("sift", "orb"))
+    jobs = [*handcrafted, *dsm_jobs(study, names, study.table_seeds)]
+    measured = on_hpatches(study, jobs, tested_on(study))
+    return [by_sign(job, "hpatches") if job.name in FIGURE4_SIGNS else job for job in measured]
+
+
+def loss_shapes(study: Study) -> list[Job]:
+    """Which triplets each loss of the papers weights, at one state of training."""
+    return [computation_job("loss_shapes", "Pull and push of each loss")]
+
+
+def softness(study: Study) -> list[Job]:
+    """DSM and the runs that keep some of its three properties, on the first train set with the seeds of
+    a table."""
+    names = ("dsm_aug", "real_margin_2", *CONTROLS, "real_margin_0.25")
+    return dsm_jobs(study, names, study.table_seeds)
+
+
+# What the paper leaves open, or its code has otherwise, and is most likely to matter.
+OPTIONS: Options = {
+    "dsm_aug": {
+        "default": {},
+        "momentum 0.01": {"loss": replace_options(_DSM.loss, momentum=0.01)},
+        "32 bins": {"loss": replace_options(_DSM.loss, bins=32)},
+        "interpolated lookup": {"loss": replace_options(_DSM.loss, lookup="interpolated")},
+        "dropout 0.3": {"model": replace_options(_DSM.model, dropout=0.3)},
+        "points drawn anew": {"points": None},
+        "eight symmetries alike": {"augment": TURNED},
+    }
+}

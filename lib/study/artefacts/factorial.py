@@ -1,0 +1,207 @@
+"""Which part of the four papers matters: a factorial over the axes on which they differ.
+
+Six axes have two levels each, 64 combinations. Half of them are trained, those with an odd number of
+papers' choices: no effect of one axis or of two together is then mixed up with another such (resolution
+VI), and four of the papers' own methods are among them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import chain, combinations
+from operator import xor
+from statistics import fmean
+
+from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
+from lib.study.artefacts.rows import PROBES, jobs_of, on, on_hpatches
+from lib.study.artefacts.searches import shared_rate
+from lib.study.artefacts.together import on_equal_footing
+from lib.study.jobs import Job
+from lib.study.open import Found, Study, on_record, open_study
+
+# What all combinations share: the setting of `on_equal_footing`, Adam, negatives across the pair sets,
+# and no generated positives.
+PLAIN = replace(on_equal_footing(HARDNET), optimizer=HYNET.optimizer)
+_ADASAMPLE, _HYBRID = adasample(), hybrid(PLAIN)
+# L_avg is of hinges, since DSM's loss is negative.
+_SAMPLER = replace_options(_ADASAMPLE.sampler, of="hinge")
+_ACROSS = replace_options(_HYBRID.negatives, scope=PLAIN.negatives.options["scope"])
+# By axis what a paper's choice changes; a distance has the margin of its paper with it.
+AXES: Mapping[str, Mapping[str, object]] = {
+    "sampler": {"sampler": _SAMPLER, "pair_weight": _ADASAMPLE.pair_weight},
+    "distance": {"distance": _HYBRID.distance, "negatives": _ACROSS, "loss": _HYBRID.loss},
+    "loss": {"loss": TCDESC_DSM.loss},
+    "regulariser": {"regularizers": HYNET.regularizers},
+    "positive": {"positive": TCDESC_DSM.positive},
+    "network": {"model": on_equal_footing(HYNET).model},
+}
+# A combination: the axes on which it has the paper's choice.
+Cell = frozenset[str]
+# An effect: of one axis, or of two together.
+Term = tuple[str, ...]
+TERMS: Sequence[Term] = (*((axis,) for axis in AXES), *combinations(AXES, 2))
+PAPERS: Mapping[str, Cell] = {
+    "HardNet": frozenset(),
+    "AdaSample": frozenset({"sampler"}),
+    "DSM": frozenset({"loss"}),
+    "HyNet": frozenset({"distance", "regulariser", "network"}),
+    "TCDesc-HN": frozenset({"positive"}),
+    "TCDesc-DSM": frozenset({"loss", "positive"}),
+}
+
+
+def key_of(cell: Cell) -> str:
+    """Of a combination's runs: "cell_" and the initials of its axes, e.g. "cell_drn" of HyNet's."""
+    return f"cell_{''.join(axis[0] for axis in AXES if axis in cell) or 'plain'}"
+
+
+def recipe_of(cell: Cell) -> Recipe:
+    """A combination; a loss of its own stands in place of the distance's hinge."""
+    chosen = [axis for axis in AXES if axis in cell]
+    label = f"factorial: {', '.join(chosen) or 'plain'}"
+    return replace(PLAIN, label=label, **{k: v for axis in chosen for k, v in AXES[axis].items()})
+
+
+def _sets_of(things: Sequence, most: int) -> list[tuple]:
+    return list(chain.from_iterable(combinations(things, number) for number in range(most + 1)))
+
+
+EVERY: Sequence[Cell] = [frozenset(axes) for axes in _sets_of(tuple(AXES), len(AXES))]
+CELLS: Mapping[str, Cell] = {key_of(cell): cell for cell in EVERY if len(cell) % 2}
+
+# Rates are searched for eight combinations in which each axis is balanced; of the two that have a loss
+# and a network in common, every other axis has its choice in one. They are the sums of these three.
+_GENERATORS = (
+    frozenset({"sampler", "distance", "regulariser", "positive"}),
+    frozenset({"loss", "distance", "positive"}),
+    frozenset({"network", "regulariser", "positive"}),
+)
+SEARCHED_CELLS: Mapping[str, Cell] = {
+    key_of(cell): cell
+    for chosen in _sets_of(_GENERATORS, len(_GENERATORS))
+    for cell in [reduce(xor, chosen, frozenset())]
+}
+SEARCHED: Mapping[str, Recipe] = {key: recipe_of(cell) for key, cell in SEARCHED_CELLS.items()}
+
+
+def rate_of(profile: str, cell: Cell) -> float:
+    """The learning rate at which the two searched combinations that have a combination's loss and
+    network did best together.
+
+    Raises:
+        NoSearch: one of them is not on record.
+    """
+    alike = [key for key, of in SEARCHED_CELLS.items() if not (of ^ cell) & {"loss", "network"}]
+    return shared_rate(profile, alike)
+
+
+# DSM's weights are about one half in the mean, so that beside its loss a regulariser weighs about twice
+# what it weighs beside a hinge. These combinations are trained once more with half of R_L2's weight.
+HALVED: Mapping[str, Cell] = {
+    key.replace("cell", "half"): cell for key, cell in CELLS.items() if {"loss", "regulariser"} <= cell
+}
+_HALF = tuple(replace_options(of, weight=of.options["weight"] / 2) for of in HYNET.regularizers)
+
+
+def _trained(study: Study, cell: Cell) -> Recipe:
+    profile = study.place.profile
+    return at_rate(recipe_of(cell), rate_of(profile.name, cell), profile.schedule)
+
+
+def factorial(study: Study) -> list[Job]:
+    """The half of the combinations on the first train set, with the seeds of a table."""
+    recipes = {key: _trained(study, cell) for key, cell in CELLS.items()}
+    return on_hpatches(study, jobs_of(study, recipes, study.table_seeds))
+
+
+def halved(study: Study) -> list[Job]:
+    """`HALVED` on the first train set, with the seeds of a table."""
+    whole = {key: _trained(study, cell) for key, cell in HALVED.items()}
+    recipes = {
+        key: replace(of, label=f"{of.label}, half of R_L2's weight", regularizers=_HALF)
+        for key, of in whole.items()
+    }
+    return jobs_of(study, recipes, study.table_seeds)
+
+
+def sign(term: Term, cell: Cell) -> int:
+    """A combination's side of an effect, 1 or −1: the product over the effect's axes of 1 where it has
+    the paper's choice and −1 where it has not."""
+    return math.prod(1 if axis in cell else -1 for axis in term)
+
+
+# By effect half of it, and of no axis the mean of all combinations.
+Halves = Mapping[Term, float]
+
+
+def halves_of(found: Sequence[Found]) -> Halves:
+    """Effects on FPR95 by least squares, which in a balanced design are means with signs.
+
+    Args:
+        found: of `factorial`.
+    """
+    runs = [(CELLS[run.job.name], fmean(run.fpr95s().values())) for run in found]
+    return {term: fmean(sign(term, cell) * of for cell, of in runs) for term in ((), *TERMS)}
+
+
+def at(halves: Halves, cell: Cell) -> float:
+    """FPR95 that a combination should have by the effects, trained or not."""
+    return sum(half * sign(term, cell) for term, half in halves.items())
+
+
+def best(halves: Halves) -> Cell:
+    """The combination that should have the lowest."""
+    return min(EVERY, key=lambda cell: at(halves, cell))
+
+
+def rival(halves: Halves) -> Cell:
+    """Of the papers' own methods the one that should have the lowest."""
+    return min(PAPERS.values(), key=lambda cell: at(halves, cell))
+
+
+def largest(halves: Halves) -> list[Term]:
+    """The three largest effects."""
+    return sorted(TERMS, key=lambda term: -abs(halves[term]))[:3]
+
+
+def around(term: Term, cell: Cell) -> list[Cell]:
+    """The combinations that an effect is made of where all else is as in one."""
+    return [cell ^ frozenset(axes) for axes in _sets_of(term, len(term))]
+
+
+# Seeds that no table, grid or search has.
+UNSEEN = (5, 6, 7, 8, 9)
+
+
+def confirmation(study: Study, halves: Halves) -> list[Job]:
+    """The best combination, what its three largest effects are made of, the best of the papers' own and
+    HardNet's, on unseen seeds, tested on the second reserve, which nothing else reads. None where the
+    data has no second reserve, or under `paper`, whose rates are stated of the methods alone. Real
+    homography sequences, where the study has them, are an illustration beside it."""
+    tested = study.place.source.confirmation
+    if not tested or study.place.profile.search is None:
+        return []
+    cells = [best(halves), rival(halves), PAPERS["HardNet"]]
+    cells += [cell for term in largest(halves) for cell in around(term, cells[0])]
+    recipes = {key_of(cell): _trained(study, cell) for cell in cells}
+    runs = jobs_of(study, recipes, study.seeds or UNSEEN)
+    runs = [replace(job, measures=on(("fpr95",), tested), probes=on(PROBES, tested)) for job in runs]
+    sequences = study.place.source.real_hpatches
+    return on_hpatches(study, runs, sequences.test_set("full")) if sequences else runs
+
+
+def on_quick_record() -> Halves | None:
+    """The effects of the quick reference, or None while that lacks a run."""
+    quick = open_study()
+    found = on_record(quick, factorial(quick))
+    return halves_of(found) if found else None
+
+
+def jobs(study: Study) -> list[Job]:
+    """`factorial` and `halved` at the quick size, and at others the `confirmation` of what is
+    `on_quick_record`."""
+    if study.place.profile.name == "quick":
+        return [*factorial(study), *halved(study)]
+    halves = on_quick_record()
+    return confirmation(study, halves) if halves else []

@@ -1,0 +1,321 @@
+"""HyNet (Tian et al.): which records each of its tables and figures needs, and its analysis of gradients
+and norms (Sec. 2 and 3)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, hybrid, part, replace_options
+from lib.study.artefacts.options import Options
+from lib.study.artefacts.rows import (
+    at_profile,
+    computation_job,
+    handcrafted_job,
+    jobs_of,
+    measured,
+    on_hpatches,
+    probed,
+    tested_on,
+    training_jobs,
+)
+from lib.study.artefacts.searches import read_search
+from lib.study.jobs import Job, merged
+from lib.study.open import Study
+
+# By similarity of Table 3 (s_H, d, s) its α of Eq. 6, and the margins of which the best is shown. As
+# shares of what the similarity is at 90 degrees, (α + √2) / Z: of s_H, 3.414 / 2.736 there, 0.08, 0.32
+# and 0.96; of d, 1.414, 0.07, 0.28 and 0.99; of 1 − s, 1, 0.1, 0.3 and 1. At the quick size the first
+# leaves a third to a half of the triplets without loss, the second a few in a hundred, the third none.
+ALPHAS: Mapping[str, float] = {"h": 2.0, "d": 0.0, "s": math.inf}
+MARGINS: Mapping[str, Mapping[float, str]] = {
+    "h": {0.1: "hynet_h_0.1", 0.4: "hynet_h_0.4", 1.2: "hynet_aug"},
+    "d": {margin: f"hynet_d_{margin:g}" for margin in (0.1, 0.4, 1.4)},
+    "s": {margin: f"hynet_s_{margin:g}" for margin in (0.1, 0.3, 1.0)},
+}
+SHOWN = {"h": "s_H", "d": "d", "s": "s"}
+
+
+def _hynet(shown: str, **changed: object) -> Recipe:
+    return replace(HYNET, label=f"HyNet+: {shown}", **changed)
+
+
+def _with_loss_of(other: Recipe, label: str, norm: str) -> Recipe:
+    """HyNet's setting and network, with the loss of HardNet or SOSNet."""
+    own = {axis: getattr(other, axis) for axis in ("distance", "negatives", "loss", "regularizers")}
+    return replace(HYNET, label=label, model=replace_options(HYNET.model, norm=norm), **own)
+
+
+_BN, _IN = (replace_options(HYNET.model, norm=norm) for norm in ("batch", "instance"))
+# Table 3 and Eq. 9, each at a learning rate of its own.
+ABLATION: Mapping[str, Recipe] = {
+    **{
+        key: replace(
+            hybrid(HYNET, ALPHAS[similarity], margin),
+            label=f"HyNet+: {SHOWN[similarity]}, margin {margin:g}",
+        )
+        for similarity, margins in MARGINS.items()
+        for margin, key in margins.items()
+        if key != "hynet_aug"
+    },
+    "hynet_no_norm": _hynet("without R_L2", regularizers=()),
+    "hynet_bn": _hynet("BN", model=_BN),
+    "hynet_in": _hynet("IN", model=_IN),
+    # The authors' form of BN has no affine parameters, thresholds and biases; ours of IN likewise.
+    "hynet_bn_alone": _hynet("BN, all else kept", model=replace_options(_BN, around="hynet")),
+    "hynet_in_alone": _hynet("IN, all else kept", model=replace_options(_IN, around="hynet")),
+    "hard_bn": _with_loss_of(HARDNET, "Hard+BN", "batch"),
+    "hard_frn": _with_loss_of(HARDNET, "Hard+FRN", "frn"),
+    "sos_bn": _with_loss_of(SOSNET, "SOSNet+BN", "batch"),
+    "sos_frn": _with_loss_of(SOSNET, "SOSNet+FRN", "frn"),
+}
+_ON_D = hybrid(HYNET, 0.0)
+OTHER_LOSSES: Mapping[str, Recipe] = {
+    "hynet_mixed": replace(_ON_D, label="HyNet+: L_A", loss=part("mixed_hinge", margin=1.0)),
+    "hynet_stacked": replace(
+        _ON_D,
+        label="HyNet+: L_B",
+        loss=part("stacked_hinge", alpha=2.0, similarity_margin=0.9, distance_margin=1.2),
+    ),
+    "hynet_sosr": replace(
+        HYNET, label="HyNet+SOSR+", regularizers=(*HYNET.regularizers, *SOSNET.regularizers)
+    ),
+}
+# Each rung has the one choice more that its label names; SOSNet with HyNet's network and BN, and then
+# with FRN, stand between the first and the second; HyNet+ without R_L2, and so without SOSR, and HyNet+
+# come before the last. A similarity comes with its margin.
+_HINGE = replace(ABLATION["sos_frn"], label="… plain hinge", loss=part("hinge", margin=1.0))
+SUMMED = {
+    "reduction": "sum",
+    "regularizers": tuple(replace_options(of, reduction="sum") for of in HYNET.regularizers),
+}
+RUNGS: Mapping[str, Recipe] = {
+    "rung_adam": replace(
+        SOSNET, label="… Adam", optimizer=HYNET.optimizer, schedule=HYNET.schedule, budget=HYNET.budget
+    ),
+    "rung_hinge": _HINGE,
+    "rung_hybrid": replace(hybrid(_HINGE), label="… s_H, margin 1.2"),
+    "rung_summed": replace(HYNET, label="… summed", **SUMMED),
+}
+LADDER = (
+    *("sosnet_aug", "rung_adam", "sos_bn", "sos_frn"),
+    *("rung_hinge", "rung_hybrid", "hynet_no_norm", "hynet_aug", "rung_summed"),
+)
+SEARCHED: Mapping[str, Recipe] = {**ABLATION, **OTHER_LOSSES, **RUNGS}
+
+# Figure 5(a), by runs' key α and margin; the paper's grid is not in its text. A cross through its best
+# cell: either varies alone. All train at HyNet's rate: Z keeps the gradient's scale.
+_AT = ((0.0, 1.2), (1.0, 1.2), (3.0, 1.2), (math.inf, 1.2), (2.0, 0.1), (2.0, 0.4), (2.0, 0.8))
+_OTHERS = {f"grid_{alpha:g}_{margin:g}": (alpha, margin) for alpha, margin in _AT}
+GRID: Mapping[str, tuple[float, float]] = {**_OTHERS, "hynet_aug": (2.0, 1.2)}
+VARIANTS: Mapping[str, Recipe] = {
+    **SEARCHED,
+    **{
+        key: replace(hybrid(HYNET, *of), label="HyNet+: α = {:g}, margin {:g}".format(*of))
+        for key, of in _OTHERS.items()
+    },
+}
+
+
+# `training_jobs` of variants and recipes.
+hynet_jobs = partial(training_jobs, rows=VARIANTS, searched=dict.fromkeys(_OTHERS, "hynet_aug"))
+
+
+def best_margin(similarity: str) -> str:
+    """The key of a similarity's runs at the best of its margins: that whose search has the lowest FPR95
+    at its best rate, the largest where they tie. Of the quick searches whatever the profile, so that
+    all have one margin.
+
+    Raises:
+        NoSearch: one of them is not on record.
+    """
+    keys = reversed(MARGINS[similarity].values())
+    return min(keys, key=lambda key: min(searched_fpr95(key).values()))
+
+
+def searched_fpr95(key: str) -> Mapping[str, float]:
+    """By rate as text, the mean FPR95 on the reserve in a quick search.
+
+    Raises:
+        NoSearch: it is not on record.
+    """
+    return read_search("quick", key)["metrics"]["mean_fpr95"]
+
+
+# Methods that a claim on Table 1 compares column by column, and rows that stand beside them.
+TABLE1_COMPARED = ("hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug")
+TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug")
+
+
+def table1(study: Study) -> list[Job]:
+    """HyNet's Table 1 with the seeds of a table: what is compared on as many train sets as tables have,
+    other baselines on the first set."""
+    return [
+        handcrafted_job(study, "sift"),
+        *hynet_jobs(study, TABLE1_COMPARED, study.table_seeds, study.grid_sets),
+        *hynet_jobs(study, TABLE1_BESIDE, study.table_seeds),
+    ]
+
+
+TABLE5 = ("hardnet_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
+
+
+def table5(study: Study) -> list[Job]:
+    """HyNet's Table 5, its rows that are trained on as many train sets as tables have, with seeds."""
+    jobs = hynet_jobs(study, TABLE5, study.table_seeds, study.grid_sets)
+    return [handcrafted_job(study, "sift"), *jobs]
+
+
+def table3(study: Study) -> list[Job]:
+    """HyNet's Table 3, each row at its own rate, on the first train set with the seeds of a table, on
+    HPatches with those of a grid; the losses of HardNet and SOSNet with BN, which its text counts FRN's
+    gains from; and BN and IN where all else is kept.
+
+    Raises:
+        NoSearch: the search of a margin is not on record.
+    """
+    # An evening's time is for the paper's rows.
+    alone = () if study.place.profile.name == "evening" else ("hynet_bn_alone", "hynet_in_alone")
+    names = (
+        *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS), "hynet_bn", "hynet_in", *alone),
+        *("hard_bn", "hard_frn", "sos_bn", "sos_frn"),
+    )
+    jobs = hynet_jobs(study, names, study.table_seeds)
+    tested = [tested_on(study)]
+    return [measured(of, "hpatches", tested) if of.seed in study.grid_seeds else of for of in jobs]
+
+
+def figure4(study: Study) -> list[Job]:
+    """HyNet's Figures 4 and 6: HPatches' test set "a", methods trained on the first set with the seeds
+    of a table."""
+    names = ("l2net_aug", "hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
+    jobs = [handcrafted_job(study, "sift"), *hynet_jobs(study, names, study.table_seeds)]
+    return on_hpatches(study, jobs)
+
+
+def figure1(study: Study) -> list[Job]:
+    """HyNet's Figure 1: descent directions of the four measures, with Eq. 3 beside them."""
+    return [computation_job("descent_directions", "Descent directions")]
+
+
+# The paper's figure calls them HardNet and SOSNet.
+FIGURE2 = ("hardnet_aug", "sosnet_aug")
+
+
+def figure2(study: Study) -> list[Job]:
+    """HyNet's Figure 2: the magnitudes of `similarities`; and triplets of the two methods in batches of
+    their training, with the seeds of a table."""
+    runs = hynet_jobs(study, FIGURE2, study.table_seeds)
+    return [*similarities(study), *(probed(job, "triplets_in_batch") for job in runs)]
+
+
+def figure3(study: Study) -> list[Job]:
+    """HyNet's Figure 3: its layers and L2-Net's."""
+    return [computation_job("architecture", "Layers of HyNet and L2-Net")]
+
+
+# By the key of a case of `lib.theory.loss_shapes`, the runs that show it in a trained network.
+MEASURED = {
+    "hinge_1": "hardnet_aug",
+    "dsm": "dsm_aug",
+    "aht": "adasample_aug_gen",
+    "squared_hinge": "sosnet_aug",
+    "hynet": "hynet_aug",
+    "mixed_hinge": "hynet_mixed",
+    "stacked_hinge": "hynet_stacked",
+}
+
+
+def gradient_magnitudes(study: Study) -> list[Job]:
+    """Each triplet loss's gradient magnitude by the angle; and that in trained networks, one seed."""
+    runs = hynet_jobs(study, MEASURED.values(), study.grid_seeds[:1])
+    computed = computation_job("gradient_magnitudes", "Gradient magnitudes of each loss")
+    return [computed, *(probed(job, "gradient_magnitudes") for job in runs)]
+
+
+NORMS, INTENSITY = ("hynet_aug", "hynet_bn", "hynet_in"), ("hynet_aug", "hynet_no_norm")
+AT_ONE_RATE = "HyNet+: without R_L2, same rate"
+
+
+def norms(study: Study) -> list[Job]:
+    """How orthogonal gradients are to feature maps, with FRN, BN and IN; and what changes of exposure do
+    to HyNet+, without R_L2 at its own rate, and without it at HyNet+'s, `AT_ONE_RATE`; both with the
+    seeds of a table."""
+    probes = (probed(job, "orthogonality") for job in hynet_jobs(study, NORMS, study.table_seeds))
+    # One of `OPTIONS`, by whose name its record is found.
+    without = replace(at_profile(study, "hynet_aug"), label=AT_ONE_RATE, regularizers=())
+    exposed = hynet_jobs(study, INTENSITY, study.table_seeds)
+    exposed += jobs_of(study, {"hynet_aug": without}, study.table_seeds)
+    return [*probes, *(measured(job, "intensity_changes") for job in exposed)]
+
+
+def similarities(study: Study) -> list[Job]:
+    """Gradient magnitudes of s, d and s_H by the angle (Figures 2(b) and 5(b)): a single record."""
+    return [computation_job("similarity_gradients", "Gradient magnitudes by the angle")]
+
+
+def figure5(study: Study) -> list[Job]:
+    """HyNet's Figure 5, each record once: (b), that of `similarities`, which comes first; (a), α
+    and margin, with the seeds of a grid; (c), s_H, L_A and L_B, and beside them d and s alone at their
+    best margins, with those of a table."""
+    names = ("hynet_aug", "hynet_mixed", "hynet_stacked", best_margin("d"), best_margin("s"))
+    of_grid = on_hpatches(study, hynet_jobs(study, GRID, study.grid_seeds))
+    runs = merged([*of_grid, *hynet_jobs(study, names, study.table_seeds)], study.place)
+    return [*similarities(study), *runs]
+
+
+def ladder(study: Study) -> list[Job]:
+    """From SOSNet+ to HyNet+ one choice at a time, each rung at its own rate, on the first train set
+    with as many seeds as a test needs."""
+    return hynet_jobs(study, LADDER, study.test_seeds)
+
+
+# Whose epoch is chosen.
+CHOSEN = ("hardnet_aug", "sosnet_aug", "hynet_aug")
+
+
+def epochs(study: Study) -> list[Job]:
+    """FPR95 on all pairs by weights kept at each epoch, on the first train set with the seeds of a
+    table: HyNet's code keeps the epoch that is best on the test sets. Each method is trained under the
+    constant rate of that code too, "…_constant". That rate is the one searched for under the profile's
+    schedule: how the two schedules compare is not judged, only how much choosing flatters under each."""
+    recipes = {name: at_profile(study, name) for name in CHOSEN}
+    recipes |= {
+        f"{name}_constant": replace(of, label=f"{of.label}, constant rate", schedule=part("constant"))
+        for name, of in recipes.items()
+    }
+    jobs = []
+    for name, recipe in recipes.items():
+        count = study.place.profile.budget_for(recipe).epochs
+        kept = tuple(epoch / count for epoch in range(count + 1))
+        jobs += jobs_of(study, {name: recipe}, study.table_seeds, stages=kept)
+    return [measured(job, "fpr95_by_stage") for job in jobs]
+
+
+_WITHOUT_Z = hybrid(HYNET, z=1.0)
+_TENTH = tuple(replace_options(of, weight=of.options["weight"] / 10) for of in HYNET.regularizers)
+_ACROSS = {"negatives": replace_options(HYNET.negatives, scope="across")}
+[_SOSR] = SOSNET.regularizers
+# What the paper leaves open, or its code has otherwise.
+OPTIONS: Options = {
+    "hynet_aug": {
+        "default": {},
+        "not divided by Z": {"distance": _WITHOUT_Z.distance, "negatives": _WITHOUT_Z.negatives},
+        "summed": SUMMED,
+        "negatives across": _ACROSS,
+        "dropout 0.1": {"model": replace_options(HYNET.model, dropout=0.1)},
+        # At one rate, what Table 3 and the ladder change with each side at its own.
+        "without R_L2": {"regularizers": ()},
+        "a tenth of R_L2's weight": {"regularizers": _TENTH},
+        "d in place of s_H": {"distance": _ON_D.distance, "negatives": _ON_D.negatives},
+        "a rate of 0.005": {"optimizer": replace_options(HYNET.optimizer, lr=0.005)},
+        "eight symmetries alike": {"augment": TURNED},
+        "points shuffled": {"points": part("shuffled")},
+    },
+    "sosnet_aug": {
+        "default": {},
+        "margin 1.2": {"loss": replace_options(SOSNET.loss, margin=1.2)},
+        "neighbours symmetrised": {"regularizers": (replace_options(_SOSR, symmetric=True),)},
+        "neighbours across the sets": {"regularizers": (replace_options(_SOSR, across=True),)},
+    },
+}

@@ -1,0 +1,211 @@
+"""The jobs that tables are made of: a recipe trained, a descriptor that nobody trains, a computation."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lib.files import sha256
+from lib.recipes import Recipe, at_rate, find, part
+from lib.study.artefacts.searches import own_rate
+from lib.study.jobs import NO_SET, Job
+from lib.study.open import Study
+
+HANDCRAFTED = {
+    "sift": ("SIFT", part("sift", root=False)),
+    "rootsift": ("RootSIFT", part("sift", root=True)),
+}
+HANDCRAFTED_BINARY = {"orb": ("ORB", part("orb"))}
+# Of every set of patches that something is tested on.
+PROBES = ("distance_histogram", "resampled_fpr95")
+# How the modules of `lib.benchmarks` end that measure the signs of descriptors.
+SIGNS = "_of_signs"
+# The split whose patches the papers' HPatches-trained models train on; all are tested on its other part.
+HPATCHES_SPLIT = "a"
+
+
+def at_profile(study: Study, name: str, recipe: Recipe | None = None) -> Recipe:
+    """A recipe as the study's profile trains it: at its own learning rate, found on the reserve, with
+    the schedule that all recipes of the profile share; under `paper` as the authors state.
+
+    Args:
+        study: whose profile it is.
+        name: of the search whose rate it takes, by default that of the recipe itself: one that varies
+            another in a grid inherits the other's.
+        recipe: what is trained; None takes the one of that name.
+
+    Raises:
+        ValueError: an unknown recipe, or no search of that name is on record.
+    """
+    profile, chosen = study.place.profile, recipe or find(name)
+    if profile.search is None:
+        return chosen
+    return at_rate(chosen, own_rate(study, name), profile.schedule)
+
+
+def training_job(
+    study: Study, name: str, train_set: str, seed: int, recipe: Recipe | None = None, **overrides: object
+) -> Job:
+    """A run of a recipe, evaluated on the source's other sets.
+
+    Args:
+        study: whose data and profile it takes.
+        name: a key of `lib.recipes.RECIPES`, or of a row of one's own.
+        train_set, seed: what it is trained on and from.
+        recipe: the row of one's own, trained as it stands; None takes the named one `at_profile`.
+        overrides: fields of `Profile` that this run takes other values for.
+
+    Raises:
+        ValueError: as `at_profile`.
+    """
+    others = [name for name in study.place.source.sets if name != train_set]
+    chosen = recipe or at_profile(study, name)
+    return Job(
+        name,
+        chosen.label,
+        recipe=chosen,
+        train_set=train_set,
+        seed=seed,
+        measures=on(("fpr95",), others),
+        probes=on(PROBES, others),
+        overrides=overrides,
+    )
+
+
+def jobs_of(
+    study: Study,
+    recipes: Mapping[str, Recipe],
+    seeds: Sequence[int],
+    sets: Sequence[str] = (),
+    **overrides: object,
+) -> list[Job]:
+    """`training_job` of each recipe as it stands, each train set and each seed, in this order.
+
+    Args:
+        study: whose data and profile they take.
+        recipes: by name.
+        seeds, sets: what they are trained from and on, by default the first train set.
+        overrides: as for `training_job`.
+    """
+    return [
+        training_job(study, name, train_set, seed, recipe, **overrides)
+        for name, recipe in recipes.items()
+        for train_set, seed in itertools.product(sets or study.place.source.sets[:1], seeds)
+    ]
+
+
+def training_jobs(
+    study: Study,
+    names: Iterable[str],
+    seeds: Sequence[int],
+    sets: Sequence[str] = (),
+    *,
+    rows: Mapping[str, Recipe] = {},
+    searched: Mapping[str, str] = {},
+) -> list[Job]:
+    """`jobs_of` recipes `at_profile`, each once.
+
+    Args:
+        study, seeds, sets: as for `jobs_of`.
+        names: keys of `lib.recipes.RECIPES` or of ``rows``.
+        rows: recipes by name that are no rows of `lib.recipes.RECIPES`.
+        searched: by name the search whose rate a recipe takes, where that is not its own.
+    """
+    recipes = {n: at_profile(study, searched.get(n, n), rows.get(n) or find(n)) for n in names}
+    return jobs_of(study, recipes, seeds, sets)
+
+
+def on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(itertools.product(modules, sets))
+
+
+def handcrafted_job(study: Study, name: str) -> Job:
+    """SIFT, RootSIFT or ORB, evaluated on all sets of the source."""
+    label, descriptor = {**HANDCRAFTED, **HANDCRAFTED_BINARY}[name]
+    sets = study.place.source.sets
+    return Job(
+        name,
+        label,
+        descriptor=descriptor,
+        measures=on(("fpr95", "set_statistics"), sets),
+        probes=on(PROBES, sets),
+    )
+
+
+def published_jobs(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
+    """Rows of checkpoints that others trained or that were exported here, measured as handcrafted
+    descriptors are.
+
+    They are known by their content: the same file elsewhere, on another machine too, is the same row.
+
+    Args:
+        study: whose data it takes.
+        checkpoints: files in one of `lib.models.published.LAYOUTS`, labelled by their names without the
+            ending; or a network's ``model.safetensors`` (`lib.models.exported`), labelled by its folder.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: two files of one name, or a text in place of a list of texts.
+    """
+    if isinstance(checkpoints, str | Path):
+        raise ValueError(f"checkpoints is a list of files: give [{str(checkpoints)!r}]")
+    paths, jobs = [Path(path).expanduser().resolve() for path in checkpoints], []
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"no checkpoint at {path}; give the path of a published one")
+        model, called = _how_stored(path)
+        if [_how_stored(other)[1] for other in paths].count(called) > 1:
+            raise ValueError(f"two checkpoints are called {called}: rename one, since rows are")
+        content = sha256(path)
+        job = replace(
+            handcrafted_job(study, "sift"),
+            name=f"{re.sub(r'[^A-Za-z0-9._-]', '_', called)}-{content[:8]}",
+            label=f"{called} ({model})",
+            descriptor=part(model, sha256=content),
+            paths={"weights": str(path)},
+        )
+        jobs.append(job)
+    return jobs
+
+
+def _how_stored(path: Path) -> tuple[str, str]:
+    exported = path.suffix == ".safetensors"
+    return ("exported", path.parent.name) if exported else ("published", path.stem)
+
+
+def probed(job: Job, probe: str, sets: Iterable[str] | None = None) -> Job:
+    """The job with a probe on sets, by default on its own train set."""
+    return replace(job, probes=(*job.probes, *on((probe,), [job.train_set] if sets is None else sets)))
+
+
+def measured(job: Job, measure: str, sets: Iterable[str] | None = None) -> Job:
+    """The job with a measure on sets, by default on every one that it is tested on."""
+    sets = job.sets_of("fpr95") if sets is None else sets
+    return replace(job, measures=(*job.measures, *on((measure,), sets)))
+
+
+def computation_job(name: str, label: str) -> Job:
+    """A computation of `lib.theory`, which needs neither data nor training."""
+    own = ((name, NO_SET),)
+    return Job(name, label, computation=part(name), measures=own, probes=own)
+
+
+def by_sign(job: Job, measure: str) -> Job:
+    """The job, with what it measures measured by the signs of its descriptors too."""
+    return measured(job, measure + SIGNS, job.sets_of(measure))
+
+
+def tested_on(study: Study) -> str:
+    """The set of HPatches patches that AdaSample's, HyNet's and TCDesc's tables test on.
+
+    The splits of HyNet's Table 3 and of TCDesc's tables are unstated. TCDesc's is not the protocol of
+    DSM's paper, all sequences and the whole pool (`lib.study.artefacts.dsm.tested_on`), which has
+    61 percent of retrieval for DSM where TCDesc's has 70 for TCDesc.
+    """
+    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
+
+
+def on_hpatches(study: Study, jobs: Iterable[Job], *sets: str) -> list[Job]:
+    """The jobs, measured on sets of HPatches patches too, by default on `tested_on`."""
+    return [measured(job, "hpatches", sets or (tested_on(study),)) for job in jobs]

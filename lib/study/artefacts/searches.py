@@ -1,0 +1,191 @@
+"""Each recipe's own learning rate: the runs that search it, and what is on record of a search.
+
+A search trains a recipe on either reserve set and tests on the other, which no table looks at, or, with
+one reserve, trains on the first train set and tests on the reserve; with the rates, seeds and budget of
+the profile's `lib.profiles.Search`. `lib.commands.tuning` carries it out.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, permutations, product
+from pathlib import Path
+from statistics import fmean
+
+from lib import parts
+from lib.data.sources import Source
+from lib.digests import code_digest
+from lib.profiles import Search
+from lib.recipes import Recipe, at_rate, values
+from lib.study import records
+from lib.study.jobs import Job, Place
+from lib.study.open import REFERENCE, Study
+
+
+class NoSearch(ValueError):
+    """The search of a learning rate is not on record."""
+
+
+MEASURES = ("fpr95", "descriptor_spread")
+# Of a run whose loss was no longer finite.
+FAILED = 100.0
+
+
+def search_path(profile: str, name: str) -> Path:
+    """Where the search of a recipe's rate under a profile is on record."""
+    return REFERENCE / profile / "searches" / f"{name}.json"
+
+
+def searched(profile: str) -> list[str]:
+    """The names of the recipes whose search under a profile is on record."""
+    return sorted(path.stem for path in search_path(profile, "").parent.glob("*.json"))
+
+
+def read_search(profile: str, name: str) -> Mapping:
+    """The record of a search.
+
+    Raises:
+        NoSearch: it was not made yet; the message names the command that makes it.
+    """
+    try:
+        return records.read(search_path(profile, name))
+    except FileNotFoundError:
+        raise NoSearch(
+            f"no learning rate of {name!r} is on record for the {profile} profile: search it with "
+            f".venv/bin/python -m lib.commands.tuning --profile {profile} --recipes {name}"
+        ) from None
+
+
+def own_rate(study: Study, name: str) -> float:
+    """A recipe's own learning rate under a study's profile.
+
+    Raises:
+        NoSearch: no search of it is on record.
+    """
+    return best_of(study.place.profile.name, name)[0]
+
+
+def best_of(profile: str, name: str) -> tuple[float, float]:
+    """The best rate of a recipe's search under a profile, and the mean FPR95 (%) that it reached.
+
+    Raises:
+        NoSearch: no search of it is on record.
+    """
+    found = read_search(profile, name)
+    return found["best"], found["metrics"]["mean_fpr95"][str(found["best"])]
+
+
+def shared_rate(profile: str, names: Iterable[str]) -> float:
+    """The learning rate at which several recipes together did best, of those that all were tried at.
+
+    Raises:
+        NoSearch: a search is not on record.
+    """
+    means = [read_search(profile, name)["metrics"]["mean_fpr95"] for name in names]
+    tried = [rate for rate in means[0] if all(rate in of for of in means)]
+    return float(min(tried, key=lambda rate: sum(of[rate] for of in means)))
+
+
+def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
+    """The rates that a recipe's search tries first, ascending.
+
+    SGD's steps along a lasting gradient are lr (1 − dampening) / (1 − momentum) times it: lr itself with
+    HardNet's dampening, which the profile states rates for, and ten times lr without, as DSM has it.
+    """
+    options = recipe.optimizer.options
+    if recipe.optimizer.name != "sgd":
+        return search.rates[recipe.optimizer.name]
+    gain = (1 - options.get("dampening", 0.0)) / (1 - options.get("momentum", 0.0))
+    return tuple(float(f"{rate / gain:.6g}") for rate in search.rates["sgd"])
+
+
+def pairs_of_sets(source: Source) -> list[tuple[str, str]]:
+    """The train and test sets of a search.
+
+    Raises:
+        ValueError: the source has no reserve.
+    """
+    if not source.reserve:
+        raise ValueError(
+            f"source {source.name} has no reserve to search on: name a place under 'reserve' in "
+            "scenes.json"
+        )
+    if len(source.reserve) == 1:
+        return [(source.sets[0], source.reserve[0])]
+    return list(permutations(source.reserve, 2))
+
+
+def search_jobs(place: Place, name: str, recipe: Recipe, rate: float) -> list[Job]:
+    """The runs of one rate: each seed on each of `pairs_of_sets`."""
+    search = place.profile.search
+    trained = at_rate(recipe, rate, place.profile.schedule)
+    overrides = {} if search.budget is None else {"budget": search.budget}
+    return [
+        Job(
+            name,
+            f"{recipe.label} at {rate:g}",
+            recipe=trained,
+            train_set=train_set,
+            seed=seed,
+            measures=tuple((measure, test_set) for measure in MEASURES),
+            overrides=overrides,
+        )
+        for seed, (train_set, test_set) in product(search.seeds, pairs_of_sets(place.source))
+    ]
+
+
+def further_rate(means: Mapping[float, float]) -> float | None:
+    """The rate by which the grid goes on: beyond an end at which the best lies, or None.
+
+    Args:
+        means: by rate, the mean FPR95.
+    """
+    best, tried = min(means, key=means.get), sorted(means)
+    if best == tried[0]:
+        return _next(best, -1)
+    return _next(best, 1) if best == tried[-1] else None
+
+
+def _next(rate: float, by: int) -> float:
+    """The neighbour of a rate among 1, 2 and 5 times powers of ten."""
+    power = math.floor(math.log10(rate) + 1e-9)
+    place = 3 * power + (1, 2, 5).index(round(rate / 10.0**power)) + by
+    return float(f"{(1, 2, 5)[place % 3]}e{place // 3}")
+
+
+def outcome(
+    place: Place, name: str, recipe: Recipe, runs: Sequence[Mapping[str, object]]
+) -> dict[str, object]:
+    """The record of a search.
+
+    Args:
+        place: whose profile and data it was made with.
+        name, recipe: what was searched.
+        runs: each with "rate", "seed", "train_set", "test_set" and "fpr95" in percent.
+    """
+    rates = sorted({run["rate"] for run in runs})
+    means = {rate: fmean(run["fpr95"] for run in runs if run["rate"] == rate) for rate in rates}
+    return {
+        "kind": "search",
+        "name": name,
+        "label": recipe.label,
+        "data": place.source.name,
+        "config": {"profile": place.profile.name, "search": values(place.profile.search)},
+        "digests": search_digests(place, recipe),
+        "metrics": {"mean_fpr95": {str(rate): round(mean, 4) for rate, mean in means.items()}},
+        "best": min(means, key=means.get),
+        "runs": list(runs),
+    }
+
+
+def search_digests(place: Place, recipe: Recipe) -> dict[str, object]:
+    """Digests of the code and data that a search of a recipe would be made by today."""
+    trained = replace(recipe, schedule=place.profile.schedule)
+    return {
+        "training": code_digest(["lib.training", *parts.modules(trained)]),
+        "evaluation": {name: code_digest([f"lib.benchmarks.{name}"]) for name in MEASURES},
+        "data": {
+            name: place.source.digest(name)
+            for name in dict.fromkeys(chain.from_iterable(pairs_of_sets(place.source)))
+        },
+    }

@@ -1,0 +1,195 @@
+"""TCDesc (Pan et al.): which records each of its tables and figures needs.
+
+Runs of TCDesc and of what is compared with it are as long as the authors', three times DSM's, under
+`paper`; at other sizes all runs have as many steps, and under quick these larger batches than others
+(`Profile.larger`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from lib.recipes import (
+    ADASAMPLE_TC,
+    DSM,
+    HYNET_TC,
+    SOSNET,
+    TCDESC_DSM,
+    TCDESC_HN,
+    Recipe,
+    part,
+    replace_options,
+)
+from lib.study.artefacts.options import Options
+from lib.study.artefacts.rows import handcrafted_job, measured, on_hpatches, probed, training_jobs
+from lib.study.artefacts.together import EQUAL, on_equal_footing
+from lib.study.jobs import Job
+from lib.study.open import Study
+
+# What TCDesc stands on, in its setting and as long: the runs that lack the topology alone.
+LONG: Mapping[str, Recipe] = {
+    "hardnet_long": replace(TCDESC_HN, label="HardNet+, as long", positive=part("pair")),
+    "dsm_long": replace(TCDESC_DSM, label="DSM+, as long", positive=part("pair")),
+}
+METHODS = ("hardnet_long", "tcdesc_hn_aug", "dsm_long", "tcdesc_dsm_aug")
+_TOPOLOGY = TCDESC_DSM.positive
+# Those that have a learning rate of their own. Table II has SOSNet without flips and turns; on other
+# losses topology stands in the setting, and so in the batches, that TCDesc's own rows have.
+SEARCHED: Mapping[str, Recipe] = {
+    **LONG,
+    # d⁺ = (1 − λ) d_E: what λ does without the topology.
+    "tc_control": replace(
+        TCDESC_DSM,
+        label="TCDesc-DSM+: no topology",
+        positive=replace_options(_TOPOLOGY, weights="none"),
+    ),
+    "sosnet": replace(SOSNET, label="SOSNet", augment=None),
+    "adasample_tc": on_equal_footing(ADASAMPLE_TC),
+    "hynet_tc": on_equal_footing(HYNET_TC),
+}
+
+# Table I by its runs' key: k and γ, in the order of its rows; k = 16 and γ = 1 are TCDesc-DSM+'s own.
+GRID: Mapping[str, tuple[int, float]] = {
+    "tcdesc_dsm_aug" if (k, gamma) == (16, 1.0) else f"tc_{k}_{gamma:g}": (k, gamma)
+    for gamma in (0.5, 1.0, 2.0)
+    for k in (16, 32, 64)
+}
+# Eq. 12's t is that of the hard weight; the rest of Tables III and IV have Eq. 3's.
+HARD = 1000.0
+TEMPERATURES = (0.1, 0.5, 1.0, 5.0, 10.0)
+LAMBDAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+# By runs' key what differs in the positive, and the name.
+WEIGHTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "tc_hard": ("hard weight", {"weights": "heat", "t": HARD}),
+    **{f"tc_heat_{t:g}": (f"t = {t:g}", {"weights": "heat", "t": t}) for t in TEMPERATURES},
+}
+FIXED = {f"tc_lambda_{lam:g}": (f"λ = {lam:g}", {"lam": lam}) for lam in LAMBDAS}
+_VARIED = {
+    key: (f"k = {k}, γ = {gamma:g}", {"neighbours": k, "gamma": gamma})
+    for key, (k, gamma) in GRID.items()
+    if key != "tcdesc_dsm_aug"
+}
+VARIANTS: Mapping[str, Recipe] = {
+    **SEARCHED,
+    **{
+        key: replace(
+            TCDESC_DSM, label=f"TCDesc-DSM+: {shown}", positive=replace_options(_TOPOLOGY, **changed)
+        )
+        for key, (shown, changed) in {**_VARIED, **WEIGHTS, **FIXED}.items()
+    },
+}
+
+
+# `training_jobs` of variants and recipes; what varies TCDesc-DSM trains at its rate.
+_AT_ITS_RATE = dict.fromkeys(VARIANTS.keys() - SEARCHED.keys(), "tcdesc_dsm_aug")
+tcdesc_jobs = partial(training_jobs, rows=VARIANTS, searched=_AT_ITS_RATE)
+
+
+def table1(study: Study) -> list[Job]:
+    """TCDesc's Table I and Figure 3: k and γ, and DSM+ as long, with the seeds of a grid."""
+    return on_hpatches(study, tcdesc_jobs(study, ["dsm_long", *GRID], study.grid_seeds))
+
+
+def table3(study: Study) -> list[Job]:
+    """TCDesc's Tables III and IV: topology weights with the seeds of a grid; TCDesc-DSM+ and its control
+    without topology, at a rate of its own, with those of a table."""
+    pair = tcdesc_jobs(study, ("tcdesc_dsm_aug", "tc_control"), study.table_seeds)
+    return on_hpatches(study, [*pair, *tcdesc_jobs(study, WEIGHTS, study.grid_seeds)])
+
+
+def table5(study: Study) -> list[Job]:
+    """TCDesc's Table V: fixed λ and the adaptive one, with the seeds of a grid."""
+    return tcdesc_jobs(study, ["tcdesc_dsm_aug", *FIXED], study.grid_seeds)
+
+
+# Rows of Table II that other papers' tables have with the seeds of a table, and others.
+TABLE2_SEEDED = ("hardnet", "hardnet_aug", "doap_aug", "dsm_aug")
+TABLE2_BESIDE = ("l2net_aug", "cs_l2net_aug", "sosnet")
+
+
+def table2(study: Study) -> list[Job]:
+    """TCDesc's Table II: what is compared with the seeds of a table on the first train set and, where a
+    grid has several seeds, on as many sets as tables have; other rows on the first set."""
+    sets = study.grid_sets if len(study.grid_seeds) > 1 else study.grid_sets[:1]
+    return [
+        handcrafted_job(study, "sift"),
+        *tcdesc_jobs(study, METHODS, study.table_seeds, sets),
+        *tcdesc_jobs(study, TABLE2_SEEDED, study.table_seeds, sets),
+        *tcdesc_jobs(study, TABLE2_BESIDE, study.grid_seeds),
+    ]
+
+
+FIGURE4_BESIDE = ("hardnet_aug", "doap_aug", "sosnet_aug")
+
+
+def figure4(study: Study) -> list[Job]:
+    """TCDesc's Figure 4: HPatches, on the first train set with the seeds of a table."""
+    jobs = tcdesc_jobs(study, (*FIGURE4_BESIDE, *METHODS), study.table_seeds)
+    return on_hpatches(study, [handcrafted_job(study, "sift"), *jobs])
+
+
+COMPARED = ("dsm_long", "tcdesc_dsm_aug")
+
+
+def figure1(study: Study) -> list[Job]:
+    """TCDesc's Figure 1: DSM+ as long and TCDesc-DSM+ with the seeds of a table, and neighbourhoods of
+    their descriptors among points of the first test set."""
+    jobs = tcdesc_jobs(study, COMPARED, study.table_seeds)
+    return [probed(job, "neighbourhoods", job.sets_of("fpr95")[:1]) for job in jobs]
+
+
+def image_sets(study: Study) -> list[str]:
+    """The sets of images that Figure 2 is of: the study's own, and real ones where it has them."""
+    return [sets.images for sets in study.place.source.hpatches if sets.images]
+
+
+def figure2(study: Study) -> list[Job]:
+    """TCDesc's Figure 2: matches on images of homography sequences; SIFT on its own keypoints and on
+    BRISK's, the two networks on BRISK's."""
+    sift = handcrafted_job(study, "sift")
+    jobs = [sift, *tcdesc_jobs(study, COMPARED, study.table_seeds)]
+    asked = [(job, "matches_on_brisk") for job in jobs] + [(sift, "matches_on_dog")]
+    return [probed(job, probe, image_sets(study)) for job, probe in asked]
+
+
+def overfitting(study: Study) -> list[Job]:
+    """FPR95 on all pairs by stage of training, of the test sets and of the set trained on."""
+    jobs = tcdesc_jobs(study, METHODS, study.table_seeds)
+    return [measured(job, "fpr95_by_stage", (*job.sets_of("fpr95"), job.train_set)) for job in jobs]
+
+
+# By the loss that topology is put on, the recipe with it and the one without.
+LOSSES: Mapping[str, tuple[str, str]] = {
+    "HardNet": ("tcdesc_hn_aug", "hardnet_long"),
+    "DSM": ("tcdesc_dsm_aug", "dsm_long"),
+    "AdaSample": ("adasample_tc", "equal_adasample_aug_gen"),
+    "HyNet": ("hynet_tc", "equal_hynet_aug"),
+}
+
+
+def other_losses(study: Study) -> list[Job]:
+    """Topology on each paper's loss, with it and without, with the seeds of a table."""
+    names = [name for pair in LOSSES.values() for name in pair]
+    return training_jobs(study, names, study.table_seeds, rows={**EQUAL, **VARIANTS})
+
+
+def _positive(**changed: object) -> dict[str, object]:
+    return {"positive": replace_options(_TOPOLOGY, **changed)}
+
+
+# What the paper leaves open and is most likely to matter.
+OPTIONS: Options = {
+    "tcdesc_dsm_aug": {
+        "default": {},
+        "mutual matches": _positive(mutual=True),
+        "λ of the batch": _positive(per="batch"),
+        "neighbours detached": _positive(detached=True),
+        "weights sum to one": _positive(sum_to_one=True),
+        "ridge 0.01": _positive(ridge=0.01),
+        "CDF on the Euclidean difference": {
+            "loss": part("unmixed", loss=DSM.loss, distance=DSM.distance)
+        },
+        "heat kernel, t = 1": _positive(weights="heat"),
+        "heat kernel on d²": _positive(weights="heat", squared=True),
+    }
+}

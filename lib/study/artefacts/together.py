@@ -1,0 +1,103 @@
+"""The four papers' methods on equal footing: which records that needs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
+from lib.study.artefacts.rows import on_hpatches, training_jobs
+from lib.study.artefacts.searches import best_of
+from lib.study.jobs import Job
+from lib.study.open import Study
+
+# The papers' methods and those that they start from, by the key of their runs. DSM+ in this setting is
+# what TCDesc-DSM+ stands on, so that both share the runs of TCDesc's tables.
+METHODS: Mapping[str, str] = {
+    "equal_hardnet_aug": "hardnet_aug",
+    "equal_hardnet_aug_gen": "hardnet_aug_gen",
+    "equal_adasample_aug_gen": "adasample_aug_gen",
+    "dsm_long": "dsm_aug",
+    "equal_sosnet_aug": "sosnet_aug",
+    "equal_hynet_aug": "hynet_aug",
+    "equal_tcdesc_hn_aug": "tcdesc_hn_aug",
+    "tcdesc_dsm_aug": "tcdesc_dsm_aug",
+    "equal_dsm_binary_aug": "dsm_binary_aug",
+}
+# Its descriptors are of another kind and length.
+APART = "equal_dsm_binary_aug"
+
+
+def on_equal_footing(recipe: Recipe) -> Recipe:
+    """A method in DSM's setting, which TCDesc takes over: points used up before they repeat, one rule of
+    flips and turns, one dropout, schedule and budget. What its paper proposes stays, a network and
+    generated positives too; so do the optimiser, whose rate is searched, and the scope of negatives."""
+    return replace(
+        recipe,
+        model=replace_options(recipe.model, dropout=DSM.model.options["dropout"]),
+        points=DSM.points,
+        augment=DSM.augment,
+        schedule=DSM.schedule,
+        budget=TCDESC_BUDGET,
+    )
+
+
+EQUAL: Mapping[str, Recipe] = {key: on_equal_footing(RECIPES[name]) for key, name in METHODS.items()}
+
+
+def _swapped(recipe: Recipe) -> Recipe:
+    """A method with the optimiser that it does not have: HyNet's Adam, or DSM's SGD."""
+    return replace(recipe, optimizer=(DSM if recipe.optimizer.name == "adam" else HYNET).optimizer)
+
+
+# The real-valued methods, each with the other optimiser, by the key of the method that it is.
+SWAPPED_KEYS: Mapping[str, str] = {
+    f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key
+    for key, name in METHODS.items()
+    if key != APART
+}
+SWAPPED: Mapping[str, Recipe] = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
+# Those with a search of their own; labels tell them from the papers' own settings beside them.
+SEARCHED: Mapping[str, Recipe] = {
+    **{
+        key: replace(recipe, label=f"{recipe.label}, equal footing")
+        for key, recipe in EQUAL.items()
+        if key.startswith("equal_")
+    },
+    **{
+        key: replace(recipe, label=f"{recipe.label}, equal footing, {recipe.optimizer.name}")
+        for key, recipe in SWAPPED.items()
+    },
+}
+
+
+def equal_footing(study: Study, sets: Sequence[str] = ()) -> list[Job]:
+    """Every method at its own learning rate on the first train set, or others, with a table's seeds."""
+    return on_hpatches(study, training_jobs(study, EQUAL, study.table_seeds, sets, rows=EQUAL))
+
+
+def scenes(study: Study) -> list[Job]:
+    """The same on as many train sets as tables have."""
+    return equal_footing(study, study.grid_sets)
+
+
+def optimisers(study: Study) -> list[Job]:
+    """The real-valued methods with either optimiser, on the first train set with a table's seeds; at the
+    quick size none, where searches would take longer than all else that is asked of it together."""
+    if study.place.profile.name == "quick":
+        return []
+    own = [job for job in equal_footing(study) if job.name != APART]
+    return own + on_hpatches(study, training_jobs(study, SWAPPED, study.table_seeds, rows=SWAPPED))
+
+
+def optimiser_on_reserve(profile: str) -> dict[str, str]:
+    """By a method's label the optimiser with which its search reached the lower FPR95, on the reserve.
+
+    Raises:
+        NoSearch: one of them is not on record.
+    """
+    return {
+        EQUAL[key].label: min(
+            (best_of(profile, name)[1], recipe.optimizer.name)
+            for name, recipe in ((key, EQUAL[key]), (other, SWAPPED[other]))
+        )[1]
+        for other, key in SWAPPED_KEYS.items()
+    }

@@ -1,0 +1,99 @@
+"""The sentences of the papers that compare, rank, count or name a number, judged by what is printed.
+
+They are the rows of `lib/study/claims/*.csv`. Those of kind "print" are judged here alone; all have
+
+    place     where the sentence stands, if "artefact" does not say it
+    in_print  the rule, see `verdict`; none where what is printed does not tell
+    weight    of what does not hold: "conclusion", "number" or "digit"
+    left      what the paper concludes from it, and what is left of that
+"""
+
+import re
+
+import pandas as pd
+
+from lib.study.audit.cells import places
+from lib.study.claims.rows import read_rows
+
+HOLDS, FAILS, PART = "holds", "fails", "holds only for part"
+UNKNOWN = "cannot be checked from print"
+COLUMNS = ["id", "paper", "place", "kind", "sentence", "quote", "in_print", "weight", "left"]
+
+
+def judged(cells: pd.DataFrame) -> pd.DataFrame:
+    """All sentences with their "verdict" by what is printed.
+
+    Args:
+        cells: of `lib.study.audit.cells.all_cells`.
+    """
+    rows = read_rows()
+    rows = rows.reindex(columns=[*COLUMNS, "artefact"], fill_value="")
+    rows["place"] = rows["place"].where(rows["place"] != "", rows["artefact"])
+    verdicts = [verdict(of.in_print, of.paper, cells) for of in rows.itertuples()]
+    return rows[COLUMNS].assign(verdict=verdicts)
+
+
+def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
+    """What is printed says of a sentence.
+
+    Args:
+        rule: nothing, if print does not tell; a verdict, if reading or working it out by hand decides;
+            arithmetic, e.g. "59 + 57 == 116"; or cells, what must be true of them, and of how many:
+
+                table1:fpr95 | dsm_aug < doap_aug                       of every column
+                table2:map by loss | aht > ht | most                    of more than half
+                table3:p_value | adasample_aug_gen < 0.05 | 5 of 6      of just so many
+                table3:relative_gain | adasample_aug_gen > 8 | any      of one at least
+                table4:map | dsm_aug - real_pdf_gaussian < 0.33 | mean  of the mean over columns
+
+            Names are the rows' keys, or what another column has that keys are made of. Several tables
+            and statistics are separated by commas, and "hynet/table1" is a table of another paper; with
+            several statistics a name is the key, two underscores and the statistic.
+        paper: whose tables are meant.
+        cells: the printed cells.
+
+    Raises:
+        ValueError: no column has all that the rule names.
+    """
+    if rule in ("", HOLDS, FAILS, PART):
+        return rule or UNKNOWN
+    if " | " not in rule:
+        return HOLDS if pd.eval(rule) else FAILS
+    _, expression, *how = rule.split(" | ")
+    table = behind(rule, paper, cells)
+    if how == ["mean"]:
+        table, how = table.mean().to_frame().T, []
+    true = table.eval(expression)
+    if not how:
+        return HOLDS if true.all() else PART if true.any() else FAILS
+    counted = {"most": true.mean() > 0.5, "any": true.any()}
+    return HOLDS if counted.get(how[0], how[0] == f"{true.sum()} of {len(true)}") else FAILS
+
+
+def behind(rule: str, paper: str, cells: pd.DataFrame, of_cells: str = "value") -> pd.DataFrame:
+    """The cells that a rule speaks of: a row a column of the paper's tables, a column a name.
+
+    Args:
+        rule, paper, cells: as for `verdict`.
+        of_cells: what is wanted of each, e.g. "text".
+
+    Raises:
+        ValueError: as `verdict`.
+    """
+    selected, expression, *_ = rule.split(" | ")
+    selected, _, by = selected.partition(" by ")
+    tables, _, statistics = selected.partition(":")
+    wanted = [of if "/" in of else f"{paper}/{of}" for of in tables.split(",")]
+    kinds = statistics.split(",")
+    of = cells[(cells["paper"] + "/" + cells["table"]).isin(wanted) & cells["statistic"].isin(kinds)]
+    names = of[by or "key"]
+    # What a row has but one of belongs to it, not to the column.
+    varies = of[places(of)].groupby(names).nunique().max() > 1
+    index = [name for name in varies.index[varies] if name != "statistic"]
+    if len(kinds) > 1:
+        names = names + "__" + of["statistic"]
+    table = of.assign(name=names).pivot_table(of_cells, index, "name", aggfunc="first", sort=False)
+    table = table[[name for name in table if re.search(rf"\b{re.escape(name)}\b", expression)]].dropna()
+    if table.empty:
+        raise ValueError(f"no printed column has all of: {rule}")
+    return table

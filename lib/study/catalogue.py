@@ -1,0 +1,120 @@
+"""Every table and figure of the study: its notebook and the records it needs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from lib.recipes import RECIPES, Recipe
+from lib.study.artefacts import (
+    adasample,
+    datasets,
+    dsm,
+    factorial,
+    hynet,
+    tcdesc,
+    together,
+    training,
+    whole_images,
+)
+from lib.study.artefacts.options import option_jobs
+from lib.study.jobs import Job
+from lib.study.open import Study
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A notebook and the jobs it asks for.
+
+    Attributes:
+        jobs: from a study to what it needs.
+        extras: left out unless asked for.
+        hpatches: it needs HPatches patches, which a folder of real data may lack.
+        images: the kind of whole images that it needs (`lib.data.whole_images`), or none; likewise.
+    """
+
+    jobs: Callable[[Study], list[Job]]
+    extras: bool = False
+    hpatches: bool = False
+    images: str = ""
+
+
+# Every recipe that has a learning rate of its own.
+SEARCHED: Mapping[str, Recipe] = {
+    **RECIPES,
+    **adasample.RUNGS,
+    **adasample.SAMPLING,
+    **adasample.RIVALS,
+    **dsm.SEARCHED,
+    **hynet.SEARCHED,
+    **tcdesc.SEARCHED,
+    **together.SEARCHED,
+    **factorial.SEARCHED,
+}
+
+
+# By the notebook's name, below notebooks/ and without its ending.
+ARTEFACTS: Mapping[str, Artefact] = {
+    # Executed first, since it takes longest and the others fill the other cores meanwhile.
+    "use/sparse_model": Artefact(lambda study: []),
+    "data/embedded": Artefact(datasets.embedded),
+    "adasample/table1": Artefact(adasample.table1),
+    "study/learning_rate": Artefact(lambda study: []),
+    "study/stated_settings": Artefact(training.stated_settings),
+    "adasample/table3": Artefact(lambda of: [*adasample.table3(of), *adasample.table3_shared(of)]),
+    "adasample/ladder": Artefact(adasample.ladder, extras=True),
+    "adasample/generation": Artefact(adasample.generation, extras=True),
+    "adasample/options": Artefact(partial(option_jobs, options=adasample.OPTIONS), extras=True),
+    "adasample/figure3": Artefact(adasample.figure3),
+    "adasample/figure1": Artefact(adasample.figure1),
+    "adasample/theory": Artefact(adasample.theory),
+    "study/precision": Artefact(training.precision, extras=True),
+    "data/hpatches": Artefact(datasets.hpatches, hpatches=True),
+    "data/scenes": Artefact(datasets.scenes),
+    "data/ranking": Artefact(datasets.ranking, hpatches=True),
+    "audit/print": Artefact(lambda study: []),
+    "adasample/figure2": Artefact(adasample.figure2, hpatches=True),
+    "adasample/table2": Artefact(adasample.table2, hpatches=True),
+    "dsm/table1": Artefact(dsm.table1),
+    "dsm/table3": Artefact(dsm.table3, hpatches=True),
+    "dsm/table4": Artefact(lambda of: [*dsm.table4(of), *dsm.small_variance(of)], hpatches=True),
+    "dsm/figure1": Artefact(dsm.figure1),
+    "dsm/figure2": Artefact(dsm.figure2),
+    "dsm/figure3": Artefact(dsm.figure3),
+    "dsm/figure4": Artefact(dsm.figure4, hpatches=True),
+    "dsm/softness": Artefact(dsm.softness, extras=True),
+    "dsm/options": Artefact(partial(option_jobs, options=dsm.OPTIONS), extras=True),
+    "dsm/loss_shapes": Artefact(dsm.loss_shapes),
+    "dsm/figure5": Artefact(whole_images.dsm_figure5, images=whole_images.OXFORD),
+    "dsm/table2": Artefact(whole_images.dsm_table2, images=whole_images.LANDMARKS),
+    "hynet/table1": Artefact(hynet.table1),
+    "hynet/table3": Artefact(hynet.table3, hpatches=True),
+    "hynet/table5": Artefact(hynet.table5),
+    "hynet/figure4": Artefact(hynet.figure4, hpatches=True),
+    "hynet/figure5": Artefact(hynet.figure5, hpatches=True),
+    "hynet/epochs": Artefact(hynet.epochs),
+    "hynet/ladder": Artefact(hynet.ladder, extras=True),
+    "hynet/options": Artefact(partial(option_jobs, options=hynet.OPTIONS), extras=True),
+    "hynet/figure1": Artefact(hynet.figure1),
+    "hynet/figure2": Artefact(hynet.figure2),
+    "hynet/figure3": Artefact(hynet.figure3),
+    "hynet/gradient_magnitudes": Artefact(hynet.gradient_magnitudes),
+    "hynet/norms": Artefact(hynet.norms),
+    "hynet/table2": Artefact(whole_images.hynet_table2, images=whole_images.ETH),
+    "hynet/table4": Artefact(whole_images.hynet_table4, images=whole_images.IMC),
+    "tcdesc/figure1": Artefact(tcdesc.figure1),
+    "tcdesc/figure2": Artefact(tcdesc.figure2),
+    "tcdesc/table1": Artefact(tcdesc.table1, hpatches=True),
+    "tcdesc/table2": Artefact(tcdesc.table2),
+    "tcdesc/table3": Artefact(tcdesc.table3, hpatches=True),
+    "tcdesc/table5": Artefact(tcdesc.table5),
+    "tcdesc/figure4": Artefact(tcdesc.figure4, hpatches=True),
+    "tcdesc/other_losses": Artefact(tcdesc.other_losses, extras=True),
+    "tcdesc/overfitting": Artefact(tcdesc.overfitting, extras=True),
+    "tcdesc/options": Artefact(partial(option_jobs, options=tcdesc.OPTIONS), extras=True),
+    "tcdesc/figure5": Artefact(whole_images.tcdesc_figure5, images=whole_images.W1BS),
+    "tcdesc/table6": Artefact(whole_images.tcdesc_table6, images=whole_images.OXFORD),
+    "together/equal_footing": Artefact(together.equal_footing, hpatches=True),
+    "together/optimisers": Artefact(together.optimisers, extras=True, hpatches=True),
+    "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),
+    "together/factorial": Artefact(factorial.jobs, extras=True, hpatches=True),
+}

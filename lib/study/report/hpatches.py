@@ -1,0 +1,144 @@
+"""Tables of HPatches (Balntas et al., CVPR 2017), in the numbers of `lib.benchmarks.hpatches`, percent.
+
+Papers' tables differ in the protocol, above all in that of retrieval, so every head names it.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from lib.study.open import Found
+from lib.study.report import frames
+
+# As in lib.data.hpatches.release, which needs OpenCV.
+LEVELS = ("easy", "hard", "tough")
+TASKS = ("verification", "matching", "retrieval")
+# By the key of a number, what it is. Imbalanced verification has 0.2 positives to a negative.
+PROTOCOLS = {
+    "verification": "verification: AP, 1 to 5",
+    "matching": "matching: mAP",
+    "retrieval": "retrieval: mAP, whole pool",
+    "retrieval.pools": "retrieval: mAP, pool sizes",
+}
+METHOD, FPR95 = "Method (in %)", "FPR95"
+
+
+def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) -> pd.DataFrame:
+    """All numbers of runs on one set of HPatches patches.
+
+    Args:
+        found: records with the measure `hpatches`.
+        test_set: the set they were measured on.
+        hp_train: a set of HPatches patches; a method trained on it is a method of its own, with "_hp"
+            behind its key and "-HP" behind its label.
+
+    Returns:
+        One row a run as of `lib.study.report.frames.wide`, every number under its key in percent,
+        NaN where a run does not have it.
+
+    Raises:
+        ValueError: no records, one without the numbers, or two of one method and seed.
+    """
+    frame = frames.on_set(found, "hpatches", test_set)
+    if hp_train:
+        frame.loc[frame["train_set"] == hp_train, frames.METHOD] += ["_hp", "-HP"]
+    return frames.wide(frame)
+
+
+def by_task(runs: pd.DataFrame) -> pd.DataFrame:
+    """The three tasks, a row a method.
+
+    Args:
+        runs: of `numbers`.
+
+    Returns:
+        Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
+        a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
+    """
+    of, count = frames.summary(runs), runs.groupby(level=frames.METHOD, sort=False).size()
+    columns = {(PROTOCOLS[key], name): each[key] for key in PROTOCOLS for name, each in of.items()}
+    return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis(METHOD)
+
+
+def paper_beside_ours(
+    printed: pd.DataFrame,
+    found: Sequence[Found],
+    test_set: str,
+    fpr95: pd.Series,
+    tasks: Sequence[str] = TASKS,
+) -> pd.DataFrame:
+    """A printed table of FPR95 and tasks, or of tasks alone, and ours side by side.
+
+    Args:
+        printed: of `lib.study.printed.printed`, with a `task`, "" of FPR95.
+        found: records of one train set; what was not measured on HPatches has no such numbers.
+        test_set: the set of HPatches patches.
+        fpr95: of each run in percent, index as of `lib.study.report.frames.wide`.
+        tasks: to show.
+
+    Returns:
+        As of `frames.beside`, FPR95 and the tasks in percent.
+    """
+    by_cell = printed.assign(cell=printed["task"].where(printed["task"] != "", FPR95))
+    paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)
+    measured = [r for r in found if "hpatches" in r.content["metrics"].get(test_set, {})]
+    ours = fpr95.to_frame(FPR95).join(numbers(measured, test_set)[list(tasks)])
+    return frames.beside(paper, ours, (FPR95, *tasks))
+
+
+def by_level(runs: pd.DataFrame) -> pd.DataFrame:
+    """One method's numbers, level by level: what each task's number is the mean of.
+
+    Args:
+        runs: of `numbers`, of one method.
+
+    Returns:
+        Index `level`; columns a task's part, e.g. "verification inter", in percent, means over seeds; a
+        kind of sequences that there is none of is left out.
+
+    Raises:
+        ValueError: there are several methods.
+    """
+    mean = frames.means(runs)
+    if len(mean) != 1:
+        raise ValueError(f"one method expected, got {', '.join(mean.index.unique('key'))}")
+    parts = {
+        "verification inter": "verification.{}.inter.ap",
+        "verification intra": "verification.{}.intra.ap",
+        "matching viewpoint": "matching.{}.viewpoint",
+        "matching illumination": "matching.{}.illumination",
+        "retrieval whole pool": "retrieval.{}.all",
+        "retrieval pool of 100": "retrieval.{}.100",
+    }
+    there = {name: key for name, key in parts.items() if key.format(LEVELS[0]) in mean}
+    values = {name: [mean[key.format(level)].iloc[0] for level in LEVELS] for name, key in there.items()}
+    return pd.DataFrame(values, index=pd.Index(LEVELS, name="level"))
+
+
+def at_level(runs: pd.DataFrame, level: str) -> pd.DataFrame:
+    """A frame of `numbers` of one level alone: the three tasks as they are there, and by sequence.
+
+    Args:
+        runs: of `numbers`.
+        level: of `LEVELS`.
+    """
+    parts = {
+        "verification": runs.filter(regex=rf"^verification\.{level}\.(inter|intra)\.ap$"),
+        "matching": runs.filter(regex=rf"^matching\.{level}\.(viewpoint|illumination)$"),
+        "retrieval": runs.filter(regex=rf"^retrieval\.{level}\.all$"),
+    }
+    tasks = pd.DataFrame({task: of.mean(axis=1) for task, of in parts.items()})
+    return tasks.join(runs.filter(regex=rf"^({'|'.join(TASKS)})\.{level}\.[vi]_"))
+
+
+def by_sequence(runs: pd.DataFrame, task: str) -> pd.DataFrame:
+    """The columns of a frame of `numbers` that are a task's number of a level and a sequence; none of
+    verification, which is over pairs of all sequences."""
+    # A sequence's name begins with its kind, which tells its key from those of kinds and pool sizes.
+    return runs.filter(regex=rf"^{task}\.({'|'.join(LEVELS)})\.[vi]_")
+
+
+def things_shown(names: pd.Index) -> pd.Index:
+    """What sequences show, by names that end with theirs: v_NAME and i_NAME may show one thing, and so
+    may NAME_left and NAME_right."""
+    return names.str.replace(r"^(.*\.)?[vi]_|_(left|right)$", "", regex=True)

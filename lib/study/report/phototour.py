@@ -1,0 +1,135 @@
+"""FPR95 along the six columns of UBC PhotoTour's protocol (Brown et al., PAMI 2011).
+
+Train on one set, test on the other two. `liberty`, `notredame` and `yosemite` are roles: of another
+data source the first set stands in the role of Liberty, the second in that of Notre Dame, the third in
+Yosemite's.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from lib.study.open import Found, Study
+from lib.study.printed import printed
+from lib.study.report import frames
+
+ROLES = ("liberty", "notredame", "yosemite")
+# By test set, as the papers order them.
+COLUMNS = tuple((train, test) for test in ROLES for train in ROLES if train != test)
+SHORT = {"liberty": "Lib", "notredame": "Ntr", "yosemite": "Yos"}
+
+
+def column_name(train: str, test: str) -> str:
+    """The compact head of a column, e.g. `Ntr>Lib` for Notre Dame to Liberty."""
+    return f"{SHORT[train]}>{SHORT[test]}"
+
+
+COLUMN_NAMES = tuple(column_name(train, test) for train, test in COLUMNS)
+
+
+def roles_of(sets: Sequence[str]) -> dict[str, str]:
+    """Which role each of a data source's three sets stands in, in their order.
+
+    Raises:
+        ValueError: there are not three different sets.
+    """
+    if len(sets) != len(ROLES) or len(set(sets)) != len(sets):
+        raise ValueError(f"sets {list(sets)}: a data source needs three different ones")
+    return dict(zip(sets, ROLES, strict=True))
+
+
+def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
+    """FPR95 of records along the six columns.
+
+    Args:
+        found: records of one profile and data. One without a train set (SIFT) fills every column of its
+            test sets.
+        sets: the data source's three sets, in the order of their roles.
+
+    Returns:
+        FPR95 in percent, index (key, label, seed) as of `lib.study.report.frames.wide`, and `Mean`, NaN
+        where no record holds the value; the mean is NaN unless all columns are there. A column that no
+        trained method has is left out, as where a study trains on one set alone.
+
+    Raises:
+        ValueError: two records hold the same value, or one has FPR95 on a set that is not in `sets`.
+    """
+    role, frame = roles_of(sets), frames.fpr95(found)
+    for name in ("train_set", "test_set"):
+        unknown = frame[frame[name].notna() & ~frame[name].isin(sets)]
+        if len(unknown):
+            raise ValueError(
+                f"a record of {unknown['key'].iloc[0]} names the set {unknown[name].iloc[0]!r}; "
+                f"this data source has {', '.join(sets)}"
+            )
+    table = _by_column(frame.replace({"train_set": role, "test_set": role}))
+    trained = table[table.index.get_level_values("seed").notna()]
+    table = table.loc[:, trained.notna().any() | trained.empty]
+    return table.assign(Mean=table.mean(axis=1, skipna=False))
+
+
+def of_most_sets(found: Sequence[Found]) -> list[Found]:
+    """The records of methods that are trained on as many sets as any, and of those without training:
+    what can be compared along all columns."""
+    sets: dict[str, set] = {}
+    for record in found:
+        sets.setdefault(record.job.name, set()).add(record.job.train_set)
+    most = max(map(len, sets.values()))
+    return [r for r in found if r.job.train_set is None or len(sets[r.job.name]) == most]
+
+
+def columns_of(table: pd.DataFrame) -> list[str]:
+    """The columns of a table of `by_column`, without the mean."""
+    return [name for name in COLUMN_NAMES if name in table]
+
+
+def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
+    """A printed table of FPR95 like `by_column`: index (key, label), the columns and `Mean`.
+
+    A value without a train set fills both columns of its test set. The mean is the printed one, or that
+    of the columns where they are not all six.
+    """
+    frame = rows.rename(columns={"train": "train_set", "test": "test_set"}).assign(seed=0)
+    table = _by_column(frame[frame["statistic"] == "fpr95"]).droplevel("seed")[list(columns)]
+    if len(columns) < len(COLUMN_NAMES):
+        return table.assign(Mean=table.mean(axis=1, skipna=False))
+    means = frame[frame["statistic"] == "column_mean"].set_index(frames.METHOD)["value"]
+    return table.assign(Mean=means)
+
+
+def _by_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """A tidy frame of FPR95, its sets named by their roles, along the six columns."""
+    trains = [[role] if role in ROLES else list(ROLES) for role in frame["train_set"]]
+    frame = frame.assign(train_set=trains).explode("train_set")
+    frame = frame[frame["train_set"] != frame["test_set"]]
+    columns = map(column_name, frame["train_set"], frame["test_set"])
+    table = frames.wide(frame.assign(column=list(columns)), "column")
+    return table.reindex(columns=list(COLUMN_NAMES))
+
+
+def verification(paper: str, table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
+    """A paper's table of FPR95, e.g. "hynet", "table1", as `paper_beside_ours`."""
+    return paper_beside_ours(printed(paper, table), by_column(found, study.place.source.sets))
+
+
+def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """The printed FPR95 beside ours, one row a method.
+
+    Args:
+        rows: from `lib.study.printed.printed`.
+        ours: from `by_column`; the means over seeds are shown.
+
+    Returns:
+        Index `Method`, methods that the paper's table does not have last; columns (column, `paper` or
+        `ours`) for the columns of `ours` and `Mean`, in percent, then (`ours`, `sd`), the standard
+        deviation of our mean over seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
+    """
+    names = columns_of(ours)
+    paper, seeds = printed_by_column(rows, names), ours["Mean"].groupby(level="key")
+    columns = {
+        ("", "dim"): rows.groupby("key")["length"].first(),
+        **frames.cell_by_cell({"paper": paper, "ours": frames.means(ours)}, (*names, "Mean")),
+        **{("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()},
+    }
+    table = frames.named(pd.DataFrame(columns), paper, ours)
+    return table.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})

@@ -1,0 +1,247 @@
+"""Searches of learning rates: FPR95 against rate, how wide its valley is, and how descriptors spread.
+
+A frame of runs has a row a run of the searches on record under one profile, as `runs` gives them; FPR95
+is in percent. A way is a reserve scene trained on, the other being tested on.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.colors import BoundaryNorm
+from matplotlib.figure import Figure
+
+from lib.study.artefacts.searches import read_search, searched
+from lib.study.catalogue import SEARCHED
+from lib.study.open import Study, evening_beside
+from lib.study.report.showing import Showing
+from lib.study.report.style import DOUBLE_WIDTH, MARKERS, panels
+
+FPR95 = "FPR95 (%)"
+# A valley's rates exceed the best mean by this share of it at most.
+TOLERANCE = 0.1
+# A run is near a collapse once it has gone this share of the way there from the untrained network.
+NEAR = 0.9
+# By the name in a record, how a measure of spread is called; each is 1 where all descriptors are one.
+SPREAD: Mapping[str, str] = {
+    "effective_rank": "effective rank",
+    "first_share": "share of the first direction",
+    "mean_cosine": "mean cosine, other points",
+}
+COLLAPSED = 1.0
+# Where the shades of excess FPR95 change, in percent; the first ends where a valley does.
+EXCESS = (0, 100 * TOLERANCE, 25, 50, 100)
+
+
+def sizes(artefact: str, study: Study) -> list[tuple[Showing, pd.DataFrame]]:
+    """An artefact that is made of searches, and its `runs`: of the study's profile and of the evening,
+    where they have searches on record. The `paper` profile has none."""
+    longer = evening_beside(study)
+    shown = [Showing(artefact, study), *([Showing(artefact, longer, (), study)] if longer else [])]
+    names = [each.study.place.profile.name for each in shown]
+    return [(each, runs(name)) for each, name in zip(shown, names, strict=True) if searched(name)]
+
+
+def heading(shown: Showing, runs: pd.DataFrame) -> str:
+    """One line on what the numbers come from."""
+    place, ways = shown.study.place, " and ".join(sorted(runs["train_set"].unique()))
+    of = f"{len(runs)} runs of {runs['recipe'].nunique()} recipes, trained on {ways}"
+    return f"profile {place.profile.name}, data {place.source.name}: {of}"
+
+
+def runs(profile: str) -> pd.DataFrame:
+    """All runs of the searches on record, recipes in the order of `SEARCHED`.
+
+    Returns:
+        "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": by name and stage
+        what `lib.benchmarks.descriptor_spread` measures, or {} of a run whose loss was not finite.
+    """
+    on_record = set(searched(profile))
+    found = [read_search(profile, name) for name in SEARCHED if name in on_record]
+    rows = [{"recipe": of["label"], "spread": {}, **run} for of in found for run in of["runs"]]
+    return pd.DataFrame(rows).rename(columns={"fpr95": FPR95}).drop(columns="test_set")
+
+
+def valley(means: pd.Series, tolerance: float = TOLERANCE) -> tuple[float, float]:
+    """The least and the largest of the rates next to the best whose mean is near the best one.
+
+    Args:
+        means: FPR95 by rate, ascending. Rates beyond one that is worse do not count.
+        tolerance: the share of the best mean by which another may exceed it.
+    """
+    best = means.index.get_loc(means.idxmin())
+    worse = np.flatnonzero(means.to_numpy() > (1 + tolerance) * means.min())
+    low = max((place + 1 for place in worse if place < best), default=0)
+    high = min((place - 1 for place in worse if place > best), default=len(means) - 1)
+    return means.index[low], means.index[high]
+
+
+def sensitivity(runs: pd.DataFrame) -> pd.DataFrame:
+    """How much hangs on each recipe's rate.
+
+    Returns:
+        By "recipe" how many rates were "tried", its "own" rate, the mean "FPR95" there over ways and
+        seeds and the standard error "s.e." of that over seeds (the ways fixed; missing with one seed),
+        the "valley" and the factor between its ends, "width"; "open" names the ends that lie at an end
+        of what was tried, beyond which the valley may go on.
+    """
+    rows = {}
+    for recipe, of in runs.groupby("recipe", sort=False):
+        means = of.groupby("rate")[FPR95].mean()
+        low, high = valley(means)
+        way = of[of["rate"] == means.idxmin()].groupby("train_set")[FPR95].agg(["var", "size"])
+        open_ends = [low == means.index[0] and "below", high == means.index[-1] and "above"]
+        rows[recipe] = {
+            "tried": len(means),
+            "own": f"{means.idxmin():g}",
+            "FPR95": means.min(),
+            "s.e.": math.sqrt((way["var"] / way["size"]).sum(skipna=False)) / len(way),
+            "valley": f"{low:g} to {high:g}" if high > low else f"{low:g}",
+            "width": high / low,
+            "open": " and ".join(filter(None, open_ends)),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("recipe")
+
+
+def by_rate(frame: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Means of a column over ways and seeds, a row a recipe, a column a rate."""
+    table = frame.pivot_table(value, "recipe", "rate", sort=False)
+    return table.sort_index(axis=1).rename(columns="{:g}".format)
+
+
+def own_marked(table: pd.DataFrame, runs: pd.DataFrame, decimals: int = 1) -> pd.DataFrame:
+    """A table of `by_rate` as text, what belongs to a recipe's own rate in brackets."""
+    own = by_rate(runs, FPR95).idxmin(axis=1)
+    text = table.map(lambda value: "·" if pd.isna(value) else f"{value:.{decimals}f}")
+    for recipe, rate in own.items():
+        text.loc[recipe, rate] = f"[{text.loc[recipe, rate]}]"
+    return text
+
+
+def compared(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
+    """Two recipes at each rate that both were tried at, and last at each one's own.
+
+    Args:
+        runs: of `runs`.
+        lower, higher: labels; the first is said to have the lower FPR95.
+
+    Returns:
+        By "rate" the mean FPR95 of both, their "difference", and in how many of the runs paired by way
+        and seed the first one "is lower".
+    """
+    both = runs.pivot(index=["rate", "train_set", "seed"], columns="recipe", values=FPR95)
+    both = both[[higher, lower]]
+    rows = {f"{rate:g}": of for rate, of in both.dropna().groupby(level="rate")}
+    own = both.groupby(level="rate").mean().idxmin()
+    rows["own"] = pd.DataFrame({label: both[label].xs(rate) for label, rate in own.items()})
+    table = pd.DataFrame({rate: of.mean() for rate, of in rows.items()}).T
+    table["difference"] = table[lower] - table[higher]
+    table["is lower"] = [f"{(of[lower] < of[higher]).sum()} of {len(of)}" for of in rows.values()]
+    return table.rename_axis("rate")
+
+
+def spread(runs: pd.DataFrame) -> pd.DataFrame:
+    """How descriptors spread: a row a run and stage, with "stage" (share of training) and a column for
+    each of `SPREAD`; runs whose loss was not finite have none."""
+    rows = []
+    for run in runs.to_dict("records"):
+        measured = run.pop("spread")
+        stages = dict.fromkeys(key.partition(".")[2] for key in measured)
+        for stage in stages:
+            numbers = {name: measured[f"{name}.{stage}"] for name in SPREAD}
+            rows.append({**run, "stage": float(stage), **numbers})
+    return pd.DataFrame(rows)
+
+
+def at_end(spread: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `spread` after the last step."""
+    return spread[spread["stage"] == spread["stage"].max()]
+
+
+def nearest_to_collapse(spread: pd.DataFrame) -> pd.DataFrame:
+    """How many runs come near to descriptors that are all one, and which comes nearest.
+
+    Returns:
+        By measure the mean "untrained" value; how many runs are "near" after the last step (`NEAR`), and
+        how many "of" each recipe; the value "nearest" to 1, its recipe, rate and FPR95.
+    """
+    trained, rows = at_end(spread), {}
+    untrained = spread[spread["stage"] == 0]
+    for name, label in SPREAD.items():
+        left, start = (trained[name] - COLLAPSED).abs(), untrained[name].mean()
+        near = trained[left <= (1 - NEAR) * abs(start - COLLAPSED)]
+        counts = near["recipe"].value_counts(sort=False)
+        run = trained.loc[left.idxmin()]
+        rows[label] = {
+            "untrained": start,
+            "near": f"{len(near)} of {len(trained)}",
+            "of": ", ".join(f"{recipe} {count}" for recipe, count in counts.items()) or "none",
+            "nearest": run[name],
+            "recipe": run["recipe"],
+            "rate": f"{run['rate']:g}",
+            "FPR95": run[FPR95],
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
+
+
+def sensitivity_figure(runs: pd.DataFrame, note: str) -> Figure:
+    """How much worse each recipe is at other rates than at its own: a row a recipe, a column a rate, the
+    mean FPR95 itself at the own rate, nothing where it was not tried.
+
+    Args:
+        runs: of `runs`.
+        note: profile and data; stands above.
+    """
+    table = by_rate(runs, FPR95)
+    least = table.min(axis=1)
+    excess = 100 * (table.div(least, axis=0) - 1)
+    colours = mpl.colormaps["cividis"]
+    norm = BoundaryNorm(EXCESS, colours.N, extend="max")
+    with panels(DOUBLE_WIDTH, 1.2 + 0.118 * len(table), note=note) as (figure, grid):
+        axes = grid[0, 0]
+        looks = {"cmap": colours, "norm": norm, "ec": "white", "lw": 0.5}
+        mesh = axes.pcolormesh(excess.to_numpy(), **looks)
+        for row, own in enumerate(table.columns.get_indexer(table.idxmin(axis=1))):
+            how = {"ha": "center", "va": "center_baseline", "fontsize": 7, "color": "white"}
+            axes.text(own + 0.5, row + 0.5, f"{least.iloc[row]:.1f}", **how)
+        axes.set_xticks(np.arange(table.shape[1]) + 0.5, table.columns, fontsize=7)
+        axes.set_yticks(np.arange(len(table)) + 0.5, table.index, fontsize=7)
+        axes.tick_params(length=0, top=True, labeltop=True)
+        axes.invert_yaxis()
+        axes.set_xlabel("learning rate")
+        bar = figure.colorbar(
+            mesh, ax=axes, location="bottom", aspect=50, pad=0.01, ticks=EXCESS, format="{x:g}"
+        )
+        bar.set_label("mean FPR95 above that at the own rate (% of it)")
+    return figure
+
+
+def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Figure:
+    """The measures of spread through training, a row of panels a measure, a column a recipe, a line a
+    rate, darker at a lower rate; means over ways and seeds.
+
+    Args:
+        spread: of `spread`.
+        recipes: labels.
+        note: profile and data; stands above.
+    """
+    spread = spread[spread["recipe"].isin(recipes)]
+    rates = sorted(spread["rate"].unique())
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(rates)))
+    size = (DOUBLE_WIDTH, 1.0 + 1.35 * len(SPREAD), len(recipes), len(SPREAD))
+    looks = {"xlabel": "share of training", "grid": "y", "legend": len(rates)}
+    with panels(*size, note=note, sharex=True, sharey="row", **looks) as (figure, grid):
+        for name, row in zip(SPREAD, grid, strict=True):
+            for recipe, axes in zip(recipes, row, strict=True):
+                of = spread[spread["recipe"] == recipe].groupby(["rate", "stage"])[name].mean()
+                for place, (rate, colour) in enumerate(zip(rates, colours, strict=True)):
+                    # One that this recipe was not tried at keeps its place in the legend.
+                    at = of[rate] if rate in of.index else pd.Series(dtype=float)
+                    marker = {"marker": MARKERS[place % len(MARKERS)], "ms": 3.5}
+                    axes.plot(at.index, at, color=colour, label=f"rate {rate:g}", **marker)
+            row[0].set_ylabel(SPREAD[name].replace(", ", ",\n").replace(" of ", "\nof "))
+        for recipe, axes in zip(recipes, grid[0], strict=True):
+            axes.set_title(recipe)
+    return figure

@@ -1,0 +1,197 @@
+"""Tables and figures of benchmarks of whole images: the Oxford Affine set and W1BS, in percent."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib.data.oxford_affine import NUISANCES, RELEASED
+from lib.data.w1bs import SUBSETS
+from lib.statistics.intervals import Measured
+from lib.study.artefacts.whole_images import image_sets
+from lib.study.claims import Claim
+from lib.study.claims.measured import OfClaim, by_things
+from lib.study.open import Found
+from lib.study.report import frames, plots
+from lib.study.report.showing import Showing
+from lib.study.report.style import DOUBLE_WIDTH, looks, panels
+
+# Of `lib.benchmarks.oxford_affine`, by key: what readers are told.
+SCORES = {
+    "score": "Mikolajczyk's score, error below 50%",
+    "common": "Mikolajczyk's score, common part, error below 40%",
+    "right500": "right matches / 500",
+}
+# Of `lib.benchmarks.w1bs`.
+AREA = "mauc"
+IMAGE, RIGHT = "image of the sequence", "right matches (%)"
+BY_NUISANCE = "_by_nuisance"
+
+
+def numbers(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame:
+    """All numbers of runs on one set, one row a run as of `lib.study.report.frames.wide`.
+
+    Args:
+        found: records.
+        measure: the module of `lib.benchmarks`.
+        test_set: the set they were measured on.
+
+    Raises:
+        ValueError: a record has no such numbers.
+    """
+    return frames.wide(frames.on_set(found, measure, test_set))
+
+
+def by_set(shown: Iterable[Showing], kind: str, measure: str) -> list[tuple[Showing, str, pd.DataFrame]]:
+    """Each study that is shown, with each set of a kind that it has and the `numbers` there, of what is
+    measured there.
+
+    Args:
+        shown: of `lib.study.report.showing.showings`.
+        kind: of whole images.
+        measure: the module of `lib.benchmarks`.
+    """
+    rows = []
+    for each in shown:
+        for test_set in image_sets(each.study, kind):
+            found = [run for run in each.found if (measure, test_set) in run.job.measures]
+            rows.append((each, test_set, numbers(found, measure, test_set)))
+    return rows
+
+
+def by_part(runs: pd.DataFrame, of: str) -> pd.DataFrame:
+    """A number's parts and itself, a row a method.
+
+    Args:
+        runs: of `numbers`.
+        of: the number's key, e.g. "score": its parts are nuisances or subsets.
+
+    Returns:
+        Index `Method (in %)`; a column a part, `mean`, where there are several runs `sd` of the mean
+        over seeds, and `n`, the runs. Means over seeds.
+    """
+    mean, count = frames.means(runs), runs.groupby(level=frames.METHOD, sort=False).size()
+    columns = {name: mean[f"{of}.{part}"] for part, name in parts_of(runs, of).items()}
+    columns |= {name: each[of] for name, each in frames.summary(runs).items()}
+    table = pd.DataFrame(columns | {"n": count})
+    return table.droplevel("key").rename_axis("Method (in %)")
+
+
+def parts_of(runs: pd.DataFrame, of: str) -> dict[str, str]:
+    """The nuisances or subsets that there are of a number, and what readers are told of them."""
+    known = {nuisance: nuisance for nuisance in NUISANCES} | {"zoom": "zoom and rotation"} | SUBSETS
+    return {part: name for part, name in known.items() if f"{of}.{part}" in runs}
+
+
+def measured(runs: pd.DataFrame, of: str, parts: bool = False) -> dict[str, Measured]:
+    """A number of each method by its key, with resamples of what the images show, as `by_things`.
+
+    Args:
+        runs: of `numbers`.
+        of: the number's key.
+        parts: its nuisances or subsets as cells, in place of the number itself.
+    """
+    cells, images = parts_of(runs, of) if parts else {"": "mean"}, _images(runs, of)
+    shown = []
+    for part in cells:
+        own = [name for name in images if name.startswith(part)]
+        things = [re.sub(r"^[^_.]+[_.]|_(left|right)$", "", name) for name in own]
+        shown.append((runs[[images[name] for name in own]], things))
+    table = runs[[f"{of}.{part}" if part else of for part in cells]].set_axis([*cells.values()], axis=1)
+    return by_things(table, shown)
+
+
+def claim_values(runs: pd.DataFrame) -> OfClaim:
+    """The values of a claim by its metric: a number's key, or with "_by_nuisance" behind it that number
+    with a cell for each nuisance.
+
+    Args:
+        runs: of `numbers`.
+    """
+
+    def values(claim: Claim) -> Mapping[str, Measured]:
+        of = claim.metric.removesuffix(BY_NUISANCE)
+        parts = claim.metric.endswith(BY_NUISANCE)
+        return measured(runs, of, parts) if of in runs else {}
+
+    return values
+
+
+def _images(runs: pd.DataFrame, of: str) -> dict[str, str]:
+    """The columns of single sequences or pairs, by a name that begins with the nuisance or subset."""
+    if of == AREA:
+        return {c.removeprefix(f"{of}."): c for c in runs if re.fullmatch(rf"{of}\..+\..+", c)}
+    named = {c.removeprefix(f"{of}."): c for c in runs if re.fullmatch(rf"{of}\.[^.]+", c)}
+    return {
+        f"{RELEASED[name]}_{name}" if name in RELEASED else name: column
+        for name, column in named.items()
+        if name not in NUISANCES
+    }
+
+
+def oxford_figure(runs: pd.DataFrame, of: str, note: str = "") -> Figure:
+    """A score against how far the nuisance has gone, a panel a nuisance and one for their mean; a line a
+    method, in the band of its seeds.
+
+    Args:
+        runs: of `numbers`.
+        of: of `SCORES`.
+        note: stands above.
+    """
+    frame = _by_image(runs, of)
+    titles = [*parts_of(runs, of).values(), "mean"]
+    shared = {"sharex": True, "sharey": True, "legend": 3}
+    with panels(DOUBLE_WIDTH, 5.4, 3, 2, note=note, **shared) as (figure, grid):
+        for axes, title in zip(grid.flat, titles, strict=False):
+            some = frame[frame["nuisance"] == title]
+            plots.curves(axes, some, IMAGE, RIGHT, "label", marker="o", ms=3)
+            axes.set_title(title)
+            axes.label_outer()
+        for axes in grid.flat[len(titles) :]:
+            axes.set_axis_off()
+        grid[0, 0].set_ylim(bottom=0)
+    return figure
+
+
+def _by_image(runs: pd.DataFrame, of: str) -> pd.DataFrame:
+    """A row a run, nuisance and image: `label`, `seed`, `nuisance`, `image`, `value`, and their mean."""
+    parts, titles = parts_of(runs, of), {}
+    for name, column in _images(runs, of).items():
+        title = next(title for part, title in parts.items() if name.startswith(part))
+        titles |= {f"{column}.{image}": (title, image) for image in range(2, 7)}
+    single = runs[list(titles)].melt(ignore_index=False, var_name="number").reset_index()
+    single["nuisance"], single[IMAGE] = zip(*single["number"].map(titles), strict=True)
+    both = pd.concat([single, single.assign(nuisance="mean")])
+    by = ["label", "seed", "nuisance", IMAGE]
+    return both.groupby(by, sort=False, dropna=False)["value"].mean().reset_index(name=RIGHT)
+
+
+def w1bs_figure(found: Sequence[Found], test_set: str, note: str = "") -> Figure:
+    """Recall over 1 − precision, a panel a subset, a line a method: means over seeds at each threshold.
+
+    Args:
+        found: records with the probe `w1bs_curves` of the set.
+        test_set: the set.
+        note: stands above.
+    """
+    by_label = {
+        label: [run.probe("w1bs_curves", test_set) for run in runs]
+        for label, runs in frames.by_label(found).items()
+    }
+    subsets = [str(of) for of in next(iter(by_label.values()))[0]["subset"]]
+    every = looks(list(by_label))
+    size = (DOUBLE_WIDTH, 3.2, len(subsets))
+    look = {"sharey": True, "legend": 3, "xlabel": "1 − precision", "ylabel": "recall", "grid": "both"}
+    with panels(*size, note=note, **look) as (figure, [row]):
+        for place, (axes, subset) in enumerate(zip(row, subsets, strict=True)):
+            for label, probes in by_label.items():
+                recall, precision = (
+                    np.mean([of[kind][place].astype(float) for of in probes], axis=0)
+                    for kind in ("recall", "precision")
+                )
+                axes.plot(1 - precision, recall, label=label, **every[label])
+            axes.set_title(SUBSETS.get(subset, subset))
+            axes.set(xlim=(0, None), ylim=(0, None))
+    return figure
