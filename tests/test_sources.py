@@ -16,10 +16,11 @@ import pytest
 from small_files import photo_folder, write_set
 
 from lib.data import sources, states
-from lib.data.sources import open_source
+from lib.data.sources import Source, open_source
 from lib.data.synthetic import writing
 from lib.data.synthetic.allotment import write_allotment
 from lib.data.synthetic.sizes import MiniSize
+from lib.digests import value_digest
 from lib.study import pool
 
 SMALL = MiniSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
@@ -82,13 +83,30 @@ def test_digests_tell_sets_and_sizes_apart_and_make_nothing(tmp_path: Path) -> N
     assert not folder.exists()
 
 
-def test_changed_generator_code_makes_new_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = open_source("mini", tmp_path, SMALL)
-    before = source.scene_folder("mini-a")
-    asked = []
-    monkeypatch.setattr(states, "_code", lambda modules: asked.append(modules) or "other code")
-    assert source.scene_folder("mini-a") != before
-    assert asked == [("lib.data.synthetic.writing", "lib.data.phototour")]
+def test_a_digest_has_a_half_of_content_and_a_half_of_code(
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def halves(source: Source, name: str) -> tuple[str, str]:
+        digest = source.digest(name)
+        assert digest == states.content_half(digest) + states.code_half(digest)
+        return states.content_half(digest), states.code_half(digest)
+
+    names = ["mini-a", "mini-hp-a", "mini-w1bs", "mini-a+mini-hp-a-train"]
+    own, other = (open_source("mini", tmp_path, replace(SMALL, seed=seed)) for seed in (0, 1))
+    of_files = open_source(str(real), tmp_path, SMALL)
+    cases = [*((own, name) for name in names), (of_files, "liberty")]
+    before = [halves(*case) for case in cases]
+    for name in ("mini-a", "mini-a+mini-hp-a-train"):
+        content, code = before[names.index(name)]
+        assert halves(other, name) == (halves(other, name)[0], code)
+        assert halves(other, name)[0] != content
+    (real / "liberty" / "info.txt").write_text("another\n")
+    content, code = halves(replace(of_files), "liberty")
+    assert (content != before[-1][0], code) == (True, before[-1][1])
+    monkeypatch.setattr(states, "code_digest", lambda modules: value_digest(["another", *modules]))
+    for case, (content, code) in zip(cases, before, strict=True):
+        assert halves(*case)[0] == content
+        assert halves(*case)[1] != code
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +149,7 @@ def test_whatever_ends_a_preparation_no_part_and_no_lock_stays(
     code = f"""
 import signal
 from lib.data import sources
+from lib.digests import value_digest
 from lib.study import pool
 signal.signal(signal.SIGINT, signal.default_int_handler)
 source = sources.open_source("mini", {str(tmp_path)!r}, sources.MiniSize(points_per_photo=20_000))
@@ -278,13 +297,11 @@ def test_a_real_sets_digest_changes_with_its_files(real: Path, tmp_path: Path, f
     assert replace(source).digest("liberty") != before
 
 
-def test_a_real_sets_digest_holds_the_readers_code_and_is_worked_out_once(
+def test_a_real_sets_files_are_looked_at_once(
     real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = open_source(str(real), tmp_path / "data", SMALL)
     before = source.digest("liberty")
-    monkeypatch.setattr(states, "_code", lambda modules: f"other code of {modules}")
-    assert replace(source).digest("liberty") != before
     monkeypatch.setattr(states, "of_files", None)
     assert source.digest("liberty") == before
 

@@ -17,7 +17,6 @@ from lib.data.hpatches import RELEASE, TASKS
 from lib.data.patchset import PatchSet
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import SequencesSize
-from lib.digests import value_digest
 from lib.files import make_checked
 
 if TYPE_CHECKING:
@@ -88,31 +87,35 @@ class HPatchesSets:
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
 
-        Generated sets: code, size, and hashes of the photographs or of the homography sequences' files.
-        The release: the reader's code, names and sizes of its files, and what the tasks hold. Looked at
-        once for each object.
+        The first 8 are of content: size, and hashes of the photographs or of the homography sequences'
+        files; of the release names and sizes of its files and what the tasks hold, looked at once for
+        each object. The last 8 are of the code that makes and reads it.
 
         Raises:
             FileNotFoundError: a folder is missing.
         """
-        return value_digest({"set": name, "sequences": self._sequences_digest})
+        return states.digest(self._modules, [name, self._content], self.size)
+
+    @property
+    def _modules(self) -> tuple[str, ...]:
+        if self.photographs:
+            return (*_READERS, "lib.data.synthetic.sequences")
+        return (*_READERS, "lib.data.hpatches.packing") if self.homographies else _READERS
 
     @cached_property
-    def _sequences_digest(self) -> str:
+    def _content(self) -> list:
         if self.photographs:
-            made_of = states.of_photographs(self.photographs)
-            return states.digest([*_READERS, "lib.data.synthetic.sequences"], made_of, self.size)
+            return states.of_photographs(self.photographs)
         if self.homographies:
-            files = [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
-            return states.digest([*_READERS, "lib.data.hpatches.packing"], files, self.size)
+            return [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
         patches = states.of_files(self.real / RELEASE, read=[], sized=["*/*.png"])
         tasks = states.of_files(self.real / TASKS, read=["**/*.csv", "**/*.json"])
-        return states.digest(_READERS, [patches, tasks])
+        return [patches, tasks]
 
     @property
     def root(self) -> Path:
         """The folder that holds ``hpatches-release`` and ``tasks``; perhaps not there yet."""
-        return self.real or self.folder / f"{self.stem}-{self._sequences_digest}"
+        return self.real or self.folder / f"{self.stem}-{self.digest(self.stem)}"
 
     def load(self, name: str) -> HPatchesSplit | PatchSet | ImageSequences:
         """A set, generated first where it is not there yet.

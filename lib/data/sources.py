@@ -109,30 +109,29 @@ class Source:
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
 
-        Generated sets: generator's and reader's code, size, and the photographs' names and hashes. Real
-        sets: the reader's code, names and sizes of their files, and what the text files hold, looked at
-        once for each object.
+        The first 8 are of content (`states.content_half`): of generated sets size and the photographs'
+        names and hashes; of real ones names and sizes of their files and what the text files hold,
+        looked at once for each object; of unions their parts. The last 8 are of the code that generates
+        and reads them.
 
         Raises:
             ValueError: the source has no such set.
             FileNotFoundError: a real set's folder is missing.
         """
         if _AND in name:
-            return states.digest([_UNION], [self.digest(part) for part in name.split(_AND)])
+            return states.union_digest([_UNION], [self.digest(part) for part in name.split(_AND)])
         if (sets := self._sets_of(name)) is not None:
             return sets.digest(name)
         if name not in self.photographs:
-            return self._real_digests[name]
-        of = [name, states.of_photographs(self.photographs[name])]
-        return states.digest([_GENERATOR, _READER], of, self.size)
+            return states.digest([_READER], self._files[name])
+        made_of = [name, states.of_photographs(self.photographs[name])]
+        return states.digest([_GENERATOR, _READER], made_of, self.size)
 
     @cached_property
-    def _real_digests(self) -> Mapping[str, str]:
-        def digest(name: str) -> str:
-            files = states.of_files(self.real / name, read=["*.txt"], sized=["*.bmp"])
-            return states.digest([_READER], files)
-
-        return {name: digest(name) for name in self.sets}
+    def _files(self) -> Mapping[str, list]:
+        return {
+            name: states.of_files(self.real / name, read=["*.txt"], sized=["*.bmp"]) for name in self.sets
+        }
 
     def scene_folder(self, name: str) -> Path:
         """The folder of a set's files; a generated one may not be there yet. A union has none but the
