@@ -23,12 +23,26 @@ PROTOCOLS = {
 METHOD, FPR95 = "Method (in %)", "FPR95"
 
 
-def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) -> pd.DataFrame:
+def tested_on(runs: Sequence[Found]) -> str:
+    """The one set of HPatches patches that runs were measured on, "" where none was.
+
+    Raises:
+        ValueError: there are several.
+    """
+    sets = {test_set for run in runs for test_set in run.job.sets_of("hpatches")}
+    if len(sets) > 1:
+        raise ValueError(f"measured on several sets of HPatches patches: {', '.join(sorted(sets))}")
+    return next(iter(sets), "")
+
+
+def numbers(
+    runs: Sequence[Found], test_set: str | None = None, hp_train: str | None = None
+) -> pd.DataFrame:
     """All numbers of runs on one set of HPatches patches.
 
     Args:
-        found: records with the measure `hpatches`.
-        test_set: the set they were measured on.
+        runs: records with the measure `hpatches`.
+        test_set: the set they were measured on; by default that of `tested_on`.
         hp_train: a set of HPatches patches; a method trained on it is a method of its own, with "_hp"
             behind its key and "-HP" behind its label.
 
@@ -39,7 +53,7 @@ def numbers(found: Sequence[Found], test_set: str, hp_train: str | None = None) 
     Raises:
         ValueError: no records, one without the numbers, or two of one method and seed.
     """
-    frame = frames.on_set(found, "hpatches", test_set)
+    frame = frames.on_set(runs, "hpatches", test_set or tested_on(runs))
     if hp_train:
         frame.loc[frame["train_set"] == hp_train, frames.METHOD] += ["_hp", "-HP"]
     return frames.wide(frame)
@@ -61,19 +75,15 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def paper_beside_ours(
-    printed: pd.DataFrame,
-    found: Sequence[Found],
-    test_set: str,
-    fpr95: pd.Series,
-    tasks: Sequence[str] = TASKS,
+    printed: pd.DataFrame, runs: Sequence[Found], fpr95: pd.Series, tasks: Sequence[str] = TASKS
 ) -> pd.DataFrame:
     """A printed table of FPR95 and tasks, or of tasks alone, and ours side by side.
 
     Args:
         printed: of `lib.study.printed.printed`, with a `task`, "" of FPR95.
-        found: records of one train set; what was not measured on HPatches has no such numbers.
-        test_set: the set of HPatches patches.
-        fpr95: of each run in percent, index as of `lib.study.report.frames.wide`.
+        runs: records of one train set; what was not measured on HPatches has no such numbers.
+        fpr95: of each run in percent, index as of `lib.study.report.frames.wide`, e.g. the "Mean" of
+            `lib.study.report.phototour.by_column`.
         tasks: to show.
 
     Returns:
@@ -81,8 +91,8 @@ def paper_beside_ours(
     """
     by_cell = printed.assign(cell=printed["task"].where(printed["task"] != "", FPR95))
     paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)
-    measured = [r for r in found if "hpatches" in r.content["metrics"].get(test_set, {})]
-    ours = fpr95.to_frame(FPR95).join(numbers(measured, test_set)[list(tasks)])
+    measured = [run for run in runs if run.job.sets_of("hpatches")]
+    ours = fpr95.to_frame(FPR95).join(numbers(measured)[list(tasks)])
     return frames.beside(paper, ours, (FPR95, *tasks))
 
 

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -33,9 +34,18 @@ GREY = "#777777"
 BELOW = "outside lower center"
 
 
+STYLE = Path(__file__).with_name("study.mplstyle")
+
+
+def use() -> None:
+    """Draw all figures in the study's style, whatever the user's matplotlibrc says."""
+    mpl.rcdefaults()
+    plt.style.use(STYLE)
+
+
 def style() -> AbstractContextManager[None]:
     """Draw in the study's style inside a `with` block, whatever the user's matplotlibrc says."""
-    return mpl.rc_context(fname=Path(__file__).with_name("study.mplstyle"))
+    return mpl.rc_context(fname=STYLE)
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def loss_alone(found: Sequence[Found], study: Study) -> pd.DataFrame:
 def ablation(table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
     """Table 3 or 4 ("table3", "table4") as `lib.study.report.hpatches.paper_beside_ours`."""
     fpr95 = phototour.by_column(found, study.place.source.sets)["Mean"]
-    return hpatches.paper_beside_ours(printed("dsm", table), found, tested_on(study), fpr95)
+    return hpatches.paper_beside_ours(printed("dsm", table), found, fpr95)
 
 
 def small_variance(record: Found) -> pd.DataFrame:

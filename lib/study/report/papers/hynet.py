@@ -87,7 +87,7 @@ def table3(found: Sequence[Found], study: Study) -> pd.DataFrame:
     of_map = rows[rows["statistic"] == "map"]
     # Rows that other tables share have HPatches of more seeds.
     tested = [run for run in every if run.job.seed in study.grid_seeds]
-    table = hpatches.paper_beside_ours(of_map, tested, tested_on(study), fpr95, ("matching",))
+    table = hpatches.paper_beside_ours(of_map, tested, fpr95, ("matching",))
     head = f"matching, seeds: {len(study.grid_seeds)}"
     return table.rename(columns={"matching": head}, level=0).dropna(axis=1, how="all")
 

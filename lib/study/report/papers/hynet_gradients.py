@@ -3,7 +3,6 @@
 Angles are in radians in records, in degrees in tables and in units of π along axes.
 """
 
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.statistics.intervals import Measured
-from lib.study.artefacts.hynet import MEASURED
 from lib.study.open import Found
 from lib.study.report import frames
 from lib.study.report.papers.dsm_figures import RESAMPLES, triplets
@@ -197,64 +195,3 @@ def hybrid_values(record: Found) -> dict[str, np.ndarray]:
     curve, *ends = (record.arrays[of][some] for of in ("hybrid_2", "s", "d"))
     gaps = {"above": curve - np.maximum(*ends), "below": np.minimum(*ends) - curve}
     return {name: of.max(keepdims=True) for name, of in gaps.items()}
-
-
-def magnitudes_figure(found: Sequence[Found], note: str = "") -> Figure:
-    """‖x‖ ‖∂L/∂x‖ by the angle of the positive and by that of the negative, a panel a loss.
-
-    Where a trained network was asked, dots are the means of its triplets' bins, with bars from the 10th
-    to the 90th percentile, as large as there are many; curves are then at the means of its batches, else
-    at those of the state of `lib.theory.loss_shapes`.
-
-    Args:
-        found: the record of `lib.theory.gradient_magnitudes`, and runs with the probe
-            `lib.probes.gradient_magnitudes`.
-        note: stands above.
-    """
-    record, *runs = found
-    probes = {run.job.name: run.probe("gradient_magnitudes") for run in runs}
-    cases = record.numbers["cases"]
-    rows = -(-len(cases) // 4)
-    shown = {"note": note, "legend": 4, "sharex": True}
-    with panels(DOUBLE_WIDTH, 0.8 + 1.5 * rows, 4, rows, **shown) as (figure, grid):
-        for axes, case in zip(grid.flat, cases, strict=True):
-            probe = probes.get(MEASURED.get(case["key"], ""), {})
-            for place, kind in enumerate(KINDS):
-                curve = probe.get(f"curve_{kind}", record.arrays[f"{kind}_{case['key']}"])
-                line = look(place) | {"lw": 1.2, "label": f"curve, {kind}"}
-                axes.plot(record.arrays["theta"] / np.pi, curve, **line)
-                if probe:
-                    _dots(axes, probe, kind, place)
-            _in_pi(axes, 1)
-            name = textwrap.fill(case["label"], 25).replace("d_pos", "d$_{pos}$")
-            axes.set_title(name, fontsize=7.5)
-            axes.set_ylim(bottom=0)
-            axes.label_outer()
-            axes.tick_params(labelleft=True)
-        figure.supylabel("‖x‖ ‖∂L/∂x‖ of a triplet", fontsize=8)
-    return figure
-
-
-def _dots(axes: Axes, probe: Mapping[str, np.ndarray], kind: str, place: int) -> None:
-    count, mean, spread = (probe[f"{name}_{kind}"] for name in ("count", "mean", "spread"))
-    middle, colour = (probe["edges"][1:] + probe["edges"][:-1]) / 2 / np.pi, PALETTE[place]
-    axes.vlines(middle, *spread.T, color=colour, lw=0.8, alpha=0.6)
-    dots = {"color": colour, "marker": "os"[place], "lw": 0, "zorder": 3, "label": f"measured, {kind}"}
-    axes.scatter(middle, mean, s=2 + 18 * count / count.max(), **dots)
-
-
-def magnitudes_values(record: Found) -> dict[str, np.ndarray]:
-    """The values of the claims on magnitudes, (1,): by "positive_{loss}" the magnitude at a positive of
-    60 degrees less that at 30, by "negative_{loss}" at a negative of 30 less that at 60; above 0 where
-    what is harder gets more.
-
-    Args:
-        record: of `lib.theory.gradient_magnitudes`.
-    """
-    values = {}
-    for case in record.numbers["cases"]:
-        for kind, sign in zip(KINDS, (1, -1), strict=True):
-            curve = record.arrays[f"{kind}_{case['key']}"]
-            at_30, at_60 = np.interp(np.deg2rad((30, 60)), record.arrays["theta"], curve)
-            values[f"{kind}_{case['key']}"] = np.array([sign * (at_60 - at_30)])
-    return values

@@ -32,7 +32,7 @@ def table4(found: Sequence[Found], study: Study) -> pd.DataFrame:
     means = third[third["statistic"] == "column_mean"].assign(task="")
     rows = pd.concat([means, fourth[fourth["statistic"] == "map"]])
     fpr95 = phototour.by_column(found, study.place.source.sets)["Mean"]
-    return hpatches.paper_beside_ours(rows, found, tested_on(study), fpr95)
+    return hpatches.paper_beside_ours(rows, found, fpr95)
 
 
 def topologies(found: Sequence[Found]) -> pd.DataFrame:
