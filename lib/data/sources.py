@@ -130,7 +130,8 @@ class Source:
     @cached_property
     def _files(self) -> Mapping[str, list]:
         return {
-            name: states.of_files(self.real / name, read=["*.txt"], sized=["*.bmp"]) for name in self.sets
+            name: states.of_files(self.real / name, read=["*.txt"], sized=["*.bmp"])
+            for name in self.sets
         }
 
     def scene_folder(self, name: str) -> Path:
