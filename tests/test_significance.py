@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -24,7 +23,6 @@ from lib.statistics.significance import (
 coarse = st.integers(0, 6).map(float)
 runs = st.lists(coarse, min_size=2, max_size=5)
 fives = st.lists(coarse, min_size=5, max_size=5)
-SCIPY_DEFAULT = "normal, continuity and ties corrected"
 
 
 # The test
@@ -33,10 +31,9 @@ SCIPY_DEFAULT = "normal, continuity and ties corrected"
 def test_complete_separation_of_five_and_five_has_the_values_known_by_hand():
     found = mann_whitney([1, 2, 3, 4, 5], [6, 7, 8, 9, 10])
     assert found.u == 0
-    assert found.exact == pytest.approx(1 / 252)
+    assert found.exact == pytest.approx(1 / 252), "one split of ten runs into five and five"
     assert found.asymptotic == pytest.approx(0.00451, abs=5e-6)  # z = 12.5 / sqrt(275 / 12)
     assert found.continuity == pytest.approx(0.00609, abs=5e-6)  # z = 12 / sqrt(275 / 12)
-    assert found.exact == pytest.approx(1 / 252), "one split of ten runs into five and five"
 
 
 @given(lower=runs, higher=runs)
@@ -47,26 +44,6 @@ def test_every_p_is_that_of_literal_enumeration_and_of_the_formula_ties_or_not(l
     assert found.exact == pytest.approx(exact_by_hand(lower, higher))
     assert found.asymptotic == pytest.approx(normal_by_hand(lower, higher, 0.0))
     assert found.continuity == pytest.approx(normal_by_hand(lower, higher, 0.5))
-
-
-@given(seed=st.integers(0, 2**31))
-@settings(deadline=None, max_examples=20)
-def test_without_ties_too_the_exact_p_is_that_of_enumeration(seed):
-    values = np.random.default_rng(seed).permutation(9).astype(float)
-    assert mann_whitney(values[:4], values[4:]).exact == pytest.approx(
-        exact_by_hand(values[:4], values[4:])
-    )
-
-
-def test_the_exact_p_rises_with_u_through_all_its_values():
-    by_u = {}
-    for chosen in itertools.combinations(range(10), 5):
-        rest = [i for i in range(10) if i not in chosen]
-        by_u.setdefault(u_by_hand(chosen, rest), (chosen, rest))
-    p = [mann_whitney(*by_u[u]).exact for u in sorted(by_u)]
-    assert sorted(by_u) == list(range(26))
-    assert all(0 < a < b for a, b in itertools.pairwise(p))
-    assert p[-1] == 1
 
 
 @given(lower=fives, higher=fives)
@@ -91,15 +68,9 @@ def test_columns_are_tested_each_by_itself_even_if_one_only_has_ties():
             assert getattr(found, name)[column] == pytest.approx(getattr(alone, name))
 
 
-def test_runs_that_cannot_be_tested_are_refused():
+def test_a_run_that_has_no_value_is_refused():
     with pytest.raises(ValueError, match="not finite"):
         mann_whitney([1, math.nan], [2, 3])
-    with pytest.raises(ValueError, match="do not go together"):
-        mann_whitney(np.zeros((5, 2)), np.zeros((5, 3)))
-    with pytest.raises(ValueError, match="no runs"):
-        mann_whitney([], [1.0])
-    with pytest.raises(ValueError, match="splits"):
-        mann_whitney(np.zeros(11), np.zeros(11))
 
 
 # Holm's correction
@@ -121,12 +92,6 @@ def test_holm_rejects_what_the_step_down_rule_rejects(p, alpha):
         bound = p[i] * (len(p) - step)
         stopped = stopped or min(1, bound) > alpha
         assert (adjusted[i] > alpha) == stopped
-
-
-@pytest.mark.parametrize("p", [[0.1, 1.1], [-0.1], [math.nan], [[0.1, 0.2]]])
-def test_holm_refuses_what_is_no_vector_of_p_values(p):
-    with pytest.raises(ValueError, match="p-values"):
-        holm(p)
 
 
 # Effect size
@@ -184,11 +149,6 @@ def test_power_is_that_of_testing_each_draw_by_itself():
     assert found.item() == np.mean([test.exact <= 0.02 for test in tests])
 
 
-def test_fewer_than_four_runs_cannot_reject_at_five_percent_after_holm_over_six():
-    assert power([9.0], runs=4, alpha=0.05 / 6, simulations=50).item() == 0
-    assert power([9.0], runs=5, alpha=0.05 / 6, simulations=50).item() == 1
-
-
 # FPR95's own error
 
 
@@ -196,9 +156,6 @@ def test_the_binomial_error_of_a_printed_rate_is_known_by_hand():
     # 1.316% of 50 000: sqrt(0.01316 · 0.98684 / 50 000) = 0.00050964.
     assert binomial_error(1.316) == pytest.approx(0.050964, abs=1e-6)
     assert binomial_error([0.0, 50.0, 100.0], 100) == pytest.approx([0, 5, 0])
-    for rate, negatives in ((101, 10), (-1, 10), (math.nan, 10), (5, 0)):
-        with pytest.raises(ValueError, match="percent"):
-            binomial_error(rate, negatives)
 
 
 # Concordance
@@ -214,7 +171,3 @@ def test_rankings_agree_wholly_not_at_all_or_as_far_as_kendalls_formula_says():
     random = np.random.default_rng(0)
     chance = [concordance(np.stack([random.permutation(8) for _ in range(3)], 1)) for _ in range(2000)]
     assert np.mean(chance) == pytest.approx(1 / 3, abs=0.01)
-
-
-def test_ties_take_nothing_off_rankings_that_are_the_same():
-    assert concordance(np.tile([[1.5], [1.5], [3.0], [4.0]], 3)) == pytest.approx(1.0)

@@ -20,6 +20,8 @@ from scipy.special import fdtri, stdtr, stdtrit
 
 CONFIDENCE = 0.95
 MOST_SEEDS = 200
+# Half of one pair of 50,000, in percent: what stands for a rate of 0 where its logarithm is taken.
+LEAST_RATE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -53,17 +55,14 @@ class Measured:
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
         object.__setattr__(self, "values", values)
-        if values.ndim not in (1, 2) or values.size == 0:
-            raise ValueError(f"values have shape {values.shape}; give (seeds, cells) or (cells,)")
+        drawn = self.resampled
+        if values.ndim not in (1, 2) or (drawn is not None and drawn.shape[1:-1] != values.shape):
+            shapes = values.shape, None if drawn is None else drawn.shape
+            raise ValueError(
+                f"values and resamples have shapes {shapes}; give (seeds, cells) or (cells,)"
+            )
         if not np.isfinite(values).all():
             raise ValueError("values hold one that is not finite")
-        if self.cells and len(self.cells) != values.shape[-1]:
-            raise ValueError(f"{len(self.cells)} names of {values.shape[-1]} cells")
-        if self.seeds and values.shape[:-1] != (len(self.seeds),):
-            raise ValueError(f"{len(self.seeds)} names of the seeds of values of shape {values.shape}")
-        drawn = self.resampled
-        if drawn is not None and (drawn.shape[0] not in (1, 2) or drawn.shape[1:-1] != values.shape):
-            raise ValueError(f"resamples of shape {drawn.shape} do not fit values of {values.shape}")
 
     def one(self, cell: int) -> "Measured":
         """One cell alone."""
@@ -76,10 +75,8 @@ class Measured:
         if self.values.ndim == 1:
             return [self]
         drawn = [None] * len(self.values) if self.resampled is None else self.resampled.swapaxes(0, 1)
-        return [
-            replace(self, values=values, resampled=of, seeds=())
-            for values, of in zip(self.values, drawn, strict=True)
-        ]
+        pairs = zip(self.values, drawn, strict=True)
+        return [replace(self, values=values, resampled=own, seeds=()) for values, own in pairs]
 
     def of_seeds(self, seeds: Sequence[int]) -> "Measured":
         """Some of its seeds alone, in the order given."""
@@ -87,25 +84,34 @@ class Measured:
         drawn = None if self.resampled is None else self.resampled[:, some]
         return replace(self, values=self.values[some], resampled=drawn, seeds=tuple(seeds))
 
+    def logarithm(self, least: float = LEAST_RATE) -> "Measured":
+        """Logarithms of rates, of which a `contrast` is one of ratios: spreads of FPR95 are alike there.
+
+        Args:
+            least: in percent, what a lower rate is taken for.
+        """
+        drawn = None if self.resampled is None else np.log(self.resampled.clip(min=least))
+        return replace(self, values=np.log(self.values.clip(min=least)), resampled=drawn)
+
 
 def side_by_side(parts: Sequence[Measured]) -> Measured:
     """One method's cells after another's, of the same seeds; resamples where all have them."""
-    drawn = [of.resampled for of in parts if of.resampled is not None]
+    drawn = [part.resampled for part in parts if part.resampled is not None]
     return Measured(
-        np.concatenate([of.values for of in parts], axis=-1),
+        np.concatenate([part.values for part in parts], axis=-1),
         np.concatenate(drawn, axis=-2) if len(drawn) == len(parts) else None,
-        min(of.freedom for of in parts),
-        tuple(cell for of in parts for cell in of.cells),
+        min(part.freedom for part in parts),
+        tuple(cell for part in parts for cell in part.cells),
         seeds=parts[0].seeds,
     )
 
 
-def on_common_seeds(of: Sequence[Measured]) -> list[Measured]:
+def on_common_seeds(methods: Sequence[Measured]) -> list[Measured]:
     """Methods whose named seeds differ, of those alone that all of them have, if any; else as they are,
     and those without seeds in any case."""
-    seeds = {each.seeds for each in of if each.values.ndim == 2}
+    seeds = {method.seeds for method in methods if method.values.ndim == 2}
     common = sorted(set.intersection(*map(set, seeds))) if len(seeds) > 1 else []
-    return [each.of_seeds(common) if common and each.seeds else each for each in of]
+    return [method.of_seeds(common) if common and method.seeds else method for method in methods]
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,8 @@ class Estimate:
 
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """The two-sided interval's ends, infinite where one seed leaves the spread unknown."""
-        half = self._half(self.over_seeds, self.seed_freedom, confidence)
+        error, freedom = self._error()
+        half = error and float(stdtrit(freedom, (1 + confidence) / 2) * error)
         return self.value - half, self.value + half
 
     def seeds_to_tell(self, bound: float, confidence: float = CONFIDENCE) -> int | None:
@@ -140,36 +147,37 @@ class Estimate:
         """
         if math.isinf(self.over_seeds):
             return None
-        gap = abs(self.value - bound)
         for seeds in range(2, MOST_SEEDS + 1):
             # Freedom grows like the seeds less one, as it does in either way of pairing.
             freedom = self.seed_freedom * (seeds - 1) / max(1, self.seeds - 1)
-            if self._half(self.over_seeds * math.sqrt(self.seeds / seeds), freedom, confidence) < gap:
+            over_seeds = self.over_seeds * math.sqrt(self.seeds / seeds)
+            if not replace(self, over_seeds=over_seeds, seed_freedom=freedom)._holds(bound, confidence):
                 return seeds
         return None
 
     def units_forbid(self, bound: float, confidence: float = CONFIDENCE) -> bool:
         """Whether by the test points alone the interval would hold the bound, whatever the seeds."""
-        return self._half(0.0, math.inf, confidence) >= abs(self.value - bound) > 0
+        many = replace(self, over_seeds=0.0, seed_freedom=math.inf)
+        return self.value != bound and many._holds(bound, confidence)
 
     def p_value(self, bound: float = 0.0) -> float:
         """Two-sided p of the hypothesis that the sum is the bound: what the confidence of the interval
         that ends there leaves to 1. It is 1 where one seed leaves the spread unknown."""
-        error, freedom = self._error(self.over_seeds, self.seed_freedom)
+        error, freedom = self._error()
         gap = abs(self.value - bound)
         return float(2 * stdtr(freedom, -gap / error)) if error else float(gap == 0)
 
-    def _half(self, over_seeds: float, seed_freedom: float, confidence: float) -> float:
-        error, freedom = self._error(over_seeds, seed_freedom)
-        return error and float(stdtrit(freedom, (1 + confidence) / 2) * error)
+    def _holds(self, bound: float, confidence: float) -> bool:
+        half = replace(self, value=0.0).limits(confidence)[1]
+        return half >= abs(self.value - bound)
 
-    def _error(self, over_seeds: float, seed_freedom: float) -> tuple[float, float]:
+    def _error(self) -> tuple[float, float]:
         """The standard error of the sum, and its degrees of freedom."""
-        variances = np.array([over_seeds, self.over_units]) ** 2
+        variances = np.array([self.over_seeds, self.over_units]) ** 2
         total = variances.sum()
         if total in (0, math.inf):
             return math.sqrt(total), 1.0
-        inverse = float((variances**2 / [seed_freedom, self.unit_freedom]).sum() / total**2)
+        inverse = float((variances**2 / [self.seed_freedom, self.unit_freedom]).sum() / total**2)
         return math.sqrt(total), 1 / inverse if inverse else math.inf
 
 
@@ -179,25 +187,28 @@ def contrast(terms: Sequence[tuple[float, Measured]]) -> Estimate:
     Raises:
         ValueError: some methods have resamples and others not, or not as many.
     """
-    value, variances, freedoms = 0.0, [], []
-    groups: dict[int, np.ndarray | float] = {}
     weights, methods = zip(*terms, strict=True)
     terms = list(zip(weights, on_common_seeds(methods), strict=True))
-    for weight, of in terms:
-        value += weight * of.values.mean()
-        if of.values.ndim == 2:
-            runs = of.values.mean(axis=1)
+    groups: dict[int, np.ndarray | float] = {}
+    for weight, method in terms:
+        if method.values.ndim == 2:
+            runs = method.values.mean(axis=1)
             groups[len(runs)] = groups.get(len(runs), 0.0) + weight * runs
-    for seeds, of in groups.items():
-        variances.append(of.var(ddof=1) / seeds if seeds > 1 else math.inf)
-        freedoms.append(seeds - 1)
-    over_seeds, freedom = math.sqrt(sum(variances)), math.inf
+    variances = [runs.var(ddof=1) / n if n > 1 else math.inf for n, runs in groups.items()]
+    over_seeds, freedom = math.sqrt(sum(variances)), min(groups, default=math.inf) - 1
     if 0 < over_seeds < math.inf:
-        freedom = sum(variances) ** 2 / sum(v**2 / of for v, of in zip(variances, freedoms, strict=True))
-    elif freedoms:
-        freedom = min(freedoms)
-    over_units, unit_freedom = _over_units(terms)
-    return Estimate(float(value), over_seeds, freedom, over_units, unit_freedom, min(groups, default=1))
+        squares = sum(v**2 / (n - 1) for v, n in zip(variances, groups, strict=True))
+        freedom = sum(variances) ** 2 / squares
+    value = float(sum(weight * method.values.mean() for weight, method in terms))
+    return Estimate(value, over_seeds, freedom, *_over_units(terms), min(groups, default=1))
+
+
+def ratio(a: Measured, b: Measured) -> tuple[float, float, float]:
+    """The geometric mean over seeds and cells of the rates of `a` over those of `b`, and its interval's
+    ends; the p of no difference is that of `contrast` of the logarithms."""
+    difference = contrast([(1.0, a.logarithm()), (-1.0, b.logarithm())])
+    value, low, high = np.exp([difference.value, *difference.limits()])
+    return float(value), float(low), float(high)
 
 
 def relative_gain(a: Measured, b: Measured) -> Estimate:
@@ -231,22 +242,19 @@ class SpreadRatio:
 
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """As of `Estimate`, for normal values (Fisher's F); 0 to infinity with one seed."""
-        return self._limits(self.seeds, confidence)
+        if math.isnan(self.value):
+            return 0.0, math.inf
+        freedoms = [freedom * (self.seeds - 1) for freedom in self.per_seed]
+        ends = fdtri(*freedoms, [(1 + confidence) / 2, (1 - confidence) / 2])
+        return tuple(float(self.value / math.sqrt(end)) for end in ends)
 
     def seeds_to_tell(self, bound: float, confidence: float = CONFIDENCE) -> int | None:
         """As of `Estimate`."""
         for seeds in range(2, MOST_SEEDS + 1):
-            low, high = self._limits(seeds, confidence)
-            if not low <= bound <= high and not math.isnan(self.value):
+            low, high = replace(self, seeds=seeds).limits(confidence)
+            if not low <= bound <= high:
                 return seeds
         return None
-
-    def _limits(self, seeds: int, confidence: float) -> tuple[float, float]:
-        if math.isnan(self.value) or seeds < 2:
-            return 0.0, math.inf
-        freedoms = [each * (seeds - 1) for each in self.per_seed]
-        ends = fdtri(*freedoms, [(1 + confidence) / 2, (1 - confidence) / 2])
-        return tuple(float(self.value / math.sqrt(end)) for end in ends)
 
 
 def spread_ratio(a: Measured, b: Measured) -> SpreadRatio:
@@ -265,20 +273,20 @@ def spread_ratio(a: Measured, b: Measured) -> SpreadRatio:
     seeds = min(len(a.values), len(b.values))
     if seeds < 2:
         return SpreadRatio(math.nan, seeds, (1.0, 1.0))
-    variances = [of.values.var(axis=0, ddof=1).mean() for of in (a, b)]
+    variances = [method.values.var(axis=0, ddof=1).mean() for method in (a, b)]
     if variances[1] == 0:
         raise ValueError("the second method does not vary over seeds")
     ratio = math.sqrt(variances[0] / variances[1])
     return SpreadRatio(ratio, seeds, (_independent_cells(a), _independent_cells(b)))
 
 
-def _independent_cells(of: Measured) -> float:
+def _independent_cells(method: Measured) -> float:
     """How many independent cells would vary as these do: (tr Σ)² / tr Σ², 1 to train sets less one."""
-    values, freedom = of.values, len(of.values) - 1
-    most = len({name.rpartition(">")[0] for name in of.cells}) - 1
+    freedom = len(method.values) - 1
+    most = len({name.rpartition(">")[0] for name in method.cells}) - 1
     if most < 2 or freedom < 2:
         return 1.0
-    covariance = np.cov(values.T)
+    covariance = np.cov(method.values.T)
     trace, square = np.trace(covariance), (covariance**2).sum()
     # Unbiased for tr Σ² and (tr Σ)² of normal values.
     scale = freedom**2 / ((freedom - 1) * (freedom + 2))
@@ -289,15 +297,15 @@ def _independent_cells(of: Measured) -> float:
 
 def _over_units(terms: Sequence[tuple[float, Measured]]) -> tuple[float, float]:
     """The standard error from the resamples, and its degrees of freedom."""
-    drawn = [(weight, of) for weight, of in terms if of.resampled is not None]
+    drawn = [(weight, method) for weight, method in terms if method.resampled is not None]
     if not drawn:
         return 0.0, math.inf
-    shapes = {(len(of.resampled), of.resampled.shape[-1]) for _, of in drawn}
+    shapes = {(len(method.resampled), method.resampled.shape[-1]) for _, method in drawn}
     if len(drawn) < len(terms) or len(shapes) > 1:
         raise ValueError("give resamples of all methods, as many of each, or of none")
     sums = sum(
-        weight * of.resampled.mean(axis=tuple(range(1, of.resampled.ndim - 1)), dtype=np.float64)
-        for weight, of in drawn
+        weight * method.resampled.mean(axis=tuple(range(1, method.resampled.ndim - 1)), dtype=np.float64)
+        for weight, method in drawn
     )
     variances = sums.var(axis=1, ddof=1)
     variance, noise = variances[0], variances[0] ** 2
@@ -307,5 +315,5 @@ def _over_units(terms: Sequence[tuple[float, Measured]]) -> tuple[float, float]:
         noise += 4 * variances[1] ** 2
     if variance == 0:
         return 0.0, math.inf
-    inverse = 1 / min(of.freedom for _, of in drawn) + noise / variance**2 / (sums.shape[1] - 1)
+    inverse = 1 / min(method.freedom for _, method in drawn) + noise / variance**2 / (sums.shape[1] - 1)
     return math.sqrt(variance), 1 / inverse

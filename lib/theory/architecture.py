@@ -1,10 +1,12 @@
 """HyNet and L2-Net layer by layer, as the modules have them (HyNet, Sec. 3.3, Fig. 3)."""
 
-import numpy as np
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 
 from lib.models import hynet, l2net
+from lib.theory import Computed
 
 # By key of records: HyNet, its body with the other norms (Table 3), and what HardNet and SOSNet train.
 NETWORKS = {
@@ -15,7 +17,7 @@ NETWORKS = {
 }
 
 
-def compute(width: float = 1.0) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+def compute(width: float = 1.0) -> Computed:
     """Layers, shapes and parameters of each of `NETWORKS`.
 
     Args:
@@ -27,35 +29,30 @@ def compute(width: float = 1.0) -> tuple[dict[str, object], dict[str, np.ndarray
         of "name" (its class), "parameters" (its own) and "shape" (of its output, channels, height and
         width; or the length of the descriptor). No arrays.
     """
-    rows = []
+    networks = []
     for key, (label, build) in NETWORKS.items():
         model = build(width).eval()
-        kernels = [of.weight for of in model.modules() if isinstance(of, nn.Conv2d)]
-        rows.append(
-            {
-                "key": key,
-                "label": label,
-                "convolutional": sum(of.numel() for of in kernels),
-                "parameters": sum(of.numel() for of in model.parameters()),
-                "layers": layers(model),
-            }
-        )
-    return {"networks": rows}, {}
+        kernels = _size(layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d))
+        sizes = {"convolutional": kernels, "parameters": _size(model.parameters())}
+        networks.append({"key": key, "label": label, **sizes, "layers": _layers(model)})
+    return {"networks": networks}, {}
 
 
-def layers(model: nn.Module) -> list[dict[str, object]]:
-    """The layers that a patch passes, as `compute` lists them; those that hold others are not listed."""
+def _layers(model: nn.Module) -> list[dict[str, object]]:
+    """The layers that a patch passes; those that hold others are not listed."""
     passed: list[dict[str, object]] = []
 
     def note(layer: nn.Module, _: tuple, output: Tensor) -> None:
-        own = sum(of.numel() for of in layer.parameters())
-        shape = list(output.shape[1:])
-        passed.append({"name": type(layer).__name__, "parameters": own, "shape": shape})
+        own = {"name": type(layer).__name__, "parameters": _size(layer.parameters())}
+        passed.append({**own, "shape": list(output.shape[1:])})
 
-    inner = [layer for layer in model.modules() if not any(layer.children())]
-    hooks = [layer.register_forward_hook(note) for layer in inner]
+    for layer in model.modules():
+        if not any(layer.children()):
+            layer.register_forward_hook(note)
     # With gradients: without, HyNet runs FRN and TLU as one, and neither would be seen.
     model(torch.rand(1, 1, model.input_size, model.input_size))
-    for hook in hooks:
-        hook.remove()
     return passed
+
+
+def _size(tensors: Iterable[Tensor]) -> int:
+    return sum(tensor.numel() for tensor in tensors)

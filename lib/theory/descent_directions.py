@@ -11,7 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib.theory import Computed
+
 Pair = Callable[[Tensor, Tensor], Tensor]
+# The plane's x and y: their lengths, and their directions from the first axis.
+LENGTHS, DEGREES = (1.0, 1.4), (20.0, 80.0)
 
 
 def _length(x: Tensor) -> Tensor:
@@ -42,19 +46,11 @@ CLOSED_FORMS: dict[str, Pair] = {
 UPHILL = {"s_raw": 1.0, "d_raw": -1.0, "s": 1.0, "d": -1.0}
 
 
-def compute(
-    lengths: tuple[float, float] = (1.0, 1.4),
-    degrees: tuple[float, float] = (20.0, 80.0),
-    pairs: int = 1000,
-    dimensions: int = 128,
-    seed: int = 0,
-) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+def compute(pairs: int = 1000) -> Computed:
     """Directions at a pair of the plane, which Figure 1 draws; and Eq. 3 against autograd at many pairs.
 
     Args:
-        lengths: of the plane's x and y.
-        degrees: their directions, from the first axis.
-        pairs, dimensions, seed: of the pairs drawn, Gaussian with lengths that vary.
+        pairs: drawn for the comparison, Gaussian in 128 dimensions with lengths that vary.
 
     Returns:
         Numbers: "measures", a row each of `MEASURES` with "key", "deviation", the largest
@@ -63,25 +59,25 @@ def compute(
         (2, 2), x and y of the plane; "direction", "parallel" and "orthogonal" (4, 2, 2, 2), Δ and its
         parts by measure, kind of pair (positive, negative), descriptor (x, y) and coordinate.
     """
-    angle = np.deg2rad(degrees)
-    plane = np.array(lengths)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    random = np.random.default_rng(seed)
-    drawn = random.normal(size=(2, pairs, dimensions)) * random.uniform(0.5, 2, size=(2, pairs, 1))
+    angle = np.deg2rad(DEGREES)
+    plane = torch.from_numpy(np.array(LENGTHS)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1))
+    random = np.random.default_rng(0)
+    drawn = random.normal(size=(2, pairs, 128)) * random.uniform(0.5, 2, size=(2, pairs, 1))
     # Half of the pairs lie as close as matching ones.
     drawn[1, ::2] = drawn[0, ::2] + 0.5 * drawn[1, ::2]
-    here, many = torch.from_numpy(plane), torch.from_numpy(drawn)
-    rows, directions = [], []
+    drawn, rows, directions = torch.from_numpy(drawn), [], []
     for key, measure in MEASURES.items():
-        gradient, stated = by_autograd(measure, many), closed_form(key, many)
+        gradient, stated = by_autograd(measure, drawn), closed_form(key, drawn)
         deviation = (_length(gradient - stated) / _length(stated)).max()
-        cosine = (_inner(many, gradient) / (_length(many) * _length(gradient))).abs()
+        cosine = (_inner(drawn, gradient) / (_length(drawn) * _length(gradient))).abs()
         rows.append({"key": key, "deviation": float(deviation), "cosine": float(cosine.max())})
-        descent = UPHILL[key] * by_autograd(measure, here[:, None])[:, 0]
+        descent = UPHILL[key] * by_autograd(measure, plane[:, None])[:, 0]
         directions.append(torch.stack([descent, -descent]))
-    of = torch.stack(directions)
-    parallel = _inner(of, here) / _length(here) ** 2 * here
-    arrays = {"descriptors": here, "direction": of, "parallel": parallel, "orthogonal": of - parallel}
-    return {"measures": rows}, {name: each.numpy() for name, each in arrays.items()}
+    direction = torch.stack(directions)
+    parallel = _inner(direction, plane) / _length(plane) ** 2 * plane
+    arrays = {"descriptors": plane, "direction": direction, "parallel": parallel}
+    arrays["orthogonal"] = direction - parallel
+    return {"measures": rows}, {name: array.numpy() for name, array in arrays.items()}
 
 
 def by_autograd(measure: Pair, pair: Tensor) -> Tensor:

@@ -5,40 +5,37 @@ It is ‖x‖ ‖∂L/∂x‖ of a descriptor x before normalisation. The losses
 distance stays at the state's mean.
 """
 
-import copy
 import math
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib.theory.loss_shapes import CASES, JOINING, Case, gaussian_state, pull_and_push
+from lib.theory import Computed
+from lib.theory.loss_shapes import CASES, Case, gaussian_state, joined, pull_and_push
 
 
-def compute(
-    points: int = 90, triplets: int = 1023, seed: int = 0
-) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+def compute(points: int = 90, triplets: int = 1023) -> Computed:
     """Magnitudes of each of `CASES`.
 
     Args:
         points: angles between 0 and π.
-        triplets, seed: of the state.
+        triplets: of the state.
 
     Returns:
         Numbers: "cases", rows of "key" and "label"; "means", the state's mean d_pos and d_neg as angles
         in radians. Arrays, float32: "theta" (P,), and by key "positive_…" and "negative_…" (P,).
     """
-    state = gaussian_state(triplets, seed=seed)
-    arrays: dict[str, np.ndarray] = {}
+    state, arrays = gaussian_state(triplets), {}
     for case in CASES:
         loss = case.loss()
         # What a loss knows of earlier batches, it knows of the state.
         pull_and_push(case, loss, state, state)
-        theta, curves = by_angle(case, loss, state, points)
-        arrays |= {"theta": theta} | {f"{kind}_{case.key}": of for kind, of in curves.items()}
+        arrays["theta"], curves = by_angle(case, loss, state, points)
+        arrays |= {f"{kind}_{case.key}": curve for kind, curve in curves.items()}
     means = (2 * (state.mean(dim=0) / 2).asin()).tolist()
     rows = [{"key": case.key, "label": case.label} for case in CASES]
-    return {"cases": rows, "means": means}, {k: of.astype(np.float32) for k, of in arrays.items()}
+    return {"cases": rows, "means": means}, {k: v.astype(np.float32) for k, v in arrays.items()}
 
 
 def by_angle(
@@ -56,16 +53,12 @@ def by_angle(
         (P,) radians, and by "positive" and "negative" (P,) magnitudes.
     """
     theta = (torch.arange(points, dtype=torch.float64) + 0.5) * (math.pi / points)
-    found = {}
+    curves = {}
     for column, kind in enumerate(("positive", "negative")):
-        asked = state.mean(dim=0).repeat(points, 1)
-        asked[:, column] = 2 * (theta / 2).sin()
-        of_triplets = [
-            slopes(case, copy.deepcopy(loss), torch.cat([state, some]), state)[column, len(state) :]
-            for some in asked.split(JOINING)
-        ]
-        found[kind] = torch.cat(of_triplets).numpy()
-    return theta.numpy(), found
+        triplets = state.mean(dim=0).repeat(points, 1)
+        triplets[:, column] = 2 * (theta / 2).sin()
+        curves[kind] = joined(slopes, case, loss, triplets, state)[column].numpy()
+    return theta.numpy(), curves
 
 
 def slopes(case: Case, loss: nn.Module, batch: Tensor, state: Tensor) -> Tensor:

@@ -13,13 +13,14 @@ import torch
 
 from lib.distances import Distance, angular, euclidean
 from lib.negatives.hardest import hardest
+from lib.theory import Computed
 
 LOSSES = {"HT": euclidean, "AHT": angular}
+# Few, so that hard negatives come as close as in training.
+DIMENSIONS = 32
 
 
-def compute(
-    batches: Sequence[int] = (64, 1024), dimensions: int = 32, seed: int = 0
-) -> tuple[dict[str, float | list], dict[str, np.ndarray]]:
+def compute(batches: Sequence[int] = (64, 1024)) -> Computed:
     """Loss against squared matching distance over random descriptors with mined negatives.
 
     Matching descriptors are a class's random direction plus noise of a strength of the class's own; of
@@ -27,8 +28,6 @@ def compute(
 
     Args:
         batches: pairs a batch.
-        dimensions: of the descriptors; few, so that hard negatives come as close as in training.
-        seed: of the descriptors.
 
     Returns:
         Numbers: "rows" of "loss", "batch", "positive" and "negative" (mean distances),
@@ -39,32 +38,30 @@ def compute(
     """
     rows = []
     for name, module in LOSSES.items():
-        distance = module.build(power=2)
         for batch in batches:
-            positive, negative = _mined(distance, batch, 4096 // batch, dimensions, seed)
-            losses = np.maximum(1 + positive - negative, 0)
-            rows.append({"loss": name, "batch": batch, **_row(positive, negative, losses)})
+            positive, negative = _mined(module.build(power=2), batch)
+            rows.append({"loss": name, "batch": batch, **_row(positive, negative)})
     negative = np.linspace(0.0, 2.0, 201)
-    zero = {f"zero_{name}": of for name, of in zero_below(negative).items()}
+    zero = {f"zero_{name}": below for name, below in zero_below(negative).items()}
     return {"rows": rows}, {"negative": negative, **zero}
 
 
-def zero_below(negative: np.ndarray, margin: float = 1.0) -> dict[str, np.ndarray]:
+def zero_below(negative: np.ndarray) -> dict[str, np.ndarray]:
     """The Euclidean matching distance up to which the hinge is zero, NaN where it is zero for none.
 
     Args:
         negative: (B,) Euclidean distances of the negative, 0 to 2.
-        margin: t, on the scale of each loss.
 
     Returns:
-        (B,) by loss: "HardNet" (on d), "HT" (on d²), "AHT" (on the squared angle).
+        (B,) by loss, of margin 1 on its own scale: "HardNet" (on d), "HT" (on d²), "AHT" (on the
+        squared angle).
     """
     angle = 2 * np.arcsin(negative / 2)
     with np.errstate(invalid="ignore"):
         return {
-            "HardNet": np.where(negative >= margin, negative - margin, np.nan),
-            "HT": np.sqrt(negative**2 - margin),
-            "AHT": 2 * np.sin(np.sqrt(angle**2 - margin) / 2),
+            "HardNet": np.where(negative >= 1, negative - 1, np.nan),
+            "HT": np.sqrt(negative**2 - 1),
+            "AHT": 2 * np.sin(np.sqrt(angle**2 - 1) / 2),
         }
 
 
@@ -73,34 +70,35 @@ def correlation_by_formula(ratio: float, rho: float) -> float:
     return (1 - rho * ratio) / (1 + ratio**2 - 2 * rho * ratio) ** 0.5
 
 
-def _row(positive: np.ndarray, negative: np.ndarray, losses: np.ndarray) -> dict[str, float]:
-    ratio = float(negative.std() / positive.std())
-    rho = float(np.corrcoef(positive, negative)[0, 1])
+def _row(positive: np.ndarray, negative: np.ndarray) -> dict[str, float]:
+    losses = np.maximum(1 + positive - negative, 0)
+    ratio, rho = negative.std() / positive.std(), np.corrcoef(positive, negative)[0, 1]
     above = losses > 0
-    return {
-        "positive": float(np.sqrt(positive).mean()),
-        "negative": float(np.sqrt(negative).mean()),
-        "correlation": float(np.corrcoef(losses, positive)[0, 1]),
+    row = {
+        "positive": np.sqrt(positive).mean(),
+        "negative": np.sqrt(negative).mean(),
+        "correlation": np.corrcoef(losses, positive)[0, 1],
         "formula": correlation_by_formula(ratio, rho),
         "ratio": ratio,
         "rho": rho,
-        "zero_share": float((~above).mean()),
-        "elasticity": float(np.median(positive[above] / losses[above])),
+        "zero_share": (~above).mean(),
+        "elasticity": np.median(positive[above] / losses[above]),
     }
+    return {name: float(value) for name, value in row.items()}
 
 
-def _mined(
-    distance: Distance, batch: int, count: int, dimensions: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Squared distances of matching pairs and of their hardest negatives (Eq. 14), (count · batch,)."""
-    generator = torch.Generator().manual_seed(seed)
-    found = []
-    for _ in range(count):
-        centre = torch.randn(batch, dimensions, generator=generator, dtype=torch.float64)
-        strength = torch.rand(batch, 1, generator=generator, dtype=torch.float64)
-        noise = torch.randn(2, batch, dimensions, generator=generator, dtype=torch.float64)
+def _mined(distance: Distance, batch: int) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distances of 4096 matching pairs and of their hardest negatives (Eq. 14)."""
+    generator, distances = torch.Generator().manual_seed(0), []
+
+    def random(*shape: int, draw: object = torch.randn) -> torch.Tensor:
+        return draw(*shape, generator=generator, dtype=torch.float64)
+
+    for _ in range(4096 // batch):
+        centre, strength = random(batch, DIMENSIONS), random(batch, 1, draw=torch.rand)
+        noise = random(2, batch, DIMENSIONS)
         pairs = torch.nn.functional.normalize(centre + strength * noise, dim=-1)
         mined = hardest(pairs, distance, scope="within", floor=0.008)
-        found.append(torch.stack([distance.paired(*pairs), mined.distances(pairs, distance)]))
-    positive, negative = torch.cat(found, dim=1).numpy()
+        distances.append(torch.stack([distance.paired(*pairs), mined.distances(pairs, distance)]))
+    positive, negative = torch.cat(distances, dim=1).numpy()
     return positive, negative

@@ -37,6 +37,11 @@ class Problem:
         """(D,) θ*, which minimises the average loss (Eq. 1)."""
         return np.linalg.lstsq(self.inputs, self.targets, rcond=None)[0]
 
+    def stated_probabilities(self, alpha: float) -> np.ndarray:
+        """(K,) p_i of Eq. 17, L_i^(α−1) ‖∇L_i‖ / Z."""
+        weight = self.losses ** (alpha - 1) * np.linalg.norm(self.gradients, axis=1)
+        return weight / weight.sum()
+
 
 def draw(samples: int, dimensions: int, seed: int) -> Problem:
     """A problem with an intercept, whose θ_t lies off the one the targets were made with.
@@ -47,12 +52,7 @@ def draw(samples: int, dimensions: int, seed: int) -> Problem:
     Args:
         samples, dimensions: K and D, 1 or more.
         seed: of NumPy's generator.
-
-    Raises:
-        ValueError: there is no sample or no dimension.
     """
-    if samples < 1 or dimensions < 1:
-        raise ValueError(f"a problem needs samples and dimensions, got {samples} and {dimensions}")
     random = np.random.default_rng(seed)
     inputs = random.normal(size=(samples, dimensions))
     inputs[:, 0] = 1
@@ -66,12 +66,6 @@ def draw(samples: int, dimensions: int, seed: int) -> Problem:
 def needed_scale(losses: np.ndarray, alpha: float) -> np.ndarray:
     """p_i w_i of Eq. 9, α/K · L_i^(α−1), (K,)."""
     return alpha / len(losses) * losses ** (alpha - 1)
-
-
-def stated_probabilities(losses: np.ndarray, gradients: np.ndarray, alpha: float) -> np.ndarray:
-    """p_i of Eq. 17, L_i^(α−1) ‖∇L_i‖ / Z, (K,), for losses (K,) and gradients (K, D)."""
-    weight = losses ** (alpha - 1) * np.linalg.norm(gradients, axis=1)
-    return weight / weight.sum()
 
 
 def trace_variance(probabilities: np.ndarray, estimates: np.ndarray) -> float:

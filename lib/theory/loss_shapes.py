@@ -18,18 +18,15 @@ from torch import Tensor, nn
 
 from lib.descriptions import drawn
 from lib.distances import Distance, angular, euclidean, hybrid
-from lib.losses import (
-    cdf,
-    hardest_fraction,
-    hinge,
-    mixed_hinge,
-    softplus,
-    squared_hinge,
-    stacked_hinge,
-)
+from lib.losses import cdf, hardest_fraction, hinge, mixed_hinge, softplus, squared_hinge, stacked_hinge
 from lib.pair_weights.inverse_distance import inverse_distance
+from lib.theory import Computed
 
 _ROOT = euclidean.build(power=1, epsilon=0.0)
+_SQUARE = euclidean.build(power=2, epsilon=0.0)
+_ANGLE = angular.build(power=1, epsilon=0.0)
+_ANGLE_SQUARE = angular.build(power=2, epsilon=0.0)
+_HYBRID = hybrid.build(2.0, 2.736, epsilon=0.0)
 # Triplets that join a state of a thousand at once.
 JOINING = 16
 
@@ -60,55 +57,21 @@ CASES = (
     Case("hardest_eighth", "the hardest 1/8", lambda: hardest_fraction.build(1 / 8)),
     Case("dsm", "DSM", cdf.build),
     Case("dsm_positive", "DSM, PDF of d_pos", lambda: cdf.build(of="positive")),
-    Case(
-        "ht",
-        "AdaSample, HT, w = 1/d",
-        lambda: hinge.build(1.0),
-        euclidean.build(power=2, epsilon=0.0),
-        _ROOT,
-    ),
-    Case(
-        "aht",
-        "AdaSample, AHT, w = 1/d",
-        lambda: hinge.build(1.0),
-        angular.build(power=2, epsilon=0.0),
-        angular.build(power=1, epsilon=0.0),
-    ),
+    Case("ht", "AdaSample, HT, w = 1/d", lambda: hinge.build(1.0), _SQUARE, _ROOT),
+    Case("aht", "AdaSample, AHT, w = 1/d", lambda: hinge.build(1.0), _ANGLE_SQUARE, _ANGLE),
     Case("squared_hinge", "squared hinge, margin 1 (SOSNet)", lambda: squared_hinge.build(1.0)),
-    Case(
-        "hynet",
-        "HyNet, s_H of α = 2",
-        lambda: hinge.build(1.2),
-        hybrid.build(2.0, 2.736, epsilon=0.0),
-    ),
+    Case("hynet", "HyNet, s_H of α = 2", lambda: hinge.build(1.2), _HYBRID),
     Case("mixed_hinge", "HyNet's L_A", lambda: mixed_hinge.build(1.0)),
-    Case(
-        "stacked_hinge",
-        "HyNet's L_B",
-        lambda: stacked_hinge.build(alpha=2.0, similarity_margin=0.9, distance_margin=1.2),
-    ),
+    Case("stacked_hinge", "HyNet's L_B", lambda: stacked_hinge.build(2.0, 0.9, 1.2)),
 )
 
 
-def compute(
-    points: int = 41,
-    triplets: int = 1023,
-    positive: tuple[float, float] = (0.6, 0.2),
-    negative: tuple[float, float] = (1.0, 0.1),
-    correlation: float = 0.2,
-    seed: int = 0,
-) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+def compute(points: int = 41, triplets: int = 1023) -> Computed:
     """Pull and push of each of `CASES` over the plane of the two distances, and at the state's triplets.
-
-    The state is Gaussian, by default like a network's that has learned for a while: a margin of 1 leaves
-    out next to none of its triplets, one of 0.375 about half.
 
     Args:
         points: of the plane, along either distance.
-        triplets: of the state.
-        positive, negative: mean and standard deviation of d_pos and d_neg; cut to 0.01 to 1.99.
-        correlation: of the two.
-        seed: of the state.
+        triplets: of the `gaussian_state`.
 
     Returns:
         Numbers: "state", mean and deviation of d_pos − d_neg; "cases", rows of "key", "label", "pull"
@@ -119,7 +82,7 @@ def compute(
         "push_<key>" (P, P), rows d_neg and columns d_pos; "positive" and "negative" (T,) of the state,
         and "state_<key>" (T,), the pull there.
     """
-    state = gaussian_state(triplets, positive, negative, correlation, seed)
+    state = gaussian_state(triplets)
     along = torch.linspace(0.02, 1.98, points, dtype=torch.float64)
     plane = torch.cartesian_prod(along, along).flip(1)
     difference = state[:, 0] - state[:, 1]
@@ -127,31 +90,26 @@ def compute(
     rows = []
     for case in CASES:
         loss = case.loss()
-        there = pull_and_push(case, loss, state, state)
-        asked = [
-            pull_and_push(case, copy.deepcopy(loss), torch.cat([state, some]), state)[:, triplets:]
-            for some in plane.split(JOINING)
-        ]
-        pull, push = torch.cat(asked, dim=1).view(2, points, points)
-        arrays |= {f"pull_{case.key}": pull, f"push_{case.key}": push, f"state_{case.key}": there[0]}
-        row = _row(*there.numpy(), *state.T.numpy())
+        of_state = pull_and_push(case, loss, state, state)
+        pull, push = joined(pull_and_push, case, loss, plane, state).view(2, points, points)
+        arrays |= {f"pull_{case.key}": pull, f"push_{case.key}": push, f"state_{case.key}": of_state[0]}
+        row = _row(*of_state.numpy(), *state.T.numpy())
         rows.append({"key": case.key, "label": case.label, **row})
     numbers = {"state": [float(difference.mean()), float(difference.std())], "cases": rows}
-    return numbers, {name: of.numpy().astype(np.float32) for name, of in arrays.items()}
+    return numbers, {name: array.numpy().astype(np.float32) for name, array in arrays.items()}
 
 
-def gaussian_state(
-    triplets: int,
-    positive: tuple[float, float] = (0.6, 0.2),
-    negative: tuple[float, float] = (1.0, 0.1),
-    correlation: float = 0.2,
-    seed: int = 0,
-) -> Tensor:
-    """d_pos and d_neg (T, 2), float64, of a state as `compute` takes it."""
-    random = np.random.default_rng(seed)
-    means, (a, b) = (positive[0], negative[0]), (positive[1], negative[1])
-    covariance = [[a * a, correlation * a * b], [correlation * a * b, b * b]]
-    return torch.from_numpy(random.multivariate_normal(means, covariance, triplets).clip(0.01, 1.99))
+def gaussian_state(triplets: int) -> Tensor:
+    """d_pos and d_neg (T, 2), float64, of a state like that of a network that has learned for a while.
+
+    Means are 0.6 and 1.0, deviations 0.2 and 0.1, their correlation 0.2, and distances are cut to 0.01
+    to 1.99: a margin of 1 leaves out next to none of the triplets, one of 0.375 about half.
+    """
+    positive, negative, correlation = 0.2, 0.1, 0.2
+    common = correlation * positive * negative
+    covariance = [[positive * positive, common], [common, negative * negative]]
+    distances = np.random.default_rng(0).multivariate_normal((0.6, 1.0), covariance, triplets)
+    return torch.from_numpy(distances.clip(0.01, 1.99))
 
 
 def pull_and_push(case: Case, loss: nn.Module, batch: Tensor, state: Tensor) -> Tensor:
@@ -172,17 +130,27 @@ def pull_and_push(case: Case, loss: nn.Module, batch: Tensor, state: Tensor) -> 
     return gradient.T * torch.tensor([[1.0], [-1.0]])
 
 
+def joined(
+    measure: Callable[..., Tensor], case: Case, loss: nn.Module, triplets: Tensor, state: Tensor
+) -> Tensor:
+    """(2, n) what `pull_and_push`, or a measure like it, gives triplets (n, 2) that join the state few
+    at a time; the loss is left as it is."""
+    parts = [
+        measure(case, copy.deepcopy(loss), torch.cat([state, some]), state)[:, len(state) :]
+        for some in triplets.split(JOINING)
+    ]
+    return torch.cat(parts, dim=1)
+
+
 def _weights(case: Case, batch: Tensor) -> Tensor:
     return inverse_distance(case.drawn_by.of_similarity(1 - batch[:, 0] ** 2 / 2), None, scale="raw")
 
 
-def _row(
-    pull: np.ndarray, push: np.ndarray, positive: np.ndarray, negative: np.ndarray
-) -> dict[str, float | None]:
-    difference = positive - negative
+def _row(pull: np.ndarray, push: np.ndarray, *distances: np.ndarray) -> dict[str, float | None]:
+    difference = distances[0] - distances[1]
     hardest = difference >= np.quantile(difference, 0.75)
     even = np.ptp(pull) < 1e-9 * pull.max()
-    by = [None if even else float(np.corrcoef(pull, of)[0, 1]) for of in (positive, negative)]
+    by = [None if even else float(np.corrcoef(pull, distance)[0, 1]) for distance in distances]
     return {
         "pull": float(pull.mean()),
         "push": float(push.mean()),

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from lib.losses import cdf
+from lib.theory import Computed
 
 # By name, options of `lib.losses.cdf.build`.
 FORMS = {
@@ -19,6 +20,7 @@ FORMS = {
     "interpolated": {"lookup": "interpolated"},
     "gaussian": {"form": "gaussian"},
 }
+BINS, EXTENT = 512, 2.0
 
 
 def compute(
@@ -26,38 +28,32 @@ def compute(
     positions: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     pairs: int = 1024,
     batches: int = 10,
-    bins: int = 512,
-    seed: int = 0,
-) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+) -> Computed:
     """Weights of normally distributed differences, after batches of the same distribution.
 
     Args:
         deviations: σ of d_pos − d_neg, in bins' widths.
         positions: where its mean lies, as a share of the way from one node to the next.
-        pairs, batches, bins: of the loss.
-        seed: of the draws.
+        pairs, batches: that the loss is given.
 
     Returns:
         The bin's "width", on the scale of the distance; and arrays "deviation" (D,), "position" (P,)
         and by name of `FORMS` "mean_…" and "spread_…" (D, P): of the last batch's weights the mean, 0 to
         1, and the standard deviation over the mean.
     """
-    extent = 2.0
-    width = 2 * extent / (bins - 1)
-    random = np.random.default_rng(seed)
-    draws = torch.from_numpy(random.normal(size=(batches, pairs)))
+    width = 2 * EXTENT / (BINS - 1)
+    draws = torch.from_numpy(np.random.default_rng(0).normal(size=(batches, pairs)))
     # A node left of the middle, as triplets are mostly easier than not.
-    node = -extent + (3 * bins // 8) * width
+    node = -EXTENT + (3 * BINS // 8) * width
     arrays = {"deviation": np.array(deviations), "position": np.array(positions)}
     for name, options in FORMS.items():
-        found = np.empty((2, len(deviations), len(positions)))
-        for row, deviation in enumerate(deviations):
-            for column, position in enumerate(positions):
-                loss = cdf.build(bins=bins, extent=extent, **options)
-                for batch in draws:
-                    values = (node + width * (position + deviation * batch)).float()
-                    loss.update(values)
-                weights = loss.weights(values)
-                found[:, row, column] = weights.mean(), weights.std() / weights.mean()
-        arrays |= {f"mean_{name}": found[0], f"spread_{name}": found[1]}
+        mean, spread = np.empty((2, len(deviations), len(positions)))
+        for place in np.ndindex(mean.shape):
+            loss = cdf.build(bins=BINS, extent=EXTENT, **options)
+            for batch in draws:
+                values = node + width * (positions[place[1]] + deviations[place[0]] * batch)
+                loss.update(values.float())
+            weights = loss.weights(values.float())
+            mean[place], spread[place] = weights.mean(), weights.std() / weights.mean()
+        arrays |= {f"mean_{name}": mean, f"spread_{name}": spread}
     return {"width": width}, arrays

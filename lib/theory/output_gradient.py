@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 
 from lib.distances import angular, euclidean
+from lib.theory import Computed
 
 
 @dataclass(frozen=True)
-class Triplet:
-    """Geometry of a matching pair and a negative, all unit vectors.
+class Triplets:
+    """Geometry of matching pairs and negatives, all unit vectors.
 
     Attributes:
         anchor, positive, negative: (n, k).
@@ -46,14 +47,14 @@ class Triplet:
         """(n,) Euclidean distance of anchor and positive."""
         return np.linalg.norm(self.anchor - self.positive, axis=1)
 
-    def beside_positive(self, pull: np.ndarray, push: np.ndarray) -> np.ndarray:
-        """(n,) length of a pull (n,) towards the anchor and a push off the negative, at the angle ω."""
-        squared = pull**2 + push**2 - 2 * pull * push * self.turn()
-        return np.sqrt(np.maximum(squared, 0.0))
-
     def turn(self) -> np.ndarray:
         """(n,) cos ω of the angle at the positive between the directions to anchor and negative."""
         return np.vecdot(*(_orthogonal(y, self.positive) for y in (self.anchor, self.negative)))
+
+    def pull_and_push(self, of_angle: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """(n,) length of a pull towards the anchor, by θ, and a push off the negative, by φ, at ω."""
+        pull, push = of_angle(self.theta), of_angle(self.phi)
+        return np.sqrt(np.maximum(pull**2 + push**2 - 2 * pull * push * self.turn(), 0.0))
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,11 @@ class Case:
     loss: str
     distance: Callable[[Tensor, Tensor], Tensor]
     formula: str
-    norm: Callable[[Triplet], np.ndarray | float]
+    norm: Callable[[Triplets], np.ndarray | float]
     normalised: bool = True
     side: str = "anchor"
 
-    def norms(self, triplets: Triplet) -> np.ndarray:
+    def norms(self, triplets: Triplets) -> np.ndarray:
         """(n,) of the closed form."""
         return np.broadcast_to(self.norm(triplets), len(triplets.anchor))
 
@@ -91,112 +92,85 @@ def _length(x: Tensor, y: Tensor) -> Tensor:
     return _difference(x, y).sqrt()
 
 
+def _aht(t: Triplets) -> np.ndarray:
+    return 2 * t.theta / np.sin(t.theta)
+
+
+def _ht_positive(t: Triplets) -> np.ndarray:
+    return 2 * np.linalg.norm(t.anchor - t.negative, axis=1)
+
+
+def _ht_normalised_positive(t: Triplets) -> np.ndarray:
+    return 2 * t.pull_and_push(np.sin)
+
+
+def _aht_normalised_positive(t: Triplets) -> np.ndarray:
+    return 2 * t.pull_and_push(np.asarray)
+
+
 _INNER = euclidean.build(power=2).paired
 _ROOT = euclidean.build(power=1, epsilon=0.0).paired
 _ANGLE = angular.build(power=1, epsilon=0.0).paired
 _ANGLE2 = angular.build(power=2, epsilon=0.0).paired
-_PLAIN = {"normalised": False}
-_BESIDE = {"side": "positive"}
+_SINES, _ANGLES = "2 √(sin²θ + sin²φ − 2 sin θ sin φ cos ω)", "2 √(θ² + φ² − 2 θ φ cos ω)"
 CASES = (
-    Case("ht", "HT, ‖x − x⁺‖²", _difference, "2d", lambda t: 2 * t.d, **_PLAIN),
-    Case("ht_inner", "HT, 2 − 2 x·x⁺", _INNER, "2", lambda t: 2.0, **_PLAIN),
+    Case("ht", "HT, ‖x − x⁺‖²", _difference, "2d", lambda t: 2 * t.d, normalised=False),
+    Case("ht_inner", "HT, 2 − 2 x·x⁺", _INNER, "2", lambda t: 2.0, normalised=False),
     Case("ht_normalised", "HT", _INNER, "2 sin θ = d √(4 − d²)", lambda t: t.d * np.sqrt(4 - t.d**2)),
-    Case("root", "HardNet, ‖x − x⁺‖", _length, "1", lambda t: 1.0, **_PLAIN),
+    Case("root", "HardNet, ‖x − x⁺‖", _length, "1", lambda t: 1.0, normalised=False),
     Case("root_normalised", "HardNet", _ROOT, "cos(θ/2) = √(1 − d²/4)", lambda t: np.cos(t.theta / 2)),
-    Case(
-        "aht",
-        "AHT, arccos(x·x⁺)²",
-        _ANGLE2,
-        "2θ / sin θ",
-        lambda t: 2 * t.theta / np.sin(t.theta),
-        **_PLAIN,
-    ),
+    Case("aht", "AHT, arccos(x·x⁺)²", _ANGLE2, "2θ / sin θ", _aht, normalised=False),
     Case("aht_normalised", "AHT", _ANGLE2, "2θ", lambda t: 2 * t.theta),
     Case("angle_normalised", "angle, no square", _ANGLE, "1", lambda t: 1.0),
-    Case(
-        "ht_positive",
-        "HT",
-        _difference,
-        "2 ‖x − x⁻‖",
-        lambda t: 2 * np.linalg.norm(t.anchor - t.negative, axis=1),
-        **_PLAIN,
-        **_BESIDE,
-    ),
-    Case(
-        "ht_normalised_positive",
-        "HT",
-        _INNER,
-        "2 √(sin²θ + sin²φ − 2 sin θ sin φ cos ω)",
-        lambda t: 2 * t.beside_positive(np.sin(t.theta), np.sin(t.phi)),
-        **_BESIDE,
-    ),
-    Case(
-        "aht_normalised_positive",
-        "AHT",
-        _ANGLE2,
-        "2 √(θ² + φ² − 2 θ φ cos ω)",
-        lambda t: 2 * t.beside_positive(t.theta, t.phi),
-        **_BESIDE,
-    ),
+    Case("ht_positive", "HT", _difference, "2 ‖x − x⁻‖", _ht_positive, False, "positive"),
+    Case("ht_normalised_positive", "HT", _INNER, _SINES, _ht_normalised_positive, side="positive"),
+    Case("aht_normalised_positive", "AHT", _ANGLE2, _ANGLES, _aht_normalised_positive, side="positive"),
 )
+# Distances between which "variation" and "correlation" are taken; of the records' "at".
+USUAL, AT = (0.2, 1.4), np.array([0.5, 1.0, 1.4])
+# Euclidean distance of a negative from the patch that it lies close to.
+NEGATIVE_DISTANCE = 1.0
 
 
-def compute(
-    dimensions: int = 128,
-    points: int = 61,
-    dots: int = 60,
-    negative_distance: float = 1.0,
-    usual: tuple[float, float] = (0.2, 1.4),
-    seed: int = 0,
-) -> tuple[dict[str, float | list], dict[str, np.ndarray]]:
+def compute(points: int = 61, dots: int = 60) -> Computed:
     """Norms by autograd at random triplets beside the closed forms, and the forms along the distance.
 
     Args:
-        dimensions: of the descriptors.
         points: along the curves.
         dots: random triplets.
-        negative_distance: Euclidean distance of the negative from the patch that it lies close to.
-        usual: distances between which "variation" and "correlation" are taken, evenly.
-        seed: of the triplets.
 
     Returns:
-        Numbers: "usual"; "cases", rows of "key", "loss", "formula", "normalised", "side", "error" (the
-        largest of autograd against the closed form, relative), "at" (the norm at d = 0.5, 1.0 and 1.4),
-        "variation" (largest over smallest norm/d, or norm/θ for AHT's) and "correlation" (Pearson, with
-        d or θ; None where the norm is constant). Arrays: "distance" (points,); "curve_<key>" (points,);
-        "dot_distance" (dots,) and "dot_<key>" (dots,) by autograd. Dots are of triplets in random
-        directions, all else of such in which anchor and negative lie at a right angle seen from the
-        patch between them, as random directions in many dimensions almost do.
+        Numbers: "usual", distances; "cases", rows of "key", "loss", "formula", "normalised", "side",
+        "error" (the largest of autograd against the closed form, relative), "at" (the norm at d = 0.5,
+        1.0 and 1.4), "variation" (largest over smallest norm/d, or norm/θ for AHT's, between the usual
+        distances) and "correlation" (Pearson, with d or θ there; None where the norm is constant).
+        Arrays: "distance" (points,); "curve_<key>" (points,); "dot_distance" (dots,) and "dot_<key>"
+        (dots,) by autograd. Dots are of triplets in random directions, all else of such in which anchor
+        and negative lie at a right angle seen from the patch between them, as random directions in many
+        dimensions almost do.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     scattered = random.uniform(0.1, 1.9, dots)
     along = 2 * np.sin(np.linspace(0, np.pi / 2, points))
     # The forms are 0/0 at the very ends, where the two patches or their antipodes coincide.
     inside = np.clip(along, 1e-3, 2 - 1e-6)
-    even = np.linspace(*usual, 200)
+    usual = np.linspace(*USUAL, 200)
     arrays = {"distance": along, "dot_distance": scattered}
     rows = []
     for case in CASES:
-        dotted, curved, three, evenly = (
-            draw(distances, case.side, negative_distance, dimensions, random, square)
-            for distances, square in (
-                (scattered, False),
-                (inside, True),
-                (np.array([0.5, 1.0, 1.4]), True),
-                (even, True),
-            )
+        dotted = draw(scattered, case.side, NEGATIVE_DISTANCE, 128, random)
+        curved, three, even = (
+            draw(distances, case.side, NEGATIVE_DISTANCE, 128, random, square=True)
+            for distances in (inside, AT, usual)
         )
         found = by_autograd(case, dotted)
-        by = evenly.theta if "aht" in case.key else even
-        norms = case.norms(evenly)
+        by = even.theta if "aht" in case.key else usual
+        norms = case.norms(even)
         constant = np.ptp(norms) < 1e-9 * norms.max()
+        named = ("key", "loss", "formula", "normalised", "side")
         rows.append(
-            {
-                "key": case.key,
-                "loss": case.loss,
-                "formula": case.formula,
-                "normalised": case.normalised,
-                "side": case.side,
+            {name: getattr(case, name) for name in named}
+            | {
                 "error": float(np.abs(found / case.norms(dotted) - 1).max()),
                 "at": case.norms(three).tolist(),
                 "variation": float((norms / by).max() / (norms / by).min()),
@@ -205,7 +179,7 @@ def compute(
         )
         arrays[f"curve_{case.key}"] = case.norms(curved).astype(np.float32)
         arrays[f"dot_{case.key}"] = found.astype(np.float32)
-    return {"usual": list(usual), "cases": rows}, arrays
+    return {"usual": list(USUAL), "cases": rows}, arrays
 
 
 def draw(
@@ -215,7 +189,7 @@ def draw(
     dimensions: int,
     random: np.random.Generator,
     square: bool = False,
-) -> Triplet:
+) -> Triplets:
     """Triplets at given matching distances, in random directions otherwise.
 
     Args:
@@ -225,27 +199,21 @@ def draw(
         dimensions: k, 3 or more.
         random: NumPy's generator.
         square: the directions from there to the negative and to the other patch are at a right angle.
-
-    Raises:
-        ValueError: ``side`` is neither.
     """
-    if side not in ("anchor", "positive"):
-        raise ValueError(f"side must be 'anchor' or 'positive', got {side!r}")
-    beside = _unit(random.normal(size=(len(distances), dimensions)))
-    other = _away(beside, np.asarray(distances), random)
-    far = _away(beside, np.full(len(distances), negative), random, other if square else None)
-    anchor, positive = (beside, other) if side == "anchor" else (other, beside)
-    return Triplet(anchor, positive, far)
+    near = _unit(random.normal(size=(len(distances), dimensions)))
+    other = _away(near, np.asarray(distances), random)
+    far = _away(near, np.full(len(distances), negative), random, other if square else None)
+    return Triplets(*((near, other) if side == "anchor" else (other, near)), far)
 
 
-def by_autograd(case: Case, triplets: Triplet) -> np.ndarray:
+def by_autograd(case: Case, triplets: Triplets) -> np.ndarray:
     """‖∂L/∂x⁺‖, or ‖∂L/∂y‖ where the case is normalised, by automatic differentiation, (n,)."""
     anchor, negative = torch.from_numpy(triplets.anchor), torch.from_numpy(triplets.negative)
     leaf = torch.from_numpy(triplets.positive).requires_grad_()
     positive = torch.nn.functional.normalize(leaf, dim=1) if case.normalised else leaf
-    beside = anchor if case.side == "anchor" else positive
+    near = anchor if case.side == "anchor" else positive
     # The margin is constant, so that it is enough that the hinge be positive: it is left open here.
-    loss = case.distance(anchor, positive) - case.distance(beside, negative)
+    loss = case.distance(anchor, positive) - case.distance(near, negative)
     (gradient,) = torch.autograd.grad(loss.sum(), leaf)
     return gradient.norm(dim=1).numpy()
 

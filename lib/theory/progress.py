@@ -6,23 +6,19 @@ probabilities p, once with the weights of Eq. 4 (w_i = 1/(K p_i)) and once with 
 
 import numpy as np
 
-from lib.theory.least_squares import Problem, draw, stated_probabilities, trace_variance
+from lib.theory import Computed
+from lib.theory.least_squares import Problem, draw, trace_variance
 
 NAMES = ("uniform", "p ∝ ‖∇L‖ (stated)", "p ∝ L", "p ∝ 1/‖∇L‖")
+SAMPLES, DRAWS = 12, 300
+# Of the Dirichlet distribution of random p; 1 is even over the simplex.
+CONCENTRATION = 5.0
 
 
-def compute(
-    samples: int = 12, dimensions: int = 3, draws: int = 300, concentration: float = 5.0, seed: int = 0
-) -> tuple[dict[str, float | list], dict[str, np.ndarray]]:
-    """Eq. 16 for four named p and for random ones around the uniform.
+def compute() -> Computed:
+    """Eq. 16 for four named p and for 300 random ones around the uniform, of 12 samples.
 
     The learning rate is the one at which the stated p gains most.
-
-    Args:
-        samples, dimensions: K and D.
-        draws: random p.
-        concentration: of their Dirichlet distribution; 1 is even over the simplex.
-        seed: of the problem and of the draws.
 
     Returns:
         Numbers: "rate"; "name", "gain" (R_t by enumeration), "drift" (the first term of Eq. 16),
@@ -31,32 +27,26 @@ def compute(
         of the random p whose gain is below the stated p's. Arrays: "gain" and "trace_variance"
         (named + draws,), the named first.
     """
-    problem = draw(samples, dimensions, seed)
-    random = np.random.default_rng(seed + 1)
+    problem, random = draw(SAMPLES, 3, seed=0), np.random.default_rng(1)
     norms = np.linalg.norm(problem.gradients, axis=1)
-    named = [
-        np.full(samples, 1 / samples),
-        stated_probabilities(problem.losses, problem.gradients, 1.0),
-        problem.losses / problem.losses.sum(),
-        (1 / norms) / (1 / norms).sum(),
-    ]
-    probabilities = np.stack([*named, *random.dirichlet(np.full(samples, concentration), draws)])
+    uniform, stated = np.full(SAMPLES, 1 / SAMPLES), problem.stated_probabilities(1.0)
+    named = [uniform, stated, problem.losses / problem.losses.sum(), (1 / norms) / (1 / norms).sum()]
+    drawn = random.dirichlet(np.full(SAMPLES, CONCENTRATION), DRAWS)
+    probabilities = np.stack([*named, *drawn])
 
     offset = problem.parameters - problem.optimum
-    stated = problem.gradients / (samples * named[1])[:, None]
-    rate = offset @ (named[1] @ stated) / (named[1] @ (stated**2).sum(axis=1))
-    rows = [terms(problem, p, 1 / (samples * p), rate) for p in probabilities]
-    free = [terms(problem, p, random.lognormal(size=samples), rate) for p in probabilities]
-    gain, drift, mean_square, noise, variance = np.array(rows).T
+    estimates = problem.gradients / (SAMPLES * stated)[:, None]
+    rate = offset @ (stated @ estimates) / (stated @ (estimates**2).sum(axis=1))
+    rows = np.array([terms(problem, p, 1 / (SAMPLES * p), rate) for p in probabilities])
+    any_weights = [terms(problem, p, random.lognormal(size=SAMPLES), rate) for p in probabilities]
+    gain, variance = rows[:, 0], rows[:, 4]
+    columns = zip(("gain", "drift", "mean_square", "noise"), rows[: len(named)].T, strict=False)
     numbers = {
         "rate": float(rate),
         "name": list(NAMES),
-        "gain": gain[: len(named)].tolist(),
-        "drift": drift[: len(named)].tolist(),
-        "mean_square": mean_square[: len(named)].tolist(),
-        "noise": noise[: len(named)].tolist(),
-        "largest_error": max(map(_error, rows)),
-        "largest_error_any_weights": max(map(_error, free)),
+        **{name: column.tolist() for name, column in columns},
+        "largest_error": max(map(_error, rows.tolist())),
+        "largest_error_any_weights": max(map(_error, any_weights)),
         "share": float((gain[len(named) :] < gain[1]).mean()),
     }
     return numbers, {"gain": gain, "trace_variance": variance}

@@ -5,22 +5,21 @@ Where two descriptors are one, at θ = 0, d has a kink; no angle of the grid lie
 """
 
 import math
-from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from lib.distances import hybrid
+from lib.theory import Computed
+
+# Ratios of 1 − s to d in s_H, by key of records.
+ALPHAS = {"0": 0.0, "1": 1.0, "2": 2.0, "3": 3.0, "infinite": math.inf}
 
 
-def compute(
-    alphas: Sequence[float] = (0.0, 1.0, 2.0, 3.0), points: int = 720
-) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+def compute(points: int = 720) -> Computed:
     """g_s = |s'(θ)|, g_d = |d'(θ)| and g_H = |s_H'(θ)| over Z, the largest of each.
 
     Args:
-        alphas: ratios of 1 − s to d in s_H; α = ∞ is there too.
         points: angles from 0 to 2π, a multiple of 4.
 
     Returns:
@@ -34,17 +33,17 @@ def compute(
     leaf = theta.clone().requires_grad_()
     # Eq. 4.
     arrays = {"s": _slope(leaf.cos(), leaf), "d": _slope((2 * (1 - leaf.cos())).sqrt(), leaf)}
-    periods, rows = {name: _period(of) for name, of in arrays.items()}, []
-    for alpha in (*alphas, math.inf):
-        key = "infinite" if math.isinf(alpha) else f"{alpha:g}"
+    periods, rows = {name: _period(slope) for name, slope in arrays.items()}, []
+    for key, alpha in ALPHAS.items():
         # The ε of training would show at small angles.
         similarity = hybrid.build(alpha, 1.0, epsilon=0.0)
         slope = _slope(similarity.of_similarity(leaf.cos()), leaf)
         z = float(slope[: points // 2].max())
         rows.append({"key": key, "alpha": None if math.isinf(alpha) else alpha, "z": z})
         arrays[f"hybrid_{key}"] = slope / z
-    arrays = {name: of[:points].numpy() for name, of in ({"theta": theta} | arrays).items()}
-    return {"periods": periods, "hybrid": rows}, arrays
+    arrays = {"theta": theta} | arrays
+    once = {name: array[:points].numpy() for name, array in arrays.items()}
+    return {"periods": periods, "hybrid": rows}, once
 
 
 def _slope(value: Tensor, theta: Tensor) -> Tensor:
@@ -55,8 +54,7 @@ def _slope(value: Tensor, theta: Tensor) -> Tensor:
 def _period(values: Tensor) -> float | None:
     """The shortest of π/2, π and 2π after which values on 0 to 4π come again, in units of π."""
     around = len(values) // 2
-    for parts in (4, 2, 1):
-        later = around // parts
+    for later in (around // 4, around // 2, around):
         if torch.allclose(values[:around], values[later : later + around], atol=1e-9):
-            return 2.0 / parts
+            return 2.0 * later / around
     return None

@@ -12,6 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+# Lengths of X and of the descriptor.
+INPUTS, OUTPUTS = 6, 4
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -36,55 +39,44 @@ class Pairs:
     gradients: dict[str, np.ndarray]
 
 
-def draw(sizes: Sequence[int], seed: int, inputs: int = 6, outputs: int = 4) -> Pairs:
+def draw(sizes: Sequence[int], seed: int) -> Pairs:
     """A problem whose classes differ in how far apart their patches lie, by a factor of five.
 
     Args:
         sizes: patches of each class, 2 or more each; two classes or more.
         seed: of NumPy's generator.
-        inputs, outputs: lengths of X and of the descriptor.
-
-    Raises:
-        ValueError: fewer than two classes, or a class without a pair.
     """
-    if len(sizes) < 2 or min(sizes) < 2:
-        raise ValueError(f"two classes of two patches or more are needed, got sizes {list(sizes)}")
     random = np.random.default_rng(seed)
-    of_patch = np.repeat(np.arange(len(sizes)), sizes)
-    spread = np.geomspace(0.2, 1.0, len(sizes))[of_patch, None]
-    centres = random.normal(size=(len(sizes), inputs))[of_patch]
-    patches = torch.from_numpy(centres + spread * random.normal(size=(len(of_patch), inputs)))
-    weights = torch.from_numpy(random.normal(size=(outputs, inputs)))
+    class_of = np.repeat(np.arange(len(sizes)), sizes)
+    spread = np.geomspace(0.2, 1.0, len(sizes))[class_of, None]
+    centres = random.normal(size=(len(sizes), INPUTS))[class_of]
+    patches = torch.from_numpy(centres + spread * random.normal(size=(len(class_of), INPUTS)))
+    theta = torch.from_numpy(random.normal(size=(OUTPUTS, INPUTS)))
+    same = class_of[:, None] == class_of[None, :]
+    anchor, positive = np.nonzero(same & ~np.eye(len(class_of), dtype=bool))
 
-    same = of_patch[:, None] == of_patch[None, :]
-    anchor, positive = np.nonzero(same & ~np.eye(len(of_patch), dtype=bool))
+    def descriptors(theta: Tensor) -> Tensor:
+        return torch.nn.functional.normalize(patches @ theta.mT, dim=1)
 
-    def described(weights: Tensor) -> Tensor:
-        return torch.nn.functional.normalize(patches @ weights.mT, dim=1)
-
-    def squared(x: Tensor, first: np.ndarray, second: np.ndarray) -> Tensor:
-        return ((x[first] - x[second]) ** 2).sum(1)
-
-    with torch.no_grad():
-        apart = torch.cdist(described(weights), described(weights)).numpy()
     # The negative of a pair: the patch of another class that is closest to its anchor.
+    apart = torch.cdist(descriptors(theta), descriptors(theta)).numpy()
     negative = np.where(same, np.inf, apart).argmin(axis=1)[anchor]
 
-    def distance(weights: Tensor) -> Tensor:
-        return squared(described(weights), anchor, positive)
+    def squared(theta: Tensor, other: np.ndarray) -> Tensor:
+        x = descriptors(theta)
+        return ((x[anchor] - x[other]) ** 2).sum(1)
 
-    def hinge(weights: Tensor) -> Tensor:
-        return (1 + distance(weights) - squared(described(weights), anchor, negative)).clamp(min=0)
+    def hinge(theta: Tensor) -> Tensor:
+        return (1 + squared(theta, positive) - squared(theta, negative)).clamp(min=0)
 
-    kinds = {"distance": distance, "hinge": hinge}
-    jacobians = {kind: torch.func.jacrev(of)(weights).flatten(1) for kind, of in kinds.items()}
+    kinds = {"distance": lambda theta: squared(theta, positive), "hinge": hinge}
     return Pairs(
-        descriptors=described(weights).numpy(),
+        descriptors=descriptors(theta).numpy(),
         sizes=tuple(sizes),
-        class_of=of_patch[anchor],
+        class_of=class_of[anchor],
         anchor=anchor,
         positive=positive,
-        distance=distance(weights).sqrt().numpy(),
-        losses={kind: of(weights).numpy() for kind, of in kinds.items()},
-        gradients={kind: jacobian.numpy() for kind, jacobian in jacobians.items()},
+        distance=squared(theta, positive).sqrt().numpy(),
+        losses={kind: loss(theta).numpy() for kind, loss in kinds.items()},
+        gradients={k: torch.func.jacrev(loss)(theta).flatten(1).numpy() for k, loss in kinds.items()},
     )

@@ -13,29 +13,22 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from lib.theory import EXPONENTS
-from lib.theory.least_squares import draw, needed_scale, stated_probabilities, trace_variance
+from lib.theory import EXPONENTS, Computed
+from lib.theory.least_squares import Problem, draw, needed_scale, trace_variance
+
+# Exponents for which the simplex of three samples is kept, and triangles along an edge of it.
+DRAWN, EDGES = (1, 3, 10), 60
 
 
 def compute(
-    exponents: Sequence[float] = EXPONENTS,
-    drawn: Sequence[float] = (1, 3, 10),
-    samples: Sequence[int] = (3, 12, 100),
-    dimensions: int = 3,
-    grid: int = 60,
-    starts: int = 3,
-    seed: int = 0,
-) -> tuple[dict[str, float | list], dict[str, np.ndarray]]:
+    exponents: Sequence[float] = EXPONENTS, samples: Sequence[int] = (3, 12, 100), starts: int = 3
+) -> Computed:
     """tr Var[G] over a simplex of three samples, and its minimum found by search for more.
 
     Args:
         exponents: 2α − 1, with α of Eq. 9.
-        drawn: those of them for which the simplex is kept.
-        samples: K of each problem; the first must be 3.
-        dimensions: D.
-        grid: triangles along an edge of the simplex.
+        samples: K of each problem; the first is 3.
         starts: random p from which the search starts; the worst end counts.
-        seed: of problems and starts.
 
     Returns:
         Numbers, a value for each K and exponent: "samples", "exponent", "least" (tr Var[G] at the stated
@@ -43,47 +36,28 @@ def compute(
         end of a search), "effective" (1/Σp², how many samples the stated p spreads over). Arrays:
         "points" (G, 3) and for each exponent e drawn "relative_e" (G,), tr Var[G] over its least;
         "stated_e" (3,) and "searched_e" (3,).
-
-    Raises:
-        ValueError: the first K is not 3.
     """
-    if samples[0] != 3:
-        raise ValueError(f"the drawn simplex has three corners; samples begin with {samples[0]}")
-    arrays: dict[str, np.ndarray] = {"points": simplex_grid(grid)}
-    rows: list[dict[str, float]] = []
+    arrays: dict[str, np.ndarray] = {"points": simplex_grid(EDGES)}
+    columns = ("samples", "exponent", "least", "uniform", "gain", "distance", "effective")
+    rows = []
     for count in samples:
-        problem = draw(count, dimensions, seed)
+        problem = draw(count, dimensions=3, seed=0)
+        norms = np.linalg.norm(problem.gradients, axis=1)
         for exponent in exponents:
             alpha = (exponent + 1) / 2
-            scale = needed_scale(problem.losses, alpha)
-
-            def at(p: np.ndarray, scale: np.ndarray = scale, gradients=problem.gradients) -> float:
-                return trace_variance(p, (scale / p)[:, None] * gradients)
-
-            stated = stated_probabilities(problem.losses, problem.gradients, alpha)
-            uniform = np.full(count, 1 / count)
-            random = np.random.default_rng(seed + 1)
-            factor = scale * np.linalg.norm(problem.gradients, axis=1)
-            ends = [search(factor, start) for start in random.dirichlet(np.ones(count), starts)]
-            far = [0.5 * float(np.abs(end - stated).sum()) for end in ends]
-            least = at(stated)
-            rows.append(
-                {
-                    "samples": count,
-                    "exponent": exponent,
-                    "least": least,
-                    "uniform": at(uniform),
-                    "gain": at(uniform) / least,
-                    "distance": max(far),
-                    "effective": float(1 / (stated**2).sum()),
-                }
-            )
-            if count == 3 and exponent in drawn:
-                relative = np.array([at(p) for p in arrays["points"]]) / least
+            scale, stated = needed_scale(problem.losses, alpha), problem.stated_probabilities(alpha)
+            drawn = np.random.default_rng(1).dirichlet(np.ones(count), starts)
+            ends = [search(scale * norms, start) for start in drawn]
+            distances = [0.5 * float(np.abs(end - stated).sum()) for end in ends]
+            least, uniform = (_at(problem, scale, p) for p in (stated, np.full(count, 1 / count)))
+            effective = float(1 / (stated**2).sum())
+            rows.append((count, exponent, least, uniform, uniform / least, max(distances), effective))
+            if count == 3 and exponent in DRAWN:
+                relative = np.array([_at(problem, scale, p) for p in arrays["points"]]) / least
                 arrays[f"relative_{exponent:g}"] = relative.astype(np.float32)
                 arrays[f"stated_{exponent:g}"] = stated
-                arrays[f"searched_{exponent:g}"] = ends[int(np.argmax(far))]
-    return {name: [row[name] for row in rows] for name in rows[0]}, arrays
+                arrays[f"searched_{exponent:g}"] = ends[int(np.argmax(distances))]
+    return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), arrays
 
 
 def simplex_grid(edges: int) -> np.ndarray:
@@ -91,6 +65,11 @@ def simplex_grid(edges: int) -> np.ndarray:
     steps = [(i, j) for i in range(edges) for j in range(edges - i)]
     first, second = (np.array(steps) + 1 / 3).T / edges
     return np.stack([first, second, 1 - first - second], axis=1)
+
+
+def _at(problem: Problem, scale: np.ndarray, probabilities: np.ndarray) -> float:
+    """tr Var[G] at any p (K,), with the weights that Eq. 9 then asks for."""
+    return trace_variance(probabilities, (scale / probabilities)[:, None] * problem.gradients)
 
 
 def search(factor: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -106,9 +85,9 @@ def search(factor: np.ndarray, start: np.ndarray) -> np.ndarray:
 
     def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
         p = softmax(z)
-        each = squares / p
-        return float(np.log(each.sum())), p - each / each.sum()
+        terms = squares / p
+        return float(np.log(terms.sum())), p - terms / terms.sum()
 
     options = {"maxiter": 5000, "ftol": 0.0, "gtol": 1e-6}
-    found = minimize(objective, np.log(start), jac=True, method="L-BFGS-B", options=options)
-    return softmax(found.x)
+    end = minimize(objective, np.log(start), jac=True, method="L-BFGS-B", options=options)
+    return softmax(end.x)
