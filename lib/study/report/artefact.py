@@ -63,8 +63,16 @@ class Artefact:
             decimals: digits after the point, for all floats or by column's name (last level).
             caption: stands above.
         """
-        self._save_table(frame, name)
+        self.save(frame, name)
         display(HTML(tables.as_html(frame, decimals, caption)))
+
+    def save(self, frame: pd.DataFrame, name: str = "") -> None:
+        """Save a table that is too long to show, as `table` does."""
+        flat = tables.with_index(frame)
+        if flat.columns.nlevels > 1:
+            flat.columns = [" ".join(str(part) for part in head if part) for head in flat.columns]
+        content = flat.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        self._save("tables", name, ".csv", content.encode())
 
     def figure(
         self, figure: Figure, alt: str, frame: pd.DataFrame | None = None, name: str = ""
@@ -78,7 +86,7 @@ class Artefact:
             name: as for `table`.
         """
         if frame is not None:
-            self._save_table(frame, "_".join(filter(None, (name, "figure"))))
+            self.save(frame, "_".join(filter(None, (name, "figure"))))
         content = style.png(figure)
         plt.close(figure)
         self._save("figures", name, ".png", content)
@@ -116,15 +124,8 @@ class Artefact:
                 data_name = self.study.data_name(claim.on_hpatches)
                 verdicts.append(claims.verdict(claim, chosen, seeds, profile, data_name))
         table = claims.verdict_table(verdicts)
-        self._save_table(table, "verdicts")
+        self.save(table, "verdicts")
         display(HTML(tables.of_verdicts(table)))
-
-    def _save_table(self, frame: pd.DataFrame, name: str) -> None:
-        flat = tables.with_index(frame)
-        if flat.columns.nlevels > 1:
-            flat.columns = [" ".join(str(part) for part in head if part) for head in flat.columns]
-        content = flat.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        self._save("tables", name, ".csv", content.encode())
 
     def _save(self, kind: str, name: str, suffix: str, content: bytes) -> None:
         if self.study.saving is not None:

@@ -91,8 +91,9 @@ def paper_beside_ours(
     """
     by_cell = printed.assign(cell=printed["task"].where(printed["task"] != "", FPR95))
     paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)
-    measured = [run for run in runs if run.job.sets_of("hpatches")]
-    ours = fpr95.to_frame(FPR95).join(numbers(measured)[list(tasks)])
+    test_set = tested_on(runs)
+    measured = [run for run in runs if "hpatches" in run.content["metrics"].get(test_set, {})]
+    ours = fpr95.to_frame(FPR95).join(numbers(measured, test_set)[list(tasks)])
     return frames.beside(paper, ours, (FPR95, *tasks))
 
 

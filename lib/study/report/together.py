@@ -11,7 +11,6 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from scipy import stats
 
 from lib.statistics.intervals import Estimate, Measured, contrast, side_by_side
@@ -19,9 +18,8 @@ from lib.statistics.significance import holm, vargha_delaney
 from lib.study.artefacts.rows import tested_on
 from lib.study.claims.measured import fpr95_by_column, hpatches_by_task
 from lib.study.open import Found, Study
-from lib.study.report import frames, hpatches, plots
+from lib.study.report import frames, hpatches
 from lib.study.report.changes import levels, with_interval
-from lib.study.report.style import DOUBLE_WIDTH, PALETTE, look, panels
 
 FPR95, BASE = "FPR95", "HardNet+"
 # By measure, 1 where lower is better and −1 where higher is.
@@ -92,21 +90,6 @@ def chosen(of: ByOptimiser, optimiser: Mapping[str, str]) -> dict[str, dict[str,
         measure: {label: of[OPTIMISERS[name]][measure][label] for label, name in optimiser.items()}
         for measure in SIGNS
     }
-
-
-def optimisers_figure(of: ByOptimiser, note: str) -> Figure:
-    """The mean of each method with either optimiser and its interval, a panel a measure."""
-    size = (DOUBLE_WIDTH, 1.1 + 0.34 * len(of["SGD"][FPR95]), len(SIGNS))
-    with panels(*size, note=note, sharey=True, legend=2) as (figure, [row]):
-        for axes, measure in zip(row, SIGNS, strict=True):
-            for place, (name, shift) in enumerate(zip(OPTIMISERS.values(), (0.14, -0.14), strict=True)):
-                reached = levels(of[name][measure])
-                heights = np.arange(len(reached))[::-1] + shift
-                dots = look(place, marker=True) | {"label": name, "capsize": 2}
-                axes.errorbar(reached["mean"], heights, xerr=plots.bars(reached, "mean"), **dots)
-            plots.name_rows(axes, reached.index)
-            axes.set(title=measure, xlabel="FPR95 (%)" if measure == FPR95 else "mean AP (%)")
-    return figure
 
 
 def residual(of: Methods) -> tuple[float, int]:
@@ -212,16 +195,6 @@ def ranks(of: Methods, sign: int) -> pd.DataFrame:
     rank = stats.rankdata([sign * each.values.mean() for each in of.values()])
     columns = {"rank": rank, "from": low, "to": high, "first": (ranked == 1).mean(axis=0)}
     return pd.DataFrame(columns, pd.Index(of, name="method"))
-
-
-def ranks_figure(of: Mapping[str, Methods], note: str) -> Figure:
-    """`ranks` of the methods, a panel a measure."""
-    size = (DOUBLE_WIDTH, 0.9 + 0.24 * len(of[FPR95]), len(of))
-    with panels(*size, note=note, sharey=True) as (figure, [row]):
-        for axes, (measure, each) in zip(row, of.items(), strict=True):
-            plots.intervals(axes, ranks(each, SIGNS[measure]), "rank", color=PALETTE[0])
-            axes.set(title=measure, xlim=(0.5, len(each) + 0.5))
-    return figure
 
 
 def cost(found: Sequence[Found], of: Methods) -> pd.DataFrame:
