@@ -50,12 +50,12 @@ def claims_on(paper: str, artefact: str) -> list[Claim]:
 def verdicts(
     paper: str, artefact: str, values: object, seeds: Sequence[int] = (0, 1, 2)
 ) -> dict[str, Verdict]:
-    """By id, without the paper's name, the verdicts of a quick study on the claims on an artefact;
+    """By id, without the paper's name, the verdicts of an evening on the claims on an artefact;
     `values` as `lib.study.report.showing.Showing.verdicts` takes them."""
     of = values if callable(values) else lambda claim: values
     return {
         claim.id.removeprefix(f"{paper}-"): verdict(
-            claim, {} if claim.why else of(claim), seeds, "quick", "mini"
+            claim, {} if claim.why else of(claim), seeds, "evening", "mini"
         )
         for claim in claims_on(paper, artefact)
     }

@@ -18,7 +18,7 @@ from lib.study.artefacts import dsm, hynet, whole_images
 from lib.study.artefacts.whole_images import UNITED
 from lib.study.catalogue import ARTEFACTS
 from lib.study.claims import read_claims
-from lib.study.claims.verdicts import HELD, NO_VERDICT
+from lib.study.claims.verdicts import HELD, NOT_JUDGED
 from lib.study.jobs import Job, record_path
 from lib.study.open import Found, Study, open_study
 from lib.study.printed import BENCHMARKS, printed
@@ -142,7 +142,7 @@ def test_what_one_run_has_no_model_for_has_no_mean_and_no_verdict(study: Study) 
     judged = verdicts("hynet", "Table 2", hynet_images.claim_values(found))
     without = {f"t2-{name}" for name in ("track", "reprojection", "rotation")}
     for name, of in judged.items():
-        assert of.outcome == (NO_VERDICT if name in without else HELD)
+        assert of.outcome == (NOT_JUDGED if name in without else HELD)
         assert (of.why == "no values of sosnet_aug") == (name in without)
     assert judged.keys() == {"t2-images", "t2-points", *without}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from reporting_records import with_fpr95
 
 from lib.statistics.intervals import contrast
 from lib.study.claims import read_claims, verdict
-from lib.study.claims.measured import fpr95_by_column, hpatches_by_task
+from lib.study.claims.measured import fpr95_by_column, hpatches_by_task, values_of
 from lib.study.open import Found
 from lib.study.report.hpatches import LEVELS, numbers
 
@@ -102,9 +104,25 @@ def test_a_gain_that_every_sequence_has_is_sure_however_much_the_sequences_diffe
     values = hpatches_by_task(hpatches_runs(names, seeds | ours), ["matching"])
     assert contrast([(1.0, values["adasample_aug_gen"])]).over_units > 3
     [claim] = [c for c in read_claims() if c.id == "adasample-s6-matching"]
-    judged = verdict(claim, values, range(3), "quick", "mini")
+    judged = verdict(claim, values, range(3), "evening", "mini")
     assert judged.outcome == "held"
     assert (judged.low, judged.high) == pytest.approx((2, 2), abs=0.05) or judged.low is None
+
+
+def test_a_claims_values_are_looked_up_by_its_metric_of_the_methods_that_it_names(probed):
+    runs = [probed(name, "fountain", 0, wall=10.0, street=20.0) for name in ("net", "other")]
+    runs.append(probed("third", "fountain", 0, wall=1.0))
+    claim = replace(read_claims()[0], metric="fpr95", a=("net",), b=("other",), given=())
+    found = values_of(claim, runs, SETS)
+    assert {key: of.cells for key, of in found.items()} == dict.fromkeys(
+        ("net", "other"), ("Lib>Ntr", "Lib>Yos")
+    )
+    column = values_of(replace(claim, metric="Lib>Yos"), runs, SETS)
+    assert column["net"].values.tolist() == [[20.0]]
+    curve = {"net": np.zeros(1)}
+    assert values_of(replace(claim, metric="curve"), runs, SETS, {"curve": curve}) is curve
+    assert values_of(replace(claim, metric="map"), runs, SETS) == {}
+    assert values_of(claim, runs[2:], SETS) == {}
 
 
 def test_one_thing_alone_leaves_no_spread_over_sequences():

@@ -10,7 +10,7 @@ from reporting_records import claims_on, outcomes, verdicts
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import dsm as experiments
 from lib.study.claims import Claim, read_claims, verdict
-from lib.study.claims.verdicts import NO_VERDICT
+from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.open import Found, Study
 from lib.study.printed import printed
 from lib.study.report import frames
@@ -87,15 +87,15 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
         values = dsm.claim_values(records(jobs, level, number), seeded)
         found = outcomes("dsm", artefact, values)
         assert found
-        assert NO_VERDICT not in found.values(), artefact
+        assert NOT_JUDGED not in found.values(), artefact
     values = dsm_margins.figure2_values(records(experiments.figure2(seeded), level), seeded)
     for artefact in ("Figure 2", "Abstract"):
-        assert NO_VERDICT not in outcomes("dsm", artefact, values).values()
+        assert NOT_JUDGED not in outcomes("dsm", artefact, values).values()
 
 
 def test_one_seed_of_a_rival_leaves_a_claim_open(study: Study) -> None:
     values = dsm.claim_values(records(experiments.table1(study), level), study)
-    assert outcomes("dsm", "Table 1", values)["t1-real-others"] == "too close to call"
+    assert outcomes("dsm", "Table 1", values)["t1-real-others"] == "open"
 
 
 def test_loss_and_setting_add_up_to_the_whole_change(study: Study) -> None:
@@ -127,7 +127,7 @@ def test_a_claim_on_table_3_is_on_its_own_task_alone(study: Study) -> None:
     assert results["t3-binary-fpr95"].printed == pytest.approx(2.31 - 2.73)
     assert results["t3-eighth"].outcome == "did not hold"
     assert results["t3-quarter"].outcome == "held"
-    assert "could not be read" in results["t3-wang"].text()
+    assert "could not be read" in results["t3-wang"].why
 
 
 def test_real_valued_rows_alone_are_a_table_too(study: Study) -> None:
@@ -136,7 +136,7 @@ def test_real_valued_rows_alone_are_a_table_too(study: Study) -> None:
     table = dsm.ablation("table3", found, study)
     assert table.loc["DSM+ binary", ("FPR95", "ours")] is not None
     assert np.isnan(table.loc["DSM+ binary", ("FPR95", "ours")])
-    assert outcomes("dsm", "Table 3", dsm.claim_values(found, study))["t3-binary-fpr95"] == NO_VERDICT
+    assert outcomes("dsm", "Table 3", dsm.claim_values(found, study))["t3-binary-fpr95"] == NOT_JUDGED
 
 
 def test_table_4_with_one_seed_shows_no_spread(study: Study) -> None:

@@ -285,7 +285,7 @@ def test_figure_4_s_claims_are_judged_by_task_and_by_level() -> None:
     assert found["f4-tough-real"] == "held"
     assert found["f4-easy"] == "did not hold", "four points ahead at every level"
     assert found["f4-tougher-hardnet"] == "did not hold", "as far ahead at every level"
-    assert "no verdict" not in found.values()
+    assert "not judged" not in found.values()
 
 
 def test_numbers_at_a_level_are_those_of_that_level() -> None:

@@ -206,7 +206,7 @@ def test_claims_on_table_2_get_three_tasks_a_lambda_and_the_18_pairs():
     assert found["t2-hardest-aht"].observed == pytest.approx(4)
     assert found["t2-hardest-ht"].observed == pytest.approx(-12)
     assert found["t2-angular"].observed == pytest.approx(15 / 18)
-    assert all(v.outcome != "no verdict" for v in found.values())
+    assert all(v.outcome != "not judged" for v in found.values())
 
 
 def test_a_lambda_without_runs_leaves_the_claims_that_name_it_without_a_verdict():
@@ -214,7 +214,7 @@ def test_a_lambda_without_runs_leaves_the_claims_that_name_it_without_a_verdict(
     values = adasample.table2_values(lambda_runs(levels, seeds=5))
     assert "ht" not in values
     found = outcomes("adasample", "Table 2", values, range(5))
-    assert found["t2-angular"] == found["t2-hardest-ht"] == "no verdict"
+    assert found["t2-angular"] == found["t2-hardest-ht"] == "not judged"
     assert found["t2-hardest-aht"] == "held"
 
 
@@ -228,7 +228,7 @@ def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
     values, observed = adasample.figure2_values(frame), {}
     for claim in read_claims("adasample", "Figure 2"):
         assert values(claim)["sift"].values.shape == (1,)
-        judged = verdict(claim, values(claim), range(5), "quick", "mini")
+        judged = verdict(claim, values(claim), range(5), "evening", "mini")
         observed[claim.id.rpartition("-")[2]] = judged.observed
     assert observed == pytest.approx({"verification": 3, "matching": -7, "retrieval": 3})
 

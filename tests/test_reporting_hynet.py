@@ -14,7 +14,7 @@ from lib.statistics.intervals import Measured
 from lib.study.artefacts import hynet as experiments
 from lib.study.artefacts import rows
 from lib.study.claims import Claim, read_claims, verdict
-from lib.study.claims.verdicts import NO_VERDICT
+from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.open import Found, Study
 from lib.study.printed import printed
 from lib.study.report import hpatches, phototour
@@ -87,7 +87,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     for artefact, jobs in of.items():
         found = outcomes("hynet", artefact, hynet.claim_values(followed(jobs, level, number), seeded))
         assert found
-        assert NO_VERDICT not in found.values(), artefact
+        assert NOT_JUDGED not in found.values(), artefact
         better -= {key for key, outcome in found.items() if outcome == "held"}
     assert not better
     of_figure = outcomes("hynet", "Figure 5", hynet.figure5_values(of_figure5(seeded), seeded))
@@ -96,7 +96,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     assert set(of_figure.values()) == {"held"}
     sets = seeded.place.source.sets
     values = hynet.epochs_values(staged(seeded, {sets[1]: 3, sets[2]: 4}))
-    assert NO_VERDICT not in outcomes("hynet", "Epochs", values).values()
+    assert NOT_JUDGED not in outcomes("hynet", "Epochs", values).values()
 
 
 def test_table_3_shows_each_similarity_at_its_best_margin_alone(study: Study) -> None:

@@ -355,10 +355,10 @@ def test_what_speaks_against_a_claim_is_seen() -> None:
     """A quarter of SOSNet's negatives beyond 90 degrees, and R_L2 that makes FPR95 rise more."""
     [far] = [of for of in read_claims("hynet", "Figure 2") if of.id == "hynet-f2-range-sosnet"]
     values = gradients.figure2_values(with_triplets(far=0.25))
-    assert verdict(far, values, range(3), "quick", "mini").outcome == NOT_HELD
+    assert verdict(far, values, range(3), "evening", "mini").outcome == NOT_HELD
     swapped = {"HyNet+": experiments.AT_ONE_RATE, experiments.AT_ONE_RATE: "HyNet+"}
     runs = [named_so(of, swapped.get(of.job.label, "")) for of in with_exposures()]
     found = norms.claim_values([*with_norms(), *runs])
     for claim in read_claims("hynet", "Sec. 3.1"):
         if claim.id != "hynet-s31-norms-vary":
-            assert verdict(claim, found(claim), range(3), "quick", "mini").outcome == NOT_HELD
+            assert verdict(claim, found(claim), range(3), "evening", "mini").outcome == NOT_HELD

@@ -307,9 +307,9 @@ def judged(*rows: tuple) -> pd.DataFrame:
 VERDICTS = judged(
     ("A", "Table 1", "quick", "held"),
     ("B", "Table 1", "quick", "did not hold"),
-    ("C", "Table 9", "quick", "too close to call", {"why": "9 seeds would tell"}),
+    ("C", "Table 9", "quick", "open", {"why": "9 seeds would tell"}),
     ("R", "Table 1", "quick", "held", {"kind": "reading"}),
-    ("N", "Table 9", "quick", "no verdict", {"observed": "", "low": "", "high": "", "seeds": ""}),
+    ("N", "Table 9", "quick", "not judged", {"observed": "", "low": "", "high": "", "seeds": ""}),
     ("A", "Table 1", "evening", "did not hold"),
 )
 
@@ -318,10 +318,10 @@ def test_the_tally_keeps_papers_and_the_evening_apart_and_counts_every_claim_onc
     other = judged(("T", "Table 1", "quick", "held")).assign(paper="tcdesc", notebook="tcdesc/table1")
     rows = verdicts.read_verdicts(pd.concat([VERDICTS, other], ignore_index=True))
     evening, quick, of_other, readings = verdicts.tallies(rows)
-    words = {"held": 0, "did not hold": 1, "too close to call": 0, "no verdict": 0}
+    words = {"held": 0, "did not hold": 1, "open": 0, "not judged": 0}
     assert evening == {"paper": "adasample", "where": "evening, photos", "counts": words}
     assert (quick["paper"], quick["where"]) == ("adasample", "quick, mini")
-    assert quick["counts"] == {**words, "too close to call": 1, "no verdict": 1}
+    assert quick["counts"] == {**words, "open": 1, "not judged": 1}
     assert of_other["paper"] == "tcdesc"
     assert of_other["counts"] == {**words, "held": 1, "did not hold": 0}
     assert readings["paper"] == ""
@@ -333,7 +333,7 @@ def test_the_matrix_counts_by_artefact_what_the_tally_counts_by_paper():
     counts = verdicts.matrix(rows)
     assert list(counts) == [
         ("evening, photos", "did not hold"),
-        *(("quick, mini", word) for word in ("held", "did not hold", "too close to call", "no verdict")),
+        *(("quick, mini", word) for word in ("held", "did not hold", "open", "not judged")),
     ]
     assert counts.loc["adasample/table1"].tolist() == [1, 1, 1, 0, 0]
     assert counts.loc["adasample/table9"].tolist() == [0, 0, 0, 1, 1]
@@ -356,11 +356,11 @@ def test_an_evening_of_a_part_of_the_columns_does_not_take_the_place_of_a_whole_
     part = {"part": "2 of 6 columns"}
     rows = verdicts.read_verdicts(
         judged(
-            ("A", "Table 1", "quick", "too close to call", {"part": ""}),
+            ("A", "Table 1", "quick", "open", {"part": ""}),
             ("A", "Table 1", "evening", "held", part),
             ("B", "Table 1", "quick", "held", part),
             ("B", "Table 1", "evening", "did not hold", part),
-            ("C", "Table 1", "quick", "no verdict", {"part": ""}),
+            ("C", "Table 1", "quick", "not judged", {"part": ""}),
             ("C", "Table 1", "evening", "held", part),
         )
     )

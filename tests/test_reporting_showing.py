@@ -92,8 +92,8 @@ def test_claims_are_those_of_the_papers_artefact_and_their_verdicts_are_saved(tm
     Showing("adasample/table3", study(tmp_path)).verdicts({"p_value": [0.01] * 6})
     table = pd.read_csv(tmp_path / "tables" / "adasample" / "table3_verdicts.csv")
     assert table["claim"].tolist() == [claim.id for claim in read_claims("adasample", "Table 3")]
-    assert table["verdict"].tolist() == ["no verdict", "no verdict", "held", "no verdict"]
-    assert capsys.readouterr().out.count("Claim: ") == 4
+    assert table["verdict"].tolist() == ["not judged"] * 4
+    assert "AdaSample" in capsys.readouterr().out
 
 
 def test_an_artefact_may_be_named_as_its_claims_are_and_seeds_be_others(tmp_path):
@@ -102,16 +102,16 @@ def test_an_artefact_may_be_named_as_its_claims_are_and_seeds_be_others(tmp_path
     )
     table = pd.read_csv(tmp_path / "tables" / "adasample" / "theory_verdicts.csv")
     assert table[["claim", "seeds", "verdict"]].to_numpy().tolist() == [
-        ["adasample-footnote-5", 1, "held"],
+        ["adasample-footnote-5", 1, "not judged"],
         *(
-            [f"adasample-s6-{task}", 1, "no verdict"]
+            [f"adasample-s6-{task}", 1, "not judged"]
             for task in ("verification", "matching", "retrieval")
         ),
     ]
 
 
 def test_an_artefact_without_claims_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="no claim of adasample, Options"):
+    with pytest.raises(ValueError, match="no claim of adasample on Options"):
         Showing("adasample/options", study(tmp_path)).verdicts({})
 
 
@@ -119,7 +119,7 @@ def test_an_artefact_without_claims_is_refused(tmp_path):
     ("profile", "source", "embedded", "outcome", "data"),
     [
         ("paper", "ubc", False, "reproduced", "ubc+hpatches"),
-        ("quick", "ubc", False, "held", "ubc+hpatches"),
+        ("evening", "ubc", False, "held", "ubc+hpatches"),
         ("paper", "mini", True, "held", "mini"),
     ],
 )

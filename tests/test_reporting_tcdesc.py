@@ -15,7 +15,7 @@ from lib.data.hpatches.images import ImageSequences
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import tcdesc as experiments
 from lib.study.claims import Claim, read_claims, verdict
-from lib.study.claims.verdicts import NO_VERDICT
+from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.jobs import Job, configuration
 from lib.study.open import Found, Study
 from lib.study.printed import printed
@@ -263,7 +263,7 @@ def test_one_sequence_that_differs_decides_nothing_about_matches(study: Study) -
     values = tcdesc_figures.figure2_values(trained(experiments.figure2(study), study, of_one), study)
     results = outcomes("tcdesc", "Figure 2", values)
     assert results.pop("f2-viewpoint") == "held"
-    assert set(results.values()) == {"too close to call"}
+    assert set(results.values()) == {"open"}
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_a_quick_training_is_too_short_for_a_verdict_on_whether_fpr95_rises_at_i
         replace(run, content={**run.content, "profile": "quick"}) for run in staged(study, overfitted)
     ]
     found = verdicts("tcdesc", "Overfitting", tcdesc_figures.overfitting_values(quick))
-    left = {key: of.why for key, of in found.items() if of.outcome == NO_VERDICT}
+    left = {key: of.why for key, of in found.items() if of.outcome == NOT_JUDGED}
     assert left == dict.fromkeys(("s3-overfit-dsm", "s3-overfit-hn"), tcdesc_figures.TOO_SHORT)
 
 
@@ -376,7 +376,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     for artefact, jobs in of.items():
         found = outcomes("tcdesc", artefact, tcdesc.claim_values(trained(jobs, seeded), seeded))
         assert found
-        assert NO_VERDICT not in found.values(), artefact
+        assert NOT_JUDGED not in found.values(), artefact
         results |= found
     # As the records have it: topology helps, k = 32 and γ = 1 is best, γ does nothing on HPatches but
     # for its two cells that differ, and all others are alike.
@@ -422,7 +422,7 @@ def test_one_seed_decides_no_grid(study: Study) -> None:
     for artefact, jobs in (("Table 1", experiments.table1), ("Table 5", experiments.table5)):
         values = tcdesc.claim_values(trained(jobs(study), study), study)
         found = outcomes("tcdesc", artefact, values, (0,))
-        assert set(found.values()) == {"too close to call"}
+        assert set(found.values()) == {"open"}
 
 
 def as_printed(table: str) -> Callable[[Claim], dict[str, Measured]]:

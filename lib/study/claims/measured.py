@@ -17,11 +17,56 @@ RESAMPLED = "resampled_fpr95"
 SEQUENCES_DRAWN = 400
 
 
-def fpr95_by_column(found: Sequence[Found], sets: Sequence[str]) -> dict[str, Measured]:
+def values_of(
+    claim: Claim,
+    runs: Sequence[Found],
+    sets: Sequence[str],
+    arrays: Mapping[str, Mapping[str, Measured | np.ndarray]] = {},
+) -> Mapping[str, Measured | np.ndarray]:
+    """The values of the methods that a claim names, by its metric.
+
+    Only of these methods, so that a claim is about all columns that they have where others have fewer.
+
+        table = judge(claims, lambda claim: values_of(claim, runs, study.place.source.sets), study)
+
+    Args:
+        claim: whose metric is "fpr95" (the columns of `lib.study.report.phototour`), one of these
+            columns, a task of HPatches, "map" (its three tasks), or one of `arrays`.
+        runs: records of one profile and data. Those without the probe `resampled_fpr95` leave their
+            claims without resamples of test points. Of HPatches those count that were measured there.
+        sets: the data source's three sets, in the order of their roles.
+        arrays: by metric what is no number of a record, e.g. of a curve or a probe: by method's key as
+            `lib.study.claims.verdict` takes values.
+
+    Returns:
+        By method's key; {} where no run is of a method that the claim names.
+    """
+    if claim.metric in arrays:
+        return arrays[claim.metric]
+    named = [run for run in runs if run.job.name in (*claim.a, *claim.b, *claim.given)]
+    if claim.metric in ("fpr95", *phototour.COLUMN_NAMES):
+        measured = fpr95_by_column(named, sets) if named else {}
+        if claim.metric == "fpr95":
+            return measured
+        return {key: of.one(of.cells.index(claim.metric)) for key, of in measured.items()}
+    tested = [run for run in named if run.job.sets_of("hpatches")]
+    if not tested:
+        return {}
+    [test_set] = {name for run in tested for name in run.job.sets_of("hpatches")}
+    tasks = hpatches.TASKS if claim.metric == "map" else [claim.metric]
+    return hpatches_by_task(hpatches.numbers(tested, test_set), tasks)
+
+
+def of_claims(found: Sequence[Found], sets: Sequence[str], tested: str) -> OfClaim:
+    """`values_of` these records."""
+    return lambda claim: values_of(claim, found, sets)
+
+
+def fpr95_by_column(runs: Sequence[Found], sets: Sequence[str]) -> dict[str, Measured]:
     """FPR95 of each method along the columns that all of them have, with the resamples of test points.
 
     Args:
-        found: records of one profile and data, with the probe `resampled_fpr95` of every test set; where
+        runs: records of one profile and data, with the probe `resampled_fpr95` of every test set; where
             one has none, no method has resamples.
         sets: the data source's three sets, in the order of their roles.
 
@@ -31,45 +76,32 @@ def fpr95_by_column(found: Sequence[Found], sets: Sequence[str]) -> dict[str, Me
     Raises:
         ValueError: as `phototour.by_column`, or the methods share no column.
     """
-    table = phototour.by_column(found, sets).reindex(columns=list(phototour.COLUMN_NAMES))
-    cells = tuple(table.columns[table.notna().all()])
-    if not cells:
+    table = phototour.by_column(runs, sets).reindex(columns=list(phototour.COLUMN_NAMES))
+    table = table.dropna(axis="columns")
+    if table.empty:
         raise ValueError("the methods share no column")
-    draws = _draws(found, sets)
-
-    def drawn(index: tuple) -> np.ndarray:
-        key, _, seed = index
-        of = [draws[key, None if pd.isna(seed) else int(seed), cell] for cell in cells]
-        return np.stack(of, axis=1)
-
-    rates = None if draws is None else np.stack([drawn(index) for index in table.index], axis=1)
-    return by_method(table, cells, rates)
+    draws, drawn = _draws(runs, sets), None
+    if draws:
+        seeds = [None if pd.isna(seed) else int(seed) for seed in table.index.get_level_values("seed")]
+        keys = zip(table.index.get_level_values("key"), seeds, strict=True)
+        by_run = np.array([[draws[key, seed, cell] for cell in table] for key, seed in keys])
+        drawn = np.ascontiguousarray(np.moveaxis(by_run, 2, 0))
+    return by_method(table, list(table), drawn)
 
 
-def of_claims(found: Sequence[Found], sets: Sequence[str], tested: str) -> OfClaim:
-    """The values of a claim, of the methods that it names alone.
-
-    Only so is it about all columns that these have, where others have fewer. Of a claim whose metric is
-    "fpr95" they are the columns of `lib.study.report.phototour`, of one of HPatches' tasks that
-    task, and of "map" the three.
-
-    Args:
-        found: records; those without the probe `resampled_fpr95` leave their claims without resamples.
-        sets: the data source's three sets, in the order of their roles.
-        tested: the set of HPatches patches that they were measured on.
-    """
-
-    def values(claim: Claim) -> Mapping[str, Measured]:
-        named = {*claim.a, *claim.b, *claim.given}
-        chosen = [record for record in found if record.job.name in named]
-        if not chosen:
-            return {}
-        if claim.metric == "fpr95":
-            return fpr95_by_column(chosen, sets)
-        tasks = hpatches.TASKS if claim.metric == "map" else [claim.metric]
-        return hpatches_by_task(hpatches.numbers(chosen, tested), tasks)
-
-    return values
+def _draws(runs: Sequence[Found], sets: Sequence[str]) -> dict[tuple, np.ndarray]:
+    """By key, seed (None without) and column (2, B): the rates of points and of pairs drawn anew; none
+    where a record has no such probe."""
+    role, draws = phototour.roles_of(sets), {}
+    for run in runs:
+        for test_set in [name for name, metrics in run.content["metrics"].items() if "fpr95" in metrics]:
+            if f"{RESAMPLED}.{test_set}" not in run.content["probes"]:
+                return {}
+            probe = run.probe(RESAMPLED, test_set)
+            rates = np.stack([probe["rates"], probe["pair_rates"]])
+            for train in [role[run.job.train_set]] if run.job.train_set in role else phototour.ROLES:
+                draws[run.job.name, run.job.seed, phototour.column_name(train, role[test_set])] = rates
+    return draws
 
 
 def by_method(
@@ -77,31 +109,15 @@ def by_method(
 ) -> dict[str, Measured]:
     """Of a frame of `frames.wide` each method by its key, with (kinds, runs, cells, B) resamples, of so
     many degrees of freedom."""
-    measured, places = {}, pd.Series(range(len(table)), table.index)
-    for (key, label), of in places.groupby(level=frames.METHOD, sort=False):
-        values = table[list(cells)].to_numpy(dtype=np.float64)[of]
-        own, seeds = None if drawn is None else drawn[:, of], of.index.get_level_values("seed")
+    measured, rows = {}, pd.Series(range(len(table)), table.index)
+    for (key, label), own in rows.groupby(level=frames.METHOD, sort=False):
+        values = table[list(cells)].to_numpy(dtype=np.float64)[own]
+        resampled, seeds = None if drawn is None else drawn[:, own], own.index.get_level_values("seed")
         if seeds.isna().all():
-            values, own, seeds = values[0], None if own is None else own[:, 0], ()
+            values, resampled, seeds = values[0], None if drawn is None else resampled[:, 0], ()
         named = {"label": label, "seeds": tuple(map(int, seeds))}
-        measured[key] = Measured(values, own, freedom, tuple(cells), **named)
+        measured[key] = Measured(values, resampled, freedom, tuple(cells), **named)
     return measured
-
-
-def _draws(found: Sequence[Found], sets: Sequence[str]) -> dict[tuple, np.ndarray] | None:
-    """By key, seed (None without) and column (2, B): the rates of points and of pairs drawn anew."""
-    role, draws = phototour.roles_of(sets), {}
-    for record in found:
-        for test_set in [name for name, of in record.content["metrics"].items() if "fpr95" in of]:
-            if f"{RESAMPLED}.{test_set}" not in record.content["probes"]:
-                return None
-            probe = record.probe(RESAMPLED, test_set)
-            train = record.job.train_set
-            for other in [role[train]] if train in role else phototour.ROLES:
-                column = phototour.column_name(other, role[test_set])
-                rates = np.stack([probe["rates"], probe["pair_rates"]])
-                draws[record.job.name, record.job.seed, column] = rates
-    return draws
 
 
 def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) -> dict[str, Measured]:
@@ -114,7 +130,7 @@ def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) 
         tasks: the cells.
     """
     parts = [hpatches.by_sequence(runs, task) for task in tasks]
-    return by_things(runs[list(tasks)], [(of, hpatches.things_shown(of.columns)) for of in parts])
+    return by_things(runs[list(tasks)], [(part, hpatches.things_shown(part.columns)) for part in parts])
 
 
 def by_things(
@@ -133,11 +149,11 @@ def by_things(
     Returns:
         By key; without resamples where there is one thing alone.
     """
-    moved, things = zip(*(over_things(*of) for of in parts), strict=True)
-    fewest = min(filter(None, things), default=0)
-    own = runs.to_numpy(dtype=np.float64)[..., None]
-    rates = (own + np.stack(moved, axis=1))[None] if fewest > 1 else None
-    return by_method(runs, list(runs), rates, max(1, fewest - 1))
+    moved, counts = zip(*(over_things(*part) for part in parts), strict=True)
+    fewest = min(filter(None, counts), default=0)
+    values = runs.to_numpy(dtype=np.float64)[..., None]
+    drawn = (values + np.stack(moved, axis=1))[None] if fewest > 1 else None
+    return by_method(runs, list(runs), drawn, max(1, fewest - 1))
 
 
 def over_things(parts: pd.DataFrame, things: Sequence[str]) -> tuple[np.ndarray, int]:

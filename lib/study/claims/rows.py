@@ -14,15 +14,8 @@ from lib.study.printed import printed
 from lib.study.report.phototour import ROLES, column_name
 
 CLAIMS = Path(__file__).parent
-# By direction, how the bound is put into words.
-DIRECTIONS = {
-    "less": "below",
-    "greater": "above",
-    "at_least": "at least",
-    "at_most": "at most",
-    "within": "within",
-}
-PAIRED = ("mean_difference", "each_difference", "share_better", "largest_relative_gain")
+# How the direction of a bound is put into words, where it is not done by its name.
+DIRECTIONS = {"less": "below", "greater": "above", "within": "within ±"}
 SINGLE = ("minimum", "maximum")
 COUNT_BELOW = "count_below_"
 NONE = "none"
@@ -88,44 +81,37 @@ class Claim:
         """The condition on the statistic in words, e.g. `below -0.02 points`."""
         if self.statistic == NONE:
             return ""
-        sign = "±" if self.direction == "within" else ""
-        return f"{DIRECTIONS[self.direction]} {sign}{self.bound:g} {self.unit}".rstrip()
+        words = DIRECTIONS.get(self.direction, self.direction.replace("_", " "))
+        return f"{words} {self.bound:g} {self.unit}".replace("± ", "±").rstrip()
 
 
 def read_rows() -> pd.DataFrame:
     """All rows of the claims' files as text, "" where a paper's file has not a column."""
-    files = [
-        pd.read_csv(path, dtype=str, keep_default_na=False) for path in sorted(CLAIMS.glob("*.csv"))
-    ]
+    files = [pd.read_csv(path, dtype=str) for path in sorted(CLAIMS.glob("*.csv"))]
     return pd.concat(files, ignore_index=True).fillna("")
 
 
 def read_claims(paper: str | None = None, artefact: str | None = None) -> list[Claim]:
-    """Read the claims, all or those of one paper and artefact.
+    """Read the claims, all or those of one paper and on one artefact of it, e.g. "Table 1".
 
     Sentences of kind `print`, which no run bears on, are left to `lib.study.audit.sentences`.
 
     Raises:
-        ValueError: nothing matches.
+        ValueError: there are none.
     """
-    every = read_rows()
-    claims = [_parse(row) for row in every[every["kind"] != "print"].to_dict("records")]
-    wanted = [
-        claim for claim in claims if paper in (None, claim.paper) and artefact in (None, claim.artefact)
-    ]
-    if not wanted:
-        known = sorted({f"{claim.paper}, {claim.artefact}" for claim in claims})
-        raise ValueError(f"no claim of {paper}, {artefact}; there are: {'; '.join(known)}")
-    return wanted
-
-
-def _parse(row: dict[str, str]) -> Claim:
-    methods = {
-        name: tuple(filter(None, row[name].split(between)))
-        for name, between in (("a", ";"), ("b", ";"), ("given", "<"))
-    }
-    named = {field.name: row[field.name] for field in fields(Claim) if field.name in row}
-    return Claim(**{**named, **methods, "margin": float(row["margin"])})
+    rows = read_rows()
+    rows = rows[rows["kind"] != "print"]
+    for column, wanted in (("paper", paper), ("artefact", artefact)):
+        rows = rows if wanted is None else rows[rows[column] == wanted]
+    if rows.empty:
+        raise ValueError(f"no claim of {paper} on {artefact}")
+    claims = []
+    for row in rows.to_dict("records"):
+        methods = {name: tuple(filter(None, row[name].split(";"))) for name in ("a", "b")}
+        given = tuple(filter(None, row["given"].split("<")))
+        parsed = row | methods | {"given": given, "margin": float(row["margin"])}
+        claims.append(Claim(**{field.name: parsed[field.name] for field in fields(Claim)}))
+    return claims
 
 
 def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndarray | None:

@@ -108,15 +108,13 @@ class Showing:
         paper, _, own = self.artefact.partition("/")
         names = artefact or re.sub(r"(?=\d+$)", " ", own, count=1).capitalize()
         names = [names] if isinstance(names, str) else names
-        seeds = self.study.table_seeds if seeds is None else seeds
-        profile, verdicts = self.study.place.profile.name, []
-        for name in names:
-            for claim in claims.read_claims(paper, name):
-                of = values(claim) if callable(values) else values
-                data_name = self.study.data_name(claim.on_hpatches)
-                verdicts.append(claims.verdict(claim, of, seeds, profile, data_name))
-        self._save_table(claims.verdict_table(verdicts), "verdicts")
-        claims.show_verdicts(verdicts)
+        judged = claims.read_claims(paper, names[0])
+        for name in names[1:]:
+            judged += claims.read_claims(paper, name)
+        table = claims.judge(judged, values, self.study, seeds)
+        self._save_table(table, "verdicts")
+        shown = ["sentence", "printed", "observed", "low", "high", "unit", "verdict"]
+        print(text.as_text(table[shown], decimals=3))
 
     def _save_table(self, frame: pd.DataFrame, name: str) -> None:
         flat = text.with_index(frame)

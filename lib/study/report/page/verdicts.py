@@ -8,12 +8,11 @@ from collections.abc import Mapping
 import pandas as pd
 
 from lib.profiles import PROFILES
-from lib.study.claims.verdicts import in_seeds, written_after
 
 # By verdict, the sign that tells it apart without colour; in the order of the tally.
 SIGNS = {
     **{"reproduced": "✓", "not reproduced": "✗", "held": "✓", "did not hold": "✗"},
-    **{"too close to call": "≈", "no verdict": "–"},
+    **{"open": "≈", "not judged": "–"},
 }
 DECIDED = ("reproduced", "not reproduced", "held", "did not hold")
 DATA = {
@@ -54,7 +53,7 @@ def read_verdicts(saved: pd.DataFrame) -> pd.DataFrame:
     rows["printed"] = [number(float(text)) if text else "" for text in rows["printed"]]
     rows["kind"] = rows["kind"].replace("", "claim")
     evening = rows["profile"] == "evening"
-    whole = (rows["part"] == "") & (rows["verdict"] != "no verdict")
+    whole = (rows["part"] == "") & (rows["verdict"] != "not judged")
     behind = evening & (rows["part"] != "") & rows["claim"].isin(rows["claim"][whole])
     rows["counted"] = ~behind & (evening | ~rows["claim"].isin(rows["claim"][evening & ~behind]))
     order = pd.DataFrame({"claim": pd.factorize(rows["claim"])[0], "after": ~rows["counted"]})
@@ -103,7 +102,7 @@ def matrix(rows: pd.DataFrame) -> pd.DataFrame:
 def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
     """The claims that the first screen names, and an evening's readings, all written down beforehand.
 
-    Those that are decided, either way, come before those that are too close to call: to that extent
+    Those that are decided, either way, come before those that are open: to that extent
     what came out chooses, but not for or against a paper; and what an interval decides before what runs
     decide without one. Among them each artefact's first comes before any's second, and an evening's
     before others; of these papers take turns.
@@ -113,7 +112,7 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
         most: how many.
     """
     told = (rows["kind"] == "claim") | (rows["profile"] == "evening")
-    of = rows[rows["counted"] & told & (rows["verdict"] != "no verdict") & (rows["seen"] == "")]
+    of = rows[rows["counted"] & told & (rows["verdict"] != "not judged") & (rows["seen"] == "")]
     of = of.assign(open=~of["verdict"].isin(DECIDED), quick=of["profile"] != "evening")
     of["bare"] = of["low"].isna() | of["high"].isna()
     of["turn"] = of.groupby(["paper", "artefact", "open", "bare"]).cumcount()
@@ -125,14 +124,18 @@ def findings(rows: pd.DataFrame, most: int = FINDINGS) -> pd.DataFrame:
 def facts(row: Mapping[str, object]) -> list[str]:
     """What stands behind a verdict: the value with its interval, the printed one, the rival, where."""
     said = ["a reading"] if row["kind"] == "reading" else []
-    said += [written_after(row["seen"])] if row["seen"] else []
+    said += [f"written down when {row['seen']} had been seen"] if row["seen"] else []
     if not pd.isna(row["observed"]):
         unit = f" {row['unit']}" if row["unit"] else ""
         said.append(f"{number(row['observed'])}{unit}{interval(row)}")
     named = {"to hold": row["needed"], "printed": row["printed"], "rival": row["rival"]}
     said += [f"{name}: {value}" for name, value in named.items() if value]
     said += [row["part"]] if row["part"] else []
-    seeds = [] if pd.isna(row["seeds"]) else [in_seeds(row["seeds"])]
+    seeds = (
+        []
+        if pd.isna(row["seeds"])
+        else [f"{row['seeds']:.0f} seeds" if row["seeds"] else "computed, no seeds"]
+    )
     where = [] if row["seeds"] == 0 else [row["profile"], row["data"]]
     return [*said, ", ".join([*where, *seeds])]
 
@@ -152,7 +155,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Every verdict, a row each, as `COLUMNS`; what no row has is no column, but for `why`."""
     records = rows.to_dict("records")
     reading = rows["kind"].map({"reading": " (a reading)"}).fillna("")
-    seen = rows["seen"].map(lambda seen: f" ({written_after(seen)})" if seen else "")
+    seen = rows["seen"].map(lambda seen: f" (written down when {seen} had been seen)" if seen else "")
     shown = rows.assign(
         claim=rows["sentence"] + reading + seen,
         observed=[
