@@ -50,11 +50,8 @@ def values_of(
             return measured
         return {key: of.one(of.cells.index(claim.metric)) for key, of in measured.items()}
     tested = [run for run in named if run.job.sets_of("hpatches")]
-    if not tested:
-        return {}
-    [test_set] = {name for run in tested for name in run.job.sets_of("hpatches")}
     tasks = hpatches.TASKS if claim.metric == "map" else [claim.metric]
-    return hpatches_by_task(hpatches.numbers(tested, test_set), tasks)
+    return hpatches_by_task(hpatches.numbers(tested), tasks) if tested else {}
 
 
 def of_claims(found: Sequence[Found], sets: Sequence[str], tested: str) -> OfClaim:

@@ -9,6 +9,7 @@ shown.figure(figure, "What it shows", frame)  # a figure; figures/dsm/table3.png
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -18,10 +19,10 @@ from matplotlib.figure import Figure
 from lib.files import write_bytes
 from lib.study import claims
 from lib.study.catalogue import ARTEFACTS
-from lib.study.claims.measured import of_claims
+from lib.study.claims.measured import values_of
 from lib.study.jobs import Job
 from lib.study.open import Found, Study, obtain, open_study, provenance
-from lib.study.report import hpatches, style, tables
+from lib.study.report import style, tables
 
 Values = Mapping[str, object]
 
@@ -114,16 +115,11 @@ class Artefact:
         """
         paper, _, own = self.name.partition("/")
         names = artefact or re.sub(r"_|(?=\d+$)", " ", own).capitalize()
-        seeds = self.study.table_seeds if seeds is None else seeds
+        names = [names] if isinstance(names, str) else names
+        judged = [claim for name in names for claim in claims.read_claims(paper, name)]
         if values is None:
-            values = of_claims(self.runs, self.sets, hpatches.tested_on(self.runs))
-        profile, verdicts = self.study.place.profile.name, []
-        for name in [names] if isinstance(names, str) else names:
-            for claim in claims.read_claims(paper, name):
-                chosen = values(claim) if callable(values) else values
-                data_name = self.study.data_name(claim.on_hpatches)
-                verdicts.append(claims.verdict(claim, chosen, seeds, profile, data_name))
-        table = claims.verdict_table(verdicts)
+            values = partial(values_of, runs=self.runs, sets=self.sets)
+        table = claims.judge(judged, values, self.study, seeds)
         self.save(table, "verdicts")
         display(HTML(tables.of_verdicts(table)))
 
