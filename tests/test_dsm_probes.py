@@ -83,15 +83,13 @@ def test_a_batch_s_triplets_are_those_of_a_plain_loop(
         described = subject.stages["1.0"].normalise(output)
     described = (described if scale is None else described.sign()).double().numpy()
     anchors, positives = described[:32], described[32:]
-    halves = [looped(anchors[of], positives[of], floor, scale) for of in (slice(0, 16), slice(16, 32))]
-    _, of_all = looped(anchors, positives, floor, scale)
-    for key, expected in (
-        ("positive", np.concatenate([of[0] for of in halves])),
-        ("negative", np.concatenate([of[1] for of in halves])),
-        ("negative_of_all", of_all),
-    ):
+    batches = (slice(0, 16), slice(16, 32))
+    halves = [looped(anchors[rows], positives[rows], floor, scale) for rows in batches]
+    expected = dict(zip(("positive", "negative"), np.hstack(halves), strict=True))
+    _, expected["negative_of_all"] = looped(anchors, positives, floor, scale)
+    for key, distances in expected.items():
         assert arrays[key].shape == (3, 32)
-        assert arrays[key][-1].astype(float) == pytest.approx(expected, abs=2e-3)
+        assert arrays[key][-1].astype(float) == pytest.approx(distances, abs=2e-3)
 
 
 def test_the_triplets_are_small_repeat_and_are_harder_among_more_pairs(
@@ -103,9 +101,6 @@ def test_the_triplets_are_small_repeat_and_are_harder_among_more_pairs(
     assert (arrays["negative_of_all"] <= arrays["negative"]).all()
     again = triplets_in_batch.probe(subjects["hardnet_aug"], small_set)
     assert all(np.array_equal(arrays[key], again[key]) for key in arrays)
-    # As it is at most: 1024 triplets at six stages.
-    whole = np.random.default_rng(0).random((3, 6, 1024)).astype(np.float16)
-    assert size(dict(zip(("positive", "negative", "negative_of_all"), whole, strict=True))) < 60_000
 
 
 def test_a_drawn_pair_shows_one_class_and_no_class_comes_twice(
@@ -176,17 +171,3 @@ def test_probes_leave_networks_and_random_numbers_as_they_were(
     assert not subject.stages["0.5"].training
     after = subject.stages["0.5"].state_dict()
     assert all(torch.equal(value, after[name]) for name, value in before.items())
-
-
-def test_what_the_probes_cannot_show_is_refused(
-    subjects: dict[str, Subject], small_set: PatchSet
-) -> None:
-    untrained = Subject(lambda patches: patches)
-    for probe in (triplets_in_batch.probe, moving_histogram.probe):
-        with pytest.raises(ValueError, match=r"not trained|moving histogram"):
-            probe(untrained, small_set)
-    with pytest.raises(ValueError, match="only DSM's loss has a moving histogram"):
-        moving_histogram.probe(subjects["hardnet_aug"], small_set)
-    drawn = replace(subjects["hardnet_aug"], recipe=recipes.find("adasample_gen"))
-    with pytest.raises(ValueError, match="draws its pairs by what the network says"):
-        triplets_in_batch.probe(drawn, small_set)

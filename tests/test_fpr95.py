@@ -51,27 +51,6 @@ def test_other_recalls_are_read_off_likewise(pairs, recall):
     assert found.high == pytest.approx(oracles.false_positive_rate([match[i] for i in worst], recall))
 
 
-@given(seed=st.integers(0, 2**31), size=st.integers(40, 400), levels=st.sampled_from([5, 50, 10**9]))
-@settings(deadline=None, max_examples=40)
-def test_low_expected_and_high_are_in_that_order(seed, size, levels):
-    random = np.random.default_rng(seed)
-    distances, match = random.integers(0, levels, size).astype(float), random.random(size) < 0.5
-    match[:2] = [True, False]
-    found = fpr95(distances, match)
-    assert 0 <= found.low <= found.expected <= found.high <= 100
-
-
-@given(seed=st.integers(0, 2**31), size=st.integers(40, 400))
-@settings(deadline=None, max_examples=40)
-def test_without_ties_the_rate_is_that_of_hardnets_convention(seed, size):
-    random = np.random.default_rng(seed)
-    match = np.arange(size) % 2 == 0
-    distances = random.permutation(size) / size + math.sqrt(0.1) * ~match
-    found = fpr95(distances, match)
-    assert found.low == found.expected == found.high
-    assert found.expected == pytest.approx(oracles.hardnet_fpr95(distances.tolist(), match.tolist()))
-
-
 @pytest.mark.parametrize("positives", [1, 2, 19, 20, 21, 39, 40, 41, 60, 100, 180, 380])
 def test_the_threshold_is_the_first_with_ninety_five_percent_within_it(positives):
     distances = np.arange(2 * positives, dtype=float)
@@ -104,27 +83,9 @@ def test_a_monotone_map_of_the_distances_changes_no_rate(seed):
     random = np.random.default_rng(seed)
     distances, match = random.integers(0, 40, 200) / 20, random.random(200) < 0.5
     plain = fpr95(distances, match)
-    for mapped in (
-        distances**2,
-        np.exp(distances),
-        3 * distances + 7,
-        np.argsort(np.argsort(distances)),
-    ):
+    for mapped in (distances**2, np.exp(distances), 3 * distances + 7):
         found = fpr95(mapped, match)
-        if mapped.dtype == float:
-            assert (found.low, found.expected, found.high) == (plain.low, plain.expected, plain.high)
-        else:  # ranks break the ties, within the two ends
-            assert plain.low <= found.expected <= plain.high
-
-
-@given(seed=st.integers(0, 2**31))
-@settings(deadline=None, max_examples=20)
-def test_the_order_of_the_pairs_does_not_matter(seed):
-    random = np.random.default_rng(seed)
-    distances, match = random.integers(0, 9, 60), random.random(60) < 0.5
-    order = random.permutation(60)
-    match[:2] = [True, False]
-    assert fpr95(distances, match) == fpr95(distances[order], match[order])
+        assert (found.low, found.expected, found.high) == (plain.low, plain.expected, plain.high)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64])
@@ -144,11 +105,6 @@ def test_a_distance_that_is_no_number_is_refused_by_place(bad):
 def test_pairs_of_one_kind_are_refused(match):
     with pytest.raises(ValueError, match="both kinds"):
         fpr95(np.arange(len(match)), match)
-
-
-def test_lengths_that_differ_are_refused():
-    with pytest.raises(ValueError, match="do not go together"):
-        fpr95([1.0, 2.0], [True])
 
 
 # From patches to pairs
@@ -189,14 +145,6 @@ def test_bits_are_packed_and_compared_by_hamming_distance():
     assert measure(Subject(by), made)["expected"] == fpr95(expected, pairs.match).expected
 
 
-def test_bits_that_do_not_fill_bytes_are_refused():
-    model = torch.nn.Module()
-    model.input_size = 32
-    model.forward = lambda patches: patches[:, 0, 0, :12] > 0
-    with pytest.raises(ValueError, match="12 bits do not fill bytes"):
-        describe(model, np.zeros((2, 64, 64), np.uint8))
-
-
 def test_pair_distances_are_literal_euclidean_ones():
     made = labelled()
     distances, match = Subject(mean_and_spread).pair_distances(made)
@@ -205,13 +153,6 @@ def test_pair_distances_are_literal_euclidean_ones():
         x, y = descriptors[made.pairs.first[i]], descriptors[made.pairs.second[i]]
         assert distances[i] == pytest.approx(oracles.euclidean(x, y))
     assert match.tolist() == made.pairs.match.tolist()
-
-
-def test_the_measure_of_a_set_is_that_of_its_pairs():
-    made = labelled(1)
-    found = measure(Subject(mean_and_spread), made)
-    assert set(found) == {"expected", "low", "high", "threshold"}
-    assert found["expected"] == fpr95(*Subject(mean_and_spread).pair_distances(made)).expected
 
 
 def test_a_set_is_described_once_for_all_that_is_measured_on_it():
@@ -241,12 +182,6 @@ def test_a_descriptor_that_is_no_number_is_refused_by_its_patch():
 
     with pytest.raises(ValueError, match=f"made: the descriptor of patch {used} is not finite"):
         Subject(broken).pair_distances(made)
-
-
-def test_a_set_without_pairs_is_refused_by_name():
-    bare = PatchSet("bare", np.zeros((2, 64, 64), np.uint8), np.zeros(2, int), None, None)
-    with pytest.raises(ValueError, match="bare has no labelled pairs"):
-        measure(Subject(mean_and_spread), bare)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0])

@@ -141,8 +141,3 @@ def test_the_drawn_pairs_probe_draws_by_eq_13(subject: Subject, small_set: Patch
         drawn = arrays["positive"][moment]
         assert (drawn != arrays["anchor"]).all()
         assert np.isfinite(arrays["distance"][moment][np.arange(len(drawn)), drawn]).all()
-
-
-def test_drawn_pairs_are_refused_for_a_blind_sampler(small_set: PatchSet) -> None:
-    with pytest.raises(ValueError, match="ask for it of its recipes"):
-        drawn_pairs.probe(Subject(lambda patches: patches, recipes.HARDNET), small_set)

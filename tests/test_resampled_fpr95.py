@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from lib.benchmarks.fpr95 import fpr95
-from lib.benchmarks.subject import Subject
-from lib.data.patchset import PatchSet
 from lib.probes import resampled_fpr95 as module
-from lib.probes.resampled_fpr95 import Ranked, probe, resampled
+from lib.probes.resampled_fpr95 import Ranked, resampled
 
 
 def made_pairs(seed: int, pairs: int, points: int, levels: int | None = None):
@@ -125,19 +123,3 @@ def test_resamples_are_the_same_for_every_descriptor():
     worse = distances + np.random.default_rng(0).normal(0, 0.3, 400)
     both = np.corrcoef(again[0], resampled(worse, match, shown)[0])[0, 1]
     assert both > 0.7
-
-
-def test_the_probe_holds_400_rates_of_either_kind_as_float32(small_set: PatchSet):
-    subject = Subject(lambda patches: patches.reshape(len(patches), -1)[:, ::64].astype(float))
-    found = probe(subject, small_set)
-    assert set(found) == {"rates", "pair_rates"}
-    for rates in found.values():
-        assert rates.shape == (400,)
-        assert rates.dtype == np.float32
-        assert rates.min() >= 0
-        assert rates.max() <= 100
-
-
-def test_one_kind_of_pair_alone_is_refused():
-    with pytest.raises(ValueError, match="both kinds of pairs, got 2 matching of 2"):
-        resampled(np.zeros(2), np.array([True, True]), np.zeros((2, 2), int))

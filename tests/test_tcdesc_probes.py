@@ -108,16 +108,6 @@ def test_a_network_of_other_pairs_is_looked_at_in_the_same_batches(
     assert arrays["matched"].shape == (3, neighbourhoods.BATCHES * PAIRS)
     again = neighbourhoods.probe(replace(subject, recipe=RECIPES["tcdesc_dsm_aug"]), small_set)
     assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
-    # As it is at most: four batches of 1024 pairs at six stages.
-    whole = np.random.default_rng(0).random((3, 6, 4096)).astype(np.float16)
-    plane = np.random.default_rng(0).random((3, 2, 1024, 2)).astype(np.float16)
-    assert size({"matched": np.round(16 * whole[0]) / 16, "of": whole[1:], "plane": plane}) < 200_000
-
-
-def test_a_batch_without_16_neighbours_is_refused(subject: Subject, small_set: PatchSet) -> None:
-    few = {"config": {"profile": {"budget": {"batch_pairs": 16}}}}
-    with pytest.raises(ValueError, match="batches of 16 pairs have no 16 neighbours"):
-        neighbourhoods.probe(replace(subject, record=few), small_set)
 
 
 SHIFT = 40
@@ -188,9 +178,3 @@ def test_an_image_without_keypoints_has_no_matches(images: ImageSequences) -> No
     )
     assert arrays["matches"].tolist() == [0] * 5
     assert arrays["places"].shape == (0, 4)
-
-
-def test_sequences_of_one_kind_alone_are_drawn_too(images: ImageSequences) -> None:
-    some = ImageSequences("some", tuple(s for s in images.sequences if s.name == "v_c"))
-    arrays = matches_on_dog.probe(Subject(partial(describe, sift().eval())), some)
-    assert set(arrays["of"]) == {0}

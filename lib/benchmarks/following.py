@@ -23,20 +23,14 @@ def few_pairs(test_set: PatchSet, matching: int) -> PatchSet:
     """A set's patches with few labelled pairs.
 
     Args:
-        test_set: with labelled pairs.
+        test_set: with labelled pairs, some of them matching.
         matching: how many matching pairs to take, or all where there are fewer.
 
     Returns:
         The same patches with the pairs taken and, for each, up to 20 non-matching pairs of the patches
         taken.
-
-    Raises:
-        ValueError: the set has no matching pair.
     """
-    found = np.flatnonzero(test_set.pairs.match) if test_set.pairs is not None else np.empty(0, int)
-    if not len(found):
-        raise ValueError(f"{test_set.name} has no matching pair to follow training on")
-    taken = np.random.default_rng(SEED).permutation(found)[:matching]
+    taken = np.random.default_rng(SEED).permutation(np.flatnonzero(test_set.pairs.match))[:matching]
     first, second = test_set.pairs.first[taken], test_set.pairs.second[taken]
     turns = range(1, min(OTHERS, len(taken) - 1) + 1)
     left = np.concatenate([first, *(first for _ in turns)])
@@ -57,4 +51,4 @@ def follow(model: nn.Module, few: Mapping[str, PatchSet], device: str) -> dict[s
         device: the model's.
     """
     by = partial(describe, model, device=device)
-    return {name: fpr95(*pair_distances(by, of)).expected for name, of in few.items()}
+    return {name: fpr95(*pair_distances(by, pairs)).expected for name, pairs in few.items()}

@@ -46,20 +46,14 @@ def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> F
         recall: share of the matching pairs to be within the threshold, in (0, 1].
 
     Raises:
-        ValueError: lengths differ, a distance is not finite, one kind of pair is missing, or the
-            recall is out of range.
+        ValueError: a distance is not finite, or one kind of pair is missing.
     """
-    if not 0 < recall <= 1:
-        raise ValueError(f"recall must be above 0 and at most 1, got {recall}")
     distances, match = np.asarray(distances), np.asarray(match, dtype=bool)
-    if distances.shape != match.shape:
-        raise ValueError(f"{distances.shape} distances and {match.shape} labels do not go together")
     if not np.isfinite(distances).all():
         raise ValueError(f"distance {np.flatnonzero(~np.isfinite(distances))[0]} is not finite")
-    positives = int(match.sum())
-    negatives = len(match) - positives
-    if positives == 0 or negatives == 0:
-        raise ValueError(f"FPR95 needs both kinds of pairs, got {positives} matching of {len(match)}")
+    negatives = int((~match).sum())
+    if negatives in (0, len(match)):
+        raise ValueError(f"FPR95 needs both kinds of pairs; {negatives} of {len(match)} do not match")
 
     levels, matching, non_matching = counts_by_distance(distances, match)
     level, rank = threshold_level(matching, recall)
@@ -82,8 +76,7 @@ def counts_by_distance(
     Returns:
         (L,) distances, (L,) matching and (L,) non-matching pairs.
     """
-    match = np.asarray(match, dtype=bool)
-    levels, level = np.unique(np.asarray(distances), return_inverse=True)
+    levels, level = np.unique(distances, return_inverse=True)
     counts = (np.bincount(level[kind], minlength=len(levels)) for kind in (match, ~match))
     return levels, *counts
 

@@ -38,18 +38,28 @@ class Subject:
     stages: Mapping[str, nn.Module] = field(default_factory=dict)
     record: Mapping = field(default_factory=dict)
     device: str = "cpu"
-    # The distances last asked for: several metrics are of the same set's.
+    # The descriptors and distances last asked for: several metrics are of the same set's.
     _last: dict[str, tuple] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def networks(self) -> dict[float, nn.Module]:
+        """`stages` by fraction of training, ascending."""
+        return {float(stage): self.stages[stage] for stage in sorted(self.stages, key=float)}
+
+    @property
+    def batch_pairs(self) -> int:
+        """Pairs in a batch of its training."""
+        return self.record["config"]["profile"]["budget"]["batch_pairs"]
 
     def pair_distances(self, test_set: PatchSet) -> tuple[np.ndarray, np.ndarray]:
         """`pair_distances`, described once for all that is measured on a set, one after the other."""
         known, distances = self._last.get("pairs", (None, None))
         if known is not test_set:
-            distances = pair_distances(self._described, test_set)
+            distances = pair_distances(self.described, test_set)
             self._last["pairs"] = (test_set, distances)
         return distances
 
-    def _described(self, patches: np.ndarray) -> np.ndarray:
+    def described(self, patches: np.ndarray) -> np.ndarray:
         """`describe`, once for sets of the same patches with other pairs, one after the other."""
         key = len(patches), zlib.crc32(patches)
         known, descriptors = self._last.get("patches", (None, None))
@@ -71,24 +81,16 @@ def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.n
 
     Returns:
         (m, k) float32, or bits packed into (m, k / 8) uint8.
-
-    Raises:
-        ValueError: a number of bits that does not fill bytes.
     """
     parts: list[Tensor] = []
     chunk = CHUNK[torch.device(device).type]
     for start in range(0, len(patches), chunk):
-        some = patches[start : start + chunk]
-        cut = torch.from_numpy(np.ascontiguousarray(some)).to(device)
+        cut = torch.from_numpy(np.ascontiguousarray(patches[start : start + chunk])).to(device)
         images = augmentation.cut(cut, torch.zeros(len(cut), device=device), size=model.input_size)
         described = model(images).cpu()
         parts.append(described if described.dtype == torch.bool else described.float())
-    every = torch.cat(parts).numpy()
-    if every.dtype != bool:
-        return every
-    if every.shape[1] % 8:
-        raise ValueError(f"{every.shape[1]} bits do not fill bytes: give a multiple of 8")
-    return np.packbits(every, axis=1)
+    descriptors = torch.cat(parts).numpy()
+    return np.packbits(descriptors, axis=1) if descriptors.dtype == bool else descriptors
 
 
 def pair_distances(
@@ -104,23 +106,27 @@ def pair_distances(
         (M,) float64 distances and (M,) bool, true for matching pairs.
 
     Raises:
-        ValueError: the set has no labelled pairs, or a descriptor is not finite (its patch is named).
+        ValueError: a descriptor is not finite (its patch is named).
     """
-    pairs = test_set.pairs
-    if pairs is None or len(pairs.match) == 0:
-        raise ValueError(f"{test_set.name} has no labelled pairs to evaluate on")
-    used, where = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
-    descriptors, sides = describe(test_set.patches[used]), np.split(where, 2)
+    match, (used, sides) = test_set.pairs.match, patches_used(test_set)
+    descriptors = describe(test_set.patches[used])
     if descriptors.dtype == np.uint8:
         first, second = (descriptors[side] for side in sides)
-        return np.bitwise_count(first ^ second).sum(axis=1, dtype=np.float64), pairs.match
+        return np.bitwise_count(first ^ second).sum(axis=1, dtype=np.float64), match
     descriptors = descriptors.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(descriptors).all(axis=1))
     if len(bad):
         raise ValueError(f"{test_set.name}: the descriptor of patch {used[bad[0]]} is not finite")
-    distances = np.empty(len(pairs.match))
+    distances = np.empty(len(match))
     for start in range(0, len(distances), _PAIRS_AT_ONCE):
         part = slice(start, start + _PAIRS_AT_ONCE)
         first, second = (descriptors[side[part]] for side in sides)
         distances[part] = np.linalg.norm(first - second, axis=1)
-    return distances, pairs.match
+    return distances, match
+
+
+def patches_used(test_set: PatchSet) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The patches of a set's M labelled pairs, each once, and for either side (M,) which it is."""
+    pairs = test_set.pairs
+    used, where = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
+    return used, np.split(where, 2)

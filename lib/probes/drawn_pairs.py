@@ -5,7 +5,7 @@ positive drawn by them, and the negative mined in the batch (Eq. 14). Classes, c
 are drawn once, so what differs between the moments is the network and the exponent λ / L_avg.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from lib import parts
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.objective import build as build_objective
+from lib.probes import array, stacked
 from lib.probes.training_batch import draw, unit, with_statistics
 from lib.samplers.adasample import anchor_distances, log_probabilities
 
@@ -37,12 +38,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         "positive" (3, C) int16, the place drawn; "negative" (3, C, 32, 32) uint8, the patch mined;
         "near_anchor" and "found" (3, C) bool, whether it was mined for the anchor (else for the
         positive), and whether there was one.
-
-    Raises:
-        ValueError: the subject was not trained with AdaSample.
     """
-    if subject.recipe is None or subject.recipe.sampler.name != "adasample":
-        raise ValueError("drawn_pairs shows AdaSample's probabilities; ask for it of its recipes")
     generator = torch.Generator().manual_seed(SEED)
     batch = draw(subject, train_set, generator)
     distance = parts.build("sampler", subject.recipe.sampler).distance
@@ -50,17 +46,16 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     every = torch.arange(len(batch.anchor), device=subject.device)
     images = batch.images[:, :, 0].round().clamp(0, 255).byte()
     candidates = batch.shuffled(generator)
-    by_stage = []
-    for stage in moments(list(subject.stages)):
-        exponent = exponent_at(subject.record["curve"], float(stage))
-        model = with_statistics(subject.stages[stage], candidates)
+    by_stage, networks = [], subject.networks
+    for stage in moments(networks):
+        exponent = exponent_at(subject.record["curve"], stage)
+        model = with_statistics(networks[stage], candidates)
         raw = batch.raw_descriptors(model)
         described = unit(model, raw)
         far = anchor_distances(batch.pool, described, batch.anchor, distance)
         logits, _ = log_probabilities(far, torch.tensor(exponent, device=far.device))
-        positive = (
-            torch.multinomial(logits.exp().cpu(), 1, generator=generator).squeeze(1).to(far.device)
-        )
+        drawn = torch.multinomial(logits.exp().cpu(), 1, generator=generator)
+        positive = drawn.squeeze(1).to(far.device)
         places = torch.stack([batch.anchor, positive])
         mined = objective.triplets(batch.pairs(model, raw, positive)).negatives
         side, other = mined.patch // len(every), mined.patch % len(every)
@@ -82,14 +77,13 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         "generated": (batch.pool.valid & (place >= batch.pool.originals[:, None]))[:CLASSES],
         "anchor": batch.anchor[:CLASSES].short(),
     }
-    arrays = {name: np.stack([_array(of[name]) for of in by_stage]) for name in by_stage[0]}
-    return arrays | {name: _array(value) for name, value in once.items()}
+    return stacked(by_stage) | {name: array(value) for name, value in once.items()}
 
 
-def moments(stages: Sequence[str]) -> tuple[str, str, str]:
+def moments(stages: Iterable[float]) -> tuple[float, float, float]:
     """The first stage, the one nearest to half of the training (the earlier of two), and the last."""
-    ordered = sorted(stages, key=float)
-    return ordered[0], min(ordered, key=lambda stage: abs(float(stage) - 0.5)), ordered[-1]
+    ordered = sorted(stages)
+    return ordered[0], min(ordered, key=lambda stage: abs(stage - 0.5)), ordered[-1]
 
 
 def exponent_at(curve: Mapping[str, Sequence[float]], stage: float) -> float:
@@ -106,7 +100,3 @@ def exponent_at(curve: Mapping[str, Sequence[float]], stage: float) -> float:
     steps = np.asarray(curve["step"])
     before = np.flatnonzero(steps <= stage * steps[-1] + 1e-6)
     return float(curve["exponent"][before[-1]]) if len(before) else 0.0
-
-
-def _array(value: torch.Tensor | np.generic) -> np.ndarray:
-    return value.cpu().numpy() if isinstance(value, torch.Tensor) else value

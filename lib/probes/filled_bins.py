@@ -10,7 +10,7 @@ from one and the same patch, where N_x is the same in all.
 import numpy as np
 
 from lib.benchmarks.fpr95 import fpr95
-from lib.benchmarks.subject import Subject
+from lib.benchmarks.subject import Subject, patches_used
 from lib.data.patchset import PatchSet
 
 GROUPS = 10
@@ -32,14 +32,15 @@ def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
         threshold at which 95% of its own matching pairs pass; "correlation" (), Pearson's, of distance
         and filled bins over non-matching pairs.
     """
-    distances, match, filled, group = _pairs(subject, test_set)
+    distances, match = subject.pair_distances(test_set)
+    filled = _filled_bins(subject, test_set)
+    edges = np.quantile(filled[match], np.linspace(0, 1, GROUPS + 1)[1:-1])
+    group = np.searchsorted(edges, filled, side="right")
     groups = [group == number for number in range(GROUPS)]
 
     def percentiles(kind: np.ndarray) -> np.ndarray:
-        of_groups = [distances[kind & of_group] for of_group in groups]
-        return np.array(
-            [np.percentile(some, PERCENTILES) if len(some) else [np.nan] * 5 for some in of_groups]
-        )
+        by_group = [distances[kind & some] for some in groups]
+        return np.array([np.percentile(d, PERCENTILES) if len(d) else [np.nan] * 5 for d in by_group])
 
     passed = [
         fpr95(distances[some], match[some]).expected * (some & ~match).sum()
@@ -57,17 +58,10 @@ def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
     return {name: np.asarray(array, np.float32) for name, array in arrays.items()}
 
 
-def _pairs(
-    subject: Subject, test_set: PatchSet
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of M pairs: their distance, whether they match, their filled bins, and their group."""
-    pairs = test_set.pairs
-    used, where = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
-    described = subject.describe(test_set.patches[used]).astype(np.float64)
-    first, second = np.split(where, 2)
-    distances = np.linalg.norm(described[first] - described[second], axis=1)
+def _filled_bins(subject: Subject, test_set: PatchSet) -> np.ndarray:
+    """(M,) √(N_x N_y) of the pairs."""
+    used, (first, second) = patches_used(test_set)
+    described = subject.described(test_set.patches[used]).astype(np.float64)
     # The square root of N; of unit length or not, since a sum of squares divides it.
     fullness = described.sum(axis=1) / np.linalg.norm(described, axis=1)
-    filled = fullness[first] * fullness[second]
-    edges = np.quantile(filled[pairs.match], np.linspace(0, 1, GROUPS + 1)[1:-1])
-    return distances, pairs.match, filled, np.searchsorted(edges, filled, side="right")
+    return fullness[first] * fullness[second]

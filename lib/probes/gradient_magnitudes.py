@@ -48,30 +48,25 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         "count_…" (B,) int32, "mean_…" (B,) and "spread_…" (B, 2) float32, the 10th and 90th percentile,
         NaN in empty bins; and "curve_…" (P,) float32, |∂L/∂θ| at angles as those of the computation, the
         other angle at the triplets' mean.
-
-    Raises:
-        ValueError: the subject was not trained, or the set cannot fill a batch.
     """
-    if subject.recipe is None or not subject.stages:
-        raise ValueError("this descriptor was not trained, so it has no gradients")
     blind = replace(subject, recipe=replace(subject.recipe, sampler=part("random_pair")))
-    pairs = subject.record["config"]["profile"]["budget"]["batch_pairs"]
-    model = subject.stages[max(subject.stages, key=float)]
+    drawn = draw_images(blind, train_set, [subject.batch_pairs] * BATCHES)
+    *_, model = subject.networks.values()
     with torch.no_grad():
-        raws = [model.raw(images).cpu() for images in draw_images(blind, train_set, [pairs] * BATCHES)]
+        raws = [model.raw(images).cpu() for images in drawn]
     objective = build_objective(subject.recipe)
     case = case_of(subject.recipe, objective)
     # What a loss knows of earlier batches, it knows of these.
     for raw in raws:
         objective.loss(objective.triplets(descriptions(model, raw)))
-    angles, found = torch.cat([magnitudes(case, objective, model, raw) for raw in raws], dim=2)
+    angles, values = torch.cat([magnitudes(case, objective, model, raw) for raw in raws], dim=2)
     state = (2 * (angles.double() / 2).sin()).clamp(0.01, 1.99).T
     _, curves = by_angle(case, objective.loss, state, POINTS)
     edges = np.linspace(0, math.pi, BINS + 1)
     arrays = {"edges": edges.astype(np.float32)}
-    for kind, angle, value in zip(curves, angles.numpy(), found.numpy(), strict=True):
-        of_kind = {**_binned(angle, value, edges), "curve": curves[kind].astype(np.float32)}
-        arrays |= {f"{name}_{kind}": of for name, of in of_kind.items()}
+    for kind, angle, value in zip(curves, angles.numpy(), values.numpy(), strict=True):
+        binned = {**_binned(angle, value, edges), "curve": curves[kind].astype(np.float32)}
+        arrays |= {f"{name}_{kind}": array for name, array in binned.items()}
     return arrays
 
 
@@ -110,7 +105,7 @@ def magnitudes(case: Case, objective: Objective, model: nn.Module, raw: Tensor) 
 
 def _binned(angle: np.ndarray, value: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
     groups = [value[np.digitize(angle, edges[1:-1]) == number] for number in range(len(edges) - 1)]
-    of_groups = [[of.mean(), *np.percentile(of, SPREAD)] if len(of) else [np.nan] * 3 for of in groups]
-    mean, *spread = np.array(of_groups, np.float32).T
-    count = np.array([len(of) for of in groups], np.int32)
+    rows = [[v.mean(), *np.percentile(v, SPREAD)] if len(v) else [np.nan] * 3 for v in groups]
+    mean, *spread = np.array(rows, np.float32).T
+    count = np.array(list(map(len, groups)), np.int32)
     return {"count": count, "mean": mean, "spread": np.stack(spread, axis=1)}

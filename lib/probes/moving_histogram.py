@@ -19,6 +19,7 @@ from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
 from lib.objective import Objective
 from lib.objective import build as build_objective
+from lib.probes import stacked
 from lib.probes.triplets_in_batch import SEED, draw_images
 
 BATCHES = 30
@@ -43,19 +44,11 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         2048 of them, 0.002 at least; it does not know that those of a batch share negatives), and
         "hardest" and "easiest", the largest and the smallest weight of a batch, means over the batches;
         (S, n) float16 of the last batch: "values" and "weights".
-
-    Raises:
-        ValueError: the subject was not trained with such a loss, or the set cannot fill a batch.
     """
-    if subject.recipe is None or not hasattr(build_objective(subject.recipe).loss, "histogram"):
-        raise ValueError("only DSM's loss has a moving histogram; ask for this probe of its recipes")
-    pairs = subject.record["config"]["profile"]["budget"]["batch_pairs"]
-    drawn = draw_images(subject, train_set, [pairs] * BATCHES)
-    stages = sorted(subject.stages, key=float)
-    by_stage = [_at_stage(subject, subject.stages[stage], drawn) for stage in stages]
-    arrays = {name: np.stack([of[name] for of in by_stage]) for name in by_stage[0]}
-    once = {"stage": np.array(list(map(float, stages)), np.float32), "edges": arrays.pop("edges")[0]}
-    return once | arrays
+    drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
+    networks = subject.networks
+    arrays = stacked([_at_stage(subject, model, drawn) for model in networks.values()])
+    return {"stage": np.array(list(networks), np.float32), "edges": arrays.pop("edges")[0]} | arrays
 
 
 def _at_stage(subject: Subject, model: nn.Module, drawn: Sequence[Tensor]) -> dict[str, np.ndarray]:
@@ -67,7 +60,7 @@ def _at_stage(subject: Subject, model: nn.Module, drawn: Sequence[Tensor]) -> di
     tested = values.ravel()[:TESTED].astype(np.float64)
     fit = stats.goodness_of_fit(stats.norm, tested, statistic="ks", n_mc_samples=SAMPLES, rng=SEED)
     half = nodes[1] / 2 - nodes[0] / 2
-    found = {
+    numbers = {
         "edges": np.append(nodes - half, nodes[-1] + half),
         "cdf": np.append(0.0, histogram.cumsum()).clip(max=1),
         "mean": mean,
@@ -77,7 +70,7 @@ def _at_stage(subject: Subject, model: nn.Module, drawn: Sequence[Tensor]) -> di
         "easiest": weights.min(axis=1).mean(),
     }
     last = {"values": values[-1].astype(np.float16), "weights": weights[-1].astype(np.float16)}
-    return {name: np.asarray(of, np.float32) for name, of in found.items()} | last
+    return {name: np.asarray(value, np.float32) for name, value in numbers.items()} | last
 
 
 @torch.no_grad()

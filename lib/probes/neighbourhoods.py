@@ -28,7 +28,7 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
     """Neighbourhoods within batches as large as those of training, at each stage of it, S of them.
 
     Args:
-        subject: a network trained on random pairs, in batches of n.
+        subject: a network trained on random pairs, in batches of n, 17 or more.
         data: where classes are drawn from, trained on or not.
 
     Returns:
@@ -40,33 +40,28 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
         (3, 2, n, 2) float16, all anchors and positives in the first two principal components of the pair
         and of its neighbours in both sets; "explained" (3,) float16, these components' share of their
         variance.
-
-    Raises:
-        ValueError: the subject was not trained on random pairs, the set cannot fill a batch, or a batch
-            has no 16 neighbours for each.
     """
-    n = subject.record["config"]["profile"]["budget"]["batch_pairs"]
-    if n <= NEIGHBOURS:
-        raise ValueError(f"batches of {n} pairs have no {NEIGHBOURS} neighbours for each")
-    batches = draw_images(subject, data, [n] * BATCHES)
-    stages, found = sorted(subject.stages, key=float), []
-    for stage in stages:
-        model = with_statistics(subject.stages[stage], batches)
+    batches = draw_images(subject, data, [subject.batch_pairs] * BATCHES)
+    by_stage = []
+    for network in subject.networks.values():
+        model = with_statistics(network, batches)
         codes = [descriptions(model, model.raw(images)).code.float() for images in batches]
-        found.append([_compared(code, _near(code)) for code in codes])
-    names = ("matched", "topology", "euclidean", "unshared")
-    compared = {
-        name: torch.stack([torch.cat([batch[place] for batch in of]) for of in found])
-        for place, name in enumerate(names)
-    }
-    unshared = compared.pop("unshared").mean(1)
+        compared = zip(*(_compared(code, _near(code)) for code in codes), strict=True)
+        by_stage.append([torch.cat(values) for values in compared])
+    matched, topology, euclidean, unshared = map(torch.stack, zip(*by_stage, strict=True))
     code, near = codes[0], _near(codes[0])
     planes, explained = zip(*(_plane(code, near, pair) for pair in range(DRAWN)), strict=True)
-    drawn = {"plane": torch.stack(planes), "explained": torch.stack(explained)}
+    half = {
+        "matched": matched,
+        "topology": topology,
+        "euclidean": euclidean,
+        "plane": torch.stack(planes),
+        "explained": torch.stack(explained),
+    }
     return {
-        "stage": np.array(list(map(float, stages)), np.float32),
-        "unshared": unshared.cpu().numpy(),
-        **{name: of.half().cpu().numpy() for name, of in (compared | drawn).items()},
+        "stage": np.array(list(subject.networks), np.float32),
+        "unshared": unshared.mean(1).cpu().numpy(),
+        **{name: values.half().cpu().numpy() for name, values in half.items()},
         "near": near[:, :DRAWN].transpose(0, 1).short().cpu().numpy(),
     }
 
@@ -78,9 +73,9 @@ def _near(code: Tensor) -> Tensor:
 
 def _compared(code: Tensor, near: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(n,) m / k, d_T, the Euclidean distance and (‖T^a‖₁ + ‖T^p‖₁) / k of pairs (2, n, d)."""
-    weights = [linear_combination(side, side[of]) for side, of in zip(code, near, strict=True)]
+    weights = [linear_combination(side, side[places]) for side, places in zip(code, near, strict=True)]
     euclidean = (code[0] - code[1]).norm(dim=1)
-    unshared = sum(of.abs().sum(1) for of in weights) / NEIGHBOURS
+    unshared = sum(weight.abs().sum(1) for weight in weights) / NEIGHBOURS
     return matches(code, near) / NEIGHBOURS, topology_distance(*weights, near), euclidean, unshared
 
 

@@ -42,29 +42,23 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         float32, median, 90th percentile, and of how many values each |cos| is: "map" (C, 3) over the
         maps of all patches and channels, and "channel" (C, 3) over channels, the maps of a batch taken
         together. Percentiles are NaN where nothing has a gradient.
-
-    Raises:
-        ValueError: the subject was not trained on random pairs, or the set cannot fill a batch.
     """
-    if subject.recipe is None or not subject.stages:
-        raise ValueError("this descriptor was not trained, so it has no gradients")
-    pairs = subject.record["config"]["profile"]["budget"]["batch_pairs"]
-    drawn = draw_images(subject, train_set, [pairs] * BATCHES)
+    drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
     objective = build_objective(subject.recipe, subject.device)
-    model = copy.deepcopy(subject.stages[max(subject.stages, key=float)]).train()
-    device = drawn[0].device
+    *_, last = subject.networks.values()
+    model, device = copy.deepcopy(last).train(), drawn[0].device
     with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]):
         torch.manual_seed(SEED)
-        of_batches = [_maps_and_gradients(objective, model, images) for images in drawn]
-    found: dict[str, list[list[float]]] = {"map": [], "channel": []}
-    for of_layer in zip(*of_batches, strict=True):
-        by_map = [[each.flatten(0, 1).flatten(1) for each in both] for both in of_layer]
-        by_channel = [[each.transpose(0, 1).flatten(1) for each in both] for both in of_layer]
-        for name, rows in (("map", by_map), ("channel", by_channel)):
-            values = torch.cat([cosines(*both) for both in rows]).cpu().numpy()
-            told = np.percentile(values, PERCENTILES) if len(values) else [np.nan] * 2
-            found[name].append([*told, rows[0][0].shape[1]])
-    return {name: np.array(of, np.float32) for name, of in found.items()}
+        batches = [_maps_and_gradients(objective, model, images) for images in drawn]
+    rows: dict[str, list[list[float]]] = {"map": [], "channel": []}
+    for layer in zip(*batches, strict=True):
+        by_map = [[maps.flatten(0, 1).flatten(1) for maps in both] for both in layer]
+        by_channel = [[maps.transpose(0, 1).flatten(1) for maps in both] for both in layer]
+        for name, pairs in (("map", by_map), ("channel", by_channel)):
+            values = torch.cat([cosines(*both) for both in pairs]).cpu().numpy()
+            percentiles = np.percentile(values, PERCENTILES) if len(values) else [np.nan] * 2
+            rows[name].append([*percentiles, pairs[0][0].shape[1]])
+    return {name: np.array(values, np.float32) for name, values in rows.items()}
 
 
 def _maps_and_gradients(
@@ -72,17 +66,17 @@ def _maps_and_gradients(
 ) -> list[tuple[Tensor, Tensor]]:
     maps: list[Tensor] = []
     convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
-    hooks = [layer.register_forward_hook(lambda *of: maps.append(of[2])) for layer in convolutions]
-    of = descriptions(model, model.raw(images))
+    hooks = [layer.register_forward_hook(lambda *call: maps.append(call[2])) for layer in convolutions]
+    described = descriptions(model, model.raw(images))
     for hook in hooks:
         hook.remove()
     maps = [some for some in maps if some[0, 0].numel() > 1]
-    total = objective.total(objective.loss(objective.triplets(of)), of)
+    total = objective.total(objective.loss(objective.triplets(described)), described)
     return list(zip(maps, torch.autograd.grad(total, maps), strict=True))
 
 
-def cosines(of: Tensor, gradient: Tensor) -> Tensor:
+def cosines(rows: Tensor, gradient: Tensor) -> Tensor:
     """|cos| in float64 between rows (m, k) and their gradients, of the rows that have one."""
-    of, gradient = of.detach().double(), gradient.double()
-    some = (of.norm(dim=1) > 0) & (gradient.norm(dim=1) > 0)
-    return F.cosine_similarity(of[some], gradient[some], dim=1, eps=0.0).abs()
+    rows, gradient = rows.detach().double(), gradient.double()
+    some = (rows.norm(dim=1) > 0) & (gradient.norm(dim=1) > 0)
+    return F.cosine_similarity(rows[some], gradient[some], dim=1, eps=0.0).abs()

@@ -42,14 +42,10 @@ def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
 
     Returns:
         "rates" and "pair_rates" (400,) float32, in percent.
-
-    Raises:
-        ValueError: the set has no labelled pairs, or one kind of them is missing.
     """
-    distances, match = subject.pair_distances(test_set)
     pairs = test_set.pairs
     shown = test_set.point_ids[np.stack([pairs.first, pairs.second])]
-    rates, pair_rates = resampled(distances, match, shown)
+    rates, pair_rates = resampled(*subject.pair_distances(test_set), shown)
     return {"rates": rates.astype(np.float32), "pair_rates": pair_rates.astype(np.float32)}
 
 
@@ -60,19 +56,13 @@ def resampled(
 
     Args:
         distances: (M,) finite.
-        match: (M,) bool.
+        match: (M,) bool, both kinds.
         shown: (2, M) the points that a pair's two patches show.
         resamples: how many of either.
 
     Returns:
         (resamples,) and (resamples,) rates in percent.
-
-    Raises:
-        ValueError: one kind of pair is missing.
     """
-    match = np.asarray(match, dtype=bool)
-    if match.all() or not match.any():
-        raise ValueError(f"FPR95 needs both kinds of pairs, got {match.sum()} matching of {len(match)}")
     points, place = np.unique(shown, return_inverse=True)
     first, second = place.reshape(2, -1)
     order = np.argsort(distances, kind="stable")
@@ -135,7 +125,7 @@ class Ranked:
             others: (k + 1, b) likewise.
         """
         needed = np.maximum(1, np.ceil(RECALL * matching[-1] - 1e-9))
-        pair = [np.searchsorted(of, rank) - 1 for of, rank in zip(matching.T, needed, strict=True)]
+        pair = [np.searchsorted(sums, n) - 1 for sums, n in zip(matching.T, needed, strict=True)]
         column = np.arange(len(pair))
         within, level = matching[self.start[pair], column], matching[self.end[pair], column]
         sure, reached = others[self.before[pair], column], others[self.through[pair], column]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lib.batches import Batch, open_batches
+from lib.batches import open_batches
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, descriptions
@@ -101,18 +101,9 @@ def draw(subject: Subject, train_set: PatchSet, generator: torch.Generator) -> T
 
     Returns:
         A batch on the subject's device.
-
-    Raises:
-        ValueError: the subject was not trained, or the set cannot fill a batch.
     """
-    if subject.recipe is None or not subject.stages:
-        raise ValueError(
-            "this descriptor was not trained, so there is no batch of its training; "
-            "ask for this probe of a trained recipe"
-        )
-    pairs = subject.record["config"]["profile"]["budget"]["batch_pairs"]
     size = next(iter(subject.stages.values())).input_size
-    batch: Batch = open_batches(subject.recipe, train_set, size=size).draw(pairs, generator)
+    batch = open_batches(subject.recipe, train_set, size=size).draw(subject.batch_pairs, generator)
     anchor = candidates.uniform_below(batch.pool.counts, generator)
     images = batch.images(batch.pool.valid)
     filled = images.new_zeros(*batch.pool.valid.shape, *images.shape[1:])

@@ -21,6 +21,7 @@ from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, descriptions
 from lib.objective import Objective
 from lib.objective import build as build_objective
+from lib.probes import stacked
 from lib.probes.training_batch import with_statistics
 
 SEED = 0
@@ -35,58 +36,48 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     classes of the set, and n at least. Each pair is of another class.
 
     Args:
-        subject: a trained network.
+        subject: a network trained on random pairs.
         train_set: the set it was trained on.
 
     Returns:
         "stage" (S,) float32, fractions of training; "batch_pairs" () int32, n; (S, T) float16, at power
         1: "positive" d_pos, "negative" d_neg mined among the n pairs of its batch, those one after the
         other, and "negative_of_all" mined among all T.
-
-    Raises:
-        ValueError: the subject was not trained on random pairs, or the set cannot fill a batch.
     """
-    _check_trained(subject)
-    n = subject.record["config"]["profile"]["budget"]["batch_pairs"]
+    n = subject.batch_pairs
     total = n * max(1, min(MOST, len(np.unique(train_set.point_ids))) // n)
     [images] = draw_images(subject, train_set, [total])
     batches = [some.flatten(0, 1) for some in images.unflatten(0, (2, -1)).split(n, dim=1)]
     objective = build_objective(subject.recipe, subject.device)
     by_stage = []
-    for stage in sorted(subject.stages, key=float):
-        model = with_statistics(subject.stages[stage], batches)
+    for network in subject.networks.values():
+        model = with_statistics(network, batches)
         codes = [descriptions(model, model.raw(some)).code for some in batches]
-        positive, negative = zip(*(_distances(objective, of) for of in codes), strict=True)
+        positive, negative = zip(*(_distances(objective, code) for code in codes), strict=True)
         _, negative_of_all = _distances(objective, torch.cat(codes, dim=1))
-        of_stage = {
-            "positive": torch.cat(positive),
-            "negative": torch.cat(negative),
-            "negative_of_all": negative_of_all,
-        }
-        by_stage.append({name: of.half().cpu().numpy() for name, of in of_stage.items()})
-    once = {
-        "stage": np.array(sorted(map(float, subject.stages)), dtype=np.float32),
-        "batch_pairs": np.array(n, dtype=np.int32),
-    }
-    return once | {name: np.stack([of[name] for of in by_stage]) for name in by_stage[0]}
+        by_stage.append(
+            {
+                "positive": torch.cat(positive).half(),
+                "negative": torch.cat(negative).half(),
+                "negative_of_all": negative_of_all.half(),
+            }
+        )
+    once = {"stage": np.array(list(subject.networks), np.float32), "batch_pairs": np.array(n, np.int32)}
+    return once | stacked(by_stage)
 
 
 def draw_images(subject: Subject, train_set: PatchSet, pairs: Sequence[int]) -> list[Tensor]:
     """Batches of pairs as the subject's training draws them, the same for each of its stages.
 
     Args:
-        subject: a trained network.
+        subject: a network trained on random pairs.
         train_set: where classes are drawn from.
         pairs: of each batch.
 
     Returns:
         Images (2n, 1, S, S) float32, 0 to 255, of a batch's n anchors and then of its n positives, on
         the subject's device.
-
-    Raises:
-        ValueError: the subject was not trained on random pairs, or the set cannot fill a batch.
     """
-    _check_trained(subject)
     size = next(iter(subject.stages.values())).input_size
     batches = open_batches(subject.recipe, train_set, size=size)
     sampler, drawn = parts.build("sampler", subject.recipe.sampler), []
@@ -97,16 +88,6 @@ def draw_images(subject: Subject, train_set: PatchSet, pairs: Sequence[int]) -> 
         choice = sampler.choose(batch.pool, lambda: None, generator)
         drawn.append(batch.images(choice.places).to(subject.device))
     return drawn
-
-
-def _check_trained(subject: Subject) -> None:
-    if subject.recipe is None or not subject.stages:
-        raise ValueError("this descriptor was not trained, so there is no batch of its training")
-    if subject.recipe.sampler.name != "random_pair":
-        raise ValueError(
-            f"{subject.recipe.label} draws its pairs by what the network says of them; ask for this "
-            "probe of recipes that draw them at random"
-        )
 
 
 def _distances(objective: Objective, codes: Tensor) -> tuple[Tensor, Tensor]:
