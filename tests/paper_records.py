@@ -20,8 +20,8 @@ BEST = {"hynet_aug", "hynet_d_1.4", "hynet_s_1"}
 def searched(monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int] | None = None) -> Study:
     """A quick study whose searches all found a rate that tells whose it was, and the margins `BEST`."""
 
-    def found(profile: str, key: str) -> dict:
-        assert profile == "quick"
+    def found(study: Study, key: str) -> dict:
+        assert study.place.profile.name == "quick"
         return {"metrics": {"mean_fpr95": {"0.005": 30.0, "0.01": 20.0 if key in BEST else 25.0}}}
 
     monkeypatch.setattr(hynet, "read_search", found)

@@ -266,7 +266,7 @@ def test_a_rate_is_that_of_the_searched_combinations_with_the_same_loss_and_netw
 
     monkeypatch.setattr(searches, "read_search", search)
     for cell in EVERY:
-        assert factorial.rate_of("quick", cell) == (0.02 if "network" in cell else 0.001)
+        assert factorial.rate_of(open_study(), cell) == (0.02 if "network" in cell else 0.001)
 
 
 def test_the_factorial_trains_each_combination_with_the_seeds_of_a_table(study: Study, with_rates: None):

@@ -161,7 +161,7 @@ def test_a_card_says_what_it_was_trained_on_and_how_it_did() -> None:
 
 
 def test_a_record_as_a_run_leaves_it_makes_a_card() -> None:
-    one = min((REFERENCE / "quick" / "records" / "dsm_aug").glob("*.json"))
+    one = min((REFERENCE / "quick" / "mini" / "records" / "dsm_aug").glob("*.json"))
     written = networks.card(l2net.build(width=0.25), records.read(one))
     assert written.startswith("# DSM+\n")
     assert "100 steps of 64 pairs on mini-" in written
@@ -174,7 +174,7 @@ def test_a_committed_network_is_of_a_record_of_the_evenings_and_its_card_says_wh
     folder = networks.NETWORKS / key
     with safe_open(folder / networks.WEIGHTS, "pt") as file:
         about = file.metadata()
-    there = map(records.read, (REFERENCE / "evening" / "records" / key).glob("*.json"))
+    there = map(records.read, (REFERENCE / "evening" / "photos" / "records" / key).glob("*.json"))
     (record,) = (of for of in there if of["weights"] == about["weights"])
     assert {*record["metrics"]} >= {"photos-b", "photos-c"}, "what tables show is on record"
     written = (folder / networks.CARD).read_text(encoding="utf-8")
@@ -182,7 +182,7 @@ def test_a_committed_network_is_of_a_record_of_the_evenings_and_its_card_says_wh
 
 
 def test_a_committed_record_is_said_to_come_without_weights(tmp_path: Path, capsys) -> None:
-    one = min((REFERENCE / "quick" / "records" / "dsm_aug").glob("*.json"))
+    one = min((REFERENCE / "quick" / "mini" / "records" / "dsm_aug").glob("*.json"))
     assert command.main(["export", str(one), str(tmp_path / "out")]) == 1
     told = capsys.readouterr().err
     assert f"{one.with_suffix('.safetensors')} is missing" in told

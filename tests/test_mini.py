@@ -23,8 +23,6 @@ from lib.data.synthetic import allotment, scenes
 from lib.data.synthetic.allotment import (
     folder_photographs,
     packaged_photographs,
-    read_allotment,
-    write_allotment,
 )
 from lib.data.synthetic.description import detections, read_sites, redraw_view
 from lib.data.synthetic.detection import (
@@ -315,18 +313,6 @@ def test_neighbours_by_name_are_on_one_side_of_a_reserve() -> None:
     order = ("homography", "reserve-a", "reserve-b", "confirmation-a", "confirmation-b")
     names = [photograph.name for part in order for photograph in allotted[part]]
     assert names == [f"{i:03d}" for i in range(150, 200)]
-
-
-def test_an_allotment_is_read_back_without_files(tmp_path: Path) -> None:
-    allotted, _ = folder_photographs(photo_folder(tmp_path / "photos", 7))
-    write_allotment(tmp_path / "photographs.json", allotted)
-    read = read_allotment(tmp_path / "photographs.json")
-    assert [(part, [(p.name, p.sha256) for p in of]) for part, of in read.items()] == [
-        (part, [(p.name, p.sha256) for p in of]) for part, of in allotted.items()
-    ]
-    assert str(tmp_path) not in (tmp_path / "photographs.json").read_text()
-    with pytest.raises(FileNotFoundError, match=r"photograph 00 \(SHA-256 .* is not here"):
-        read["a"][0].grey(64)
 
 
 def test_unreadable_files_are_skipped_and_named_with_the_reason(tmp_path: Path) -> None:

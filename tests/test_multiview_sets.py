@@ -134,7 +134,7 @@ def test_between_5_and_40_percent_of_sifts_matches_are_right(
 
 
 def test_sift_registers_most_photographs_of_a_place() -> None:
-    (path,) = (REFERENCE / "quick" / "records" / "sift").glob("*.json")
+    (path,) = (REFERENCE / "quick" / "mini" / "records" / "sift").glob("*.json")
     numbers = records.read(path)["metrics"]["mini-eth"]["sfm"]
     for place in PLACES:
         assert mini_eth.VIEWS / 2 < numbers[f"images.{place}"] <= mini_eth.VIEWS

@@ -81,7 +81,7 @@ def test_every_mark_of_the_document_names_an_option_that_the_study_changes() -> 
 
 def test_the_document_shows_what_the_reference_holds() -> None:
     document = (ROOT / "docs/paper_vs_code.md").read_text(encoding="utf-8")
-    tables = (ROOT / "results/reference/quick/tables").glob("*/options.csv")
+    tables = (ROOT / "results/reference/quick/mini/tables").glob("*/options.csv")
     table = pd.concat(pd.read_csv(file) for file in tables)
     assert document.count("<!-- effect:") >= 10
     assert effects.filled_in(document, table, "quick, mini-a") == document

@@ -169,7 +169,7 @@ def test_what_a_shared_rate_loses_is_told_by_combination_and_by_axis(monkeypatch
 
     for module in (searches, factorial):
         monkeypatch.setattr(module, "read_search", search)
-    table = factorial.rates("quick")
+    table = factorial.rates(open_study())
     assert (table["taken"].dropna() == 0.002).all()
     for key, cell in SEARCHED_CELLS.items():
         assert table.loc[key, "lost"] == ("regulariser" in cell)

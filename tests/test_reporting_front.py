@@ -57,8 +57,8 @@ def test_a_document_without_marks_is_refused() -> None:
 
 def test_the_readme_shows_what_the_reference_holds() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = read_verdicts(rendering.saved_verdicts(REFERENCE / "quick", ARTEFACTS))
-    assert front.filled_in(text, rows, front.equal_footing(REFERENCE / "quick" / "tables")) == text
+    rows = read_verdicts(rendering.saved_verdicts(REFERENCE / "quick/mini", ARTEFACTS))
+    assert front.filled_in(text, rows, front.equal_footing(REFERENCE / "quick/mini/tables")) == text
 
 
 # A paragraph that was written by hand, and the tables that its numbers are of.
@@ -70,7 +70,8 @@ def test_every_number_that_the_readme_tells_of_results_stands_in_the_tables_it_n
     paragraphs = WRITTEN.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     assert paragraphs
     for paragraph, names in paragraphs:
-        tables = [pd.read_csv(REFERENCE / "quick/tables" / f"{name}.csv") for name in names.split(", ")]
+        folder = REFERENCE / "quick/mini/tables"
+        tables = [pd.read_csv(folder / f"{name}.csv") for name in names.split(", ")]
         values = np.concatenate([of.select_dtypes("number").to_numpy().ravel() for of in tables])
         for told in NUMBER.findall(paragraph):
             digits = len(told.partition(".")[2])

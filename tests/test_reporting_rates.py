@@ -114,7 +114,7 @@ def test_searches_on_record_are_shown_in_the_order_of_the_recipes(monkeypatch):
     monkeypatch.setattr(
         rates, "read_search", lambda _, name: {"label": SEARCHED[name].label, "runs": [run]}
     )
-    runs = rates.runs("quick")
+    runs = rates.runs(open_study())
     assert runs["recipe"].tolist() == ["HardNet", "AdaSample*"]
     assert runs["spread"].tolist() == [{}, {}]
     assert list(runs[FPR95]) == [20.0, 20.0]

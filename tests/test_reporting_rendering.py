@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from lib.data.synthetic.allotment import write_allotment
+import lib.study.open
+from lib.data.manifest import write_manifest
+from lib.data.sources import Source
 from lib.recipes import RECIPES
 from lib.study import records
 from lib.study.artefacts.rows import training_job
@@ -21,7 +22,7 @@ from lib.study.report.page import rendering
 
 SAVES = """
 from pathlib import Path
-table = Path(results, profile, "tables", "a", "b.csv")
+table = Path(results, profile, data, "tables", "a", "b.csv")
 table.parent.mkdir(parents=True, exist_ok=True)
 table.write_text("method,mean\\nSIFT,26.5\\n")
 """
@@ -41,16 +42,13 @@ def write_notebook(root: Path, monkeypatch: pytest.MonkeyPatch, *cells: str) -> 
 A_B = {"a/b": Artefact(lambda study: [])}
 
 
-def state_reference(folder: Path, monkeypatch: pytest.MonkeyPatch, profile: str, data: str) -> Path:
+def state_reference(folder: Path, monkeypatch: pytest.MonkeyPatch, profile: str, source: Source) -> None:
     """A reference that was made with this profile and data, with one table of the artefact a/b."""
-    record = {"kind": "run", "name": "n", "config": {}, "metrics": {}, "profile": profile, "data": data}
-    record["digests"] = {"training": "", "evaluation": {}, "data": {}}
-    records.write(folder / profile / "records" / "n" / "r.json", record)
-    table = folder / profile / "tables" / "a" / "b.csv"
+    monkeypatch.setattr(lib.study.open, "REFERENCE", folder)
+    write_manifest(folder / profile / source.name / "manifest.json", source, source.sets)
+    table = folder / profile / source.name / "tables" / "a" / "b.csv"
     table.parent.mkdir(parents=True)
     table.write_text("method,mean\nSIFT,26.5\n")
-    monkeypatch.setattr(rendering, "REFERENCE", folder)
-    return folder / profile
 
 
 @pytest.fixture
@@ -68,7 +66,7 @@ def save_earlier(opened: Study, name: str) -> Path:
 
 
 def test_what_a_notebook_saved_before_it_failed_counts_as_missing(tmp_path, opened, monkeypatch, capsys):
-    state_reference(tmp_path / "reference", monkeypatch, "quick", "mini")
+    state_reference(tmp_path / "reference", monkeypatch, "quick", opened.place.source)
     save_earlier(opened, "a/b.csv")
     other = save_earlier(opened, "a/c.csv")
     write_notebook(tmp_path, monkeypatch, "1", "raise RuntimeError('as it should')", SAVES)
@@ -108,7 +106,7 @@ def test_a_notebook_whose_runs_failed_is_not_executed(opened):
 def test_a_notebook_that_only_reads_the_reference_removes_nothing(tmp_path, opened, monkeypatch):
     monkeypatch.setattr(rendering, "ROOT", tmp_path)
     saved = save_earlier(opened, "a/b.csv")
-    reading = replace(opened, reading=(tmp_path / "reference" / "quick", opened.place.folder))
+    reading = replace(opened, reading=(tmp_path / "reference", opened.place.folder))
     _, (absent,) = rendering.execute(reading, A_B, "reference")
     assert "b.ipynb" in absent.error
     assert saved.exists()
@@ -121,36 +119,29 @@ def test_folders_with_braces_in_their_names_are_taken_as_they_are(tmp_path, monk
     (copy,), failures = rendering.execute(opened, A_B, str(root))
     assert failures == []
     assert copy.is_file()
-    assert (root / "quick" / "tables" / "a" / "b.csv").is_file()
+    assert (root / "quick/mini/tables/a/b.csv").is_file()
 
 
 @pytest.mark.parametrize(
-    ("profile", "data", "compared"),
+    ("profile", "name", "compared"),
     [("quick", "mini", True), ("quick", "photos", False), ("standard", "mini", False)],
 )
 def test_results_are_compared_with_a_reference_of_their_own_profile_and_data(
-    profile, data, compared, tmp_path, opened, monkeypatch, capsys
+    profile, name, compared, tmp_path, opened, monkeypatch, capsys
 ):
-    folder = state_reference(tmp_path / "reference", monkeypatch, profile, data)
-    if profile != "quick":
-        shutil.copytree(folder, tmp_path / "reference" / "quick")
+    source = replace(opened.place.source, name=name)
+    state_reference(tmp_path / "reference", monkeypatch, profile, source)
     _, missing = rendering.report(opened, A_B, [], [], compared=True)
     assert [failure.notebook for failure in missing] == ["tables/a/b.csv"] * compared
     assert ("Not compared" in capsys.readouterr().out) is not compared
 
 
-def test_a_reference_of_photographs_is_compared_with_where_they_are_the_same(
-    tmp_path, opened, monkeypatch
-):
-    folder = state_reference(tmp_path / "reference", monkeypatch, "quick", "photos")
-    write_allotment(folder / "photographs.json", opened.place.source.allotment)
-    source = replace(opened.place.source, name="photos")
-    same = replace(opened, place=replace(opened.place, source=source))
-    _, missing = rendering.report(same, A_B, [], [], compared=True)
-    assert [failure.notebook for failure in missing] == ["tables/a/b.csv"]
-    fewer = replace(source, allotment={"a": source.allotment["a"][:1]})
-    others = replace(opened, place=replace(opened.place, source=fewer))
-    _, missing = rendering.report(others, A_B, [], [], compared=True)
+def test_a_reference_of_other_photographs_is_not_compared_with(tmp_path, opened, monkeypatch):
+    own = opened.place.source
+    first = own.allotment["a"][:1]
+    others = replace(own, allotment={**own.allotment, "a": first})
+    state_reference(tmp_path / "reference", monkeypatch, "quick", others)
+    _, missing = rendering.report(opened, A_B, [], [], compared=True)
     assert missing == []
 
 
@@ -183,7 +174,7 @@ def test_records_name_the_artefacts_that_show_them_those_of_an_evening_where_it_
     }
     files = found[0]["equations"]
     assert {"distances/hybrid.py", "models/hynet.py", "regularizers/norm.py"} <= set(files)
-    assert all((Path(rendering.__file__).parents[2] / file).is_file() for file in files)
+    assert all((Path(rendering.__file__).parents[3] / file).is_file() for file in files)
 
 
 def test_an_evening_whose_search_is_not_on_record_shows_nothing(opened, monkeypatch):

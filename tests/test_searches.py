@@ -11,21 +11,29 @@ from lib import profiles
 from lib.commands import tuning
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.recipes import RECIPES, find, part
+from lib.study import records
 from lib.study.artefacts import searches
 from lib.study.artefacts.rows import at_profile
 from lib.study.artefacts.together import SWAPPED
 from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job
-from lib.study.open import open_study
+from lib.study.open import Study, open_study
 
 # With the optimiser that they do not have, methods are trained at an evening's size alone.
-QUICK = SEARCHED.keys() - SWAPPED.keys()
+QUICK = sorted(SEARCHED.keys() - SWAPPED.keys())
 RUN = {"seed": 0, "train_set": "reserve-a", "test_set": "reserve-b"}
+SEARCH = {"kind": "search", "name": "hardnet", "config": {}, "digests": {}}
 
 
-@pytest.mark.parametrize("name", sorted(QUICK))
-def test_the_rate_is_the_best_of_the_search_on_record(name: str) -> None:
-    found, search = searches.read_search("quick", name), profiles.find("quick").search
+@pytest.fixture(scope="module")
+def quick() -> Study:
+    """The quick study."""
+    return open_study()
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_rate_is_the_best_of_the_search_on_record(name: str, quick: Study) -> None:
+    found, search = searches.read_search(quick, name), quick.place.profile.search
     by_rate: dict[float, list[float]] = {}
     for run in found["runs"]:
         by_rate.setdefault(run["rate"], []).append(run["fpr95"])
@@ -36,11 +44,27 @@ def test_the_rate_is_the_best_of_the_search_on_record(name: str) -> None:
     assert min(by_rate) < found["best"] < max(by_rate)
 
 
-@pytest.mark.parametrize("name", sorted(QUICK))
-def test_the_search_was_trained_by_today_s_code(name: str) -> None:
+def test_the_searches_were_trained_by_today_s_code(quick: Study) -> None:
     """On patches cut before DoG keypoints moved by 0.25 px, as docs/paper_vs_code.md says."""
-    today = searches.search_digests(open_study().place, SEARCHED[name])
-    assert searches.read_search("quick", name)["digests"]["training"] == today["training"]
+    for name in QUICK:
+        today = searches.search_digests(quick.place, SEARCHED[name])["training"]
+        assert searches.read_search(quick, name)["digests"]["training"] == today, name
+
+
+def test_rates_are_those_searched_on_the_same_data_or_else_on_photographs(
+    quick: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = replace(quick.place.source, name="scenes")
+    scenes = replace(quick, place=replace(quick.place, source=source))
+    monkeypatch.setattr("lib.study.open.REFERENCE", tmp_path)
+    for data, best in (("mini", 0.1), ("photos", 0.2), ("scenes", 0.5)):
+        path = searches.search_path("quick", data, "hardnet")
+        records.write(path, {**SEARCH, "best": best, "metrics": {"mean_fpr95": {str(best): 9.0}}})
+        assert searches.own_rate(scenes, "hardnet") == best
+    # Once searches of its data have begun, those of other data do not stand beside them.
+    records.write(searches.search_path("quick", "mini", "hynet_aug"), SEARCH)
+    with pytest.raises(searches.NoSearch):
+        searches.own_rate(scenes, "hynet_aug")
 
 
 def test_the_first_rates_take_steps_as_long_whatever_the_dampening() -> None:
@@ -110,7 +134,7 @@ def test_what_a_profile_shares_is_the_schedule_and_what_each_has_of_its_own_the_
     for name in RECIPES:
         trained = at_profile(study, name)
         assert trained.schedule == part("linear")
-        assert trained.optimizer.options["lr"] == searches.read_search("quick", name)["best"]
+        assert trained.optimizer.options["lr"] == searches.read_search(study, name)["best"]
 
 
 def test_under_paper_a_recipe_is_what_its_authors_state() -> None:

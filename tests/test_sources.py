@@ -16,9 +16,9 @@ import pytest
 from small_files import photo_folder, write_set
 
 from lib.data import sources, states
+from lib.data.manifest import write_manifest
 from lib.data.sources import Source, open_source
 from lib.data.synthetic import writing
-from lib.data.synthetic.allotment import write_allotment
 from lib.data.synthetic.sizes import MiniSize
 from lib.digests import value_digest
 from lib.study import pool
@@ -247,8 +247,10 @@ def test_a_folders_reserves_are_scenes_of_their_own(tmp_path: Path) -> None:
 
 def test_recorded_photographs_have_their_digests_and_no_pixels(tmp_path: Path) -> None:
     there = open_source(f"photos:{photo_folder(tmp_path / 'photos')}", tmp_path / "data", SMALL)
-    write_allotment(tmp_path / "photographs.json", there.allotment)
-    here = open_source("photos", tmp_path / "elsewhere", SMALL, allotment=tmp_path / "photographs.json")
+    manifest = tmp_path / "manifest.json"
+    write_manifest(manifest, there, there.sets)
+    assert str(tmp_path) not in manifest.read_text()
+    here = open_source("photos", tmp_path / "elsewhere", SMALL, manifest=manifest)
     names = (*there.sets, *there.reserve, *there.homographies.names)
     assert (here.name, here.sets, here.reserve) == (there.name, there.sets, there.reserve)
     assert here.homographies.names == there.homographies.names
@@ -258,15 +260,15 @@ def test_recorded_photographs_have_their_digests_and_no_pixels(tmp_path: Path) -
             here.load(name)
     assert list((tmp_path / "elsewhere").iterdir()) == []
     there.load("photos-b")
-    made = open_source("photos", tmp_path / "data", SMALL, allotment=tmp_path / "photographs.json")
+    made = open_source("photos", tmp_path / "data", SMALL, manifest=manifest)
     assert len(made.load("photos-b").patches) > 20
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"a": [{}]}', '{"a": 3}'])
-def test_a_list_of_photographs_that_is_none_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / "photographs.json").write_text(content)
-    with pytest.raises(ValueError, match=r"photographs\.json lists no photographs by allotment"):
-        open_source("photos", tmp_path, SMALL, allotment=tmp_path / "photographs.json")
+@pytest.mark.parametrize("content", ["", "[]", '{"sets": {}, "photographs": 3}'])
+def test_a_manifest_that_is_none_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(ValueError, match=r"manifest\.json is no manifest"):
+        open_source("photos", tmp_path, SMALL, manifest=tmp_path / "manifest.json")
 
 
 def test_real_sets_are_read_in_the_papers_order(real: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A record by older code is stamped where both codes' numbers are equal, and only there."""
+"""A record names today's code where both codes' numbers are equal, and only there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from small_study import open_small
 
-from lib.commands.stamp import numbers, short, stamp
+from lib.commands.stamp import numbers, repeated, short, stamp
 from lib.recipes import part
 from lib.study import records
 from lib.study.artefacts.rows import training_job
@@ -30,84 +30,81 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, dict]:
 
 @pytest.fixture
 def then(made: tuple[Study, Job, dict]) -> dict:
-    """Digests and numbers as other code would have them."""
-    record = made[2]
-    other = copy.deepcopy(record["digests"])
+    """Digests as other code would have them."""
+    other = copy.deepcopy(made[2]["digests"])
     other["training"]["code"] = other["evaluation"]["fpr95"]["code"] = OLDER
-    return {"digests": other, "numbers": {"curve": {"loss": [1.0, 0.5]}, "metrics": {}}}
+    return other
 
 
-def older(made: tuple[Study, Job, dict], then: dict) -> Path:
+@pytest.fixture
+def path(made: tuple[Study, Job, dict], then: dict) -> Path:
+    """A record by that other code."""
     opened, job, record = made
     path = look(job, opened.place).path
-    records.write(path, {**record, "digests": then["digests"]})
+    records.write(path, {**record, "digests": then})
     assert look(job, opened.place).state == "older code"
     return path
 
 
-def today(made: tuple[Study, Job, dict], then: dict) -> dict:
-    opened, job, _ = made
-    return {"digests": digests(job, opened.place), "numbers": copy.deepcopy(then["numbers"])}
+EVALUATED = {"fpr95", "distance_histogram"}
 
 
-def test_a_record_whose_numbers_are_repeated_is_today_s_and_says_so(made, then: dict) -> None:
-    path = older(made, then)
-    assert stamp(path, then, today(made, then)) is None
-    assert look(made[1], made[0].place).state == "complete"
+def test_a_record_whose_numbers_are_repeated_is_today_s_and_says_so(
+    made: tuple[Study, Job, dict], then: dict, path: Path
+) -> None:
+    opened, job, record = made
+    assert stamp(path, then, digests(job, opened.place), True, EVALUATED) is None
+    assert look(job, opened.place).state == "complete"
     stamped = records.read(path)
-    assert stamped.pop("stamped") == [{"steps": 20, "instead_of": then["digests"]}]
-    assert stamped == made[2]
+    assert stamped.pop("stamped") == [{"steps": 20, "instead_of": then}]
+    assert stamped == record
 
 
-@pytest.mark.parametrize("other", [0.5 + 1e-6, None])
-def test_a_record_of_other_numbers_stays_as_it_is(made, then: dict, other: float | None) -> None:
-    path = older(made, then)
-    before, now = records.read(path), today(made, then)
-    if other is None:
-        # A short run that failed.
-        then["numbers"] = now["numbers"] = None
-    else:
-        now["numbers"]["curve"]["loss"][1] = other
-    assert stamp(path, then, now) == "comes out otherwise today"
-    assert records.read(path) == before
+def test_what_comes_out_otherwise_keeps_its_code(
+    made: tuple[Study, Job, dict], then: dict, path: Path
+) -> None:
+    opened, job, _ = made
+    today = digests(job, opened.place)
+    assert "following, training" in stamp(path, then, today, False, EVALUATED)
+    assert records.read(path)["digests"]["training"]["code"] == OLDER
+    assert look(job, opened.place).stale == (), "its measures are today's"
+    assert "fpr95" in stamp(path, then, today, True, EVALUATED - {"fpr95"})
+    records.write(path, {**records.read(path), "digests": then})
+    stamp(path, then, today, True, EVALUATED - {"fpr95"})
+    assert {module for module, _ in look(job, opened.place).stale} == {"fpr95"}
 
 
-@pytest.mark.parametrize("part", ["code", "data", "nothing"])
-def test_a_record_that_the_checkout_did_not_make_stays_as_it_is(made, then: dict, part: str) -> None:
-    path = older(made, then)
-    before, known = records.read(path), copy.deepcopy(then)
-    if part == "code":
-        known["digests"]["training"]["code"] = "fedcba9876543210"
-    else:
-        known["digests"]["training"]["data"] = {"mini-a": "fedcba9876543210"}
-    found = stamp(path, None if part == "nothing" else known, today(made, then))
-    assert found == "is not by the code of that checkout"
-    assert records.read(path) == before
+def test_what_the_checkout_did_not_make_stays_as_it_is(
+    made: tuple[Study, Job, dict], then: dict, path: Path
+) -> None:
+    opened, job, _ = made
+    unknown = copy.deepcopy(then)
+    unknown["training"] = {"code": "fedcba9876543210", "data": {"mini-a": "fedcba9876543210"}}
+    stamp(path, unknown, digests(job, opened.place), True, EVALUATED)
+    assert records.read(path)["digests"]["training"] == then["training"]
 
 
 def test_what_is_compared_is_a_run_of_twenty_steps_evaluated_as_the_whole_one(
-    made, tmp_path: Path
+    made: tuple[Study, Job, dict], tmp_path: Path
 ) -> None:
     opened, job, _ = made
-    few = short(job, opened)
+    (few,) = short(opened, {"one": job}).values()
     assert (few.measures, few.probes) == (job.measures, job.probes)
-
-    def outcome(folder: str, job: Job) -> dict:
-        return numbers(open_small(tmp_path / folder), {"one": job})["one"]
-
-    first = outcome("first", job)
-    assert first["curve"]["step"][-1] == 20
-    assert outcome("second", job) == first
+    other_seed = training_job(opened, "hardnet", "mini-b", 1)
+    first = numbers(open_small(tmp_path / "first"), {"one": job, "other": other_seed})
+    (kind,) = first
+    assert first[kind]["numbers"]["curve"]["step"][-1] == 20
+    second = numbers(open_small(tmp_path / "second"), {"other": other_seed}, first)
+    assert repeated(first, second) == ({kind}, EVALUATED)
+    moved = copy.deepcopy(second)
+    moved[kind]["numbers"]["curve"]["loss"][1] += 1e-6
+    moved[kind]["numbers"]["probes"]["distance_histogram.mini-b"] = "0"
+    assert repeated(first, moved) == (set(), {"fpr95"})
+    failed = {kind: {**second[kind], "numbers": None}}
+    assert repeated(first, failed) == (set(), set())
     narrow = replace(job, recipe=replace(job.recipe, loss=part("hinge", margin=0.1)))
-    other = outcome("third", narrow)
-    assert all(other[name] != first[name] for name in ("curve", "epoch_fpr95", "metrics", "weights"))
-
-
-def test_seeds_and_train_sets_share_one_short_run(made, tmp_path: Path) -> None:
-    opened, job, _ = made
-    other = training_job(opened, "hardnet", "mini-b", 1)
-    gor = training_job(opened, "hardnet_gor", "mini-a", 0)
-    found = numbers(open_small(tmp_path), {"first": job, "other": other, "gor": gor})
-    assert found["first"] == found["other"]
-    assert found["gor"]["weights"] != found["first"]["weights"]
-    assert len(list(tmp_path.glob("quick/records/*/*.json"))) == 2
+    (third,) = numbers(open_small(tmp_path / "third"), {"one": narrow}).values()
+    assert all(
+        third["numbers"][name] != first[kind]["numbers"][name]
+        for name in ("curve", "epoch_fpr95", "metrics", "weights")
+    )

@@ -23,12 +23,13 @@ import pytest
 import torch
 from small_study import SMALL, made_cold
 
+import lib.study.open
 from lib import recipes, training
 from lib.commands import study
 from lib.data.sources import Source, open_source
 from lib.files import sha256
 from lib.study import forecast, jobs, pool, records, runs
-from lib.study.artefacts.rows import training_job
+from lib.study.artefacts.rows import handcrafted_job, training_job
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job
 from lib.study.open import REFERENCE, ROOT, Found, Study, find, obtain, open_study, to_do
@@ -52,7 +53,7 @@ def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Pat
     assert record["weights"] == sha256(weights_path(path))
     assert record["probes"] == {
         f"{probe}.{name}": sha256(jobs.probe_path(path, probe, name))
-        for probe in ("distance_histogram", "resampled_fpr95")
+        for probe in ("distance_histogram",)
         for name in ("mini-b", "mini-c")
     }
     assert set(record["evaluation_seconds"]) == {".".join(of) for of in (*job.measures, *job.probes)}
@@ -63,7 +64,7 @@ def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
     job = training_job(opened, "hardnet", "mini-a", 0)
     ours = records.read(carry_out(job, opened.place))
-    theirs = records.read(jobs.record_path(job, opened.place, ROOT / "results/reference/quick"))
+    theirs = records.read(jobs.record_path(job, opened.place, REFERENCE / "quick/mini"))
     for part in ("training", "following"):
         assert ours["digests"][part] == theirs["digests"][part]
     for module, by in ours["digests"]["evaluation"].items():
@@ -200,12 +201,12 @@ def test_a_record_that_is_no_record_is_made_anew_and_planned(
 
 
 def stale(record: dict, *keys: str) -> dict:
-    """The record with the digest at these keys changed."""
+    """The record with the digest at these keys changed; of data, its half of the code."""
     changed = copy.deepcopy(record)
     holder = changed["digests"]
     for key in keys[:-1]:
         holder = holder[key]
-    holder[keys[-1]] = "0" * 16
+    holder[keys[-1]] = holder[keys[-1]][:8] + "0" * 8
     return changed
 
 
@@ -220,6 +221,28 @@ def test_a_curve_followed_by_other_code_or_on_other_data_is_older_code(
         assert find(opened, job).older
         assert to_do(opened, [job]) == [job]
     records.write(path, record)
+
+
+def test_numbers_of_other_data_are_not_shown(tmp_path: Path) -> None:
+    opened, job, _ = made_cold(tmp_path)
+    sift = handcrafted_job(opened, "sift")
+    (first,) = obtain(opened, [sift])
+    # The second set holds other photographs under the name that it had.
+    source = opened.place.source
+    others = {**source.allotment, "b": source.allotment["reserve-a"]}
+    place = replace(opened.place, source=replace(source, allotment=others))
+    elsewhere = replace(opened, place=place)
+    assert {test_set for _, test_set in jobs.look(sift, place).lacking} == {"mini-b"}
+    assert find(elsewhere, sift) is None
+    (second,) = obtain(elsewhere, [sift])
+    assert second.fpr95("mini-b") != first.fpr95("mini-b")
+    assert second.fpr95("mini-a") == first.fpr95("mini-a")
+    # A run was followed on it, so that its curves are of other data too; trained on it, it is another.
+    assert jobs.look(job, place).state == "other data"
+    assert find(elsewhere, job) is None
+    assert to_do(elsewhere, [job]) == [job]
+    trained_there = replace(job, train_set="mini-b")
+    assert jobs.record_path(trained_there, place) != jobs.record_path(trained_there, opened.place)
 
 
 def test_older_code_is_kept_and_marked_where_runs_are_costly(cold: tuple[Study, Job, Path]) -> None:
@@ -558,10 +581,8 @@ def test_a_value_that_cannot_be_taken_is_named(
         (["--only", "nothing/*"], "fits no artefact; there are: use/sparse_model, data/embedded"),
         (["--cached", "--photos", "x"], "--cached renders the committed reference"),
         (["--update-reference", "--only", "adasample/*"], "leave out --only"),
-        (["--update-reference", "--data", "x"], "--update-reference takes embedded data"),
         (["--update-reference", "--cached"], "not allowed with"),
         (["--update-reference", "--records-only"], "not allowed with"),
-        (["--update-reference", "--photos", "x"], "quick's reference is of the packaged photographs"),
         (["--data", ""], "name a folder each, got nothing"),
         (["--photos", ""], "name a folder each, got nothing"),
         (["--results", ""], "name a folder each, got nothing"),
@@ -583,7 +604,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, _, _ = cold
-    monkeypatch.setattr(study, "REFERENCE", tmp_path / "reference")
+    monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     filled: list[str] = []
     monkeypatch.setattr(effects, "fill_in", lambda path, table, where: filled.append(where))
     place = replace(
@@ -596,7 +617,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     job = training_job(made, "hardnet", "photos-a", 0, recipes.at_rate(recipes.HARDNET, 0.1))
     artefact = Artefact(lambda _: [job])
     carry_out(job, place)
-    old = tmp_path / "reference/standard"
+    old = tmp_path / "reference/standard/photos"
     for file in (
         old / "searches/hardnet.json",
         old / "tables/adasample/gone.csv",
@@ -609,15 +630,15 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
 
     files = {file.relative_to(old).as_posix() for file in old.rglob("*") if file.is_file()}
     assert {name for name in files if not name.startswith("records/")} == {
-        "photographs.json",
+        "manifest.json",
         "tables/adasample/options.csv",
         "searches/hardnet.json",
     }
     assert len(files) == 3 + 1 + len(job.probes)
     assert filled == ["standard, photos-a"]
-    assert [of.name for of in (tmp_path / "reference").iterdir()] == ["standard"]
+    assert [of.name for of in old.parent.iterdir()] == ["photos"]
 
-    shared = open_source("photos", tmp_path / "x", SMALL.mini, allotment=old / "photographs.json")
+    shared = open_source("photos", tmp_path / "x", SMALL.mini, manifest=old / "manifest.json")
     assert jobs.look(job, replace(place, source=shared), old).state == "complete"
     with pytest.raises(FileNotFoundError):
         shared.load("photos-a")
@@ -627,11 +648,10 @@ def test_a_long_study_is_put_on_record_record_by_record(
     cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, job, path = cold
-    monkeypatch.setattr(study, "REFERENCE", tmp_path / "reference")
-    monkeypatch.setattr(study, "photographs_path", lambda name: tmp_path / name / "photographs.json")
+    monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     unmade = replace(job, seed=7)
     selected = {"x": Artefact(lambda _: [job, unmade])}
-    kept = tmp_path / "reference/quick/records/hardnet/kept.json"
+    kept = tmp_path / "reference/quick/mini/records/hardnet/kept.json"
     kept.parent.mkdir(parents=True)
     kept.write_text("{}")
 
@@ -727,7 +747,7 @@ def test_before_the_factorial_is_made_its_design_and_what_it_can_find_are_said(
     plan = ["--plan", "--results", str(tmp_path / "new"), "--only"]
     assert study.main([*plan, "together/factorial", "--extras"]) == 0
     told = capsys.readouterr().out
-    of = pd.read_csv(REFERENCE / "quick/tables/together/factorial_plan.csv").iloc[0]
+    of = pd.read_csv(REFERENCE / "quick/mini/tables/together/factorial_plan.csv").iloc[0]
     assert f"{of['combinations']:.0f} combinations, 3 seeds, {of['runs']:.0f} runs" in told
     assert f"found in 80% from {of['alone']:.2f} points on, by Holm from {of['of all']:.2f}" in told
     for other in (["adasample/table1"], ["together/factorial", "--extras", "--profile", "evening"]):

@@ -23,12 +23,21 @@ import pandas as pd
 
 from lib import profiles
 from lib.data.hpatches import RELEASE, TASKS
-from lib.data.synthetic.allotment import HOMOGRAPHY, write_allotment
+from lib.data.manifest import write_manifest
+from lib.data.synthetic.allotment import HOMOGRAPHY
 from lib.study import cluster, pool
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.forecast import remaining, wall_clock
 from lib.study.jobs import Job, look, merged, probe_path, record_path
-from lib.study.open import REFERENCE, ROOT, Study, open_study, photographs_path, to_do
+from lib.study.open import (
+    REFERENCE,
+    ROOT,
+    Study,
+    manifest_path,
+    open_study,
+    reference_folder,
+    to_do,
+)
 from lib.study.report.page.compare import artefacts_in
 from lib.study.report.page.report import Failure
 
@@ -63,10 +72,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     for name, told in (
         ("--cached", "render from the committed reference, train nothing"),
         ("--records-only", "train and evaluate, execute no notebook"),
-        ("--collect", "train nothing; add to the profile's reference the records that are complete"),
+        ("--collect", "train nothing; add to the reference the records that are complete"),
         (
             "--update-reference",
-            "write the profile's results/reference anew, with the extras; quick's are also the "
+            "write the reference of this profile and data anew, with the extras; quick's is also the "
             "notebooks' stored outputs",
         ),
     ):
@@ -80,8 +89,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     folders = (chosen.data, chosen.photos, chosen.scenes, chosen.results)
     results = (ROOT / chosen.results).resolve()
     ours = chosen.results == "reference" or REFERENCE in (results, *results.parents)
-    real = chosen.data or chosen.scenes
-    updates, other = chosen.update_reference, real or chosen.photos
+    updates, other = chosen.update_reference, chosen.data or chosen.photos or chosen.scenes
     every, default = (_selected(chosen.only, extras) for extras in (True, chosen.extras or updates))
     refuse(chosen.jobs is not None and chosen.jobs < 1, f"--jobs must be 1 or more, got {chosen.jobs}")
     refuse(not every, f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}")
@@ -90,18 +98,15 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     refuse(ours, "--results must not be the committed reference, which --update-reference writes")
     refuse(chosen.cached and other, "--cached renders the committed reference; leave out other data")
     refuse(
-        chosen.collect and (real or chosen.profile == "quick"),
-        "--collect is for the embedded data of a longer profile, whose records come one by one",
+        chosen.collect and chosen.profile == "quick",
+        "--collect is for a longer profile, whose records come one by one",
     )
     refuse(chosen.cluster == "", "--cluster names the address of a Dask scheduler, got nothing")
     idle = {"--cached": chosen.cached, "--collect": chosen.collect, "--plan": chosen.plan}
     for name, given in {**idle, "--jobs": chosen.jobs}.items():
         refuse(chosen.cluster and given, f"--cluster hands out runs; leave out {name}")
-    if updates:
-        refuse(real, "--update-reference takes embedded data; leave out --data and --scenes")
-        refuse(chosen.only != "*", "--update-reference writes the whole reference; leave out --only")
-        packaged = chosen.profile == "quick" and chosen.photos
-        refuse(packaged, "quick's reference is of the packaged photographs; leave out --photos")
+    partial = updates and chosen.only != "*"
+    refuse(partial, "--update-reference writes the whole reference; leave out --only")
     # The notebooks are tested as they stand, the extras among them.
     chosen.extras |= updates
     if chosen.photos:
@@ -111,8 +116,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     elif chosen.data:
         chosen.data = str(Path(chosen.data).resolve())
     else:
-        on_record = chosen.cached and photographs_path(chosen.profile).exists()
-        chosen.data = "photos" if on_record else "mini"
+        # The data that a reference of this profile is of.
+        kinds = ("mini", "photos", "scenes") if chosen.cached else ()
+        on_record = (kind for kind in kinds if manifest_path(chosen.profile, kind).exists())
+        chosen.data = next(on_record, "mini")
     return chosen
 
 
@@ -144,7 +151,8 @@ def _run(options: argparse.Namespace) -> int:
         _check_device(options.device)
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
-        rendered = replace(study.place, folder=ROOT / options.results / options.profile)
+        folder = ROOT / options.results / options.profile / study.place.source.name
+        rendered = replace(study.place, folder=folder)
         study = replace(study, place=rendered, reading=study.reading[:1])
     failures = [] if options.cached else make(study, selected, options.cluster)
     if options.records_only:
@@ -245,7 +253,7 @@ def plan(study: Study, selected: dict[str, Artefact]) -> str:
 
 def factorial_plan(study: Study, selected: Container[str]) -> str:
     """Where the factorial is selected, its design and power as its notebook has them on record."""
-    saved = REFERENCE / "quick/tables/together/factorial_plan.csv"
+    saved = reference_folder("quick", "mini") / "tables/together/factorial_plan.csv"
     if "together/factorial" not in selected or study.place.profile.name != "quick" or not saved.exists():
         return ""
     told = (
@@ -288,9 +296,10 @@ def make(study: Study, selected: dict[str, Artefact], address: str | None = None
 
 
 def collect(study: Study, selected: dict[str, Artefact]) -> int:
-    """Adds to the reference of the study's profile what is complete of the artefacts' records, and
-    returns how many it did not have. A long study is put on record so while it goes on."""
-    place, reference = study.place, REFERENCE / study.place.profile.name
+    """Adds to the reference of the study's profile and data what is complete of the artefacts' records,
+    and returns how many it did not have. A long study is put on record so while it goes on."""
+    place = study.place
+    reference = reference_folder(place.profile.name, place.source.name)
     new = [
         job
         for job in merged(_jobs(study, selected), place)
@@ -301,10 +310,9 @@ def collect(study: Study, selected: dict[str, Artefact]) -> int:
 
 
 def _put_on_record(jobs: Sequence[Job], study: Study, reference: Path) -> None:
-    """Copies jobs' records and probes, and names the photographs that they are of."""
+    """Copies jobs' records and probes, and lists what the sets contain that they are of."""
     place = study.place
-    if place.source.name == "photos":
-        write_allotment(reference / photographs_path(place.profile.name).name, place.source.allotment)
+    write_manifest(reference / "manifest.json", place.source, _sets(study, jobs))
     for job in jobs:
         record = record_path(job, place)
         files = [record, *(probe_path(record, probe, of) for probe, of in job.probes)]
@@ -319,7 +327,7 @@ def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
 
 
 def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
-    """Writes the reference of the study's profile anew: records, probes, tables, figures.
+    """Writes the reference of the study's profile and data anew: records, probes, tables, figures.
 
     It is put together beside the old one and takes its place at once. The quick one is what the
     notebooks read as they stand: their stored outputs are made anew from it, by executing them.
@@ -332,8 +340,9 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     from lib.study.report.page import front, rendering
     from lib.study.report.page.verdicts import read_verdicts
 
-    name, made = study.place.profile.name, study.place.folder
-    folder, new, old = (REFERENCE / of for of in (name, f".{name}.new", f".{name}.old"))
+    made, quick = study.place.folder, study.place.profile.name == "quick" and study.data == "mini"
+    folder = reference_folder(study.place.profile.name, study.place.source.name)
+    new, old = (folder.with_name(f".{folder.name}.{state}") for state in ("new", "old"))
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
     _put_on_record(merged(_jobs(study, selected), study.place), study, new)
@@ -345,15 +354,16 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         folder.rename(old)
     new.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
-    if name == "quick":
+    if quick:
         for notebook in selected:
             rendering.store_outputs(ROOT / f"notebooks/{notebook}.ipynb")
     judged = rendering.saved_verdicts(folder, selected)
-    if name == "quick" and judged is not None:
+    if quick and judged is not None:
         front.fill_in(ROOT / "README.md", read_verdicts(judged), folder / "tables")
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
-    where = f"{name}, {study.place.source.sets[0]}"
-    effects.fill_in(ROOT / "docs" / "paper_vs_code.md", pd.concat(measured), where)
+    if measured:
+        where = f"{study.place.profile.name}, {study.place.source.sets[0]}"
+        effects.fill_in(ROOT / "docs" / "paper_vs_code.md", pd.concat(measured), where)
 
 
 if __name__ == "__main__":

@@ -79,19 +79,12 @@ def main() -> None:
     kinds = {"photos": chosen.photos, "scenes": chosen.scenes}
     source = next((f"{kind}:{folder}" for kind, folder in kinds.items() if folder), "mini")
     study = open_study(chosen.profile, source, chosen.results, None, chosen.device, chosen.jobs)
-    on_record = {
-        searches.read_search(chosen.profile, n)["data"] for n in searches.searched(chosen.profile)
-    }
-    if on_record - {study.place.source.name}:
-        parser.error(
-            f"the searches on record for {chosen.profile} are of {', '.join(on_record)} data, which "
-            "tables are made with; searches of other data would take their place"
-        )
     searched = {name for pair in searches.pairs_of_sets(study.place.source) for name in pair}
     pool.prepare(study.place.source, sorted(searched), study.at_once)
     for name in chosen.recipes:
         found = search(study, name, SEARCHED[name], chosen.rates)
-        records.write(searches.search_path(chosen.profile, name), found)
+        path = searches.search_path(chosen.profile, study.place.source.name, name)
+        records.write(path, found)
         print(f"{found['label']}: {found['metrics']['mean_fpr95']} best: {found['best']}", flush=True)
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches_sets import HPatchesSets
+from lib.data.manifest import read_manifest
 from lib.data.patchset import PatchSet
-from lib.data.scenes.places import read_places
 from lib.data.scenes.sets import SceneSets
 from lib.data.synthetic.allotment import (
     CONFIRMATION,
@@ -25,7 +25,6 @@ from lib.data.synthetic.allotment import (
     Allotment,
     folder_photographs,
     packaged_photographs,
-    read_allotment,
 )
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import MiniSize, SequencesSize
@@ -242,23 +241,23 @@ def open_source(
     homographies: Sequence[Path] = (),
     *,
     images: Path | None = None,
-    allotment: Path | None = None,
+    manifest: Path | None = None,
 ) -> Source:
     """The source that a command line's `--data` or `--photos` means.
 
     Args:
-        data: "mini", "photos:DIR", "photos", "scenes:DIR", or a folder that holds liberty, notredame
-            and yosemite.
+        data: "mini", "photos:DIR", "photos", "scenes:DIR", "scenes", or a folder that holds liberty,
+            notredame and yosemite.
         folder: where generated data and decoded patches go; made when first needed.
         size: of what is generated.
         sequences: likewise, of homography sequences.
         homographies: folders of real homography sequences, for sets "real-hp-…" beside the others.
         images: a folder with released sets of whole images, for sets "real-…" beside the others.
-        allotment: for "photos", a file of `write_allotment`: its sets have digests, and can be loaded
-            where they have been generated before.
+        manifest: for "photos" and "scenes", a file of `lib.data.manifest`: its sets have digests, and
+            can be loaded where they have been generated before.
 
     Raises:
-        FileNotFoundError: a folder, the allotment, or one of the three sets is missing.
+        FileNotFoundError: a folder, the manifest, or one of the three sets is missing.
         ValueError: no data named, or a folder of photographs has fewer than 5 that can be read.
     """
     folder, (kind, _, photos) = Path(folder), data.partition(":")
@@ -267,19 +266,19 @@ def open_source(
         beside = HPatchesSets("real-hp", folder, sequences, homographies=tuple(homographies))
     images_beside = WholeImages("real", folder, ImagesSize(), {}, images) if images else None
     skipped: Mapping[str, str] = {}
-    if kind == _SCENES and photos:
-        root = Path(photos).resolve()
+    if kind == _SCENES and (photos or manifest is not None):
+        root = Path(photos).resolve() if photos else None
+        sets = SceneSets(root, folder, None if root else read_manifest(manifest))
         # Refused now, before anything is made.
-        read_places(root)
-        sets = SceneSets(root, folder)
+        sets.places  # noqa: B018
         beside_scenes = {"real_hpatches": beside, "real_images": images_beside}
         return Source(_SCENES, folder, size, {}, scenes=sets, **beside_scenes)
     if data == "mini":
         allotted = packaged_photographs()
     elif kind == _PHOTOS and photos:
         allotted, skipped = folder_photographs(Path(photos))
-    elif data == _PHOTOS and allotment is not None:
-        allotted = read_allotment(allotment)
+    elif data == _PHOTOS and manifest is not None:
+        allotted = read_manifest(manifest).photographs
     elif not data or kind == _PHOTOS:
         raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
     else:

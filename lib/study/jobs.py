@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lib import parts
 from lib.data.sources import Source
+from lib.data.states import content_half
 from lib.digests import code_digest, value_digest
 from lib.profiles import Profile
 from lib.recipes import Part, Recipe, values
@@ -25,7 +26,7 @@ class Place:
 
     Attributes:
         profile, source: the size and the data.
-        folder: results/<profile>; records, weights, locks and checkpoints go below it.
+        folder: results/<profile>/<data>; records, weights, locks and checkpoints go below it.
         device: "cpu", "cuda", …
     """
 
@@ -138,8 +139,12 @@ def digests(job: Job, place: Place) -> dict:
 
 
 def record_path(job: Job, place: Place, folder: Path | None = None) -> Path:
-    """Where a job's record lies below a folder, by default the place's own."""
-    stem = "untrained" if job.recipe is None else f"{job.train_set}-seed{job.seed}"
+    """Where a job's record lies below a folder, by default the place's own. What the train set contains
+    is part of the name: a run on other data has another record."""
+    stem = "untrained"
+    if job.recipe is not None:
+        content = content_half(place.source.digest(job.train_set))
+        stem = f"{job.train_set}-{content}-seed{job.seed}"
     short = value_digest(configuration(job, place))[:8]
     return (folder or place.folder) / "records" / job.name / f"{stem}-{short}.json"
 
@@ -155,12 +160,12 @@ class OnRecord:
 
     Attributes:
         path: where it lies, or would lie.
-        state: "complete", "incomplete" (trained by today's code on today's data, but a metric or a
-            probe is missing, damaged, or by older code or on older data), "older code", "damaged" or
-            "missing".
+        state: "complete", "incomplete" (trained by today's code, but a metric or a probe is missing,
+            damaged, of other data or by older code), "older code", "other data" (on which its training
+            was followed), "damaged" or "missing".
         content: the record, or None where it is damaged or missing.
-        lacking: the (module, set) that the job asks for and the record has not.
-        stale: those that it has by older code or on older data.
+        lacking: the (module, set) that the job asks for and the record has not of this data.
+        stale: those that it has by older code.
         damaged: files that do not hold what was written.
     """
 
@@ -173,8 +178,8 @@ class OnRecord:
 
     @property
     def readable(self) -> bool:
-        """Whether all that the job asks for is there, by whatever code."""
-        return self.content is not None and not self.lacking
+        """Whether all that the job asks for is there of this data, by whatever code."""
+        return self.content is not None and not self.lacking and self.state != "other data"
 
 
 def look(job: Job, place: Place, folder: Path | None = None) -> OnRecord:
@@ -187,24 +192,35 @@ def look(job: Job, place: Place, folder: Path | None = None) -> OnRecord:
     except records.DamagedRecord:
         return OnRecord(path, "damaged", damaged=(path,))
     today, then = digests(job, place), record["digests"]
-    lacking = [of for of in job.measures if of[0] not in record["metrics"].get(of[1], {})]
-    damaged = []
-    for of in job.probes:
-        if not records.is_whole(file := probe_path(path, *of), record["probes"].get(".".join(of))):
-            lacking.append(of)
-            damaged += [file] if file.exists() else []
-    stale = [of for of in (*job.measures, *job.probes) if _made(then, *of) != _made(today, *of)]
+    lacking, stale, damaged = [], [], []
+    for wanted in dict.fromkeys((*job.measures, *job.probes)):
+        (code, data), (code_now, data_now) = _made(then, *wanted), _made(today, *wanted)
+        held = wanted not in job.measures or wanted[0] in record["metrics"].get(wanted[1], {})
+        if wanted in job.probes:
+            file = probe_path(path, *wanted)
+            held = held and records.is_whole(file, expected := record["probes"].get(".".join(wanted)))
+            if expected and not held and file.exists():
+                damaged.append(file)
+        if not held or content_half(data or "") != content_half(data_now or ""):
+            lacking.append(wanted)
+        elif (code, data) != (code_now, data_now):
+            stale.append(wanted)
     # What training itself looked at: its own set, and those on which it was followed.
-    trained = then["training"] == today["training"] and (
-        "following" not in then or then["following"] == _following(then["following"]["data"], place)
-    )
-    state = "older code" if not trained else "incomplete" if lacking or stale else "complete"
+    followed = then.get("following", {"data": {}})["data"]
+    following = _following(followed, place)
+    trained = then["training"] == today["training"] and then.get("following", following) == following
+    if any(content_half(followed[name]) != content_half(following["data"][name]) for name in followed):
+        state = "other data"
+    elif not trained:
+        state = "older code"
+    else:
+        state = "incomplete" if lacking or stale else "complete"
     return OnRecord(path, state, record, tuple(lacking), tuple(stale), tuple(damaged))
 
 
-def _made(of: Mapping, module: str, test_set: str) -> tuple:
-    by = of["evaluation"].get(module, {"code": None, "data": {}})
-    return by["code"], by["data"].get(test_set)
+def _made(digests: Mapping, module: str, test_set: str) -> tuple[str | None, str | None]:
+    evaluated = digests["evaluation"].get(module, {"code": None, "data": {}})
+    return evaluated["code"], evaluated["data"].get(test_set)
 
 
 def _made_by(modules: Iterable[str], sets: Iterable[str], place: Place) -> dict:

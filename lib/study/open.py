@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib import profiles
+from lib.data.manifest import read_manifest
 from lib.data.sources import open_source
+from lib.data.states import content_half
 from lib.data.whole_images import KINDS
 from lib.study import pool, records
 from lib.study.forecast import remaining, wall_clock
@@ -144,10 +146,11 @@ def open_study(
 
     Args:
         profile: a key of `lib.profiles.PROFILES`.
-        data: "mini", "photos:DIR", "photos" (those of the profile's reference, which need not be here),
-            "scenes:DIR" or a folder of PhotoTour sets; see `lib.data.sources`.
+        data: "mini", "photos:DIR", "scenes:DIR" or a folder of PhotoTour sets; "photos" and "scenes" are
+            those of the profile's reference, whose pixels need not be here; see `lib.data.sources`.
         results: "reference" reads the committed records and puts what is missing into results/;
             any other value is the folder of results to read and write, relative to the repository.
+            Records of each data lie in a folder of its own, results/<profile>/<data>.
         seeds: in place of the profile's.
         device: for what is missing.
         at_once: runs at once; by default as many as the machine holds.
@@ -163,34 +166,49 @@ def open_study(
         raise ValueError(f"unknown device {device!r}; there are: cpu, cuda, cuda:N")
     if seeds is not None and (not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0):
         raise ValueError(f"seeds must be different and 0 or more, got {list(seeds)}")
-    folder = ROOT / ("results" if results == "reference" else results) / profile
+    made = ROOT / ("results" if results == "reference" else results) / profile
     source = open_source(
         data,
-        folder / "data",
+        made / "data",
         chosen.mini,
         chosen.sequences,
         _sequences_in(real),
         images=None if real is None else Path(real).resolve(),
-        allotment=photographs_path(profile),
+        manifest=manifest_path(profile, data),
     )
+    folder, reference = made / source.name, reference_folder(profile, source.name)
     return Study(
         data=data,
         place=Place(chosen, source, folder, device),
-        reading=(REFERENCE / profile, folder) if results == "reference" else (folder,),
+        reading=(reference, folder) if results == "reference" else (folder,),
         seeds=None if seeds is None else tuple(seeds),
         at_once=at_once or pool.default_at_once(chosen, device),
     )
 
 
-def photographs_path(profile: str) -> Path:
-    """Where the names and hashes of the photographs lie of which a profile's reference was made, if it
-    was made of any but the packaged ones."""
-    return REFERENCE / profile / "photographs.json"
+def reference_folder(profile: str, data: str) -> Path:
+    """Where the committed records of a profile and a source of data lie."""
+    return REFERENCE / profile / data
+
+
+def manifest_path(profile: str, data: str) -> Path:
+    """Where the contents of the sets are listed that the records of a reference are of; see
+    `lib.data.manifest`."""
+    return reference_folder(profile, data) / "manifest.json"
+
+
+def is_on_record(place: Place) -> bool:
+    """Whether a reference is of a place's profile and of data with the same content."""
+    path, source = manifest_path(place.profile.name, place.source.name), place.source
+    if not path.exists():
+        return False
+    listed = read_manifest(path).sets
+    return all(listed.get(name) == content_half(source.digest(name)) for name in source.sets)
 
 
 def evening_beside(study: Study) -> Study | None:
     """The evening's study on record, beside which any other is shown; None where there is none."""
-    if study.place.profile.name == "evening" or not photographs_path("evening").exists():
+    if study.place.profile.name == "evening" or not manifest_path("evening", "photos").exists():
         return None
     return open_study("evening", "photos")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data import states
+from lib.data.manifest import Manifest
 from lib.data.scenes.places import CAMERAS, IMAGES, SPARSE, Places, image_files, read_places
 from lib.files import make_checked
 
@@ -48,17 +49,19 @@ class SceneSets:
     """The sets of a folder of scenes.
 
     Attributes:
-        root: the folder, perhaps with ``scenes.json``.
+        root: the folder, perhaps with ``scenes.json``; None where only the sets' digests are wanted.
         folder: where what is made of them lies.
+        manifest: without a root, what says the places and what their sets contain.
     """
 
-    root: Path
+    root: Path | None
     folder: Path
+    manifest: Manifest | None = None
 
     @cached_property
     def places(self) -> Places:
         """What the scenes are for; raises as `read_places`."""
-        return read_places(self.root)
+        return read_places(self.root) if self.root else self.manifest.places
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,6 +73,10 @@ class SceneSets:
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels."""
         place, kind, pixels = self._parts(name)
+        if self.root is None:
+            return self.manifest.sets.get(name, "unlisted") + states.code_half(
+                states.digest(_CODE, None)
+            )
         files = [row for scene in self.places.scenes[place] for row in self._files_of(scene)]
         return states.digest(_CODE, [files, kind, pixels])
 

@@ -7,14 +7,12 @@ and a second reserve, which nothing reads before a last confirmation, share none
 import csv
 import importlib.util
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lib.data.images import decode_grey
 from lib.data.synthetic.photographs import Photograph
-from lib.files import write_bytes
 
 Allotment = Mapping[str, tuple[Photograph, ...]]
 
@@ -97,37 +95,6 @@ def _deal(photographs: Sequence[Photograph]) -> Allotment:
     parts = {scene: scenes[i :: len(SCENES)] for i, scene in enumerate(SCENES)}
     parts |= zip((HOMOGRAPHY, *RESERVE, *CONFIRMATION), others, strict=True)
     return {part: taken for part, taken in parts.items() if taken}
-
-
-def write_allotment(path: Path, allotment: Allotment) -> None:
-    """Write which photographs, by name and hash, serve what, so that a study can be named without them.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    content = {
-        part: [{"name": p.name, "sha256": p.sha256} for p in of] for part, of in allotment.items()
-    }
-    write_bytes(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def read_allotment(path: Path) -> Allotment:
-    """The allotment that `write_allotment` wrote, of photographs without files.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is no such file.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            part: tuple(Photograph(p["name"], None, "as its owner states", p["sha256"]) for p in of)
-            for part, of in content.items()
-        }
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(
-            f"{path} lists no photographs by allotment ({error!r}): take it again"
-        ) from error
 
 
 def _shown(name: str) -> str:

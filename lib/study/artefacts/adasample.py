@@ -80,7 +80,7 @@ def table3_shared(study: Study) -> list[Job]:
     `paper`, where the authors state the rates."""
     if study.place.profile.search is None:
         return []
-    rate = shared_rate(study.place.profile.name, TABLE3_RECIPES)
+    rate = shared_rate(study, TABLE3_RECIPES)
     recipes = {name: at_rate(at_profile(study, name), rate) for name in TABLE3_RECIPES}
     return jobs_of(study, recipes, study.test_seeds)
 

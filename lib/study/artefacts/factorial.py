@@ -14,7 +14,7 @@ from operator import xor
 from statistics import fmean
 
 from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
-from lib.study.artefacts.rows import PROBES, jobs_of, on, on_hpatches
+from lib.study.artefacts.rows import jobs_of, on, on_hpatches, probes_of
 from lib.study.artefacts.searches import shared_rate
 from lib.study.artefacts.together import on_equal_footing
 from lib.study.jobs import Job
@@ -85,7 +85,7 @@ SEARCHED_CELLS: Mapping[str, Cell] = {
 SEARCHED: Mapping[str, Recipe] = {key: recipe_of(cell) for key, cell in SEARCHED_CELLS.items()}
 
 
-def rate_of(profile: str, cell: Cell) -> float:
+def rate_of(study: Study, cell: Cell) -> float:
     """The learning rate at which the two searched combinations that have a combination's loss and
     network did best together.
 
@@ -93,7 +93,7 @@ def rate_of(profile: str, cell: Cell) -> float:
         NoSearch: one of them is not on record.
     """
     alike = [key for key, of in SEARCHED_CELLS.items() if not (of ^ cell) & {"loss", "network"}]
-    return shared_rate(profile, alike)
+    return shared_rate(study, alike)
 
 
 # DSM's weights are about one half in the mean, so that beside its loss a regulariser weighs about twice
@@ -105,8 +105,7 @@ _HALF = tuple(replace_options(of, weight=of.options["weight"] / 2) for of in HYN
 
 
 def _trained(study: Study, cell: Cell) -> Recipe:
-    profile = study.place.profile
-    return at_rate(recipe_of(cell), rate_of(profile.name, cell), profile.schedule)
+    return at_rate(recipe_of(cell), rate_of(study, cell), study.place.profile.schedule)
 
 
 def factorial(study: Study) -> list[Job]:
@@ -186,7 +185,10 @@ def confirmation(study: Study, halves: Halves) -> list[Job]:
     cells += [cell for term in largest(halves) for cell in around(term, cells[0])]
     recipes = {key_of(cell): _trained(study, cell) for cell in cells}
     runs = jobs_of(study, recipes, study.seeds or UNSEEN)
-    runs = [replace(job, measures=on(("fpr95",), tested), probes=on(PROBES, tested)) for job in runs]
+    runs = [
+        replace(job, measures=on(("fpr95",), tested), probes=on(probes_of(study), tested))
+        for job in runs
+    ]
     sequences = study.place.source.real_hpatches
     return on_hpatches(study, runs, sequences.test_set("full")) if sequences else runs
 

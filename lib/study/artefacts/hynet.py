@@ -21,7 +21,7 @@ from lib.study.artefacts.rows import (
 )
 from lib.study.artefacts.searches import read_search
 from lib.study.jobs import Job, merged
-from lib.study.open import Study
+from lib.study.open import Study, open_study
 
 # By similarity of Table 3 (s_H, d, s) its α of Eq. 6, and the margins of which the best is shown. As
 # shares of what the similarity is at 90 degrees, (α + √2) / Z: of s_H, 3.414 / 2.736 there, 0.08, 0.32
@@ -139,7 +139,7 @@ def searched_fpr95(key: str) -> Mapping[str, float]:
     Raises:
         NoSearch: it is not on record.
     """
-    return read_search("quick", key)["metrics"]["mean_fpr95"]
+    return read_search(open_study(), key)["metrics"]["mean_fpr95"]
 
 
 # Methods that a claim on Table 1 compares column by column, and rows that stand beside them.

@@ -17,8 +17,6 @@ HANDCRAFTED = {
     "rootsift": ("RootSIFT", part("sift", root=True)),
 }
 HANDCRAFTED_BINARY = {"orb": ("ORB", part("orb"))}
-# Of every set of patches that something is tested on.
-PROBES = ("distance_histogram", "resampled_fpr95")
 # How the modules of `lib.benchmarks` end that measure the signs of descriptors.
 SIGNS = "_of_signs"
 # The split whose patches the papers' HPatches-trained models train on; all are tested on its other part.
@@ -68,7 +66,7 @@ def training_job(
         train_set=train_set,
         seed=seed,
         measures=on(("fpr95",), others),
-        probes=on(PROBES, others),
+        probes=on(probes_of(study), others),
         overrides=overrides,
     )
 
@@ -116,6 +114,13 @@ def training_jobs(
     return jobs_of(study, recipes, seeds, sets)
 
 
+def probes_of(study: Study) -> tuple[str, ...]:
+    """Probes of every set of patches that something is tested on. Resamples are for verdicts, which
+    quick runs give none."""
+    resampled = () if study.place.profile.name == "quick" else ("resampled_fpr95",)
+    return ("distance_histogram", *resampled)
+
+
 def on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(itertools.product(modules, sets))
 
@@ -129,7 +134,7 @@ def handcrafted_job(study: Study, name: str) -> Job:
         label,
         descriptor=descriptor,
         measures=on(("fpr95", "set_statistics"), sets),
-        probes=on(PROBES, sets),
+        probes=on(probes_of(study), sets),
     )
 
 

@@ -19,7 +19,7 @@ from lib.profiles import Search
 from lib.recipes import Recipe, at_rate, values
 from lib.study import records
 from lib.study.jobs import Job, Place
-from lib.study.open import REFERENCE, Study
+from lib.study.open import Study, reference_folder
 
 
 class NoSearch(ValueError):
@@ -31,28 +31,39 @@ MEASURES = ("fpr95", "descriptor_spread")
 FAILED = 100.0
 
 
-def search_path(profile: str, name: str) -> Path:
-    """Where the search of a recipe's rate under a profile is on record."""
-    return REFERENCE / profile / "searches" / f"{name}.json"
+def search_path(profile: str, data: str, name: str) -> Path:
+    """Where the search of a recipe's rate under a profile on a source's reserve is on record."""
+    return reference_folder(profile, data) / "searches" / f"{name}.json"
 
 
-def searched(profile: str) -> list[str]:
-    """The names of the recipes whose search under a profile is on record."""
-    return sorted(path.stem for path in search_path(profile, "").parent.glob("*.json"))
+def searches_folder(study: Study) -> Path:
+    """The searches that a study's rates come from: those on its own data's reserve or, where none is of
+    this data, those on the reserve of photographs or of the packaged ones."""
+    own, *others = (
+        search_path(study.place.profile.name, data, "").parent
+        for data in (study.place.source.name, "photos", "mini")
+    )
+    return next((folder for folder in (own, *others) if folder.is_dir()), own)
 
 
-def read_search(profile: str, name: str) -> Mapping:
+def searched(study: Study) -> list[str]:
+    """The names of the recipes whose search is on record for a study."""
+    return sorted(path.stem for path in searches_folder(study).glob("*.json"))
+
+
+def read_search(study: Study, name: str) -> Mapping:
     """The record of a search.
 
     Raises:
         NoSearch: it was not made yet; the message names the command that makes it.
     """
     try:
-        return records.read(search_path(profile, name))
+        return records.read(searches_folder(study) / f"{name}.json")
     except FileNotFoundError:
+        profile, data = study.place.profile.name, study.place.source.name
         raise NoSearch(
-            f"no learning rate of {name!r} is on record for the {profile} profile: search it with "
-            f".venv/bin/python -m lib.commands.tuning --profile {profile} --recipes {name}"
+            f"no learning rate of {name!r} is on record for the {profile} profile on {data}: search it "
+            f"with .venv/bin/python -m lib.commands.tuning --profile {profile} --recipes {name}"
         ) from None
 
 
@@ -62,28 +73,28 @@ def own_rate(study: Study, name: str) -> float:
     Raises:
         NoSearch: no search of it is on record.
     """
-    return best_of(study.place.profile.name, name)[0]
+    return best_of(study, name)[0]
 
 
-def best_of(profile: str, name: str) -> tuple[float, float]:
-    """The best rate of a recipe's search under a profile, and the mean FPR95 (%) that it reached.
+def best_of(study: Study, name: str) -> tuple[float, float]:
+    """The best rate of a recipe's search, and the mean FPR95 (%) that it reached.
 
     Raises:
         NoSearch: no search of it is on record.
     """
-    found = read_search(profile, name)
-    return found["best"], found["metrics"]["mean_fpr95"][str(found["best"])]
+    search = read_search(study, name)
+    return search["best"], search["metrics"]["mean_fpr95"][str(search["best"])]
 
 
-def shared_rate(profile: str, names: Iterable[str]) -> float:
+def shared_rate(study: Study, names: Iterable[str]) -> float:
     """The learning rate at which several recipes together did best, of those that all were tried at.
 
     Raises:
         NoSearch: a search is not on record.
     """
-    means = [read_search(profile, name)["metrics"]["mean_fpr95"] for name in names]
-    tried = [rate for rate in means[0] if all(rate in of for of in means)]
-    return float(min(tried, key=lambda rate: sum(of[rate] for of in means)))
+    means = [read_search(study, name)["metrics"]["mean_fpr95"] for name in names]
+    tried = [rate for rate in means[0] if all(rate in by_rate for by_rate in means)]
+    return float(min(tried, key=lambda rate: sum(by_rate[rate] for by_rate in means)))
 
 
 def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:

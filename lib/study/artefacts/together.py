@@ -88,7 +88,7 @@ def optimisers(study: Study) -> list[Job]:
     return own + on_hpatches(study, training_jobs(study, SWAPPED, study.table_seeds, rows=SWAPPED))
 
 
-def optimiser_on_reserve(profile: str) -> dict[str, str]:
+def optimiser_on_reserve(study: Study) -> dict[str, str]:
     """By a method's label the optimiser with which its search reached the lower FPR95, on the reserve.
 
     Raises:
@@ -96,7 +96,7 @@ def optimiser_on_reserve(profile: str) -> dict[str, str]:
     """
     return {
         EQUAL[key].label: min(
-            (best_of(profile, name)[1], recipe.optimizer.name)
+            (best_of(study, name)[1], recipe.optimizer.name)
             for name, recipe in ((key, EQUAL[key]), (other, SWAPPED[other]))
         )[1]
         for other, key in SWAPPED_KEYS.items()

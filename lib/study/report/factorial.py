@@ -182,7 +182,7 @@ def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: 
     return figure
 
 
-def rates(profile: str) -> pd.DataFrame:
+def rates(study: Study) -> pd.DataFrame:
     """What it costs the searched combinations to share a rate, on the reserve.
 
     Returns:
@@ -191,7 +191,7 @@ def rates(profile: str) -> pd.DataFrame:
     """
     rows = {}
     for key, cell in SEARCHED_CELLS.items():
-        search, taken = read_search(profile, key), factorial.rate_of(profile, cell)
+        search, taken = read_search(study, key), factorial.rate_of(study, cell)
         of = search["metrics"]["mean_fpr95"]
         own = {"own": search["best"], "taken": taken, "at own": of[str(search["best"])]}
         rows[key] = {**own, "lost": of[str(taken)] - own["at own"]}

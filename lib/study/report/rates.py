@@ -40,8 +40,7 @@ def sizes(artefact: str, study: Study) -> list[tuple[Showing, pd.DataFrame]]:
     where they have searches on record. The `paper` profile has none."""
     longer = evening_beside(study)
     shown = [Showing(artefact, study), *([Showing(artefact, longer, (), study)] if longer else [])]
-    names = [each.study.place.profile.name for each in shown]
-    return [(each, runs(name)) for each, name in zip(shown, names, strict=True) if searched(name)]
+    return [(each, runs(each.study)) for each in shown if searched(each.study)]
 
 
 def heading(shown: Showing, runs: pd.DataFrame) -> str:
@@ -51,15 +50,15 @@ def heading(shown: Showing, runs: pd.DataFrame) -> str:
     return f"profile {place.profile.name}, data {place.source.name}: {of}"
 
 
-def runs(profile: str) -> pd.DataFrame:
+def runs(study: Study) -> pd.DataFrame:
     """All runs of the searches on record, recipes in the order of `SEARCHED`.
 
     Returns:
         "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": by name and stage
         what `lib.benchmarks.descriptor_spread` measures, or {} of a run whose loss was not finite.
     """
-    on_record = set(searched(profile))
-    found = [read_search(profile, name) for name in SEARCHED if name in on_record]
+    on_record = set(searched(study))
+    found = [read_search(study, name) for name in SEARCHED if name in on_record]
     rows = [{"recipe": of["label"], "spread": {}, **run} for of in found for run in of["runs"]]
     return pd.DataFrame(rows).rename(columns={"fpr95": FPR95}).drop(columns="test_set")
 

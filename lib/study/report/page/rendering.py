@@ -1,6 +1,5 @@
 """Executes the notebooks with papermill and puts what they show into the report."""
 
-import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,22 +8,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.data.synthetic.allotment import Allotment, read_allotment
 from lib.files import replacing
 from lib.parts import modules
-from lib.study import pool, records
+from lib.study import pool
 from lib.study.artefacts.searches import NoSearch
 from lib.study.catalogue import ARTEFACTS, Artefact
-from lib.study.jobs import Job, Place, look
+from lib.study.jobs import Job, look
 from lib.study.open import (
-    REFERENCE,
     ROOT,
     Found,
     Study,
     evening_beside,
     find,
+    is_on_record,
     on_record,
-    photographs_path,
+    reference_folder,
 )
 from lib.study.report.page.compare import artefacts_in, compare
 from lib.study.report.page.report import Failure, build_report
@@ -157,14 +155,14 @@ def report(
         The report's path, and the artefacts of the reference that are missing.
     """
     place, comparison, folder = study.place, None, study.saving or study.reading[0]
-    reference = REFERENCE / place.profile.name
-    if compared and is_reference_of(place, reference):
+    reference = reference_folder(place.profile.name, place.source.name)
+    if compared and is_on_record(place):
         comparison = compare(place.folder, reference, selected=selected)
         print("\n" + comparison.text())
     elif compared:
-        print("\nNot compared: no reference is of this profile, data and photographs by today's code.")
+        print("\nNot compared: no reference is of this profile and data by today's code.")
     path = build_report(
-        place.folder,
+        place.folder.parent,
         profile=place.profile.name,
         data_name=place.source.name,
         notebooks=[copy for copy in executed if copy.exists()],
@@ -176,25 +174,6 @@ def report(
     )
     missing = comparison.missing if comparison is not None else ()
     return path, [Failure(name, "it is in the reference and was not made") for name in missing]
-
-
-def is_reference_of(place: Place, reference: Path) -> bool:
-    """Whether a reference says of itself that it was made with this profile, data and photographs."""
-    photographs = reference / photographs_path(place.profile.name).name
-    own = place.source.allotment
-    if photographs.exists() and _hashes(read_allotment(photographs)) != _hashes(own):
-        return False
-    for path in reference.glob("records/*/*.json"):
-        # By older code a record may not be one; the reference is then about to be made anew.
-        with contextlib.suppress(records.DamagedRecord):
-            record = records.read(path)
-            if (record["profile"], record["data"]) == (place.profile.name, place.source.name):
-                return True
-    return False
-
-
-def _hashes(allotment: Allotment) -> dict[str, list[str]]:
-    return {name: [photograph.sha256 for photograph in of] for name, of in allotment.items()}
 
 
 def saved_verdicts(folder: Path, selected: Mapping[str, Artefact]) -> pd.DataFrame | None:
