@@ -24,13 +24,14 @@ from lib.study.artefacts.options import Options
 from lib.study.artefacts.rows import (
     HANDCRAFTED,
     HPATCHES_SPLIT,
+    Computations,
+    Runs,
     at_profile,
-    computation_job,
     handcrafted_job,
     jobs_of,
     on_hpatches,
-    probed,
     published_jobs,
+    rows,
     training_jobs,
 )
 from lib.study.artefacts.searches import shared_rate
@@ -62,17 +63,16 @@ def table1(study: Study, also: Sequence[str] = (), checkpoints: Sequence[str] = 
     return [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
         *published_jobs(study, checkpoints),
-        *training_jobs(study, TABLE1_BASELINES, study.grid_seeds),
-        *training_jobs(study, (*TABLE1_RECIPES, *also), study.table_seeds, study.grid_sets),
+        *Runs(TABLE1_BASELINES, "grid")(study),
+        *Runs((*TABLE1_RECIPES, *also), sets="grid")(study),
     ]
 
 
 TABLE3_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
 
 
-def table3(study: Study) -> list[Job]:
-    """AdaSample's Table 3: both methods on each train set, as many seeds as a test needs."""
-    return training_jobs(study, TABLE3_RECIPES, study.test_seeds, study.place.source.sets)
+# Both methods on each train set, as many seeds as a test needs.
+table3 = Runs(TABLE3_RECIPES, "test", sets="all")
 
 
 def table3_shared(study: Study) -> list[Job]:
@@ -120,19 +120,16 @@ OPTIONS: Options = {
 }
 
 
-def figure3(study: Study) -> list[Job]:
-    """AdaSample's Figure 3: gradient norms, AHT on each train set and HT on the first."""
-    angular = training_jobs(study, ["adasample_aug_gen"], study.grid_seeds, study.grid_sets)
-    euclidean = training_jobs(study, ["adasample_aug_gen_ht"], study.grid_seeds)
-    return [probed(job, "gradient_norms") for job in (*angular, *euclidean)]
-
-
-def figure1(study: Study) -> list[Job]:
-    """AdaSample's Figure 1 from data, and a run without ``*``, whose classes often leave no choice."""
-    [shown, other] = training_jobs(study, ("adasample_aug_gen", "hardnet"), study.table_seeds[:1])
-    return [probed(shown, "drawn_pairs"), other]
-
-
+# Gradient norms, AHT on each train set and HT on the first.
+figure3 = rows(
+    Runs(["adasample_aug_gen"], "grid", sets="grid", probes=("gradient_norms",)),
+    Runs(["adasample_aug_gen_ht"], "grid", probes=("gradient_norms",)),
+)
+# From data, and a run without ``*``, whose classes often leave no choice.
+figure1 = rows(
+    Runs(["adasample_aug_gen"], most=1, probes=("drawn_pairs",)),
+    Runs(["hardnet"], most=1),
+)
 THEORY = {
     "progress": "Theorem 1",
     "variance": "Theorem 2",
@@ -140,19 +137,12 @@ THEORY = {
     "output_gradient": "Eq. 24",
     "hinge_against_distance": "Eq. 12",
 }
-
-
-def theory(study: Study) -> list[Job]:
-    """AdaSample's theory on small problems; runs for Eq. 12 and footnote 5, which speaks of HT."""
-    seed = study.grid_seeds[:1]
-    hinges = training_jobs(study, ("adasample_aug_gen_ht", "adasample_aug_gen"), seed)
-    return [
-        *(computation_job(name, label) for name, label in THEORY.items()),
-        *(probed(job, "gradient_norms") for job in hinges),
-        *training_jobs(study, ("adasample_gen", "hardnet"), seed),
-    ]
-
-
+# On small problems; runs for Eq. 12 and footnote 5, which speaks of HT.
+theory = rows(
+    Computations(THEORY),
+    Runs(["adasample_aug_gen_ht", "adasample_aug_gen"], "grid", 1, probes=("gradient_norms",)),
+    Runs(["adasample_gen", "hardnet"], "grid", 1),
+)
 FIGURE2_RECIPES = (
     *("hardnet", "hardnet_aug", "hardnet_gen", "hardnet_aug_gen"),
     *("adasample_gen", "adasample_aug_gen"),
@@ -166,7 +156,7 @@ def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
     jobs = [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
         *published_jobs(study, checkpoints),
-        *training_jobs(study, FIGURE2_RECIPES, study.table_seeds),
+        *Runs(FIGURE2_RECIPES)(study),
         *training_jobs(study, FIGURE2_HP_RECIPES, study.table_seeds, [own]),
     ]
     return on_hpatches(study, jobs)
@@ -201,11 +191,8 @@ SAMPLING: Mapping[str, Recipe] = {
 }
 
 
-def ladder(study: Study) -> list[Job]:
-    """The rungs and `SAMPLING` on the first train set, each at its own learning rate, with as many
-    seeds as a test needs."""
-    names, recipes = (*LADDER, *SAMPLING), {**RUNGS, **SAMPLING}
-    return training_jobs(study, names, study.test_seeds, rows=recipes)
+# Each rung at its own learning rate, with as many seeds as a test needs.
+ladder = Runs((*LADDER, *SAMPLING), "test", recipes={**RUNGS, **SAMPLING})
 
 
 # HardNet* differs from HardNet in momentum too; `hardnet_generated` in its generated positives alone.
@@ -222,7 +209,5 @@ _FEW_PATCHES = (
 FEW_SEEDS = 3
 
 
-def generation(study: Study) -> list[Job]:
-    """What generated positives do for HardNet, AdaSample and Hardpos, on the first train set, each
-    at its own learning rate."""
-    return training_jobs(study, _FEW_PATCHES, study.test_seeds[:FEW_SEEDS], rows=RIVALS)
+# What generated positives do for HardNet, AdaSample and Hardpos, each at its own learning rate.
+generation = Runs(_FEW_PATCHES, "test", FEW_SEEDS, recipes=RIVALS)

@@ -8,11 +8,11 @@ from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
 from lib.recipes import replace_options
 from lib.study.artefacts.rows import (
     HANDCRAFTED,
-    HANDCRAFTED_BINARY,
+    ORB,
+    Runs,
     computation_job,
     handcrafted_job,
     on,
-    on_hpatches,
     probed,
     published_jobs,
     training_jobs,
@@ -42,10 +42,8 @@ def embedded(study: Study) -> list[Job]:
     return [probed(job, "filled_bins", study.place.source.sets) for job in (*as_cut, *smoothed)]
 
 
-def hpatches(study: Study) -> list[Job]:
-    """The notebook that shows HPatches patches: how hard each level is for SIFT."""
-    tested = study.place.source.homographies.test_set("full")
-    return on_hpatches(study, [handcrafted_job(study, "sift")], tested)
+# How hard each level of HPatches' patches is for SIFT.
+hpatches = Runs(handcrafted=("sift",), hpatches="full")
 
 
 def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
@@ -62,8 +60,8 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     jobs = [handcrafted_job(study, name) for name in HANDCRAFTED]
     jobs += published_jobs(study, checkpoints)
     ours = ("hardnet_aug_gen", "adasample_aug_gen")
-    jobs += training_jobs(study, ours, study.test_seeds)
-    return on_hpatches(study, jobs, *sets)
+    jobs += Runs(ours, "test")(study)
+    return [replace(job, measures=(*job.measures, *on(("hpatches",), sets))) for job in jobs]
 
 
 def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
@@ -81,7 +79,7 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     if sets is None:
         return [computation_job("label_errors", "labels of a synthetic scene")]
     shown = (*sets.places.train_and_test, *sets.places.test)
-    jobs = [handcrafted_job(study, name) for name in (*HANDCRAFTED, *HANDCRAFTED_BINARY)]
+    jobs = [handcrafted_job(study, name) for name in (*HANDCRAFTED, *ORB)]
     jobs += published_jobs(study, checkpoints)
     jobs = [replace(_on_places(job, shown), probes=()) for job in jobs]
     facts = on(("carrying_error",), [f"{place}{IMAGES_OF}" for place in shown])

@@ -7,12 +7,12 @@ from functools import partial
 from lib.recipes import RECIPES, TURNED, Recipe, part, replace_options
 from lib.study.artefacts.options import Options
 from lib.study.artefacts.rows import (
+    Computations,
+    Runs,
     by_sign,
-    computation_job,
     handcrafted_job,
-    on_hpatches,
     probed,
-    training_jobs,
+    rows,
 )
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -106,8 +106,8 @@ SEARCH_OF: Mapping[str, str] = {
 }
 
 
-# `training_jobs` of variants, controls and recipes.
-dsm_jobs = partial(training_jobs, rows={**VARIANTS, **CONTROLS}, searched=SEARCH_OF)
+# Runs of variants, controls and recipes.
+dsm_runs = partial(Runs, recipes={**VARIANTS, **CONTROLS}, searched=SEARCH_OF)
 # Methods that a claim on Table 1 compares with seeds, and rows that stand beside them.
 TABLE1_COMPARED = (
     *("dsm_aug", "hardnet_aug", "doap_aug", "real_margin_1"),
@@ -117,15 +117,17 @@ TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug", "cs_l2net_aug")
 BY_SIGN = ("l2net_aug", "cs_l2net_aug", "hardnet_aug")
 
 
+_table1 = rows(
+    dsm_runs(handcrafted=("sift", "orb")),
+    dsm_runs(TABLE1_COMPARED, sets="grid"),
+    dsm_runs(TABLE1_BESIDE, "grid"),
+)
+
+
 def table1(study: Study) -> list[Job]:
     """DSM's Table 1: what is compared on as many train sets as tables have, with seeds; other baselines
     on the first set; real-valued ones by their signs too."""
-    jobs = [
-        *(handcrafted_job(study, name) for name in ("sift", "orb")),
-        *dsm_jobs(study, TABLE1_COMPARED, study.table_seeds, study.grid_sets),
-        *dsm_jobs(study, TABLE1_BESIDE, study.grid_seeds),
-    ]
-    return [by_sign(job, "fpr95") if job.name in BY_SIGN else job for job in jobs]
+    return [by_sign(job, "fpr95") if job.name in BY_SIGN else job for job in _table1(study)]
 
 
 def _with_dsm(*names: str) -> dict[str, list[str]]:
@@ -152,37 +154,26 @@ def table3(study: Study) -> list[Job]:
     """DSM's Table 3, each method at its own rate, on the first train set with the seeds of a table; and
     ORB's FPR95, beside which binary descriptors show whether they converged."""
     kinds = table3_kinds(study)
-    jobs = dsm_jobs(study, [name for kind in kinds for name in TABLE3[kind]], study.table_seeds)
-    handcrafted = [handcrafted_job(study, "orb")] if "binary" in kinds else []
-    return [*on_hpatches(study, jobs, tested_on(study)), *handcrafted]
+    trained = dsm_runs([name for kind in kinds for name in TABLE3[kind]], hpatches="full")(study)
+    return [*trained, *([handcrafted_job(study, "orb")] if "binary" in kinds else [])]
 
 
-def table4(study: Study) -> list[Job]:
-    """DSM's Table 4, all at DSM's rate, on the first train set with the seeds of a grid."""
-    jobs = dsm_jobs(study, [name for names in TABLE4.values() for name in names], study.grid_seeds)
-    return on_hpatches(study, jobs, tested_on(study))
-
-
-def small_variance(study: Study) -> list[Job]:
-    """What the weights of Table 4's forms are where all triplets are about equally hard (Sec. 4.2)."""
-    return [computation_job("narrow_weights", "DSM's weights at a small variance")]
-
-
-def figure2(study: Study) -> list[Job]:
-    """DSM's Figure 2: static margins and DSM on the first train set with the seeds of a grid."""
-    return dsm_jobs(study, [name for names in FIGURE2.values() for name in names], study.grid_seeds)
-
-
-def figure1(study: Study) -> list[Job]:
-    """DSM's Figure 1: HardNet+ with the seeds of a table, and one run of its loss in DSM's setting."""
-    seeds = study.table_seeds
-    runs = [*dsm_jobs(study, ["hardnet_aug"], seeds), *dsm_jobs(study, ["real_margin_1"], seeds[:1])]
-    return [probed(job, "triplets_in_batch") for job in runs]
+# All at DSM's rate; and what the weights of the table's forms are where all triplets are about equally
+# hard (Sec. 4.2).
+small_variance = Computations({"narrow_weights": "DSM's weights at a small variance"})
+table4 = dsm_runs([name for names in TABLE4.values() for name in names], "grid", hpatches="full")
+# Static margins and DSM.
+figure2 = dsm_runs([name for names in FIGURE2.values() for name in names], "grid")
+# HardNet+, and one run of its loss in DSM's setting.
+figure1 = rows(
+    dsm_runs(["hardnet_aug"], probes=("triplets_in_batch",)),
+    dsm_runs(["real_margin_1"], most=1, probes=("triplets_in_batch",)),
+)
 
 
 def figure3(study: Study) -> list[Job]:
     """DSM's Figure 3: the runs of a table on the first train set, and the histogram of the first."""
-    first, *others = dsm_jobs(study, ["dsm_aug"], study.table_seeds)
+    first, *others = dsm_runs(["dsm_aug"])(study)
     return [probed(first, "moving_histogram"), *others]
 
 
@@ -192,26 +183,20 @@ FIGURE4_BINARY = ("doap_binary_aug", "dsm_binary_aug")
 FIGURE4_SIGNS = ("l2net_aug", "hardnet_aug")
 
 
+FIGURE4 = tuple(dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY)))
+
+
 def figure4(study: Study) -> list[Job]:
     """DSM's Figure 4: HPatches' full split, real-valued descriptors and binary ones, on the first train
     set with the seeds of a table."""
-    names = dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY))
-    handcrafted = (handcrafted_job(study, name) for name in ("sift", "orb"))
-    jobs = [*handcrafted, *dsm_jobs(study, names, study.table_seeds)]
-    measured = on_hpatches(study, jobs, tested_on(study))
-    return [by_sign(job, "hpatches") if job.name in FIGURE4_SIGNS else job for job in measured]
+    jobs = dsm_runs(FIGURE4, handcrafted=("sift", "orb"), hpatches="full")(study)
+    return [by_sign(job, "hpatches") if job.name in FIGURE4_SIGNS else job for job in jobs]
 
 
-def loss_shapes(study: Study) -> list[Job]:
-    """Which triplets each loss of the papers weights, at one state of training."""
-    return [computation_job("loss_shapes", "Pull and push of each loss")]
-
-
-def softness(study: Study) -> list[Job]:
-    """DSM and the runs that keep some of its three properties, on the first train set with the seeds of
-    a table."""
-    names = ("dsm_aug", "real_margin_2", *CONTROLS, "real_margin_0.25")
-    return dsm_jobs(study, names, study.table_seeds)
+# Which triplets each loss of the papers weights, at one state of training.
+loss_shapes = Computations({"loss_shapes": "Pull and push of each loss"})
+# DSM and the runs that keep some of its three properties.
+softness = dsm_runs(["dsm_aug", "real_margin_2", *CONTROLS, "real_margin_0.25"])
 
 
 # What the paper leaves open, or its code has otherwise, and is most likely to matter.

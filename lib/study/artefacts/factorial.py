@@ -14,7 +14,7 @@ from operator import xor
 from statistics import fmean
 
 from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
-from lib.study.artefacts.rows import jobs_of, on, on_hpatches, probes_of
+from lib.study.artefacts.rows import jobs_of, measured, on, on_hpatches, probes_of
 from lib.study.artefacts.searches import shared_rate
 from lib.study.artefacts.together import on_equal_footing
 from lib.study.jobs import Job
@@ -190,7 +190,9 @@ def confirmation(study: Study, halves: Halves) -> list[Job]:
         for job in runs
     ]
     sequences = study.place.source.real_hpatches
-    return on_hpatches(study, runs, sequences.test_set("full")) if sequences else runs
+    if sequences:
+        runs = [measured(job, "hpatches", [sequences.test_set("full")]) for job in runs]
+    return runs
 
 
 def on_quick_record() -> Halves | None:

@@ -9,15 +9,13 @@ from functools import partial
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, hybrid, part, replace_options
 from lib.study.artefacts.options import Options
 from lib.study.artefacts.rows import (
+    Computations,
+    Runs,
     at_profile,
-    computation_job,
-    handcrafted_job,
     jobs_of,
     measured,
-    on_hpatches,
-    probed,
+    rows,
     tested_on,
-    training_jobs,
 )
 from lib.study.artefacts.searches import read_search
 from lib.study.jobs import Job, merged
@@ -117,8 +115,8 @@ VARIANTS: Mapping[str, Recipe] = {
 }
 
 
-# `training_jobs` of variants and recipes.
-hynet_jobs = partial(training_jobs, rows=VARIANTS, searched=dict.fromkeys(_OTHERS, "hynet_aug"))
+# Runs of variants and recipes.
+hynet_runs = partial(Runs, recipes=VARIANTS, searched=dict.fromkeys(_OTHERS, "hynet_aug"))
 
 
 def best_margin(similarity: str) -> str:
@@ -147,23 +145,13 @@ TABLE1_COMPARED = ("hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug")
 TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug")
 
 
-def table1(study: Study) -> list[Job]:
-    """HyNet's Table 1 with the seeds of a table: what is compared on as many train sets as tables have,
-    other baselines on the first set."""
-    return [
-        handcrafted_job(study, "sift"),
-        *hynet_jobs(study, TABLE1_COMPARED, study.table_seeds, study.grid_sets),
-        *hynet_jobs(study, TABLE1_BESIDE, study.table_seeds),
-    ]
-
-
+# What is compared on as many train sets as tables have, other baselines on the first set.
+table1 = rows(
+    hynet_runs(TABLE1_COMPARED, sets="grid", handcrafted=("sift",)),
+    hynet_runs(TABLE1_BESIDE),
+)
 TABLE5 = ("hardnet_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
-
-
-def table5(study: Study) -> list[Job]:
-    """HyNet's Table 5, its rows that are trained on as many train sets as tables have, with seeds."""
-    jobs = hynet_jobs(study, TABLE5, study.table_seeds, study.grid_sets)
-    return [handcrafted_job(study, "sift"), *jobs]
+table5 = hynet_runs(TABLE5, sets="grid", handcrafted=("sift",))
 
 
 def table3(study: Study) -> list[Job]:
@@ -180,40 +168,24 @@ def table3(study: Study) -> list[Job]:
         *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS), "hynet_bn", "hynet_in", *alone),
         *("hard_bn", "hard_frn", "sos_bn", "sos_frn"),
     )
-    jobs = hynet_jobs(study, names, study.table_seeds)
-    tested = [tested_on(study)]
-    return [measured(of, "hpatches", tested) if of.seed in study.grid_seeds else of for of in jobs]
+    tested, grid = [tested_on(study)], study.grid_seeds
+    jobs = hynet_runs(names)(study)
+    return [measured(job, "hpatches", tested) if job.seed in grid else job for job in jobs]
 
 
-def figure4(study: Study) -> list[Job]:
-    """HyNet's Figures 4 and 6: HPatches' test set "a", methods trained on the first set with the seeds
-    of a table."""
-    names = ("l2net_aug", "hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
-    jobs = [handcrafted_job(study, "sift"), *hynet_jobs(study, names, study.table_seeds)]
-    return on_hpatches(study, jobs)
-
-
-def figure1(study: Study) -> list[Job]:
-    """HyNet's Figure 1: descent directions of the four measures, with Eq. 3 beside them."""
-    return [computation_job("descent_directions", "Descent directions")]
-
-
-# The paper's figure calls them HardNet and SOSNet.
+# Figures 4 and 6: HPatches' test set "a".
+FIGURE4 = ("l2net_aug", "hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
+figure4 = hynet_runs(FIGURE4, handcrafted=("sift",), hpatches="a")
+# Descent directions of the four measures, with Eq. 3 beside them.
+figure1 = Computations({"descent_directions": "Descent directions"})
+# Gradient magnitudes of s, d and s_H by the angle (Figures 2(b) and 5(b)): a single record.
+similarities = Computations({"similarity_gradients": "Gradient magnitudes by the angle"})
+# Those, and triplets of two methods in batches of their training; the figure calls them HardNet and
+# SOSNet.
 FIGURE2 = ("hardnet_aug", "sosnet_aug")
-
-
-def figure2(study: Study) -> list[Job]:
-    """HyNet's Figure 2: the magnitudes of `similarities`; and triplets of the two methods in batches of
-    their training, with the seeds of a table."""
-    runs = hynet_jobs(study, FIGURE2, study.table_seeds)
-    return [*similarities(study), *(probed(job, "triplets_in_batch") for job in runs)]
-
-
-def figure3(study: Study) -> list[Job]:
-    """HyNet's Figure 3: its layers and L2-Net's."""
-    return [computation_job("architecture", "Layers of HyNet and L2-Net")]
-
-
+figure2 = rows(similarities, hynet_runs(FIGURE2, probes=("triplets_in_batch",)))
+# HyNet's layers and L2-Net's.
+figure3 = Computations({"architecture": "Layers of HyNet and L2-Net"})
 # By the key of a case of `lib.theory.loss_shapes`, the runs that show it in a trained network.
 MEASURED = {
     "hinge_1": "hardnet_aug",
@@ -226,13 +198,11 @@ MEASURED = {
 }
 
 
-def gradient_magnitudes(study: Study) -> list[Job]:
-    """Each triplet loss's gradient magnitude by the angle; and that in trained networks, one seed."""
-    runs = hynet_jobs(study, MEASURED.values(), study.grid_seeds[:1])
-    computed = computation_job("gradient_magnitudes", "Gradient magnitudes of each loss")
-    return [computed, *(probed(job, "gradient_magnitudes") for job in runs)]
-
-
+# Each triplet loss's gradient magnitude by the angle; and that in trained networks, one seed.
+gradient_magnitudes = rows(
+    Computations({"gradient_magnitudes": "Gradient magnitudes of each loss"}),
+    hynet_runs(tuple(MEASURED.values()), "grid", 1, probes=("gradient_magnitudes",)),
+)
 NORMS, INTENSITY = ("hynet_aug", "hynet_bn", "hynet_in"), ("hynet_aug", "hynet_no_norm")
 AT_ONE_RATE = "HyNet+: without R_L2, same rate"
 
@@ -241,17 +211,12 @@ def norms(study: Study) -> list[Job]:
     """How orthogonal gradients are to feature maps, with FRN, BN and IN; and what changes of exposure do
     to HyNet+, without R_L2 at its own rate, and without it at HyNet+'s, `AT_ONE_RATE`; both with the
     seeds of a table."""
-    probes = (probed(job, "orthogonality") for job in hynet_jobs(study, NORMS, study.table_seeds))
+    probes = hynet_runs(NORMS, probes=("orthogonality",))(study)
     # One of `OPTIONS`, by whose name its record is found.
     without = replace(at_profile(study, "hynet_aug"), label=AT_ONE_RATE, regularizers=())
-    exposed = hynet_jobs(study, INTENSITY, study.table_seeds)
+    exposed = hynet_runs(INTENSITY)(study)
     exposed += jobs_of(study, {"hynet_aug": without}, study.table_seeds)
     return [*probes, *(measured(job, "intensity_changes") for job in exposed)]
-
-
-def similarities(study: Study) -> list[Job]:
-    """Gradient magnitudes of s, d and s_H by the angle (Figures 2(b) and 5(b)): a single record."""
-    return [computation_job("similarity_gradients", "Gradient magnitudes by the angle")]
 
 
 def figure5(study: Study) -> list[Job]:
@@ -259,17 +224,13 @@ def figure5(study: Study) -> list[Job]:
     and margin, with the seeds of a grid; (c), s_H, L_A and L_B, and beside them d and s alone at their
     best margins, with those of a table."""
     names = ("hynet_aug", "hynet_mixed", "hynet_stacked", best_margin("d"), best_margin("s"))
-    of_grid = on_hpatches(study, hynet_jobs(study, GRID, study.grid_seeds))
-    runs = merged([*of_grid, *hynet_jobs(study, names, study.table_seeds)], study.place)
+    grid = hynet_runs(GRID, "grid", hpatches="a")
+    runs = merged([*grid(study), *hynet_runs(names)(study)], study.place)
     return [*similarities(study), *runs]
 
 
-def ladder(study: Study) -> list[Job]:
-    """From SOSNet+ to HyNet+ one choice at a time, each rung at its own rate, on the first train set
-    with as many seeds as a test needs."""
-    return hynet_jobs(study, LADDER, study.test_seeds)
-
-
+# From SOSNet+ to HyNet+ one choice at a time, each rung at its own rate, as many seeds as a test needs.
+ladder = hynet_runs(LADDER, "test")
 # Whose epoch is chosen.
 CHOSEN = ("hardnet_aug", "sosnet_aug", "hynet_aug")
 

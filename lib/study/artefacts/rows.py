@@ -1,9 +1,10 @@
-"""The jobs that tables are made of: a recipe trained, a descriptor that nobody trains, a computation."""
+"""The runs that artefacts are made of, as rows of data: methods, seeds, train sets and measures; and the
+jobs that a study makes of a row: a recipe trained, a descriptor that nobody trains, a computation."""
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lib.files import sha256
@@ -16,11 +17,73 @@ HANDCRAFTED = {
     "sift": ("SIFT", part("sift", root=False)),
     "rootsift": ("RootSIFT", part("sift", root=True)),
 }
-HANDCRAFTED_BINARY = {"orb": ("ORB", part("orb"))}
+ORB = {"orb": ("ORB", part("orb"))}
 # How the modules of `lib.benchmarks` end that measure the signs of descriptors.
 SIGNS = "_of_signs"
 # The split whose patches the papers' HPatches-trained models train on; all are tested on its other part.
 HPATCHES_SPLIT = "a"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A row of what an artefact needs: runs of methods, each at its own learning rate.
+
+    Attributes:
+        methods: names of recipes, of `lib.recipes.RECIPES` or of `recipes`.
+        seeds: which of the study's: those of a "table", of a "grid" or of a "test".
+        most: the first so many of these seeds; None takes all.
+        sets: trained on the "first" set of patches, on as many as tables have ("grid"), or on "all".
+        handcrafted: descriptors that stand above the methods.
+        hpatches: the split of HPatches on whose patches all of them are tested, too; "" is none.
+        measures: modules of `lib.benchmarks` that measure on each set that FPR95 is measured on.
+        probes: modules of `lib.probes` that look at the run's own train set.
+        recipes: recipes by name that are no rows of `lib.recipes.RECIPES`.
+        searched: by name the search whose rate a recipe takes, where that is not its own.
+    """
+
+    methods: Iterable[str] = ()
+    seeds: str = "table"
+    most: int | None = None
+    sets: str = "first"
+    handcrafted: tuple[str, ...] = ()
+    hpatches: str = ""
+    measures: tuple[str, ...] = ()
+    probes: tuple[str, ...] = ()
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)
+    searched: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, study: Study) -> list[Job]:
+        """The row's jobs in a study, methods as they come, train sets and seeds ascending."""
+        every = study.place.source.sets
+        sets = {"first": every[:1], "grid": study.grid_sets, "all": every}[self.sets]
+        seeds = getattr(study, f"{self.seeds}_seeds")[: self.most]
+        jobs = [handcrafted_job(study, name) for name in self.handcrafted]
+        named = {"rows": self.recipes, "searched": self.searched}
+        jobs += training_jobs(study, self.methods, seeds, sets, **named)
+        for measure in self.measures:
+            jobs = [measured(job, measure) for job in jobs]
+        for probe in self.probes:
+            jobs = [probed(job, probe) for job in jobs]
+        return on_hpatches(study, jobs, self.hpatches) if self.hpatches else jobs
+
+
+@dataclass(frozen=True)
+class Computations:
+    """A row of computations of `lib.theory`: by name what readers know each by."""
+
+    labels: Mapping[str, str]
+
+    def __call__(self, study: Study) -> list[Job]:
+        """The row's jobs, which are the same in every study."""
+        return [computation_job(name, label) for name, label in self.labels.items()]
+
+
+Row = Callable[[Study], list[Job]]
+
+
+def rows(*parts: Row) -> Row:
+    """What an artefact needs that several rows say together, in their order."""
+    return lambda study: [job for part in parts for job in part(study)]
 
 
 def at_profile(study: Study, name: str, recipe: Recipe | None = None) -> Recipe:
@@ -127,7 +190,7 @@ def on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ..
 
 def handcrafted_job(study: Study, name: str) -> Job:
     """SIFT, RootSIFT or ORB, evaluated on all sets of the source."""
-    label, descriptor = {**HANDCRAFTED, **HANDCRAFTED_BINARY}[name]
+    label, descriptor = {**HANDCRAFTED, **ORB}[name]
     sets = study.place.source.sets
     return Job(
         name,
@@ -205,12 +268,13 @@ def tested_on(study: Study) -> str:
     """The set of HPatches patches that AdaSample's, HyNet's and TCDesc's tables test on.
 
     The splits of HyNet's Table 3 and of TCDesc's tables are unstated. TCDesc's is not the protocol of
-    DSM's paper, all sequences and the whole pool (`lib.study.artefacts.dsm.tested_on`), which has
-    61 percent of retrieval for DSM where TCDesc's has 70 for TCDesc.
+    DSM's paper, all sequences and the whole pool (`lib.study.artefacts.dsm.tested_on`), which has 61
+    percent of retrieval for DSM where TCDesc's has 70 for TCDesc.
     """
     return study.place.source.homographies.test_set(HPATCHES_SPLIT)
 
 
-def on_hpatches(study: Study, jobs: Iterable[Job], *sets: str) -> list[Job]:
-    """The jobs, measured on sets of HPatches patches too, by default on `tested_on`."""
-    return [measured(job, "hpatches", sets or (tested_on(study),)) for job in jobs]
+def on_hpatches(study: Study, jobs: Iterable[Job], split: str = HPATCHES_SPLIT) -> list[Job]:
+    """The jobs, measured on the patches that a split of HPatches tests on, too."""
+    tested = [study.place.source.homographies.test_set(split)]
+    return [measured(job, "hpatches", tested) for job in jobs]

@@ -8,6 +8,7 @@ Runs of TCDesc and of what is compared with it are as long as the authors', thre
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from lib.recipes import (
     ADASAMPLE_TC,
@@ -21,7 +22,7 @@ from lib.recipes import (
     replace_options,
 )
 from lib.study.artefacts.options import Options
-from lib.study.artefacts.rows import handcrafted_job, measured, on_hpatches, probed, training_jobs
+from lib.study.artefacts.rows import Runs, handcrafted_job, measured, probed, rows
 from lib.study.artefacts.together import EQUAL, on_equal_footing
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -80,26 +81,21 @@ VARIANTS: Mapping[str, Recipe] = {
 }
 
 
-# `training_jobs` of variants and recipes; what varies TCDesc-DSM trains at its rate.
+# Runs of variants and recipes; what varies TCDesc-DSM trains at its rate.
 _AT_ITS_RATE = dict.fromkeys(VARIANTS.keys() - SEARCHED.keys(), "tcdesc_dsm_aug")
-tcdesc_jobs = partial(training_jobs, rows=VARIANTS, searched=_AT_ITS_RATE)
+tcdesc_runs = partial(Runs, recipes=VARIANTS, searched=_AT_ITS_RATE)
 
 
-def table1(study: Study) -> list[Job]:
-    """TCDesc's Table I and Figure 3: k and γ, and DSM+ as long, with the seeds of a grid."""
-    return on_hpatches(study, tcdesc_jobs(study, ["dsm_long", *GRID], study.grid_seeds))
-
-
-def table3(study: Study) -> list[Job]:
-    """TCDesc's Tables III and IV: topology weights with the seeds of a grid; TCDesc-DSM+ and its control
-    without topology, at a rate of its own, with those of a table."""
-    pair = tcdesc_jobs(study, ("tcdesc_dsm_aug", "tc_control"), study.table_seeds)
-    return on_hpatches(study, [*pair, *tcdesc_jobs(study, WEIGHTS, study.grid_seeds)])
-
-
-def table5(study: Study) -> list[Job]:
-    """TCDesc's Table V: fixed λ and the adaptive one, with the seeds of a grid."""
-    return tcdesc_jobs(study, ["tcdesc_dsm_aug", *FIXED], study.grid_seeds)
+# Table I and Figure 3: k and γ, and DSM+ as long.
+table1 = tcdesc_runs(("dsm_long", *GRID), "grid", hpatches="a")
+# Tables III and IV: TCDesc-DSM+ and its control without topology, at a rate of its own, with the seeds
+# of a table; topology weights with those of a grid.
+table3 = rows(
+    tcdesc_runs(("tcdesc_dsm_aug", "tc_control"), hpatches="a"),
+    tcdesc_runs(WEIGHTS, "grid", hpatches="a"),
+)
+# Table V: fixed λ and the adaptive one.
+table5 = tcdesc_runs(("tcdesc_dsm_aug", *FIXED), "grid")
 
 
 # Rows of Table II that other papers' tables have with the seeds of a table, and others.
@@ -110,31 +106,25 @@ TABLE2_BESIDE = ("l2net_aug", "cs_l2net_aug", "sosnet")
 def table2(study: Study) -> list[Job]:
     """TCDesc's Table II: what is compared with the seeds of a table on the first train set and, where a
     grid has several seeds, on as many sets as tables have; other rows on the first set."""
-    sets = study.grid_sets if len(study.grid_seeds) > 1 else study.grid_sets[:1]
-    return [
-        handcrafted_job(study, "sift"),
-        *tcdesc_jobs(study, METHODS, study.table_seeds, sets),
-        *tcdesc_jobs(study, TABLE2_SEEDED, study.table_seeds, sets),
-        *tcdesc_jobs(study, TABLE2_BESIDE, study.grid_seeds),
-    ]
+    sets = "grid" if len(study.grid_seeds) > 1 else "first"
+    return rows(
+        tcdesc_runs((*METHODS, *TABLE2_SEEDED), sets=sets, handcrafted=("sift",)),
+        tcdesc_runs(TABLE2_BESIDE, "grid"),
+    )(study)
 
 
 FIGURE4_BESIDE = ("hardnet_aug", "doap_aug", "sosnet_aug")
 
 
-def figure4(study: Study) -> list[Job]:
-    """TCDesc's Figure 4: HPatches, on the first train set with the seeds of a table."""
-    jobs = tcdesc_jobs(study, (*FIGURE4_BESIDE, *METHODS), study.table_seeds)
-    return on_hpatches(study, [handcrafted_job(study, "sift"), *jobs])
-
-
+# HPatches, on the first train set with the seeds of a table.
+figure4 = tcdesc_runs((*FIGURE4_BESIDE, *METHODS), handcrafted=("sift",), hpatches="a")
 COMPARED = ("dsm_long", "tcdesc_dsm_aug")
 
 
 def figure1(study: Study) -> list[Job]:
     """TCDesc's Figure 1: DSM+ as long and TCDesc-DSM+ with the seeds of a table, and neighbourhoods of
     their descriptors among points of the first test set."""
-    jobs = tcdesc_jobs(study, COMPARED, study.table_seeds)
+    jobs = tcdesc_runs(COMPARED)(study)
     return [probed(job, "neighbourhoods", job.sets_of("fpr95")[:1]) for job in jobs]
 
 
@@ -147,14 +137,14 @@ def figure2(study: Study) -> list[Job]:
     """TCDesc's Figure 2: matches on images of homography sequences; SIFT on its own keypoints and on
     BRISK's, the two networks on BRISK's."""
     sift = handcrafted_job(study, "sift")
-    jobs = [sift, *tcdesc_jobs(study, COMPARED, study.table_seeds)]
+    jobs = [sift, *tcdesc_runs(COMPARED)(study)]
     asked = [(job, "matches_on_brisk") for job in jobs] + [(sift, "matches_on_dog")]
     return [probed(job, probe, image_sets(study)) for job, probe in asked]
 
 
 def overfitting(study: Study) -> list[Job]:
     """FPR95 on all pairs by stage of training, of the test sets and of the set trained on."""
-    jobs = tcdesc_jobs(study, METHODS, study.table_seeds)
+    jobs = tcdesc_runs(METHODS)(study)
     return [measured(job, "fpr95_by_stage", (*job.sets_of("fpr95"), job.train_set)) for job in jobs]
 
 
@@ -167,10 +157,8 @@ LOSSES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def other_losses(study: Study) -> list[Job]:
-    """Topology on each paper's loss, with it and without, with the seeds of a table."""
-    names = [name for pair in LOSSES.values() for name in pair]
-    return training_jobs(study, names, study.table_seeds, rows={**EQUAL, **VARIANTS})
+# Topology on each paper's loss, with it and without.
+other_losses = Runs(tuple(chain.from_iterable(LOSSES.values())), recipes={**EQUAL, **VARIANTS})
 
 
 def _positive(**changed: object) -> dict[str, object]:

@@ -1,10 +1,10 @@
 """The four papers' methods on equal footing: which records that needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
-from lib.study.artefacts.rows import on_hpatches, training_jobs
+from lib.study.artefacts.rows import Runs
 from lib.study.artefacts.searches import best_of
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -69,14 +69,9 @@ SEARCHED: Mapping[str, Recipe] = {
 }
 
 
-def equal_footing(study: Study, sets: Sequence[str] = ()) -> list[Job]:
-    """Every method at its own learning rate on the first train set, or others, with a table's seeds."""
-    return on_hpatches(study, training_jobs(study, EQUAL, study.table_seeds, sets, rows=EQUAL))
-
-
-def scenes(study: Study) -> list[Job]:
-    """The same on as many train sets as tables have."""
-    return equal_footing(study, study.grid_sets)
+# Every method at its own learning rate, on the first train set or on as many as tables have.
+equal_footing = Runs(EQUAL, recipes=EQUAL, hpatches="a")
+scenes = replace(equal_footing, sets="grid")
 
 
 def optimisers(study: Study) -> list[Job]:
@@ -85,7 +80,7 @@ def optimisers(study: Study) -> list[Job]:
     if study.place.profile.name == "quick":
         return []
     own = [job for job in equal_footing(study) if job.name != APART]
-    return own + on_hpatches(study, training_jobs(study, SWAPPED, study.table_seeds, rows=SWAPPED))
+    return own + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)
 
 
 def optimiser_on_reserve(study: Study) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from lib.recipes import part
 from lib.study.artefacts import dsm, hynet, tcdesc
 from lib.study.artefacts.rows import (
+    Row,
     at_profile,
     by_sign,
     handcrafted_job,
@@ -19,6 +20,7 @@ from lib.study.artefacts.rows import (
     measured,
     probed,
     published_jobs,
+    rows,
 )
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -54,34 +56,36 @@ def united_jobs(study: Study) -> list[Job]:
     return [replace(job, measures=(), probes=()) for job in jobs]
 
 
+def measured_on(kind: str, *parts: Row) -> Row:
+    """What several rows say together, measured on all sets of a kind, too."""
+    return lambda study: on_images(study, rows(*parts)(study), kind)
+
+
+_figure5 = measured_on(OXFORD, dsm.dsm_runs(dsm.FIGURE4, handcrafted=("sift", "orb")), united_jobs)
+
+
 def dsm_figure5(study: Study) -> list[Job]:
     """DSM's Figure 5: the rows of its Figure 4 on the Oxford Affine set, real-valued and binary, and
     those trained with two collections."""
-    names = dict.fromkeys((*dsm.FIGURE4_REAL, *dsm.FIGURE4_SIGNS, *dsm.FIGURE4_BINARY))
-    handcrafted = (handcrafted_job(study, name) for name in ("sift", "orb"))
-    trained = [*dsm.dsm_jobs(study, names, study.table_seeds), *united_jobs(study)]
-    jobs = on_images(study, [*handcrafted, *trained], OXFORD)
-    return [by_sign(job, OXFORD) if job.name in dsm.FIGURE4_SIGNS else job for job in jobs]
+    return [by_sign(job, OXFORD) if job.name in dsm.FIGURE4_SIGNS else job for job in _figure5(study)]
 
 
 FIGURE5_BESIDE = ("hardnet_aug", "sosnet_aug", "dsm_aug")
 
 
+_tcdesc_figure5 = measured_on(
+    W1BS, tcdesc.tcdesc_runs((*FIGURE5_BESIDE, *tcdesc.METHODS), handcrafted=("sift",))
+)
+
+
 def tcdesc_figure5(study: Study) -> list[Job]:
     """TCDesc's Figure 5: W1BS, on the first train set with the seeds of a table, and its curves."""
-    names = (*FIGURE5_BESIDE, *tcdesc.METHODS)
-    trained = tcdesc.tcdesc_jobs(study, names, study.table_seeds)
-    jobs = on_images(study, [handcrafted_job(study, "sift"), *trained], W1BS)
-    return [probed(job, "w1bs_curves", image_sets(study, W1BS)) for job in jobs]
+    return [probed(job, "w1bs_curves", image_sets(study, W1BS)) for job in _tcdesc_figure5(study)]
 
 
 TABLE6_BESIDE = ("hardnet", "hardnet_aug", "sosnet_aug", "dsm_aug")
-
-
-def tcdesc_table6(study: Study) -> list[Job]:
-    """TCDesc's Table VI: the Oxford Affine set, on the first train set with the seeds of a table."""
-    names = (*TABLE6_BESIDE, *tcdesc.METHODS)
-    return on_images(study, tcdesc.tcdesc_jobs(study, names, study.table_seeds), OXFORD)
+# TCDesc's Table VI: the Oxford Affine set.
+tcdesc_table6 = measured_on(OXFORD, tcdesc.tcdesc_runs((*TABLE6_BESIDE, *tcdesc.METHODS)))
 
 
 COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
@@ -106,20 +110,14 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
     ours = () if source.own_images is None else source.own_images.names
     own = [name for name in scenes if source.real is not None or name in ours]
     given = [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]
-    trained = hynet.hynet_jobs(study, COMPARED, study.table_seeds)
+    trained = hynet.hynet_runs(COMPARED)(study)
     everywhere = [handcrafted_job(study, "sift"), COLMAP_SIFT, *given]
     return [measured(job, MEASURES[ETH], scenes) for job in everywhere] + [
         measured(job, MEASURES[ETH], own) for job in trained
     ]
 
 
-def hynet_table4(study: Study) -> list[Job]:
-    """HyNet's Table 4, and SIFT, on the first train set with the seeds of a table."""
-    trained = hynet.hynet_jobs(study, COMPARED, study.table_seeds)
-    return on_images(study, [handcrafted_job(study, "sift"), *trained], IMC)
-
-
-def dsm_table2(study: Study) -> list[Job]:
-    """DSM's Table 2, likewise; its last rows are trained with two collections."""
-    trained = [*dsm.dsm_jobs(study, RETRIEVING, study.table_seeds), *united_jobs(study)]
-    return on_images(study, [handcrafted_job(study, "rootsift"), *trained], LANDMARKS)
+# HyNet's Table 4, and SIFT.
+hynet_table4 = measured_on(IMC, hynet.hynet_runs(COMPARED, handcrafted=("sift",)))
+# DSM's Table 2; its last rows are trained with two collections.
+dsm_table2 = measured_on(LANDMARKS, dsm.dsm_runs(RETRIEVING, handcrafted=("rootsift",)), united_jobs)
