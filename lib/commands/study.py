@@ -22,6 +22,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import profiles
+from lib.commands.options import add_study_options, data_of
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.manifest import write_manifest
 from lib.data.synthetic.allotment import HOMOGRAPHY
@@ -59,17 +60,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--plan", action="store_true", help="print what would be run, hours and disk, and stop")
     add("--only", default="*", metavar="PATTERN", help="artefacts by name, e.g. 'adasample/*'")
     add("--extras", action="store_true", help="also what the default leaves out for time")
-    data = parser.add_mutually_exclusive_group().add_argument
-    data("--data", metavar="DIR", help="folder with liberty, notredame and yosemite as downloaded")
-    data("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
-    data("--scenes", metavar="DIR", help="folder of real multi-view photographs, a folder a scene")
-    add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    add("--jobs", type=int, metavar="N", help="runs at once (default: as many as the cores hold)")
+    add_study_options(parser, "where records, tables and the report go")
     add("--cluster", metavar="ADDRESS", help="of a Dask scheduler, whose workers do the runs")
-    told = "where records, tables and the report go (default: results)"
-    add("--results", default="results", metavar="DIR", help=told)
     instead = parser.add_mutually_exclusive_group()
-    for name, told in (
+    for name, meaning in (
         ("--cached", "render from the committed reference, train nothing"),
         ("--records-only", "train and evaluate, execute no notebook"),
         ("--collect", "train nothing; add to the reference the records that are complete"),
@@ -79,47 +73,45 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
             "notebooks' stored outputs",
         ),
     ):
-        instead.add_argument(name, action="store_true", help=told)
+        instead.add_argument(name, action="store_true", help=meaning)
     chosen = parser.parse_args(arguments)
-
-    def refuse(wrong: object, told: str) -> None:
-        if wrong:
-            parser.error(told)
-
-    folders = (chosen.data, chosen.photos, chosen.scenes, chosen.results)
+    updates, folders = chosen.update_reference, (chosen.data, chosen.photos, chosen.scenes)
     results = (ROOT / chosen.results).resolve()
-    ours = chosen.results == "reference" or REFERENCE in (results, *results.parents)
-    updates, other = chosen.update_reference, chosen.data or chosen.photos or chosen.scenes
+    in_reference = chosen.results == "reference" or REFERENCE in (results, *results.parents)
+    idle = next((name for name in ("cached", "collect", "plan", "jobs") if getattr(chosen, name)), None)
     every, default = (_selected(chosen.only, extras) for extras in (True, chosen.extras or updates))
-    refuse(chosen.jobs is not None and chosen.jobs < 1, f"--jobs must be 1 or more, got {chosen.jobs}")
-    refuse(not every, f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}")
-    refuse(not default, f"--only {chosen.only!r} fits extras alone; add --extras")
-    refuse("" in folders, "--data, --photos, --scenes and --results name a folder each, got nothing")
-    refuse(ours, "--results must not be the committed reference, which --update-reference writes")
-    refuse(chosen.cached and other, "--cached renders the committed reference; leave out other data")
-    refuse(
-        chosen.collect and chosen.profile == "quick",
-        "--collect is for a longer profile, whose records come one by one",
-    )
-    refuse(chosen.cluster == "", "--cluster names the address of a Dask scheduler, got nothing")
-    idle = {"--cached": chosen.cached, "--collect": chosen.collect, "--plan": chosen.plan}
-    for name, given in {**idle, "--jobs": chosen.jobs}.items():
-        refuse(chosen.cluster and given, f"--cluster hands out runs; leave out {name}")
-    partial = updates and chosen.only != "*"
-    refuse(partial, "--update-reference writes the whole reference; leave out --only")
+    for wrong, why in (
+        (chosen.jobs is not None and chosen.jobs < 1, f"--jobs must be 1 or more, got {chosen.jobs}"),
+        (not every, f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}"),
+        (not default, f"--only {chosen.only!r} fits extras alone; add --extras"),
+        (
+            "" in (*folders, chosen.results),
+            "--data, --photos, --scenes and --results name a folder each, got nothing",
+        ),
+        (in_reference, "--results must not be the committed reference, which --update-reference writes"),
+        (
+            chosen.cached and any(folders),
+            "--cached renders the committed reference; leave out other data",
+        ),
+        (
+            chosen.collect and chosen.profile == "quick",
+            "--collect is for a longer profile, whose records come one by one",
+        ),
+        (chosen.cluster == "", "--cluster names the address of a Dask scheduler, got nothing"),
+        (chosen.cluster and idle, f"--cluster hands out runs; leave out --{idle}"),
+        (
+            updates and chosen.only != "*",
+            "--update-reference writes the whole reference; leave out --only",
+        ),
+    ):
+        if wrong:
+            parser.error(why)
     # The notebooks are tested as they stand, the extras among them.
     chosen.extras |= updates
-    if chosen.photos:
-        chosen.data = f"photos:{Path(chosen.photos).resolve()}"
-    elif chosen.scenes:
-        chosen.data = f"scenes:{Path(chosen.scenes).resolve()}"
-    elif chosen.data:
-        chosen.data = str(Path(chosen.data).resolve())
-    else:
-        # The data that a reference of this profile is of.
-        kinds = ("mini", "photos", "scenes") if chosen.cached else ()
-        on_record = (kind for kind in kinds if manifest_path(chosen.profile, kind).exists())
-        chosen.data = next(on_record, "mini")
+    # The data that a reference of this profile is of.
+    kinds = ("mini", "photos", "scenes") if chosen.cached else ()
+    on_record = (kind for kind in kinds if manifest_path(chosen.profile, kind).exists())
+    chosen.data = next(on_record, data_of(chosen))
     return chosen
 
 

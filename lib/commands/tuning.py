@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Iterable, Mapping
 
 from lib import profiles
+from lib.commands.options import add_study_options, data_of
 from lib.recipes import Recipe
 from lib.study import pool, records
 from lib.study.artefacts import searches
@@ -69,16 +70,10 @@ def main() -> None:
     add("--profile", default="quick", choices=sized)
     add("--recipes", nargs="+", default=list(SEARCHED), choices=list(SEARCHED), metavar="NAME")
     add("--rates", nargs="+", type=float, default=[], choices=_GRID, metavar="RATE", help="tried too")
-    data = parser.add_mutually_exclusive_group().add_argument
-    data("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
-    data("--scenes", metavar="DIR", help="folder of real multi-view photographs, a folder a scene")
-    add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    add("--results", default="results", metavar="DIR", help="where the runs go (default: results)")
-    add("--jobs", type=int, help="runs at once (default: as many as the cores hold)")
+    add_study_options(parser, "where the runs go")
     chosen = parser.parse_args()
-    kinds = {"photos": chosen.photos, "scenes": chosen.scenes}
-    source = next((f"{kind}:{folder}" for kind, folder in kinds.items() if folder), "mini")
-    study = open_study(chosen.profile, source, chosen.results, None, chosen.device, chosen.jobs)
+    named = (chosen.profile, data_of(chosen), chosen.results)
+    study = open_study(*named, None, chosen.device, chosen.jobs)
     searched = {name for pair in searches.pairs_of_sets(study.place.source) for name in pair}
     pool.prepare(study.place.source, sorted(searched), study.at_once)
     for name in chosen.recipes:
