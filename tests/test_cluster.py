@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +18,6 @@ from distributed import Client, LocalCluster
 from followed_run import followed, undone
 from small_study import made_cold
 
-from lib import recipes
 from lib.commands import study
 from lib.study import cluster, jobs, pool, records
 from lib.study.catalogue import Artefact
@@ -138,17 +136,6 @@ def test_two_workers_make_a_record_once(
     (steps,) = seen.glob("*.steps")
     assert steps.read_text().split() == [f"{number}" for number in range(1, 9)]
     assert same(jobs.record_path(job, place), path)
-
-
-def test_a_failed_job_is_reported_and_the_others_are_done(
-    here: tuple[Study, Job, Path], place: Place, address: str
-) -> None:
-    _, job, _ = here
-    impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
-    ((failed, reason),) = cluster.complete([impossible, job], place, address, quiet)
-    assert failed == impossible
-    assert "2 pairs or more" in reason
-    assert jobs.look(job, place).state == "complete"
 
 
 def working(address: str) -> list[psutil.Process]:
@@ -273,12 +260,6 @@ def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], pla
             cluster.complete([here[1]], place, local.scheduler_address, end)
 
 
-def test_what_is_missing_without_the_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match="pip install distributed"):
-        cluster.at_once("tcp://127.0.0.1:9")
-
-
 def test_the_command_hands_its_runs_to_the_cluster(
     here: tuple[Study, Job, Path], place: Place, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,15 +270,3 @@ def test_the_command_hands_its_runs_to_the_cluster(
     said = capsys.readouterr().out
     assert f"runs: 1 to make, 4 at once at {address}, about" in said
     assert f"[  1/1] {job.title}: done" in said
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--cached"], ["--collect", "--profile", "evening"], ["--plan"], ["--jobs", "2"]]
-)
-def test_options_that_make_no_sense_with_a_cluster_are_refused(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        study.parse(["--cluster", "tcp://127.0.0.1:9", *arguments])
-    assert caught.value.code == 2
-    assert f"--cluster hands out runs; leave out {arguments[0]}" in capsys.readouterr().err

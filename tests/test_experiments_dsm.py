@@ -12,10 +12,9 @@ from lib import parts, profiles
 from lib.descriptions import drawn
 from lib.objective import build as build_objective
 from lib.recipes import RECIPES, values
-from lib.study.artefacts import adasample, dsm, rows
+from lib.study.artefacts import dsm, rows
 from lib.study.artefacts.options import by_option, option_jobs
 from lib.study.open import Study
-from lib.study.printed import printed
 from lib.theory import narrow_weights
 
 
@@ -32,12 +31,6 @@ def test_a_variant_changes_the_loss_of_dsm_alone_and_is_built(name: str) -> None
     assert replace(recipe, label=base.label, loss=base.loss) == base
     assert values(recipe.loss) != values(base.loss)
     build_objective(recipe)
-
-
-def test_no_two_variants_have_one_loss_or_one_label() -> None:
-    recipes = [RECIPES["dsm_aug"], RECIPES["dsm_binary_aug"], *dsm.VARIANTS.values()]
-    assert len({recipe.label for recipe in recipes}) == len(recipes)
-    assert len({str(values(recipe)) for recipe in recipes}) == len(recipes)
 
 
 def test_margins_in_bits_are_on_the_scale_of_the_distance_that_they_cut() -> None:
@@ -68,40 +61,6 @@ def test_rates_are_own_but_for_grids_which_have_that_of_what_they_vary() -> None
     assert dsm.SEARCH_OF["binary_margin_32"] == "binary_margin_256"
 
 
-def test_table_1_compares_with_seeds_on_every_set_and_shows_the_rest_on_one(study: Study) -> None:
-    jobs = dsm.table1(study)
-    for name in dsm.TABLE1_COMPARED:
-        of = [(job.train_set, job.seed) for job in jobs if job.name == name]
-        assert len(of) == len(set(of)) == len(study.grid_sets) * len(study.table_seeds)
-    for name in dsm.TABLE1_BESIDE:
-        [job] = [job for job in jobs if job.name == name]
-        assert (job.train_set, job.seed) == (study.place.source.sets[0], study.grid_seeds[0])
-    assert {job.name for job in jobs if job.recipe is None} == {"sift", "orb"}
-    for job in jobs:
-        signs = job.sets_of("fpr95_of_signs")
-        assert signs == (job.sets_of("fpr95") if job.name in dsm.BY_SIGN else ())
-        assert job.recipe is None or rate_of(job) == job.name
-
-
-def test_adasamples_table_1_has_baselines_once_on_the_first_set(study: Study) -> None:
-    jobs = [job for job in adasample.table1(study) if job.name in adasample.TABLE1_BASELINES]
-    assert [(job.name, job.train_set, job.seed) for job in jobs] == [
-        (name, study.place.source.sets[0], study.grid_seeds[0]) for name in adasample.TABLE1_BASELINES
-    ]
-    assert set(adasample.TABLE1_BASELINES) < set(printed("adasample", "table1")["key"])
-
-
-def test_table_3_has_own_rates_and_the_seeds_of_a_table(study: Study) -> None:
-    jobs = dsm.table3(study)
-    trained = [job for job in jobs if job.recipe is not None]
-    seeds = set(study.table_seeds)
-    assert by_name(trained) == {name: seeds for names in dsm.TABLE3.values() for name in names}
-    assert all(rate_of(job) == job.name for job in trained)
-    assert {job.train_set for job in trained} == {study.place.source.sets[0]}
-    assert {job.name for job in jobs if job.recipe is None} == {"orb"}
-    assert {job.sets_of("hpatches") for job in trained} == {("mini-hp-full",)}
-
-
 def test_an_evening_has_the_real_valued_rows_of_table_3_and_asks_for_no_other_search(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,19 +69,6 @@ def test_an_evening_has_the_real_valued_rows_of_table_3_and_asks_for_no_other_se
     evening = replace(study, place=replace(study.place, profile=profiles.find("evening")))
     assert by_name(dsm.table3(evening)) == {name: {0, 1, 2, 3, 4} for name in dsm.TABLE3["real"]}
     assert asked == set(dsm.TABLE3["real"])
-
-
-def test_table_4_and_figure_2_are_grids(study: Study) -> None:
-    table4, figure2 = dsm.table4(study), dsm.figure2(study)
-    seeds = set(study.grid_seeds)
-    assert by_name(table4) == {name: seeds for names in dsm.TABLE4.values() for name in names}
-    assert {rate_of(job) for job in table4} == set(dsm.DSM.values())
-    assert all(job.sets_of("hpatches") for job in table4)
-    assert len(figure2) == len(dsm.REAL_MARGINS) + len(dsm.BINARY_MARGINS) + 2
-    assert {rate_of(job) for job in figure2} == {
-        *("real_margin_2", "real_margin_1", "binary_margin_256", "dsm_aug", "dsm_binary_aug")
-    }
-    assert not any(job.sets_of("hpatches") for job in figure2)
 
 
 def test_options_change_one_axis_of_dsm_at_its_rate(study: Study) -> None:

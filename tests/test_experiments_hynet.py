@@ -17,7 +17,6 @@ from lib.objective import build as build_objective
 from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, largest_gradient, values
 from lib.study.artefacts import hynet
 from lib.study.artefacts.options import by_option, option_jobs
-from lib.study.artefacts.searches import NoSearch
 from lib.study.catalogue import SEARCHED
 from lib.study.jobs import record_path
 from lib.study.open import Found, Study
@@ -136,25 +135,6 @@ def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study:
     assert {job.name for job in evening} == set(names) - {"hynet_bn_alone", "hynet_in_alone"}
 
 
-def test_without_the_searches_of_the_margins_table_3_says_which_is_missing(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nothing(profile: str, key: str) -> dict:
-        raise NoSearch(f"no learning rate of {key!r}")
-
-    monkeypatch.setattr(hynet, "read_search", nothing)
-    with pytest.raises(NoSearch, match="hynet_aug"):
-        hynet.table3(study)
-
-
-def test_hynet_s_own_margin_is_among_those_of_its_similarity() -> None:
-    assert EVERY[hynet.MARGINS["h"][1.2]] is HYNET
-    for similarity, margins in hynet.MARGINS.items():
-        for margin, key in margins.items():
-            assert EVERY[key].loss.options["margin"] == margin
-            assert float(EVERY[key].distance.options["alpha"]) == hynet.ALPHAS[similarity]
-
-
 def test_margins_are_the_shares_of_the_similarity_at_90_degrees_that_are_told() -> None:
     told = {"h": [0.08, 0.32, 0.96], "d": [0.07, 0.28, 0.99], "s": [0.1, 0.3, 1]}
     for similarity, margins in hynet.MARGINS.items():
@@ -183,20 +163,6 @@ def test_the_grid_trains_at_hynet_s_rate_and_holds_its_own_cell_once(study: Stud
     assert others["hynet_d_1.4", 0] == "hynet_d_1.4"
 
 
-def test_table_1_has_seeds_of_all_methods_but_other_baselines_on_the_first_set_alone(
-    study: Study,
-) -> None:
-    jobs = hynet.table1(study)
-    for name in hynet.TABLE1_COMPARED:
-        of = {(job.train_set, job.seed) for job in jobs if job.name == name}
-        assert len(of) == len(study.grid_sets) * len(study.table_seeds)
-    first = study.place.source.sets[0]
-    beside = {(job.train_set, job.seed) for job in jobs if job.name in hynet.TABLE1_BESIDE}
-    assert beside == {(first, seed) for seed in study.table_seeds}
-    assert {job.name for job in jobs} == set(printed("hynet", "table1")["key"])
-    assert {job.name for job in hynet.table5(study)} == set(printed("hynet", "table5")["key"])
-
-
 def test_epochs_keep_weights_at_each_epoch_s_end(study: Study) -> None:
     jobs = hynet.epochs(study)
     by_name = {job.name: job.recipe.schedule.name for job in jobs}
@@ -208,20 +174,6 @@ def test_epochs_keep_weights_at_each_epoch_s_end(study: Study) -> None:
         assert job.profile(study.place).stages == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
         assert job.sets_of("fpr95_by_stage") == job.sets_of("fpr95")
         assert rate_of(job) == job.name.removesuffix("_constant")
-
-
-def test_the_linear_runs_of_epochs_are_those_of_the_tables_under_quick(study: Study) -> None:
-    in_table = {record_path(job, study.place) for job in hynet.table1(study)}
-    linear = [job for job in hynet.epochs(study) if job.recipe.schedule.name == "linear"]
-    assert len(linear) == 9
-    assert {record_path(job, study.place) for job in linear} <= in_table
-
-
-def test_the_ladder_has_the_seeds_of_a_test_each_rung_at_its_own_rate(study: Study) -> None:
-    jobs = hynet.ladder(study)
-    assert [job.name for job in jobs[:: len(study.test_seeds)]] == list(hynet.LADDER)
-    assert all(rate_of(job) == job.name for job in jobs)
-    assert set(hynet.LADDER) <= set(SEARCHED)
 
 
 def test_exposure_is_measured_of_the_option_that_takes_r_l2_away_at_hynet_s_own_rate(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-from paper_records import changed, rate_of, searched
+from paper_records import changed, rate_of
 
 from lib import profiles
 from lib.objective import build as build_objective
@@ -14,7 +12,7 @@ from lib.recipes import RECIPES, TCDESC_BUDGET, TCDESC_DSM, TCDESC_HN, values
 from lib.study.artefacts import dsm, hynet, tcdesc, together
 from lib.study.artefacts.options import by_option, option_jobs
 from lib.study.artefacts.searches import search_jobs
-from lib.study.catalogue import ARTEFACTS, SEARCHED
+from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job, configuration, merged, record_path
 from lib.study.open import Found, Study, open_study
 from lib.study.printed import printed
@@ -105,57 +103,6 @@ def test_on_every_loss_topology_has_the_batches_of_its_own_rows(study: Study) ->
     assert all(rate_of(job) == job.name for job in jobs)
 
 
-def test_a_budget_asked_for_stands_above_the_profile_s(study: Study) -> None:
-    [job, *_] = tcdesc.table5(study)
-    small = replace(profiles.find("quick").budget, batch_pairs=40)
-    assert pairs(replace(job, overrides={"budget": small}), study) == 40
-
-
-def test_grids_have_one_seed_one_scene_and_the_rate_of_what_they_vary(study: Study) -> None:
-    weights = [job for job in tcdesc.table3(study) if job.name in tcdesc.WEIGHTS]
-    for jobs, count, tested in (
-        (tcdesc.table1(study), 10, True),
-        (weights, 6, True),
-        (tcdesc.table5(study), 7, False),
-    ):
-        assert len(jobs) == count
-        assert {job.seed for job in jobs} == {0}
-        assert {job.train_set for job in jobs} == {"mini-a"}
-        assert {rate_of(job) for job in jobs} <= {"tcdesc_dsm_aug", "dsm_long"}
-        assert all(bool(job.sets_of("hpatches")) == tested for job in jobs)
-    assert {rate_of(job) for job in tcdesc.table1(study) if job.name == "dsm_long"} == {"dsm_long"}
-
-
-def test_the_control_without_topology_has_a_rate_of_its_own_and_tcdesc_s_seeds(study: Study) -> None:
-    jobs = tcdesc.table3(study)
-    of = {key: [job for job in jobs if job.name == key] for key in ("tc_control", "tcdesc_dsm_aug")}
-    assert all(rate_of(job) == key for key, some in of.items() for job in some)
-    seeds = [[job.seed for job in some] for some in of.values()]
-    assert seeds == [list(study.table_seeds)] * 2
-
-
-def test_table_2_has_every_row_that_is_trained_and_seeds_where_a_claim_compares(study: Study) -> None:
-    jobs = tcdesc.table2(study)
-    keys = {job.name for job in jobs}
-    unprinted = keys - set(printed("tcdesc", "table2")["key"])
-    assert unprinted == {"hardnet_long", "dsm_long"}
-    assert set(printed("tcdesc", "table2")["key"]) - keys == {
-        "deepdesc",
-        "doap_st_aug",
-        "ese",
-        "exp_tloss",
-    }
-    for name in (*tcdesc.METHODS, *tcdesc.TABLE2_SEEDED):
-        of = {(job.train_set, job.seed) for job in jobs if job.name == name}
-        assert of == {("mini-a", seed) for seed in study.table_seeds}
-
-
-def test_where_grids_have_seeds_table_2_is_of_all_train_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    seeded = searched(monkeypatch, (0, 1))
-    sets = {job.train_set for job in tcdesc.table2(seeded) if job.name in tcdesc.METHODS}
-    assert sets == set(seeded.grid_sets)
-
-
 def test_rows_of_other_papers_are_the_runs_of_their_tables(study: Study) -> None:
     own = {record_path(job, study.place) for job in (*tcdesc.table2(study), *tcdesc.figure4(study))}
     theirs = {
@@ -165,12 +112,6 @@ def test_rows_of_other_papers_are_the_runs_of_their_tables(study: Study) -> None
     }
     names = {path.parent.name for path in own - theirs}
     assert names == {*tcdesc.METHODS, "hardnet", "sosnet"}
-
-
-def test_the_default_part_adds_35_runs_of_tcdesc_s_size(study: Study) -> None:
-    default = [name for name, of in ARTEFACTS.items() if name.startswith("tcdesc") and not of.extras]
-    jobs = merged([job for name in default for job in ARTEFACTS[name].jobs(study)], study.place)
-    assert len([job for job in jobs if job.recipe and pairs(job, study) == 128]) == 5 * 3 + 8 + 6 + 6
 
 
 def test_matches_are_on_the_study_s_images_and_sift_s_on_its_own_keypoints_too(study: Study) -> None:
@@ -192,15 +133,6 @@ def test_real_images_are_matched_beside_the_study_s_own(study: Study, tmp_path: 
             (folder / f"{number}.ppm").touch()
     asked = open_study(real=str(tmp_path))
     assert tcdesc.image_sets(asked) == ["mini-hp-images", "real-hp-images"]
-
-
-def test_overfitting_looks_at_the_set_trained_on_too(study: Study) -> None:
-    jobs = tcdesc.overfitting(study)
-    assert len(jobs) == 4 * 3
-    for job in jobs:
-        assert set(job.sets_of("fpr95_by_stage")) == {*job.sets_of("fpr95"), job.train_set}
-    in_table = {record_path(job, study.place) for job in tcdesc.table2(study)}
-    assert {record_path(job, study.place) for job in jobs} <= in_table
 
 
 def test_options_change_one_choice_of_tcdesc_dsm_at_its_rate(study: Study) -> None:

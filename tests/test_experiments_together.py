@@ -13,12 +13,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_records import changed
-from paper_records import rate_of as search_of
 
 from lib import parts
 from lib.descriptions import Triplets, descriptions
 from lib.objective import build as build_objective
-from lib.profiles import EVENING
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, TCDESC_DSM, Part, Recipe, part, values
 from lib.samplers.candidates import Pool
 from lib.study.artefacts import factorial, searches, together
@@ -33,7 +31,6 @@ from lib.study.artefacts.factorial import (
     sign,
 )
 from lib.study.artefacts.rows import training_job
-from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job, record_path
 from lib.study.open import Found, Study, open_study
 
@@ -69,14 +66,6 @@ def test_on_equal_footing_all_share_what_no_paper_proposes():
         assert recipe.model.options["dropout"] == DSM.model.options["dropout"]
 
 
-def test_every_recipe_of_the_four_papers_stands_on_equal_footing():
-    papers = ("hardnet", "adasample", "dsm", "sosnet", "hynet", "tcdesc")
-    augmented = {name for name in RECIPES if name.startswith(papers) and "_aug" in name}
-    # HardNet with GOR, and AdaSample's other loss.
-    others = {"hardnet_gor_aug", "adasample_aug_gen_ht"}
-    assert set(together.METHODS.values()) == augmented - others
-
-
 def test_dsm_and_tcdesc_on_it_share_their_runs_with_tcdesc_s_own_tables(study: Study):
     assert together.EQUAL["tcdesc_dsm_aug"] == TCDESC_DSM
     without = replace(TCDESC_DSM, positive=part("pair"))
@@ -84,28 +73,6 @@ def test_dsm_and_tcdesc_on_it_share_their_runs_with_tcdesc_s_own_tables(study: S
     [job] = [of for of in together.equal_footing(study) if (of.name, of.seed) == ("tcdesc_dsm_aug", 0)]
     own = training_job(study, "tcdesc_dsm_aug", job.train_set, 0)
     assert record_path(job, study.place) == record_path(own, study.place)
-
-
-def test_equal_footing_has_each_method_at_its_own_rate_on_one_scene_with_the_seeds_of_a_table(
-    study: Study,
-):
-    jobs = together.equal_footing(study)
-    assert Counter(job.name for job in jobs) == dict.fromkeys(together.METHODS, len(study.table_seeds))
-    assert all(search_of(job) == job.name for job in jobs)
-    assert {job.train_set for job in jobs} == {study.place.source.sets[0]}
-    tested = study.place.source.homographies.test_set("a")
-    assert all(("hpatches", tested) in job.measures for job in jobs)
-    budgets = {job.profile(study.place).budget_for(job.recipe) for job in jobs}
-    assert len(budgets) == 1
-
-
-def test_more_scenes_hold_the_runs_of_the_first(study: Study):
-    first, every = (
-        {record_path(job, study.place) for job in of(study)}
-        for of in (together.equal_footing, together.scenes)
-    )
-    assert first < every
-    assert len(every) == len(study.grid_sets) * len(first)
 
 
 def test_with_the_other_optimiser_a_method_differs_in_that_alone():
@@ -116,17 +83,6 @@ def test_with_the_other_optimiser_a_method_differs_in_that_alone():
         assert changed(swapped, own) == {"optimizer"}
         adam = own.optimizer.name == "sgd"
         assert swapped.optimizer == (HYNET.optimizer if adam else DSM.optimizer)
-
-
-def test_both_optimisers_have_the_same_runs_but_for_their_rates(study: Study):
-    assert together.optimisers(study) == []
-    study = replace(study, place=replace(study.place, profile=EVENING))
-    jobs = together.optimisers(study)
-    asked = Counter((job.label, job.recipe.optimizer.name) for job in jobs)
-    assert asked == dict.fromkeys(asked, len(study.table_seeds))
-    assert len(asked) == 2 * len(together.SWAPPED)
-    assert all(search_of(job) == job.name for job in jobs)
-    assert len({(job.measures, job.train_set) for job in jobs}) == 1
 
 
 def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
@@ -142,13 +98,6 @@ def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
     assert suits["DSM+"] == "sgd"
     assert suits["HyNet+"] == "adam"
     assert len(suits) == len(together.SWAPPED)
-
-
-def test_each_search_of_these_has_a_name_and_a_label_of_its_own():
-    ours = {**together.SEARCHED, **factorial.SEARCHED}
-    assert ours.keys() <= SEARCHED.keys()
-    labels = Counter(recipe.label for recipe in SEARCHED.values())
-    assert all(labels[recipe.label] == 1 for recipe in ours.values())
 
 
 @pytest.mark.parametrize(
@@ -239,11 +188,6 @@ def test_with_effects_of_three_axes_the_half_mixes_those_of_the_other_three_alon
     assert mixed == {frozenset((a, tuple(x for x in AXES if x not in a))) for a in three}
 
 
-def test_four_of_the_papers_own_methods_are_in_the_half():
-    inside = {name for name, cell in PAPERS.items() if cell in CELLS.values()}
-    assert inside == {"AdaSample", "DSM", "HyNet", "TCDesc-HN"}
-
-
 def test_of_two_searched_combinations_with_one_loss_and_network_all_else_differs():
     cells = list(SEARCHED_CELLS.values())
     signs = columns(cells, TERMS[: len(AXES)])
@@ -267,15 +211,6 @@ def test_a_rate_is_that_of_the_searched_combinations_with_the_same_loss_and_netw
     monkeypatch.setattr(searches, "read_search", search)
     for cell in EVERY:
         assert factorial.rate_of(open_study(), cell) == (0.02 if "network" in cell else 0.001)
-
-
-def test_the_factorial_trains_each_combination_with_the_seeds_of_a_table(study: Study, with_rates: None):
-    jobs = factorial.jobs(study)
-    names = [*CELLS, *factorial.HALVED]
-    assert Counter(job.name for job in jobs) == dict.fromkeys(names, len(study.table_seeds))
-    assert {job.recipe.optimizer.options["lr"] for job in jobs} == {0.002}
-    assert all(job.recipe.schedule == study.place.profile.schedule for job in jobs)
-    assert len({record_path(job, study.place) for job in jobs}) == len(jobs)
 
 
 def test_half_of_r_l2_s_weight_is_all_that_changes_beside_dsm_s_loss(study: Study, with_rates: None):

@@ -16,7 +16,6 @@ from lib.study.artefacts import whole_images as experiments
 from lib.study.catalogue import ARTEFACTS
 from lib.study.jobs import digests, merged, record_path
 from lib.study.open import Study, open_study
-from lib.study.printed import printed
 
 ASKED = ("dsm/figure5", "tcdesc/figure5", "tcdesc/table6")
 EACH = pytest.mark.parametrize("name", ASKED)
@@ -72,25 +71,6 @@ def test_every_job_is_measured_on_the_studys_own_set(
         assert (measure, f"mini-{kind}") in job.measures
         assert f"mini-{kind}" in digests(job, study.place)["evaluation"][measure]["data"]
     assert ARTEFACTS[name].images == kind
-
-
-def test_what_is_compared_by_its_signs_is_measured_by_them_too(study: Study) -> None:
-    measured = {job.name: {of for of, _ in job.measures} for job in experiments.dsm_figure5(study)}
-    by_signs = {name for name, of in measured.items() if "oxford_affine_of_signs" in of}
-    assert by_signs == set(dsm.FIGURE4_SIGNS)
-    assert {"sift", "orb", "dsm_aug", "dsm_binary_aug"} <= set(measured)
-
-
-def test_figure_5_keeps_the_curves_of_every_run(study: Study) -> None:
-    for job in experiments.tcdesc_figure5(study):
-        assert ("w1bs_curves", "mini-w1bs") in job.probes
-
-
-def test_table_6_has_every_printed_row_but_one_that_is_not_trained(study: Study) -> None:
-    rows = set(printed("tcdesc", "table6")["key"])
-    named = {job.name for job in experiments.tcdesc_table6(study)}
-    assert rows - named == {"exp_tloss"}
-    assert named - rows == {"hardnet_long", "dsm_long"}
 
 
 def test_real_sets_beside_are_measured_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -35,23 +35,6 @@ def test_what_decides_the_numbers_decides_the_file(study: Study) -> None:
     assert len(set(paths)) == len(paths)
 
 
-def test_words_do_not_decide_the_file(study: Study) -> None:
-    job = training_job(study, "hardnet", "mini-a", 0)
-    renamed = replace(job, label="another", recipe=replace(job.recipe, label="another"))
-    assert jobs.record_path(renamed, study.place) == jobs.record_path(job, study.place)
-
-
-def test_a_change_of_the_sampler_concerns_only_recipes_that_sample(study: Study) -> None:
-    from lib import parts
-    from lib.digests import closure
-
-    blind = closure(["lib.training", *parts.modules(recipes.find("hardnet"))])
-    sampling = closure(["lib.training", *parts.modules(recipes.find("adasample_gen"))])
-    assert "lib.samplers.adasample" in sampling
-    assert "lib.samplers.adasample" not in blind
-    assert "lib.benchmarks.fpr95" not in blind | sampling
-
-
 def test_requests_for_one_record_become_one_job_that_asks_for_all(study: Study) -> None:
     one = training_job(study, "hardnet", "mini-a", 0)
     other = replace(one, measures=(("fpr95", "mini-b"), ("hpatches", "mini-hp-a")), probes=())
@@ -88,10 +71,3 @@ def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_pat
     assert jobs.look(job, opened.place).state == "incomplete"
     carry_out(job, opened.place)
     assert jobs.look(job, opened.place).state == "complete"
-
-
-def test_a_record_lies_where_a_reader_looks_for_it(study: Study) -> None:
-    job = training_job(study, "hardnet", "mini-a", 3)
-    path = jobs.record_path(job, study.place, Path("folder"))
-    assert path.parent == Path("folder/records/hardnet")
-    assert path.name.startswith("mini-a-seed3-")

@@ -59,10 +59,6 @@ def test_outcomes_come_in_the_order_of_the_tasks() -> None:
     assert all(a.share <= b.share for a, b in itertools.pairwise(seen))
 
 
-def test_nothing_to_do_is_done_at_once() -> None:
-    assert pool.run([], 2) == []
-
-
 def test_a_task_that_raises_fails_alone_and_says_why() -> None:
     one, other = pool.run([Task("a", refused), Task("b", partial(doubled, 1))], 1)
     assert one.failure == "ValueError: as it should"
@@ -77,24 +73,6 @@ def test_a_process_killed_for_lack_of_memory_fails_its_own_task_alone() -> None:
     assert "memory" in heavy.failure
     assert "--jobs" in heavy.failure
     assert [outcome.value for outcome in others] == [0, 2, 4, 6, 8]
-
-
-def test_every_process_may_be_killed_and_the_work_ends() -> None:
-    outcomes = pool.run([Task("heavy", partial(killed, signal.SIGKILL))] * 3, 2)
-    assert all("killed by signal 9" in outcome.failure for outcome in outcomes)
-
-
-@pytest.mark.parametrize(
-    ("do", "said"),
-    [
-        (partial(killed, signal.SIGSEGV), "its process was ended by signal 11"),
-        (partial(left, 3), "its process ended with status 3"),
-        (partial(left, 0), "its process ended with status 0"),
-    ],
-)
-def test_how_a_process_ended_is_said(do: pool.Tell, said: str) -> None:
-    (outcome,) = pool.run([Task("a", do)], 1)
-    assert outcome.failure == said
 
 
 def test_a_process_goes_on_to_the_next_task_and_no_more_are_started_than_there_is_work() -> None:

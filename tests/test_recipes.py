@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 import torch
 
-from lib import augmentation, parts, profiles, recipes
+from lib import augmentation, parts, recipes
 from lib.descriptions import descriptions
 from lib.objective import build as build_objective
 from lib.recipes import (
@@ -25,9 +24,7 @@ from lib.recipes import (
     values,
 )
 from lib.samplers import candidates
-from lib.samplers.adasample import AdaSample
 from lib.samplers.hardpos import Hardpos
-from lib.samplers.random_pair import RandomPair
 from lib.schedules import constant, linear
 
 VARIANTS = {
@@ -79,23 +76,9 @@ def test_every_part_of_every_recipe_resolves_and_builds(name):
     optimizer(model.parameters(), **recipe.optimizer.options)
 
 
-@EVERY
-def test_the_modules_of_a_recipe_can_be_imported(name):
-    recipe = VARIANTS[name]
-    named = list(parts.modules(recipe))
-    assert all(import_module(module).__name__ == module for module in named)
-    assert f"lib.samplers.{recipe.sampler.name}" in named
-    assert ("lib.pair_weights.inverse_distance" in named) == (recipe.pair_weight is not None)
-
-
 def test_the_distance_that_a_sampler_draws_by_is_among_the_modules():
     recipe = replace(RECIPES["adasample_gen"], distance=part("euclidean", power=2))
     assert "lib.distances.angular" in parts.modules(recipe)
-
-
-def test_an_unknown_reduction_is_refused():
-    with pytest.raises(ValueError, match="'mean' or 'sum', got 'max'"):
-        build_objective(replace(RECIPES["hardnet"], reduction="max"))
 
 
 @EVERY
@@ -122,14 +105,6 @@ def test_the_label_alone_changes_no_values_and_every_choice_does():
 def test_a_choice_of_zero_false_or_nothing_within_options_is_kept():
     recipe = replace(RECIPES["hardnet"], loss=part("hinge", margin=0, reuse=False))
     assert values(recipe)["loss"]["options"] == {"margin": 0, "reuse": False}
-
-
-def test_a_profiles_values_keep_what_is_zero_or_false():
-    profile = profiles.find("standard")
-    found = values(profile)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert found["threads"] == profile.threads == 0
-    assert found["compile"] is profile.compile is False
 
 
 def test_hardnet_is_as_its_authors_train_it():
@@ -253,15 +228,6 @@ def test_tcdesc_differs_from_what_it_stands_on_in_the_positive(recipe, base, als
     assert differing == {"positive", *also}
 
 
-def test_plus_is_augmentation_and_star_is_generation():
-    marks = {"hardnet": "", "hardnet_gen": "*", "hardnet_aug_gen": "+*", "adasample_gen": "*"}
-    for name, mark in marks.items():
-        recipe = RECIPES[name]
-        assert recipe.label.endswith(mark)
-        assert (recipe.augment is not None) == ("+" in mark)
-        assert (recipe.generate is not None) == ("*" in mark)
-
-
 def test_hardnet_with_generation_differs_from_adasample_in_the_method_alone():
     ours, theirs = values(RECIPES["adasample_gen"]), values(RECIPES["hardnet_gen"])
     differing = {axis for axis in ours.keys() | theirs.keys() if ours.get(axis) != theirs.get(axis)}
@@ -279,37 +245,11 @@ def test_an_infinite_lambda_is_hardpos_of_the_anchor():
     assert differing == {"sampler"}
 
 
-@pytest.mark.parametrize(("lam", "kind"), [(0, AdaSample), (1, AdaSample), (1e9, AdaSample)])
-def test_a_finite_lambda_is_adasample(lam, kind):
-    sampler = parts.build("sampler", adasample(lam).sampler)
-    assert isinstance(sampler, kind)
-    assert sampler.lam == lam
-    assert isinstance(parts.build("sampler", RECIPES["hardnet"].sampler), RandomPair)
-
-
-@pytest.mark.parametrize("lam", [-1, -math.inf, math.nan])
-def test_a_negative_lambda_is_refused(lam):
-    with pytest.raises(ValueError, match="λ must be 0 or more"):
-        adasample(lam)
-
-
-def test_an_unknown_loss_is_refused():
-    with pytest.raises(ValueError, match="'AHT' or 'HT', got 'ST'"):
-        adasample(loss="ST")
-
-
 def test_an_unknown_recipe_is_refused_with_the_names_there_are():
     assert find("hardnet") is RECIPES["hardnet"]
     with pytest.raises(ValueError, match="unknown recipe 'hardnett'") as error:
         find("hardnett")
     assert all(name in str(error.value) for name in RECIPES)
-
-
-def test_an_unknown_module_is_refused_with_those_there_are():
-    with pytest.raises(
-        ValueError, match=r"loss: no module lib\.losses\.hing with a build\(\); there are: .*hinge"
-    ):
-        parts.build("loss", part("hing"))
 
 
 def test_schedules_begin_at_one_and_fall_as_stated():

@@ -110,25 +110,13 @@ def test_a_damaged_record_is_set_aside_and_made_anew(cold: tuple[Study, Job, Pat
     assert again["curve"] == whole["curve"]
 
 
-def test_a_training_cut_off_before_its_evaluation_is_not_done_again(
-    cold: tuple[Study, Job, Path],
-) -> None:
-    opened, job, path = cold
-    record = records.read(path)
-    records.write(path, {**record, "metrics": {}, "digests": {**record["digests"], "evaluation": {}}})
-    steps: list[int] = []
-    carry_out(job, opened.place, lambda step, total: steps.append(step))
-    assert steps == []
-    assert {**records.read(path), "evaluation_seconds": {}} == {**record, "evaluation_seconds": {}}
-
-
 def flip_a_bit(file: Path, place: float) -> None:
     content = bytearray(file.read_bytes())
     content[int(place * len(content))] ^= 1
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize("place", [0.0, 0.5, 0.999])
+@pytest.mark.parametrize("place", [0.0, 0.999])
 def test_weights_damaged_anywhere_are_set_aside_and_made_anew(
     cold: tuple[Study, Job, Path], place: float, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,7 +134,7 @@ def test_weights_damaged_anywhere_are_set_aside_and_made_anew(
     assert records.read(path)["metrics"] == record["metrics"]
 
 
-@pytest.mark.parametrize("place", [0.0, 0.5, 0.999])
+@pytest.mark.parametrize("place", [0.0, 0.999])
 def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
     cold: tuple[Study, Job, Path], place: float, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,19 +246,6 @@ def test_older_code_is_kept_and_marked_where_runs_are_costly(cold: tuple[Study, 
     assert to_do(costly_study, [more]) == [more], "what it lacks has to be made"
 
 
-def test_other_following_code_is_found_out(
-    cold: tuple[Study, Job, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, job, _ = cold
-    whole = jobs.code_digest
-    monkeypatch.setattr(
-        jobs,
-        "code_digest",
-        lambda modules: "1" * 16 if "lib.benchmarks.following" in modules else whole(modules),
-    )
-    assert jobs.look(job, opened.place).state == "older code"
-
-
 def test_a_metric_by_other_code_is_measured_anew_and_others_are_not_restamped(
     cold: tuple[Study, Job, Path],
 ) -> None:
@@ -284,18 +259,6 @@ def test_a_metric_by_other_code_is_measured_anew_and_others_are_not_restamped(
     assert jobs.look(job, opened.place).stale == (("fpr95", "mini-c"),), "it was not measured anew"
     carry_out(job, opened.place)
     assert records.read(path)["digests"] == record["digests"]
-
-
-def test_a_set_is_loaded_once_for_all_that_is_measured_on_it(
-    cold: tuple[Study, Job, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, job, path = cold
-    records.write(path, {**records.read(path), "metrics": {}, "probes": {}})
-    loaded: list[str] = []
-    load = Source.load
-    monkeypatch.setattr(Source, "load", lambda of, name: loaded.append(name) or load(of, name))
-    carry_out(job, opened.place)
-    assert sorted(loaded) == ["mini-b", "mini-c"]
 
 
 Stages = dict[str, dict[str, torch.Tensor]]
@@ -469,17 +432,6 @@ def test_a_full_disk_at_a_checkpoint_is_said_and_the_one_before_is_kept(
     assert steps[0] == 5, "the checkpoint after step 4 was kept"
 
 
-def test_weights_are_readable_by_whom_the_umask_lets(small: tuple[Study, Job]) -> None:
-    opened, job = small
-    before = os.umask(0o027)
-    try:
-        path = carry_out(job, opened.place)
-    finally:
-        os.umask(before)
-    for file in (path, weights_path(path), jobs.probe_path(path, "distance_histogram", "mini-b")):
-        assert file.stat().st_mode & 0o777 == 0o640
-
-
 def test_a_failed_job_is_reported_and_the_others_are_done(
     cold: tuple[Study, Job, Path], tmp_path: Path
 ) -> None:
@@ -561,9 +513,7 @@ def test_a_folder_that_cannot_be_written_is_named(cold: tuple[Study, Job, Path],
     [
         (["--profile", "huge"], "unknown profile 'huge'; there are: quick, evening, standard, paper"),
         (["--device", "cuda:x"], "unknown device 'cuda:x'; there are: cpu, cuda, cuda:N"),
-        (["--device", "abacus"], "unknown device 'abacus'; there are: cpu, cuda, cuda:N"),
         (["--data", "nowhere/at/all"], "nowhere/at/all"),
-        (["--photos", "nowhere/at/all"], "nowhere/at/all"),
     ],
 )
 def test_a_value_that_cannot_be_taken_is_named(
@@ -578,15 +528,10 @@ def test_a_value_that_cannot_be_taken_is_named(
     [
         (["--jobs", "0"], "--jobs must be 1 or more, got 0"),
         (["--only", "adasample/options"], "fits extras alone; add --extras"),
-        (["--only", "nothing/*"], "fits no artefact; there are: use/sparse_model, data/embedded"),
         (["--cached", "--photos", "x"], "--cached renders the committed reference"),
         (["--update-reference", "--only", "adasample/*"], "leave out --only"),
         (["--update-reference", "--cached"], "not allowed with"),
-        (["--update-reference", "--records-only"], "not allowed with"),
         (["--data", ""], "name a folder each, got nothing"),
-        (["--photos", ""], "name a folder each, got nothing"),
-        (["--results", ""], "name a folder each, got nothing"),
-        (["--results", "reference"], "--results must not be the committed reference"),
         (["--results", "results/reference/x"], "--results must not be the committed reference"),
         (["--data", "x", "--photos", "y"], "not allowed with"),
     ],
@@ -733,12 +678,6 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
     assert said == ""
     assert main.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
     assert not [file for file in tmp_path.rglob("*") if ".half" in file.name or ".part" in file.name]
-
-
-@pytest.mark.parametrize("seeds", [[], [1, 1], [-1]])
-def test_seeds_that_make_no_sense_are_refused(seeds: list[int]) -> None:
-    with pytest.raises(ValueError, match="seeds must be different and 0 or more"):
-        open_study(seeds=seeds)
 
 
 def test_before_the_factorial_is_made_its_design_and_what_it_can_find_are_said(

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection, resource_tracker
+from unittest.mock import patch
 
 from lib.data.sources import Source
 from lib.profiles import Profile
@@ -166,7 +167,7 @@ def _start(workers: dict[connection.Connection, _Worker], environment: Mapping[s
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
-        with _environment(environment):
+        with _environment_lock, patch.dict(os.environ, environment):
             worker.process.start()
         theirs.close()
         workers[pipe] = worker
@@ -199,18 +200,6 @@ def _ended(workers: Mapping[connection.Connection, _Worker]) -> Iterator[None]:
             pipe.close()
             worker.process.join(10)
             worker.process.kill()
-
-
-@contextlib.contextmanager
-def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    with _environment_lock:
-        before = dict(os.environ)
-        os.environ.update(changes)
-        try:
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
 
 
 def _work(pipe: connection.Connection) -> None:
