@@ -78,8 +78,11 @@ def short(study: Study, jobs: Mapping[Path, Job]) -> dict[str, Job]:
             runs[kind] = replace(job, measures=followed, probes=(), overrides=overrides)
         for name in ("measures", "probes"):
             held = getattr(runs[kind], name)
-            more = [wanted for wanted in getattr(job, name) if wanted not in held]
-            more = [wanted for wanted in more if taken[wanted[0]] < EVALUATED]
+            more = [
+                wanted
+                for wanted in getattr(job, name)
+                if wanted not in held and wanted[0] != "fpr95" and taken[wanted[0]] < EVALUATED
+            ]
             taken.update(module for module, _ in more)
             runs[kind] = replace(runs[kind], **{name: (*held, *more)})
     return runs

@@ -6,17 +6,8 @@ from pathlib import Path
 
 from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
 from lib.recipes import replace_options
-from lib.study.artefacts.rows import (
-    HANDCRAFTED,
-    ORB,
-    Runs,
-    computation_job,
-    handcrafted_job,
-    on,
-    probed,
-    published_jobs,
-    training_jobs,
-)
+from lib.study.artefacts import rows
+from lib.study.artefacts.rows import HANDCRAFTED, Runs, handcrafted_job, on, published_jobs
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -39,7 +30,7 @@ def embedded(study: Study) -> list[Job]:
         )
         for job in as_cut
     ]
-    return [probed(job, "filled_bins", study.place.source.sets) for job in (*as_cut, *smoothed)]
+    return [rows.probed(job, "filled_bins", study.place.source.sets) for job in (*as_cut, *smoothed)]
 
 
 # How hard each level of HPatches' patches is for SIFT.
@@ -77,14 +68,14 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     """
     sets = study.place.source.scenes
     if sets is None:
-        return [computation_job("label_errors", "labels of a synthetic scene")]
+        return [rows.computation_job("label_errors", "labels of a synthetic scene")]
     shown = (*sets.places.train_and_test, *sets.places.test)
-    jobs = [handcrafted_job(study, name) for name in (*HANDCRAFTED, *ORB)]
+    jobs = [handcrafted_job(study, name) for name in (*HANDCRAFTED, *rows.ORB)]
     jobs += published_jobs(study, checkpoints)
     jobs = [replace(_on_places(job, shown), probes=()) for job in jobs]
     facts = on(("carrying_error",), [f"{place}{IMAGES_OF}" for place in shown])
     jobs[0] = replace(jobs[0], measures=(*jobs[0].measures, *facts))
-    trained = training_jobs(study, ("hardnet_aug",), (0,))
+    trained = rows.training_jobs(study, ("hardnet_aug",), (0,))
     return [
         *jobs,
         *(_on_places(job, [name for name in shown if name != job.train_set]) for job in trained),

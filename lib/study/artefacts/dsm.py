@@ -6,14 +6,7 @@ from functools import partial
 
 from lib.recipes import RECIPES, TURNED, Recipe, part, replace_options
 from lib.study.artefacts.options import Options
-from lib.study.artefacts.rows import (
-    Computations,
-    Runs,
-    by_sign,
-    handcrafted_job,
-    probed,
-    rows,
-)
+from lib.study.artefacts.rows import Computations, Runs, by_sign, handcrafted_job, probed, several
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -117,7 +110,7 @@ TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug", "cs_l2net_aug")
 BY_SIGN = ("l2net_aug", "cs_l2net_aug", "hardnet_aug")
 
 
-_table1 = rows(
+_table1 = several(
     dsm_runs(handcrafted=("sift", "orb")),
     dsm_runs(TABLE1_COMPARED, sets="grid"),
     dsm_runs(TABLE1_BESIDE, "grid"),
@@ -165,7 +158,7 @@ table4 = dsm_runs([name for names in TABLE4.values() for name in names], "grid",
 # Static margins and DSM.
 figure2 = dsm_runs([name for names in FIGURE2.values() for name in names], "grid")
 # HardNet+, and one run of its loss in DSM's setting.
-figure1 = rows(
+figure1 = several(
     dsm_runs(["hardnet_aug"], probes=("triplets_in_batch",)),
     dsm_runs(["real_margin_1"], most=1, probes=("triplets_in_batch",)),
 )

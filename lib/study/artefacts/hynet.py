@@ -7,16 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, hybrid, part, replace_options
+from lib.study.artefacts import rows
 from lib.study.artefacts.options import Options
-from lib.study.artefacts.rows import (
-    Computations,
-    Runs,
-    at_profile,
-    jobs_of,
-    measured,
-    rows,
-    tested_on,
-)
+from lib.study.artefacts.rows import Computations, Runs, at_profile, measured, several
 from lib.study.artefacts.searches import read_search
 from lib.study.jobs import Job, merged
 from lib.study.open import Study, open_study
@@ -146,7 +139,7 @@ TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug")
 
 
 # What is compared on as many train sets as tables have, other baselines on the first set.
-table1 = rows(
+table1 = several(
     hynet_runs(TABLE1_COMPARED, sets="grid", handcrafted=("sift",)),
     hynet_runs(TABLE1_BESIDE),
 )
@@ -168,7 +161,7 @@ def table3(study: Study) -> list[Job]:
         *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS), "hynet_bn", "hynet_in", *alone),
         *("hard_bn", "hard_frn", "sos_bn", "sos_frn"),
     )
-    tested, grid = [tested_on(study)], study.grid_seeds
+    tested, grid = [rows.tested_on(study)], study.grid_seeds
     jobs = hynet_runs(names)(study)
     return [measured(job, "hpatches", tested) if job.seed in grid else job for job in jobs]
 
@@ -183,7 +176,7 @@ similarities = Computations({"similarity_gradients": "Gradient magnitudes by the
 # Those, and triplets of two methods in batches of their training; the figure calls them HardNet and
 # SOSNet.
 FIGURE2 = ("hardnet_aug", "sosnet_aug")
-figure2 = rows(similarities, hynet_runs(FIGURE2, probes=("triplets_in_batch",)))
+figure2 = several(similarities, hynet_runs(FIGURE2, probes=("triplets_in_batch",)))
 # HyNet's layers and L2-Net's.
 figure3 = Computations({"architecture": "Layers of HyNet and L2-Net"})
 # By the key of a case of `lib.theory.loss_shapes`, the runs that show it in a trained network.
@@ -199,7 +192,7 @@ MEASURED = {
 
 
 # Each triplet loss's gradient magnitude by the angle; and that in trained networks, one seed.
-gradient_magnitudes = rows(
+gradient_magnitudes = several(
     Computations({"gradient_magnitudes": "Gradient magnitudes of each loss"}),
     hynet_runs(tuple(MEASURED.values()), "grid", 1, probes=("gradient_magnitudes",)),
 )
@@ -215,7 +208,7 @@ def norms(study: Study) -> list[Job]:
     # One of `OPTIONS`, by whose name its record is found.
     without = replace(at_profile(study, "hynet_aug"), label=AT_ONE_RATE, regularizers=())
     exposed = hynet_runs(INTENSITY)(study)
-    exposed += jobs_of(study, {"hynet_aug": without}, study.table_seeds)
+    exposed += rows.jobs_of(study, {"hynet_aug": without}, study.table_seeds)
     return [*probes, *(measured(job, "intensity_changes") for job in exposed)]
 
 
@@ -249,7 +242,7 @@ def epochs(study: Study) -> list[Job]:
     for name, recipe in recipes.items():
         count = study.place.profile.budget_for(recipe).epochs
         kept = tuple(epoch / count for epoch in range(count + 1))
-        jobs += jobs_of(study, {name: recipe}, study.table_seeds, stages=kept)
+        jobs += rows.jobs_of(study, {name: recipe}, study.table_seeds, stages=kept)
     return [measured(job, "fpr95_by_stage") for job in jobs]
 
 

@@ -81,7 +81,7 @@ class Computations:
 Row = Callable[[Study], list[Job]]
 
 
-def rows(*parts: Row) -> Row:
+def several(*parts: Row) -> Row:
     """What an artefact needs that several rows say together, in their order."""
     return lambda study: [job for part in parts for job in part(study)]
 

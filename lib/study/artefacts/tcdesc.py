@@ -22,7 +22,7 @@ from lib.recipes import (
     replace_options,
 )
 from lib.study.artefacts.options import Options
-from lib.study.artefacts.rows import Runs, handcrafted_job, measured, probed, rows
+from lib.study.artefacts.rows import Runs, handcrafted_job, measured, probed, several
 from lib.study.artefacts.together import EQUAL, on_equal_footing
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -90,7 +90,7 @@ tcdesc_runs = partial(Runs, recipes=VARIANTS, searched=_AT_ITS_RATE)
 table1 = tcdesc_runs(("dsm_long", *GRID), "grid", hpatches="a")
 # Tables III and IV: TCDesc-DSM+ and its control without topology, at a rate of its own, with the seeds
 # of a table; topology weights with those of a grid.
-table3 = rows(
+table3 = several(
     tcdesc_runs(("tcdesc_dsm_aug", "tc_control"), hpatches="a"),
     tcdesc_runs(WEIGHTS, "grid", hpatches="a"),
 )
@@ -107,7 +107,7 @@ def table2(study: Study) -> list[Job]:
     """TCDesc's Table II: what is compared with the seeds of a table on the first train set and, where a
     grid has several seeds, on as many sets as tables have; other rows on the first set."""
     sets = "grid" if len(study.grid_seeds) > 1 else "first"
-    return rows(
+    return several(
         tcdesc_runs((*METHODS, *TABLE2_SEEDED), sets=sets, handcrafted=("sift",)),
         tcdesc_runs(TABLE2_BESIDE, "grid"),
     )(study)

@@ -10,18 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from lib.recipes import part
-from lib.study.artefacts import dsm, hynet, tcdesc
-from lib.study.artefacts.rows import (
-    Row,
-    at_profile,
-    by_sign,
-    handcrafted_job,
-    jobs_of,
-    measured,
-    probed,
-    published_jobs,
-    rows,
-)
+from lib.study.artefacts import dsm, hynet, rows, tcdesc
+from lib.study.artefacts.rows import handcrafted_job, measured, several
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -50,15 +40,15 @@ def united_jobs(study: Study) -> list[Job]:
     """Networks trained with UBC PhotoTour's patches and HPatches', with the seeds of a table; tested on
     neither."""
     recipes = {
-        key: replace(at_profile(study, name), label=label) for key, (name, label) in UNITED.items()
+        key: replace(rows.at_profile(study, name), label=label) for key, (name, label) in UNITED.items()
     }
-    jobs = jobs_of(study, recipes, study.table_seeds, [study.place.source.united])
+    jobs = rows.jobs_of(study, recipes, study.table_seeds, [study.place.source.united])
     return [replace(job, measures=(), probes=()) for job in jobs]
 
 
-def measured_on(kind: str, *parts: Row) -> Row:
+def measured_on(kind: str, *parts: rows.Row) -> rows.Row:
     """What several rows say together, measured on all sets of a kind, too."""
-    return lambda study: on_images(study, rows(*parts)(study), kind)
+    return lambda study: on_images(study, several(*parts)(study), kind)
 
 
 _figure5 = measured_on(OXFORD, dsm.dsm_runs(dsm.FIGURE4, handcrafted=("sift", "orb")), united_jobs)
@@ -67,7 +57,9 @@ _figure5 = measured_on(OXFORD, dsm.dsm_runs(dsm.FIGURE4, handcrafted=("sift", "o
 def dsm_figure5(study: Study) -> list[Job]:
     """DSM's Figure 5: the rows of its Figure 4 on the Oxford Affine set, real-valued and binary, and
     those trained with two collections."""
-    return [by_sign(job, OXFORD) if job.name in dsm.FIGURE4_SIGNS else job for job in _figure5(study)]
+    return [
+        rows.by_sign(job, OXFORD) if job.name in dsm.FIGURE4_SIGNS else job for job in _figure5(study)
+    ]
 
 
 FIGURE5_BESIDE = ("hardnet_aug", "sosnet_aug", "dsm_aug")
@@ -80,7 +72,7 @@ _tcdesc_figure5 = measured_on(
 
 def tcdesc_figure5(study: Study) -> list[Job]:
     """TCDesc's Figure 5: W1BS, on the first train set with the seeds of a table, and its curves."""
-    return [probed(job, "w1bs_curves", image_sets(study, W1BS)) for job in _tcdesc_figure5(study)]
+    return [rows.probed(job, "w1bs_curves", image_sets(study, W1BS)) for job in _tcdesc_figure5(study)]
 
 
 TABLE6_BESIDE = ("hardnet", "hardnet_aug", "sosnet_aug", "dsm_aug")
@@ -104,12 +96,12 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
 
     Args:
         study: whose data it takes.
-        checkpoints: of networks that were trained elsewhere, as `published_jobs` takes them.
+        checkpoints: of networks that were trained elsewhere, as `rows.published_jobs` takes them.
     """
     source, scenes = study.place.source, image_sets(study, ETH)
     ours = () if source.own_images is None else source.own_images.names
     own = [name for name in scenes if source.real is not None or name in ours]
-    given = [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]
+    given = [replace(job, measures=(), probes=()) for job in rows.published_jobs(study, checkpoints)]
     trained = hynet.hynet_runs(COMPARED)(study)
     everywhere = [handcrafted_job(study, "sift"), COLMAP_SIFT, *given]
     return [measured(job, MEASURES[ETH], scenes) for job in everywhere] + [
