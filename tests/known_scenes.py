@@ -15,7 +15,7 @@ import pycolmap
 
 from lib.data.scenes.correspondences import Carried
 from lib.data.scenes.prepared import Scene
-from lib.data.scenes.views import View, view_of
+from lib.data.scenes.views import View
 from lib.features.detectors import Keypoints
 
 SIZE = (640, 480)
@@ -104,7 +104,7 @@ def view(known: Known, points: np.ndarray, name: str = "0000.png") -> View:
     seen = (np.abs(pixels - np.array(SIZE) / 2) < np.array(SIZE) / 2 + 40).all(axis=1)
     seen &= points @ known.rotation[2] + known.translation[2] > 0
     pose = (known.rotation, known.translation)
-    return view_of(name, known.colmap, *pose, points[seen], pixels[seen])
+    return View(name, known.colmap, *pose, points[seen], pixels[seen])
 
 
 def plane_views(poses: Sequence[Known] = POSES) -> list[View]:

@@ -79,7 +79,7 @@ def test_between_pinhole_cameras_the_planes_homography_carries() -> None:
 
 
 @pytest.mark.parametrize("second", [BENT[1], B], ids=["both bent", "one bent"])
-def test_distortion_is_undone_in_one_surfaceand_done_in_the_other(second: Known) -> None:
+def test_distortion_is_undone_in_one_view_and_done_in_the_other(second: Known) -> None:
     first = BENT[0]
     views = plane_views([first, second])
     points = keypoints(INNER)
@@ -108,7 +108,7 @@ def test_a_keypoint_lies_in_the_world_where_its_ray_meets_the_plane() -> None:
         np.testing.assert_allclose(lifted.below, known.on_plane(INNER + BELOW), atol=1e-8)
 
 
-def test_a_surfaceknows_no_surface_outside_its_triangles_or_where_they_are_long() -> None:
+def test_a_view_knows_no_surface_outside_its_triangles_or_where_they_are_long() -> None:
     pixels, points = grid(), keypoints(INNER)
     left = view(A, A.on_plane(pixels[pixels[:, 0] < 320]))
     edge = pixels[:, 0][pixels[:, 0] < 320].max()
@@ -168,14 +168,6 @@ def test_what_the_other_views_own_surface_stands_before_is_hidden(nearness: floa
     assert visible[sides[1]].all()
 
 
-def test_nothing_is_visible_where_the_other_surfaceknows_no_surface() -> None:
-    pixels = grid()
-    half = view(A, A.on_plane(pixels[pixels[:, 1] < 240]))
-    _, visible = carry(lift(view(A, A.on_plane(pixels)), keypoints(INNER)), half)
-    edge = pixels[:, 1][pixels[:, 1] < 240].max()
-    np.testing.assert_array_equal(visible, INNER[:, 1] < edge)
-
-
 def test_a_surface_is_not_seen_from_behind() -> None:
     behind = Known(turned(0, np.pi, 0), np.array([0, 0, 8.0]))
     views = plane_views([A, behind])
@@ -204,9 +196,7 @@ def test_pairs_say_how_far_a_keypoint_found_is_from_the_one_carried_to_it() -> N
     np.testing.assert_allclose(scene.points[: len(here)], A.on_plane(INNER), atol=1e-8)
 
 
-def test_a_keypoints_neighbours_in_its_own_surfaceare_among_the_pairs_up_to_twice_ubcs_tolerance() -> (
-    None
-):
+def test_a_keypoints_neighbours_in_its_own_view_are_pairs_up_to_twice_ubcs_tolerance() -> None:
     row = np.array([[200.0, 200.0], [204.0, 203.0], [210.1, 200.0]])
     here = replace(keypoints(row), scale=np.full(3, 3.0), orientation=np.zeros(3))
     none = replace(here[:0], position=np.empty((0, 2)))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from lib.data.strecha import read_strecha_camera
-from lib.data.synthetic.geometry import axis_rotation
 
 # As one of fountain-P11 looks, blanks at the ends of lines and all.
 REAL = """2759.48 0 1520.69 
@@ -33,14 +32,14 @@ def camera(tmp_path: Path) -> Path:
 def test_a_point_ahead_is_seen_at_the_principal_point_half_a_pixel_back(
     camera: Path,
 ) -> None:
-    intrinsics, rotation, translation, width, height = read_strecha_camera(camera)
-    assert (width, height) == (3072, 2048)
+    read = read_strecha_camera(camera)
+    assert (read.width, read.height) == (3072, 2048)
     centre = np.array([-7.28137, -7.57667, 0.204446])
     # The third column of the rotation from camera to world is where the camera looks.
     ahead = centre + 5 * np.array([-0.887537, -0.449183, -0.102528])
-    seen = rotation @ ahead + translation
+    seen = read.rotation @ ahead + read.translation
     np.testing.assert_allclose(seen, [0, 0, 5], atol=1e-4)
-    x, y, depth = intrinsics @ seen
+    x, y, depth = read.intrinsics @ seen
     np.testing.assert_allclose([x / depth, y / depth], [1520.19, 1006.31], atol=0.1)
 
 
@@ -49,42 +48,27 @@ def test_of_a_reduced_photograph_a_point_is_seen_in_the_same_part_of_it(camera: 
     small = read_strecha_camera(camera, (1024, 683))
     ray = np.array([0.1, -0.2, 1])
     # Of the image's width and height, from its border, which lies half a pixel from a pixel's centre.
-    parts = [((k @ ray)[:2] + 0.5) / (width, height) for k, *_, width, height in (large, small)]
+    parts = [((c.intrinsics @ ray)[:2] + 0.5) / (c.width, c.height) for c in (large, small)]
     np.testing.assert_allclose(*parts, atol=1e-12)
-    assert small[3:] == (1024, 683)
+    assert (small.width, small.height) == (1024, 683)
     with pytest.raises(ValueError, match=r"0000\.jpg\.camera is of an image of 3072 by 2048 px"):
         read_strecha_camera(camera, (1024, 768))
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "problem"),
     [
-        ("3072 2048", "3072", "is no camera file: it holds 25 numbers, not 26"),
-        ("2764.16", "2764,16", "is no camera file: could not convert"),
-        ("3072 2048", "3072 0", "states an image of 3072 by 0 px"),
+        ("3072 2048", "3072", "is no camera file"),
+        ("2764.16", "2764,16", "is no camera file"),
         ("3072 2048", "nan nan", "states an image of nan by nan px"),
         ("0 0 0\n", "0.1 0 0\n", "states lens distortion"),
+        ("2759.48 0 ", "2759.48 0.3 ", r"states lens distortion .* a skew of 0\.3"),
         ("0 2764.16", "0 0", "holds intrinsics that are singular"),
-        ("0 0 1 ", "0 0 2", "holds intrinsics that are singular or no pinhole"),
-        ("0.450927 -0.0945642 -0.887537", "0 0 0", "holds a pose that is singular"),
-        (
-            "0.450927 -0.0945642 -0.887537",
-            "-0.450927 0.0945642 0.887537",
-            "holds a pose that is singular, mirr",
-        ),
+        ("0.450927 -0.0945642 -0.887537", "-0.450927 0.0945642 0.887537", "holds a pose .* mirrored"),
         ("0.204446", "inf", "holds a pose that is singular, mirrored or not finite"),
     ],
 )
-def test_what_is_no_camera_is_refused_by_name(camera: Path, old: str, new: str, told: str) -> None:
+def test_what_is_no_camera_is_refused_by_name(camera: Path, old: str, new: str, problem: str) -> None:
     camera.write_text(REAL.replace(old, new))
-    with pytest.raises(ValueError, match=rf"0000\.jpg\.camera {told}"):
-        read_strecha_camera(camera)
-
-
-def test_a_mirrored_rotation_is_refused(camera: Path) -> None:
-    turn = np.diag([1, 1, -1]) @ axis_rotation(np.array([1, 2, 3]), 0.3)
-    lines = REAL.splitlines()
-    lines[4:7] = [" ".join(map(str, row)) for row in turn]
-    camera.write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=r"0000\.jpg\.camera holds a pose that is .*mirrored"):
+    with pytest.raises(ValueError, match=rf"0000\.jpg\.camera {problem}"):
         read_strecha_camera(camera)

@@ -84,14 +84,6 @@ def test_all_wrong_has_no_area_and_recall_counts_every_patch() -> None:
     assert w1bs.area(recall, precision) == 0
 
 
-def test_precision_is_one_where_nothing_is_accepted() -> None:
-    recall, precision = w1bs._curve(
-        np.array([0.5, 1.0]), np.array([True, False]), np.array([0, 0.7, 1.0])
-    )
-    assert recall.tolist() == [0, 0.5, 0.5]
-    assert precision.tolist() == [1, 1, 1]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The embedded pairs of a photograph, that is of a quarter of it."""

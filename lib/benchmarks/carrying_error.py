@@ -5,6 +5,7 @@ one left out is carried to the other views that observe it. These points are wha
 elsewhere a surface may be worse.
 """
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -14,7 +15,7 @@ from lib.benchmarks.subject import Subject
 from lib.data.scenes.correspondences import Tolerance, classes
 from lib.data.scenes.prepared import Scene
 from lib.data.scenes.sets import SHOWN, TRAINING, SceneImages
-from lib.data.scenes.views import carry, lift, view_of
+from lib.data.scenes.views import carry, lift
 from lib.features.detectors import Keypoints
 
 # One of so many points is left out.
@@ -36,13 +37,11 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
         models, of "sparse_points" and of "keypoints"; in percent, the keypoints "on_surface", those
         "tracked" (`tracked`), and of the labelled ones at the tolerance of training "labelled_tracked".
     """
-    parts = [_errors(scene) for scene in place.scenes]
-    errors = np.concatenate(parts)
+    errors = np.concatenate([_errors(scene) for scene in place.scenes])
     carried = errors[np.isfinite(errors)]
     points = np.concatenate([scene.carried.points[:, 0] for scene in place.scenes])
     near = np.concatenate([tracked(scene) for scene in place.scenes])
     labels = [classes(scene.carried, Tolerance(TRAINING)) for scene in place.scenes]
-    labelled = np.concatenate(labels) >= 0
     return {
         "median": float(np.median(carried)),
         **{f"beyond.{pixels:g}": float(100 * (carried > pixels).mean()) for pixels in SHOWN},
@@ -53,7 +52,7 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
         "keypoints": len(points),
         "on_surface": float(100 * np.isfinite(points).mean()),
         "tracked": float(100 * near.mean()),
-        "labelled_tracked": float(100 * near[labelled].mean()),
+        "labelled_tracked": float(100 * near[np.concatenate(labels) >= 0].mean()),
     }
 
 
@@ -75,22 +74,20 @@ def _points(scene: Scene) -> np.ndarray:
 
 def _errors(scene: Scene) -> np.ndarray:
     """(E,) px of each observation left out carried to each other; NaN where it is not visible there."""
-    views = scene.views
     _, track = np.unique(_points(scene), axis=0, return_inverse=True)
     away = np.random.default_rng(0).permutation(track.max() + 1) % LEFT_OUT == 0
-    tracks = np.split(track, np.cumsum([len(view.points) for view in views])[:-1])
+    tracks = np.split(track, np.cumsum([len(view.points) for view in scene.views])[:-1])
     spanned, held = [], []
-    for view, own in zip(views, tracks, strict=True):
+    for view, own in zip(scene.views, tracks, strict=True):
         kept = ~away[own]
-        pose = (view.name, view.camera, view.rotation, view.translation)
-        spanned.append(view_of(*pose, view.points[kept], view.observed[kept]))
+        spanned.append(replace(view, points=view.points[kept], observed=view.observed[kept]))
         held.append((own[~kept], view.observed[~kept]))
     errors = [np.empty(0)]
-    for first, second in permutations(range(len(views)), 2):
+    for first, second in permutations(range(len(spanned)), 2):
         (here, positions), (there, others) = held[first], held[second]
         _, one, other = np.intersect1d(here, there, return_indices=True)
         keypoints = Keypoints(positions[one], np.ones(len(one)), np.zeros(len(one)))
-        found, visible = carry(lift(spanned[first], keypoints), spanned[second])
-        error = np.linalg.norm(found.position - others[other], axis=1)
+        carried, visible = carry(lift(spanned[first], keypoints), spanned[second])
+        error = np.linalg.norm(carried.position - others[other], axis=1)
         errors.append(np.where(visible, error, np.nan))
     return np.concatenate(errors)

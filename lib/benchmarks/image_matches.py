@@ -33,34 +33,36 @@ def image_matches(subject: Subject, images: ImageSequences, detect: Detect) -> d
         int32. Of the first and the last of each kind, or the only one: "of" (M,) int32, a match's
         sequence, "places" (M, 4) float32, x and y in either image, px, and "is_right" (M,) bool.
     """
-    sequences = sorted(images.sequences, key=lambda of: of.name)
-    kinds = [[n for n, of in enumerate(sequences) if of.name.startswith(kind)] for kind in ("i_", "v_")]
-    drawn = {n for of in kinds for n in (*of[: DRAWN - 1], *of[-1:])}
-    found = [_matched(subject, sequence, detect) for sequence in sequences]
-    kept = [(n, *found[n]) for n in sorted(drawn)]
+    sequences = sorted(images.sequences, key=lambda sequence: sequence.name)
+    names = [sequence.name for sequence in sequences]
+    kinds = [[n for n, name in enumerate(names) if name.startswith(kind)] for kind in ("i_", "v_")]
+    drawn = sorted({n for kind in kinds for n in (*kind[: DRAWN - 1], *kind[-1:])})
+    positions, is_right = zip(
+        *(_matched(subject, sequence, detect) for sequence in sequences), strict=True
+    )
+    counts = np.array([len(right) for right in is_right], np.int32)
     return {
-        "name": np.array([sequence.name for sequence in sequences]),
-        "right": np.array([is_right.sum() for _, is_right in found], np.int32),
-        "matches": np.array([len(is_right) for _, is_right in found], np.int32),
-        "of": np.repeat([n for n, *_ in kept], [len(of) for *_, of in kept]).astype(np.int32),
-        "places": np.concatenate([places for _, places, _ in kept]).astype(np.float32),
-        "is_right": np.concatenate([is_right for *_, is_right in kept]),
+        "name": np.array(names),
+        "right": np.array([right.sum() for right in is_right], np.int32),
+        "matches": counts,
+        "of": np.repeat(drawn, counts[drawn]).astype(np.int32),
+        "places": np.concatenate([positions[n] for n in drawn]).astype(np.float32),
+        "is_right": np.concatenate([is_right[n] for n in drawn]),
     }
 
 
 def _matched(
     subject: Subject, sequence: HomographySequence, detect: Detect
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(m, 4) places of matches in both images, and (m,) whether each is right."""
+    """(m, 4) positions of matches in both images, and (m,) whether each is right."""
     greys = [sequence.grey(index) for index in MATCHED]
-    points = [detect(grey, MOST) for grey in greys]
-    if not all(map(len, points)):
+    keypoints = [detect(grey, MOST) for grey in greys]
+    if not all(map(len, keypoints)):
         return np.empty((0, 4)), np.empty(0, bool)
-    described = [subject.describe(cut(*of)) for of in zip(greys, points, strict=True)]
-    apart = cdist(*described)
-    nearest = apart.argmin(1)
-    mutual = np.flatnonzero(apart.argmin(0)[nearest] == np.arange(len(nearest)))
-    first, second = points[0].position[mutual], points[1].position[nearest[mutual]]
+    pairs = zip(greys, keypoints, strict=True)
+    distances = cdist(*(subject.describe(cut(grey, points)) for grey, points in pairs))
+    nearest = distances.argmin(1)
+    mutual = np.flatnonzero(distances.argmin(0)[nearest] == np.arange(len(nearest)))
+    first, second = keypoints[0].position[mutual], keypoints[1].position[nearest[mutual]]
     carried = transfer(sequence.homographies[MATCHED[1] - 1], first)
-    away = np.linalg.norm(carried - second, axis=1)
-    return np.hstack([first, second]), away <= RIGHT
+    return np.hstack([first, second]), np.linalg.norm(carried - second, axis=1) <= RIGHT

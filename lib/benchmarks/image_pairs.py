@@ -50,25 +50,21 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
     """
     rows = pd.concat([_scene(subject, scene) for scene in place.scenes], ignore_index=True)
     pair = ["scene", "first", "second"]
-    fewest = rows[(rows["pixels"] == min(SHOWN)) & (rows["queries"] >= FEWEST_QUERIES)]
-    if len(fewest) < len(THIRDS):
+    pairs = rows[(rows["pixels"] == min(SHOWN)) & (rows["queries"] >= FEWEST_QUERIES)]
+    if len(pairs) < len(THIRDS):
         return {}
-    third = pd.qcut(fewest["angle"].rank(method="first"), len(THIRDS), labels=THIRDS)
-    fewest = fewest.assign(third=third.astype(str))
-    numbers = {"pairs": len(fewest)}
-    numbers |= {f"angle.{name}": some["angle"].mean() for name, some in fewest.groupby("third")}
-    rows = rows.merge(fewest[[*pair, "third"]], on=pair)
-    for pixels, some in rows.groupby("pixels"):
+    third = pd.qcut(pairs["angle"].rank(method="first"), len(THIRDS), labels=THIRDS)
+    pairs = pairs.assign(third=third.astype(str))
+    numbers = {"pairs": len(pairs)}
+    numbers |= {f"angle.{name}": some["angle"].mean() for name, some in pairs.groupby("third")}
+    for pixels, some in rows.merge(pairs[[*pair, "third"]], on=pair).groupby("pixels"):
+        ap = f"ap.{pixels:g}"
         low, high = _interval(some)
-        numbers |= {
-            f"ap.{pixels:g}": some["ap"].mean(),
-            f"ap.{pixels:g}.low": low,
-            f"ap.{pixels:g}.high": high,
-            f"ap.{pixels:g}.untracked": some["untracked"].mean(),
-            f"queries.{pixels:g}": some["queries"].sum(),
-        }
+        numbers |= {ap: some["ap"].mean(), f"{ap}.low": low, f"{ap}.high": high}
+        numbers[f"{ap}.untracked"] = some["untracked"].mean()
+        numbers[f"queries.{pixels:g}"] = some["queries"].sum()
         thirds = some.groupby("third")["ap"].mean()
-        numbers |= {f"ap.{pixels:g}.{name}": ap for name, ap in thirds.items()}
+        numbers |= {f"{ap}.{name}": mean for name, mean in thirds.items()}
     return {name: float(number) for name, number in numbers.items() if np.isfinite(number)}
 
 
@@ -79,14 +75,11 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
     descriptors = torch.cat([_described(subject, scene, view) for view in range(len(scene.views))])
     for pixels in SHOWN:
         matched = matches(carried, Tolerance(pixels))
-        ends = matched[["first", "second"]].to_numpy()
-        matched[["one", "other"]] = carried.view[ends]
-        matched["angle"] = np.degrees(
-            angles_between(scene.views, *carried.view[ends].T, carried.points[ends[:, 0]])
-        )
+        first, second = matched[["first", "second"]].to_numpy().T
+        matched[["one", "other"]] = views = carried.view[np.column_stack([first, second])]
+        matched["angle"] = np.degrees(angles_between(scene.views, *views.T, carried.points[first]))
         guard = carried.pairs[Tolerance(pixels).admits(carried.pairs, GUARD)]
-        ends = [carried.view[guard[end]] for end in ("source", "target")]
-        near = dict(list(guard.groupby(ends)))
+        near = dict(list(guard.groupby([carried.view[guard[end]] for end in ("source", "target")])))
         for (one, other), some in matched.groupby(["one", "other"]):
             # By distance, so that of several keypoints that match one the nearest stays.
             some = some.drop_duplicates("first")
@@ -94,12 +87,11 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
             candidates = np.flatnonzero(carried.view == other)
             distances, right = _answers(descriptors, queries, targets, candidates, near[one, other])
             away = torch.from_numpy(~near_track[queries])
-            untracked = np.nan
-            if away.sum() >= FEWEST_QUERIES:
-                untracked = 100 * float(average_precision(distances[away], right[away], int(away.sum())))
             row = {"scene": scene.name, "pixels": pixels, "first": one, "second": other}
             row["ap"] = 100 * float(average_precision(distances, right, len(queries)))
-            row |= {"untracked": untracked, "queries": len(queries), "angle": some["angle"].median()}
+            row |= {"untracked": np.nan, "queries": len(queries), "angle": some["angle"].median()}
+            if (count := int(away.sum())) >= FEWEST_QUERIES:
+                row["untracked"] = 100 * float(average_precision(distances[away], right[away], count))
             rows.append(row)
     return pd.DataFrame(rows)
 

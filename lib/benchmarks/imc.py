@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import cv2
@@ -35,6 +36,8 @@ FEWEST = 8
 LARGEST = 10
 # COLMAP's guess of a focal length of which an image says nothing, in longer sides.
 FOCAL_GUESS = 1.2
+# Of a scene, means over the scenes too.
+MEANS = ("stereo", "multiview", "matches", "inliers", "registered")
 # Of a scene, pairs of both tasks together of which each is told, so that records stay small.
 MOST_TOLD = 400
 # What a pair is given of which no pose is found.
@@ -63,61 +66,63 @@ def measure(subject: Subject, test_set: ChallengeScenes) -> dict[str, float]:
     """
     kind = "dog" if test_set.keynet is None else "keynet"
     detector = Detector(kind, most=MOST_KEYPOINTS, weights=test_set.keynet)
-    numbers: dict[str, float] = {}
+    scenes: dict[str, dict[str, float]] = {}
     single: dict[str, float] = {}
     for scene in test_set.scenes:
-        found, pairs = _scene(subject, scene, detector)
-        numbers |= {f"{name}.{scene.name}": value for name, value in found.items()}
-        if len(pairs) <= MOST_TOLD:
-            single |= pairs
-    for name in ("stereo", "multiview", "matches", "inliers", "registered"):
-        of = [value for key, value in numbers.items() if key.startswith(f"{name}.")]
-        numbers[name] = float(np.mean(of))
-    average = (numbers["stereo"] + numbers["multiview"]) / 2
-    by = {"degensac": float(DEGENSAC), "keynet": float(kind == "keynet")}
-    return numbers | {"average": average} | by | single
+        scenes[scene.name], pairs = _scene(subject, scene, detector)
+        single |= pairs if len(pairs) <= MOST_TOLD else {}
+    numbers = {f"{key}.{name}": scenes[name][key] for name in scenes for key in scenes[name]}
+    numbers |= {key: float(np.mean([scene[key] for scene in scenes.values()])) for key in MEANS}
+    numbers["average"] = (numbers["stereo"] + numbers["multiview"]) / 2
+    numbers |= {"degensac": float(DEGENSAC), "keynet": float(kind == "keynet")}
+    return numbers | single
 
 
 def _scene(
     subject: Subject, scene: ChallengeScene, detector: Detector
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """What `measure` tells of a scene, and of its single pairs."""
+    """The numbers of a scene as `MEANS` names them, and those of its single pairs."""
     images = {name: view.path for name, view in scene.views.items()}
-    of = features(subject, images, detector)
-    every = {*scene.pairs, *(pair for bag in scene.bags for pair in combinations(bag, 2))}
-    matches = matched(of, sorted(every), RATIO)
-    errors, inliers = [], []
+    described = features(subject, images, detector)
+    of_bags = {pair for bag in scene.bags for pair in combinations(bag, 2)}
+    matches = matched(described, sorted({*scene.pairs, *of_bags}), RATIO)
+    poses = []
     for first, second in scene.pairs:
-        found = matches[first, second]
-        pair = scene.views[first], scene.views[second]
-        places = of[first].position[found[:, 0]], of[second].position[found[:, 1]]
-        error, kept = stereo(*pair, *places)
-        errors.append(error)
-        inliers.append(kept)
-    accuracy, registered, by_subset = _multiview(scene, of, matches)
+        rows = matches[first, second].T
+        positions = (
+            described[name].position[row] for name, row in zip((first, second), rows, strict=True)
+        )
+        poses.append(stereo(scene.views[first], scene.views[second], *positions))
+    errors, inliers = zip(*poses, strict=True)
     pairs = _single(scene, f"stereo.{scene.name}", scene.pairs, errors)
-    for subset, (bag, wrong) in enumerate(zip(scene.bags, by_subset, strict=True)):
-        pairs |= _single(scene, f"multiview.{scene.name}.{subset}", combinations(bag, 2), wrong)
-    numbers = {
-        "stereo": 100 * mean_average_accuracy(errors),
-        "multiview": 100 * accuracy,
-        "matches": float(np.mean([len(matches[pair]) for pair in scene.pairs])),
-        "inliers": float(np.mean(inliers)),
-        "registered": 100 * registered,
-    }
-    return numbers, pairs
+    by_size: dict[int, list[float]] = {}
+    registered = []
+    for number, bag in enumerate(scene.bags):
+        wrong, share = _multiview(scene, bag, described, matches)
+        by_size.setdefault(len(bag), []).append(mean_average_accuracy(wrong))
+        registered.append(share)
+        pairs |= _single(scene, f"multiview.{scene.name}.{number}", combinations(bag, 2), wrong)
+    accuracy = np.mean([np.mean(values) for values in by_size.values()])
+    numbers = (
+        100 * mean_average_accuracy(errors),
+        100 * float(accuracy),
+        float(np.mean([len(matches[pair]) for pair in scene.pairs])),
+        float(np.mean(inliers)),
+        100 * float(np.mean(registered)),
+    )
+    return dict(zip(MEANS, numbers, strict=True)), pairs
 
 
 def _single(
     scene: ChallengeScene,
-    of: str,
+    task: str,
     pairs: Iterable[tuple[str, str]],
     errors: Iterable[tuple[float, float]],
 ) -> dict[str, float]:
     """The accuracy in percent of each of a scene's pairs."""
-    places = {name: place for place, name in enumerate(scene.views)}
+    number = {name: number for number, name in enumerate(scene.views)}
     return {
-        f"{of}.{places[first]}-{places[second]}": float(round(100 * mean_average_accuracy([error])))
+        f"{task}.{number[first]}-{number[second]}": float(round(100 * mean_average_accuracy([error])))
         for (first, second), error in zip(pairs, errors, strict=True)
     }
 
@@ -165,52 +170,37 @@ def _fundamental(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray | None
 
 
 def _multiview(
-    scene: ChallengeScene, of: Mapping[str, Features], matches: Mapping[tuple[str, str], np.ndarray]
-) -> tuple[float, float, list[list[tuple[float, float]]]]:
-    """The mAA, the mean over the sizes of subsets of the means over those of a size; the share of images
-    that are in their models; and of each subset the errors of its pairs."""
-    by_size: dict[int, list[float]] = {}
-    registered, by_subset = [], []
-    for bag in scene.bags:
-        inside = {pair: matches[pair] for pair in combinations(bag, 2)}
-        places = {name: of[name].position for name in bag}
-        cameras = {name: _guessed(number, of[name].size) for number, name in enumerate(bag, 1)}
-        found = _posed(sparse_model(places, inside, cameras), scene.views)
-        errors = [_pair_error(scene.views, found, pair) for pair in inside]
-        by_size.setdefault(len(bag), []).append(mean_average_accuracy(errors))
-        registered.append(len(found) / len(bag))
-        by_subset.append(errors)
-    accuracy = np.mean([np.mean(values) for values in by_size.values()])
-    return float(accuracy), float(np.mean(registered)), by_subset
+    scene: ChallengeScene,
+    bag: Sequence[str],
+    described: Mapping[str, Features],
+    matches: Mapping[tuple[str, str], np.ndarray],
+) -> tuple[list[tuple[float, float]], float]:
+    """The errors of a subset's pairs by the model of its images, and the share of these that it has.
 
-
-def _guessed(number: int, size: tuple[int, int]) -> pycolmap.Camera:
-    return pycolmap.Camera.create_from_model_name(
-        number, "SIMPLE_RADIAL", FOCAL_GUESS * max(size), *size
-    )
-
-
-def _posed(model: pycolmap.Reconstruction | None, views: Mapping[str, View]) -> dict[str, View]:
-    """By name, the images of a model with the poses that they have there."""
-    if model is None:
-        return {}
-    found = {}
-    for number in model.reg_image_ids():
+    COLMAP's importer guesses the focal lengths.
+    """
+    pairs = list(combinations(bag, 2))
+    cameras = {}
+    for number, name in enumerate(bag, 1):
+        size = described[name].size
+        lens = (FOCAL_GUESS * max(size), *size)
+        cameras[name] = pycolmap.Camera.create_from_model_name(number, "SIMPLE_RADIAL", *lens)
+    positions = {name: described[name].position for name in bag}
+    model = sparse_model(positions, {pair: matches[pair] for pair in pairs}, cameras)
+    posed: dict[str, View] = {}
+    for number in [] if model is None else model.reg_image_ids():
         image = model.image(number)
-        rigid, view = image.cam_from_world(), views[image.name]
-        found[image.name] = View(
-            view.path, view.intrinsics, rigid.rotation.matrix(), np.array(rigid.translation)
-        )
-    return found
-
-
-def _pair_error(
-    views: Mapping[str, View], found: Mapping[str, View], pair: tuple[str, str]
-) -> tuple[float, float]:
-    if not found.keys() >= set(pair):
-        return LOST
-    known, ours = (relative_pose(*(of[name] for name in pair)) for of in (views, found))
-    return pose_error(known, ours)
+        rigid = image.cam_from_world()
+        pose = {"rotation": rigid.rotation.matrix(), "translation": np.array(rigid.translation)}
+        posed[image.name] = replace(scene.views[image.name], **pose)
+    errors = []
+    for first, second in pairs:
+        error = LOST
+        if {first, second} <= posed.keys():
+            views = scene.views, posed
+            error = pose_error(*(relative_pose(poses[first], poses[second]) for poses in views))
+        errors.append(error)
+    return errors, len(posed) / len(bag)
 
 
 Pose = tuple[np.ndarray, np.ndarray]
@@ -233,12 +223,7 @@ def mean_average_accuracy(errors: Sequence[tuple[float, float]], largest: int = 
         errors: of each pair, its two angles in degrees, of which the larger counts; infinite where there
             is no pose.
         largest: degrees; an error of exactly so many counts as below, as in the benchmark's histogram.
-
-    Raises:
-        ValueError: no pairs.
     """
-    if not len(errors):
-        raise ValueError("no pairs of photographs with enough in common: there is no accuracy")
     worst = np.max(errors, axis=1)
     below = [(worst < degrees).mean() for degrees in range(1, largest)]
     return float(np.mean([*below, (worst <= largest).mean()]))

@@ -27,7 +27,7 @@ def changes() -> dict[str, np.ndarray]:
         **{f"offset_{offset:+d}": level + offset for offset in OFFSETS},
         **{f"gamma_{gamma:g}": 255 * (level / 255) ** gamma for gamma in GAMMAS},
     }
-    return {name: of.round().clip(0, 255).astype(np.uint8) for name, of in becomes.items()}
+    return {name: grey.round().clip(0, 255).astype(np.uint8) for name, grey in becomes.items()}
 
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
@@ -42,30 +42,23 @@ def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
         matching pairs of ln(‖x‖ / ‖x⁺‖), norms before normalisation, that of the second patch under the
         change; and "norm_shift.…", the median of |ln| of what the change makes of that norm, 0 for
         none.
-
-    Raises:
-        ValueError: the subject was not trained, or the set has no labelled pairs.
     """
-    if not subject.stages:
-        raise ValueError("this descriptor was not trained, so it has no norms before normalisation")
-    if test_set.pairs is None:
-        raise ValueError(f"{test_set.name} has no labelled pairs to evaluate on")
     model = subject.stages[max(subject.stages, key=float)]
-    match, sides = test_set.pairs.match, (test_set.pairs.first, test_set.pairs.second)
-    (used_first, first), (used_second, second) = (np.unique(of, return_inverse=True) for of in sides)
+    pairs, numbers = test_set.pairs, {}
+    used_first, first = np.unique(pairs.first, return_inverse=True)
+    used_second, second = np.unique(pairs.second, return_inverse=True)
     raw_first = _raw(model, test_set.patches[used_first], subject.device)[first]
-    patches, numbers = test_set.patches[used_second], {}
+    unchanged = None
     for name, becomes in changes().items():
-        raw = _raw(model, becomes[patches], subject.device)
+        raw = _raw(model, becomes[test_set.patches[used_second]], subject.device)
         norms = raw.norm(dim=1)
-        if name == UNCHANGED:
-            as_they_are = norms
-        x, y = (model.normalise(each).double() for each in (raw_first, raw[second]))
+        unchanged = norms if unchanged is None else unchanged
+        x, y = (model.normalise(descriptors).double() for descriptors in (raw_first, raw[second]))
         distances = (x - y).norm(dim=1).numpy()
-        ratio = (raw_first.norm(dim=1) / norms[second]).log()[torch.from_numpy(match)]
-        numbers[f"fpr95.{name}"] = fpr95(distances, match).expected
+        ratio = (raw_first.norm(dim=1) / norms[second]).log()[torch.from_numpy(pairs.match)]
+        numbers[f"fpr95.{name}"] = fpr95(distances, pairs.match).expected
         numbers[f"ratio_spread.{name}"] = float(ratio.std(correction=0))
-        numbers[f"norm_shift.{name}"] = float((norms / as_they_are).log().abs().median())
+        numbers[f"norm_shift.{name}"] = float((norms / unchanged).log().abs().median())
     return numbers
 
 

@@ -66,18 +66,20 @@ def measure(
     numbers: dict[str, float] = {}
     for sequence in test_set.sequences:
         for image, scores in enumerate(_scores(subject, sequence, magnification, largest_error), 2):
-            numbers |= {f"{of}.{sequence.name}.{image}": 100 * float(scores[of]) for of in SCORES}
-    every = test_set.sequences
-    for of in SCORES:
-        means = {
-            one.name: float(np.mean([numbers[f"{of}.{one.name}.{i}"] for i in range(2, IMAGES + 1)]))
-            for one in every
-        }
-        numbers |= {f"{of}.{name}": mean for name, mean in means.items()}
-        for nuisance in dict.fromkeys(one.nuisance for one in every):
-            mean = np.mean([means[one.name] for one in every if one.nuisance == nuisance])
-            numbers[f"{of}.{nuisance}"] = float(mean)
-        numbers[of] = float(np.mean(list(means.values())))
+            stem = f"{sequence.name}.{image}"
+            numbers |= {f"{score}.{stem}": 100 * float(scores[score]) for score in SCORES}
+    nuisances: dict[str, list[str]] = {}
+    for sequence in test_set.sequences:
+        nuisances.setdefault(sequence.nuisance, []).append(sequence.name)
+    for score in SCORES:
+        means = {}
+        for sequence in test_set.sequences:
+            stem = f"{score}.{sequence.name}"
+            means[sequence.name] = np.mean([numbers[f"{stem}.{n}"] for n in range(2, IMAGES + 1)])
+        numbers |= {f"{score}.{name}": float(mean) for name, mean in means.items()}
+        for nuisance, names in nuisances.items():
+            numbers[f"{score}.{nuisance}"] = float(np.mean([means[name] for name in names]))
+        numbers[score] = float(np.mean(list(means.values())))
     return numbers
 
 
@@ -103,15 +105,13 @@ def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) ->
         first, second: (n, k) and (m, k) float32, or packed bits, the strongest regions first.
         right: of the regions.
     """
-    apart = all_distances(first, second)
-    rows, columns = (np.flatnonzero(of) for of in right.inside)
-    among = apart[np.ix_(rows, columns)]
-    both = one_to_one(among)
-    few = one_to_one(apart[:STRONGEST, :STRONGEST])
+    distances = all_distances(first, second)
+    inside = np.ix_(*right.inside)
+    common = distances[inside]
     return {
-        "score": right.described[one_to_one(apart)].sum() / min(apart.shape),
-        "common": right.common[rows[both[0]], columns[both[1]]].sum() / max(1, min(among.shape)),
-        "right500": right.described[few].sum() / STRONGEST,
+        "score": right.described[one_to_one(distances)].sum() / min(distances.shape),
+        "common": right.common[inside][one_to_one(common)].sum() / max(1, min(common.shape)),
+        "right500": right.described[one_to_one(distances[:STRONGEST, :STRONGEST])].sum() / STRONGEST,
     }
 
 
@@ -132,6 +132,6 @@ def _patches(file: Path, magnification: float) -> np.ndarray:
 @cache
 def _correspondences(folder: Path, number: int, largest_error: float) -> Correspondences:
     sequence = read_homography_sequence(folder)
-    regions = [_regions(sequence.images[of]) for of in (0, number)]
-    shapes = tuple(sequence.grey(of).shape for of in (0, number))
+    regions = [_regions(sequence.images[n]) for n in (0, number)]
+    shapes = tuple(sequence.grey(n).shape for n in (0, number))
     return correspondences(*regions, sequence.homographies[number - 1], shapes, largest_error)

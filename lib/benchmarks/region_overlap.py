@@ -145,6 +145,6 @@ def _within(maps: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 def _near(first: Regions, carried: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of pairs within `REACH`."""
     tree = cKDTree(np.where(np.isfinite(carried[:, :, 2]), carried[:, :, 2], 1e12))
-    found = tree.query_ball_point(first.position, REACH * first.scale, return_sorted=True)
-    rows = np.repeat(np.arange(len(first)), [len(of) for of in found])
-    return rows, np.concatenate([*found, np.empty(0)]).astype(int)
+    near = tree.query_ball_point(first.position, REACH * first.scale, return_sorted=True)
+    rows = np.repeat(np.arange(len(first)), [len(columns) for columns in near])
+    return rows, np.concatenate([*near, np.empty(0)]).astype(int)

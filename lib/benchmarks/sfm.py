@@ -11,13 +11,14 @@ measured too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 import pycolmap
 
 from lib.benchmarks.sparse_models import features, matched, sparse_model
 from lib.benchmarks.subject import Subject
-from lib.data.eth import EthScene, EthScenes, Intrinsics
+from lib.data.eth import EthScene, EthScenes
 from lib.data.views import View
 from lib.features.keypoints import Detector
 
@@ -56,21 +57,21 @@ def measure(subject: Subject, test_set: EthScenes) -> dict[str, float]:
     for scene in test_set.scenes:
         numbers |= {f"{name}.{scene.name}": value for name, value in _scene(subject, scene).items()}
     for statistic in (*COUNTED, *MEASURED, *POSED):
-        of = [value for name, value in numbers.items() if name.startswith(f"{statistic}.")]
-        if len(of) == len(test_set.scenes):
-            numbers[statistic] = float(np.mean(of))
+        values = [value for name, value in numbers.items() if name.startswith(f"{statistic}.")]
+        if len(values) == len(test_set.scenes):
+            numbers[statistic] = float(np.mean(values))
     return numbers
 
 
 def _scene(subject: Subject, scene: EthScene) -> dict[str, float]:
     described = features(subject, scene.images, DETECTOR)
-    places = {name: of.position for name, of in described.items()}
-    cameras = {name: _camera(of) for name, of in scene.cameras.items()}
-    model = sparse_model(places, matched(described, ratio=RATIO), cameras)
-    found = statistics(model)
-    if scene.poses and found["images"] >= _FEWEST_POSES:
-        found |= pose_errors(model, scene.poses)
-    return {"keypoints": float(np.mean([len(of) for of in described.values()])), **found}
+    positions = {name: image.position for name, image in described.items()}
+    matches = matched(described, combinations(described, 2), RATIO)
+    model = sparse_model(positions, matches, scene.cameras)
+    numbers = {"keypoints": float(np.mean([len(xy) for xy in positions.values()])), **statistics(model)}
+    if scene.poses and numbers["images"] >= _FEWEST_POSES:
+        numbers |= pose_errors(model, scene.poses)
+    return numbers
 
 
 def statistics(model: pycolmap.Reconstruction | None) -> dict[str, float]:
@@ -83,13 +84,6 @@ def statistics(model: pycolmap.Reconstruction | None) -> dict[str, float]:
         means = model.compute_mean_track_length(), model.compute_mean_reprojection_error()
         numbers |= zip(MEASURED, means, strict=True)
     return numbers
-
-
-def _camera(of: Intrinsics) -> pycolmap.Camera:
-    model, size = pycolmap.CameraModelId(of.model), {"width": of.width, "height": of.height}
-    camera = pycolmap.Camera(camera_id=of.number, model=model, params=of.params, **size)
-    camera.has_prior_focal_length = of.known
-    return camera
 
 
 def pose_errors(model: pycolmap.Reconstruction, poses: Mapping[str, View]) -> dict[str, float]:
@@ -105,10 +99,10 @@ def pose_errors(model: pycolmap.Reconstruction, poses: Mapping[str, View]) -> di
         "rotation_error" and "position_error", medians as in `measure`; nothing where no three cameras
         are in place.
     """
-    found = [model.image(number) for number in model.reg_image_ids()]
-    known = [poses[image.name] for image in found]
+    images = [model.image(number) for number in model.reg_image_ids()]
+    known = [poses[image.name] for image in images]
     there = np.array([pose.centre for pose in known])
-    here = np.array([image.projection_center() for image in found])
+    here = np.array([image.projection_center() for image in images])
     centres = np.array([pose.centre for pose in poses.values()])
     spread = np.linalg.norm(centres - centres.mean(axis=0), axis=1).mean()
     near = pycolmap.RANSACOptions(max_error=_NEAR * spread, random_seed=0)
@@ -118,7 +112,7 @@ def pose_errors(model: pycolmap.Reconstruction, poses: Mapping[str, View]) -> di
     onto = laid["tgt_from_src"]
     turn = onto.rotation.matrix()
     # A world turned by R has its cameras' rotations turned back by it.
-    turned = [image.cam_from_world().rotation.matrix() @ turn.T for image in found]
+    turned = [image.cam_from_world().rotation.matrix() @ turn.T for image in images]
     angles = [rotation_angle(r @ pose.rotation.T) for r, pose in zip(turned, known, strict=True)]
     apart = np.linalg.norm(onto.scale * here @ turn.T + onto.translation - there, axis=1)
     medians = np.median(angles), 100 * np.median(apart) / spread

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,9 @@ import pycolmap
 
 from lib.benchmarks.image_subject import ImageSubject
 from lib.benchmarks.subject import Subject
+from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
 from lib.features.keypoints import Detector, Regions, detect
 from lib.features.keypoints import regions as own_regions
-from lib.matching.colmap import ORIGIN, reconstruct
 from lib.matching.describe import Features, describe
 from lib.matching.images import read_grey
 from lib.matching.match import match
@@ -36,8 +35,8 @@ def features(subject: Subject, images: Mapping[str, Path], detector: Detector) -
     for name, path in images.items():
         grey = read_grey(path, orientation=STORED)
         if isinstance(subject, ImageSubject):
-            own, descriptors = subject.of_image(grey)
-            described[name] = Features(own_regions(own), descriptors, grey.shape[::-1])
+            keypoints, descriptors = subject.of_image(grey)
+            described[name] = Features(own_regions(keypoints), descriptors, grey.shape[::-1])
         else:
             described[name] = describe(grey, regions(path, detector), subject.describe)
     return described
@@ -54,52 +53,43 @@ Pairs = Mapping[tuple[str, str], np.ndarray]
 
 
 def matched(
-    of: Mapping[str, Features],
-    pairs: Iterable[tuple[str, str]] | None = None,
-    ratio: float | None = None,
+    described: Mapping[str, Features], pairs: Iterable[tuple[str, str]], ratio: float | None = None
 ) -> dict[tuple[str, str], np.ndarray]:
-    """By pair of images, (M, 2) int64 keypoints that are each other's nearest and pass the ratio test.
-
-    Args:
-        of: features by image.
-        pairs: by default each image with each later one.
-        ratio: of the test, or none.
-    """
-    found = {}
-    for first, second in combinations(of, 2) if pairs is None else pairs:
-        both = match(of[first].descriptors, of[second].descriptors, mutual=True, ratio=ratio)
-        found[first, second] = np.column_stack([both.first, both.second])
-    return found
+    """By pair of images, (M, 2) int64 keypoints: each other's nearest, which pass the ratio test."""
+    matches = {}
+    for pair in pairs:
+        both = match(*(described[name].descriptors for name in pair), mutual=True, ratio=ratio)
+        matches[pair] = np.column_stack([both.first, both.second])
+    return matches
 
 
 def sparse_model(
-    places: Mapping[str, np.ndarray], matches: Pairs, cameras: Mapping[str, pycolmap.Camera]
+    positions: Mapping[str, np.ndarray], matches: Pairs, cameras: Mapping[str, pycolmap.Camera]
 ) -> pycolmap.Reconstruction | None:
     """The largest model that COLMAP's incremental mapping builds.
 
     Args:
-        places: (N, 2) of the keypoints by image, the first pixel's centre at 0, 0.
+        positions: (N, 2) of the keypoints by image, the first pixel's centre at 0, 0.
         matches: as `matched` gives them.
         cameras: by image that which took it; images of one number share it. They are refined.
 
     Returns:
         The model; None where no two images could be put together.
     """
-    enough = {pair: found for pair, found in matches.items() if len(found) >= FEWEST_MATCHES}
+    enough = {pair: rows for pair, rows in matches.items() if len(rows) >= FEWEST_MATCHES}
     if not enough:
         return None
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with pycolmap.Database.open(folder / "database.db") as database:
-            numbers = {}
-            for image, of in places.items():
-                by = cameras[image]
-                if not database.exists_camera(by.camera_id):
-                    database.write_camera(by, use_camera_id=True)
-                numbers[image] = database.write_image(pycolmap.Image(name=image, camera_id=by.camera_id))
-                database.write_keypoints(numbers[image], of.astype(np.float32) + ORIGIN)
-            for (first, second), found in enough.items():
-                database.write_matches(numbers[first], numbers[second], found.astype(np.uint32))
-        pairs = folder / "pairs.txt"
+        database, pairs = Path(name, DATABASE), Path(name, "pairs.txt")
+        with pycolmap.Database.open(database) as opened:
+            ids = {}
+            for image, xy in positions.items():
+                camera = cameras[image]
+                if not opened.exists_camera(camera.camera_id):
+                    opened.write_camera(camera, use_camera_id=True)
+                ids[image] = opened.write_image(pycolmap.Image(name=image, camera_id=camera.camera_id))
+                opened.write_keypoints(ids[image], xy.astype(np.float32) + np.float32(HALF_PIXEL))
+            for (first, second), rows in enough.items():
+                opened.write_matches(ids[first], ids[second], rows.astype(np.uint32))
         pairs.write_text("".join(f"{first} {second}\n" for first, second in enough), encoding="utf-8")
-        return reconstruct(folder / "database.db", None, pairs, folder / "models")
+        return reconstruct(database, None, pairs, Path(name, "models"))

@@ -35,20 +35,21 @@ def measure(subject: Subject, test_set: PatchPairs) -> dict[str, float]:
     Raises:
         ValueError: a pair's files are damaged or have fewer than two patches; the message names one.
     """
-    areas = {
-        (pair.subset, pair.name): {
-            of: 100 * area(*curve) for of, curve in curves(subject, *pair.patches()).items()
-        }
-        for pair in test_set.pairs
+    areas: dict[str, dict[str, dict[str, float]]] = {}
+    for pair in test_set.pairs:
+        measured = {name: 100 * area(*curve) for name, curve in curves(subject, *pair.patches()).items()}
+        areas.setdefault(pair.subset, {})[pair.name] = measured
+    means = {
+        subset: {name: float(np.mean([pair[name] for pair in pairs.values()])) for name in CONFIDENCES}
+        for subset, pairs in areas.items()
     }
-    subsets = tuple(dict.fromkeys(subset for subset, _ in areas))
-
-    def mean(of: str, subset: str) -> float:
-        return float(np.mean([of_pair[of] for (where, _), of_pair in areas.items() if where == subset]))
-
-    numbers = {f"mauc.{subset}.{name}": of["ratio"] for (subset, name), of in areas.items()}
-    numbers |= {f"mauc.{subset}": mean("ratio", subset) for subset in subsets}
-    totals = {of: float(np.mean([mean(of, subset) for subset in subsets])) for of in CONFIDENCES}
+    numbers = {
+        f"mauc.{subset}.{name}": pair["ratio"]
+        for subset, pairs in areas.items()
+        for name, pair in pairs.items()
+    }
+    numbers |= {f"mauc.{subset}": mean["ratio"] for subset, mean in means.items()}
+    totals = {name: float(np.mean([mean[name] for mean in means.values()])) for name in CONFIDENCES}
     return numbers | {"mauc": totals.pop("ratio"), **totals}
 
 
@@ -66,9 +67,9 @@ def curves(
     """
     if len(first) < 2:
         raise ValueError(f"{len(first)} patch has no second-nearest: a pair needs two at least")
-    described = [subject.describe(at_64(of)) for of in (first, second)]
-    distances, found = nearest(*described, count=2)
-    right = found[:, 0] == np.arange(len(found))
+    described = [subject.describe(at_64(patches)) for patches in (first, second)]
+    distances, columns = nearest(*described, count=2)
+    right = columns[:, 0] == np.arange(len(columns))
     near, far = distances.astype(float).T
     ratio, difference = near / (far + _EPSILON), near - far
     return {
@@ -85,7 +86,7 @@ def area(recall: np.ndarray, precision: np.ndarray) -> float:
 
 def at_64(patches: np.ndarray) -> np.ndarray:
     """Patches (n, s, s) uint8 at the size that descriptors are given, (n, 64, 64), bilinear."""
-    return np.stack([cv2.resize(of, (PATCH_SIZE, PATCH_SIZE)) for of in patches])
+    return np.stack([cv2.resize(patch, (PATCH_SIZE, PATCH_SIZE)) for patch in patches])
 
 
 def _curve(

@@ -4,7 +4,7 @@ A scene's folder holds ``images`` and ``database.db``, a COLMAP database of any 
 cameras and images. Where poses are known, ``sparse`` holds them as a COLMAP model, as South Building's
 does, or ``cameras`` as Strecha's files (`lib.data.strecha`), as those of Fountain and Herzjesu are
 published; such files stand in the place of a database that is not there. COLMAP has the first pixel's
-centre at 0.5, 0.5.
+centre at 0.5, 0.5 (`lib.data.colmap`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,40 +20,17 @@ import cv2
 import numpy as np
 import pycolmap
 
-from lib.data.images import read_image
-from lib.data.strecha import read_strecha_camera
+from lib.data.colmap import DATABASE, HALF_PIXEL, posed_model, read_model, write_database
+from lib.data.strecha import read_strecha_cameras
 from lib.data.synthetic.geometry import Camera
 from lib.data.views import ROUNDING, View, checked_intrinsics, checked_pose
 from lib.files import write_bytes
 
-IMAGES, DATABASE, SPARSE, CAMERAS = "images", "database.db", "sparse", "cameras"
-_OF_CAMERA = ".camera"
-HALF_PIXEL = 0.5
-_PINHOLE = pycolmap.CameraModelId.PINHOLE.value
+IMAGES, SPARSE, CAMERAS = "images", "sparse", "cameras"
 _CAMERAS = (
     "SELECT name, camera_id, model, width, height, params, prior_focal_length"
     " FROM images JOIN cameras USING (camera_id) ORDER BY name"
 )
-
-
-@dataclass(frozen=True)
-class Intrinsics:
-    """A camera as COLMAP has it.
-
-    Attributes:
-        number: which camera of its scene; one may have taken several images.
-        model: COLMAP's number of the camera model.
-        width, height: px.
-        params: of the model.
-        known: whether its focal length is, or is to be found.
-    """
-
-    number: int
-    model: int
-    width: int
-    height: int
-    params: tuple[float, ...]
-    known: bool
 
 
 @dataclass(frozen=True)
@@ -62,13 +40,14 @@ class EthScene:
     Attributes:
         name: of its folder.
         images: by name.
-        cameras: of each, by the same names.
+        cameras: COLMAP's by the same names; one may have taken several images. Those without a prior
+            focal length have one that is to be found.
         poses: known ones by the same names, or none of any.
     """
 
     name: str
     images: Mapping[str, Path]
-    cameras: Mapping[str, Intrinsics]
+    cameras: Mapping[str, pycolmap.Camera]
     poses: Mapping[str, View]
 
 
@@ -98,42 +77,27 @@ def read(name: str, folder: Path) -> EthScenes:
 
 
 def _read_scene(folder: Path) -> EthScene:
-    views, pinholes = _of_camera_files(folder) if (folder / CAMERAS).is_dir() else ({}, {})
-    if not (folder / DATABASE).is_file():
-        return EthScene(folder.name, {name: view.path for name, view in views.items()}, pinholes, views)
-    images, cameras = _of_database(folder)
-    if not views:
-        return EthScene(folder.name, images, cameras, _poses(folder / SPARSE, images))
-    if absent := sorted(images.keys() - views.keys()):
-        raise ValueError(f"{folder / CAMERAS} has no pose of {absent[0]}: give poses of all images")
-    return EthScene(folder.name, images, cameras, {name: views[name] for name in images})
+    files = sorted((folder / CAMERAS).glob("*.camera"))
+    photographs = [folder / IMAGES / file.stem for file in files]
+    known = read_strecha_cameras(photographs, folder / CAMERAS)
+    poses = {
+        name: View(folder / IMAGES / name, camera.intrinsics, camera.rotation, camera.translation)
+        for name, camera in known.items()
+    }
+    if (folder / DATABASE).is_file():
+        images, cameras = _read_database(folder)
+        poses = poses or _read_poses(folder / SPARSE, images)
+    else:
+        images = {name: view.path for name, view in poses.items()}
+        posed = posed_model(known).images.values()
+        cameras = {image.name: deepcopy(image.camera) for image in posed}
+    if poses and (absent := sorted(images.keys() - poses.keys())):
+        raise ValueError(f"{folder} has no pose of {absent[0]}: give poses of all images, or of none")
+    return EthScene(folder.name, images, cameras, {name: poses[name] for name in images if poses})
 
 
-def _of_camera_files(folder: Path) -> tuple[dict[str, View], dict[str, Intrinsics]]:
-    """Poses and cameras by name, without distortion and of known focal length; images whose cameras are
-    the same share one."""
-    views: dict[str, View] = {}
-    cameras: dict[str, Intrinsics] = {}
-    numbers: dict[tuple, int] = {}
-    for file in sorted((folder / CAMERAS).glob(f"*{_OF_CAMERA}")):
-        path = folder / IMAGES / file.name.removesuffix(_OF_CAMERA)
-        if not path.is_file():
-            raise FileNotFoundError(f"{file} is of {path.name}, which is not in {folder / IMAGES}")
-        size = read_image(path, header_only=True).size
-        matrix, *pose, width, height = read_strecha_camera(file, size)
-        if matrix[0, 1]:
-            raise ValueError(f"{file} states a skew of {matrix[0, 1]:g}, for which COLMAP has no camera")
-        lens = (width, height, (matrix[0, 0], matrix[1, 1], *(matrix[:2, 2] + HALF_PIXEL)))
-        number = numbers.setdefault(lens, len(numbers) + 1)
-        views[path.name] = View(path, matrix, *pose)
-        cameras[path.name] = Intrinsics(number, _PINHOLE, *lens, known=True)
-    if not views:
-        raise FileNotFoundError(f"{folder / CAMERAS} holds no file *{_OF_CAMERA}")
-    return views, cameras
-
-
-def _of_database(folder: Path) -> tuple[dict[str, Path], dict[str, Intrinsics]]:
-    """Images and cameras by name."""
+def _read_database(folder: Path) -> tuple[dict[str, Path], dict[str, pycolmap.Camera]]:
+    """Images and cameras by name; pycolmap itself would bring an older database up to date."""
     database = folder / DATABASE
     try:
         with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
@@ -145,34 +109,32 @@ def _of_database(folder: Path) -> tuple[dict[str, Path], dict[str, Intrinsics]]:
         raise FileNotFoundError(f"{database} names {absent[0]}, which is not in {folder / IMAGES}")
     if not images:
         raise ValueError(f"{database} names no images: unpack it again")
-    cameras = {
-        name: Intrinsics(*facts, tuple(np.frombuffer(params)), bool(known))
-        for name, *facts, params, known in rows
-    }
+    cameras = {}
+    for name, number, model, width, height, params, is_known in rows:
+        lens = {"model": pycolmap.CameraModelId(model), "params": np.frombuffer(params)}
+        cameras[name] = pycolmap.Camera(camera_id=number, width=width, height=height, **lens)
+        cameras[name].has_prior_focal_length = bool(is_known)
     return images, cameras
 
 
-def _poses(sparse: Path, images: Mapping[str, Path]) -> dict[str, View]:
+def _read_poses(sparse: Path, images: Mapping[str, Path]) -> dict[str, View]:
+    """Poses by name of those images that the model has; none where there is no model."""
     if not sparse.is_dir():
         return {}
-    try:
-        model = pycolmap.Reconstruction(sparse)
-    except (ValueError, RuntimeError) as error:
-        raise ValueError(f"{sparse} is no COLMAP model, or a damaged one ({error})") from error
-    posed = {image.name: image for image in model.images.values() if image.has_pose}
-    if absent := sorted(images.keys() - posed.keys()):
-        raise ValueError(f"{sparse} has no pose of {absent[0]}: give poses of all images, or none")
     poses = {}
-    for name, path in images.items():
-        image, where = posed[name], f"{sparse}, image {name},"
+    for image in read_model(sparse).images.values():
+        if image.name not in images or not image.has_pose:
+            continue
+        name, rigid = f"{sparse}, image {image.name},", image.cam_from_world()
         matrix = np.array(image.camera.calibration_matrix())
         matrix[:2, 2] -= HALF_PIXEL
-        rigid = image.cam_from_world()
         # A matrix is made of any quaternion, of zeros the identity.
         if abs((length := rigid.rotation.norm()) - 1) > ROUNDING:
-            raise ValueError(f"{where} holds a singular pose: its quaternion is {length:g} long, not 1")
-        pose = checked_pose(where, rigid.rotation.matrix(), rigid.translation)
-        poses[name] = View(path, checked_intrinsics(where, matrix), *pose)
+            raise ValueError(f"{name} holds a singular pose: its quaternion is {length:g} long, not 1")
+        pose = checked_pose(name, rigid.rotation.matrix(), rigid.translation)
+        poses[image.name] = View(images[image.name], checked_intrinsics(name, matrix), *pose)
+    if not poses:
+        raise ValueError(f"{sparse} has no pose of any image: give poses of all, or of none")
     return poses
 
 
@@ -187,27 +149,11 @@ def write_scene(folder: Path, images: Iterable[np.ndarray], cameras: Sequence[Ca
     Raises:
         OSError: the folder cannot be written.
     """
-    (folder / IMAGES).mkdir(parents=True)
-    (folder / SPARSE).mkdir()
-    lens = colmap_camera(cameras[0])
-    model = pycolmap.Reconstruction()
-    model.add_camera_with_trivial_rig(lens)
-    with pycolmap.Database.open(folder / DATABASE) as database:
-        database.write_camera(lens, use_camera_id=True)
-        for number, (grey, camera) in enumerate(zip(images, cameras, strict=True), 1):
-            image = pycolmap.Image(image_id=number, camera_id=lens.camera_id, name=f"{number:04}.png")
-            write_bytes(folder / IMAGES / image.name, cv2.imencode(".png", grey)[1].tobytes())
-            database.write_image(image, use_image_id=True)
-            pose = pycolmap.Rigid3d(pycolmap.Rotation3d(camera.rotation), camera.translation)
-            model.add_image_with_trivial_frame(image, pose)
+    for part in (IMAGES, SPARSE):
+        (folder / part).mkdir(parents=True)
+    model = posed_model({f"{number:04}.png": camera for number, camera in enumerate(cameras, 1)})
+    for number, grey in enumerate(images, 1):
+        name = model.image(number).name
+        write_bytes(folder / IMAGES / name, cv2.imencode(".png", grey)[1].tobytes())
+    write_database(folder / DATABASE, model)
     model.write_text(folder / SPARSE)
-
-
-def colmap_camera(camera: Camera, number: int = 1) -> pycolmap.Camera:
-    """COLMAP's camera of that number for a pinhole camera whose focal length is known."""
-    matrix = camera.intrinsics
-    params = [matrix[0, 0], matrix[1, 1], *(matrix[:2, 2] + HALF_PIXEL)]
-    size = {"width": camera.width, "height": camera.height}
-    made = pycolmap.Camera(camera_id=number, model="PINHOLE", params=params, **size)
-    made.has_prior_focal_length = True
-    return made

@@ -28,7 +28,7 @@ PAIRS, BAGS = "new-vis-pairs", "sub_set"
 KEYNET = "keynet.pth"
 # The challenge's own: pairs that share less are not asked for.
 COVISIBLE = 0.1
-_THRESHOLDS = np.arange(10) / 10
+_LIST = f"keys-th-{COVISIBLE:.1f}.npy"
 
 
 @dataclass(frozen=True)
@@ -63,51 +63,45 @@ class ChallengeScenes:
     keynet: Path | None = None
 
 
-def read(name: str, folder: Path, covisible: float = COVISIBLE) -> ChallengeScenes:
+def read(name: str, folder: Path) -> ChallengeScenes:
     """Open a folder of scenes.
 
     Args:
         name: of the set.
         folder: with a folder a scene.
-        covisible: what two photographs share at least, one of 0.0, 0.1, …, 0.9.
 
     Raises:
         FileNotFoundError: no scene, or a file is missing; the message names it.
         ValueError: a camera is singular or mirrored, a list is damaged, empty or names a photograph that
             is not there, or a subset is of fewer than two; the message names the file.
     """
-    found = [path for path in sorted(folder.glob("*")) if (path / SET).is_dir()]
-    if not found:
+    folders = [path for path in sorted(folder.glob("*")) if (path / SET).is_dir()]
+    if not folders:
         raise FileNotFoundError(f"{folder} holds no scene of the challenge: each has a folder {SET}")
-    scenes = tuple(_read_scene(path, covisible) for path in found)
     weights = folder / KEYNET
+    scenes = tuple(map(_read_scene, folders))
     return ChallengeScenes(name, scenes, weights if weights.exists() else None)
 
 
-def _read_scene(folder: Path, covisible: float) -> ChallengeScene:
+def _read_scene(folder: Path) -> ChallengeScene:
     data = folder / SET
     images = sorted((data / "images").glob("*.jpg"))
-    if not images:
-        raise FileNotFoundError(f"{data / 'images'} holds no photograph *.jpg: unpack the scene again")
     views = {path.stem: _read_view(path, data / "calibration") for path in images}
-    pairs = _read_pairs(data / PAIRS / f"keys-th-{covisible:.1f}.npy", views)
-    lists = sorted((data / BAGS).glob("*bag_*.txt"))
-    if not lists:
-        raise FileNotFoundError(f"{data / BAGS} holds no subset *bag_*.txt: unpack the scene again")
-    return ChallengeScene(folder.name, views, pairs, tuple(_read_bag(path, views) for path in lists))
+    pairs = _read_pairs(data / PAIRS / _LIST, views)
+    bags = tuple(_read_bag(path, views) for path in sorted((data / BAGS).glob("*bag_*.txt")))
+    if not pairs or not bags:
+        raise ValueError(f"{data} lists no pairs that share enough, or no subsets: unpack it again")
+    return ChallengeScene(folder.name, views, pairs, bags)
 
 
 def _read_pairs(path: Path, views: Mapping[str, View]) -> tuple[tuple[str, str], ...]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: unpack the scene again")
     try:
-        with path.open("rb") as file:
-            keys = np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, OSError) as error:
+        keys = np.load(path, allow_pickle=False).ravel()
+    except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path} is damaged ({error}): unpack it again") from error
-    if not keys.size:
-        raise ValueError(f"{path} holds no pair: no two photographs of the scene share so much")
-    return tuple(_pair(str(key), views, path) for key in keys.ravel())
+    return tuple(_pair(str(key), views, path) for key in keys)
 
 
 def _read_bag(path: Path, views: Mapping[str, View]) -> tuple[str, ...]:
@@ -124,9 +118,8 @@ def _read_bag(path: Path, views: Mapping[str, View]) -> tuple[str, ...]:
 
 def _pair(key: str, views: Mapping[str, View], path: Path) -> tuple[str, str]:
     # A name may hold the sign that parts the two.
-    cuts = [place for place, letter in enumerate(key) if letter == "-"]
-    for cut in cuts:
-        if key[:cut] in views and key[cut + 1 :] in views:
+    for cut in range(len(key)):
+        if key[cut] == "-" and key[:cut] in views and key[cut + 1 :] in views:
             return key[:cut], key[cut + 1 :]
     raise ValueError(f"{path} holds the pair {key!r}, of which a photograph is not there")
 
@@ -171,19 +164,14 @@ def write_scene(
         write_bytes(data / "images" / f"{name}.jpg", encoded.tobytes())
         with h5py.File(data / "calibration" / f"calibration_{name}.h5", "w") as file:
             file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
-    shared = {
-        f"{names[second]}-{names[first]}": covisibility(first, second)
+    keys = [
+        f"{names[second]}-{names[first]}"
         for first, second in itertools.combinations(range(len(cameras)), 2)
-    }
-    for least in _THRESHOLDS:
-        keys = [key for key, share in shared.items() if share >= least]
-        np.save(data / PAIRS / f"keys-th-{least:.1f}.npy", np.array(keys, dtype=str))
+        if covisibility(first, second) >= COVISIBLE
+    ]
+    np.save(data / PAIRS / _LIST, np.array(keys, dtype=str))
     counts: dict[int, int] = {}
     for bag in bags:
         number = counts[len(bag)] = counts.get(len(bag), -1) + 1
         lines = "".join(f"images/{names[index]}.jpg\n" for index in bag)
         (data / BAGS / f"{len(bag)}bag_{number:03}.txt").write_text(lines, encoding="utf-8")
-    for part, ending in (("images", "jpg"), ("calibration", "h5")):
-        stem = "calibration_" if part == "calibration" else ""
-        lines = "".join(f"{part}/{stem}{name}.{ending}\n" for name in names)
-        (data / f"{part}.txt").write_text(lines, encoding="utf-8")

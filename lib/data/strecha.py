@@ -10,10 +10,12 @@ photographs or more show are reprojected with less error so than with the centre
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
+from lib.data.images import read_image
 from lib.data.synthetic.geometry import Camera
 from lib.data.views import checked_intrinsics, checked_pose
 from lib.files import write_bytes
@@ -25,9 +27,27 @@ _NUMBERS = 9 + 3 + 9 + 3 + 2
 _ROUNDING = 1.0
 
 
-def read_strecha_camera(
-    path: Path, size: tuple[int, int] | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, int]:
+def read_strecha_cameras(images: Iterable[Path], folder: Path) -> dict[str, Camera]:
+    """Cameras of photographs by their files' names, scaled to the photographs' sizes.
+
+    Args:
+        images: the photographs.
+        folder: with a file ``NAME.camera`` for each.
+
+    Raises:
+        FileNotFoundError: a photograph or its camera is missing.
+        ValueError: as `read_strecha_camera`, or a photograph is no image.
+    """
+    cameras = {}
+    for image in images:
+        path = folder / f"{image.name}.camera"
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is missing: give the poses of all images, or of none")
+        cameras[image.name] = read_strecha_camera(path, read_image(image, header_only=True).size)
+    return cameras
+
+
+def read_strecha_camera(path: Path, size: tuple[int, int] | None = None) -> Camera:
     """A photograph's camera.
 
     Args:
@@ -36,29 +56,29 @@ def read_strecha_camera(
             scaled to it. None: as the file states.
 
     Returns:
-        (3, 3) float64 intrinsics, px, the first pixel's centre at 0, 0; (3, 3) and (3,) float64 rotation
-        and translation, world to camera, in the file's unit (metres); width and height, px.
+        The camera, the first pixel's centre at 0, 0, its translation in the file's unit (metres).
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it does not hold these numbers, or they are singular, mirrored or not finite; its
-            lens has distortion; `size` has other proportions. The message names the file.
+            lens has distortion, or its pixels skew; `size` has other proportions.
     """
     try:
         numbers = np.array(path.read_text(encoding="utf-8").split(), float)
+        matrix, distortion, turn, centre, stated = np.split(numbers, [9, 12, 21, 24])
+        width, height = stated if size is None else size
     except ValueError as error:
-        raise ValueError(f"{path} is no camera file: {error}") from error
-    if len(numbers) != _NUMBERS:
-        raise ValueError(f"{path} is no camera file: it holds {len(numbers)} numbers, not {_NUMBERS}")
-    matrix, distortion, turn, centre, stated = np.split(numbers, [9, 12, 21, 24])
-    if distortion.any():
-        raise ValueError(f"{path} states lens distortion {distortion}, which a pinhole camera has not")
-    if not (np.isfinite(stated).all() and (stated >= 1).all() and (stated % 1 == 0).all()):
+        raise ValueError(f"{path} is no camera file of {_NUMBERS} numbers: {error}") from error
+    if not (np.isfinite(stated).all() and (stated >= 1).all()):
         raise ValueError(f"{path} states an image of {stated[0]:g} by {stated[1]:g} px")
     intrinsics = checked_intrinsics(path, matrix.reshape(3, 3))
+    if distortion.any() or intrinsics[0, 1]:
+        raise ValueError(
+            f"{path} states lens distortion {distortion} and a skew of {intrinsics[0, 1]:g}: only a "
+            "pinhole camera without either is known"
+        )
     rotation = turn.reshape(3, 3).T
     rotation, translation = checked_pose(path, rotation, -rotation @ centre)
-    width, height = map(int, stated if size is None else size)
     if abs(height - stated[1] * width / stated[0]) > _ROUNDING:
         raise ValueError(
             f"{path} is of an image of {stated[0]:g} by {stated[1]:g} px, and one of {width} by "
@@ -66,7 +86,7 @@ def read_strecha_camera(
         )
     intrinsics = np.diag([width / stated[0], height / stated[1], 1]) @ intrinsics
     intrinsics[:2, 2] -= _HALF_PIXEL
-    return intrinsics, rotation, translation, width, height
+    return Camera(intrinsics, rotation, translation, int(width), int(height))
 
 
 def write_strecha_camera(path: Path, camera: Camera) -> None:

@@ -7,8 +7,10 @@ precise near them, so that keypoints there are labelled more often than others.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -73,41 +75,38 @@ def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> Carried:
     counts = [len(some) for some in keypoints]
     starts = np.cumsum([0, *counts])
     trees = [cKDTree(some.position) for some in keypoints]
-    surfaces = [lift(view, some) for view, some in zip(views, keypoints, strict=True)]
+    lifted = [lift(view, some) for view, some in zip(views, keypoints, strict=True)]
     parts = []
-    for source, surface in enumerate(surfaces):
-        for target, view in enumerate(views):
-            if source == target:
-                there, seen = keypoints[source], np.ones(counts[source], bool)
-            else:
-                there, seen = carry(surface, view)
-            near = _near(there[seen], keypoints[target], trees[target])
-            near["source"] = np.flatnonzero(seen)[near["source"]] + starts[source]
-            near["target"] += starts[target]
-            parts.append(near[near["source"] != near["target"]])
+    for source, target in product(range(len(views)), repeat=2):
+        if source == target:
+            there, seen = keypoints[source], np.ones(counts[source], bool)
+        else:
+            there, seen = carry(lifted[source], views[target])
+        near = _near(there[seen], keypoints[target], trees[target])
+        near["source"] = np.flatnonzero(seen)[near["source"]] + starts[source]
+        near["target"] += starts[target]
+        parts.append(near[near["source"] != near["target"]])
+    columns = zip(*((k.position, k.scale, k.orientation) for k in keypoints), strict=True)
     return Carried(
-        Keypoints(*(np.concatenate([getattr(some, field) for some in keypoints]) for field in _FIELDS)),
+        Keypoints(*map(np.concatenate, columns)),
         np.repeat(np.arange(len(views)), counts),
-        np.concatenate([surface.points for surface in surfaces]),
+        np.concatenate([surface.points for surface in lifted]),
         pd.concat(parts, ignore_index=True),
     )
 
 
-_FIELDS = ("position", "scale", "orientation")
-
-
-def _near(there: Keypoints, found: Keypoints, tree: cKDTree) -> pd.DataFrame:
-    """Pairs of carried keypoints and those found that lie within the largest guard zone."""
+def _near(there: Keypoints, detected: Keypoints, tree: cKDTree) -> pd.DataFrame:
+    """Pairs of carried keypoints and detected ones within the largest guard zone."""
     near = tree.query_ball_point(there.position, GUARD * UBC.position, return_sorted=True)
     source = np.repeat(np.arange(len(there)), [len(row) for row in near])
     target = np.array([index for row in near for index in row], int)
-    turn = found.orientation[target] - there.orientation[source]
+    turn = detected.orientation[target] - there.orientation[source]
     pairs = pd.DataFrame(
         {
             "source": source,
             "target": target,
-            "position": np.linalg.norm(found.position[target] - there.position[source], axis=1),
-            "octaves": np.abs(np.log2(found.scale[target] / there.scale[source])),
+            "position": np.linalg.norm(detected.position[target] - there.position[source], axis=1),
+            "octaves": np.abs(np.log2(detected.scale[target] / there.scale[source])),
             "angle": np.abs((turn + np.pi) % (2 * np.pi) - np.pi),
         }
     )
@@ -126,14 +125,9 @@ def matches(scene: Carried, tolerance: Tolerance) -> pd.DataFrame:
         "distance", the larger of the two in px; by distance.
     """
     pairs = scene.pairs[tolerance.admits(scene.pairs)]
-    source, target = pairs["source"].to_numpy(), pairs["target"].to_numpy()
-    pairs = pd.DataFrame(
-        {
-            "first": np.minimum(source, target),
-            "second": np.maximum(source, target),
-            "distance": pairs["position"],
-        }
-    )[scene.view[source] != scene.view[target]]
+    first, second = np.sort(pairs[["source", "target"]].to_numpy(), axis=1).T
+    pairs = pd.DataFrame({"first": first, "second": second, "distance": pairs["position"]})
+    pairs = pairs[scene.view[first] != scene.view[second]]
     both = pairs.groupby(["first", "second"])["distance"].agg(["size", "max"])
     both = both[both["size"] == 2]["max"].rename("distance").reset_index()
     return both.sort_values(["distance", "first", "second"], ignore_index=True)
@@ -154,41 +148,35 @@ def classes(scene: Carried, tolerance: Tolerance) -> np.ndarray:
         (N,) int64, a keypoint's class, 0 to C − 1 in order of their first keypoints; −1 for those of
         none.
     """
-    matched = matches(scene, tolerance)
-    pairs = list(zip(matched["first"].tolist(), matched["second"].tolist(), strict=True))
-    mutual, root = set(pairs), list(range(len(scene.view)))
-    members = {index: [index] for pair in pairs for index in pair}
-    for pair in pairs:
-        large, small = sorted((root[index] for index in pair), key=lambda r: -len(members[r]))
-        crossing = ((one, other) for one in members[large] for other in members[small])
-        if large != small and all((min(ends), max(ends)) in mutual for ends in crossing):
-            members[large] += members.pop(small)
-            for index in members[large]:
-                root[index] = large
+    pairs = list(matches(scene, tolerance)[["first", "second"]].itertuples(index=False, name=None))
+    mutual = set(pairs)
+    united = {index: [index] for pair in pairs for index in pair}
+    for first, second in pairs:
+        one, other = united[first], united[second]
+        if one is not other and all((min(ends), max(ends)) in mutual for ends in product(one, other)):
+            one += other
+            united |= dict.fromkeys(other, one)
     label = np.full(len(scene.view), -1)
-    united = sorted(
-        (sorted(some) for some in members.values() if len(some) > 1), key=lambda some: some[0]
-    )
-    for number, some in enumerate(united):
-        label[some] = number
+    groups = {min(members): members for members in united.values() if len(members) > 1}
+    for number, smallest in enumerate(sorted(groups)):
+        label[groups[smallest]] = number
     kept = _apart(scene, label, tolerance)
-    renumbered = np.full(len(united) + 1, -1)
-    renumbered[np.flatnonzero(kept)] = np.arange(kept.sum())
+    # The last is of keypoints without a class.
+    renumbered = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
     return renumbered[label]
 
 
 def _apart(scene: Carried, label: np.ndarray, tolerance: Tolerance) -> np.ndarray:
     """(C,) bool: classes that stay, of those of most keypoints first, none near another that does."""
     near = scene.pairs[tolerance.admits(scene.pairs, GUARD)]
-    ends = np.sort(label[near[["source", "target"]].to_numpy()], axis=1)
-    ends = np.unique(ends[(ends[:, 0] >= 0) & (ends[:, 0] != ends[:, 1])], axis=0)
-    rivals: dict[int, list[int]] = {}
-    for one, other in ends.tolist():
-        rivals.setdefault(one, []).append(other)
-        rivals.setdefault(other, []).append(one)
+    ends = label[near[["source", "target"]].to_numpy()]
+    ends = ends[(ends >= 0).all(axis=1) & (ends[:, 0] != ends[:, 1])]
+    rivals = defaultdict(list)
+    for one, other in np.unique(np.concatenate([ends, ends[:, ::-1]]), axis=0).tolist():
+        rivals[one].append(other)
     sizes = np.bincount(label[label >= 0], minlength=label.max() + 1)
     kept = np.ones(len(sizes), bool)
     for index in np.argsort(-sizes, kind="stable").tolist():
         if kept[index]:
-            kept[rivals.get(index, [])] = False
+            kept[rivals[index]] = False
     return kept

@@ -5,14 +5,16 @@ A network tested on what it was trained on would look better than it is, whateve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
+from itertools import combinations, product
 from pathlib import Path
 
 import cv2
+import faiss
 import numpy as np
 
-from lib.data.images import decode_grey, reduced
+from lib.data.images import reduced
+from lib.data.scenes.places import read_stored
 
 # Enough to find a place again, and few enough that thousands of pairs take minutes.
 LONGEST_SIDE, FEATURES = 1024, 1000
@@ -23,50 +25,44 @@ MOST_SHARED = 30
 _FEWEST = 8
 
 
-def described(images: Sequence[Path]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each image (n, 2) places and (n, 128) descriptors of its strongest SIFT keypoints, reduced.
+def shared_matches(scenes: Mapping[str, Sequence[Path]]) -> list[tuple[str, str, int]]:
+    """For each two scenes the most verified matches of an image of one with an image of the other.
+
+    Args:
+        scenes: images by name.
 
     Raises:
         ValueError: OpenCV cannot read a file; the message names it.
     """
+    described = {name: list(map(_described, images)) for name, images in scenes.items()}
+    counts = []
+    for one, other in combinations(described, 2):
+        most = 0
+        for (positions, descriptors), (others, columns) in product(described[one], described[other]):
+            rows, nearest = _mutual(descriptors, columns)
+            if len(rows) > max(most, _FEWEST):
+                cv2.setRNGSeed(0)
+                ends = positions[rows], others[nearest]
+                _, inliers = cv2.findFundamentalMat(*ends, cv2.USAC_MAGSAC, PIXELS, 0.999, TRIALS)
+                most = max(most, 0 if inliers is None else int(inliers.sum()))
+        counts.append((one, other, most))
+    return counts
+
+
+def _described(image: Path) -> tuple[np.ndarray, np.ndarray]:
+    """(n, 2) positions and (n, 128) descriptors of an image's strongest SIFT keypoints, reduced."""
     sift = cv2.SIFT_create(FEATURES, enable_precise_upscale=True)
-    parts = []
-    for path in images:
-        grey = decode_grey(path, cv2.IMREAD_IGNORE_ORIENTATION)
-        if grey is None:
-            raise ValueError(f"{path} is no image that OpenCV reads: save it as PNG")
-        keypoints, descriptors = sift.detectAndCompute(reduced(grey, LONGEST_SIDE), None)
-        places = np.array([keypoint.pt for keypoint in keypoints], np.float32).reshape(-1, 2)
-        parts.append((places, np.zeros((0, 128), np.float32) if descriptors is None else descriptors))
-    return parts
-
-
-def shared(
-    first: Sequence[tuple[np.ndarray, np.ndarray]], second: Sequence[tuple[np.ndarray, np.ndarray]]
-) -> int:
-    """The most verified matches of an image of one scene with an image of another (`described`)."""
-    most = 0
-    for (places, descriptors), (others, columns) in product(first, second):
-        matched, target = _mutual(descriptors, columns)
-        if len(matched) <= max(most, _FEWEST):
-            continue
-        cv2.setRNGSeed(0)
-        _, inliers = cv2.findFundamentalMat(
-            places[matched], others[target], cv2.USAC_MAGSAC, PIXELS, 0.999, TRIALS
-        )
-        most = max(most, 0 if inliers is None else int(inliers.sum()))
-    return most
+    keypoints, descriptors = sift.detectAndCompute(reduced(read_stored(image), LONGEST_SIDE), None)
+    positions = np.array([keypoint.pt for keypoint in keypoints], np.float32).reshape(-1, 2)
+    return positions, np.empty((0, 128), np.float32) if descriptors is None else descriptors
 
 
 def _mutual(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Indices of descriptors that are each other's nearest and pass the ratio test."""
     if min(len(first), len(second)) < 2:
         return np.empty(0, int), np.empty(0, int)
-    squares = (first**2).sum(1)[:, None] + (second**2).sum(1) - 2 * first @ second.T
-    rows, nearest = np.arange(len(first)), squares.argmin(1)
-    closest = squares[rows, nearest]
-    squares[rows, nearest] = np.inf
-    kept = np.flatnonzero(closest < RATIO**2 * squares.min(1))
-    squares[rows, nearest] = closest
-    kept = kept[squares[:, nearest[kept]].argmin(0) == kept]
-    return kept, nearest[kept]
+    squares, nearest = faiss.knn(first, second, 2)
+    back = faiss.knn(second, first, 1)[1][:, 0]
+    passed = squares[:, 0] < RATIO**2 * squares[:, 1]
+    rows = np.flatnonzero(passed & (back[nearest[:, 0]] == np.arange(len(first))))
+    return rows, nearest[rows, 0]

@@ -40,38 +40,33 @@ def write_place(folder: Path, scenes: Sequence[Scene], tolerance: Tolerance, see
             f"{names}: {count} points are seen twice, {FEWEST_CLASSES} are needed; give more "
             "photographs that overlap, or larger ones"
         )
-    points, images, angle_of = [], [], []
+    point_ids, angles, images, points = [], [], 0, 0
     with PhotoTourWriter(folder) as writer:
         for scene, label in zip(scenes, labels, strict=True):
             keypoints = np.lexsort((scene.carried.view, label))
             keypoints = keypoints[label[keypoints] >= 0]
             point, image = label[keypoints], scene.carried.view[keypoints]
+            angles.append(_angles(scene, keypoints, point))
             frames = scene.carried.keypoints[keypoints]
-            angle_of.append(_angles(scene, keypoints, point))
             columns = [frames.position, frames.orientation, np.log2(frames.scale)]
-            point, image = point + _behind(points), image + _behind(images)
-            writer.add(scene.patches(keypoints), point, image, np.column_stack(columns))
-            points.append(point)
-            images.append(image)
-    ids = np.concatenate(points)
+            point_ids.append(point + points)
+            patches = scene.patches(keypoints)
+            writer.add(patches, point_ids[-1], image + images, np.column_stack(columns))
+            points += int(label.max(initial=-1)) + 1
+            images += len(scene.views)
+    ids = np.concatenate(point_ids)
     first, second = within_points(ids)
-    angle = np.concatenate(angle_of)
+    by_point = pd.DataFrame({"point": ids[first], "angle": np.concatenate(angles)}).groupby("point")
+    widest = by_point["angle"].idxmax().to_numpy()
     rng = np.random.default_rng(seed)
-    widest = pd.DataFrame({"point": ids[first], "angle": angle}).groupby("point")["angle"].idxmax()
-    for file, matching in (
-        (None, rng.permutation(len(first))),
-        (WIDE_PAIRS, rng.permutation(widest.to_numpy())),
-    ):
+    shuffled = rng.permutation(len(first)), rng.permutation(widest)
+    for file, matching in zip((None, WIDE_PAIRS), shuffled, strict=True):
         chosen = matching[:MATCHING]
         others = min(NON_MATCHING, len(ids) * (len(ids) - 1) // 4)
         left, right = non_matching(ids, others, rng)
         match = np.arange(len(chosen) + others) < len(chosen)
         pairs = LabelledPairs(np.r_[first[chosen], left], np.r_[second[chosen], right], match)
         write_pairs(folder, pairs, ids, file)
-
-
-def _behind(ids: Sequence[np.ndarray]) -> int:
-    return 1 + max((int(some.max()) for some in ids), default=-1)
 
 
 def _angles(scene: Scene, keypoints: np.ndarray, point: np.ndarray) -> np.ndarray:

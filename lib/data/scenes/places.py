@@ -9,10 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+
+import numpy as np
+
+from lib.data.images import decode_grey
 
 PLACES = "scenes.json"
 IMAGES, SPARSE, CAMERAS = "images", "sparse", "cameras"
+ROLES = ("train_and_test", "test", "reserve")
 # Two views give pairs, but no third view by which a wrong point shows.
 FEWEST_IMAGES = 3
 _ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"})
@@ -41,37 +47,31 @@ def read_places(folder: Path) -> Places:
     Raises:
         FileNotFoundError: the folder, a scene or its images are missing.
         ValueError: the file is damaged, a place has no role or two, or no scene, a scene is named twice
-            or has too few images.
+            or has too few images, or no place is to train on.
     """
-    file = folder / PLACES
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder: give one with a folder of images a scene")
-    if file.is_file():
-        try:
+    file = folder / PLACES
+    names = sorted(path.parent.name for path in folder.glob(f"*/{IMAGES}"))
+    held: dict = {"places": {name: [name] for name in names}, "train_and_test": names}
+    try:
+        if file.is_file():
             held = json.loads(file.read_text(encoding="utf-8"))
-            scenes = {place: tuple(names) for place, names in held["places"].items()}
-            roles = [tuple(held.get(role, ())) for role in ("train_and_test", "test", "reserve")]
-            if not all(isinstance(name, str) for names in (*scenes.values(), *roles) for name in names):
-                raise TypeError("a name is no text")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{file} is damaged ({error}): it maps places to lists of scenes under 'places', and "
-                "lists places under 'train_and_test', 'test' and 'reserve'"
-            ) from error
-    else:
-        names = sorted(path.parent.name for path in folder.glob(f"*/{IMAGES}"))
-        scenes, roles = {name: (name,) for name in names}, [tuple(names), (), ()]
-    places = Places(scenes, *roles)
-    if sorted(scenes) != sorted(place for role in roles for place in role):
-        raise ValueError(f"{file}: each place has one role; places are {', '.join(sorted(scenes))}")
-    if not places.train_and_test:
-        raise ValueError(f"{file if file.is_file() else folder} names no place to train on")
-    named = [scene for names in scenes.values() for scene in names]
-    if len(set(named)) < len(named) or not all(scenes.values()):
-        raise ValueError(f"{file}: each place has a scene or more, and no scene is named twice")
-    for name in named:
-        image_files(folder / name)
-    return places
+        scenes = {place: tuple(names) for place, names in held["places"].items()}
+        roles = [tuple(held.get(role, ())) for role in ROLES]
+        named = [folder / scene for scene in chain(*scenes.values())]
+        if len(set(named)) < len(named) or not all(scenes.values()):
+            raise ValueError("each place has a scene or more, and no scene is named twice")
+        if not roles[0] or sorted(scenes) != sorted(chain(*roles)):
+            raise ValueError("each place has one role, and one or more train")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{file if file.is_file() else folder}: {error}. {PLACES} maps places to lists of scenes "
+            f"under 'places', and lists places under {', '.join(ROLES)}"
+        ) from error
+    for scene in named:
+        image_files(scene)
+    return Places(scenes, *roles)
 
 
 def image_files(scene: Path) -> list[Path]:
@@ -90,3 +90,17 @@ def image_files(scene: Path) -> list[Path]:
     if len(files) < FEWEST_IMAGES:
         raise ValueError(f"{scene / IMAGES} has {len(files)} images: give {FEWEST_IMAGES} or more")
     return files
+
+
+def read_stored(path: Path) -> np.ndarray:
+    """(H, W) uint8 grey values; EXIF orientation is ignored, as COLMAP does.
+
+    Raises:
+        ValueError: OpenCV cannot read the file.
+    """
+    import cv2
+
+    grey = decode_grey(path, cv2.IMREAD_IGNORE_ORIENTATION)
+    if grey is None:
+        raise ValueError(f"{path} is no image that OpenCV reads: save it as PNG")
+    return grey

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pandas as pd
 import pycolmap
 
-from lib.data.images import decode_grey
 from lib.data.scenes import geometry
 from lib.data.scenes.correspondences import Carried, carried
-from lib.data.scenes.places import FEWEST_IMAGES, IMAGES, image_files
+from lib.data.scenes.places import FEWEST_IMAGES, IMAGES, image_files, read_stored
 from lib.data.scenes.views import FEWEST_POINTS, View, views_of
 from lib.data.synthetic import detection
 from lib.data.synthetic.scenes import CONTRAST, SMALLEST_SCALE
@@ -24,7 +20,7 @@ from lib.features.detectors import Keypoints
 
 # Of a view, the strongest.
 MOST_KEYPOINTS = 4000
-_MODEL, _ARRAYS, _LEFT_OUT = "model", "carried.npz", "left_out.json"
+_MODEL, _ARRAYS, _PAIRS = "model", "carried.npz", "pairs."
 
 
 @dataclass(frozen=True)
@@ -59,18 +55,6 @@ class Scene:
         return patches
 
 
-def read_stored(path: Path) -> np.ndarray:
-    """(H, W) uint8 grey values; EXIF orientation is ignored, as COLMAP does.
-
-    Raises:
-        ValueError: OpenCV cannot read the file.
-    """
-    grey = decode_grey(path, cv2.IMREAD_IGNORE_ORIENTATION)
-    if grey is None:
-        raise ValueError(f"{path} is no image that OpenCV reads: save it as PNG")
-    return grey
-
-
 def prepare(source: Path, folder: Path) -> None:
     """Prepare a scene: its model, its keypoints, and which of them meet.
 
@@ -88,21 +72,13 @@ def prepare(source: Path, folder: Path) -> None:
     views = views_of(model)
     if len(views) < FEWEST_IMAGES:
         raise ValueError(
-            f"{source}: {len(views)} images see {FEWEST_POINTS} sparse points, {FEWEST_IMAGES} are "
-            "needed; give a model with more points, or remove it to have the images mapped"
+            f"{source}: {len(views)} images see {FEWEST_POINTS} sparse points or more; give "
+            f"{FEWEST_IMAGES} photographs that overlap, their poses, or a model with more points"
         )
     scene = carried(views, [keypoints_of(read_stored(source / IMAGES / view.name)) for view in views])
-    pairs = {f"pairs.{name}": column.to_numpy() for name, column in scene.pairs.items()}
-    np.savez(
-        folder / _ARRAYS,
-        **asdict(scene.keypoints),
-        view=scene.view,
-        points=scene.points,
-        **pairs,
-    )
-    placed = {view.name for view in views}
-    left_out = [path.name for path in image_files(source) if path.name not in placed]
-    (folder / _LEFT_OUT).write_text(json.dumps(left_out) + "\n")
+    pairs = {f"{_PAIRS}{name}": column.to_numpy() for name, column in scene.pairs.items()}
+    arrays = {"view": scene.view, "points": scene.points, **pairs}
+    np.savez(folder / _ARRAYS, **asdict(scene.keypoints), **arrays)
 
 
 def keypoints_of(grey: np.ndarray) -> Keypoints:
@@ -118,14 +94,9 @@ def open_scene(source: Path, folder: Path) -> Scene:
     """A scene that `prepare` has prepared."""
     views = tuple(views_of(pycolmap.Reconstruction(folder / _MODEL)))
     with np.load(folder / _ARRAYS) as arrays:
-        held: Mapping[str, np.ndarray] = dict(arrays)
-    pairs = {name.removeprefix("pairs."): held[name] for name in held if name.startswith("pairs.")}
-    scene = Carried(
-        Keypoints(held["position"], held["scale"], held["orientation"]),
-        held["view"],
-        held["points"],
-        pd.DataFrame(pairs),
-    )
+        keypoints = Keypoints(*(arrays[name] for name in ("position", "scale", "orientation")))
+        pairs = {name.removeprefix(_PAIRS): arrays[name] for name in arrays if name.startswith(_PAIRS)}
+        scene = Carried(keypoints, arrays["view"], arrays["points"], pd.DataFrame(pairs))
     images = tuple(source / IMAGES / view.name for view in views)
-    left_out = tuple(json.loads((folder / _LEFT_OUT).read_text()))
+    left_out = tuple(path.name for path in image_files(source) if path not in images)
     return Scene(source.name, images, views, scene, left_out)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import combinations
+from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data import states
 from lib.data.manifest import Manifest
-from lib.data.scenes.places import CAMERAS, IMAGES, SPARSE, Places, image_files, read_places
+from lib.data.scenes.places import CAMERAS, IMAGES, PLACES, SPARSE, Places, image_files, read_places
 from lib.files import make_checked
 
 if TYPE_CHECKING:
@@ -63,36 +63,43 @@ class SceneSets:
         """What the scenes are for; raises as `read_places`."""
         return read_places(self.root) if self.root else self.manifest.places
 
+    @cached_property
+    def _sets(self) -> Mapping[str, tuple[str, str, float]]:
+        """By a set's name its place, its kind and its tolerance (px)."""
+        sizes = {"": TRAINING, **{f"-{pixels:g}px": pixels for pixels in SHOWN}}
+        sets = {}
+        for place in self.places.scenes:
+            for (size, pixels), kind in product(sizes.items(), ("", WIDE)):
+                sets[f"{place}{kind}{size}"] = place, kind, pixels
+            sets[f"{place}{IMAGES_OF}"] = place, IMAGES_OF, TRAINING
+        return sets
+
     @property
     def names(self) -> tuple[str, ...]:
         """Of all its sets."""
-        sizes = ("", *(f"-{pixels:g}px" for pixels in SHOWN))
-        kinds = [f"{kind}{size}" for size in sizes for kind in ("", WIDE)]
-        return tuple(f"{place}{kind}" for place in self.places.scenes for kind in (*kinds, IMAGES_OF))
+        return tuple(self._sets)
 
     def digest(self, name: str) -> str:
-        """16 hex digits that tell one state of a set's data from another; makes no pixels."""
-        place, kind, pixels = self._parts(name)
+        """16 hex digits that tell one state of a set's data from another (`states.digest`)."""
         if self.root is None:
-            return self.manifest.sets.get(name, "unlisted") + states.code_half(
-                states.digest(_CODE, None)
-            )
-        files = [row for scene in self.places.scenes[place] for row in self._files_of(scene)]
-        return states.digest(_CODE, [files, kind, pixels])
+            code = states.code_half(states.digest(_CODE, None))
+            return self.manifest.sets.get(name, "unlisted") + code
+        place, kind, pixels = self._sets[name]
+        return states.digest(_CODE, [self._files_of(*self.places.scenes[place]), kind, pixels])
 
     @cached_property
     def _files(self) -> list:
         patterns = [f"*/{folder}/**/*" for folder in (CAMERAS, SPARSE)]
         return states.of_files(self.root, read=patterns, sized=[f"*/{IMAGES}/*"])
 
-    def _files_of(self, scene: str) -> list:
-        return [row for row in self._files if row[0].startswith(f"{scene}/")]
+    def _files_of(self, *scenes: str) -> list:
+        return [row for scene in scenes for row in self._files if row[0].startswith(f"{scene}/")]
 
     def folder_of(self, name: str) -> Path:
-        """The folder of a set of patches; perhaps not there yet."""
-        place, _, pixels = self._parts(name)
+        """The folder of a set of patches, which its wide pairs share; perhaps not there yet."""
+        place, _, pixels = self._sets[name]
         stem = f"{place}-{pixels:g}px"
-        return self.folder / f"{stem}-{self.digest(stem)}"
+        return self.folder / f"{stem}-{self.digest(stem if stem in self._sets else place)}"
 
     def load(self, name: str) -> PatchSet | SceneImages:
         """A set, made first where it is not there yet.
@@ -106,7 +113,7 @@ class SceneSets:
         from lib.data.scenes.correspondences import Tolerance
         from lib.data.scenes.patches import WIDE_PAIRS, write_place
 
-        place, kind, pixels = self._parts(name)
+        place, kind, pixels = self._sets[name]
         if kind == IMAGES_OF:
             return SceneImages(name, self.scenes(place))
         patches = self.folder_of(name)
@@ -126,57 +133,39 @@ class SceneSets:
         """
         from lib.data.scenes.prepared import open_scene, prepare
 
-        taken: list[str] = []
         # Of a place of one scene too, which may be another place's.
-        shared = self._shared
-        for name in sorted(self.places.scenes[place], key=self._count, reverse=True):
-            if not any(frozenset((name, other)) in shared for other in taken):
-                taken.append(name)
-        opened = []
-        for name in taken:
-            source, made = self.root / name, self.folder / f"{name}-{self._scene_digest(name)}"
-            make_checked(made, name, lambda new, source=source: prepare(source, new))
-            opened.append(open_scene(source, made))
-        return tuple(opened)
-
-    def _count(self, scene: str) -> int:
-        return len(image_files(self.root / scene))
-
-    def _scene_digest(self, scene: str) -> str:
-        return states.digest(["lib.data.scenes.prepared"], self._files_of(scene))
+        shared, names = self._shared, self.places.scenes[place]
+        opened: dict[str, Scene] = {}
+        for name in sorted(names, key=lambda n: len(image_files(self.root / n)), reverse=True):
+            if any(frozenset((name, other)) in shared for other in opened):
+                continue
+            digest = states.digest(["lib.data.scenes.prepared"], self._files_of(name))
+            source, made = self.root / name, self.folder / f"{name}-{digest}"
+            make_checked(made, name, partial(prepare, source))
+            opened[name] = open_scene(source, made)
+        return tuple(opened.values())
 
     @cached_property
-    def _shared(self) -> Mapping[frozenset[str], int]:
-        """By pair of scenes the verified matches of their most similar images, where these are many."""
-        from lib.data.scenes.overlap import MOST_SHARED, described, shared
-
-        def measure(new: Path) -> None:
-            images = {name: described(image_files(self.root / name)) for name in place_of}
-            counts = [[*pair, shared(*(images[n] for n in pair))] for pair in combinations(images, 2)]
-            (new / _SHARED).write_text(json.dumps(counts) + "\n")
+    def _shared(self) -> frozenset[frozenset[str]]:
+        """Pairs of scenes whose most similar images share many verified matches."""
+        from lib.data.scenes.overlap import MOST_SHARED, shared_matches
 
         place_of = {scene: place for place, names in self.places.scenes.items() for scene in names}
+
+        def measure(new: Path) -> None:
+            counts = shared_matches({name: image_files(self.root / name) for name in place_of})
+            (new / _SHARED).write_text(json.dumps(counts) + "\n")
+
         folder = self.folder / f"shared-{states.digest(['lib.data.scenes.overlap'], self._files)}"
         make_checked(folder, "shared", measure)
-        many = {
-            frozenset((one, other)): count
-            for one, other, count in json.loads((folder / _SHARED).read_text())
-            if count > MOST_SHARED
-        }
-        for pair, count in many.items():
-            if len({place_of[scene] for scene in pair}) > 1:
+        shared = set()
+        for one, other, count in json.loads((folder / _SHARED).read_text()):
+            if count <= MOST_SHARED:
+                continue
+            if place_of[one] != place_of[other]:
                 raise ValueError(
-                    f"{' and '.join(sorted(pair))} in {self.root} share {count} verified matches: they "
-                    "show one place, so name them under one in scenes.json"
+                    f"{one} and {other} in {self.root} share {count} verified matches: they show one "
+                    f"place, so name them under one in {PLACES}"
                 )
-        return many
-
-    def _parts(self, name: str) -> tuple[str, str, float]:
-        """The place, the kind and the tolerance (px) that a set's name says."""
-        for place in sorted(self.places.scenes, key=len, reverse=True):
-            if name == place or name.startswith(f"{place}-"):
-                rest = name.removeprefix(place)
-                kind = next((kind for kind in (WIDE, IMAGES_OF) if rest.startswith(kind)), "")
-                size = rest.removeprefix(kind).removeprefix("-").removesuffix("px")
-                return place, kind, float(size or TRAINING)
-        raise ValueError(f"{self.root} has no set {name!r}: choose from {', '.join(self.names)}")
+            shared.add(frozenset((one, other)))
+        return frozenset(shared)

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pycolmap
 from scipy.spatial import Delaunay
 
-from lib.data.eth import HALF_PIXEL
+from lib.data.colmap import HALF_PIXEL
 from lib.data.synthetic import detection
 from lib.features.detectors import Keypoints
 
@@ -45,9 +46,6 @@ class View:
         rotation, translation: (3, 3) and (3,) float64, world to camera.
         points: (S, 3) float64, the sparse points that it sees, in the world.
         observed: (S, 2) float64, where it sees them, px.
-        triangles: between these, in undistorted coordinates.
-        planes: (T, 3) float64: a triangle's inverse depth is planes · (u, v, 1); NaN for one that is too
-            long or too oblique.
     """
 
     name: str
@@ -56,8 +54,33 @@ class View:
     translation: np.ndarray
     points: np.ndarray
     observed: np.ndarray
-    triangles: Delaunay
-    planes: np.ndarray
+
+    @cached_property
+    def triangles(self) -> Delaunay:
+        """Between the sparse points, in undistorted coordinates."""
+        seen = self._in_camera(self.points)
+        return Delaunay(seen[:, :2] / seen[:, 2:])
+
+    @cached_property
+    def planes(self) -> np.ndarray:
+        """(T, 3): a triangle's inverse depth is planes · (u, v, 1); NaN of a too long or oblique one."""
+        corners = self.triangles.points[self.triangles.simplices]
+        inverse_depth = 1 / self._in_camera(self.points)[:, 2]
+        at_corners = _homogeneous(corners)
+        thin = np.abs(np.linalg.det(at_corners)) < np.finfo(float).eps
+        at_corners[thin] = np.eye(3)
+        planes = np.linalg.solve(at_corners, inverse_depth[self.triangles.simplices][:, :, None])[..., 0]
+        # The plane (a, b, c) · X = 1 has the normal (a, b, c).
+        ray = _homogeneous(corners.mean(axis=1))
+        lengths = np.linalg.norm(planes, axis=1) * np.linalg.norm(ray, axis=1)
+        oblique = np.einsum("ti,ti->t", planes, ray) < np.cos(MOST_OBLIQUE) * lengths
+        sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+        longest = LONGEST_SIDE * max(self.camera.width, self.camera.height)
+        planes[thin | oblique | (sides * self.camera.mean_focal_length() > longest)] = np.nan
+        return planes
+
+    def _in_camera(self, points: np.ndarray) -> np.ndarray:
+        return points @ self.rotation.T + self.translation
 
     @property
     def centre(self) -> np.ndarray:
@@ -70,7 +93,7 @@ class View:
 
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(N, 2) pixels and (N,) depths of (N, 3) points of the world; NaN behind the camera."""
-        seen = points @ self.rotation.T + self.translation
+        seen = self._in_camera(points)
         seen[~(seen[:, 2] > 0)] = np.nan
         return self.camera.img_from_cam(seen, check_cheirality=False) - HALF_PIXEL, seen[:, 2]
 
@@ -79,13 +102,10 @@ class View:
         triangle = self.triangles.find_simplex(np.nan_to_num(undistorted, nan=_FAR))
         return np.where(triangle[:, None] < 0, np.nan, self.planes[triangle])
 
-    def lift(self, undistorted: np.ndarray, planes: np.ndarray) -> np.ndarray:
-        """(N, 3) points of the world at (N, 2) coordinates on (N, 3) planes."""
-        rays = np.column_stack([undistorted, np.ones(len(undistorted))])
-        inverse_depth = np.einsum("ni,ni->n", rays, planes)
-        return (
-            rays / np.where(inverse_depth > 0, inverse_depth, np.nan)[:, None] - self.translation
-        ) @ (self.rotation)
+
+def _homogeneous(coordinates: np.ndarray) -> np.ndarray:
+    """(…, 3) coordinates (…, 2) with a third that is 1."""
+    return np.concatenate([coordinates, np.ones_like(coordinates[..., :1])], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -104,33 +124,6 @@ class Lifted:
     below: np.ndarray
 
 
-def view_of(
-    name: str,
-    camera: pycolmap.Camera,
-    rotation: np.ndarray,
-    translation: np.ndarray,
-    points: np.ndarray,
-    observed: np.ndarray,
-) -> View:
-    """A view with the surface that its sparse points span; the arguments are as `View` has them."""
-    seen = points @ rotation.T + translation
-    undistorted, inverse_depth = seen[:, :2] / seen[:, 2:], 1 / seen[:, 2]
-    triangles = Delaunay(undistorted)
-    corners = undistorted[triangles.simplices]
-    at_corners = np.concatenate([corners, np.ones_like(corners[:, :, :1])], axis=2)
-    thin = np.abs(np.linalg.det(at_corners)) < np.finfo(float).eps
-    at_corners[thin] = np.eye(3)
-    planes = np.linalg.solve(at_corners, inverse_depth[triangles.simplices][:, :, None])[:, :, 0]
-    # The plane (a, b, c) · X = 1 has the normal (a, b, c).
-    ray = np.append(corners.mean(axis=1), np.ones((len(corners), 1)), axis=1)
-    lengths = np.linalg.norm(planes, axis=1) * np.linalg.norm(ray, axis=1)
-    oblique = np.einsum("ti,ti->t", planes, ray) < np.cos(MOST_OBLIQUE) * lengths
-    sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
-    long = sides * camera.mean_focal_length() > LONGEST_SIDE * max(camera.width, camera.height)
-    planes[thin | oblique | long] = np.nan
-    return View(name, camera, rotation, translation, points, observed, triangles, planes)
-
-
 def views_of(model: pycolmap.Reconstruction) -> list[View]:
     """The views of a model, by name; each sees the points whose tracks it is in.
 
@@ -146,16 +139,21 @@ def views_of(model: pycolmap.Reconstruction) -> list[View]:
         pose = image.cam_from_world()
         # The model owns its cameras, and takes them along when it goes.
         camera, rotation = deepcopy(image.camera), pose.rotation.matrix()
-        views.append(view_of(image.name, camera, rotation, pose.translation.copy(), points, observed))
+        views.append(View(image.name, camera, rotation, pose.translation.copy(), points, observed))
     return views
 
 
 def lift(view: View, keypoints: Keypoints) -> Lifted:
     """Put a view's keypoints on its surface."""
     planes = view.plane_at(view.undistorted(keypoints.position))
-    steps = ([0.0, 0.0], [_STEP, 0.0], [0.0, _STEP])
-    points = (view.lift(view.undistorted(keypoints.position + step), planes) for step in steps)
-    return Lifted(keypoints, *points)
+
+    def on_surface(shift: Sequence[float]) -> np.ndarray:
+        rays = _homogeneous(view.undistorted(keypoints.position + shift))
+        inverse_depth = np.einsum("ni,ni->n", rays, planes)
+        inverse_depth = np.where(inverse_depth > 0, inverse_depth, np.nan)
+        return (rays / inverse_depth[:, None] - view.translation) @ view.rotation
+
+    return Lifted(keypoints, *map(on_surface, ([0.0, 0.0], [_STEP, 0.0], [0.0, _STEP])))
 
 
 def carry(lifted: Lifted, view: View) -> tuple[Keypoints, np.ndarray]:
@@ -172,13 +170,11 @@ def carry(lifted: Lifted, view: View) -> tuple[Keypoints, np.ndarray]:
     """
     (position, depth), *tangents = (view.project(p) for p in (lifted.points, lifted.right, lifted.below))
     affine = np.stack([ends - position for ends, _ in tangents], axis=2) / _STEP
-    inside = ((position >= 0) & (position <= [view.camera.width - 1, view.camera.height - 1])).all(
-        axis=1
-    )
+    last = [view.camera.width - 1, view.camera.height - 1]
+    inside = ((position >= 0) & (position <= last)).all(axis=1)
     visible = inside & (np.linalg.det(np.nan_to_num(affine)) > 0)
     undistorted = view.undistorted(position[visible])
-    rays = np.column_stack([undistorted, np.ones(len(undistorted))])
-    own = np.einsum("ni,ni->n", rays, view.plane_at(undistorted))
+    own = np.einsum("ni,ni->n", _homogeneous(undistorted), view.plane_at(undistorted))
     visible[visible] = np.abs(own * depth[visible] - 1) <= DEPTH_AGREEMENT
     shown = np.where(visible[:, None, None], affine, np.eye(2))
     return detection.carry(lifted.keypoints, position, shown), visible
@@ -198,8 +194,6 @@ def angles_between(
         (M,) float64, radians.
     """
     centres = np.array([view.centre for view in views])
-    rays = [centres[view] - points for view in (first, second)]
-    cosine = np.einsum("mi,mi->m", *rays) / np.prod(
-        [np.linalg.norm(ray, axis=1) for ray in rays], axis=0
-    )
-    return np.arccos(np.clip(cosine, -1, 1))
+    one, other = (centres[view] - points for view in (first, second))
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    return np.arccos(np.clip(np.einsum("mi,mi->m", one, other) / lengths, -1, 1))
