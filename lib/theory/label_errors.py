@@ -7,22 +7,20 @@ its class gave way to another in its guard zone.
 """
 
 import tempfile
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.spatial import cKDTree
 
 from lib.data.hpatches.jitter import overlaps
-from lib.data.scenes.correspondences import Carried, Tolerance, classes, matches
+from lib.data.scenes.correspondences import Carried, Tolerance, classes, matches, near_pairs
 from lib.data.scenes.prepared import Scene, open_scene, prepare
 from lib.data.scenes.views import carry, lift
 from lib.data.synthetic import detection
 from lib.data.synthetic.allotment import SCENES, packaged_photographs
 from lib.data.synthetic.relief import truly_carried, write_relief
 from lib.data.synthetic.scenes import Site
-from lib.features.detectors import Keypoints
 
 TOLERANCES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 # Of a facet, in its widths: none, that of a facade, and that of a rough wall.
@@ -106,44 +104,26 @@ def _true_overlaps(site: Site, carried: Carried) -> pd.DataFrame:
     Regions are what patches show; "turned" says that the orientations agree as `Tolerance` asks.
     """
     parts = []
-    views = range(carried.view.max() + 1)
-    of_view = [np.flatnonzero(carried.view == view) for view in views]
-    for one, other in permutations(views, 2):
-        if one > other:
-            continue
-        here, found = (carried.keypoints[of_view[view]] for view in (one, other))
+    of_view = [np.flatnonzero(carried.view == view) for view in range(carried.view.max() + 1)]
+    for one, other in combinations(range(len(of_view)), 2):
+        here, detected = (carried.keypoints[of_view[view]] for view in (one, other))
         there, affine, seen = truly_carried(site, one, other, here)
-        near = cKDTree(found.position).query_ball_point(there.position[seen], _REACH, return_sorted=True)
-        first = np.repeat(np.flatnonzero(seen), [len(row) for row in near])
-        second = np.array([index for row in near for index in row], int)
-        turn = found.orientation[second] - there.orientation[first]
-        parts.append(
-            pd.DataFrame(
-                {
-                    "first": of_view[one][first],
-                    "second": of_view[other][second],
-                    "one": one,
-                    "other": other,
-                    "overlap": _region_overlap(here, found, there, affine, first, second),
-                    "turned": np.abs((turn + np.pi) % (2 * np.pi) - np.pi) <= Tolerance(0).angle,
-                }
-            )
-        )
+        near = near_pairs(there[seen], detected, _REACH)
+        first, second = np.flatnonzero(seen)[near["source"]], near["target"].to_numpy()
+        # Where the detected region is the unit disc.
+        radius = detection.PATCH_WIDTH / 2 * detected.scale[second]
+        linear = affine[first] * (here.scale[first] / detected.scale[second])[:, None, None]
+        shift = (there.position[first] - detected.position[second]) / radius[:, None]
+        pairs = {
+            "first": of_view[one][first],
+            "second": of_view[other][second],
+            "one": one,
+            "other": other,
+            "overlap": overlaps(np.concatenate([linear, shift[:, :, None]], axis=2)),
+            "turned": near["angle"].to_numpy() <= Tolerance(0).angle,
+        }
+        parts.append(pd.DataFrame(pairs))
     return pd.concat(parts, ignore_index=True)
-
-
-def _region_overlap(
-    here: Keypoints,
-    found: Keypoints,
-    there: Keypoints,
-    affine: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-) -> np.ndarray:
-    radius = detection.PATCH_WIDTH / 2 * found.scale[second]
-    linear = affine[first] * (here.scale[first] / found.scale[second])[:, None, None]
-    shift = (there.position[first] - found.position[second]) / radius[:, None]
-    return overlaps(np.concatenate([linear, shift[:, :, None]], axis=2))
 
 
 def _drawn(scene: Scene) -> dict[str, np.ndarray]:

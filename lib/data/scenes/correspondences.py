@@ -74,7 +74,6 @@ def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> Carried:
     """
     counts = [len(some) for some in keypoints]
     starts = np.cumsum([0, *counts])
-    trees = [cKDTree(some.position) for some in keypoints]
     lifted = [lift(view, some) for view, some in zip(views, keypoints, strict=True)]
     parts = []
     for source, target in product(range(len(views)), repeat=2):
@@ -82,7 +81,8 @@ def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> Carried:
             there, seen = keypoints[source], np.ones(counts[source], bool)
         else:
             there, seen = carry(lifted[source], views[target])
-        near = _near(there[seen], keypoints[target], trees[target])
+        near = near_pairs(there[seen], keypoints[target], GUARD * UBC.position)
+        near = near[UBC.admits(near, GUARD)]
         near["source"] = np.flatnonzero(seen)[near["source"]] + starts[source]
         near["target"] += starts[target]
         parts.append(near[near["source"] != near["target"]])
@@ -95,22 +95,24 @@ def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> Carried:
     )
 
 
-def _near(there: Keypoints, detected: Keypoints, tree: cKDTree) -> pd.DataFrame:
-    """Pairs of carried keypoints and detected ones within the largest guard zone."""
-    near = tree.query_ball_point(there.position, GUARD * UBC.position, return_sorted=True)
+def near_pairs(there: Keypoints, detected: Keypoints, reach: float) -> pd.DataFrame:
+    """Pairs of carried keypoints and detected ones within so many px, with what lies between them.
+
+    Returns:
+        The columns of `Carried.pairs`, by source and then by target.
+    """
+    near = cKDTree(detected.position).query_ball_point(there.position, reach, return_sorted=True)
     source = np.repeat(np.arange(len(there)), [len(row) for row in near])
     target = np.array([index for row in near for index in row], int)
     turn = detected.orientation[target] - there.orientation[source]
-    pairs = pd.DataFrame(
-        {
-            "source": source,
-            "target": target,
-            "position": np.linalg.norm(detected.position[target] - there.position[source], axis=1),
-            "octaves": np.abs(np.log2(detected.scale[target] / there.scale[source])),
-            "angle": np.abs((turn + np.pi) % (2 * np.pi) - np.pi),
-        }
-    )
-    return pairs[UBC.admits(pairs, GUARD)]
+    columns = {
+        "source": source,
+        "target": target,
+        "position": np.linalg.norm(detected.position[target] - there.position[source], axis=1),
+        "octaves": np.abs(np.log2(detected.scale[target] / there.scale[source])),
+        "angle": np.abs((turn + np.pi) % (2 * np.pi) - np.pi),
+    }
+    return pd.DataFrame(columns)
 
 
 def matches(scene: Carried, tolerance: Tolerance) -> pd.DataFrame:

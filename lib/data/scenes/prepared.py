@@ -20,7 +20,7 @@ from lib.features.detectors import Keypoints
 
 # Of a view, the strongest.
 MOST_KEYPOINTS = 4000
-_MODEL, _ARRAYS, _PAIRS = "model", "carried.npz", "pairs."
+_MODEL, _ARRAYS = "model", "carried.npz"
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,8 @@ def prepare(source: Path, folder: Path) -> None:
             f"{FEWEST_IMAGES} photographs that overlap, their poses, or a model with more points"
         )
     scene = carried(views, [keypoints_of(read_stored(source / IMAGES / view.name)) for view in views])
-    pairs = {f"{_PAIRS}{name}": column.to_numpy() for name, column in scene.pairs.items()}
-    arrays = {"view": scene.view, "points": scene.points, **pairs}
-    np.savez(folder / _ARRAYS, **asdict(scene.keypoints), **arrays)
+    arrays = {"view": scene.view, "points": scene.points, **asdict(scene.keypoints)}
+    np.savez(folder / _ARRAYS, pairs=scene.pairs.to_records(index=False), **arrays)
 
 
 def keypoints_of(grey: np.ndarray) -> Keypoints:
@@ -95,8 +94,7 @@ def open_scene(source: Path, folder: Path) -> Scene:
     views = tuple(views_of(pycolmap.Reconstruction(folder / _MODEL)))
     with np.load(folder / _ARRAYS) as arrays:
         keypoints = Keypoints(*(arrays[name] for name in ("position", "scale", "orientation")))
-        pairs = {name.removeprefix(_PAIRS): arrays[name] for name in arrays if name.startswith(_PAIRS)}
-        scene = Carried(keypoints, arrays["view"], arrays["points"], pd.DataFrame(pairs))
+        scene = Carried(keypoints, arrays["view"], arrays["points"], pd.DataFrame(arrays["pairs"]))
     images = tuple(source / IMAGES / view.name for view in views)
     left_out = tuple(path.name for path in image_files(source) if path not in images)
     return Scene(source.name, images, views, scene, left_out)
