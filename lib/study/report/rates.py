@@ -5,19 +5,14 @@ is in percent. A way is a reserve scene trained on, the other being tested on.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.colors import BoundaryNorm
-from matplotlib.figure import Figure
 
 from lib.study.artefacts.searches import read_search, searched
 from lib.study.catalogue import SEARCHED
-from lib.study.open import Study, evening_beside
-from lib.study.report.showing import Showing
-from lib.study.report.style import DOUBLE_WIDTH, MARKERS, panels
+from lib.study.open import Study
 
 FPR95 = "FPR95 (%)"
 # A valley's rates exceed the best mean by this share of it at most.
@@ -33,21 +28,6 @@ SPREAD: Mapping[str, str] = {
 COLLAPSED = 1.0
 # Where the shades of excess FPR95 change, in percent; the first ends where a valley does.
 EXCESS = (0, 100 * TOLERANCE, 25, 50, 100)
-
-
-def sizes(artefact: str, study: Study) -> list[tuple[Showing, pd.DataFrame]]:
-    """An artefact that is made of searches, and its `runs`: of the study's profile and of the evening,
-    where they have searches on record. The `paper` profile has none."""
-    longer = evening_beside(study)
-    shown = [Showing(artefact, study), *([Showing(artefact, longer, (), study)] if longer else [])]
-    return [(each, runs(each.study)) for each in shown if searched(each.study)]
-
-
-def heading(shown: Showing, runs: pd.DataFrame) -> str:
-    """One line on what the numbers come from."""
-    place, ways = shown.study.place, " and ".join(sorted(runs["train_set"].unique()))
-    of = f"{len(runs)} runs of {runs['recipe'].nunique()} recipes, trained on {ways}"
-    return f"profile {place.profile.name}, data {place.source.name}: {of}"
 
 
 def runs(study: Study) -> pd.DataFrame:
@@ -108,15 +88,6 @@ def by_rate(frame: pd.DataFrame, value: str) -> pd.DataFrame:
     """Means of a column over ways and seeds, a row a recipe, a column a rate."""
     table = frame.pivot_table(value, "recipe", "rate", sort=False)
     return table.sort_index(axis=1).rename(columns="{:g}".format)
-
-
-def own_marked(table: pd.DataFrame, runs: pd.DataFrame, decimals: int = 1) -> pd.DataFrame:
-    """A table of `by_rate` as text, what belongs to a recipe's own rate in brackets."""
-    own = by_rate(runs, FPR95).idxmin(axis=1)
-    text = table.map(lambda value: "·" if pd.isna(value) else f"{value:.{decimals}f}")
-    for recipe, rate in own.items():
-        text.loc[recipe, rate] = f"[{text.loc[recipe, rate]}]"
-    return text
 
 
 def compared(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
@@ -183,64 +154,3 @@ def nearest_to_collapse(spread: pd.DataFrame) -> pd.DataFrame:
             "FPR95": run[FPR95],
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
-
-
-def sensitivity_figure(runs: pd.DataFrame, note: str) -> Figure:
-    """How much worse each recipe is at other rates than at its own: a row a recipe, a column a rate, the
-    mean FPR95 itself at the own rate, nothing where it was not tried.
-
-    Args:
-        runs: of `runs`.
-        note: profile and data; stands above.
-    """
-    table = by_rate(runs, FPR95)
-    least = table.min(axis=1)
-    excess = 100 * (table.div(least, axis=0) - 1)
-    colours = mpl.colormaps["cividis"]
-    norm = BoundaryNorm(EXCESS, colours.N, extend="max")
-    with panels(DOUBLE_WIDTH, 1.2 + 0.118 * len(table), note=note) as (figure, grid):
-        axes = grid[0, 0]
-        looks = {"cmap": colours, "norm": norm, "ec": "white", "lw": 0.5}
-        mesh = axes.pcolormesh(excess.to_numpy(), **looks)
-        for row, own in enumerate(table.columns.get_indexer(table.idxmin(axis=1))):
-            how = {"ha": "center", "va": "center_baseline", "fontsize": 7, "color": "white"}
-            axes.text(own + 0.5, row + 0.5, f"{least.iloc[row]:.1f}", **how)
-        axes.set_xticks(np.arange(table.shape[1]) + 0.5, table.columns, fontsize=7)
-        axes.set_yticks(np.arange(len(table)) + 0.5, table.index, fontsize=7)
-        axes.tick_params(length=0, top=True, labeltop=True)
-        axes.invert_yaxis()
-        axes.set_xlabel("learning rate")
-        bar = figure.colorbar(
-            mesh, ax=axes, location="bottom", aspect=50, pad=0.01, ticks=EXCESS, format="{x:g}"
-        )
-        bar.set_label("mean FPR95 above that at the own rate (% of it)")
-    return figure
-
-
-def spread_figure(spread: pd.DataFrame, recipes: Sequence[str], note: str) -> Figure:
-    """The measures of spread through training, a row of panels a measure, a column a recipe, a line a
-    rate, darker at a lower rate; means over ways and seeds.
-
-    Args:
-        spread: of `spread`.
-        recipes: labels.
-        note: profile and data; stands above.
-    """
-    spread = spread[spread["recipe"].isin(recipes)]
-    rates = sorted(spread["rate"].unique())
-    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(rates)))
-    size = (DOUBLE_WIDTH, 1.0 + 1.35 * len(SPREAD), len(recipes), len(SPREAD))
-    looks = {"xlabel": "share of training", "grid": "y", "legend": len(rates)}
-    with panels(*size, note=note, sharex=True, sharey="row", **looks) as (figure, grid):
-        for name, row in zip(SPREAD, grid, strict=True):
-            for recipe, axes in zip(recipes, row, strict=True):
-                of = spread[spread["recipe"] == recipe].groupby(["rate", "stage"])[name].mean()
-                for place, (rate, colour) in enumerate(zip(rates, colours, strict=True)):
-                    # One that this recipe was not tried at keeps its place in the legend.
-                    at = of[rate] if rate in of.index else pd.Series(dtype=float)
-                    marker = {"marker": MARKERS[place % len(MARKERS)], "ms": 3.5}
-                    axes.plot(at.index, at, color=colour, label=f"rate {rate:g}", **marker)
-            row[0].set_ylabel(SPREAD[name].replace(", ", ",\n").replace(" of ", "\nof "))
-        for recipe, axes in zip(recipes, grid[0], strict=True):
-            axes.set_title(recipe)
-    return figure
