@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
-from reporting_records import found
 
-from lib.recipes import Budget
 from lib.study.catalogue import SEARCHED
 from lib.study.open import open_study
-from lib.study.report import rates, stated_settings
+from lib.study.report import rates
 from lib.study.report.rates import FPR95
 
 WAYS = ("reserve-a", "reserve-b")
@@ -67,16 +63,6 @@ def test_one_seed_has_no_error_and_a_valley_at_the_grid_s_end_is_open():
     assert row["open"] == "below"
 
 
-def test_means_by_rate_are_bracketed_at_each_recipe_s_own():
-    runs = pd.concat([searched(MEANS, "B"), searched({0.1: 9.0, 1.0: 8.0}, "A")])
-    table = rates.by_rate(runs, FPR95)
-    assert table.index.tolist() == ["B", "A"]
-    assert table.columns.tolist() == ["0.1", "0.2", "0.5", "1", "2", "5"]
-    shown = rates.own_marked(table, runs)
-    assert shown.loc["B"].tolist() == ["21.0", "30.0", "21.9", "[20.0]", "22.1", "21.0"]
-    assert shown.loc["A"].tolist() == ["9.0", "·", "·", "[8.0]", "·", "·"]
-
-
 def test_two_recipes_are_compared_where_both_were_tried_and_each_at_its_own():
     runs = pd.concat([searched({0.1: 20.0, 1.0: 30.0}, "A"), searched({0.1: 21.0, 1.0: 19.0}, "B")])
     runs = pd.concat([runs, searched({2.0: 5.0}, "C")])
@@ -118,65 +104,3 @@ def test_searches_on_record_are_shown_in_the_order_of_the_recipes(monkeypatch):
     assert runs["recipe"].tolist() == ["HardNet", "AdaSample*"]
     assert runs["spread"].tolist() == [{}, {}]
     assert list(runs[FPR95]) == [20.0, 20.0]
-
-
-def test_the_evening_s_searches_stand_beside_those_of_a_profile_that_has_some(monkeypatch):
-    study, evening = open_study("paper"), open_study("evening")
-    run = {"rate": 1.0, "seed": 0, "train_set": "a", "test_set": "b", "fpr95": 20.0}
-    monkeypatch.setattr(rates, "evening_beside", lambda study: evening)
-    monkeypatch.setattr(rates, "read_search", lambda profile, _: {"label": profile, "runs": [run]})
-    monkeypatch.setattr(rates, "searched", lambda profile: ["hardnet"])
-    (own, _), (longer, runs) = rates.sizes("study/learning_rate", study)
-    assert (own.study, longer.study, longer.beside) == (study, evening, study)
-    assert runs["recipe"].tolist() == ["evening"]
-    monkeypatch.setattr(rates, "searched", lambda profile: ["hardnet"] * (profile == "evening"))
-    assert [shown.study for shown, _ in rates.sizes("study/learning_rate", study)] == [evening]
-
-
-def test_the_figure_shows_what_a_recipe_loses_at_each_rate_and_its_fpr95_at_its_own():
-    other = {0.5: 30.0, 10.0: 60.0}
-    runs = pd.concat([searched(MEANS, "A"), searched(other, "B")])
-    axes = rates.sensitivity_figure(runs, "note").axes[0]
-    every = sorted({*MEANS, *other})
-    below_and_above = [text.get_text() for text in axes.get_xticklabels()]
-    assert below_and_above == 2 * [f"{rate:g}" for rate in every]
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["A", "B"]
-    assert axes.yaxis_inverted()
-    shown = axes.collections[0].get_array()
-    for row, means in zip(shown, (MEANS, other), strict=True):
-        for rate, excess in zip(every, row, strict=True):
-            tried = rate in means
-            assert np.ma.is_masked(excess) != tried
-            if tried:
-                assert excess == pytest.approx(100 * (means[rate] / min(means.values()) - 1))
-    own = [(text.get_position(), text.get_text()) for text in axes.texts]
-    columns = [every.index(1.0), every.index(0.5)]
-    assert own == [((columns[0] + 0.5, 0.5), "20.0"), ((columns[1] + 0.5, 1.5), "30.0")]
-
-
-def test_the_spread_is_drawn_by_measure_and_recipe_a_line_a_rate():
-    runs = pd.concat([searched({0.1: 20.0, 1.0: 30.0}, name) for name in "AB"])
-    figure = rates.spread_figure(rates.spread(runs), ["A", "B"], "note")
-    assert len(figure.axes) == 6
-    (low, high) = figure.axes[0].lines
-    assert list(low.get_xdata()) == [0.0, 0.5, 1.0]
-    assert list(low.get_ydata()) == [60.0, 100.0, 100.0]
-    assert list(high.get_ydata()) == [60.0, 10.0, 10.0]
-
-
-def test_runs_at_the_stated_settings_are_drawn_though_they_change_their_profile_s_stages():
-    numbers = {"fpr95": {"expected": 30.0}, "descriptor_spread": measured(20, 0.2, 0.3)}
-    curve = {name: [1.0, 0.9, 0.8] for name in ("loss", "d_pos", "d_neg")} | {"step": [0, 1, 2]}
-    runs = [
-        found(key, "a", 0, metrics={"b": numbers}, curve=curve, epoch_fpr95={"b": [50.0, 40.0]})
-        for key in ("one", "two")
-    ]
-    changed = {"stages": (0.0, 0.5, 1.0), "budget": Budget(1024, 1024, 1)}
-    runs = [replace(run, job=replace(run.job, overrides=changed)) for run in runs]
-    loss, one, two, fpr95, rank, cosine = stated_settings.figure(runs, "note").axes
-    assert [axes.get_title(loc="left") for axes in (one, two)] == ["ONE", "TWO"]
-    assert [list(line.get_ydata()) for line in one.lines] == [[1.0, 0.9, 0.8]] * 2
-    assert list(fpr95.lines[0].get_ydata()) == [50.0, 40.0]
-    assert list(rank.lines[0].get_ydata()) == [60.0, 20.0, 20.0]
-    assert loss.get_ylabel() == "loss"
-    assert cosine.get_ylabel() == rates.SPREAD["mean_cosine"]

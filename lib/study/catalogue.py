@@ -117,4 +117,5 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "together/optimisers": Artefact(together.optimisers, extras=True, hpatches=True),
     "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),
     "together/factorial": Artefact(factorial.jobs, extras=True, hpatches=True),
+    "together/confirmation": Artefact(factorial.confirmed, extras=True),
 }

@@ -203,9 +203,11 @@ def on_quick_record() -> Halves | None:
 
 
 def jobs(study: Study) -> list[Job]:
-    """`factorial` and `halved` at the quick size, and at others the `confirmation` of what is
-    `on_quick_record`."""
-    if study.place.profile.name == "quick":
-        return [*factorial(study), *halved(study)]
-    halves = on_quick_record()
+    """`factorial` and `halved`."""
+    return [*factorial(study), *halved(study)]
+
+
+def confirmed(study: Study) -> list[Job]:
+    """The `confirmation` of what is `on_quick_record`; none at quick."""
+    halves = None if study.place.profile.name == "quick" else on_quick_record()
     return confirmation(study, halves) if halves else []

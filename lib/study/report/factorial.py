@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from scipy import stats
 
 from lib.statistics.intervals import Measured, contrast
@@ -21,10 +20,8 @@ from lib.study.artefacts.searches import read_search
 from lib.study.claims.measured import fpr95_by_column
 from lib.study.forecast import cost
 from lib.study.open import Found, Study, obtain
-from lib.study.report import plots
 from lib.study.report.changes import methods, with_interval
-from lib.study.report.style import DOUBLE_WIDTH, GREY, MARKERS, look, panels
-from lib.study.report.together import FPR95, LEVEL, SIGNS, by_measure, residual
+from lib.study.report.together import FPR95, LEVEL, by_measure, residual
 
 POWER, ONE_AXIS, HALVED_WAY = 0.8, "one axis", "half beside DSM's loss"
 NAMES = [" × ".join(term) for term in TERMS]
@@ -137,49 +134,23 @@ def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
     return pd.concat(tables, axis=1).loc[[name for name in NAMES if name in shown]]
 
 
-def effects_figure(tables: Mapping[str, pd.DataFrame], note: str) -> Figure:
-    """`effects` by measure, a panel each, a row an effect."""
-    size = (DOUBLE_WIDTH, 1.0 + 0.2 * len(TERMS), len(tables))
-    with panels(*size, note=note, legend=2, sharey=True) as (figure, [row]):
-        for axes, (measure, table) in zip(row, tables.items(), strict=True):
-            axes.axvline(0, color=GREY, lw=1)
-            plots.intervals(axes, table, "points", "of")
-            better = "left" if SIGNS[measure] == 1 else "right"
-            axes.set_title(f"{measure} ({better} is better)")
-    return figure
-
-
-def interactions_figure(of: Mapping[Cell, Measured], table: pd.DataFrame, note: str) -> Figure:
-    """The three largest effects of two axes together: FPR95 with a paper's choice ("on") and without, on
-    either axis, as the mean over the other axes with its interval over seeds by the `residual`.
+def four_means(methods: Mapping[Cell, Measured], effect: str) -> tuple[pd.DataFrame, float]:
+    """Mean FPR95 with a choice ("on") and without ("off") on either of two axes, over all others.
 
     Args:
-        of: FPR95 of the combinations.
-        table: of `effects`.
-        note: stands above.
+        methods: FPR95 of the combinations.
+        effect: of two axes together, as `effects` names it.
+
+    Returns:
+        Index the first axis, columns the second; and half the 95% interval over seeds, by `residual`.
     """
-    largest = table.loc[table["of"] == "two axes", "points"].abs().nlargest(3).index
-    (spread, freedom), combinations = residual(of), len(of) // 4
-    runs = combinations * len(next(iter(of.values())).values)
-    end = stats.t.ppf(1 - LEVEL / 2, freedom) * spread / math.sqrt(runs)
-    note = f"{note}, means of {combinations} combinations with 95% intervals over seeds"
-    with panels(DOUBLE_WIDTH, 2.4, len(largest), note=note, sharey=True) as (figure, [row]):
-        for axes, effect in zip(row, largest, strict=True):
-            first, second = both = effect.split(" × ")
-            levels = pd.DataFrame([[axis in cell for axis in both] for cell in of], columns=both)
-            levels["mean"] = [each.values.mean() for each in of.values()]
-            means = levels.groupby(both)["mean"].mean().unstack(second)
-            for place, level in enumerate(("off", "on")):
-                # Beside each other, so that no interval hides another.
-                beside = [x + 0.04 * (2 * place - 1) for x in (0, 1)]
-                lines = look(place) | {"marker": MARKERS[place], "capsize": 2}
-                axes.errorbar(beside, means[bool(place)], end, label=level, **lines)
-            axes.set_xticks([0, 1], ["off", "on"])
-            axes.set(xlabel=first, ylabel="FPR95 (%)")
-            axes.grid(axis="y")
-            axes.legend(title=second)
-            axes.label_outer()
-    return figure
+    _, second = both = effect.split(" × ")
+    levels = pd.DataFrame([["on" if axis in cell else "off" for axis in both] for cell in methods])
+    levels = levels.set_axis(both, axis=1).assign(mean=[m.values.mean() for m in methods.values()])
+    means = levels.groupby(both)["mean"].mean().unstack(second)
+    (spread, freedom), combinations = residual(methods), len(methods) // 4
+    runs = combinations * len(next(iter(methods.values())).values)
+    return means, stats.t.ppf(1 - LEVEL / 2, freedom) * spread / math.sqrt(runs)
 
 
 def rates(study: Study) -> pd.DataFrame:
