@@ -1,8 +1,10 @@
 """Which test gave the p-values that a paper prints: AdaSample's Table 3 (Sec. 5.4), five runs a method.
 
-The paper names the Mann-Whitney test and a significance level; t-tests follow from the printed means and
-standard deviations. A comparison is one column of the paper's six; `paper` is a frame as `comparisons`
-gives it, and the lower method the one that has a p-value.
+The paper names the Mann-Whitney test and a significance level. Of five runs against five, ties allowed,
+each form of it (exact or asymptotic, corrected or not, one- or two-sided) can give only few values,
+which are all enumerated; t-tests follow from the printed means and standard deviations. A comparison is
+one column of the paper's six; `paper` is a frame as `comparisons` gives it, and the lower method the one
+that has a p-value.
 """
 
 import itertools
@@ -13,15 +15,12 @@ import pandas as pd
 from scipy import stats
 
 from lib.statistics import significance
-from lib.study.audit.cells import as_frame, finding
-from lib.study.audit.mann_whitney import FORMS, every_outcome, p_value
 from lib.study.printed import printed
 from lib.study.report.phototour import column_name
 
 COLUMNS = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
 SIDES = {1: "less", 2: "two-sided"}
-# Of each method, and digits printed after the point of means, deviations and p: half a unit of the last
-# may be rounded either way.
+# Of each method, and half a unit of the last digit that is printed of means, deviations and p.
 RUNS, HALF = 5, 0.5e-3
 # What the printed p-values fit best, see `forms_table`.
 LIKELIEST = "normal, continuity + ties"
@@ -36,13 +35,81 @@ def comparisons() -> pd.DataFrame:
         lower method is the one that has a p-value.
     """
     table = printed("adasample", "table3")
-    tested = set(table.loc[table["statistic"] == "p_value", "key"])
-    names = {"seed_mean": "{}_mean", "seed_std": "{}_std", "relative_gain": "gain", "p_value": "p"}
-    rows: dict[str, dict[str, float]] = {}
-    for row in table.itertuples():
-        name = names[row.statistic].format("lower" if row.key in tested else "higher")
-        rows.setdefault(column_name(row.train, row.test), {})[name] = row.value
-    return pd.DataFrame.from_dict(rows, orient="index")[COLUMNS].rename_axis("train>test")
+    tested = table["key"].isin(table.loc[table["statistic"] == "p_value", "key"])
+    names = table["statistic"].replace({"relative_gain": "gain", "p_value": "p"})
+    whose = tested.map({True: "lower_", False: "higher_"}).where(names.str.startswith("seed"), "")
+    table["name"] = whose + names.str.removeprefix("seed_")
+    table["train>test"] = list(map(column_name, table["train"], table["test"]))
+    wide = table.pivot(index="train>test", columns="name", values="value").rename_axis(columns=None)
+    return wide.loc[table["train>test"].unique(), COLUMNS]
+
+
+def every_outcome(lower: int, higher: int) -> pd.DataFrame:
+    """Every result that a comparison of so many runs can have, a row each.
+
+    Patterns of ties are as many as 2 to the power of all runs: ten take a second.
+
+    Returns:
+        "u", the Mann-Whitney statistic of the lower method, ties counting half; "at_most" and
+        "at_least", the share of all splits of the pooled values that give this u or less, or more;
+        "tied", how many values are, "tie_sum", the sum over their groups of t³ − t, t its size, and
+        "ties", the sizes, the largest first, e.g. "3+2"; and the numbers of runs, "lower" and "higher".
+    """
+    runs = lower + higher
+    # Whether a pooled value is larger than the one before.
+    steps = np.array(list(itertools.product((0, 1), repeat=runs - 1)))
+    patterns = np.insert(steps, 0, 0, axis=1).cumsum(axis=1)
+    splits = np.array(list(itertools.combinations(range(runs), lower)))
+    null = stats.rankdata(patterns, axis=1)[:, splits].sum(axis=2) - lower * (lower + 1) / 2
+    rows = set()
+    for pattern, statistics in zip(patterns, null, strict=True):
+        sizes = np.bincount(pattern)
+        groups = sorted(sizes[sizes > 1].tolist(), reverse=True)
+        ties = (sum(groups), sum(t**3 - t for t in groups), "+".join(map(str, groups)))
+        u, counts = np.unique(statistics, return_counts=True)
+        up_to = counts.cumsum()
+        tails = up_to / len(statistics), 1 - (up_to - counts) / len(statistics)
+        rows |= {(*row, *ties) for row in np.transpose([u, *tails]).tolist()}
+    columns = ["u", "at_most", "at_least", "tied", "tie_sum", "ties"]
+    return pd.DataFrame(sorted(rows), columns=columns).assign(lower=lower, higher=higher)
+
+
+def p_values(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """p of each outcome of `every_outcome`, columns (form of the test, number of sides).
+
+    "normal, continuity + ties", one-sided, is what scipy gave by default before 1.7; R, and scipy since,
+    take the exact p without ties and else the same. Two-sided is twice the smaller tail.
+    """
+    u = outcomes["lower"] * outcomes["higher"] - outcomes["u"]
+    exchanged = outcomes.assign(u=u, at_most=outcomes["at_least"], at_least=outcomes["at_most"])
+    less, greater = _one_sided(outcomes), _one_sided(exchanged)
+    both = np.minimum(1, 2 * np.minimum(less, greater))
+    return pd.concat({1: less, 2: both}, axis=1).swaplevel(axis=1)[list(less)]
+
+
+def _one_sided(outcomes: pd.DataFrame) -> pd.DataFrame:
+    at_most, untied = outcomes["at_most"], outcomes["tied"] == 0
+    pairs, runs = outcomes["lower"] * outcomes["higher"], outcomes["lower"] + outcomes["higher"]
+    above = pairs / 2 - outcomes["u"]
+    plain = np.sqrt(pairs / 12 * (runs + 1))
+    of_ties = np.sqrt(pairs / 12 * (runs + 1 - outcomes["tie_sum"] / (runs * (runs - 1))))
+
+    def normal(deviation: pd.Series, continuity: float) -> np.ndarray:
+        return np.where(deviation > 0, stats.norm.sf((above - continuity) / deviation), 1.0)
+
+    # As scipy's method="exact" does with ties: the distribution without them, u rounded up.
+    without_ties = outcomes[untied].set_index("u")["at_most"].reindex(np.ceil(outcomes["u"]))
+    forms = {
+        "exact": at_most,
+        "exact, mid-p": (at_most + 1 - outcomes["at_least"]) / 2,
+        "exact, ties ignored": without_ties.to_numpy(),
+        "normal, continuity + ties": normal(of_ties, 0.5),
+        "normal, continuity": normal(plain, 0.5),
+        "normal, ties": normal(of_ties, 0.0),
+        "normal, plain": normal(plain, 0.0),
+        "R, scipy 1.7 and later": np.where(untied, at_most, normal(of_ties, 0.5)),
+    }
+    return pd.DataFrame(forms, index=outcomes.index)
 
 
 def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
@@ -57,39 +124,41 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
         sizes of the tied groups in brackets, or NaN. The last rows are those of Wilcoxon's signed-rank
         test (1945), of runs in pairs.
     """
-    found, rows = every_outcome(RUNS, RUNS), []
-    for form, sides in itertools.product(FORMS, SIDES):
-        p = p_value(form, sides, found)
-        best = {name: _simplest(p, of, found) for name, of in paper["p"].items()}
-        hits = [of for of in best.values() if of is not None]
-        cells = {name: np.nan if of is None else _told(of) for name, of in best.items()}
-        untied = sum(not of["tied"] for of in hits)
-        rows.append({"form": form, "sides": sides, "fits": len(hits), "untied": untied, **cells})
+    outcomes, rows = every_outcome(RUNS, RUNS), []
+    for (form, sides), p in p_values(outcomes).items():
+        best = {name: _simplest(p, value, outcomes) for name, value in paper["p"].items()}
+        fits = [outcome for outcome in best.values() if outcome is not None]
+        texts = {name: np.nan if of is None else _with_ties(of) for name, of in best.items()}
+        untied = sum(not outcome["tied"] for outcome in fits)
+        rows.append({"form": form, "sides": sides, "fits": len(fits), "untied": untied, **texts})
     table = pd.DataFrame(rows).sort_values(["fits", "untied"], ascending=False, kind="stable")
-    in_pairs = pd.DataFrame([_signed_rank_row(paper["p"], sides) for sides in SIDES])
-    return pd.concat([table, in_pairs]).set_index(["form", "sides"])
+    in_pairs = [_signed_rank_row(paper["p"], sides) for sides in SIDES]
+    return pd.concat([table, pd.DataFrame(in_pairs)]).set_index(["form", "sides"])
 
 
-def implied(paper: pd.DataFrame, form: str = LIKELIEST) -> pd.DataFrame:
-    """What the printed p-values say of the runs, if they came from this form of the one-sided test.
+def _simplest(p: pd.Series, value: float, outcomes: pd.DataFrame) -> pd.Series | None:
+    """The outcome with the fewest tied runs of those whose p is printed so."""
+    fitting = outcomes[_rounds_to(p, value)].sort_values(["tied", "tie_sum"], kind="stable")
+    return None if fitting.empty else fitting.iloc[0]
 
-    Args:
-        paper: the printed comparisons.
-        form: of `lib.study.audit.mann_whitney.FORMS`.
 
-    Returns:
-        For each comparison "u" with the fewest tied runs, "exact_low" and "exact_high" (the exact p; it
-        depends on where the ties are); NaN where the form cannot give the p.
-    """
-    found, rows = every_outcome(RUNS, RUNS), {}
-    p = p_value(form, 1, found)
-    for name, value in paper["p"].items():
-        rows[name] = (np.nan,) * 3
-        best = _simplest(p, value, found)
-        if best is not None:
-            alike = (found[["u", "ties"]] == best[["u", "ties"]]).all(axis=1)
-            rows[name] = (best["u"], *found.loc[alike, "at_most"].agg(["min", "max"]))
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["u", "exact_low", "exact_high"])
+def _with_ties(outcome: pd.Series) -> str:
+    return f"{outcome['u']:g}" + (f" ({outcome['ties']})" if outcome["tied"] else "")
+
+
+def _rounds_to(p: np.ndarray | pd.Series, value: float) -> np.ndarray:
+    return np.abs(np.asarray(p) - value) <= HALF + 1e-9
+
+
+def _signed_rank_row(values: pd.Series, sides: int) -> dict[str, object]:
+    """What Wilcoxon's exact test of pairs, one run of each method, can give; its W in U's place."""
+    signs = itertools.product((0, 1), repeat=RUNS)
+    sums = np.sort([np.dot(chosen, np.arange(1, RUNS + 1)) for chosen in signs])
+    p = np.minimum(1, sides * np.searchsorted(sums, sums, side="right") / len(sums))
+    fitting = {name: sums[_rounds_to(p, value)] for name, value in values.items()}
+    texts = {name: f"W = {w[0]}" if w.size else np.nan for name, w in fitting.items()}
+    fits = sum(w.size > 0 for w in fitting.values())
+    return {"form": SIGNED_RANK, "sides": sides, "fits": fits, "untied": fits, **texts}
 
 
 def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
@@ -99,21 +168,21 @@ def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
         paper: the printed comparisons.
 
     Returns:
-        The baseline's "FPR95"; p "as printed" and its "Holm"; the "U" that the likeliest form says it
-        came from; the exact p of this U, "at least" and "at most" since it depends on where ties are,
-        each with its "Holm".
+        The baseline's "FPR95"; p "as printed" and its "Holm"; the "U" with the fewest tied runs that it
+        came from by the likeliest form, NaN where that cannot give it; the exact p of this U, "at least"
+        and "at most" since it depends on where ties are, each with its "Holm".
     """
-    outcome = implied(paper)
-    columns = {
-        ("HardNet+*", "FPR95"): paper["higher_mean"],
-        ("as printed", "p"): paper["p"],
-        ("as printed", "Holm"): significance.holm(paper["p"]),
-        ("its", "U"): outcome["u"],
-    }
-    for end, name in (("least", "exact_low"), ("most", "exact_high")):
-        exact = outcome[name].to_numpy(dtype=float)
-        columns[(f"exact, at {end}", "p")] = exact
-        columns[(f"exact, at {end}", "Holm")] = significance.holm(exact)
+    outcomes, implied = every_outcome(RUNS, RUNS), {}
+    likeliest = p_values(outcomes)[LIKELIEST, 1]
+    for name, value in paper["p"].items():
+        best = _simplest(likeliest, value, outcomes)
+        alike = (outcomes[["u", "ties"]] == best[["u", "ties"]]).all(axis=1)
+        implied[name] = (best["u"], *outcomes.loc[alike, "at_most"].agg(["min", "max"]))
+    u, least, most = np.transpose([implied[name] for name in paper.index])
+    columns = {("HardNet+*", "FPR95"): paper["higher_mean"], ("as printed", "p"): paper["p"]}
+    columns |= {("as printed", "Holm"): significance.holm(paper["p"]), ("its", "U"): u}
+    for head, exact in (("exact, at least", least), ("exact, at most", most)):
+        columns |= {(head, "p"): exact, (head, "Holm"): significance.holm(exact)}
     return pd.DataFrame(columns, index=paper.index)
 
 
@@ -135,56 +204,11 @@ def t_table(paper: pd.DataFrame) -> pd.DataFrame:
         for name, line in paper.iterrows():
             corners = np.maximum(line[COLUMNS[:4]].to_numpy(dtype=float) + signs, 0)
             corners[:, [1, 3]] *= math.sqrt((RUNS - ddof) / (RUNS - 1))
-            lower, higher = (corners[:, of].T for of in ([0, 1], [2, 3]))
-            how = {"equal_var": form.startswith("Student"), "alternative": SIDES[sides]}
-            p = stats.ttest_ind_from_stats(*lower, RUNS, *higher, RUNS, **how).pvalue
+            lower, higher = corners[:, :2].T, corners[:, 2:].T
+            test = {"equal_var": form.startswith("Student"), "alternative": SIDES[sides]}
+            p = stats.ttest_ind_from_stats(*lower, RUNS, *higher, RUNS, **test).pvalue
             row[name] = f"{p.min():.4f}–{p.max():.4f}"
             row["fits"] += bool(p.min() <= line["p"] + HALF and p.max() >= line["p"] - HALF)
         rows.append(row)
     table = pd.DataFrame(rows).sort_values("fits", ascending=False, kind="stable")
     return table.set_index(["form", "sides"])
-
-
-def unreachable(cells: pd.DataFrame) -> pd.DataFrame:
-    """Printed p-values that the form which gives most of a table's without ties gives only with, or not.
-
-    Args:
-        cells: of `lib.study.audit.cells.all_cells`.
-    """
-    rows = []
-    printed = cells[cells["statistic"] == "p_value"]
-    for _, of in printed.groupby(["paper", "table"], sort=False):
-        forms = forms_table(of.rename(columns={"value": "p"})).drop(SIGNED_RANK, level="form")
-        best = forms.sort_values(["untied", "fits"], ascending=False, kind="stable").iloc[0]
-        for cell in of.itertuples():
-            u = best[cell.Index]
-            if pd.isna(u):
-                rows.append(finding(cell, "no five runs against five give it", "", "number"))
-            elif "(" in u:
-                rows.append(finding(cell, "only with equal runs", f"U = {u}", "digit"))
-    return as_frame("p-values", rows)
-
-
-def _simplest(p: np.ndarray, printed: float, found: pd.DataFrame) -> pd.Series | None:
-    """The outcome with the fewest tied runs of those whose p is printed so."""
-    fitting = found[_rounds_to(p, printed)].sort_values(["tied", "tie_sum"], kind="stable")
-    return None if fitting.empty else fitting.iloc[0]
-
-
-def _told(outcome: pd.Series) -> str:
-    return f"{outcome['u']:g}" + (f" ({outcome['ties']})" if outcome["tied"] else "")
-
-
-def _rounds_to(p: np.ndarray, printed: float) -> np.ndarray:
-    return np.abs(p - printed) <= HALF + 1e-9
-
-
-def _signed_rank_row(printed: pd.Series, sides: int) -> dict[str, object]:
-    """What Wilcoxon's exact test of pairs, one run of each method, can give; its W in U's place."""
-    signs = itertools.product((0, 1), repeat=RUNS)
-    sums = np.sort([np.dot(chosen, np.arange(1, RUNS + 1)) for chosen in signs])
-    p = np.minimum(1, sides * np.searchsorted(sums, sums, side="right") / len(sums))
-    hits = {name: sums[_rounds_to(p, value)] for name, value in printed.items()}
-    cells = {name: f"W = {of[0]}" if of.size else np.nan for name, of in hits.items()}
-    fits = sum(of.size > 0 for of in hits.values())
-    return {"form": SIGNED_RANK, "sides": sides, "fits": fits, "untied": fits, **cells}

@@ -27,9 +27,8 @@ def judged(cells: pd.DataFrame) -> pd.DataFrame:
         cells: of `lib.study.audit.cells.all_cells`.
     """
     rows = read_rows()
-    rows = rows.reindex(columns=[*COLUMNS, "artefact"], fill_value="")
     rows["place"] = rows["place"].where(rows["place"] != "", rows["artefact"])
-    verdicts = [verdict(of.in_print, of.paper, cells) for of in rows.itertuples()]
+    verdicts = [verdict(row.in_print, row.paper, cells) for row in rows.itertuples()]
     return rows[COLUMNS].assign(verdict=verdicts)
 
 
@@ -61,21 +60,19 @@ def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
         return HOLDS if pd.eval(rule) else FAILS
     _, expression, *how = rule.split(" | ")
     table = behind(rule, paper, cells)
-    if how == ["mean"]:
-        table, how = table.mean().to_frame().T, []
-    true = table.eval(expression)
-    if not how:
+    true = (table.mean().to_frame().T if how == ["mean"] else table).eval(expression)
+    if how in ([], ["mean"]):
         return HOLDS if true.all() else PART if true.any() else FAILS
-    counted = {"most": true.mean() > 0.5, "any": true.any()}
-    return HOLDS if counted.get(how[0], how[0] == f"{true.sum()} of {len(true)}") else FAILS
+    counted = {"most": true.mean() > 0.5, "any": true.any(), f"{true.sum()} of {len(true)}": True}
+    return HOLDS if counted.get(how[0]) else FAILS
 
 
-def behind(rule: str, paper: str, cells: pd.DataFrame, of_cells: str = "value") -> pd.DataFrame:
+def behind(rule: str, paper: str, cells: pd.DataFrame, wanted: str = "value") -> pd.DataFrame:
     """The cells that a rule speaks of: a row a column of the paper's tables, a column a name.
 
     Args:
         rule, paper, cells: as for `verdict`.
-        of_cells: what is wanted of each, e.g. "text".
+        wanted: what of each cell, e.g. "text".
 
     Raises:
         ValueError: as `verdict`.
@@ -83,16 +80,17 @@ def behind(rule: str, paper: str, cells: pd.DataFrame, of_cells: str = "value") 
     selected, expression, *_ = rule.split(" | ")
     selected, _, by = selected.partition(" by ")
     tables, _, statistics = selected.partition(":")
-    wanted = [of if "/" in of else f"{paper}/{of}" for of in tables.split(",")]
+    tables = [table if "/" in table else f"{paper}/{table}" for table in tables.split(",")]
     kinds = statistics.split(",")
-    of = cells[(cells["paper"] + "/" + cells["table"]).isin(wanted) & cells["statistic"].isin(kinds)]
-    names = of[by or "key"]
+    chosen = (cells["paper"] + "/" + cells["table"]).isin(tables) & cells["statistic"].isin(kinds)
+    cells = cells[chosen]
+    names = cells[by or "key"]
     # What a row has but one of belongs to it, not to the column.
-    varies = of[places(of)].groupby(names).nunique().max() > 1
+    varies = cells[places(cells)].groupby(names).nunique().max() > 1
     index = [name for name in varies.index[varies] if name != "statistic"]
     if len(kinds) > 1:
-        names = names + "__" + of["statistic"]
-    table = of.assign(name=names).pivot_table(of_cells, index, "name", aggfunc="first", sort=False)
+        names = names + "__" + cells["statistic"]
+    table = cells.assign(name=names).pivot_table(wanted, index, "name", aggfunc="first", sort=False)
     table = table[[name for name in table if re.search(rf"\b{re.escape(name)}\b", expression)]].dropna()
     if table.empty:
         raise ValueError(f"no printed column has all of: {rule}")
