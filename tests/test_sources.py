@@ -264,6 +264,21 @@ def test_recorded_photographs_have_their_digests_and_no_pixels(tmp_path: Path) -
     assert len(made.load("photos-b").patches) > 20
 
 
+def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_path: Path) -> None:
+    for place in ("church", "square"):
+        folder = tmp_path / "scenes" / place / "images"
+        folder.mkdir(parents=True)
+        for number in range(3):
+            (folder / f"{number}.jpg").write_bytes(bytes([number]))
+    there = open_source(f"scenes:{tmp_path / 'scenes'}", tmp_path / "data", SMALL)
+    manifest = tmp_path / "manifest.json"
+    write_manifest(manifest, there, there.scenes.names)
+    here = open_source("scenes", tmp_path / "elsewhere", SMALL, manifest=manifest)
+    assert (here.name, here.sets, here.reserve) == (there.name, there.sets, there.reserve)
+    names = there.scenes.names
+    assert [here.digest(name) for name in names] == [there.digest(name) for name in names]
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"sets": {}, "photographs": 3}'])
 def test_a_manifest_that_is_none_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "manifest.json").write_text(content)

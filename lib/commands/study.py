@@ -190,19 +190,18 @@ def _selected(pattern: str, extras: bool) -> dict[str, Artefact]:
 
 def _with_data(study: Study, selected: dict[str, Artefact]) -> dict[str, Artefact]:
     """The artefacts that the study has data for; says which it has none for."""
-    source, kept = study.place.source, dict(selected)
-    needed = {
-        kind: [n for n, of in selected.items() if of.images == kind] for kind in source.lacking_images
-    }
-    if source.own_hpatches is None:
-        needed[f"{RELEASE} with {TASKS}"] = [name for name, of in selected.items() if of.hpatches]
-    for what, names in needed.items():
-        told = f"{study.data} holds no {what}, needed for {', '.join(names)}"
-        kept = {name: artefact for name, artefact in kept.items() if name not in names}
+    source, needed = study.place.source, {}
+    for name, artefact in selected.items():
+        lacking = artefact.images if artefact.images in source.lacking_images else ""
+        if artefact.hpatches and source.own_hpatches is None:
+            lacking = f"{RELEASE} with {TASKS}"
+        needed.setdefault(lacking, []).append(name)
+    kept = {name: selected[name] for name in needed.pop("", [])}
+    for lacking, names in needed.items():
+        left_out = f"{study.data} holds no {lacking}, needed for {', '.join(names)}"
         if not kept:
-            raise FileNotFoundError(f"{told}; unpack it there")
-        if names:
-            print(f"left out: {told}")
+            raise FileNotFoundError(f"{left_out}; unpack it there")
+        print(f"left out: {left_out}")
     return kept
 
 
@@ -213,13 +212,13 @@ def _jobs(study: Study, selected: dict[str, Artefact]) -> list[Job]:
 def plan(study: Study, selected: dict[str, Artefact]) -> str:
     """What a run of the study would do, as text: runs by artefact, hours and disk."""
     jobs = {name: artefact.jobs(study) for name, artefact in selected.items()}
-    jobs["all, shared runs once"] = [job for of in jobs.values() for job in of]
+    jobs["all, shared runs once"] = [job for asked in jobs.values() for job in asked]
     rows = {}
     for name, asked in jobs.items():
         todo = to_do(study, asked)
         costs = [remaining(job, study.place) for job in todo]
         seconds = {part: [getattr(cost, part) for cost in costs] for part in ("training", "evaluation")}
-        hours = {part: f"{wall_clock(of, study.at_once) / 3600:.2f} h" for part, of in seconds.items()}
+        hours = {part: f"{wall_clock(s, study.at_once) / 3600:.2f} h" for part, s in seconds.items()}
         rows[name] = {"runs": len(asked), "to make": len(todo), **hours}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="artefact")
     # The last of the loop are all of the study's.
@@ -228,17 +227,17 @@ def plan(study: Study, selected: dict[str, Artefact]) -> str:
         source.scene_folder(name): source.photographs.get(name) or source.allotment.get(HOMOGRAPHY, ())
         for name in _sets(study, todo)
     }
-    data = [seconds["photograph"] * len(of) for folder, of in made_of.items() if not folder.exists()]
+    data = [seconds["photograph"] * len(made) for folder, made in made_of.items() if not folder.exists()]
     parts = {
         "data": wall_clock(data, study.at_once),
         "runs": wall_clock([cost.seconds for cost in costs], study.at_once),
         "notebooks": wall_clock([seconds["notebook"]] * len(selected), study.at_once),
     }
-    each = ", ".join(f"{name} {pool.span(of)}" for name, of in parts.items())
+    shares = ", ".join(f"{name} {pool.span(part)}" for name, part in parts.items())
     disk = len(todo) * _MEGABYTES_PER_RUN[study.place.profile.width < 1] / 1000
     return (
         f"{study.heading()}\n\n{table.to_string(col_space=13)}\n\n{factorial_plan(study, selected)}"
-        f"{pool.span(sum(parts.values()))} in all ({each}), forecast within a factor of two;\n"
+        f"{pool.span(sum(parts.values()))} in all ({shares}), forecast within a factor of two;\n"
         f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk, data aside."
     )
 
@@ -248,11 +247,11 @@ def factorial_plan(study: Study, selected: Container[str]) -> str:
     saved = reference_folder("quick", "mini") / "tables/together/factorial_plan.csv"
     if "together/factorial" not in selected or study.place.profile.name != "quick" or not saved.exists():
         return ""
-    told = (
+    text = (
         "the factorial: {combinations:.0f} combinations, {seeds:.0f} seeds, {runs:.0f} runs;\n"
         "an effect on FPR95 is found in 80% from {alone:.2f} points on, by Holm from {of all:.2f}\n"
     )
-    return told.format_map(pd.read_csv(saved).iloc[0])
+    return text.format_map(pd.read_csv(saved).iloc[0])
 
 
 def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
@@ -267,8 +266,8 @@ def make(study: Study, selected: dict[str, Artefact], address: str | None = None
     # Asked first, so that one that does not answer is known before data is made.
     runs_at_once = max(1, cluster.at_once(address)) if address else study.at_once
     if source.skipped:
-        told = "; ".join(f"{name}: {why}" for name, why in source.skipped.items())
-        print(f"photographs left out: {told}")
+        reasons = "; ".join(f"{name}: {why}" for name, why in source.skipped.items())
+        print(f"photographs left out: {reasons}")
     print("data: making or checking it …", flush=True)
     pool.prepare(source, _sets(study, jobs), study.at_once)
     todo = to_do(study, jobs)
@@ -307,7 +306,7 @@ def _put_on_record(jobs: Sequence[Job], study: Study, reference: Path) -> None:
     write_manifest(reference / "manifest.json", place.source, _sets(study, jobs))
     for job in jobs:
         record = record_path(job, place)
-        files = [record, *(probe_path(record, probe, of) for probe, of in job.probes)]
+        files = [record, *(probe_path(record, *probe) for probe in job.probes)]
         _copy(files, place.folder, reference)
 
 

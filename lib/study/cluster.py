@@ -60,7 +60,7 @@ def complete(jobs: Iterable[Job], place: Place, address: str, report: Report) ->
         OSError: no scheduler answers, or it is gone.
         KeyboardInterrupt, or what ``report`` raises.
     """
-    jobs, told = list(jobs), queue.Queue()
+    jobs, waiting = list(jobs), queue.Queue()
     topic = f"study-{uuid.uuid4().hex}"
     lock = place.folder / "locks" / f"{topic}.lock"
     tasks = [_checked(pool.task(job, place), job, place, lock) for job in jobs]
@@ -68,28 +68,28 @@ def complete(jobs: Iterable[Job], place: Place, address: str, report: Report) ->
     shares, whole, started = [0.0] * len(tasks), sum(task.weight for task in tasks), time.monotonic()
     with locked(lock), _connected(address) as client:
         threads = place.profile.threads or 1
-        client.subscribe_topic(topic, lambda event: told.put(event[1]))
+        client.subscribe_topic(topic, lambda event: waiting.put(event[1]))
         futures = [
             client.submit(_do, task, number, topic, threads, pure=False, priority=-number)
             for number, task in enumerate(tasks)
         ]
         for number, future in enumerate(futures):
-            future.add_done_callback(lambda future, number=number: told.put((number, future)))
+            future.add_done_callback(lambda future, number=number: waiting.put((number, future)))
         while None in outcomes:
             ended = None
             with contextlib.suppress(queue.Empty):
-                number, news = told.get(timeout=0.5)
+                number, news = waiting.get(timeout=0.5)
                 if not isinstance(news, float):
                     outcomes[number], ended = _outcome(news, address), tasks[number]
                 if outcomes[number] is None or ended:
                     shares[number] = 1.0 if ended else news
-            share = sum(task.weight * of for task, of in zip(tasks, shares, strict=True)) / whole
+            share = sum(task.weight * done for task, done in zip(tasks, shares, strict=True)) / whole
             failure = outcomes[number].failure if ended else None
             seconds = time.monotonic() - started
             report(Standing(ended, failure, outcomes.count(None), share, seconds))
-    failed = [(job, of.failure) for job, of in zip(jobs, outcomes, strict=True) if of.failure]
-    done = [job for job, of in zip(jobs, outcomes, strict=True) if not of.failure]
-    return failed + _unseen(done, place)
+    ended = list(zip(jobs, outcomes, strict=True))
+    failed = [(job, outcome.failure) for job, outcome in ended if outcome.failure]
+    return failed + _unseen([job for job, outcome in ended if not outcome.failure], place)
 
 
 @contextlib.contextmanager
@@ -153,19 +153,19 @@ def _checked(task: Task, job: Job, place: Place, lock: Path) -> Task:
 def _do(task: Task, number: int, topic: str, threads: int) -> Outcome:
     from distributed import get_worker
 
-    worker, told = get_worker(), 0.0
+    worker, reported = get_worker(), 0.0
     key = worker.get_current_task()
     # A worker that a nanny started may otherwise start no process.
     multiprocessing.current_process().daemon = False
 
     def tell(standing: Standing) -> None:
-        nonlocal told
+        nonlocal reported
         state = worker.state.tasks.get(key)
         if state is None or state.state == "cancelled":
             raise InterruptedError("nobody waits for it any more")
-        if standing.share >= told + 0.01:
-            told = standing.share
-            worker.log_event(topic, (number, told))
+        if standing.share >= reported + 0.01:
+            reported = standing.share
+            worker.log_event(topic, (number, reported))
 
     return pool.run([task], 1, tell, threads)[0]
 

@@ -124,7 +124,7 @@ def digests(job: Job, place: Place) -> dict:
         training = _made_by([f"lib.theory.{job.computation.name}"], (), place)
         return {"training": training, "evaluation": {}}
     evaluation = {
-        module: _made_by([f"{package}.{module}"], (name for of, name in wanted if of == module), place)
+        module: _made_by([f"{package}.{module}"], (of for name, of in wanted if name == module), place)
         for package, wanted in (("lib.benchmarks", job.measures), ("lib.probes", job.probes))
         for module, _ in wanted
     }

@@ -215,8 +215,8 @@ def evening_beside(study: Study) -> Study | None:
 
 def on_record(study: Study, jobs: Sequence[Job]) -> list[Found]:
     """The records of jobs, in their order, where all of them are there, or else none."""
-    found = [find(study, job) for job in jobs]
-    return [] if None in found else found
+    runs = [find(study, job) for job in jobs]
+    return [] if None in runs else runs
 
 
 def _sequences_in(real: str | None) -> tuple[Path, ...]:
@@ -224,12 +224,12 @@ def _sequences_in(real: str | None) -> tuple[Path, ...]:
         return ()
     from lib.data.hpatches.homographies import sequence_folders
 
-    found = tuple(path.resolve() for path in sequence_folders(Path(real)))
-    if not found and not any(Path(real, kind).is_dir() for kind in KINDS):
+    folders = tuple(path.resolve() for path in sequence_folders(Path(real)))
+    if not folders and not any(Path(real, kind).is_dir() for kind in KINDS):
         raise FileNotFoundError(
             f"real = {real!r} is no folder with homography sequences in it, or with {', '.join(KINDS)}"
         )
-    return found
+    return folders
 
 
 def obtain(study: Study, jobs: Sequence[Job]) -> list[Found]:
@@ -241,11 +241,11 @@ def obtain(study: Study, jobs: Sequence[Job]) -> list[Found]:
         RuntimeError: a job failed; the message names each and why.
         DamagedRecord: a file of the reference does not hold what was written.
     """
-    found = [find(study, job) for job in jobs]
-    missing = [job for job, record in zip(jobs, found, strict=True) if record is None]
+    runs = [find(study, job) for job in jobs]
+    missing = [job for job, run in zip(jobs, runs, strict=True) if run is None]
     if missing:
         _make(study, merged(missing, study.place))
-    return [record or find(study, job) for job, record in zip(jobs, found, strict=True)]
+    return [run or find(study, job) for job, run in zip(jobs, runs, strict=True)]
 
 
 def find(study: Study, job: Job) -> Found | None:
@@ -308,8 +308,8 @@ def _make(study: Study, missing: Sequence[Job]) -> None:
         raise RuntimeError(f"{len(failures)} of {len(missing)} failed:\n{reasons}")
 
 
-def provenance(found: Sequence[Found]) -> str:
+def provenance(runs: Sequence[Found]) -> str:
     """One line on what the numbers shown come from: how many records, and how many by older code."""
-    older = sum(record.older for record in found)
-    line = f"{len(found)} records, all by today's code and data"
-    return line if not older else f"{len(found)} records, {older} of them by OLDER CODE or data"
+    older = sum(run.older for run in runs)
+    line = f"{len(runs)} records, all by today's code and data"
+    return line if not older else f"{len(runs)} records, {older} of them by OLDER CODE or data"

@@ -131,19 +131,19 @@ def run(
             for pipe in connection.wait(list(workers), timeout=0.5):
                 number = workers[pipe].number
                 try:
-                    told = pipe.recv()
+                    news = pipe.recv()
                 except (EOFError, OSError):
-                    told = Outcome(failure=_end_of(workers.pop(pipe).process))
+                    news = Outcome(failure=_end_of(workers.pop(pipe).process))
                 if number is None:
                     continue
-                if not isinstance(told, Outcome):
-                    shares[number] = told
+                if not isinstance(news, Outcome):
+                    shares[number] = news
                     continue
-                outcomes[number], shares[number] = told, 1.0
-                ended.append((tasks[number], told))
+                outcomes[number], shares[number] = news, 1.0
+                ended.append((tasks[number], news))
                 if pipe in workers:
                     workers[pipe].number = None
-            share = sum(t.weight * of for t, of in zip(tasks, shares, strict=True)) / whole
+            share = sum(task.weight * done for task, done in zip(tasks, shares, strict=True)) / whole
             for task, outcome in ended or [(None, Outcome())]:
                 seconds = time.monotonic() - started
                 show(Standing(task, outcome.failure, outcomes.count(None), share, seconds))
@@ -241,13 +241,15 @@ def complete(jobs: Iterable[Job], place: Place, at_once: int, report: Report) ->
     """
     jobs = list(jobs)
     outcomes = run([task(job, place) for job in jobs], at_once, report, place.profile.threads)
-    return [(job, of.failure) for job, of in zip(jobs, outcomes, strict=True) if of.failure]
+    ended = zip(jobs, outcomes, strict=True)
+    return [(job, outcome.failure) for job, outcome in ended if outcome.failure]
 
 
 def task(job: Job, place: Place) -> Task:
     """What having a job's record comes to; it returns None."""
-    of = cost(job, place)
-    return Task(job.title, partial(_carry_out, job, place, of.training / of.seconds), of.seconds)
+    whole = cost(job, place)
+    do = partial(_carry_out, job, place, whole.training / whole.seconds)
+    return Task(job.title, do, whole.seconds)
 
 
 def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
@@ -262,11 +264,10 @@ def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
         ValueError: one could not be had; the message names each and why.
     """
     # Sets of one folder come of one making.
-    of_folder = {source.scene_folder(name): name for name in names}
-    tasks = [Task(f"data {name}", partial(_load, source, name)) for name in of_folder.values()]
-    outcomes = run(tasks, at_once)
-    failed = [f"{t.title}: {of.failure}" for t, of in zip(tasks, outcomes, strict=True) if of.failure]
-    if failed:
+    by_folder = {source.scene_folder(name): name for name in names}
+    tasks = [Task(f"data {name}", partial(_load, source, name)) for name in by_folder.values()]
+    ended = zip(tasks, run(tasks, at_once), strict=True)
+    if failed := [f"{task.title}: {outcome.failure}" for task, outcome in ended if outcome.failure]:
         raise ValueError("; ".join(failed))
 
 
@@ -276,10 +277,10 @@ def printed(count: int) -> Report:
     Args:
         count: of tasks.
     """
-    told = 0.0
+    last = 0.0
 
     def report(standing: Standing) -> None:
-        nonlocal told
+        nonlocal last
         share = standing.share
         # A forecast from the speed so far; none at the very start.
         left = standing.seconds * (1 - share) / share if share > 0.02 else None
@@ -288,12 +289,12 @@ def printed(count: int) -> Report:
             outcome = f"FAILED: {standing.failure}" if standing.failure else "done"
             line = f"[{count - standing.left:>3}/{count}] {standing.ended.title}: {outcome}"
             print(f"{line} ({span(standing.seconds)} so far{more})", flush=True)
-        elif standing.seconds - told < 60:
+        elif standing.seconds - last < 60:
             return
         else:
             more = "unknown" if left is None else span(left)
             print(f"      {share:.0%} of all work done, {more} more", flush=True)
-        told = standing.seconds
+        last = standing.seconds
 
     return report
 

@@ -175,7 +175,7 @@ def _compute(job: Job, place: Place, path: Path) -> dict:
 def _train(job: Job, place: Place, checkpoint: Path, on_step: OnStep | None) -> Trained:
     profile = job.profile(place)
     sets = {name: place.source.load(name) for name in job.sets_of("fpr95")}
-    few = {name: few_pairs(of, profile.followed_pairs) for name, of in sets.items()}
+    few = {name: few_pairs(whole, profile.followed_pairs) for name, whole in sets.items()}
     begin = partial(
         train,
         job.recipe,
@@ -234,7 +234,7 @@ def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
         record["seconds"] = round(trained.seconds, 2)
         record["parameters"] = sum(p.numel() for p in trained.model.parameters())
         for name, lists in (("curve", trained.curve), ("epoch_fpr95", trained.epochs)):
-            record[name] = {key: [round(value, 6) for value in of] for key, of in lists.items()}
+            record[name] = {key: [round(value, 6) for value in curve] for key, curve in lists.items()}
     return record
 
 
@@ -245,7 +245,7 @@ def _evaluate(
     # A set is read and described once for all that is asked of it, and on record when it is done.
     for test_set in dict.fromkeys(name for _, name in wanted):
         data = place.source.load(test_set)
-        for name in (module for module, of in wanted if of == test_set):
+        for name in (module for module, own in wanted if own == test_set):
             measured = (name, test_set) in job.measures
             module, started = _evaluating("benchmarks" if measured else "probes", name), time.monotonic()
             key = f"{name}.{test_set}"
@@ -261,7 +261,7 @@ def _evaluate(
             made = there.setdefault(name, {"code": today[name]["code"], "data": {}})
             if made["code"] != today[name]["code"]:
                 # What was measured on other sets was so by other code, which "0…" stands for.
-                others = {of: content_half(digest) + "0" * 8 for of, digest in made["data"].items()}
+                others = {own: content_half(digest) + "0" * 8 for own, digest in made["data"].items()}
                 there[name] = {"code": today[name]["code"], "data": others}
             there[name]["data"][test_set] = today[name]["data"][test_set]
         records.write(path, record)
