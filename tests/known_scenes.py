@@ -16,7 +16,7 @@ import pycolmap
 from lib.data.scenes.correspondences import Carried
 from lib.data.scenes.prepared import Scene
 from lib.data.scenes.views import View
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints
 
 SIZE = (640, 480)
 # The plane is NORMAL · X = OFFSET.

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from skimage import data
 
-from lib.features.keypoints import Detector, detect
+from lib.features.detectors import Detector, detect
+from lib.features.matches import match
 from lib.features.patches import extract
 from lib.matching.describe import describe
-from lib.matching.match import match
 from lib.models import hynet, l2net
 from lib.profiles import PROFILES
 

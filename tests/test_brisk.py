@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lib.features import brisk
+from lib.features.detectors import brisk_keypoints
 
 
 def squares(side: int = 40) -> np.ndarray:
@@ -28,7 +29,7 @@ def blobs(sigma: float) -> np.ndarray:
 
 
 def test_the_corners_of_squares_are_found_to_within_two_pixels_of_their_layer() -> None:
-    found = brisk.detect(squares(), 300)
+    found = brisk_keypoints(squares(), 300)
     pixel = found.scale / brisk.SCALE
     for x, y in ((60, 60), (99, 60), (60, 99), (99, 99), (200, 120), (239, 159)):
         assert (np.abs(found.position - (x, y)).max(1) / pixel).min() <= 2
@@ -37,7 +38,7 @@ def test_the_corners_of_squares_are_found_to_within_two_pixels_of_their_layer() 
 @pytest.mark.parametrize("times", [2.0, 3.0])
 def test_a_larger_blob_is_found_in_a_coarser_layer_at_the_same_place(times: float) -> None:
     """An image enlarged so many times has its keypoints at scales as many times as large."""
-    small, large = (brisk.detect(blobs(of), 3) for of in (2.0, 2.0 * times))
+    small, large = (brisk_keypoints(blobs(of), 3) for of in (2.0, 2.0 * times))
     assert len(small) == len(large) == 3
     for place in ((80, 70), (200, 150), (320, 230)):
         for of in (small, large):
@@ -51,7 +52,7 @@ def test_no_keypoint_has_a_stronger_one_near_it_in_a_layer_beside() -> None:
     image = cv2.GaussianBlur(random.integers(0, 255, (160, 200)).astype(np.uint8), (0, 0), 1.5)
     image = cv2.normalize(image, None, 0, 255, cv2.NORM_MINMAX)
     every = np.concatenate([brisk._corners(image, pixel) for pixel in brisk.LAYERS])
-    found = brisk.detect(image, 10_000)
+    found = brisk_keypoints(image, 10_000)
     assert 0 < len(found) < len(every)
     layers = np.searchsorted(brisk.LAYERS, every[:, 2])
     for place, scale in zip(found.position, found.scale, strict=True):
@@ -64,7 +65,7 @@ def test_no_keypoint_has_a_stronger_one_near_it_in_a_layer_beside() -> None:
 
 def test_fewer_are_the_strongest_and_twice_the_same() -> None:
     image = squares()
-    every, some = brisk.detect(image, 300), brisk.detect(image, 5)
+    every, some = brisk_keypoints(image, 300), brisk_keypoints(image, 5)
     assert len(some) == 5
     np.testing.assert_array_equal(some.position, every.position[:5])
     np.testing.assert_array_equal(some.orientation, every.orientation[:5])
@@ -73,7 +74,7 @@ def test_fewer_are_the_strongest_and_twice_the_same() -> None:
 def test_an_orientation_turns_with_the_image() -> None:
     image = squares()
     turned = cv2.rotate(image, cv2.ROTATE_90_CLOCKWISE)
-    before, after = brisk.detect(image, 300), brisk.detect(turned, 300)
+    before, after = brisk_keypoints(image, 300), brisk_keypoints(turned, 300)
     turns = []
     for place, angle in zip(before.position, before.orientation, strict=True):
         away = np.linalg.norm(after.position - (len(image) - 1 - place[1], place[0]), axis=1)
@@ -84,4 +85,4 @@ def test_an_orientation_turns_with_the_image() -> None:
 
 
 def test_a_plain_image_has_none() -> None:
-    assert len(brisk.detect(np.full((64, 64), 90, np.uint8), 300)) == 0
+    assert len(brisk_keypoints(np.full((64, 64), 90, np.uint8), 300)) == 0

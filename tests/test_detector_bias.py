@@ -7,9 +7,9 @@ import pytest
 
 from lib.data.hpatches import detection as hpatches_detection
 from lib.data.images import reduced
-from lib.data.synthetic import detection as mini_detection
-from lib.features.keypoints import Detector, detect
-from lib.matching.images import to_original
+from lib.features.description import to_original
+from lib.features.detectors import Detector, detect
+from lib.features.keypoints import dog_keypoints
 
 SIDE, SIGMA = 1200, 12
 
@@ -33,7 +33,7 @@ DETECTORS = {
     "colmap": (of_kind("colmap"), 0.05),
     "hessian": (of_kind("hessian"), 0.05),
     "brisk": (of_kind("brisk"), 0.8),
-    "synthetic": (lambda image: mini_detection.detect(image, 1.0, 0.01).position, 0.05),
+    "synthetic": (lambda image: dog_keypoints(image, 0.01, 1.0).position, 0.05),
     "hpatches hessian": (of_hpatches("hessian"), 0.05),
     "hpatches harris": (of_hpatches("harris"), 0.6),
     "hpatches dog": (of_hpatches("dog"), 0.05),

@@ -44,7 +44,7 @@ from lib.data.hpatches.jitter import (
     overlaps,
 )
 from lib.data.hpatches.release import FILES, LEVELS, read_sequences
-from lib.data.synthetic.geometry import local_affine, transfer
+from lib.features.homographies import local_affine, transfer
 
 SHAPE = (120, 160)
 IDENTITIES = np.stack([np.eye(3)] * 5)

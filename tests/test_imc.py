@@ -20,7 +20,7 @@ from lib.benchmarks.subject import Subject, describe
 from lib.data import imc as layout
 from lib.data.synthetic.geometry import axis_rotation
 from lib.data.views import View, relative_pose
-from lib.features.keypoints import Detector, Regions, detect
+from lib.features.detectors import Detector, Regions, detect
 from lib.models import sift
 
 TAKEN = cameras(4)

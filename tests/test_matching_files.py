@@ -18,14 +18,15 @@ from skimage import data
 from test_matching_keypoints import texture
 
 from lib.commands import describe as command
+from lib.data.images import read_grey
 from lib.data.synthetic.scenes import plan_site, render_view
 from lib.data.synthetic.sizes import MiniSize
-from lib.features.keypoints import Detector, Regions
+from lib.features.description import Features
+from lib.features.detectors import Detector, Regions
+from lib.features.matches import match
 from lib.matching import colmap, hloc
-from lib.matching.describe import Features, describe
+from lib.matching.describe import describe
 from lib.matching.folder import describe_and_match, describe_folder, match_pairs
-from lib.matching.images import read_grey
-from lib.matching.match import match
 from lib.matching.networks import find
 from lib.study.report.sparse_models import typical_pair
 
@@ -157,7 +158,7 @@ def test_bits_in_a_file_are_matched_as_bits(tmp_path: Path) -> None:
         for name, bits in (("one", first), ("two", first ^ flipped)):
             hloc.write_features(file, name, Features(regions, bits, (9, 9)))
     match_pairs(
-        tmp_path / "features.h5", tmp_path / "matches.h5", [("one", "two")], ratio=0.7, told=quiet
+        tmp_path / "features.h5", tmp_path / "matches.h5", [("one", "two")], ratio=0.7, log=quiet
     )
     with h5py.File(tmp_path / "matches.h5") as file:
         kept = hloc.read_matches(file, ("one", "two"))
@@ -170,7 +171,7 @@ def test_places_are_those_of_the_image_before_it_was_reduced(images: Path, tmp_p
     large = cv2.resize(texture(size=240), None, fx=3, fy=3, interpolation=cv2.INTER_CUBIC)
     Image.fromarray(large).save(tmp_path / "large.png")
     path = tmp_path / "features.h5"
-    describe_folder(tmp_path, path, FEW, find("sift"), longest_side=240, told=quiet)
+    describe_folder(tmp_path, path, FEW, find("sift"), longest_side=240, log=quiet)
     with h5py.File(path) as file:
         places = hloc.read_keypoints(file, "large.png")
         assert tuple(file["large.png"]["image_size"]) == (720, 720)
@@ -222,7 +223,7 @@ def test_nothing_is_overwritten(images: Path, out: Path, capsys) -> None:
 
 def test_a_try_without_a_model_leaves_nothing_in_the_next_ones_way(images: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    describe_and_match(images, out, FEW, find("sift"), told=quiet)
+    describe_and_match(images, out, FEW, find("sift"), log=quiet)
     before = sorted(path.name for path in out.iterdir())
     for _ in range(2):
         # Cuts of one plane have no parallax, so that no two of them begin a model.
@@ -308,7 +309,7 @@ def test_a_folder_within_the_images_stands_in_no_later_ones_way(images: Path, tm
     folder = tmp_path / "images"
     shutil.copytree(images, folder)
     for name in ("out", "again"):
-        describe_and_match(folder, folder / name, FEW, find("sift"), told=quiet)
+        describe_and_match(folder, folder / name, FEW, find("sift"), log=quiet)
         with h5py.File(folder / name / "features.h5") as file:
             assert sorted(file) == ["below", "one.png"]
 
@@ -335,8 +336,8 @@ def test_features_of_an_image_that_colmap_sees_otherwise_are_refused(
     exif[274] = 6
     for name in ("one.jpg", "two.jpg"):
         Image.fromarray(texture(size=240)[:, :200]).save(folder / name, exif=exif)
-    describe_folder(folder, features, FEW, find("sift"), orientation="turned", told=quiet)
-    match_pairs(features, tmp_path / "matches.h5", [("one.jpg", "two.jpg")], told=quiet)
+    describe_folder(folder, features, FEW, find("sift"), orientation="turned", log=quiet)
+    match_pairs(features, tmp_path / "matches.h5", [("one.jpg", "two.jpg")], log=quiet)
     hloc.write_pairs(tmp_path / "pairs.txt", [("one.jpg", "two.jpg")])
     files = [features, tmp_path / "matches.h5", tmp_path / "pairs.txt"]
     with pytest.raises(ValueError, match=r"one\.jpg is \(200, 240\) px for COLMAP and \(240, 200\) px"):
@@ -346,7 +347,7 @@ def test_features_of_an_image_that_colmap_sees_otherwise_are_refused(
 
 def test_matches_of_other_features_are_refused(images: Path, out: Path, tmp_path: Path) -> None:
     few = tmp_path / "features.h5"
-    describe_folder(images, few, Detector(most=20), find("sift"), told=quiet)
+    describe_folder(images, few, Detector(most=20), find("sift"), log=quiet)
     with pytest.raises(ValueError, match=r"matches\.h5 matches keypoints of .*features\.h5 lacks"):
         colmap.write_database(
             tmp_path / "database.db", images, few, out / "matches.h5", out / "pairs.txt"

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib.matching.images import image_size, read_grey, to_original
+from lib.data.images import image_size, read_grey
+from lib.features.description import to_original
 
 GREY = np.random.default_rng(0).integers(0, 256, (40, 60)).astype(np.uint8)
 

@@ -10,8 +10,8 @@ import torch
 from kornia.feature import KeyNet, KeyNetDetector, extract_patches_from_pyramid, scale_laf
 from scipy.ndimage import gaussian_filter
 
-from lib.features.detectors import Keypoints
-from lib.features.keypoints import KINDS, Detector, as_tensor, detect, regions
+from lib.features.detectors import KINDS, Detector, as_tensor, detect, regions
+from lib.features.keypoints import Keypoints
 from lib.features.patches import MAGNIFICATION, extract
 
 # Those that need no checkpoint.

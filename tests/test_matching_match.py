@@ -8,12 +8,12 @@ from scipy.spatial.distance import cdist
 from test_matching_keypoints import texture
 
 from lib.benchmarks import subject
-from lib.features.detectors import Keypoints
-from lib.features.keypoints import Detector, detect, regions
+from lib.features import description
+from lib.features.detectors import Detector, detect, regions
+from lib.features.keypoints import Keypoints
+from lib.features.matches import match, nearest
 from lib.features.patches import extract
-from lib.matching import describe as describing
 from lib.matching.describe import describe
-from lib.matching.match import match, nearest
 from lib.matching.networks import find
 from lib.models import l2net, l2net_binary
 
@@ -105,7 +105,7 @@ def test_descriptors_are_those_of_the_patches_in_batches_of_any_size(monkeypatch
     image, network = texture(), l2net.build(width=0.25).eval()
     found = detect(image, Detector(most=50))
     expected = subject.describe(network, extract(image, found))
-    monkeypatch.setattr(describing, "AT_ONCE", 7)
+    monkeypatch.setattr(description, "_AT_ONCE", 7)
     for descriptor in (network, lambda patches: subject.describe(network, patches)):
         features = describe(image, Detector(most=50), descriptor)
         np.testing.assert_allclose(features.descriptors, expected, atol=1e-6)

@@ -26,11 +26,8 @@ from lib.data.synthetic.allotment import (
 )
 from lib.data.synthetic.description import detections, read_sites, redraw_view
 from lib.data.synthetic.detection import (
-    PATCH_WIDTH,
     DetectorError,
     contrast,
-    cut,
-    detect,
     disturb,
     spread_out,
 )
@@ -39,17 +36,17 @@ from lib.data.synthetic.geometry import (
     Plane,
     axis_rotation,
     inverse_depth,
-    local_affine,
     nearest_plane,
     orbiting_camera,
     plane_homography,
-    transfer,
 )
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import Photometry, photograph_through
 from lib.data.synthetic.sizes import MiniSize
 from lib.data.synthetic.writing import draw_pairs, write_scene
-from lib.features.detectors import Keypoints
+from lib.features.homographies import local_affine, transfer
+from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
+from lib.features.patches import PATCH_WIDTH, cut
 
 SMALL = MiniSize(points_per_photo=60, pairs=150, longest_side=320)
 angles = st.floats(-0.6, 0.6)
@@ -211,20 +208,20 @@ def test_the_detector_finds_a_blob_at_its_place_and_scale() -> None:
     y, x = np.mgrid[:120, :120]
     for sigma in (3.0, 6.0):
         blob = 200 * np.exp(-((x - 62) ** 2 + (y - 55) ** 2) / (2 * sigma**2))
-        found = detect(blob.astype(np.uint8), 1.0, 0.01)
+        found = one_a_place(dog_keypoints(blob.astype(np.uint8), 0.01, 1.0))
         np.testing.assert_allclose(found.position[0], [62, 55], atol=1)
         assert found.scale[0] == pytest.approx(sigma, rel=0.3)
 
 
 def test_keypoints_too_fine_are_left_out_and_one_orientation_stays() -> None:
     image = np.random.default_rng(0).integers(0, 256, (150, 150), dtype=np.uint8)
-    found = detect(image, 2.0, 0.01)
+    found = one_a_place(dog_keypoints(image, 0.01, 2.0))
     assert found.scale.min() >= 2.0
     assert len(np.unique(found.position, axis=0)) >= 0.9 * len(found)
 
 
 def test_a_flat_image_has_no_keypoints() -> None:
-    found = detect(np.full((100, 100), 7, np.uint8), 1.0, 0.01)
+    found = dog_keypoints(np.full((100, 100), 7, np.uint8), 0.01, 1.0)
     assert len(found) == len(spread_out(found, 2.0)) == 0
 
 

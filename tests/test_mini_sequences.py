@@ -20,7 +20,6 @@ from lib.data.hpatches.release import Split, read_sequences, read_splits
 from lib.data.hpatches.tasks import HPatchesSplit, open_split
 from lib.data.synthetic import sequences as module
 from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.geometry import transfer
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import (
     Texture,
@@ -32,6 +31,7 @@ from lib.data.synthetic.sequences import (
     write_hpatches,
 )
 from lib.data.synthetic.sizes import SequencesSize
+from lib.features.homographies import transfer
 
 SMALL = SequencesSize(
     longest_side=160, patches_per_sequence=20, pairs=50, queries=10, distractors=30, seed=3

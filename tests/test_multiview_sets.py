@@ -17,7 +17,7 @@ from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.scenes import Site
 from lib.data.synthetic.walls import carry, covisibility, seen
 from lib.data.whole_images import ImagesSize
-from lib.matching.match import match
+from lib.features.matches import match
 from lib.study import records
 from lib.study.open import REFERENCE
 

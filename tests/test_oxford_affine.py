@@ -18,7 +18,7 @@ from lib.benchmarks.subject import Subject, describe
 from lib.data import oxford_affine as layout
 from lib.data.synthetic import oxford_affine as generator
 from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.geometry import transfer
+from lib.features.homographies import transfer
 from lib.models import orb, sift
 
 SIFT = Subject(partial(describe, sift.build()))

@@ -14,8 +14,8 @@ from lib.benchmarks.region_overlap import (
     overlap_error,
 )
 from lib.data.hpatches.detection import disc_overlap
-from lib.features.detectors import Keypoints
-from lib.features.keypoints import Regions, regions
+from lib.features.detectors import Regions, regions
+from lib.features.keypoints import Keypoints
 
 SHAPES = ((300, 400), (300, 400))
 

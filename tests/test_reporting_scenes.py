@@ -15,10 +15,10 @@ from lib.data.patchset import PatchSet
 from lib.data.phototour import INTEREST, read_phototour
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.description import read_sites, redraw_view
-from lib.data.synthetic.detection import PATCH_WIDTH
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import MiniSize
 from lib.data.synthetic.writing import write_scene
+from lib.features.patches import PATCH_WIDTH
 from lib.study.report.data import pictures, scenes
 from lib.study.report.data.scenes import classes_figure, photographs_figure, site_figure, views_figure
 from lib.study.report.style import DOUBLE_WIDTH

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
-from lib.data.hpatches.building import REPORT, Plan, SequenceReport, build_release, plan_patches
-from lib.data.hpatches.detection import MAGNIFICATION, Frames
+from lib.data.hpatches.building import REPORT, Plan, build_release, plan_patches
+from lib.data.hpatches.detection import MAGNIFICATION
 from lib.data.hpatches.homographies import (
     HomographySequence,
     read_homography_sequence,
@@ -22,6 +22,7 @@ from lib.data.hpatches.homographies import (
 )
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter
 from lib.data.hpatches.release import FILES, LEVELS, read_sequence, write_sequence
+from lib.features.keypoints import Keypoints
 from lib.study.report.data import sequences as module
 from lib.study.report.data.pictures import DENSITY, GAP
 from lib.study.report.data.sequences import (
@@ -71,15 +72,15 @@ def release(tmp_path: Path) -> Path:
 def a_plan(position: np.ndarray, radius: np.ndarray, orientation: float = 0.0) -> Plan:
     rng = np.random.default_rng(1)
     count = len(position)
-    frames = Frames(
+    frames = Keypoints(
         np.asarray(position, float).reshape(count, 2),
         np.asarray(radius, float) / MAGNIFICATION,
         np.full(count, orientation),
-        np.arange(count) % 3,
+        detector=np.arange(count) % 3,
     )
     jitter = {f"{level[0]}{n}": draw_jitter(count, level, rng) for level in LEVELS for n in range(1, 6)}
     medians = {"easy": 0.91, "hard": 0.82, "tough": 0.73}
-    return Plan(frames, jitter, SequenceReport("v_x", {}, 0, 0, 0, 0, {}, medians))
+    return Plan(frames, jitter, {"median_overlap": medians})
 
 
 def pictures(figure) -> list[np.ndarray]:

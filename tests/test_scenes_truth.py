@@ -26,7 +26,7 @@ from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.geometry import Camera, Plane
 from lib.data.synthetic.relief import truly_carried, write_relief
 from lib.data.synthetic.scenes import Piece, Site
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints
 from lib.theory import label_errors
 
 

@@ -22,7 +22,7 @@ from known_scenes import (
 
 from lib.data.scenes.correspondences import carried
 from lib.data.scenes.views import View, angles_between, carry, lift
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints
 
 A, B = POSES[:2]
 BENT = tuple(replace(known, lens=LENS) for known in POSES)

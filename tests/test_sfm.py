@@ -22,14 +22,14 @@ from lib.benchmarks.sparse_models import features, sparse_model
 from lib.benchmarks.subject import Subject, describe
 from lib.data import eth
 from lib.data.colmap import posed_model
+from lib.data.images import read_grey
 from lib.data.synthetic import eth as generator
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.geometry import axis_rotation
 from lib.data.synthetic.scenes import render_view
 from lib.data.synthetic.walls import plan_wall
 from lib.data.views import View
-from lib.features.keypoints import detect
-from lib.matching.images import read_grey
+from lib.features.detectors import detect
 from lib.models import colmap_sift, sift
 
 TAKEN = cameras(4)

@@ -19,7 +19,7 @@ from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.images import MATCHED, ImageSequences
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints
 from lib.models.sift import build as sift
 from lib.probes import matches_on_brisk, matches_on_dog, neighbourhoods
 from lib.probes.training_batch import with_statistics

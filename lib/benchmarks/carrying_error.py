@@ -16,7 +16,7 @@ from lib.data.scenes.correspondences import Tolerance, classes
 from lib.data.scenes.prepared import Scene
 from lib.data.scenes.sets import SHOWN, TRAINING, SceneImages
 from lib.data.scenes.views import carry, lift
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints
 
 # One of so many points is left out.
 LEFT_OUT = 5

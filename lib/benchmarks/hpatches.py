@@ -41,7 +41,7 @@ def measure(subject: Subject, split: HPatchesSplit) -> dict[str, float]:
 
 
 def describe(subject: Subject, split: HPatchesSplit) -> Descriptors:
-    """Descriptors of all 16 images of a split's sequences, one image in memory at a time.
+    """Descriptors of all 16 images of a split's sequences, the patches of one in memory at a time.
 
     Args:
         subject: what describes; it is given patches at 64×64.
@@ -50,30 +50,16 @@ def describe(subject: Subject, split: HPatchesSplit) -> Descriptors:
     Returns:
         float32, or, of bits packed into uint8, a uint8 of 0 or 1 each.
 
-    Raises:
-        ValueError: the descriptors of two images differ in length.
     """
-    values: np.ndarray | None = None
-    row = 0
+    parts = []
     for sequence in split.sequences:
         for file in FILES:
             patches = sequence.patches(file)
             for start in range(0, len(patches), BATCH):
-                some = np.asarray(subject.describe(as_64(patches[start : start + BATCH])))
-                if some.dtype == np.uint8:
-                    some = np.unpackbits(some, axis=1)
-                if values is None:
-                    total = len(FILES) * sum(each.count for each in split.sequences)
-                    kind = np.uint8 if some.dtype == np.uint8 else np.float32
-                    values = np.empty((total, some.shape[1]), kind)
-                if some.shape[1] != values.shape[1]:
-                    raise ValueError(
-                        f"{sequence.name}/{file}: descriptors of {some.shape[1]} numbers, but of "
-                        f"{values.shape[1]} before; one length for all is needed"
-                    )
-                values[row : row + len(some)] = some
-                row += len(some)
-    return lay_out(split.sequences, values)
+                values = np.asarray(subject.describe(as_64(patches[start : start + BATCH])))
+                packed = values.dtype == np.uint8
+                parts.append(np.unpackbits(values, axis=1) if packed else values.astype(np.float32))
+    return lay_out(split.sequences, np.concatenate(parts))
 
 
 def score(descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu") -> dict[str, float]:
@@ -113,28 +99,27 @@ def verification(
         of the six AUC. With fewer than 5 positives the fifth is none, and AP 0.
 
     Raises:
-        ValueError: a sequence has no descriptors, or the split has no pairs of a kind.
+        ValueError: a sequence has no descriptors.
     """
     table, rows = _open(descriptors, split, device)
-    pairs = {kind: getattr(split.tasks, kind) for kind in ("positives", "intra", "inter")}
-    for kind, of_kind in pairs.items():
-        if len(of_kind.first) == 0:
-            raise ValueError(f"split {split.name} has no {kind} for verification: give its task files")
+    kinds = {kind: getattr(split.tasks, kind) for kind in ("positives", "intra", "inter")}
     numbers = {}
     for level in LEVELS:
-        far = {kind: table.squares(*rows.of_pairs(pairs[kind], level)).sqrt() for kind in pairs}
-        positives = far["positives"]
+        distances = {
+            kind: table.squares(*rows.pairs(pairs, level)).sqrt() for kind, pairs in kinds.items()
+        }
+        positives = distances["positives"]
         few = int(len(positives) * IMBALANCE)
         for kind in ("intra", "inter"):
-            ranked = torch.cat([far[kind], positives])
-            match = torch.arange(len(ranked), device=ranked.device) >= len(far[kind])
-            part = len(far[kind]) + few
+            ranked = torch.cat([distances[kind], positives])
+            match = torch.arange(len(ranked), device=ranked.device) >= len(distances[kind])
+            part = len(distances[kind]) + few
             key = f"verification.{level}.{kind}"
             numbers[f"{key}.ap"] = 100 * average_precision(ranked[:part], match[:part]).item()
             numbers[f"{key}.auc"] = 100 * roc_auc(ranked, match).item()
     means = {
-        name: _mean(number for key, number in numbers.items() if key.endswith(f".{measure}"))
-        for name, measure in (("verification", "ap"), ("verification.auc", "auc"))
+        name: _mean(number for key, number in numbers.items() if key.endswith(ending))
+        for name, ending in (("verification", ".ap"), ("verification.auc", ".auc"))
     }
     return numbers | means
 
@@ -157,31 +142,32 @@ def matching(descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu"
         ValueError: a sequence has no descriptors, or its name tells no kind.
     """
     table, rows = _open(descriptors, split, device)
-    precision, success = {}, {}
-    for place, sequence in enumerate(split.sequences):
-        every = np.arange(sequence.count)
-        reference = table.side(rows(place, 0, every))
-        files = range(1, len(FILES))
-        found = [nearest(table, reference, table.side(rows(place, f, every))) for f in files]
-        distances, neighbours = (torch.stack(each) for each in zip(*found, strict=True))
+    numbers, success = {}, {}
+    for index, sequence in enumerate(split.sequences):
+        patches = np.arange(sequence.count)
+        sides = [table.side(rows(index, file, patches)) for file in range(len(FILES))]
+        results = [nearest(table, sides[0], side) for side in sides[1:]]
+        distances, neighbours = map(torch.stack, zip(*results, strict=True))
         right = neighbours == torch.arange(sequence.count, device=neighbours.device)
+        precision = average_precision(distances, right, sequence.count)
         # Files are sorted by level.
-        ap = average_precision(distances, right, sequence.count).view(len(LEVELS), VIEWS).mean(1)
-        share = right.double().mean(1).view(len(LEVELS), VIEWS).mean(1)
-        for index, level in enumerate(LEVELS):
-            precision[level, sequence] = 100 * ap[index].item()
-            success[level, sequence] = 100 * share[index].item()
+        for level, ap, share in zip(
+            LEVELS,
+            precision.view(len(LEVELS), VIEWS).mean(1),
+            right.double().mean(1).view(len(LEVELS), VIEWS).mean(1),
+            strict=True,
+        ):
+            numbers[f"matching.{level}.{sequence.name}"] = 100 * ap.item()
+            success[level, sequence.name] = 100 * share.item()
 
-    numbers = {f"matching.{level}.{sequence.name}": ap for (level, sequence), ap in precision.items()}
     means = []
     for kind in KINDS:
-        of_kind = [sequence for sequence in split.sequences if sequence.kind == kind]
-        if of_kind:
+        names = [sequence.name for sequence in split.sequences if sequence.kind == kind]
+        if names:
             for level in LEVELS:
-                numbers[f"matching.{level}.{kind}"] = _mean(precision[level, one] for one in of_kind)
-                numbers[f"matching.success.{level}.{kind}"] = _mean(
-                    success[level, one] for one in of_kind
-                )
+                key = f"{level}.{kind}"
+                numbers[f"matching.{key}"] = _mean(numbers[f"matching.{level}.{n}"] for n in names)
+                numbers[f"matching.success.{key}"] = _mean(success[level, n] for n in names)
             means.append(_mean(numbers[f"matching.{level}.{kind}"] for level in LEVELS))
     return numbers | {"matching": _mean(means)}
 
@@ -201,12 +187,10 @@ def retrieval(descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu
         a sequence's queries; "retrieval", the mean over levels of "all", and "retrieval.pools".
 
     Raises:
-        ValueError: a sequence has no descriptors, or the split has no queries.
+        ValueError: a sequence has no descriptors.
     """
     table, rows = _open(descriptors, split, device)
     queries, distractors = split.tasks.queries, split.tasks.distractors
-    if len(queries) == 0:
-        raise ValueError(f"split {split.name} has no queries for retrieval: give its task files")
     query = rows(queries[:, 0], 0, queries[:, 1])
     files = range(1, len(FILES))
     views = torch.stack([rows(queries[:, 0], file, queries[:, 1]) for file in files], 1)
@@ -228,16 +212,15 @@ def retrieval(descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu
     numbers = {}
     percent = 100 * precision.numpy()
     for index, level in enumerate(LEVELS):
-        of_pools = percent[:, :-1, index].mean(0)
+        pools, whole = percent[:, :-1, index].mean(0), percent[:, -1, index]
         numbers |= {
-            f"retrieval.{level}.{size}": float(ap) for size, ap in zip(POOLS, of_pools, strict=True)
+            f"retrieval.{level}.{size}": float(ap) for size, ap in zip(POOLS, pools, strict=True)
         }
-        numbers[f"retrieval.{level}.pools"] = float(of_pools.mean())
-        numbers[f"retrieval.{level}.all"] = float(percent[:, -1, index].mean())
+        numbers[f"retrieval.{level}.pools"] = float(pools.mean())
+        numbers[f"retrieval.{level}.all"] = float(whole.mean())
         for own in np.unique(queries[:, 0]):
             name = split.sequences[own].name
-            mine = queries[:, 0] == own
-            numbers[f"retrieval.{level}.{name}"] = float(percent[mine, -1, index].mean())
+            numbers[f"retrieval.{level}.{name}"] = float(whole[queries[:, 0] == own].mean())
     return numbers | {
         "retrieval": _mean(numbers[f"retrieval.{level}.all"] for level in LEVELS),
         "retrieval.pools": _mean(numbers[f"retrieval.{level}.pools"] for level in LEVELS),
@@ -253,29 +236,23 @@ class _Rows:
     device: str
 
     def __call__(self, sequence: np.ndarray | int, file: np.ndarray | int, patch: np.ndarray) -> Tensor:
-        found = self.descriptors.rows(self.places[sequence], file, patch)
-        return torch.from_numpy(found).to(self.device)
+        rows = self.descriptors.rows(self.places[sequence], file, patch)
+        return torch.from_numpy(rows).to(self.device)
 
-    def of_pairs(self, pairs: PatchPairs, level: str) -> tuple[Tensor, Tensor]:
+    def pairs(self, pairs: PatchPairs, level: str) -> tuple[Tensor, Tensor]:
         sides = (pairs.first, pairs.second)
         return tuple(self(side[:, 0], file_index(side[:, 1], level), side[:, 2]) for side in sides)
 
 
 def _open(descriptors: Descriptors, split: HPatchesSplit, device: str) -> tuple[Table, _Rows]:
-    known = {name: place for place, name in enumerate(descriptors.sequences)}
+    known = dict(zip(descriptors.sequences, descriptors.counts.tolist(), strict=True))
     for sequence in split.sequences:
-        if sequence.name not in known:
+        if known.get(sequence.name) != sequence.count:
             raise ValueError(
-                f"sequence {sequence.name} of split {split.name} has no descriptors: describe all of "
-                "the split's sequences"
+                f"sequence {sequence.name} of split {split.name} has {sequence.count} patches an image, "
+                f"of which {known.get(sequence.name, 0)} are described: describe this release"
             )
-        described = int(descriptors.counts[known[sequence.name]])
-        if described != sequence.count:
-            raise ValueError(
-                f"sequence {sequence.name} has {sequence.count} patches an image, but {described} are "
-                "described: describe this release"
-            )
-    places = np.array([known[sequence.name] for sequence in split.sequences])
+    places = np.array([descriptors.sequences.index(sequence.name) for sequence in split.sequences])
     return Table.on(device, descriptors.values), _Rows(descriptors, places, device)
 
 

@@ -12,9 +12,9 @@ from scipy.spatial.distance import cdist
 from lib.benchmarks.subject import Subject
 from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.images import MATCHED, ImageSequences
-from lib.data.synthetic.detection import cut
-from lib.data.synthetic.geometry import transfer
-from lib.features.detectors import Keypoints
+from lib.features.homographies import transfer
+from lib.features.keypoints import Keypoints
+from lib.features.patches import cut
 
 # From an image and a number to so many keypoints of it at most.
 Detect = Callable[[np.ndarray, int], Keypoints]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.benchmarks.subject import Subject
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from lib.benchmarks.sparse_models import features, matched, sparse_model
 from lib.benchmarks.subject import Subject
 from lib.data.imc import ChallengeScene, ChallengeScenes
 from lib.data.views import View, relative_pose
-from lib.features.keypoints import Detector
-from lib.matching.describe import Features
+from lib.features.description import Features
+from lib.features.detectors import Detector
 
 MOST_KEYPOINTS = 2048
 # Of the benchmark's example for DEGENSAC; HyNet states none.

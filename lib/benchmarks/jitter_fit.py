@@ -34,7 +34,7 @@ from lib.benchmarks.subject import describe
 from lib.data.hpatches.building import plan_patches, sample
 from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, Proportions
-from lib.data.hpatches.release import LEVELS, as_64
+from lib.data.hpatches.release import FILES, LEVELS, as_64
 
 BOUNDS = pd.DataFrame(
     {"rotation": (5.0, 30.0), "translation": (0.0, 0.5), "anisotropy": (0.0, 1.0), "tough": (0.5, 0.7)},
@@ -81,7 +81,7 @@ class Matching:
         seed: int = 0,
     ):
         self.sequences, self.networks = sequences, networks
-        self.regions = [plan_patches(one, limit, seed).frames.regions for one in sequences]
+        self.regions = [plan_patches(one, limit, seed).regions(FILES[0]) for one in sequences]
         rng = np.random.default_rng(seed)
         shape = (len(LEVELS), len(sequences[0].homographies), 5)
         self.draws = [rng.standard_normal((*shape, len(regions))) for regions in self.regions]

@@ -72,11 +72,6 @@ class Table:
         return self.values.dtype == torch.uint8
 
     @property
-    def block(self) -> int:
-        """Numbers that a matrix held for a moment may have."""
-        return BLOCK[self.values.device.type]
-
-    @property
     def pairs_at_once(self) -> int:
         """Pairs of descriptors measured together."""
         return max(1, PAIRS_BLOCK[self.values.device.type] // self.values.shape[1])
@@ -153,7 +148,7 @@ def nearest(table: Table, queries: Side, columns: Side) -> tuple[Tensor, Tensor]
     padded = F.pad(columns.values, (0, 0, 0, folds * width - n))
     bias = F.pad(columns.squares, (0, folds * width - n), value=torch.inf).float()
     slack = table.slack(queries.squares, columns)[:, None]
-    step = max(1, table.block // n)
+    step = max(1, BLOCK[table.values.device.type] // n)
     for start in range(0, len(queries), step):
         part = slice(start, start + step)
         scores = _scores(queries.values[part], padded, bias).view(-1, width, folds)
@@ -197,7 +192,7 @@ def columns_closer(
     offsets = (segments * (v + 1)).int()
     bias = columns.squares.float()
     counts = []
-    step = max(1, table.block // max(bins, len(columns)))
+    step = max(1, BLOCK[table.values.device.type] // max(bins, len(columns)))
     for start in range(0, m, step):
         part = slice(start, start + step)
         scores = _scores(queries.values[part], columns.values, bias)

@@ -31,9 +31,9 @@ from lib.benchmarks.subject import Subject
 from lib.data.hpatches.homographies import read_homography_sequence
 from lib.data.hpatches.release import IMAGES
 from lib.data.oxford_affine import AffineSequence, AffineSequences
-from lib.features.keypoints import Detector, Regions, detect
+from lib.features.detectors import Detector, Regions, detect
+from lib.features.matches import all_distances
 from lib.features.patches import MAGNIFICATION, extract
-from lib.matching.match import all_distances
 
 DETECTOR = Detector("harris", affine=True, most=1000)
 # Of an image, the strongest, and what right matches are divided by.

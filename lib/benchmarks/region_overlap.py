@@ -19,8 +19,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from lib.data.hpatches.jitter import overlaps
-from lib.data.synthetic.geometry import local_affine, transfer
-from lib.features.keypoints import Regions
+from lib.features.detectors import Regions
+from lib.features.homographies import local_affine, transfer
 
 # In scales of the first region.
 REACH = 4.0

@@ -21,10 +21,10 @@ from lib.benchmarks import hamming_expansion, visual_index
 from lib.benchmarks.sparse_models import STORED, regions
 from lib.benchmarks.subject import Subject
 from lib.benchmarks.visual_words import invert, learn
+from lib.data.images import read_grey
 from lib.data.landmarks import City, Landmarks, Query
-from lib.features.keypoints import Detector
-from lib.matching.describe import describe
-from lib.matching.images import read_grey
+from lib.features.description import image_features
+from lib.features.detectors import Detector
 
 DETECTOR = Detector("dog", most=3000)
 # Columns of DSM's Table 2 in each city.
@@ -81,7 +81,7 @@ def _described(subject: Subject, city: City, file: Path) -> Described:
     with file.open("wb") as descriptors:
         for path in city.images.values():
             image = read_grey(path, orientation=STORED)
-            found = describe(image, regions(path, DETECTOR), subject.describe)
+            found = image_features(image, regions(path, DETECTOR), subject.describe)
             if found.descriptors.dtype == np.uint8:
                 raise ValueError("visual words are of real-valued descriptors; these are packed bits")
             descriptors.write(found.descriptors.astype(np.float32).tobytes())

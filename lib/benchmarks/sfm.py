@@ -20,7 +20,7 @@ from lib.benchmarks.sparse_models import features, matched, sparse_model
 from lib.benchmarks.subject import Subject
 from lib.data.eth import EthScene, EthScenes
 from lib.data.views import View
-from lib.features.keypoints import Detector
+from lib.features.detectors import Detector
 
 # All that COLMAP keeps.
 DETECTOR = Detector("colmap", most=20_000)

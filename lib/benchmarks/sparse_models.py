@@ -13,11 +13,11 @@ import pycolmap
 from lib.benchmarks.image_subject import ImageSubject
 from lib.benchmarks.subject import Subject
 from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
-from lib.features.keypoints import Detector, Regions, detect
-from lib.features.keypoints import regions as own_regions
-from lib.matching.describe import Features, describe
-from lib.matching.images import read_grey
-from lib.matching.match import match
+from lib.data.images import read_grey
+from lib.features.description import Features, image_features
+from lib.features.detectors import Detector, Regions, detect
+from lib.features.detectors import regions as own_regions
+from lib.features.matches import match
 
 # Pixels as they are stored, for which calibrations hold.
 STORED = "stored"
@@ -38,7 +38,7 @@ def features(subject: Subject, images: Mapping[str, Path], detector: Detector) -
             keypoints, descriptors = subject.of_image(grey)
             described[name] = Features(own_regions(keypoints), descriptors, grey.shape[::-1])
         else:
-            described[name] = describe(grey, regions(path, detector), subject.describe)
+            described[name] = image_features(grey, regions(path, detector), subject.describe)
     return described
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from lib.augmentation import PATCH_SIZE
 from lib.benchmarks.subject import Subject
 from lib.data.w1bs import PatchPairs
-from lib.matching.match import nearest
+from lib.features.matches import nearest
 
 THRESHOLDS = 100
 CONFIDENCES = ("ratio", "distance", "difference")

@@ -11,7 +11,6 @@ DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,87 +79,76 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _build(chosen: argparse.Namespace) -> None:
-    if chosen.out.exists():
-        raise FileExistsError(f"{chosen.out} is there already: name a folder that is not, or remove it")
+def _build(options: argparse.Namespace) -> None:
+    if options.out.exists():
+        raise FileExistsError(f"{options.out} is there already: name a folder that is not, or remove it")
     size = SequencesSize(
-        patches_per_sequence=chosen.patches,
-        pairs=chosen.pairs,
-        queries=chosen.queries,
-        distractors=chosen.distractors,
-        seed=chosen.seed,
+        patches_per_sequence=options.patches,
+        pairs=options.pairs,
+        queries=options.queries,
+        distractors=options.distractors,
+        seed=options.seed,
     )
-    make_once(chosen.out, chosen.out.name, lambda new: build_hpatches(new, chosen.sequences, size))
-    print((chosen.out / "build.json").read_text())
+    make_once(options.out, options.out.name, lambda new: build_hpatches(new, options.sequences, size))
+    print((options.out / "build.json").read_text())
 
 
-def _describe(chosen: argparse.Namespace) -> None:
+def _describe(options: argparse.Namespace) -> None:
     from lib.benchmarks.subject import describe
 
-    model = network_of(chosen).eval()
-    for sequence in read_sequences(chosen.data / RELEASE).values():
+    model = network_of(options).eval()
+    for sequence in read_sequences(options.data / RELEASE).values():
         patches = np.concatenate([as_64(sequence.patches(file)) for file in FILES])
-        values = describe(model, patches, chosen.device)
+        values = describe(model, patches, options.device)
         packed = values.dtype == np.uint8
         described = lay_out([sequence], np.unpackbits(values, axis=1) if packed else values)
         check(described)
-        write_descriptors(chosen.out, described, packed=packed)
+        write_descriptors(options.out, described, packed=packed)
         print(f"{sequence.name}: {len(FILES)} files of {sequence.count} descriptors", flush=True)
 
 
-def _score(chosen: argparse.Namespace) -> None:
+def _score(options: argparse.Namespace) -> None:
     from lib.benchmarks import hpatches
 
-    if chosen.json:
-        _check_writable(chosen.json)
-    there = read_splits(chosen.data / TASKS)
-    name = chosen.split or (next(iter(there)) if len(there) == 1 else "a")
-    split = open_split(chosen.data / RELEASE, chosen.data / TASKS, name)
-    described = read_descriptors(
-        chosen.descriptors, split.sequences, packed=chosen.packed, delimiter=chosen.delimiter
+    if options.json:
+        # Before an hour's work rather than after it.
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.open("a").close()
+    splits = read_splits(options.data / TASKS)
+    name = options.split or (next(iter(splits)) if len(splits) == 1 else "a")
+    split = open_split(options.data / RELEASE, options.data / TASKS, name)
+    descriptors = read_descriptors(
+        options.descriptors, split.sequences, packed=options.packed, delimiter=options.delimiter
     )
-    numbers = hpatches.score(described, split, chosen.device)
+    numbers = hpatches.score(descriptors, split, options.device)
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
     for key, protocol in PROTOCOLS.items():
         print(f"  {protocol:<34}{numbers[key]:7.2f}")
-    if chosen.json:
-        write_bytes(chosen.json, (json.dumps(numbers, indent=1) + "\n").encode())
+    if options.json:
+        write_bytes(options.json, (json.dumps(numbers, indent=1) + "\n").encode())
 
 
-def _fit_jitter(chosen: argparse.Namespace) -> None:
+def _fit_jitter(options: argparse.Namespace) -> None:
     import pandas as pd
 
     from lib.benchmarks.jitter_fit import Matching, fitted_tables, levels_of
     from lib.models import orb, published, sift
 
-    sequences = read_homography_sequences(*chosen.sequences)
+    sequences = read_homography_sequences(*options.sequences)
     networks = {
         "sift": sift.build(),
         "rootsift": sift.build(root=True),
         "orb": orb.build(),
-        PUBLISHED_TFEAT: published.build(chosen.checkpoint),
+        PUBLISHED_TFEAT: published.build(options.checkpoint),
     }
-    precision = pd.read_csv(chosen.published, index_col=["descriptor", "sequence"])
+    precision = pd.read_csv(options.published, index_col=["descriptor", "sequence"])
     cells = [(name, sequence.name) for name in networks for sequence in sequences]
-    missing = [" of ".join(cell) for cell in cells if cell not in precision.index]
-    if missing:
-        raise ValueError(f"{chosen.published} has no numbers for {missing[0]}: give a row for each")
-    precision = 100 * precision.loc[cells, list(LEVELS)]
-    tables = fitted_tables(Matching(sequences, networks), precision)
+    tables = fitted_tables(Matching(sequences, networks), 100 * precision.loc[cells, list(LEVELS)])
     for name, table in tables.items():
         text = table.to_csv(index=name != "evaluations", float_format="%.4f")
-        write_bytes(chosen.out / f"{name}.csv", text.encode())
+        write_bytes(options.out / f"{name}.csv", text.encode())
     print(tables["parameters"].to_string())
     print(*levels_of(tables["parameters"]["used"]), sep="\n")
-
-
-def _check_writable(path: Path) -> None:
-    """Before an hour's work rather than after it."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: name the file that the numbers go to")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise PermissionError(f"{path} cannot be written: name another file")
 
 
 if __name__ == "__main__":

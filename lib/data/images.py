@@ -1,17 +1,25 @@
-"""Image files of others: decoded wholly, or refused by name."""
+"""Image files of others: decoded wholly, in shades of grey where asked for, or refused by name."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import cv2
 import numpy as np
+from PIL import Image
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
+# Some 0.3 GB while they are decoded.
+MOST_PIXELS = 50_000_000
+# Grey values that must be left of a file of 16 bits: what a camera measures in 12 or 14 may be stored in
+# the low ones.
+_FEWEST_GREYS = 65
+# EXIF's tag, its value where pixels are stored as they are looked at, the first of those that make rows
+# columns, and the last.
+_ORIENTATION, _AS_STORED, _SIDEWAYS, _LAST = 274, 1, 5, 8
 
 
-def read_image(path: Path, header_only: bool = False) -> Image:
+def read_image(path: Path, header_only: bool = False) -> Image.Image:
     """An image of any format that Pillow reads; unlike OpenCV, it refuses a file that is cut short.
 
     Args:
@@ -22,8 +30,6 @@ def read_image(path: Path, header_only: bool = False) -> Image:
         FileNotFoundError: there is no such file.
         ValueError: it is cut short or no image.
     """
-    from PIL import Image
-
     try:
         with Image.open(path) as image:
             if not header_only:
@@ -32,7 +38,9 @@ def read_image(path: Path, header_only: bool = False) -> Image:
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise ValueError(f"{path} is cut short or no image ({error}): unpack it again") from error
+        raise ValueError(
+            f"{path} is cut short or no image ({error}): take it away or replace it"
+        ) from error
 
 
 def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
@@ -42,17 +50,110 @@ def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
         path: of the file.
         flags: OpenCV's; 0 is its IMREAD_GRAYSCALE.
     """
-    import cv2
-
     data = np.fromfile(path, np.uint8)
     return cv2.imdecode(data, flags) if len(data) else None
 
 
 def reduced(grey: np.ndarray, longest_side: int) -> np.ndarray:
     """An image whose longer side is `longest_side` px, by means over areas; a smaller one as it is."""
-    import cv2
-
     height, width = grey.shape
     factor = min(longest_side / max(height, width), 1.0)
     size = (max(round(width * factor), 1), max(round(height * factor), 1))
     return cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+
+
+def read_grey(
+    path: Path,
+    longest_side: int | None = None,
+    orientation: str = "refuse",
+    most_pixels: int = MOST_PIXELS,
+) -> np.ndarray:
+    """(H, W) uint8 grey values of an image; of 16 bits the upper 8 are taken.
+
+    Args:
+        path: of the file, in any format that Pillow and OpenCV read.
+        longest_side: px to which a larger image is reduced; None leaves it as it is, of which
+            detectors want up to 250 bytes a pixel.
+        orientation: of an image that its camera says is to be turned (EXIF): "refuse" it, since
+            programs differ in which way up its pixels are; read them as "stored", as COLMAP does; or
+            "turned", as hloc does.
+        most_pixels: of the file, before it is reduced.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no image or cut short, larger than `most_pixels`, seen through in places, to be
+            turned, or of numbers that 8 bits would not tell apart; the message names the file and says
+            what to do.
+    """
+    with warnings.catch_warnings():
+        # Pillow warns of large images, of which this refuses smaller ones already.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        width, height = read_image(path, header_only=True).size
+        if width * height > most_pixels:
+            raise ValueError(
+                f"{path} is {width} by {height} px, more than {most_pixels / 1e6:g} megapixels: reduce "
+                "or cut it"
+            )
+        image = read_image(path)
+    if image.has_transparency_data and image.convert("RGBA").getextrema()[3][0] < 255:
+        raise ValueError(
+            f"{path} can be seen through in places, where its grey values mean nothing: save it without "
+            "transparency, over a background"
+        )
+    if orientation == "refuse" and _turn(image) != _AS_STORED:
+        raise ValueError(
+            f"{path} is marked by its camera as to be turned, which some programs follow and others do "
+            "not: take it as 'stored' (--as-stored), as COLMAP does, or save it with its pixels turned"
+        )
+    flags = cv2.IMREAD_GRAYSCALE if orientation == "turned" else cv2.IMREAD_IGNORE_ORIENTATION
+    grey = decode_grey(path, flags | cv2.IMREAD_ANYDEPTH)
+    if grey is None:
+        raise ValueError(
+            f"{path} ({width} by {height} px) is of a kind that OpenCV does not read: save it as PNG"
+        )
+    grey = _eight_bits(path, grey)
+    return grey if longest_side is None else reduced(grey, longest_side)
+
+
+def _eight_bits(path: Path, grey: np.ndarray) -> np.ndarray:
+    if grey.dtype == np.uint8:
+        return grey
+    if grey.dtype != np.uint16:
+        raise ValueError(f"{path} holds numbers of {grey.dtype}: save it with 8 or 16 bits")
+    brightest = int(grey.max())
+    if (kept := (brightest >> 8) + 1) < _FEWEST_GREYS:
+        raise ValueError(
+            f"{path} holds 16 bits a pixel, of which the brightest is {brightest} of 65535, so that 8 "
+            f"bits would keep {kept} grey values: stretch them to all 16 bits, or save it with 8"
+        )
+    return (grey >> 8).astype(np.uint8)
+
+
+def image_size(path: Path, orientation: str) -> tuple[int, int]:
+    """Width and height of an image as `read_grey` reads it, before it is reduced."""
+    if orientation != "turned":
+        return read_image(path, header_only=True).size
+    image = read_image(path)
+    return image.size[::-1] if _turn(image) >= _SIDEWAYS else image.size
+
+
+def _turn(image: Image.Image) -> int:
+    """EXIF's orientation; what is no value of it is followed by nobody."""
+    value = image.getexif().get(_ORIENTATION)
+    return value if value in range(_AS_STORED, _LAST + 1) else _AS_STORED
+
+
+def image_names(folder: Path) -> list[str]:
+    """Paths of the images in a folder and below it, as text from the folder on, in order.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        ValueError: it holds no image.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder: give one that holds images")
+    known = Image.registered_extensions()
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix.lower() in known]
+    if not files:
+        raise ValueError(f"{folder} holds no image, by the endings of its files: give another folder")
+    return sorted(path.relative_to(folder).as_posix() for path in files)

@@ -1,16 +1,15 @@
-"""Keypoints after BRISK (Leutenegger et al., ICCV 2011, Sec. 3.1), which OpenCV 5 no longer has.
+"""Corners after BRISK (Leutenegger et al., ICCV 2011, Sec. 3.1), which OpenCV 5 no longer has.
 
 FAST's corners of 9 of 16 pixels, in octaves and halfway between them, each the strongest of its
 neighbourhood in its own layer and in the two beside it. Its refinement between pixels and between layers
-is left out, and the orientation is Lowe's instead of that of its own descriptor's pattern.
+is left out.
 """
 
 import cv2
 import numpy as np
 from scipy.spatial import cKDTree
 
-from lib.data.hpatches.detection import orient
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints
 
 # Px of the image to a pixel of a layer: octaves, and in between.
 LAYERS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -23,25 +22,23 @@ REACH = 1.5
 SCALE = 1.6
 
 
-def detect(image: np.ndarray, most: int) -> Keypoints:
-    """The strongest keypoints of a (H, W) uint8 image, at most so many, the strongest first."""
-    found = [_corners(image, pixel) for pixel in LAYERS]
-    corners = np.concatenate(found)
-    layer = np.repeat(np.arange(len(found)), [len(of) for of in found])
+def brisk_corners(image: np.ndarray, most: int) -> Keypoints:
+    """At most so many corners of a (H, W) uint8 image, the strongest first, of orientation 0."""
+    by_layer = [_corners(image, pixel) for pixel in LAYERS]
+    corners = np.concatenate(by_layer)
+    layer = np.repeat(np.arange(len(LAYERS)), [len(rows) for rows in by_layer])
     pixel, strength = corners[:, 2], corners[:, 3]
     near = cKDTree(corners[:, :2]).query_ball_point(corners[:, :2], REACH * pixel)
     # Of equally strong ones that of the finer layer.
     rank = list(zip(strength, -layer, strict=True))
-    kept = [
-        one
-        for one, others in enumerate(near)
-        if all(rank[other] < rank[one] for other in others if abs(layer[other] - layer[one]) == 1)
+    maxima = [
+        corner
+        for corner, others in enumerate(near)
+        if all(rank[other] < rank[corner] for other in others if abs(layer[other] - layer[corner]) == 1)
     ]
     # A total order, since many are as strong as others.
-    order = sorted(kept, key=lambda one: (-strength[one], *corners[one]))[:most]
-    strongest = corners[order]
-    keypoints = Keypoints(strongest[:, :2], SCALE * strongest[:, 2], np.zeros(len(strongest)))
-    return orient(image, keypoints)
+    order = sorted(maxima, key=lambda corner: (-strength[corner], *corners[corner]))[:most]
+    return Keypoints(corners[order, :2], SCALE * pixel[order], np.zeros(len(order)))
 
 
 def _corners(image: np.ndarray, pixel: float) -> np.ndarray:

@@ -1,220 +1,85 @@
-"""Keypoints of a whole image, each with the shape of the spot around it.
+"""Keypoints of an image as discs with a direction: found by differences of Gaussians, and carried.
 
-Differences of Gaussians are OpenCV's SIFT, or COLMAP's at its own thresholds (`lib.models.colmap_sift`);
-Hessian and Harris, affine shape (Baumberg, CVPR 2000) and orientation (Lowe, IJCV 2004, Sec. 5) are
-kornia's, and so is Key.Net (Barroso-Laguna et al., ICCV 2019), whose checkpoint comes from outside;
-BRISK is `lib.features.brisk`, since OpenCV 5 has none.
 Coordinates are x right and y down, the first pixel's centre at 0, 0.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, fields
 
 import numpy as np
-import torch
-from kornia import feature
-from torch import Tensor, nn
-
-from lib.features import brisk
-from lib.features.detectors import Keypoints, dog_keypoints
-from lib.models import colmap_sift
-
-KINDS = ("dog", "colmap", "hessian", "harris", "brisk", "keynet")
-# Half a Key.Net patch is 22 px of the level where its keypoint is found, as kornia has it; here that is
-# the usual magnification of a scale.
-KEYNET_SCALE = 22.0 / 6.0
-# Half the width of the windows that shape and orientation are taken of, in scales of the keypoint:
-# kornia's own, and three of the standard deviations that Lowe's window has.
-SHAPE_WINDOW = 6.0
-ORIENTATION_WINDOW = 4.5
-# Of the adaptation of a shape to what is seen through it.
-AFFINE_STEPS = 4
-# Long side of an ellipse by its short one; a longer one lies along an edge.
-MOST_ELONGATED = 6.0
-# Of kornia's measures, which have no bound of their own: far below those of one grey level, and far
-# above what rounding leaves of an image of one colour.
-SMALLEST = {"hessian": 1e-11, "harris": 1e-20}
-# Px of a side below which the windows of detectors have no room.
-SMALLEST_SIDE = 16
-_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
-class Regions:
-    """Keypoints of one image with the ellipses around them.
+class Keypoints:
+    """Interest points of one image.
 
     Attributes:
-        maps: (N, 2, 3) float32, local affine frames: column 2 is the keypoint's place, px, and the unit
-            disc is carried to the ellipse of one scale (a Gaussian's standard deviation) around it, its
-            x axis to where the patch's x axis points.
-        scores: (N,) float32, the detector's response, in no unit; the strongest first. COLMAP tells
-            none, and keeps the largest of too many: there it is the scale.
+        position: (N, 2) float64, px.
+        scale: (N,) float64, standard deviation of the keypoint's Gaussian, px.
+        orientation: (N,) float64, radians from +x towards +y.
+        response: (N,) float64, in no unit; None where the detector tells none.
+        detector: (N,) int64, an index into the detectors; None where there was one alone.
     """
 
-    maps: np.ndarray
-    scores: np.ndarray
+    position: np.ndarray
+    scale: np.ndarray
+    orientation: np.ndarray
+    response: np.ndarray | None = None
+    detector: np.ndarray | None = None
 
     def __len__(self) -> int:
-        return len(self.maps)
+        return len(self.scale)
 
-    def __getitem__(self, index: np.ndarray | slice) -> Regions:
-        return Regions(self.maps[index], self.scores[index])
+    def __getitem__(self, index: np.ndarray | slice) -> Keypoints:
+        values = (getattr(self, field.name) for field in fields(self))
+        return Keypoints(*(None if value is None else value[index] for value in values))
 
-    @property
-    def position(self) -> np.ndarray:
-        """(N, 2) x and y, px."""
-        return self.maps[:, :, 2]
-
-    @property
-    def scale(self) -> np.ndarray:
-        """(N,) of the disc that is as large as the ellipse, px."""
-        return np.sqrt(np.abs(np.linalg.det(self.maps[:, :, :2])))
+    def discs(self, magnification: float) -> np.ndarray:
+        """(N, 2, 3) affine maps that carry the unit disc to discs of so many scales' radius, px."""
+        radius = magnification * self.scale
+        cosine, sine = radius * np.cos(self.orientation), radius * np.sin(self.orientation)
+        x, y = self.position.T
+        return np.array([[cosine, -sine, x], [sine, cosine, y]]).transpose(2, 0, 1).copy()
 
 
-def regions(keypoints: Keypoints, scores: np.ndarray | None = None) -> Regions:
-    """Discs at keypoints of one's own, which without scores are taken to be in order of strength."""
-    ranked = np.arange(len(keypoints), 0, -1) if scores is None else scores
-    return Regions(keypoints.discs(1.0).astype(np.float32), np.asarray(ranked, np.float32))
+def dog_keypoints(image: np.ndarray, contrast: float, smallest_scale: float = 0.0) -> Keypoints:
+    """SIFT's differences of Gaussians (Lowe, IJCV 2004) by OpenCV, the strongest first.
 
+    A place with several dominant gradients is there once for each. Of two with the same response the
+    order is that of place, scale and orientation, since OpenCV's own depends on how its threads finish.
 
-@dataclass(frozen=True)
-class Detector:
-    """What finds keypoints.
-
-    Attributes:
-        kind: of `KINDS`.
-        affine: whether each gets an affine shape; else its ellipse is a disc.
-        most: how many of an image are kept, the strongest.
-        upright: whether patches stay as the image is, instead of turned to the dominant gradient.
-        contrast: below which OpenCV drops a difference of Gaussians; the other kinds have none, or
-            one of their own.
-        weights: the file of a checkpoint, of Key.Net and of no other kind.
+    Args:
+        image: (H, W) uint8.
+        contrast: OpenCV's contrast threshold, of which it takes a third for each level of an octave.
+        smallest_scale: px; finer keypoints are left out.
     """
+    import cv2
 
-    kind: str = "dog"
-    affine: bool = False
-    most: int = 2048
-    upright: bool = False
-    contrast: float = 0.04
-    weights: Path | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
-        if (self.kind == "keynet") != (self.weights is not None):
-            raise ValueError("keynet needs a file of its weights, and no other detector takes one")
-        if self.most < 1:
-            raise ValueError(f"most must be 1 or more, got {self.most}")
+    # Otherwise OpenCV doubles the image with a shift, and all keypoints lie 0.25 px right and below.
+    sift = cv2.SIFT_create(contrastThreshold=contrast, enable_precise_upscale=True)
+    detected = sorted(sift.detect(image, None), key=lambda k: (-k.response, k.pt, k.size, k.angle))
+    rows = np.array([(*k.pt, k.size / 2, k.angle, k.response) for k in detected], float).reshape(-1, 5)
+    keypoints = Keypoints(rows[:, :2], rows[:, 2], np.deg2rad(rows[:, 3]), rows[:, 4])
+    return keypoints[keypoints.scale >= smallest_scale]
 
 
-def detect(image: np.ndarray, detector: Detector) -> Regions:
-    """Keypoints of a (H, W) uint8 image, the strongest first; none where it has none.
+def one_a_place(keypoints: Keypoints) -> Keypoints:
+    """Of keypoints of the same position and scale the first; the order stays."""
+    # COLMAP's scales at one place differ by rounding.
+    places = np.column_stack([keypoints.position, keypoints.scale.round(3)])
+    return keypoints[np.sort(np.unique(places, axis=0, return_index=True)[1])]
 
-    As in OpenCV and COLMAP, a DoG keypoint with several dominant gradients is there once for each,
-    unless it gets an affine shape.
 
-    Raises:
-        FileNotFoundError: the file of Key.Net's weights is missing.
-        ValueError: it does not hold these; the message names it.
+def carried_keypoints(keypoints: Keypoints, position: np.ndarray, affine: np.ndarray) -> Keypoints:
+    """Keypoints as a perfect detector would find them in another view.
+
+    Args:
+        keypoints: N of them, in the reference view.
+        position: (N, 2) where their points lie in the other view.
+        affine: (N, 2, 2) the local map from the reference view to the other.
     """
-    if min(image.shape) < SMALLEST_SIDE:
-        return Regions(np.empty((0, 2, 3), np.float32), np.empty(0, np.float32))
-    kinds = {"dog": _dog, "colmap": _colmap, "brisk": _brisk, "keynet": _keynet}
-    found = kinds.get(detector.kind, _scale_space)(image, detector)
-    oriented = detector.kind in ("dog", "colmap", "brisk")
-    grey = as_tensor(image)
-    if detector.affine:
-        found = _by_parts(found, lambda maps: _shaped(maps, grey))
-        ends = np.linalg.svd(found.maps[:, :, :2], compute_uv=False)
-        found, oriented = found[ends[:, 0] <= MOST_ELONGATED * ends[:, 1]], False
-    if not detector.upright and not oriented:
-        found = _by_parts(found, lambda maps: _turned(maps, grey))
-    return found
-
-
-def as_tensor(image: np.ndarray) -> Tensor:
-    """(1, 1, H, W) float32, 0 to 1, of a (H, W) uint8 image."""
-    return torch.from_numpy(np.ascontiguousarray(image)).float()[None, None] / 255
-
-
-def _dog(image: np.ndarray, detector: Detector) -> Regions:
-    return _kept(*dog_keypoints(image, detector.contrast), detector)
-
-
-def _colmap(image: np.ndarray, detector: Detector) -> Regions:
-    found, _ = colmap_sift.extract(image)
-    return _kept(found, found.scale, detector)
-
-
-def _kept(found: Keypoints, scores: np.ndarray, detector: Detector) -> Regions:
-    """Of oriented keypoints those asked for; without orientations each place once."""
-    if detector.affine or detector.upright:
-        # Of one place COLMAP's scales differ by rounding.
-        places = np.column_stack([found.position, found.scale.round(3)])
-        first = np.sort(np.unique(places, axis=0, return_index=True)[1])
-        found, scores = replace(found[first], orientation=np.zeros(len(first))), scores[first]
-    return regions(found, scores)[: detector.most]
-
-
-def _brisk(image: np.ndarray, detector: Detector) -> Regions:
-    found = brisk.detect(image, detector.most)
-    if detector.affine or detector.upright:
-        found = replace(found, orientation=np.zeros(len(found)))
-    return regions(found)
-
-
-def _scale_space(image: np.ndarray, detector: Detector) -> Regions:
-    """Maxima over place and scale of the determinant of the Hessian, or of Harris' measure."""
-    measure = feature.BlobHessian() if detector.kind == "hessian" else feature.CornerHarris(0.04)
-    search = feature.ScaleSpaceDetector(detector.most, mr_size=1.0, resp_module=measure)
-    with torch.inference_mode():
-        maps, scores = search(as_tensor(image))
-    filled = scores[0] > SMALLEST[detector.kind]
-    return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
-
-
-def _keynet(image: np.ndarray, detector: Detector) -> Regions:
-    how = feature.keynet.get_default_detector_config() | {"s_mult": KEYNET_SCALE}
-    shape = {**feature.keynet.keynet_default_config, "Detector_conf": how}
-    search = feature.KeyNetDetector(False, detector.most, shape)
-    _load(search.model, detector.weights)
-    with torch.inference_mode():
-        maps, scores = search.eval()(as_tensor(image))
-    filled = scores[0] > 0
-    return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
-
-
-def _load(network: nn.Module, path: Path) -> None:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: give the file of Key.Net's weights")
-    try:
-        held = torch.load(path, map_location="cpu", weights_only=True)
-        # As published they are a part of the file.
-        network.load_state_dict(held.get("state_dict", held))
-    except (pickle.UnpicklingError, RuntimeError, EOFError, AttributeError, TypeError) as error:
-        told = str(error).partition("\n")[0]
-        raise ValueError(f"{path} does not hold the weights of kornia's Key.Net: {told}") from error
-
-
-def _by_parts(found: Regions, change: Callable[[Tensor], Tensor]) -> Regions:
-    with torch.inference_mode():
-        parts = torch.from_numpy(found.maps)[None].split(_AT_ONCE, dim=1)
-        changed = [change(part) for part in parts if part.shape[1]]
-    return replace(found, maps=torch.cat(changed, dim=1)[0].numpy()) if changed else found
-
-
-def _shaped(maps: Tensor, grey: Tensor) -> Tensor:
-    estimate = feature.LAFAffineShapeEstimator(preserve_orientation=False)
-    maps = feature.scale_laf(maps, SHAPE_WINDOW)
-    for _ in range(AFFINE_STEPS):
-        maps = estimate(maps, grey)
-    return feature.scale_laf(maps, 1 / SHAPE_WINDOW)
-
-
-def _turned(maps: Tensor, grey: Tensor) -> Tensor:
-    turned = feature.LAFOrienter()(feature.scale_laf(maps, ORIENTATION_WINDOW), grey)
-    return feature.scale_laf(turned, 1 / ORIENTATION_WINDOW)
+    direction = np.stack([np.cos(keypoints.orientation), np.sin(keypoints.orientation)], axis=1)
+    turned = np.einsum("nij,nj->ni", affine, direction)
+    scale = keypoints.scale * np.sqrt(np.abs(np.linalg.det(affine)))
+    return Keypoints(position, scale, np.arctan2(turned[:, 1], turned[:, 0]))

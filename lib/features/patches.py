@@ -1,23 +1,90 @@
-"""Patches of an image at its keypoints, by kornia, of a pyramid so that none is sampled too coarsely."""
+"""Patches of an image: at regions seen through a homography, and at ellipses of whole images.
+
+`sample` cuts what data sets are made of: exactly through a homography, bicubic. `extract` cuts what is
+described of whole images: kornia's way, of a pyramid, as published pipelines do.
+"""
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import torch
 from kornia.feature import extract_patches_simple, get_laf_scale, scale_laf
 from kornia.geometry.transform import pyrdown
 
-from lib.augmentation import PATCH_SIZE
-from lib.features.keypoints import Regions, as_tensor
+from lib.features.detectors import Regions, as_tensor
+from lib.features.homographies import local_affine
+from lib.features.keypoints import Keypoints
 
-# Half a patch's width in scales of its keypoint, DSM's "magnification factor" (Sec. 5.4).
+# Px of a side, as UBC PhotoTour has them.
+PATCH = 64
+# Width of a patch of a data set in standard deviations of the keypoint's Gaussian.
+PATCH_WIDTH = 14.0
+# Half a patch's width of `extract` in scales of its keypoint, DSM's "magnification factor" (Sec. 5.4).
 MAGNIFICATION = 6.0
+_SAMPLED_AT_ONCE = 512
 # So few that a core's cache holds their grids; kornia's own function makes those of all at once.
-_SAMPLED_AT_ONCE = 64
+_EXTRACTED_AT_ONCE = 64
+
+
+def sample(
+    image: np.ndarray, homography: np.ndarray, regions: np.ndarray, side: int, border: int
+) -> np.ndarray:
+    """Patches of an image at regions of the reference, bicubic.
+
+    The image is blurred before it is sampled more coarsely than its pixels, in half octaves. How
+    coarsely is taken at the middle of the patch, as the mean over directions.
+
+    Args:
+        image: (H, W) uint8.
+        homography: (3, 3), from the reference to the image.
+        regions: (N, 2, 3), maps of the unit disc to pixels of the reference; the centres of a patch's
+            outermost pixels lie on the square around the disc.
+        side: of a patch, px.
+        border: OpenCV's rule for what lies outside the image.
+
+    Returns:
+        (N, side, side) uint8.
+    """
+    ends = np.linspace(-1, 1, side)
+    grid = np.stack([*np.meshgrid(ends, ends), np.ones((side, side))]).reshape(3, -1)
+    at_middle = local_affine(homography, regions[:, :, 2]) @ regions[:, :, :2]
+    step = 2 * np.sqrt(np.abs(np.linalg.det(at_middle))) / (side - 1)
+    projective = homography[:, :2] @ regions + homography[:, 2:] * [0, 0, 1]
+    level = np.maximum(np.floor(2 * np.log2(step)), 0).astype(int)
+    patches = np.empty((len(step), side, side), np.uint8)
+    for half_octave in np.unique(level):
+        coarse = 2.0 ** (half_octave / 2)
+        source = image
+        if coarse > 1:
+            source = cv2.GaussianBlur(image, (0, 0), 0.5 * np.sqrt(coarse**2 - 1))
+        members = np.flatnonzero(level == half_octave)
+        for start in range(0, len(members), _SAMPLED_AT_ONCE):
+            chosen = members[start : start + _SAMPLED_AT_ONCE]
+            points = projective[chosen] @ grid
+            x, y = ((points[:, axis] / points[:, 2]).astype(np.float32) for axis in (0, 1))
+            sampled = cv2.remap(source, x, y, cv2.INTER_CUBIC, borderMode=border)
+            patches[chosen] = sampled.reshape(-1, side, side)
+    return patches
+
+
+def cut(image: np.ndarray, keypoints: Keypoints, side: int = PATCH) -> np.ndarray:
+    """Patches turned to their keypoint's orientation, `PATCH_WIDTH` of its scales wide.
+
+    Args:
+        image: (H, W) uint8.
+        keypoints: N of them.
+        side: of a patch, px.
+
+    Returns:
+        (N, side, side) uint8; what lies outside the image is mirrored at its border.
+    """
+    discs = keypoints.discs(PATCH_WIDTH * (1 - 1 / side) / 2)
+    return sample(image, np.eye(3), discs, side, cv2.BORDER_REFLECT_101)
 
 
 def extract(
-    image: np.ndarray, regions: Regions, magnification: float = MAGNIFICATION, side: int = PATCH_SIZE
+    image: np.ndarray, regions: Regions, magnification: float = MAGNIFICATION, side: int = PATCH
 ) -> np.ndarray:
     """Patches turned and stretched so that each keypoint's ellipse becomes a disc of one size.
 
@@ -39,13 +106,13 @@ def extract(
             levels.append(pyrdown(levels[-1]))
         maps = scale_laf(torch.from_numpy(regions.maps)[None], float(magnification))
         octaves = (2 * get_laf_scale(maps) / side).log2().flatten()
-        places = octaves.clamp(0, len(levels) - 1).long()
-        for place, level in enumerate(levels):
-            # Pixels are squares, so the first one's centre, at 0, is at half a pixel of any level.
+        level_of_patch = octaves.clamp(0, len(levels) - 1).long()
+        # Pixels are squares, so the first one's centre, at 0, is at half a pixel of any level.
+        half = torch.tensor([0.0, 0.0, 0.5])
+        for index, level in enumerate(levels):
             shrunk = torch.tensor(level.shape[:1:-1]) / torch.tensor(levels[0].shape[:1:-1])
-            half = torch.tensor([0.0, 0.0, 0.5])
-            for members in (places == place).nonzero().flatten().split(_SAMPLED_AT_ONCE):
-                there = (maps[:, members] + half) * shrunk[:, None] - half
-                some = extract_patches_simple(level, there, side)[0, :, 0]
-                patches[members.numpy()] = (255 * some).round().clamp(0, 255).byte().numpy()
+            for members in (level_of_patch == index).nonzero().flatten().split(_EXTRACTED_AT_ONCE):
+                frames = (maps[:, members] + half) * shrunk[:, None] - half
+                values = extract_patches_simple(level, frames, side)[0, :, 0]
+                patches[members.numpy()] = (255 * values).round().clamp(0, 255).byte().numpy()
     return patches

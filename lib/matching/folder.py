@@ -9,18 +9,19 @@ from pathlib import Path
 import h5py
 from torch import nn
 
-from lib.features.keypoints import Detector
+from lib.data.images import image_names, image_size, read_grey
+from lib.features.description import Describe
+from lib.features.detectors import Detector
+from lib.features.matches import match, similarity
 from lib.features.patches import MAGNIFICATION
 from lib.files import make_once
 from lib.matching import colmap, hloc
-from lib.matching.describe import Describe, describe
-from lib.matching.images import image_names, image_size, read_grey
-from lib.matching.match import match, similarity
+from lib.matching.describe import describe
 
 FEATURES, MATCHES, PAIRS, DATABASE = "features.h5", "matches.h5", "pairs.txt", "database.db"
 LONGEST_SIDE = 1600
 RATIO = 0.9
-Told = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 def describe_and_match(
@@ -33,19 +34,19 @@ def describe_and_match(
     ratio: float = RATIO,
     mutual: bool = True,
     one_camera: bool = False,
-    told: Told = print,
-    **how: object,
+    log: Log = print,
+    **options: object,
 ) -> None:
     """From a folder of images to `FEATURES`, `MATCHES`, `PAIRS` and COLMAP's `DATABASE`, in a folder.
 
     Args:
         images: the folder.
         out: the folder to make, whole or not at all.
-        detector, descriptor, how: as `describe_folder` takes them.
+        detector, descriptor, options: as `describe_folder` takes them.
         pairs: a file of pairs; None takes each image with each later one.
         ratio, mutual: as `match` takes them.
         one_camera: as `lib.matching.colmap.write_database` takes it.
-        told: is given a line an image and a line a pair.
+        log: is given a line an image and a line a pair.
 
     Raises:
         FileExistsError: `out` is there.
@@ -56,17 +57,17 @@ def describe_and_match(
         raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
     if not 0 < ratio <= 1:
         raise ValueError(f"ratio must be above 0 and at most 1, got {ratio}")
-    every = list(combinations(photographs(images), 2))
-    listed = hloc.read_pairs(pairs, images) if pairs else every
+    names = photographs(images)
+    matched = hloc.read_pairs(pairs, images) if pairs else list(combinations(names, 2))
     if one_camera:
-        _check_one_size(images, sorted({name for pair in listed for name in pair}))
+        _check_one_size(images, sorted({name for pair in matched for name in pair}))
 
     def make(new: Path) -> None:
         database, *files = (new / name for name in (DATABASE, FEATURES, MATCHES, PAIRS))
-        features, matches, named = files
-        hloc.write_pairs(named, listed)
-        describe_folder(images, features, detector, descriptor, told=told, **how)
-        match_pairs(features, matches, listed, ratio=ratio, mutual=mutual, told=told)
+        features, matches, pairs_file = files
+        hloc.write_pairs(pairs_file, matched)
+        describe_folder(images, features, detector, descriptor, log=log, **options)
+        match_pairs(features, matches, matched, ratio=ratio, mutual=mutual, log=log)
         colmap.write_database(database, images, *files, one_camera)
 
     make_once(out, out.name, make)
@@ -98,36 +99,31 @@ def describe_folder(
     orientation: str = "refuse",
     magnification: float = MAGNIFICATION,
     device: str = "cpu",
-    told: Told = print,
-) -> list[str]:
+    log: Log = print,
+) -> None:
     """Describes the images of a folder, one in memory at a time.
 
     Args:
         images: the folder.
-        features: the file to make, in hloc's layout; places are those of the images as they are.
+        features: the file to make, in hloc's layout; positions are those of the images as they are.
         detector, descriptor, magnification, device: as `describe` takes them.
-        longest_side, orientation: as `lib.matching.images.read_grey` takes them.
-        told: is given a line an image.
-
-    Returns:
-        Names of the images.
+        longest_side, orientation: as `lib.data.images.read_grey` takes them.
+        log: is given a line an image.
 
     Raises:
         FileExistsError: there is a file of features.
         FileNotFoundError, ValueError: as `read_grey`; or an image has no keypoints, e.g. is of one
             colour. The message names the file.
     """
-    names = photographs(images)
-    with hloc.new_file(features) as file:
-        for name in names:
+    with h5py.File(features, "x", libver="latest") as file:
+        for name in photographs(images):
             path = images / name
             grey = read_grey(path, longest_side, orientation)
-            found = describe(grey, detector, descriptor, magnification, device)
-            if not len(found):
+            described = describe(grey, detector, descriptor, magnification, device)
+            if not len(described):
                 raise ValueError(f"{path} has no keypoints: take it away, or choose another detector")
-            hloc.write_features(file, name, found.at_size(image_size(path, orientation)))
-            told(f"{name}: {len(found)} keypoints")
-    return names
+            hloc.write_features(file, name, described.at_size(image_size(path, orientation)))
+            log(f"{name}: {len(described)} keypoints")
 
 
 def match_pairs(
@@ -136,7 +132,7 @@ def match_pairs(
     pairs: Sequence[tuple[str, str]],
     ratio: float | None = RATIO,
     mutual: bool = True,
-    told: Told = print,
+    log: Log = print,
 ) -> None:
     """Matches pairs of images by nearest neighbours, those of two images in memory at a time.
 
@@ -145,15 +141,15 @@ def match_pairs(
         matches: the file to make.
         pairs: names of images.
         ratio, mutual: as `match` takes them.
-        told: is given a line a pair.
+        log: is given a line a pair.
 
     Raises:
         FileExistsError: there is a file of matches.
         ValueError: an image is not in the file of features.
     """
-    with h5py.File(features) as described, hloc.new_file(matches) as file:
+    with h5py.File(features) as described, h5py.File(matches, "x", libver="latest") as file:
         for pair in pairs:
             first, second = (hloc.read_descriptors(described, name) for name in pair)
-            found = match(first, second, mutual, ratio)
-            hloc.write_matches(file, pair, found, similarity(first, second, found))
-            told(f"{pair[0]} and {pair[1]}: {len(found)} matches")
+            pair_matches = match(first, second, mutual, ratio)
+            hloc.write_matches(file, pair, pair_matches, similarity(first, second, pair_matches))
+            log(f"{pair[0]} and {pair[1]}: {len(pair_matches)} matches")

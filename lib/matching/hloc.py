@@ -9,30 +9,14 @@ All numbers are of 32 bits, where hloc itself halves them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
 import numpy as np
 
-from lib.matching.describe import Features
-from lib.matching.match import Matches
-
-
-@contextmanager
-def new_file(path: Path) -> Iterator[h5py.File]:
-    """A file to write; there is none of that name yet.
-
-    Raises:
-        FileExistsError: there is.
-    """
-    if path.exists():
-        raise FileExistsError(f"{path} is there already: name another file, or remove it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with h5py.File(path, "x", libver="latest") as file:
-        yield file
-
+from lib.features.description import Features
+from lib.features.matches import Matches
 
 # An attribute of descriptors that are bits; hloc passes it over.
 _BITS = "bits"
@@ -62,27 +46,27 @@ def read_keypoints(file: h5py.File, name: str) -> np.ndarray:
     Raises:
         ValueError: the file has no such image.
     """
-    return _of(file, name, "keypoints").astype(np.float32)
+    return _read(file, name, "keypoints").astype(np.float32)
 
 
 def read_size(file: h5py.File, name: str) -> tuple[int, int]:
     """Width and height of an image, px; raises as `read_keypoints`."""
-    return tuple(_of(file, name, "image_size").astype(int).tolist())
+    return tuple(_read(file, name, "image_size").astype(int).tolist())
 
 
 def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
     """(N, k) float32 of an image, or (N, k / 8) uint8 of what `write_features` was given as packed bits,
     so that ratios are of Hamming distances; raises as `read_keypoints`."""
-    values = _of(file, name, "descriptors").T
+    values = _read(file, name, "descriptors").T
     if file[name]["descriptors"].attrs.get(_BITS, False):
         return np.packbits(values > 0, axis=1)
     return np.ascontiguousarray(values, np.float32)
 
 
-def _of(file: h5py.File, name: str, what: str) -> np.ndarray:
-    if name not in file or what not in file[name]:
-        raise ValueError(f"{file.filename} has no {what} of {name}: describe the images first")
-    return file[name][what][()]
+def _read(file: h5py.File, name: str, dataset: str) -> np.ndarray:
+    if name not in file or dataset not in file[name]:
+        raise ValueError(f"{file.filename} has no {dataset} of {name}: describe the images first")
+    return file[name][dataset][()]
 
 
 def pair_group(first: str, second: str) -> str:
@@ -94,7 +78,7 @@ def write_matches(file: h5py.File, pair: tuple[str, str], matches: Matches, scor
     """Matches of a pair.
 
     Args:
-        file: of `new_file`.
+        file: to write to.
         pair: names of the two images.
         matches: M of them.
         scores: (N0,) by keypoint of the first image, 0 where it has no match.

@@ -46,7 +46,7 @@ def find(name: str) -> nn.Module:
     committed = NETWORKS / name / WEIGHTS
     path = committed if committed.is_file() else Path(name)
     if not path.is_file():
-        known = (*HANDCRAFTED, *sorted(of.parent.name for of in NETWORKS.glob(f"*/{WEIGHTS}")))
+        known = (*HANDCRAFTED, *sorted(file.parent.name for file in NETWORKS.glob(f"*/{WEIGHTS}")))
         raise FileNotFoundError(
             f"{name} is no file, and no descriptor of that name is known: give a published checkpoint, "
             f"an exported network, or one of {', '.join(known)}"
@@ -63,23 +63,18 @@ def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) ->
         network: a run's.
         record: of the run.
         half: with numbers of 16 bits, in half the bytes.
-
-    Raises:
-        FileExistsError: there is a file of that name.
     """
-    if path.exists():
-        raise FileExistsError(f"{path} is there already: name another file, or remove it")
     config = record["config"]
-    about = {
+    metadata = {
         "model": json.dumps(config["recipe"]["model"]),
         "width": json.dumps(config["profile"]["width"]),
         "label": record["label"],
         "weights": record["weights"],
     }
-    tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
-    if half:
-        tensors = {n: of.half() if of.is_floating_point() else of for n, of in tensors.items()}
-    write_bytes(path, safetensors.torch.save(tensors, about))
+    tensors = network.state_dict()
+    for name, tensor in tensors.items():
+        tensors[name] = (tensor.half() if half and tensor.is_floating_point() else tensor).contiguous()
+    write_bytes(path, safetensors.torch.save(tensors, metadata))
 
 
 def as_kornia(network: nn.Module) -> nn.Module | None:
@@ -91,14 +86,11 @@ def as_kornia(network: nn.Module) -> nn.Module | None:
     if type(network) not in _KORNIAS:
         return None
     theirs, ours = _KORNIAS[type(network)](pretrained=False), network.state_dict()
-    shapes = {name: value.shape for name, value in theirs.state_dict().items()}
-    if shapes.keys() != ours.keys():
+    if theirs.state_dict().keys() != ours.keys():
         return None
-    if shapes == {name: value.shape for name, value in ours.items()}:
-        theirs.load_state_dict(ours, strict=True)
-    else:
-        for name, layer in deepcopy(network).named_children():
-            setattr(theirs, name, layer)
+    # Thinner layers do not fit: kornia's are replaced by ours, whose numbers are then their own.
+    for name, layer in deepcopy(network).named_children():
+        setattr(theirs, name, layer)
     return theirs.eval()
 
 
@@ -115,12 +107,13 @@ def card(
     """
     config = record["config"]
     budget = config["profile"].get("budget") or config["recipe"]["budget"]
-    told = "".join(f"- {of.name}: {of.licence}\n" for of in photographs)
-    terms = f"Its photographs, and their terms:\n\n{told}" if told else terms or _UNKNOWN_TERMS
+    licences = "".join(f"- {photograph.name}: {photograph.licence}\n" for photograph in photographs)
+    if licences:
+        terms = f"Its photographs, and their terms:\n\n{licences}"
     measured = "".join(
-        f"| {name} | {of['fpr95']['expected']:.2f} |\n"
-        for name, of in record["metrics"].items()
-        if "fpr95" in of
+        f"| {test_set} | {metrics['fpr95']['expected']:.2f} |\n"
+        for test_set, metrics in record["metrics"].items()
+        if "fpr95" in metrics
     )
     theirs, form = as_kornia(network), _KORNIA if config["profile"]["width"] == 1 else _THIN_KORNIA
     side = network.input_size
@@ -134,7 +127,7 @@ def card(
         output=_OUTPUT[described.dtype == torch.bool].format(described.shape[1]),
         steps=budget["epochs"] * budget["epoch_pairs"] // budget["batch_pairs"],
         batch=budget["batch_pairs"],
-        terms=terms.rstrip(),
+        terms=(terms or _UNKNOWN_TERMS).rstrip(),
         measured=measured,
         kornia=form.format(name=type(theirs).__name__) if theirs else _NO_KORNIA,
     )

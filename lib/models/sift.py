@@ -13,7 +13,7 @@ from kornia.filters import gaussian_blur2d
 from torch import Tensor, nn
 
 # What a patch is smoothed by already, in px of the 64: half a px by the camera, as Lowe assumes and as
-# the cutter keeps (`lib.data.synthetic.detection.cut`), and half a px by the 2×2 means.
+# the cutter keeps (`lib.features.patches.cut`), and half a px by the 2×2 means.
 ALREADY = math.hypot(0.5, 0.5)
 # Px of the 64 to one of the input.
 _STEP = 2

@@ -5,9 +5,9 @@ import numpy as np
 from lib.benchmarks.image_matches import image_matches
 from lib.benchmarks.subject import Subject
 from lib.data.hpatches.images import ImageSequences
-from lib.features import brisk
+from lib.features.detectors import brisk_keypoints
 
 
 def probe(subject: Subject, images: ImageSequences) -> dict[str, np.ndarray]:
     """As `lib.benchmarks.image_matches.image_matches`."""
-    return image_matches(subject, images, brisk.detect)
+    return image_matches(subject, images, brisk_keypoints)

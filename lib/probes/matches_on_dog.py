@@ -5,8 +5,7 @@ import numpy as np
 from lib.benchmarks.image_matches import image_matches
 from lib.benchmarks.subject import Subject
 from lib.data.hpatches.images import ImageSequences
-from lib.data.synthetic import detection
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 
 # OpenCV's own.
 CONTRAST = 0.04
@@ -19,4 +18,4 @@ def probe(subject: Subject, images: ImageSequences) -> dict[str, np.ndarray]:
 
 def detect(image: np.ndarray, most: int) -> Keypoints:
     """The strongest of SIFT's keypoints, at most so many, the strongest first."""
-    return detection.detect(image, 0.0, CONTRAST)[:most]
+    return one_a_place(dog_keypoints(image, CONTRAST))[:most]

@@ -17,10 +17,10 @@ from lib.data.hpatches.jitter import overlaps
 from lib.data.scenes.correspondences import Carried, Tolerance, classes, matches, near_pairs
 from lib.data.scenes.prepared import Scene, open_scene, prepare
 from lib.data.scenes.views import carry, lift
-from lib.data.synthetic import detection
 from lib.data.synthetic.allotment import SCENES, packaged_photographs
 from lib.data.synthetic.relief import truly_carried, write_relief
 from lib.data.synthetic.scenes import Site
+from lib.features.patches import PATCH_WIDTH
 
 TOLERANCES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 # Of a facet, in its widths: none, that of a facade, and that of a rough wall.
@@ -111,7 +111,7 @@ def _true_overlaps(site: Site, carried: Carried) -> pd.DataFrame:
         near = near_pairs(there[seen], detected, _REACH)
         first, second = np.flatnonzero(seen)[near["source"]], near["target"].to_numpy()
         # Where the detected region is the unit disc.
-        radius = detection.PATCH_WIDTH / 2 * detected.scale[second]
+        radius = PATCH_WIDTH / 2 * detected.scale[second]
         linear = affine[first] * (here.scale[first] / detected.scale[second])[:, None, None]
         shift = (there.position[first] - detected.position[second]) / radius[:, None]
         pairs = {

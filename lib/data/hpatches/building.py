@@ -13,45 +13,23 @@ its patches where one of the six, before jitter, is that faint: washed out, say,
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+import cv2
 import numpy as np
 
-from lib.data.hpatches.detection import DETECTORS, Frames, detect, inside, orient, thin
+from lib.data.hpatches.detection import DETECTORS, MAGNIFICATION, detect, inside, thin
 from lib.data.hpatches.homographies import HomographySequence
 from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter, overlaps
-from lib.data.hpatches.release import FILES, LEVELS, PATCH, refuse_equal_names, write_sequence
-from lib.features import detectors as keypoints
+from lib.data.hpatches.release import FILES, LEVELS, PATCH, write_sequence
+from lib.features import patches
+from lib.features.detectors import oriented
+from lib.features.keypoints import Keypoints
 from lib.files import write_bytes
 
 REPORT = "build.json"
 SMALLEST_CONTRAST = 5.0
-
-
-@dataclass(frozen=True)
-class SequenceReport:
-    """What became of one sequence's detections.
-
-    Attributes:
-        name: of the sequence.
-        detected: regions wholly inside the reference, by detector.
-        thinned: of those, left out because another one overlaps by more than 50%.
-        outside: of the rest, left out because the unjittered region leaves another image.
-        faint: of the rest, left out for want of contrast in one of the images.
-        beyond_limit: of the rest, left out by the limit.
-        patches: of the rest, kept, by detector.
-        median_overlap: of jittered and unjittered regions, as drawn for the kept ones, by level.
-    """
-
-    name: str
-    detected: Mapping[str, int]
-    thinned: int
-    outside: int
-    faint: int
-    beyond_limit: int
-    patches: Mapping[str, int]
-    median_overlap: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -61,12 +39,16 @@ class Plan:
     Attributes:
         frames: N detections in the reference, in the order of the patches.
         jitter: of the 15 files but ``ref``: (N, 2, 3) maps of the unit disc, by file.
-        report: what became of the other detections.
+        report: what became of all detections, as ``build.json`` has it: "detected", regions wholly
+            inside the reference, by detector; of those left out, one after the other, "thinned", which
+            overlap another by more than 50%, "outside", whose unjittered region leaves another image,
+            "faint", for want of contrast in one of the images, and "beyond_limit"; "patches", those
+            kept, by detector; "median_overlap" of jittered and unjittered regions by level.
     """
 
-    frames: Frames
+    frames: Keypoints
     jitter: Mapping[str, np.ndarray]
-    report: SequenceReport
+    report: Mapping[str, object]
 
     def regions(self, file: str) -> np.ndarray:
         """(N, 2, 3) maps of the unit disc to pixels of the reference, jittered as for a file.
@@ -74,11 +56,11 @@ class Plan:
         Args:
             file: one of `FILES`; ``ref`` is not jittered.
         """
-        frames = self.frames.regions
+        discs = self.frames.discs(MAGNIFICATION)
         if file == FILES[0]:
-            return frames
-        shift = frames[:, :, :2] @ self.jitter[file][:, :, 2:] + frames[:, :, 2:]
-        return np.concatenate([frames[:, :, :2] @ self.jitter[file][:, :, :2], shift], axis=2)
+            return discs
+        shift = discs[:, :, :2] @ self.jitter[file][:, :, 2:] + discs[:, :, 2:]
+        return np.concatenate([discs[:, :, :2] @ self.jitter[file][:, :, :2], shift], axis=2)
 
 
 def build_release(
@@ -86,39 +68,32 @@ def build_release(
     release: Path,
     limit: int | None = None,
     seed: int = 0,
-) -> tuple[SequenceReport, ...]:
+) -> None:
     """Cut all sequences' patches and write them as a release, with ``build.json`` beside its folder.
 
     What is drawn for a sequence depends on the seed and on its name, not on the other sequences.
 
     Args:
-        sequences: with different names.
+        sequences: one or more with different names.
         release: folder that gets one folder a sequence.
         limit: most patches of a sequence, a random sample of what is found, so that each detector is
             represented by its share; None keeps all.
         seed: of everything drawn.
 
-    Returns:
-        A report of each sequence. ``build.json`` holds them beside limit, seed and the intended median
-        overlap by level.
+    ``build.json`` holds each sequence's report beside limit, seed and the intended median overlap by
+    level.
 
     Raises:
-        ValueError: no sequence; two of one name; a limit below 1; an image that cannot be read; or a
-            sequence of which no detection is left.
+        ValueError: an image that cannot be read, or a sequence of which no detection is left.
         OSError: a folder cannot be written.
     """
-    if not sequences:
-        raise ValueError(f"no sequence to build {release} from: give at least one")
-    refuse_equal_names(sequences)
     reports = []
     for sequence in sequences:
         plan = plan_patches(sequence, limit, seed)
         write_sequence(release / sequence.name, cut_patches(sequence, plan))
         reports.append(plan.report)
-    asked = {"limit": limit, "seed": seed, "intended_overlap": MEDIAN_OVERLAP}
-    content = {**asked, "sequences": [asdict(report) for report in reports]}
+    content = {"limit": limit, "seed": seed, "intended_overlap": MEDIAN_OVERLAP, "sequences": reports}
     write_bytes(release.parent / REPORT, (json.dumps(content, indent=1) + "\n").encode())
-    return tuple(reports)
 
 
 def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: int = 0) -> Plan:
@@ -130,44 +105,41 @@ def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: i
         seed: as of `build_release`.
 
     Raises:
-        ValueError: a limit below 1, an image that cannot be read, or no detection left.
+        ValueError: an image that cannot be read, or no detection left.
     """
-    if limit is not None and limit < 1:
-        raise ValueError(f"a limit of {limit} patches leaves none: give 1 or more, or None for all")
     rng = np.random.default_rng([seed, *sequence.name.encode()])
     reference = sequence.grey(0)
-    found = detect(reference)
-    distinct = found[thin(found, rng)]
+    detected = detect(reference)
+    distinct = detected[thin(detected, rng)]
     seen = np.ones(len(distinct), bool)
     for index, homography in enumerate(sequence.homographies, 1):
         seen &= inside(distinct, homography, sequence.grey(index).shape)
-    common = orient(reference, distinct[seen])
-    clear = common[_least_contrast(sequence, common.regions) >= SMALLEST_CONTRAST]
+    common = oriented(reference, distinct[seen])
+    clear = common[_least_contrast(sequence, common.discs(MAGNIFICATION)) >= SMALLEST_CONTRAST]
     kept = clear[rng.permutation(len(clear))[:limit]]
-    counts = {
-        "thinned": len(found) - len(distinct),
+    left_out = {
+        "thinned": len(detected) - len(distinct),
         "outside": len(distinct) - len(common),
         "faint": len(common) - len(clear),
         "beyond_limit": len(clear) - len(kept),
     }
     if not len(kept):
         raise ValueError(
-            f"{sequence.folder}: none of {len(found)} detections is left ({counts['thinned']} overlap "
-            f"others, {counts['outside']} leave one of the images, {counts['faint']} have no contrast): "
-            "leave the sequence out, or look whether its homographies belong to its images"
+            f"{sequence.folder}: none of {len(detected)} detections is left ({left_out}): leave the "
+            "sequence out, or look whether its homographies belong to its images"
         )
     jitter = {
         f"{level[0]}{image}": draw_jitter(len(kept), level, rng)
         for level in LEVELS
         for image in range(1, len(sequence.images))
     }
-    report = SequenceReport(
-        name=sequence.name,
-        detected=_by_detector(found),
-        patches=_by_detector(kept),
-        median_overlap={level: _median_overlap(jitter, level) for level in LEVELS},
-        **counts,
-    )
+    report = {
+        "name": sequence.name,
+        "detected": _by_detector(detected),
+        **left_out,
+        "patches": _by_detector(kept),
+        "median_overlap": {level: _median_overlap(jitter, level) for level in LEVELS},
+    }
     return Plan(kept, jitter, report)
 
 
@@ -180,30 +152,20 @@ def cut_patches(sequence: HomographySequence, plan: Plan) -> dict[str, np.ndarra
     Raises:
         ValueError: an image cannot be read.
     """
-    patches = {FILES[0]: sample(sequence.grey(0), np.eye(3), plan.regions(FILES[0]))}
+    by_file = {FILES[0]: sample(sequence.grey(0), np.eye(3), plan.regions(FILES[0]))}
     for index, homography in enumerate(sequence.homographies, 1):
         image = sequence.grey(index)
         files = [f"{level[0]}{index}" for level in LEVELS]
         regions = np.concatenate([plan.regions(file) for file in files])
         parts = np.split(sample(image, homography, regions), len(files))
-        patches.update(zip(files, parts, strict=True))
-    return {file: patches[file] for file in FILES}
+        by_file.update(zip(files, parts, strict=True))
+    return {file: by_file[file] for file in FILES}
 
 
 def sample(image: np.ndarray, homography: np.ndarray, regions: np.ndarray) -> np.ndarray:
-    """Patches of an image at regions of the reference, bicubic (`keypoints.sample`).
-
-    Args:
-        image: (H, W) uint8; beyond its border its outermost pixels are repeated.
-        homography: (3, 3), from the reference to the image.
-        regions: (N, 2, 3), maps of the unit disc to pixels of the reference.
-
-    Returns:
-        (N, 65, 65) uint8.
-    """
-    import cv2
-
-    return keypoints.sample(image, homography, regions, PATCH, cv2.BORDER_REPLICATE)
+    """(N, 65, 65) uint8 of regions (N, 2, 3) of the reference, as `lib.features.patches.sample`; beyond
+    the image's border its outermost pixels are repeated."""
+    return patches.sample(image, homography, regions, PATCH, cv2.BORDER_REPLICATE)
 
 
 def _least_contrast(sequence: HomographySequence, regions: np.ndarray) -> np.ndarray:
@@ -221,6 +183,6 @@ def _median_overlap(jitter: Mapping[str, np.ndarray], level: str) -> float:
     return float(np.median(overlaps(drawn)))
 
 
-def _by_detector(frames: Frames) -> dict[str, int]:
-    counts = np.bincount(frames.detector, minlength=len(DETECTORS))
-    return {name: int(count) for name, count in zip(DETECTORS, counts, strict=True)}
+def _by_detector(keypoints: Keypoints) -> dict[str, int]:
+    counts = np.bincount(keypoints.detector, minlength=len(DETECTORS))
+    return dict(zip(DETECTORS, counts.tolist(), strict=True))

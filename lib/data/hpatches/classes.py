@@ -4,13 +4,13 @@ A class is a spot of a sequence: its patch in the reference image, and in the fi
 easy, hard and tough jitter.
 """
 
-from collections import Counter, abc
+from collections import abc
 from pathlib import Path
 
 import numpy as np
 
 from lib.data.decoded import decoded
-from lib.data.hpatches.release import FILES, IMAGES, Sequence, as_64
+from lib.data.hpatches.release import FILES, IMAGES, LEVELS, Sequence, as_64, refuse_equal_names
 from lib.data.patchset import PatchSet
 
 
@@ -18,7 +18,7 @@ def read_classes(sequences: abc.Sequence[Sequence], cache: Path, name: str) -> P
     """Read sequences as one set; the patches are decoded once and cached as one mapped array.
 
     Args:
-        sequences: to train on; of ΣN patches in each of the 16 files.
+        sequences: to train on, one or more; of ΣN patches in each of the 16 files.
         cache: folder for the decoded patches, made if missing; what it holds under this name is made
             anew when an image changes.
         name: of the set.
@@ -29,31 +29,22 @@ def read_classes(sequences: abc.Sequence[Sequence], cache: Path, name: str) -> P
 
     Raises:
         FileNotFoundError: an image is missing.
-        ValueError: no sequences, one given twice, or an image that cannot be decoded.
+        ValueError: two sequences of one name, or an image that cannot be decoded.
         OSError: the cache cannot be written.
     """
-    if not sequences:
-        raise ValueError(f"{name}: no sequences to train on; give one or more")
-    repeated, times = Counter(sequence.name for sequence in sequences).most_common(1)[0]
-    if times > 1:
-        raise ValueError(f"{name}: {repeated} is given {times} times; give each sequence once")
-    starts = np.cumsum([0] + [sequence.count for sequence in sequences])
-    spots = [
-        np.tile(np.arange(start, start + sequence.count), len(FILES))
-        for start, sequence in zip(starts[:-1].tolist(), sequences, strict=True)
-    ]
-    images = [
-        np.repeat(IMAGES * s + _image_of_file(), sequence.count) for s, sequence in enumerate(sequences)
+    refuse_equal_names(sequences)
+    counts = np.array([sequence.count for sequence in sequences])
+    spots = np.split(np.arange(counts.sum()), np.cumsum(counts)[:-1])
+    images = [0, *(image for _ in LEVELS for image in range(1, IMAGES))]
+    image_ids = [
+        np.repeat(IMAGES * index + np.array(images), count) for index, count in enumerate(counts)
     ]
     patches = decoded(
         cache,
         name,
         [sequence.folder / f"{file}.png" for sequence in sequences for file in FILES],
-        len(FILES) * int(starts[-1]),
+        len(FILES) * int(counts.sum()),
         lambda: (as_64(sequence.patches(file)) for sequence in sequences for file in FILES),
     )
-    return PatchSet(name, patches, np.concatenate(spots), np.concatenate(images), None)
-
-
-def _image_of_file() -> np.ndarray:
-    return np.array([0 if file == FILES[0] else int(file[1:]) for file in FILES])
+    point_ids = np.concatenate([np.tile(ids, len(FILES)) for ids in spots])
+    return PatchSet(name, patches, point_ids, np.concatenate(image_ids), None)

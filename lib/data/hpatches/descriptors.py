@@ -12,13 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.hpatches.release import FILES, Sequence
-from lib.data.tables import filled_lines, refuse_rows
 from lib.files import replacing
-
-MOST_NUMBERS = 1 << 16
-_LONGEST_LINE = 1 << 21
-# Rows looked at at once, so that checks take little memory beside the descriptors.
-_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -29,7 +23,7 @@ class Descriptors:
         sequences: names, as many as S.
         starts, counts: (S,) int64, the first row of each sequence, and patches in each of its files.
         values: (P, k) float32, or uint8 of 0 and 1 for binary ones; P is 16 times all counts. The row
-            of patch i in file f (a place in `FILES`) of sequence s is starts[s] + f * counts[s] + i.
+            of patch i in file f (an index into `FILES`) of sequence s is starts[s] + f * counts[s] + i.
     """
 
     sequences: tuple[str, ...]
@@ -48,19 +42,9 @@ class Descriptors:
         """Rows of `values`, int64.
 
         Args:
-            sequence, file, patch: integers whose shapes broadcast; file is a place in `FILES`.
-
-        Raises:
-            IndexError: a file or patch that is not there.
+            sequence, file, patch: integers whose shapes broadcast; file is an index into `FILES`.
         """
-        counts = self.counts[sequence]
-        file, patch = np.asarray(file), np.asarray(patch)
-        if ((file < 0) | (file >= len(FILES))).any() or ((patch < 0) | (patch >= counts)).any():
-            raise IndexError(
-                f"files are 0 to {len(FILES) - 1} and patches below their sequence's count: these "
-                "descriptors are of other sequences"
-            )
-        return self.starts[sequence] + file * counts + patch
+        return self.starts[sequence] + file * self.counts[sequence] + patch
 
 
 def lay_out(sequences: abc.Sequence[Sequence], values: np.ndarray) -> Descriptors:
@@ -72,21 +56,15 @@ def lay_out(sequences: abc.Sequence[Sequence], values: np.ndarray) -> Descriptor
             binary, floats are kept as float32.
 
     Raises:
-        ValueError: another shape or type.
+        ValueError: another number of values.
     """
-    starts, counts, total = _places(sequences)
-    if values.ndim != 2 or len(values) != total or values.shape[1] == 0:
-        raise ValueError(
-            f"({total}, k) values expected, {len(FILES)} for each of {total // len(FILES)} patches; got "
-            f"{values.shape}"
-        )
-    if values.dtype == bool:
-        values = values.view(np.uint8)
-    elif np.issubdtype(values.dtype, np.floating):
-        values = values.astype(np.float32, copy=False)
-    elif values.dtype != np.uint8:
-        raise ValueError(f"values are {values.dtype}: give floats, or uint8 of 0 and 1 for binary ones")
-    return Descriptors(tuple(sequence.name for sequence in sequences), starts, counts, values)
+    counts = np.array([sequence.count for sequence in sequences])
+    if len(values) != len(FILES) * counts.sum():
+        raise ValueError(f"{len(values)} descriptors of {len(FILES) * counts.sum()} patches")
+    starts = len(FILES) * (np.cumsum(counts) - counts)
+    kind = np.uint8 if values.dtype in (bool, np.uint8) else np.float32
+    names = tuple(sequence.name for sequence in sequences)
+    return Descriptors(names, starts, counts, values.astype(kind, copy=False))
 
 
 def check(descriptors: Descriptors) -> None:
@@ -96,21 +74,21 @@ def check(descriptors: Descriptors) -> None:
         ValueError: NaN or infinity; a norm of zero of a float descriptor; a binary one with something
             else than 0 and 1. The message names sequence, file and patch.
     """
-    for start in range(0, len(descriptors.values), _BLOCK):
-        block = descriptors.values[start : start + _BLOCK]
-        if descriptors.binary:
-            wrong, what = (block > 1).any(axis=1), "has something else than the bits 0 and 1"
-        else:
-            finite = np.isfinite(block).all(axis=1)
-            wrong, what = ~finite | ~block.any(axis=1), "has zero norm"
-            if wrong.any() and not finite[wrong.argmax()]:
-                what = "has NaN or infinity"
-        if wrong.any():
-            name, file, patch = _where(descriptors, start + int(wrong.argmax()))
-            raise ValueError(
-                f"descriptor of {name}, {file}, patch {patch} {what}: find out why the describer "
-                "gives it, and describe again"
-            )
+    values = descriptors.values
+    lowest, highest = values.min(axis=1), values.max(axis=1)
+    if descriptors.binary:
+        wrong, fault = highest > 1, "has something else than the bits 0 and 1"
+    else:
+        finite = np.isfinite(lowest) & np.isfinite(highest)
+        wrong, fault = ~finite | ((lowest == 0) & (highest == 0)), "has NaN, infinity or zero norm"
+    if wrong.any():
+        row = int(wrong.argmax())
+        sequence = int(np.searchsorted(descriptors.starts, row, side="right")) - 1
+        file, patch = divmod(row - int(descriptors.starts[sequence]), int(descriptors.counts[sequence]))
+        raise ValueError(
+            f"descriptor of {descriptors.sequences[sequence]}, {FILES[file]}, patch {patch} {fault}: "
+            "find out why the describer gives it, and describe again"
+        )
 
 
 def read_descriptors(
@@ -132,21 +110,22 @@ def read_descriptors(
         ValueError: another number of rows than patches, rows of unequal length, something that is no
             number (or no byte where packed), other lengths in other files; or as `check` raises.
     """
-    starts, _, total = _places(sequences)
-    values: np.ndarray | None = None
-    for sequence, start in zip(sequences, starts.tolist(), strict=True):
-        for place, file in enumerate(FILES):
+    total = len(FILES) * sum(sequence.count for sequence in sequences)
+    values, row = None, 0
+    for sequence in sequences:
+        for file in FILES:
             path = folder / sequence.name / f"{file}.csv"
-            read = _read_file(path, sequence.count, packed, delimiter)
+            numbers = _read_file(path, packed, delimiter)
             if values is None:
-                first, values = path, np.empty((total, read.shape[1]), read.dtype)
-            if read.shape[1] != values.shape[1]:
+                values = np.empty((total, numbers.shape[1]), numbers.dtype)
+            expected = (sequence.count, values.shape[1])
+            if numbers.shape != expected:
                 raise ValueError(
-                    f"{path} has descriptors of length {read.shape[1]} but {first} of length "
-                    f"{values.shape[1]}: they are of different describers; write them again"
+                    f"{path} has (rows, numbers) {numbers.shape}, {expected} expected: write a row for "
+                    "each patch, without a header, of the same length everywhere"
                 )
-            row = start + place * sequence.count
-            values[row : row + sequence.count] = read
+            values[row : row + sequence.count] = numbers
+            row += sequence.count
     descriptors = lay_out(sequences, values)
     check(descriptors)
     return descriptors
@@ -161,16 +140,8 @@ def write_descriptors(folder: Path, descriptors: Descriptors, *, packed: bool = 
         packed: write bytes of eight bits, for binary descriptors with a multiple of eight bits.
 
     Raises:
-        ValueError: packed, but not binary or no multiple of eight bits.
         OSError: the folder cannot be written.
     """
-    length = descriptors.values.shape[1]
-    if packed and (not descriptors.binary or length % 8):
-        kind = "binary" if descriptors.binary else "float"
-        raise ValueError(
-            f"{kind} descriptors of length {length} cannot be packed, only binary ones of a multiple of "
-            "8 bits: write with packed=False"
-        )
     # Nine significant digits tell any two float32 apart.
     form = "%d" if descriptors.binary else "%.9g"
     for name, start, count in zip(
@@ -182,71 +153,28 @@ def write_descriptors(folder: Path, descriptors: Descriptors, *, packed: bool = 
                 np.savetxt(half, np.packbits(values, 1) if packed else values, form, delimiter=",")
 
 
-def _places(sequences: abc.Sequence[Sequence]) -> tuple[np.ndarray, np.ndarray, int]:
-    if not sequences:
-        raise ValueError("no sequences: give those that the descriptors are of")
-    counts = np.array([sequence.count for sequence in sequences], np.int64)
-    ends = len(FILES) * counts.cumsum()
-    return ends - len(FILES) * counts, counts, int(ends[-1])
-
-
-def _where(descriptors: Descriptors, row: int) -> tuple[str, str, int]:
-    s = int(np.searchsorted(descriptors.starts, row, side="right")) - 1
-    file, patch = divmod(row - int(descriptors.starts[s]), int(descriptors.counts[s]))
-    return descriptors.sequences[s], FILES[file], patch
-
-
-def _read_file(path: Path, count: int, packed: bool, delimiter: str) -> np.ndarray:
-    """(count, k) float32, or uint8 bits."""
+def _read_file(path: Path, packed: bool, delimiter: str) -> np.ndarray:
+    """(n, k) float32, or uint8 bits."""
     import pandas as pd
 
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: write descriptors of all 16 files of each sequence")
-    with path.open("rb") as file:
-        first = file.readline(_LONGEST_LINE)
-    if len(first) == _LONGEST_LINE or first.count(delimiter.encode()) >= MOST_NUMBERS:
-        raise ValueError(
-            f"{path}: its first line has more than {MOST_NUMBERS:,} numbers or {_LONGEST_LINE:,} bytes, "
-            "which is no descriptor: write a line for each patch"
-        )
     try:
-        # What is too large for float32 becomes infinite, which `check` tells.
+        # What is too large for float32 becomes infinite, which `check` refuses.
         with np.errstate(over="ignore"):
             frame = pd.read_csv(path, header=None, sep=delimiter, dtype=np.float32, engine="c")
-        read = frame.to_numpy()
-    except pd.errors.EmptyDataError:
-        read = np.empty((0, 1), np.float32)
     except (ValueError, OverflowError) as error:
-        raise ValueError(_trouble(path, delimiter) or f"{path}: {error}") from error
-    # pandas fills up short rows, and empty fields, with NaN.
-    trouble = _trouble(path, delimiter) if np.isnan(read).any() else None
-    if trouble:
-        raise ValueError(trouble)
-    if len(read) != count:
         raise ValueError(
-            f"{path} has {len(read)} rows but the sequence has {count} patches: write a row for each "
-            "patch, without a header"
-        )
+            f"{path}: {str(error).strip()}; write as many numbers in each row, with {delimiter!r} "
+            "between them and no header, or name another delimiter"
+        ) from error
+    numbers = frame.to_numpy()
+    # pandas fills up short rows, and empty fields, with NaN.
+    if np.isnan(numbers).any():
+        row = int(np.isnan(numbers).any(axis=1).argmax())
+        raise ValueError(f"{path}, row {row + 1} has NaN, or fewer numbers than others: write it again")
     if not packed:
-        return read
-    wrong = ~((read >= 0) & (read <= 255) & (read == np.floor(read))).all(axis=1)
-    refuse_rows(path, wrong, lambda _: "packed descriptors are whole numbers 0 to 255")
-    return np.unpackbits(read.astype(np.uint8), axis=1)
-
-
-def _trouble(path: Path, delimiter: str) -> str | None:
-    """What is wrong with the first line that is not as the first, or not of numbers."""
-    length = 0
-    for where, fields in filled_lines(path, delimiter):
-        length = length or len(fields)
-        if len(fields) != length:
-            return f"{where}: {len(fields)} numbers, but the first has {length}: write the file again"
-        for field in fields:
-            try:
-                float(field)
-            except ValueError:
-                return (
-                    f"{where}: {field[:40]!r} is no number; write numbers with {delimiter!r} between "
-                    "them and no header, or name another delimiter"
-                )
-    return None
+        return numbers
+    if not ((numbers >= 0) & (numbers <= 255) & (numbers == np.floor(numbers))).all():
+        raise ValueError(f"{path}: packed descriptors are whole numbers 0 to 255")
+    return np.unpackbits(numbers.astype(np.uint8), axis=1)

@@ -14,11 +14,12 @@ thins chains of regions that overlap only their neighbours to one. The release a
 2 000 patches of a sequence, by its task files; a limit is the builder's to take.
 """
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from scipy.spatial import cKDTree
 
-from lib.features.detectors import Keypoints, dog_keypoints
+from lib.features.detectors import Detector, as_tensor
+from lib.features.detectors import detect as detect_regions
+from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 
 DETECTORS = ("hessian", "harris", "dog")
 MAGNIFICATION = 5.0
@@ -39,56 +40,37 @@ _HARRIS_K = 0.05
 # Scales of integration and of derivation of the structure tensor, as Mikolajczyk and Schmid have them.
 _INTEGRATION = 1.4
 _LEVELS_PER_OCTAVE = 3
-# Lowe's window is 1.5 scales wide; kornia's Gaussian is a third of a region's radius.
-_ORIENTATION_RADIUS = 4.5
-_ORIENTED_AT_ONCE = 1024
 
 
-@dataclass(frozen=True)
-class Frames(Keypoints):
-    """Detections: discs with a direction, whose radius is the keypoint's scale.
-
-    Attributes:
-        detector: (N,) int64, index into `DETECTORS`.
-    """
-
-    detector: np.ndarray
-
-    @property
-    def regions(self) -> np.ndarray:
-        """(N, 2, 3) affine maps that carry the unit disc to the regions that patches show, px."""
-        return self.discs(MAGNIFICATION)
-
-
-def detect(image: np.ndarray) -> Frames:
+def detect(image: np.ndarray) -> Keypoints:
     """All detections whose region lies wholly inside the image, in a total order, not yet oriented.
 
     Args:
         image: (H, W) uint8.
 
     Returns:
-        Frames with orientation 0, by x, y, scale and detector, so that their order does not depend on
-        how the detectors' threads finish.
+        Keypoints with orientation 0 and their detector, an index into `DETECTORS`, by x, y, scale and
+        detector, so that their order does not depend on how the detectors' threads finish.
     """
     if min(image.shape) <= 2 * MAGNIFICATION * SMALLEST_SCALE:
-        return Frames(np.empty((0, 2)), np.empty(0), np.empty(0), np.empty(0, int))
-    found = (_hessian(image), _harris(image), _dog(image))
-    position = np.concatenate([position for position, _ in found])
-    scale = np.concatenate([scale for _, scale in found])
-    detector = np.repeat(np.arange(len(found)), [len(scale) for _, scale in found])
-    frames = Frames(position, scale, np.zeros(len(scale)), detector)
-    frames = frames[np.lexsort((detector, scale, position[:, 1], position[:, 0]))]
-    return frames[(frames.scale >= SMALLEST_SCALE) & inside(frames, np.eye(3), image.shape)]
+        return Keypoints(np.empty((0, 2)), np.empty(0), np.empty(0), detector=np.empty(0, int))
+    dog = one_a_place(dog_keypoints(image, DOG_CONTRAST))
+    detections = (_hessian(image), _harris(image), (dog.position, dog.scale))
+    position, scale = map(np.concatenate, zip(*detections, strict=True))
+    detector = np.repeat(np.arange(len(DETECTORS)), [len(scales) for _, scales in detections])
+    keypoints = Keypoints(position, scale, np.zeros(len(scale)), detector=detector)
+    keypoints = keypoints[np.lexsort((detector, scale, position[:, 1], position[:, 0]))]
+    return keypoints[(keypoints.scale >= SMALLEST_SCALE) & inside(keypoints, np.eye(3), image.shape)]
 
 
-def inside(frames: Frames, homography: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+def inside(keypoints: Keypoints, homography: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Which regions lie wholly inside an image, from its first to its last pixel's centre.
 
     The bounds of the ellipse (of any conic) that a region becomes are exact: they are where a vertical
     or horizontal line touches its dual conic H D Hᵀ.
 
     Args:
-        frames: N of them, in the reference image.
+        keypoints: N of them, in the reference image.
         homography: (3, 3), from the reference to the image; the plane must be seen from its front.
         shape: height and width of the image, px.
 
@@ -96,8 +78,8 @@ def inside(frames: Frames, homography: np.ndarray, shape: tuple[int, int]) -> np
         (N,) bool.
     """
     homography = homography * np.sign(np.linalg.det(homography))
-    centre = np.column_stack([frames.position, np.ones(len(frames))])
-    radius = MAGNIFICATION * frames.scale
+    centre = np.column_stack([keypoints.position, np.ones(len(keypoints))])
+    radius = MAGNIFICATION * keypoints.scale
     dual = -centre[:, :, None] * centre[:, None, :]
     dual[:, [0, 1], [0, 1]] += radius[:, None] ** 2
     dual = homography @ dual @ homography.T
@@ -111,32 +93,24 @@ def inside(frames: Frames, homography: np.ndarray, shape: tuple[int, int]) -> np
     return whole
 
 
-def thin(frames: Frames, rng: np.random.Generator) -> np.ndarray:
-    """Indices (ascending) of frames such that no two regions overlap by more than 50%.
+def thin(keypoints: Keypoints, rng: np.random.Generator) -> np.ndarray:
+    """Indices (ascending) of keypoints such that no two regions overlap by more than 50%.
 
     The regions are those that patches show, not the detected discs. Taken in a random order, each is
     kept unless one kept before overlaps it: of a cluster, one at random.
     """
-    from scipy.spatial import cKDTree
-
     # Discs that overlap by a half hold each other's centres, so a search within each finds all pairs.
-    radius = MAGNIFICATION * frames.scale
-    near = cKDTree(frames.position).query_ball_point(frames.position, radius)
-    first = np.repeat(np.arange(len(frames)), [len(others) for others in near])
-    second = np.concatenate([*near, np.empty(0)]).astype(int)
-    first, second = first[first != second], second[first != second]
-    distance = np.linalg.norm(frames.position[first] - frames.position[second], axis=1)
-    too_much = disc_overlap(radius[first], radius[second], distance) > LARGEST_OVERLAP
-    crowds = [[] for _ in range(len(frames))]
-    for one, other in zip(first[too_much].tolist(), second[too_much].tolist(), strict=True):
-        crowds[one].append(other)
-        crowds[other].append(one)
-    free = np.ones(len(frames), bool)
+    radius = MAGNIFICATION * keypoints.scale
+    near = cKDTree(keypoints.position).query_ball_point(keypoints.position, radius)
+    free = np.ones(len(keypoints), bool)
     kept = []
-    for index in rng.permutation(len(frames)):
+    for index in rng.permutation(len(keypoints)):
         if free[index]:
             kept.append(index)
-            free[crowds[index]] = False
+            others = np.array(near[index])
+            distance = np.linalg.norm(keypoints.position[others] - keypoints.position[index], axis=1)
+            overlap = disc_overlap(radius[others], radius[index], distance)
+            free[others[overlap > LARGEST_OVERLAP]] = False
     return np.sort(np.array(kept, int))
 
 
@@ -164,46 +138,11 @@ def disc_overlap(first: np.ndarray, second: np.ndarray, distance: np.ndarray) ->
     return shared / (np.pi * (small**2 + large**2) - shared)
 
 
-def orient(image: np.ndarray, frames: Frames) -> Frames:
-    """Frames turned to the highest peak of the gradient directions around them (Lowe's method).
-
-    Args:
-        image: (H, W) uint8.
-        frames: N of them.
-    """
-    import torch
-    from kornia.feature import LAFOrienter, laf_from_center_scale_ori
-
-    orienter = LAFOrienter(32)
-    orientation = np.empty(len(frames))
-    with torch.inference_mode():
-        grey = _as_tensor(image)
-        for start in range(0, len(frames), _ORIENTED_AT_ONCE):
-            part = slice(start, start + _ORIENTED_AT_ONCE)
-            position = torch.from_numpy(frames.position[part]).float()[None]
-            radius = torch.from_numpy(_ORIENTATION_RADIUS * frames.scale[part]).float()
-            turned = orienter(laf_from_center_scale_ori(position, radius[None, :, None, None]), grey)
-            axis = turned[0, :, :, 0].double().numpy()
-            orientation[part] = np.arctan2(axis[:, 1], axis[:, 0])
-    return replace(frames, orientation=orientation)
-
-
-def _as_tensor(image: np.ndarray):
-    import torch
-
-    return torch.from_numpy(image).float()[None, None] / 255
-
-
 def _hessian(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions and scales of the maxima of the Hessian's determinant over place and scale."""
-    import torch
-    from kornia.feature import BlobHessian, ScaleSpaceDetector
-
-    detector = ScaleSpaceDetector(MOST_DETECTIONS, mr_size=1.0, resp_module=BlobHessian())
-    with torch.inference_mode():
-        regions, responses = detector(_as_tensor(image))
-    regions = regions[0][responses[0] >= SMALLEST_HESSIAN].double().numpy()
-    return regions[:, :, 2], np.sqrt(np.abs(np.linalg.det(regions[:, :, :2])))
+    regions = detect_regions(image, Detector("hessian", most=MOST_DETECTIONS, upright=True))
+    maps = regions.maps[regions.scores >= SMALLEST_HESSIAN].astype(float)
+    return maps[:, :, 2], np.sqrt(np.abs(np.linalg.det(maps[:, :, :2])))
 
 
 def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -218,7 +157,7 @@ def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     pyramid = ScalePyramid(_LEVELS_PER_OCTAVE, SMALLEST_SCALE, extra_levels=2)
     with torch.inference_mode():
-        octaves, _, spacings = pyramid(_as_tensor(image))
+        octaves, _, spacings = pyramid(as_tensor(image))
     positions, scales = [np.empty((0, 2))], [np.empty(0)]
     height, width = image.shape
     for octave, spacing in zip(octaves, spacings, strict=True):
@@ -238,10 +177,3 @@ def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             positions.append(np.column_stack([column, row])[extreme] * stretch)
             scales.append(np.full(extreme.sum(), sigma * float(spacing[0, index])))
     return np.concatenate(positions), np.concatenate(scales)
-
-
-def _dog(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and scales of SIFT's keypoints, each once whatever its orientations."""
-    found, _ = dog_keypoints(image, DOG_CONTRAST)
-    places = np.unique(np.column_stack([found.position, found.scale]), axis=0)
-    return places[:, :2], places[:, 2]

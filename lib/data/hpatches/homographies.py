@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.hpatches.release import IMAGES, refuse_equal_names
-from lib.data.images import decode_grey, read_image
-from lib.data.synthetic.geometry import transfer
+from lib.data.images import read_grey, read_image
+from lib.features.homographies import transfer
 from lib.files import write_bytes
 
 # Stems of the images and names of the homographies, by the image's number from 1.
@@ -53,18 +53,10 @@ class HomographySequence:
             index: 0 to 5; 0 is the reference.
 
         Raises:
-            ValueError: the file cannot be decoded or is cut short.
+            ValueError: as `lib.data.images.read_grey`.
         """
-        import cv2
-
-        read_image(self.images[index])
         # Homographies hold for the pixels as stored, so a camera's note on orientation is not followed.
-        grey = decode_grey(self.images[index], cv2.IMREAD_IGNORE_ORIENTATION)
-        if grey is None:
-            raise ValueError(
-                f"{self.images[index]} is an image that OpenCV cannot read: save it as PPM or PNG"
-            )
-        return grey
+        return read_grey(self.images[index], orientation="stored")
 
 
 def read_homography_sequence(folder: Path) -> HomographySequence:
@@ -78,13 +70,7 @@ def read_homography_sequence(folder: Path) -> HomographySequence:
         ValueError: a homography that is not nine finite numbers or is singular; two images of one
             number; a reference that is no image.
     """
-    layout = _layout(folder)
-    if layout is None:
-        raise FileNotFoundError(
-            f"{folder} is no homography sequence: it needs 1.ppm to 6.ppm (or another image format) "
-            "with H_1_2 to H_1_6, or img1 to img6 with H1to2p to H1to6p"
-        )
-    stem, matrix = layout
+    stem, matrix = _layout(folder) or _LAYOUTS[0]
     images = tuple(_image(folder, stem.format(n)) for n in range(1, IMAGES + 1))
     homographies = np.stack([_homography(folder / matrix.format(n)) for n in range(2, IMAGES + 1)])
     name = folder.resolve().name
@@ -102,22 +88,20 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
             without a single file of a sequence is passed over.
 
     Raises:
-        FileNotFoundError: a folder is missing or holds no sequence; or a sequence lacks a file.
+        FileNotFoundError: a folder holds no sequence; or a sequence lacks a file.
         ValueError: two sequences of one name, or as `read_homography_sequence` raises.
     """
-    found: list[HomographySequence] = []
+    sequences: list[HomographySequence] = []
     for folder in folders:
-        if not folder.is_dir():
-            raise FileNotFoundError(f"{folder} is no folder: give one that holds homography sequences")
-        inside = [folder] if _layout(folder) else sorted(p for p in folder.iterdir() if _layout(p))
+        inside = [folder] if _layout(folder) else [p for p in sorted(folder.glob("*")) if _layout(p)]
         if not inside:
             raise FileNotFoundError(
                 f"{folder} holds no homography sequence: give a folder with 1.ppm … H_1_6 or img1 … "
                 "H1to6p in it, or one whose subfolders have them"
             )
-        found += [read_homography_sequence(one) for one in inside]
-    refuse_equal_names(found)
-    return found
+        sequences += map(read_homography_sequence, inside)
+    refuse_equal_names(sequences)
+    return sequences
 
 
 def sequence_folders(folder: Path) -> list[Path]:
@@ -137,18 +121,10 @@ def write_homography_sequence(
             read back to the bit.
 
     Raises:
-        ValueError: other shapes or types.
         OSError: the folder cannot be written.
     """
     import cv2
 
-    homographies = np.asarray(homographies, float)
-    kinds = {(image.ndim, image.dtype.name) for image in images}
-    if homographies.shape != (IMAGES - 1, 3, 3) or len(images) != IMAGES or kinds != {(2, "uint8")}:
-        given = [homographies.shape, *((image.shape, image.dtype.name) for image in images)]
-        raise ValueError(
-            f"{folder}: (5, 3, 3) homographies, six (H, W) uint8 images expected; got {given}"
-        )
     for number, image in enumerate(images, 1):
         colour = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
         write_bytes(folder / f"{number}.ppm", cv2.imencode(".ppm", colour)[1].tobytes())
@@ -159,20 +135,14 @@ def write_homography_sequence(
 
 def _layout(folder: Path) -> tuple[str, str] | None:
     """The layout that most of a folder's files follow; None where none follows any."""
-    if not folder.is_dir():
-        return None
-    names = [path.name for path in folder.iterdir() if path.is_file()]
-    stems = {Path(name).stem for name in names if _is_image(name)}
-
-    def files(layout: tuple[str, str]) -> int:
-        stem, matrix = layout
-        numbers = range(1, IMAGES + 1)
-        return sum(stem.format(n) in stems for n in numbers) + sum(
-            matrix.format(n) in names for n in numbers
-        )
-
-    best = max(_LAYOUTS, key=files)
-    return best if files(best) else None
+    names = [path.name for path in folder.glob("*") if path.is_file()]
+    known = {*names, *(Path(name).stem for name in names if _is_image(name))}
+    counts = [
+        sum(form.format(number) in known for form in layout for number in range(1, IMAGES + 1))
+        for layout in _LAYOUTS
+    ]
+    best = int(np.argmax(counts))
+    return _LAYOUTS[best] if counts[best] else None
 
 
 def _is_image(name: str) -> bool:
@@ -182,22 +152,22 @@ def _is_image(name: str) -> bool:
 
 
 def _image(folder: Path, stem: str) -> Path:
-    found = sorted(p for p in folder.iterdir() if p.is_file() and p.stem == stem and _is_image(p.name))
-    if not found:
+    files = sorted(p for p in folder.glob(f"{stem}.*") if p.stem == stem and _is_image(p.name))
+    if not files:
         raise FileNotFoundError(
             f"{folder / stem}.ppm is missing (or another image format): unpack the sequence again"
         )
-    if len(found) > 1:
-        raise ValueError(f"{found[0]} and {found[1]} are both image {stem}: take one away")
-    return found[0]
+    if len(files) > 1:
+        raise ValueError(f"{files[0]} and {files[1]} are both image {stem}: take one away")
+    return files[0]
 
 
 def _homography(path: Path) -> np.ndarray:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: unpack the sequence again")
-    words = path.read_text(encoding="utf-8", errors="replace").replace(",", " ").split()
     try:
-        homography = np.array([float(word) for word in words]).reshape(3, 3)
+        text = path.read_text(encoding="utf-8", errors="replace").replace(",", " ")
+        homography = np.array(text.split(), float).reshape(3, 3)
     except ValueError as error:
         raise ValueError(f"{path}: nine numbers expected, three rows of three ({error})") from error
     if not np.isfinite(homography).all() or not np.linalg.cond(homography) < _LARGEST_CONDITION:
@@ -210,9 +180,7 @@ def _moves_little(homographies: np.ndarray, size: tuple[int, int]) -> bool:
     corners = np.array([[0, 0], [right, 0], [right, bottom], [0, bottom]], float)
     for homography in homographies:
         depth = corners @ homography[2, :2] + homography[2, 2]
-        if depth.min() * depth.max() <= 0:
-            return False
         moved = np.linalg.norm(transfer(homography, corners) - corners, axis=1)
-        if moved.max() > _STILL * np.hypot(*size):
+        if depth.min() * depth.max() <= 0 or moved.max() > _STILL * np.hypot(*size):
             return False
     return True

@@ -107,12 +107,7 @@ def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
 
     Returns:
         (N, 2, 3) float64.
-
-    Raises:
-        ValueError: another level.
     """
-    if level not in FACTORS:
-        raise ValueError(f"unknown level {level!r}; there are: {', '.join(FACTORS)}")
     return PROPORTIONS.affines(FACTORS[level] * rng.standard_normal((5, count)))
 
 

@@ -22,8 +22,8 @@ def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSi
         size: most patches of a sequence, and how many pairs, queries and distractors.
 
     Raises:
-        ValueError: fewer than two sequences or a limit below two patches, which is told before any work;
-            files are damaged, or a sequence yields no patches or only one.
+        ValueError: fewer than two sequences or a limit below two patches or a size below 1, which is
+            told before any work; files are damaged, or a sequence yields no patches or only one.
         FileNotFoundError: an image or a homography is missing.
     """
     sequences = read_homography_sequences(*homographies)
@@ -32,6 +32,8 @@ def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSi
     limit = size.patches_per_sequence
     if limit is not None and limit < 2:
         raise ValueError(f"a limit of {limit} patches a sequence: intra negatives need 2 or more")
+    if min(size.pairs, size.queries, size.distractors) < 1:
+        raise ValueError(f"pairs, queries and distractors must be 1 or more each, got {size}")
     full = Split("full", tuple(sequence.name for sequence in sequences))
     pack(folder, sequences, {full.name: full}, size, lambda _: size.seed)
 

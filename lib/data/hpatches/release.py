@@ -8,7 +8,6 @@ tough jitter. Each is a column of 65×65 patches, and patch i is of the same spo
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,18 +63,9 @@ class Sequence:
 
         Raises:
             FileNotFoundError: the image is gone.
-            ValueError: an unknown file, or an image that cannot be decoded or has changed in size.
+            ValueError: an image that cannot be decoded or has changed in size.
         """
-        if file not in FILES:
-            raise ValueError(f"{self.name} has no file {file!r}; there are: {', '.join(FILES)}")
-        path = _path(self.folder, file)
-        column = _decoded(path)
-        if column.shape != (self.count * PATCH, PATCH):
-            raise ValueError(
-                f"{path} is {column.shape[1]}x{column.shape[0]} px, not {PATCH}x{self.count * PATCH} as "
-                "when the sequence was opened: open it again"
-            )
-        return column.reshape(self.count, PATCH, PATCH)
+        return _decoded(_path(self.folder, file)).reshape(self.count, PATCH, PATCH)
 
 
 @dataclass(frozen=True)
@@ -93,23 +83,14 @@ class Split:
     train: tuple[str, ...] = ()
 
 
-def file_index(image: np.ndarray | int, level: str) -> np.ndarray | int:
-    """The place in `FILES` of an image at a level of jitter.
+def file_index(image: np.ndarray | int, level: str) -> np.ndarray:
+    """The index in `FILES` of an image at a level of jitter.
 
     Args:
         image: 0 to 5, an integer or integers of any shape; 0 is the reference at every level.
         level: one of `LEVELS`.
-
-    Raises:
-        ValueError: another level, or an image outside 0 to 5.
     """
-    if level not in LEVELS:
-        raise ValueError(f"unknown level {level!r}; there are: {', '.join(LEVELS)}")
-    images = np.asarray(image)
-    if images.size and not (images.min() >= 0 and images.max() < IMAGES):
-        raise ValueError(f"images are 0 to {IMAGES - 1}, got {images.min()} to {images.max()}")
-    index = np.where(images == 0, 0, images + (IMAGES - 1) * LEVELS.index(level))
-    return int(index) if index.ndim == 0 else index
+    return np.where(np.equal(image, 0), 0, np.add(image, (IMAGES - 1) * LEVELS.index(level)))
 
 
 def read_sequence(folder: Path) -> Sequence:
@@ -120,22 +101,19 @@ def read_sequence(folder: Path) -> Sequence:
         ValueError: an image is none, is not 65 px wide, has a height that is no multiple of 65, or
             another height than the rest.
     """
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is no folder: give one with {', '.join(FILES[:3])}, … .png")
     missing = [file for file in FILES if not _path(folder, file).is_file()]
     if missing:
         raise FileNotFoundError(
             f"{_path(folder, missing[0])} is missing ({len(missing)} of {len(FILES)} images of the "
             f"sequence are): unpack the release again, or take {folder} away if it is no sequence"
         )
-    counts = [_count(_path(folder, file)) for file in FILES]
-    for file, count in zip(FILES, counts, strict=True):
-        if count != counts[0]:
-            raise ValueError(
-                f"{_path(folder, file)} has {count} patches but {FILES[0]}.png has {counts[0]}: patch "
-                "i must be the same spot in all 16 images; unpack the release again"
-            )
-    return Sequence(folder.name, folder, counts[0])
+    counts = {file: _count(_path(folder, file)) for file in FILES}
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            f"{folder} has images of different numbers of patches, {counts}: patch i must be the same "
+            "spot in all 16; unpack the release again"
+        )
+    return Sequence(folder.name, folder, counts[FILES[0]])
 
 
 def read_sequences(*folders: Path) -> dict[str, Sequence]:
@@ -148,9 +126,9 @@ def read_sequences(*folders: Path) -> dict[str, Sequence]:
         FileNotFoundError: a folder is missing, holds no sequences, or a sequence lacks an image.
         ValueError: two sequences have one name, or as `read_sequence` raises.
     """
-    found = [read_sequence(one) for release in folders for one in _folders(release)]
-    refuse_equal_names(found)
-    return {sequence.name: sequence for sequence in found}
+    sequences = [read_sequence(folder) for release in folders for folder in _folders(release)]
+    refuse_equal_names(sequences)
+    return {sequence.name: sequence for sequence in sequences}
 
 
 def refuse_equal_names(sequences: Iterable) -> None:
@@ -159,14 +137,14 @@ def refuse_equal_names(sequences: Iterable) -> None:
     Raises:
         ValueError: two have one name; the message names both folders.
     """
-    first: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for sequence in sequences:
-        if sequence.name in first:
+        if sequence.name in folders:
             raise ValueError(
-                f"two sequences are called {sequence.name}: {first[sequence.name]} and "
+                f"two sequences are called {sequence.name}: {folders[sequence.name]} and "
                 f"{sequence.folder}; rename one of the folders"
             )
-        first[sequence.name] = sequence.folder
+        folders[sequence.name] = sequence.folder
 
 
 def open_sequences(release: Path, names: Iterable[str]) -> tuple[Sequence, ...]:
@@ -177,12 +155,13 @@ def open_sequences(release: Path, names: Iterable[str]) -> tuple[Sequence, ...]:
         ValueError: the release has no sequence of a name; or as `read_sequence` raises.
     """
     names = tuple(names)
-    there = [folder.name for folder in _folders(release)]
-    missing = [name for name in names if name not in there]
+    present = [folder.name for folder in _folders(release)]
+    missing = [name for name in names if name not in present]
     if missing:
         raise ValueError(
             f"{release} has no sequence {missing[0]} ({len(missing)} of the {len(names)} asked for are "
-            f"missing); it has {_few(there)}: give the release that the split was made for"
+            f"missing); it has {len(present)}, {', '.join(present[:8])} …: give the release that the "
+            "split was made for"
         )
     return tuple(read_sequence(release / name) for name in names)
 
@@ -195,20 +174,10 @@ def write_sequence(folder: Path, patches: Mapping[str, np.ndarray]) -> None:
         patches: by file, for every one of `FILES`: (N, 65, 65) uint8 with one N of at least 1.
 
     Raises:
-        ValueError: other files, shapes or types.
         OSError: the folder cannot be written.
     """
     from PIL import Image
 
-    count = len(next(iter(patches.values()), ()))
-    given = {file: (array.shape, array.dtype.name) for file, array in patches.items()}
-    expected = dict.fromkeys(FILES, ((count, PATCH, PATCH), "uint8"))
-    differing = {file: kind for file, kind in given.items() if expected.get(file) != kind}
-    if differing or not count or set(given) != set(FILES):
-        raise ValueError(
-            f"{folder}: (N, {PATCH}, {PATCH}) uint8, one N of 1 or more, expected for exactly the files "
-            f"{', '.join(FILES)}; got {', '.join(given)}, differing: {differing}"
-        )
     for file in FILES:
         column = np.ascontiguousarray(patches[file]).reshape(-1, PATCH)
         with replacing(_path(folder, file)) as half:
@@ -226,20 +195,14 @@ def as_64(patches: np.ndarray) -> np.ndarray:
 
     Returns:
         (m, 64, 64) uint8.
-
-    Raises:
-        ValueError: another shape or type.
     """
     import cv2
 
-    if patches.shape[1:] != (PATCH, PATCH) or patches.dtype != np.uint8:
-        raise ValueError(f"(m, 65, 65) uint8 patches expected, got {patches.shape} {patches.dtype}")
     small = np.empty((len(patches), 64, 64), np.uint8)
     for start in range(0, len(patches), _RESIZED_AT_ONCE):
         block = np.ascontiguousarray(patches[start : start + _RESIZED_AT_ONCE])
-        column = cv2.resize(
-            block.reshape(-1, PATCH), (64, 64 * len(block)), interpolation=cv2.INTER_AREA
-        )
+        size = (64, 64 * len(block))
+        column = cv2.resize(block.reshape(-1, PATCH), size, interpolation=cv2.INTER_AREA)
         small[start : start + len(block)] = column.reshape(-1, 64, 64)
     return small
 
@@ -256,14 +219,31 @@ def read_splits(path: Path) -> dict[str, Split]:
         ValueError: it is no such file, or a split lists a sequence twice, for test and training taken
             together.
     """
-    path = _splits_file(path)
+    folders = (path, path / "splits", path.resolve().parent / "python" / "utils")
+    files = [file for file in (path, *(folder / SPLITS for folder in folders)) if file.is_file()]
+    if not files:
+        raise FileNotFoundError(
+            f"{path / SPLITS} is missing: take it from python/utils of the benchmark's repository"
+        )
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is no JSON ({error}): take the benchmark's {SPLITS} again") from error
-    if not isinstance(content, dict) or not content:
-        raise ValueError(f'{path}: splits by name expected, e.g. {{"a": {{"test": ["v_man"]}}}}')
-    return {name: _split(path, name, entry) for name, entry in content.items()}
+        content = json.loads(files[0].read_text(encoding="utf-8"))
+        splits = {
+            name: Split(name, tuple(entry["test"]), tuple(entry.get("train", ())))
+            for name, entry in content.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f'{files[0]} is no file of splits, which has objects with lists "test" and perhaps '
+            f'"train" by name ({error!r}): take the benchmark\'s {SPLITS} again'
+        ) from error
+    for split in splits.values():
+        names = split.test + split.train
+        if not split.test or len(set(names)) < len(names):
+            raise ValueError(
+                f"{files[0]}, split {split.name} tests no sequence, or lists one twice, for test and "
+                "training taken together: take the file again"
+            )
+    return splits
 
 
 def read_split(path: Path, name: str) -> Split:
@@ -290,15 +270,13 @@ def write_splits(path: Path, splits: Mapping[str, Split]) -> None:
         splits: by name.
 
     Raises:
-        ValueError: a split lists a sequence twice, or goes by another name than its key.
         OSError: the file cannot be written.
     """
-    path = path if path.suffix == ".json" else path / SPLITS
     content = {}
     for name, split in splits.items():
-        entry = {"test": list(split.test), "train": list(split.train), "name": split.name}
-        _split(path, name, entry)
-        content[name] = entry if split.train else {"test": entry["test"], "name": split.name}
+        train = {"train": list(split.train)} if split.train else {}
+        content[name] = {"test": list(split.test), **train, "name": name}
+    path = path if path.suffix == ".json" else path / SPLITS
     write_bytes(path, (json.dumps(content) + "\n").encode())
 
 
@@ -307,20 +285,12 @@ def _path(folder: Path, file: str) -> Path:
 
 
 def _folders(release: Path) -> list[Path]:
-    if not release.is_dir():
-        raise FileNotFoundError(
-            f"{release} is no folder: give the one that holds the v_… and i_… folders"
-        )
-    folders = sorted(p for p in release.iterdir() if p.is_dir() and not p.name.startswith("."))
+    folders = sorted(p for p in release.glob("*") if p.is_dir() and not p.name.startswith("."))
     if not folders:
         raise FileNotFoundError(
-            f"{release} holds no sequence folders: give the folder that holds the v_… and i_… folders"
+            f"{release} is no folder of sequences: give the one that holds the v_… and i_… folders"
         )
     return folders
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def _count(path: Path) -> int:
@@ -340,37 +310,3 @@ def _decoded(path: Path) -> np.ndarray:
     if image.mode.startswith(("I", "F")):
         raise ValueError(f"{path} has more than 8 bits a pixel: save it as 8-bit grey")
     return np.asarray(image if image.mode == "L" else image.convert("L"))
-
-
-def _splits_file(path: Path) -> Path:
-    if path.is_file():
-        return path
-    if not path.is_dir():
-        raise FileNotFoundError(f"{path} is missing: give {SPLITS} or the folder of tasks that has it")
-    places = (path, path / "splits", path.resolve().parent / "python" / "utils")
-    for place in places:
-        if (place / SPLITS).is_file():
-            return place / SPLITS
-    raise FileNotFoundError(
-        f"{path / SPLITS} is missing: take it from python/utils of the benchmark's repository"
-    )
-
-
-def _split(path: Path, name: str, entry: object) -> Split:
-    if not isinstance(entry, dict) or "test" not in entry or entry.get("name", name) != name:
-        raise ValueError(
-            f'{path}, split {name}: an object with "test", perhaps "train", and "name" {name!r} expected'
-        )
-    lists = {key: entry.get(key, []) for key in ("test", "train")}
-    for key, names in lists.items():
-        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
-            raise ValueError(f'{path}, split {name}: "{key}" must be a list of sequence names')
-    if not lists["test"]:
-        raise ValueError(f"{path}, split {name} has no test sequences: take the file again")
-    repeated, times = Counter(lists["test"] + lists["train"]).most_common(1)[0]
-    if times > 1:
-        raise ValueError(
-            f"{path}, split {name} lists {repeated} {times} times, test and training taken together: "
-            "each sequence may be there once"
-        )
-    return Split(name, tuple(lists["test"]), tuple(lists["train"]))

@@ -9,7 +9,6 @@ Generation follows gen_verif and gen_retrieval in the benchmark's python/utils/t
 
 from collections import abc
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from lib.data.tables import refuse_rows
 from lib.files import replacing
 
 POSITIVES, INTRA, INTER = "verif_pos", "verif_neg_intra", "verif_neg_inter"
+PAIRS = (POSITIVES, INTRA, INTER)
 QUERIES, DISTRACTORS = "retr_queries", "retr_distractors"
 PAIR_COLUMNS = ("s1", "t1", "idx1", "s2", "t2", "idx2")
 PATCH_COLUMNS = ("s", "idx")
@@ -32,9 +32,6 @@ ONE_SEQUENCE = (
 )
 # Grey levels: gen_retrieval takes patches whose standard deviation is above it.
 LEAST_DEVIATION = 10
-
-
-_refuse = partial(refuse_rows, header=1)
 
 
 @dataclass(frozen=True)
@@ -107,27 +104,22 @@ def read_tasks(folder: Path, split: Split, sequences: abc.Sequence[Sequence]) ->
         ValueError: columns are missing, a row has no whole numbers, names a sequence that the split
             does not test or a patch that is not there (the message has file and line); positives
             that are not of one spot, intra negatives that are not of one sequence; unequal numbers
-            of pairs, which the benchmark's labels do not allow; sequences that are not the split's.
+            of pairs, which the benchmark's labels do not allow.
     """
-    names = tuple(sequence.name for sequence in sequences)
-    if names != split.test:
-        raise ValueError(
-            f"the sequences are not those that split {split.name} tests, in its order: {names[:3]}… "
-            f"for {split.test[:3]}…; open them with open_sequences(release, split.test)"
-        )
-    files = {stem: _file(folder, stem, split.name) for stem in (POSITIVES, INTRA, INTER)}
-    pairs = {stem: _read_pairs(path, sequences) for stem, path in files.items()}
-    _require(files[POSITIVES], pairs[POSITIVES], (0, 2), "a positive pair is of one spot")
-    _require(files[INTRA], pairs[INTRA], (0,), "an intra negative is of one sequence")
-    counts = {stem: len(pair.first) for stem, pair in pairs.items()}
-    if len(set(counts.values())) > 1:
-        told = ", ".join(f"{files[stem].name} has {count}" for stem, count in counts.items())
-        raise ValueError(f"{folder}: as many pairs of each sort expected, but {told}: take them again")
-    paths = [_file(folder, stem, split.name) for stem in (QUERIES, DISTRACTORS)]
+    paths = [_file(folder, stem, split.name) for stem in PAIRS]
+    positives, intra, inter = (PatchPairs(*_read_sides(path, ("1", "2"), sequences)) for path in paths)
+    one_spot = (positives.first[:, [0, 2]] == positives.second[:, [0, 2]]).all(axis=1)
+    _refuse(paths[0], ~one_spot, "a positive pair is of one spot, which this is not")
+    one_sequence = intra.first[:, 0] == intra.second[:, 0]
+    _refuse(paths[1], ~one_sequence, "an intra negative is of one sequence, which this is not")
+    counts = [len(pairs.first) for pairs in (positives, intra, inter)]
+    if len(set(counts)) > 1:
+        raise ValueError(f"{folder}: as many pairs of each kind expected, got {counts}; take them again")
     queries, distractors = (
-        _side(path, _frame(path, PATCH_COLUMNS), "", sequences)[:, [0, 2]] for path in paths
+        _read_sides(_file(folder, stem, split.name), ("",), sequences)[0][:, [0, 2]]
+        for stem in (QUERIES, DISTRACTORS)
     )
-    return Tasks(pairs[POSITIVES], pairs[INTRA], pairs[INTER], queries, distractors)
+    return Tasks(positives, intra, inter, queries, distractors)
 
 
 def generate_tasks(
@@ -150,18 +142,14 @@ def generate_tasks(
     queries and distractors as patches allow. Queries are taken first.
 
     Args:
-        sequences: to draw from, in the split's order.
+        sequences: to draw from, two or more, in the split's order.
         size: the numbers of pairs, queries and distractors wanted, 1 or more each.
         seed: of the draw.
 
     Raises:
-        ValueError: fewer than two sequences; a size below 1; a sequence with a single patch, which has
-            no intra negative; no patch with texture enough for a query, or none left for a distractor.
+        ValueError: a sequence with a single patch, which has no intra negative; no patch with texture
+            enough for a query, or none left for a distractor.
     """
-    if len(sequences) < 2:
-        raise ValueError(ONE_SEQUENCE)
-    if min(size.pairs, size.queries, size.distractors) < 1:
-        raise ValueError(f"every size must be 1 or more, got {size}")
     rng = np.random.default_rng(seed)
     pairs = _draw_pairs(sequences, size.pairs, rng)
     return Tasks(*pairs, *_draw_patches(sequences, size, rng))
@@ -185,17 +173,15 @@ def write_tasks(folder: Path, split_name: str, sequences: abc.Sequence[Sequence]
         OSError: the folder cannot be written.
     """
     names = [sequence.name for sequence in sequences]
-    columns = {
-        POSITIVES: np.hstack([tasks.positives.first, tasks.positives.second]),
-        INTRA: np.hstack([tasks.intra.first, tasks.intra.second]),
-        INTER: np.hstack([tasks.inter.first, tasks.inter.second]),
-        QUERIES: tasks.queries,
-        DISTRACTORS: tasks.distractors,
+    pairs = dict(zip(PAIRS, (tasks.positives, tasks.intra, tasks.inter), strict=True))
+    tables = {
+        **{stem: (PAIR_COLUMNS, np.hstack([kind.first, kind.second])) for stem, kind in pairs.items()},
+        QUERIES: (PATCH_COLUMNS, tasks.queries),
+        DISTRACTORS: (PATCH_COLUMNS, tasks.distractors),
     }
-    for stem, values in columns.items():
-        header = PATCH_COLUMNS if values.shape[1] == len(PATCH_COLUMNS) else PAIR_COLUMNS
-        frame = pd.DataFrame(values, columns=list(header))
-        for column in header:
+    for stem, (columns, values) in tables.items():
+        frame = pd.DataFrame(values, columns=list(columns))
+        for column in columns:
             if column.startswith("s"):
                 frame[column] = pd.Categorical.from_codes(frame[column], names)
         with replacing(_file(folder, stem, split_name)) as half:
@@ -249,105 +235,67 @@ def _draw_patches(
     sequences: abc.Sequence[Sequence], size: SequencesSize, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     candidates = _candidates(sequences)
-    if not len(candidates):
+    if len(candidates) <= size.queries:
         raise ValueError(
-            f"none of the {sum(s.count for s in sequences)} reference patches has a standard deviation "
-            f"above {LEAST_DEVIATION} grey levels, so there are no queries: give other sequences"
+            f"{len(candidates)} reference patches have a standard deviation above {LEAST_DEVIATION}, "
+            f"too few for {size.queries} queries and a distractor: give other sequences"
         )
     weights = 1 / np.array([sequence.count for sequence in sequences])[candidates[:, 0]]
-    order = _first_drawn(weights, rng)
+    # A patch is met after an exponential time with its weight as the rate (a race of exponentials),
+    # which gives drawing with replacement, and dropping what recurs, its order without drawing.
+    order = np.argsort(rng.exponential(size=len(weights)) / weights, kind="stable")
     # What is met after the queries is met as in a draw of its own that leaves them out.
-    queries = order[: size.queries]
-    distractors = order[size.queries : size.queries + size.distractors]
-    if not len(distractors):
-        raise ValueError(
-            f"all {len(candidates)} patches with texture are queries, so there are no distractors: ask "
-            "for fewer queries or give more patches"
-        )
-    return candidates[queries], candidates[distractors]
+    queries, distractors = np.split(order, [size.queries])
+    return candidates[queries], candidates[distractors[: size.distractors]]
 
 
 def _candidates(sequences: abc.Sequence[Sequence]) -> np.ndarray:
     """(n, 2) int64, sequence and patch of those that may be queries."""
-    found = [np.flatnonzero(textured(sequence.patches("ref"))) for sequence in sequences]
-    owner = np.repeat(np.arange(len(sequences)), [len(patches) for patches in found])
-    return np.column_stack([owner, np.concatenate(found)])
-
-
-def _first_drawn(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Places in the order in which endless draws with these weights first meet them.
-
-    Each place is met after an exponential time with its weight as the rate (a race of exponentials),
-    which gives drawing with replacement, and dropping what recurs, its order without drawing.
-    """
-    return np.argsort(rng.exponential(size=len(weights)) / weights, kind="stable")
+    patches = [np.flatnonzero(textured(sequence.patches("ref"))) for sequence in sequences]
+    owner = np.repeat(np.arange(len(sequences)), [len(indices) for indices in patches])
+    return np.column_stack([owner, np.concatenate(patches)])
 
 
 def _file(folder: Path, stem: str, split_name: str) -> Path:
     return folder / f"{stem}_split-{split_name}.csv"
 
 
-def _read_pairs(path: Path, sequences: abc.Sequence[Sequence]) -> PatchPairs:
-    frame = _frame(path, PAIR_COLUMNS)
-    return PatchPairs(_side(path, frame, "1", sequences), _side(path, frame, "2", sequences))
-
-
-def _side(path: Path, frame: pd.DataFrame, side: str, sequences: abc.Sequence[Sequence]) -> np.ndarray:
-    """(N, 3) int64, sequence, image and patch of a side of all rows; image 0 where none is named."""
-    names, patch = frame[f"s{side}"], frame[f"idx{side}"].to_numpy()
-    image = frame[f"t{side}"].to_numpy() if f"t{side}" in frame else np.zeros_like(patch)
-    indices = {sequence.name: index for index, sequence in enumerate(sequences)}
-    table = np.array([indices.get(name, -1) for name in names.cat.categories], np.int64)
-    sequence = table[names.cat.codes.to_numpy()]
-    unknown = "is no sequence that the split tests"
-    _refuse(path, sequence < 0, lambda row: f"{names.iloc[row]!r} {unknown}")
-    images = f"but a sequence's images are 0 to {IMAGES - 1}"
-    _refuse(path, (image < 0) | (image >= IMAGES), lambda row: f"t{side} is {image[row]}, {images}")
-    last = np.array([one.count for one in sequences])[sequence] - 1
-    told = "patch {} of {}, whose patches are 0 to {}"
-    outside = (patch < 0) | (patch > last)
-    _refuse(path, outside, lambda row: told.format(patch[row], names.iloc[row], last[row]))
-    return np.column_stack([sequence, image, patch])
-
-
-def _frame(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    """The named columns of a CSV, names as categories and the rest int64."""
+def _read_sides(
+    path: Path, sides: abc.Sequence[str], sequences: abc.Sequence[Sequence]
+) -> list[np.ndarray]:
+    """(N, 3) int64 for each side of a CSV's rows: sequence, image, 0 where none is named, and patch."""
     if not path.is_file():
         raise FileNotFoundError(
             f"{path} is missing: take it from the benchmark's repository or make it with generate_tasks"
         )
+    columns = PAIR_COLUMNS if len(sides) == 2 else PATCH_COLUMNS
     types = {column: "category" if column.startswith("s") else np.int64 for column in columns}
     try:
         frame = pd.read_csv(path, dtype=types, na_filter=False, encoding_errors="replace")
-    except pd.errors.EmptyDataError as error:
-        raise ValueError(f"{path} is empty: take it again") from error
-    except pd.errors.ParserError as error:
-        raise ValueError(f"{path}: {str(error).strip()}; take it again") from error
     except (ValueError, OverflowError) as error:
-        _refuse_fractions(path, columns)
-        raise ValueError(f"{path}: whole numbers expected ({error}); take the file again") from error
-    missing = [column for column in columns if column not in frame]
-    if missing or not isinstance(frame.index, pd.RangeIndex):
         raise ValueError(
-            f"{path} has the columns {', '.join(map(str, frame.columns))}"
-            f"{'' if missing else ' and more in its rows'}; expected {', '.join(columns)}: take it again"
+            f"{path}: names and whole numbers expected ({str(error).strip()}); take the file again"
+        ) from error
+    missing = set(columns) - set(frame)
+    if missing or frame.empty or not isinstance(frame.index, pd.RangeIndex):
+        raise ValueError(
+            f"{path} has {len(frame)} rows of {', '.join(map(str, frame.columns))}; rows of "
+            f"{', '.join(columns)} expected: take it again"
         )
-    if frame.empty:
-        raise ValueError(f"{path} has no rows: take it again")
-    return frame
+    indices = {sequence.name: index for index, sequence in enumerate(sequences)}
+    counts = np.array([sequence.count for sequence in sequences])
+    tables = []
+    for side in sides:
+        names, patch = frame[f"s{side}"].cat, frame[f"idx{side}"].to_numpy()
+        image = frame[f"t{side}"].to_numpy() if side else np.zeros_like(patch)
+        known = np.array([indices.get(name, -1) for name in names.categories], np.int64)
+        sequence = known[names.codes.to_numpy()]
+        _refuse(path, sequence < 0, "the split tests no sequence of this name")
+        _refuse(path, (image < 0) | (image >= IMAGES), f"a sequence's images are 0 to {IMAGES - 1}")
+        _refuse(path, (patch < 0) | (patch >= counts[sequence]), "the sequence has no such patch")
+        tables.append(np.column_stack([sequence, image, patch]))
+    return tables
 
 
-def _refuse_fractions(path: Path, columns: tuple[str, ...]) -> None:
-    text = pd.read_csv(path, dtype=str, na_filter=False, encoding_errors="replace")
-    for column in columns:
-        if column in text and not column.startswith("s"):
-            wrong = ~text[column].fillna("").str.fullmatch(r"\s*[+-]?\d{1,18}\s*").to_numpy(bool)
-            told = (column + " is " + text[column].map(repr) + ", a whole number expected").__getitem__
-            _refuse(path, wrong, told)
-
-
-def _require(path: Path, pairs: PatchPairs, columns: tuple[int, ...], rule: str) -> None:
-    """Check that both patches of a pair agree in columns."""
-    places = list(columns)
-    wrong = (pairs.first[:, places] != pairs.second[:, places]).any(axis=1)
-    _refuse(path, wrong, lambda _: f"{rule}, which this is not")
+def _refuse(path: Path, wrong: np.ndarray, reason: str) -> None:
+    refuse_rows(path, wrong, lambda _: reason, header=1)

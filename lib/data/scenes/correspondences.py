@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.spatial import cKDTree
 
 from lib.data.scenes.views import View, carry, lift
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from lib.data.scenes import geometry
 from lib.data.scenes.correspondences import Carried, carried
 from lib.data.scenes.places import FEWEST_IMAGES, IMAGES, image_files, read_stored
 from lib.data.scenes.views import FEWEST_POINTS, View, views_of
-from lib.data.synthetic import detection
 from lib.data.synthetic.scenes import CONTRAST, SMALLEST_SCALE
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
+from lib.features.patches import PATCH, PATCH_WIDTH, cut
 
 # Of a view, the strongest.
 MOST_KEYPOINTS = 4000
@@ -47,11 +47,11 @@ class Scene:
 
     def patches(self, keypoints: np.ndarray) -> np.ndarray:
         """(n, 64, 64) uint8 of keypoints by their indices, (n,), each cut from its own view."""
-        patches = np.empty((len(keypoints), detection.PATCH, detection.PATCH), np.uint8)
+        patches = np.empty((len(keypoints), PATCH, PATCH), np.uint8)
         view = self.carried.view[keypoints]
         for index in np.unique(view):
-            cut = detection.cut(self.grey(index), self.carried.keypoints[keypoints[view == index]])
-            patches[view == index] = cut
+            members = view == index
+            patches[members] = cut(self.grey(index), self.carried.keypoints[keypoints[members]])
         return patches
 
 
@@ -82,8 +82,8 @@ def prepare(source: Path, folder: Path) -> None:
 
 def keypoints_of(grey: np.ndarray) -> Keypoints:
     """The strongest DoG keypoints of a (H, W) uint8 image whose patches lie wholly inside it."""
-    keypoints = detection.detect(grey, SMALLEST_SCALE, CONTRAST)
-    radius = keypoints.scale[:, None] * detection.PATCH_WIDTH / 2
+    keypoints = one_a_place(dog_keypoints(grey, CONTRAST, SMALLEST_SCALE))
+    radius = keypoints.scale[:, None] * PATCH_WIDTH / 2
     last = np.array(grey.shape[::-1]) - 1
     inside = (keypoints.position >= radius) & (keypoints.position <= last - radius)
     return keypoints[inside.all(axis=1)][:MOST_KEYPOINTS]

@@ -19,8 +19,7 @@ import pycolmap
 from scipy.spatial import Delaunay
 
 from lib.data.colmap import HALF_PIXEL
-from lib.data.synthetic import detection
-from lib.features.detectors import Keypoints
+from lib.features.keypoints import Keypoints, carried_keypoints
 
 # Longest side of a triangle, in widths or heights of the image, whichever is longer.
 LONGEST_SIDE = 0.1
@@ -177,7 +176,7 @@ def carry(lifted: Lifted, view: View) -> tuple[Keypoints, np.ndarray]:
     own = np.einsum("ni,ni->n", _homogeneous(undistorted), view.plane_at(undistorted))
     visible[visible] = np.abs(own * depth[visible] - 1) <= DEPTH_AGREEMENT
     shown = np.where(visible[:, None, None], affine, np.eye(2))
-    return detection.carry(lifted.keypoints, position, shown), visible
+    return carried_keypoints(lifted.keypoints, position, shown), visible
 
 
 def angles_between(

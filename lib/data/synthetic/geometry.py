@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lib.features.homographies import transfer
+
 
 @dataclass(frozen=True)
 class Plane:
@@ -89,19 +91,6 @@ def plane_homography(plane: Plane, camera: Camera) -> np.ndarray:
         axis=1,
     )
     return camera.intrinsics @ columns
-
-
-def transfer(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Points (N, 2) carried by a (3, 3) homography, (N, 2)."""
-    carried = points @ homography[:, :2].T + homography[:, 2]
-    return carried[:, :2] / carried[:, 2:]
-
-
-def local_affine(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """(N, 2, 2) Jacobians of a homography at points (N, 2)."""
-    scale = points @ homography[2, :2] + homography[2, 2]
-    image = transfer(homography, points)
-    return (homography[None, :2, :2] - image[:, :, None] * homography[2, :2]) / scale[:, None, None]
 
 
 def inverse_depth(plane: Plane, camera: Camera) -> np.ndarray:

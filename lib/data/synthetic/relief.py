@@ -16,19 +16,13 @@ import numpy as np
 
 from lib.data.scenes.places import CAMERAS, IMAGES
 from lib.data.strecha import write_strecha_camera
-from lib.data.synthetic import detection
-from lib.data.synthetic.geometry import (
-    inverse_depth,
-    local_affine,
-    nearest_plane,
-    plane_homography,
-    transfer,
-)
+from lib.data.synthetic.geometry import inverse_depth, nearest_plane, plane_homography
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry
 from lib.data.synthetic.scenes import Piece, Site, render_view
 from lib.data.synthetic.walls import plan_wall
-from lib.features.detectors import Keypoints
+from lib.features.homographies import local_affine, transfer
+from lib.features.keypoints import Keypoints, carried_keypoints
 from lib.files import write_bytes
 
 VIEWS, SIZE = 8, (1024, 768)
@@ -140,4 +134,4 @@ def truly_carried(
     inside = ((position >= 0) & (position <= [there.width - 1, there.height - 1])).all(axis=1)
     visible = inside & (piece >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)
     visible &= np.abs(own - seen) <= SAME_DEPTH * np.abs(seen)
-    return detection.carry(keypoints, position, affine), affine, visible
+    return carried_keypoints(keypoints, position, affine), affine, visible

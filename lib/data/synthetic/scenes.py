@@ -11,7 +11,9 @@ from lib.data.synthetic import detection, geometry, photometry
 from lib.data.synthetic.geometry import Camera, Plane, nearest_plane, plane_homography
 from lib.data.synthetic.photometry import PhotometricSpread, Photometry
 from lib.data.synthetic.sizes import MiniSize
-from lib.features.detectors import Keypoints
+from lib.features.homographies import local_affine, transfer
+from lib.features.keypoints import Keypoints, carried_keypoints, dog_keypoints, one_a_place
+from lib.features.patches import PATCH_WIDTH, cut
 
 # The constants down to SMALLEST_SCALE were set by SIFT's FPR95 on the three scenes alone and frozen
 # before anything was trained on them: 31%, 27% and 26% at the quick size (kornia's SIFT on 64 px; on
@@ -161,13 +163,13 @@ def _draw(
     plane = piece.plane
     homography = plane_homography(plane, camera)
     w, h = plane.width, plane.height
-    corners = geometry.transfer(homography, np.array([[0, 0], [w - 1, 0], [w - 1, h - 1], [0, h - 1.0]]))
+    corners = transfer(homography, np.array([[0, 0], [w - 1, 0], [w - 1, h - 1], [0, h - 1.0]]))
     low = np.maximum(np.floor(corners.min(axis=0)).astype(int), 0)
     high = np.minimum(np.ceil(corners.max(axis=0)).astype(int) + 1, [camera.width, camera.height])
     if (high <= low).any():
         return
     texture = photograph[piece.top : piece.top + h, piece.left : piece.left + w]
-    area = abs(np.linalg.det(geometry.local_affine(homography, np.array([[w / 2, h / 2]]))[0]))
+    area = abs(np.linalg.det(local_affine(homography, np.array([[w / 2, h / 2]]))[0]))
     if area < 1:
         texture = cv2.GaussianBlur(texture, (0, 0), 0.5 * np.sqrt(1 / area - 1) + 1e-3)
     to_corner = np.array([[1, 0, -low[0]], [0, 1, -low[1]], [0, 0, 1.0]])
@@ -196,7 +198,7 @@ def cut_site(
 ) -> SitePatches:
     """Detect points in the reference view, carry them into the others, cut their patches."""
     views = [render_view(site, photographs, image) for image in range(len(site.cameras))]
-    found = detection.detect(views[0], SMALLEST_SCALE, CONTRAST)
+    found = one_a_place(dog_keypoints(views[0], CONTRAST, SMALLEST_SCALE))
     planes = [piece.plane for piece in site.pieces]
     seen = nearest_plane(planes, site.cameras[0], found.position)
     found, seen = found[seen >= 0], seen[seen >= 0]
@@ -214,7 +216,7 @@ def cut_site(
         if image > 0:
             keypoints = detection.disturb(keypoints, DETECTOR_ERROR, rng)
         frames = np.column_stack([keypoints.position, keypoints.orientation, np.log2(keypoints.scale)])
-        parts.append((detection.cut(view, keypoints), points, np.full(len(points), image), frames))
+        parts.append((cut(view, keypoints), points, np.full(len(points), image), frames))
     patches, points, images, frames = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((images, points))
     return SitePatches(patches[order], points[order], images[order], frames[order])
@@ -232,11 +234,11 @@ def _carried(
         there = plane_homography(piece.plane, camera)
         here = plane_homography(piece.plane, site.cameras[0])
         homography = there @ np.linalg.inv(here)
-        position[of] = geometry.transfer(homography, found.position[of])
-        affine[of] = geometry.local_affine(homography, found.position[of])
-    keypoints = detection.carry(found, position, affine)
+        position[of] = transfer(homography, found.position[of])
+        affine[of] = local_affine(homography, found.position[of])
+    keypoints = carried_keypoints(found, position, affine)
     planes = [piece.plane for piece in site.pieces]
-    radius = keypoints.scale[:, None] * detection.PATCH_WIDTH / 2
+    radius = keypoints.scale[:, None] * PATCH_WIDTH / 2
     inside = (position >= radius) & (position <= [camera.width - 1, camera.height - 1] - radius)
     # A back side would be mirrored.
     facing = np.linalg.det(affine) > 0

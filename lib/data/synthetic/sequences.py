@@ -35,10 +35,11 @@ from lib.data.hpatches.homographies import read_homography_sequence, write_homog
 from lib.data.hpatches.packing import pack
 from lib.data.hpatches.release import Split
 from lib.data.images import reduced
-from lib.data.synthetic.geometry import Camera, Plane, local_affine, orbiting_camera, plane_homography
+from lib.data.synthetic.geometry import Camera, Plane, orbiting_camera, plane_homography
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry, photograph_through
 from lib.data.synthetic.sizes import SequencesSize
+from lib.features.homographies import local_affine
 
 SEQUENCES = "sequences"
 

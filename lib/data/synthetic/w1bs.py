@@ -31,7 +31,7 @@ from lib.data.synthetic.oxford_affine import photographs, posters
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import illumination_sequence, viewpoint_sequence
 from lib.data.w1bs import PATCH, write_pair
-from lib.features.detectors import sample
+from lib.features.patches import sample
 
 if TYPE_CHECKING:
     from lib.data.whole_images import ImagesSize

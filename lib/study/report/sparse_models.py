@@ -10,9 +10,8 @@ import pycolmap
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.data.images import reduced
+from lib.data.images import read_grey, reduced
 from lib.matching.folder import DATABASE
-from lib.matching.images import read_grey
 from lib.study.report.data.pictures import ON_GREY, beside, show
 from lib.study.report.style import DOUBLE_WIDTH, GREY, PALETTE, panels
 

@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 
 from lib.data.patchset import PatchSet
 from lib.data.synthetic.description import detections, read_sites, redraw_view, textures_of
-from lib.data.synthetic.detection import PATCH_WIDTH
 from lib.data.synthetic.geometry import Camera, Plane, nearest_plane, orbiting_camera
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import Photometry
 from lib.data.synthetic.scenes import Site, render_view
+from lib.features.patches import PATCH_WIDTH
 from lib.study.report.data.pictures import GAP, ON_GREY, beside, evenly, mosaic, outline, show
 from lib.study.report.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, panels
 

@@ -90,7 +90,7 @@ def jitter_figure(sequence: HomographySequence, plan: Plan, regions: int = 2) ->
     layout = {"rows": 2 * len(chosen), "height_ratios": [IMAGES, 1] * len(chosen)}
     with panels(DOUBLE_WIDTH, height, len(LEVELS), **layout) as (figure, axes):
         for level, column in zip(LEVELS, axes.T, strict=True):
-            title = f"{level}: median overlap {plan.report.median_overlap[level]:.2f}"
+            title = f"{level}: median overlap {plan.report['median_overlap'][level]:.2f}"
             beside(column[0], title, (0.5, 1), (0, 15), weight="bold", ha="center")
             for place, index in enumerate(chosen):
                 _draw_jitter(*column[2 * place : 2 * place + 2], grey, plan, index, level)
@@ -188,7 +188,7 @@ def _read_report(folder: Path) -> tuple[pd.DataFrame, Mapping[str, float]]:
 
 def _radii(plan: Plan) -> np.ndarray:
     """(N,) radii of a plan's regions as detected, px."""
-    return np.linalg.norm(plan.frames.regions[:, :, 0], axis=1)
+    return np.linalg.norm(plan.regions(FILES[0])[:, :, 0], axis=1)
 
 
 def _well_apart(plan: Plan, shape: tuple[int, int], most: int) -> list[int]:

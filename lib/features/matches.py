@@ -42,11 +42,8 @@ def match(
         Matches; none where an image has no descriptors.
 
     Raises:
-        ValueError: descriptors of different kinds or lengths, one that is not finite, or a ratio that
-            is not above 0 and up to 1.
+        ValueError: descriptors of different kinds or lengths, or one that is not finite.
     """
-    if ratio is not None and not 0 < ratio <= 1:
-        raise ValueError(f"ratio must be above 0 and at most 1, got {ratio}")
     if not len(first) or not len(second):
         return Matches(np.empty(0, int), np.empty(0, int), np.empty(0, np.float32))
     distances, neighbours = nearest(first, second, 1 if ratio is None else 2)
@@ -60,19 +57,19 @@ def match(
     return Matches(rows, neighbours[rows, 0], distances[rows, 0])
 
 
-def similarity(first: np.ndarray, second: np.ndarray, found: Matches) -> np.ndarray:
+def similarity(first: np.ndarray, second: np.ndarray, matches: Matches) -> np.ndarray:
     """(n,) float32, 0 to 1 by keypoint of the first image: (1 + cosine) / 2 of a match, 0 without one.
 
     Of bits it is the share that agree, which is the same of vectors of -1 and 1.
     """
-    one, other = first[found.first], second[found.second]
+    one, other = first[matches.first], second[matches.second]
     if first.dtype == np.uint8:
-        agree = 1 - found.distance / (8 * first.shape[1])
+        agree = 1 - matches.distance / (8 * first.shape[1])
     else:
         lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
         agree = (1 + (one * other).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)) / 2
     scores = np.zeros(len(first), np.float32)
-    scores[found.first] = agree
+    scores[matches.first] = agree
     return scores
 
 
@@ -93,27 +90,25 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
     k = queries.shape[1]
     index = faiss.IndexBinaryFlat(8 * k) if queries.dtype == np.uint8 else faiss.IndexFlatL2(k)
     index.add(np.ascontiguousarray(columns))
-    distances, found = index.search(np.ascontiguousarray(queries), count)
+    distances, neighbours = index.search(np.ascontiguousarray(queries), count)
     if queries.dtype != np.uint8:
         # faiss' squares are of a product's differences, which leave little of a small distance.
-        distances = np.linalg.norm(queries[:, None] - columns[found], axis=2)
-    return np.where(found < 0, np.nan, distances).astype(np.float32), found
+        distances = np.linalg.norm(queries[:, None] - columns[neighbours], axis=2)
+    return np.where(neighbours < 0, np.nan, distances).astype(np.float32), neighbours
 
 
 def all_distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(n, m) float64 of all pairs of descriptors, which are and raise as `match` says."""
     _check(first, second)
     if first.dtype == np.uint8:
-        return cdist(*(np.unpackbits(of, axis=1) for of in (first, second)), "cityblock")
+        return cdist(np.unpackbits(first, axis=1), np.unpackbits(second, axis=1), "cityblock")
     return cdist(first, second)
 
 
 def _check(first: np.ndarray, second: np.ndarray) -> None:
-    kinds = {(of.dtype.name, *of.shape[1:]) for of in (first, second)}
-    if len(kinds) != 1 or kinds.pop()[0] not in ("float32", "uint8"):
-        told = " and ".join(f"{of.shape} {of.dtype}" for of in (first, second))
-        raise ValueError(f"descriptors do not go together, or are no float32 or packed bits: {told}")
-    for which, of in (("first", first), ("second", second)):
-        if of.dtype != np.uint8 and not np.isfinite(of).all():
-            bad = np.flatnonzero(~np.isfinite(of).all(axis=1))[0]
-            raise ValueError(f"descriptor {bad} of the {which} image is not finite")
+    if first.dtype != second.dtype or first.shape[1:] != second.shape[1:]:
+        raise ValueError(
+            f"descriptors do not go together: {first.shape} {first.dtype}, {second.shape} {second.dtype}"
+        )
+    if first.dtype != np.uint8 and not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise ValueError("a descriptor is not finite")
