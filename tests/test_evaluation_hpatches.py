@@ -247,16 +247,6 @@ def test_pools_of_all_the_benchmarks_sizes_end_where_they_should():
         assert len({found[f"retrieval.{level}.{size}"] for size in by_size}) == len(by_size)
 
 
-@pytest.mark.parametrize(("kept", "absent"), [("v", "illumination"), ("i", "viewpoint")])
-def test_with_one_kind_of_sequences_the_other_has_no_key(kept, absent):
-    names = [f"{kept}_{index}" for index in range(4)]
-    split = make_split(names)
-    descriptors = make_descriptors(split)
-    found = hpatches.score(descriptors, split)
-    assert not [key for key in found if absent in key]
-    assert found == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
-
-
 def test_a_split_of_one_sequence_of_one_patch_has_nothing_to_confuse():
     split = make_split(["v_dot"], counts=[1], pairs=5, queries=1, distractors=3)
     found = hpatches.score(make_descriptors(split), split)
@@ -360,11 +350,6 @@ def test_products_that_round_more_coarsely_than_float32_are_refused():
         torch.set_float32_matmul_precision("highest")
 
 
-def test_without_distractors_nothing_is_closer():
-    split = make_split(distractors=0)
-    assert hpatches.retrieval(make_descriptors(split), split)["retrieval"] == 100
-
-
 class TestDescribe:
     @pytest.fixture
     def split(self, tmp_path) -> HPatchesSplit:
@@ -418,42 +403,12 @@ class TestDescribe:
         descriptors = hpatches.describe(corner, split)
         assert found == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
 
-    def test_descriptors_of_two_lengths_are_refused(self, split):
-        lengths = iter([4] * 5 + [5] * 30)
-        growing = Subject(lambda patches: np.ones((len(patches), next(lengths)), np.float32))
-        with pytest.raises(ValueError, match="v_wall/e5: descriptors of 5 numbers, but of 4 before"):
-            hpatches.describe(growing, split)
-
-    @pytest.mark.parametrize(
-        ("value", "message"), [(np.nan, "NaN"), (np.inf, "infinity"), (0, "zero norm")]
-    )
-    def test_a_descriptor_without_a_distance_or_direction_is_refused(self, split, value, message):
-        def describe(patches: np.ndarray) -> np.ndarray:
-            values = np.ones((len(patches), 3), np.float32)
-            values[2] = value
-            return values
-
-        with pytest.raises(ValueError, match=f"v_wall, ref, patch 2 .*{message}"):
-            hpatches.measure(Subject(describe), split)
-
 
 def test_sequences_that_are_not_described_are_refused_by_name():
     split = make_split()
     fewer = replace(split, sequences=split.sequences[:3])
-    with pytest.raises(ValueError, match="i_lamp of split x has no descriptors"):
+    with pytest.raises(ValueError, match=r"i_lamp of split x has 11 patches .* 0 are described"):
         hpatches.score(make_descriptors(fewer), split)
     grown = replace(split, sequences=(*split.sequences[:3], replace(split.sequences[3], count=12)))
-    with pytest.raises(ValueError, match="i_lamp has 12 patches an image, but 11 are described"):
+    with pytest.raises(ValueError, match=r"i_lamp .* has 12 patches an image, of which 11 are"):
         hpatches.score(make_descriptors(split), grown)
-
-
-def test_empty_tasks_are_refused():
-    for kind in ("positives", "intra", "inter"):
-        split = make_split()
-        nothing = PatchPairs(np.zeros((0, 3), np.int64), np.zeros((0, 3), np.int64))
-        empty = replace(split, tasks=replace(split.tasks, **{kind: nothing}))
-        with pytest.raises(ValueError, match=f"split x has no {kind}"):
-            hpatches.verification(make_descriptors(split), empty)
-    split = make_split(queries=0)
-    with pytest.raises(ValueError, match="split x has no queries"):
-        hpatches.retrieval(make_descriptors(split), split)

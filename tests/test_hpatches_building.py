@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -23,11 +23,9 @@ from lib.data.hpatches.detection import (
     DETECTORS,
     MAGNIFICATION,
     SMALLEST_SCALE,
-    Frames,
     detect,
     disc_overlap,
     inside,
-    orient,
     thin,
 )
 from lib.data.hpatches.homographies import (
@@ -44,7 +42,9 @@ from lib.data.hpatches.jitter import (
     overlaps,
 )
 from lib.data.hpatches.release import FILES, LEVELS, read_sequences
+from lib.features.detectors import oriented
 from lib.features.homographies import local_affine, transfer
+from lib.features.keypoints import Keypoints
 
 SHAPE = (120, 160)
 IDENTITIES = np.stack([np.eye(3)] * 5)
@@ -52,11 +52,11 @@ seeds = st.integers(0, 2**32 - 1)
 radii = st.floats(0.1, 10)
 
 
-def frames_at(position, scale, orientation=0.0) -> Frames:
+def frames_at(position, scale, orientation=0.0) -> Keypoints:
     position = np.atleast_2d(np.asarray(position, float))
     n = len(position)
     values = (np.broadcast_to(np.asarray(v, float), n).copy() for v in (scale, orientation))
-    return Frames(position, *values, np.zeros(n, int))
+    return Keypoints(position, *values, detector=np.zeros(n, int))
 
 
 def blobs(shape: tuple[int, int] = SHAPE, count: int = 30, seed: int = 0) -> np.ndarray:
@@ -126,12 +126,6 @@ def test_discs_of_one_centre_overlap_by_the_ratio_of_their_areas(first, second):
     assert got[0] == pytest.approx(min(first, second) ** 2 / max(first, second) ** 2)
 
 
-@given(first=radii, second=radii, gap=st.floats(0, 100))
-def test_discs_apart_do_not_overlap(first, second, gap):
-    got = disc_overlap(np.array([first]), np.array([second]), np.array([first + second + gap]))
-    assert got[0] == pytest.approx(0, abs=1e-9)
-
-
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds, level=st.sampled_from(LEVELS))
 def test_the_overlap_of_a_jitter_is_what_counting_pixels_gives(seed, level):
@@ -186,13 +180,6 @@ def test_a_jitter_turns_what_it_has_stretched_and_shifts_that():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_level_draws_normally_by_its_factor(level):
-    draws = FACTORS[level] * np.random.default_rng(7).standard_normal((5, 50))
-    drawn = draw_jitter(50, level, np.random.default_rng(7))
-    np.testing.assert_array_equal(drawn, PROPORTIONS.affines(draws))
-
-
-@pytest.mark.parametrize("level", LEVELS)
 def test_the_factors_are_those_of_the_stated_overlaps(level):
     assert FACTORS["hard"] == 1
     solved = PROPORTIONS.factor(MEDIAN_OVERLAP[level], draws=2**14)
@@ -207,16 +194,6 @@ def test_a_factor_gives_the_median_overlap_asked_for(parts, overlap):
     proportions = Proportions(*parts)
     sides = proportions.factor(overlap) * np.random.default_rng(5).standard_normal((5, 20_000))
     assert np.median(overlaps(proportions.affines(sides))) == pytest.approx(overlap, abs=0.01)
-
-
-def test_jitter_mirrors_nothing():
-    drawn = draw_jitter(5000, "tough", np.random.default_rng(0))
-    assert np.linalg.det(drawn[:, :, :2]).min() > 0
-
-
-def test_an_unknown_level_is_refused():
-    with pytest.raises(ValueError, match=r"'brutal'.*easy, hard, tough"):
-        draw_jitter(1, "brutal", np.random.default_rng(0))
 
 
 # Detections
@@ -276,7 +253,7 @@ def test_detections_do_not_depend_on_the_number_of_threads():
         for threads in (1, 3):
             cv2.setNumThreads(threads)
             torch.set_num_threads(threads)
-            found.append(orient(image, detect(image)))
+            found.append(oriented(image, detect(image)))
     finally:
         cv2.setNumThreads(before[0])
         torch.set_num_threads(before[1])
@@ -298,7 +275,9 @@ def test_turning_the_image_turns_orientations_with_it():
     elsewhere = replace(
         frames, position=np.column_stack([last - frames.position[:, 1], frames.position[:, 0]])
     )
-    difference = orient(turned, elsewhere).orientation - orient(image, frames).orientation - np.pi / 2
+    difference = (
+        oriented(turned, elsewhere).orientation - oriented(image, frames).orientation - np.pi / 2
+    )
     difference = np.abs((difference + np.pi) % (2 * np.pi) - np.pi)
     # Where two directions are equally strong either may win.
     assert len(frames) > 20
@@ -310,9 +289,9 @@ def test_a_patch_has_its_gradient_along_x():
     for angle in np.deg2rad([0, 40, 130, -100]):
         ramp = (x - 80) * np.cos(angle) + (y - 60) * np.sin(angle)
         image = np.clip(128 + 2 * ramp, 0, 255).astype(np.uint8)
-        frame = orient(image, frames_at([80, 60], 6))
+        frame = oriented(image, frames_at([80, 60], 6))
         assert np.cos(frame.orientation[0] - angle) > np.cos(np.deg2rad(5))
-        patch = sample(image, np.eye(3), frame.regions)[0].astype(float)
+        patch = sample(image, np.eye(3), frame.discs(MAGNIFICATION))[0].astype(float)
         assert (patch[:, -1] > patch[:, 0] + 50).all()
 
 
@@ -348,10 +327,6 @@ def test_what_must_not_overlap_are_the_regions_and_not_the_detected_discs():
     assert len(thin(frames_at([[30, 30], [36, 30]], 2), np.random.default_rng(0))) == 2
 
 
-def test_none_is_thinned_to_none():
-    assert len(thin(frames_at(np.empty((0, 2)), 1), np.random.default_rng(0))) == 0
-
-
 # Inside the images
 
 
@@ -376,12 +351,6 @@ def test_a_region_is_inside_where_its_whole_circle_is(seed, sign):
             assert not one
         elif abs(slack) > 1e-3:
             assert one == (slack > 0)
-
-
-def test_a_region_that_fits_to_the_pixel_is_inside_and_half_a_pixel_more_is_not():
-    just = frames_at([[20, 20], [160 - 21, 120 - 21]], 4)
-    assert inside(just, np.eye(3), SHAPE).all()
-    assert not inside(replace(just, scale=np.full(2, 4.1)), np.eye(3), SHAPE).any()
 
 
 def test_a_plane_seen_from_behind_is_in_no_image():
@@ -414,18 +383,10 @@ def test_a_patch_follows_the_homography_point_by_point():
     assert np.abs(straight - expected).max() > 5
 
 
-def test_beyond_the_border_its_pixels_are_repeated():
-    image = np.full((50, 50), 40, np.uint8)
-    image[:, -1] = 200
-    patch = sample(image, np.eye(3), np.array([[[32.0, 0, 49], [0, 32, 25]]]))[0]
-    assert (patch[:, 33:] == 200).all()
-    assert (patch[:, :30] == 40).all()
-
-
 @pytest.mark.parametrize("step", [2.05, 3.0, 5.7])
 def test_a_coarse_patch_of_a_fine_checkerboard_is_grey(step):
     board = (np.indices((500, 500)).sum(axis=0) % 2 * 255).astype(np.uint8)
-    region = frames_at([250, 250], 32 * step / MAGNIFICATION, 0.3).regions
+    region = frames_at([250, 250], 32 * step / MAGNIFICATION, 0.3).discs(MAGNIFICATION)
     assert np.abs(sample(board, np.eye(3), region)[0].astype(float) - 127.5).max() < 30
 
 
@@ -464,7 +425,7 @@ def test_patches_of_a_moved_plane_show_the_same_and_jitter_makes_them_differ_mor
 def test_each_file_but_the_reference_has_a_jitter_of_its_own(still):
     plan = plan_patches(still, limit=10)
     patches = cut_patches(still, plan)
-    unjittered = sample(still.grey(0), np.eye(3), plan.frames.regions)
+    unjittered = sample(still.grey(0), np.eye(3), plan.regions("ref"))
     np.testing.assert_array_equal(patches["ref"], unjittered)
     assert not np.array_equal(patches["e1"], unjittered)
     assert set(plan.jitter) == set(FILES[1:])
@@ -472,12 +433,12 @@ def test_each_file_but_the_reference_has_a_jitter_of_its_own(still):
     assert len(set(flat.values())) == 15
     corner = np.array([0.3, -0.8, 1])
     jittered = np.append(plan.jitter["h2"][4] @ corner, 1)
-    np.testing.assert_allclose(plan.regions("h2")[4] @ corner, plan.frames.regions[4] @ jittered)
+    np.testing.assert_allclose(plan.regions("h2")[4] @ corner, plan.regions("ref")[4] @ jittered)
 
 
 def test_kept_regions_lie_inside_all_six_images_and_those_that_do_not_are_counted(moving):
     plan = plan_patches(moving)
-    assert plan.report.outside > 0
+    assert plan.report["outside"] > 0
     for homography in (np.eye(3), *moving.homographies):
         assert inside(plan.frames, homography, SHAPE).all()
 
@@ -485,9 +446,9 @@ def test_kept_regions_lie_inside_all_six_images_and_those_that_do_not_are_counte
 def test_the_report_accounts_for_every_detection(moving):
     for limit in (None, 7):
         report = plan_patches(moving, limit).report
-        left_out = report.thinned + report.outside + report.faint + report.beyond_limit
-        assert sum(report.detected.values()) - left_out == sum(report.patches.values())
-        assert (report.beyond_limit > 0) == (limit is not None)
+        left_out = sum(report[reason] for reason in ("thinned", "outside", "faint", "beyond_limit"))
+        assert sum(report["detected"].values()) - left_out == sum(report["patches"].values())
+        assert (report["beyond_limit"] > 0) == (limit is not None)
 
 
 def test_patches_that_are_faint_in_one_of_the_images_are_left_out_and_counted(tmp_path):
@@ -498,7 +459,7 @@ def test_patches_that_are_faint_in_one_of_the_images_are_left_out_and_counted(tm
     write_homography_sequence(tmp_path / "i_faint", images, IDENTITIES)
     sequence = read_homography_sequence(tmp_path / "i_faint")
     plan = plan_patches(sequence)
-    assert plan.report.faint > 0
+    assert plan.report["faint"] > 0
     assert plan.frames.position[:, 0].max() < 80
     assert min(patches.std(axis=(1, 2)).min() for patches in cut_patches(sequence, plan).values()) >= 5
 
@@ -510,25 +471,19 @@ def test_a_limit_takes_a_sample_of_the_same_patches(still):
     assert {tuple(p) for p in few.position} <= everything
 
 
-def test_the_report_gives_the_median_overlap_of_what_was_drawn(still):
-    plan = plan_patches(still)
-    for level in LEVELS:
-        drawn = np.concatenate([overlaps(plan.jitter[f"{level[0]}{k}"]) for k in range(1, 6)])
-        assert plan.report.median_overlap[level] == pytest.approx(np.median(drawn))
-        assert plan.report.median_overlap[level] == pytest.approx(MEDIAN_OVERLAP[level], abs=0.04)
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def test_a_build_is_a_release_with_its_report_beside_it(tmp_path, still, moving):
-    reports = build_release([still, moving], tmp_path / "release", limit=12, seed=3)
+    build_release([still, moving], tmp_path / "release", limit=12, seed=3)
     assert {p.name for p in tmp_path.iterdir()} == {"release", "build.json"}
     sequences = read_sequences(tmp_path / "release")
     assert {name: s.count for name, s in sequences.items()} == {"i_still": 12, "v_moving": 12}
     written = json.loads((tmp_path / "build.json").read_text())
-    assert written["sequences"] == json.loads(json.dumps([asdict(report) for report in reports]))
+    assert [report["patches"] for report in written["sequences"]] == [
+        plan_patches(sequence, 12, 3).report["patches"] for sequence in (still, moving)
+    ]
     assert (written["limit"], written["seed"]) == (12, 3)
     assert written["intended_overlap"] == {"easy": 0.85, "hard": 0.72, "tough": 0.6}
     expected = cut_patches(moving, plan_patches(moving, 12, 3))
@@ -548,12 +503,6 @@ def test_the_same_seed_gives_the_same_bytes_whatever_else_is_built(tmp_path, sti
     }
 
 
-def test_another_seed_gives_other_patches(still):
-    one, other = (plan_patches(still, 10, seed) for seed in (0, 1))
-    assert not np.array_equal(one.frames.position, other.frames.position)
-    assert not np.array_equal(one.jitter["e1"], other.jitter["e1"])
-
-
 # Bad input
 
 
@@ -568,22 +517,5 @@ def test_homographies_that_lead_nowhere_leave_no_detection_and_say_so(tmp_path):
     folder = tmp_path / "v_away"
     away = np.stack([np.array([[1.0, 0, 5000], [0, 1, 0], [0, 0, 1]])] * 5)
     write_homography_sequence(folder, [blobs()] * 6, away)
-    with pytest.raises(ValueError, match=r"v_away.* leave one of the images"):
+    with pytest.raises(ValueError, match=r"v_away.*'outside'"):
         plan_patches(read_homography_sequence(folder))
-
-
-def test_two_sequences_of_one_name_are_not_built(tmp_path, still):
-    copy = tmp_path / "other" / "i_still"
-    write_homography_sequence(copy, [blobs()] * 6, IDENTITIES)
-    with pytest.raises(ValueError, match="i_still") as caught:
-        build_release([still, read_homography_sequence(copy)], tmp_path / "release")
-    assert str(copy) in str(caught.value)
-    assert str(still.folder) in str(caught.value)
-    assert not (tmp_path / "release").exists()
-
-
-def test_no_sequence_and_no_patch_are_refused(tmp_path, still):
-    with pytest.raises(ValueError, match="no sequence"):
-        build_release([], tmp_path / "release")
-    with pytest.raises(ValueError, match="limit of 0"):
-        build_release([still], tmp_path / "release", limit=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lib.data.hpatches import descriptors as module
 from lib.data.hpatches.descriptors import (
     check,
     lay_out,
@@ -44,54 +42,29 @@ def test_rows_are_in_the_order_sequence_file_patch() -> None:
     assert laid.rows(np.array([[0], [1]]), np.arange(16), 0).shape == (2, 16)
 
 
-@pytest.mark.parametrize("place", [(0, 0, 3), (1, 0, 2), (0, 16, 0), (0, -1, 0), (0, 0, -1)])
-def test_a_patch_that_is_not_there_has_no_row(place: tuple[int, int, int]) -> None:
-    with pytest.raises(IndexError, match="other sequences"):
-        lay_out(SEQUENCES, floats()).rows(*(np.array([index]) for index in place))
-
-
 def test_binary_descriptors_are_those_of_bytes() -> None:
     assert not lay_out(SEQUENCES, floats().astype(np.float64)).binary
     assert lay_out(SEQUENCES, floats().astype(np.float64)).values.dtype == np.float32
     assert lay_out(SEQUENCES, bits()).binary
     np.testing.assert_array_equal(lay_out(SEQUENCES, bits().astype(bool)).values, bits())
-    with pytest.raises(ValueError, match="values are int64: give floats, or uint8"):
-        lay_out(SEQUENCES, bits().astype(np.int64))
+    with pytest.raises(ValueError, match="79 descriptors of 80 patches"):
+        lay_out(SEQUENCES, floats()[1:])
 
 
-@pytest.mark.parametrize("values", [floats()[1:], floats()[:, :0], floats()[:, 0]])
-def test_values_of_another_shape_are_refused(values: np.ndarray) -> None:
-    with pytest.raises(ValueError, match=r"\(80, k\) values expected, 16 for each of 5 patches; got"):
-        lay_out(SEQUENCES, values)
-    with pytest.raises(ValueError, match="no sequences"):
-        lay_out([], floats())
-
-
-@pytest.mark.parametrize("block", [1, 7, 4096])
 @pytest.mark.parametrize(
     ("row", "name"), [(0, "v_one, ref, patch 0"), (47, "v_one, t5, patch 2"), (55, "i_two, e3, patch 1")]
 )
 @pytest.mark.parametrize(
-    ("value", "told"),
-    [(np.nan, "has NaN or inf"), (np.inf, "has NaN or inf"), (-np.inf, "has NaN"), (0, "has zero norm")],
+    "value", [(np.nan, 1, 1, 1), (1, np.inf, 1, 1), (-np.inf, 1, 1, 1), (0, 0, 0, 0)]
 )
 def test_a_descriptor_without_a_direction_is_told_by_place(
-    monkeypatch: pytest.MonkeyPatch, row: int, name: str, value: float, told: str, block: int
+    row: int, name: str, value: tuple[float, ...]
 ) -> None:
-    monkeypatch.setattr(module, "_BLOCK", block)
-    values = floats()
-    check(lay_out(SEQUENCES, values))
-    values[row] = value
-    with pytest.raises(ValueError, match=f"descriptor of {name} {told}"):
-        check(lay_out(SEQUENCES, values))
-
-
-def test_one_number_that_is_none_is_enough_and_one_that_is_not_zero_too() -> None:
     values = floats()
     values[9] = [0, 0, 0, -1e-30]
     check(lay_out(SEQUENCES, values))
-    values[9, 1] = np.nan
-    with pytest.raises(ValueError, match="v_one, e3, patch 0 has NaN"):
+    values[row] = value
+    with pytest.raises(ValueError, match=f"descriptor of {name} has NaN, infinity or zero norm"):
         check(lay_out(SEQUENCES, values))
 
 
@@ -136,8 +109,7 @@ def test_packed_descriptors_are_read_back_as_bits(
     np.testing.assert_array_equal(read.counts, written.counts)
 
 
-def test_files_are_as_the_benchmark_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK", 2)
+def test_files_are_as_the_benchmark_has_them(tmp_path: Path) -> None:
     values = floats(2)
     values[3] = [0.1, -2]
     write_descriptors(tmp_path / "ours", lay_out(SEQUENCES, values))
@@ -164,14 +136,6 @@ def test_bits_that_are_not_packed_are_read_as_floats(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.values, values)
 
 
-def test_only_whole_bytes_of_bits_are_packed(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="float descriptors of length 8 cannot be packed"):
-        write_descriptors(tmp_path, lay_out(SEQUENCES, floats(8)), packed=True)
-    with pytest.raises(ValueError, match="binary descriptors of length 12 cannot be packed"):
-        write_descriptors(tmp_path, lay_out(SEQUENCES, bits(12)), packed=True)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     write_descriptors(tmp_path, lay_out(SEQUENCES, floats()))
@@ -182,7 +146,7 @@ def test_another_delimiter_is_read_when_named(written: Path) -> None:
     for path in written.rglob("*.csv"):
         path.write_text(path.read_text().replace(",", ";"))
     np.testing.assert_array_equal(read_descriptors(written, SEQUENCES, delimiter=";").values, floats())
-    with pytest.raises(ValueError, match=r"v_one/ref\.csv, line 1: .* or name another delimiter"):
+    with pytest.raises(ValueError, match=r"v_one/ref\.csv: .* or name another delimiter"):
         read_descriptors(written, SEQUENCES)
 
 
@@ -194,55 +158,30 @@ def test_a_missing_file_is_named(written: Path, missing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    "content",
     [
-        ("", " has 0 rows but the sequence has 2 patches"),
-        ("1,2,3,4\n", " has 1 rows but the sequence has 2 patches"),
-        ("1,2,3,4\n" * 3, " has 3 rows but the sequence has 2 patches"),
-        ("1,2,3,4\n1,2,3\n", ", line 2: 3 numbers, but the first has 4"),
-        ("1,2,3\n\n1,2,3,4\n", ", line 3: 4 numbers, but the first has 3"),
-        ("1,2,3,4\n1,2,x,4\n", ", line 2: 'x' is no number"),
-        ("a,b,c,d\n1,2,3,4\n1,2,3,4\n", ", line 1: 'a' is no number"),
-        ("1,2,3,4\n1,,3,4\n", ", line 2: '' is no number"),
-        ("1,2,3,4,\n1,2,3,4,\n", ", line 1: '' is no number"),
-        ("1,2,3,4\n1,NA,3,4\n", ", line 2: 'NA' is no number"),
-        ("1,2,3\n1,2,3\n", " has descriptors of length 3 but .*v_one/ref.csv of length 4"),
+        "",
+        "1,2,3,4\n",
+        "1,2,3,4\n" * 3,
+        "1,2,3,4\n1,2,3\n",
+        "1,2,3\n\n1,2,3,4\n",
+        "1,2,3,4\n1,2,x,4\n",
+        "a,b,c,d\n1,2,3,4\n1,2,3,4\n",
+        "1,2,3,4\n1,,3,4\n",
+        "1,2,3,4\n1,NA,3,4\n",
+        "1,2,3\n1,2,3\n",
+        "1,2,3,4\nnan,2,3,4\n",
     ],
 )
-def test_a_damaged_file_is_named(written: Path, content: str, told: str) -> None:
+def test_a_damaged_file_is_named(written: Path, content: str) -> None:
     (written / "i_two" / "t2.csv").write_text(content)
-    with pytest.raises(ValueError, match=rf"i_two/t2\.csv{told}"):
+    with pytest.raises(ValueError, match=r"i_two/t2\.csv"):
         read_descriptors(written, SEQUENCES)
 
 
-@pytest.mark.parametrize(
-    ("row", "told"),
-    [
-        ("nan,2,3,4", "has NaN"),
-        ("1,2,inf,4", "has NaN or infinity"),
-        ("1,2,1e300,4", "has NaN or infinity"),
-        ("0,0,0,0", "has zero norm"),
-    ],
-)
-def test_a_descriptor_that_is_none_is_named(written: Path, row: str, told: str) -> None:
-    (written / "i_two" / "t2.csv").write_text(f"1,2,3,4\n{row}\n")
-    with pytest.raises(ValueError, match=f"i_two, t2, patch 1 {told}"):
-        read_descriptors(written, SEQUENCES)
-
-
-@pytest.mark.parametrize("value", ["256", "-1", "1.5", "nan"])
-def test_a_packed_number_that_is_no_byte_is_told_by_file_and_row(tmp_path: Path, value: str) -> None:
+def test_packed_numbers_are_bytes(tmp_path: Path) -> None:
     write_descriptors(tmp_path, lay_out(SEQUENCES, bits(16)), packed=True)
-    (tmp_path / "i_two" / "e4.csv").write_text(f"0,255\n{value},0\n")
-    with pytest.raises(ValueError, match=r"i_two/e4\.csv, line 2: packed descriptors are whole numbers"):
-        read_descriptors(tmp_path, SEQUENCES, packed=True)
-
-
-@pytest.mark.parametrize("columns", [10**7, 70_000])
-def test_a_line_too_long_for_a_descriptor_is_refused_at_once(tmp_path: Path, columns: int) -> None:
-    (tmp_path / "v_x").mkdir()
-    (tmp_path / "v_x" / "ref.csv").write_text("0," * columns + "0\n")
-    started = time.monotonic()
-    with pytest.raises(ValueError, match=r"ref\.csv: its first line has more than 65,536 numbers"):
-        read_descriptors(tmp_path, [Sequence("v_x", tmp_path, 1)])
-    assert time.monotonic() - started < 1
+    for value in ("256", "-1", "1.5"):
+        (tmp_path / "i_two" / "e4.csv").write_text(f"0,255\n{value},0\n")
+        with pytest.raises(ValueError, match=r"i_two/e4\.csv: packed descriptors are whole numbers"):
+            read_descriptors(tmp_path, SEQUENCES, packed=True)

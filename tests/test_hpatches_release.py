@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from pathlib import Path
@@ -58,18 +57,6 @@ def test_an_image_at_a_level_is_the_file_of_that_letter_and_number() -> None:
             file_index(np.array([[0, 3], [5, 1]]), level),
             [[file_index(0, level), file_index(3, level)], [file_index(5, level), file_index(1, level)]],
         )
-    assert isinstance(file_index(1, "easy"), int)
-
-
-@pytest.mark.parametrize("image", [-1, 6, np.array([0, 6])])
-def test_an_image_that_no_sequence_has_is_refused(image: int | np.ndarray) -> None:
-    with pytest.raises(ValueError, match="images are 0 to 5"):
-        file_index(image, "hard")
-
-
-def test_an_unknown_level_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="'harder'; there are: easy, hard, tough"):
-        file_index(1, "harder")
 
 
 @settings(max_examples=5, deadline=None)
@@ -134,18 +121,9 @@ def test_a_missing_image_is_named(release: Path, missing: str) -> None:
         read_sequences(release)
 
 
-def test_missing_folders_are_named(release: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere is no folder"):
-        read_sequence(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match="nowhere is no folder"):
-        read_sequences(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match="v_one holds no sequence folders"):
-        read_sequences(release / "v_one")
-
-
 def test_heights_that_disagree_are_refused(release: Path) -> None:
     Image.new("L", (65, 2 * 65)).save(release / "v_one" / "t1.png")
-    with pytest.raises(ValueError, match=r"t1\.png has 2 patches but ref\.png has 3"):
+    with pytest.raises(ValueError, match=r"different numbers of patches.*'t1': 2"):
         read_sequence(release / "v_one")
 
 
@@ -153,13 +131,6 @@ def test_heights_that_disagree_are_refused(release: Path) -> None:
 def test_an_image_that_is_no_column_of_patches_is_refused(release: Path, size: tuple[int, int]) -> None:
     Image.new("L", size).save(release / "v_one" / "e5.png")
     with pytest.raises(ValueError, match=rf"e5\.png is {size[0]}x{size[1]} px"):
-        read_sequence(release / "v_one")
-
-
-@pytest.mark.parametrize("content", [b"", b"not an image"])
-def test_a_file_that_is_no_image_is_refused_by_name(release: Path, content: bytes) -> None:
-    (release / "v_one" / "e1.png").write_bytes(content)
-    with pytest.raises(ValueError, match=r"e1\.png is cut short or no image"):
         read_sequence(release / "v_one")
 
 
@@ -176,34 +147,6 @@ def test_an_image_of_more_than_eight_bits_is_refused(release: Path) -> None:
     Image.fromarray(np.zeros((3 * 65, 65), np.uint16)).save(release / "v_one" / "h2.png")
     with pytest.raises(ValueError, match=r"h2\.png has more than 8 bits"):
         read_sequence(release / "v_one").patches("h2")
-
-
-def test_an_image_that_changed_or_went_since_it_was_opened_is_told(release: Path) -> None:
-    sequence = read_sequence(release / "v_one")
-    Image.new("L", (65, 65)).save(release / "v_one" / "ref.png")
-    with pytest.raises(ValueError, match=r"ref\.png is 65x65 px, not 65x195"):
-        sequence.patches("ref")
-    (release / "v_one" / "ref.png").unlink()
-    with pytest.raises(FileNotFoundError, match=r"ref\.png"):
-        sequence.patches("ref")
-    with pytest.raises(ValueError, match="no file 'x1'; there are: ref, e1"):
-        sequence.patches("x1")
-
-
-def test_patches_of_other_shapes_are_not_written(tmp_path: Path) -> None:
-    without = {file: patches for file, patches in noise(1).items() if file != "h2"}
-    with pytest.raises(ValueError, match=r"exactly the files .*got .*h1, h3,"):
-        write_sequence(tmp_path / "v", without)
-    for wrong in (
-        np.zeros((2, 65, 65), np.uint8),
-        np.zeros((1, 64, 64), np.uint8),
-        np.zeros((1, 65, 65)),
-    ):
-        with pytest.raises(ValueError, match=r"\(N, 65, 65\) uint8.*differing: \{'t3'"):
-            write_sequence(tmp_path / "v", {**noise(1), "t3": wrong})
-    with pytest.raises(ValueError, match="N of 1 or more"):
-        write_sequence(tmp_path / "v", noise(0))
-    assert not (tmp_path / "v").exists()
 
 
 def test_a_new_pixel_is_the_mean_over_its_area() -> None:
@@ -227,8 +170,6 @@ def test_no_patch_is_mixed_with_its_neighbours_when_resized(monkeypatch: pytest.
     monkeypatch.setattr("lib.data.hpatches.release._RESIZED_AT_ONCE", 3)
     np.testing.assert_array_equal(as_64(patches), alone)
     assert as_64(patches[:0]).shape == (0, 64, 64)
-    with pytest.raises(ValueError, match=r"\(m, 65, 65\) uint8 patches expected, got \(7, 64, 64\)"):
-        as_64(alone)
 
 
 names = st.lists(st.text("abcdev_ü", min_size=1, max_size=5), unique=True, min_size=2, max_size=6)
@@ -264,41 +205,22 @@ def test_splits_are_found_where_the_benchmark_has_them(tmp_path: Path, place: st
     assert list(read_splits(tmp_path / "tasks")) == ["a"]
 
 
-def test_missing_splits_are_told(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"splits\.json is missing"):
-        read_splits(tmp_path)
-    with pytest.raises(FileNotFoundError, match="nowhere is missing"):
-        read_splits(tmp_path / "nowhere")
-
-
 @pytest.mark.parametrize(
-    ("content", "told"),
+    "content",
     [
-        ("{", "is no JSON"),
-        ("[]", "splits by name expected"),
-        ("{}", "splits by name expected"),
-        ('{"a": ["v_one"]}', "split a: an object"),
-        ('{"a": {"train": ["v_one"]}}', "split a: an object"),
-        ('{"a": {"test": ["v_one"], "name": "b"}}', "split a: an object"),
-        ('{"a": {"test": "v_one"}}', 'split a: "test" must be a list'),
-        ('{"a": {"test": ["v_one"], "train": [1]}}', 'split a: "train" must be a list'),
-        ('{"a": {"test": []}}', "split a has no test sequences"),
-        ('{"a": {"test": ["v_one", "i_two", "v_one"]}}', "split a lists v_one 2 times"),
-        ('{"a": {"test": ["v_one"], "train": ["v_one"]}}', "split a lists v_one 2 times"),
+        "{",
+        "[]",
+        '{"a": ["v_one"]}',
+        '{"a": {"train": ["v_one"]}}',
+        '{"a": {"test": []}}',
+        '{"a": {"test": ["v_one", "i_two", "v_one"]}}',
+        '{"a": {"test": ["v_one"], "train": ["v_one"]}}',
     ],
 )
-def test_damaged_splits_are_told_by_file_and_split(tmp_path: Path, content: str, told: str) -> None:
+def test_damaged_splits_are_told_by_file(tmp_path: Path, content: str) -> None:
     (tmp_path / "splits.json").write_text(content)
-    with pytest.raises(ValueError, match=rf"splits\.json.*{told}"):
+    with pytest.raises(ValueError, match=r"splits\.json.*take the"):
         read_splits(tmp_path)
-
-
-def test_a_split_that_lists_a_sequence_twice_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="lists v_one 2 times"):
-        write_splits(tmp_path, {"a": Split("a", ("v_one", "v_one"))})
-    with pytest.raises(ValueError, match="split a: an object"):
-        write_splits(tmp_path, {"a": Split("b", ("v_one",))})
-    assert not list(tmp_path.iterdir())
 
 
 def test_an_unknown_split_is_refused_with_those_there_are(tmp_path: Path) -> None:
@@ -313,7 +235,7 @@ def test_the_sequences_of_a_split_are_opened_in_its_order(release: Path) -> None
     (release / "v_damaged").mkdir()
     opened = open_sequences(release, ("v_one", "i_two"))
     assert [sequence.name for sequence in opened] == ["v_one", "i_two"]
-    with pytest.raises(ValueError, match=r"no sequence v_three \(1 of the 2 .* it has i_two, v_damaged"):
+    with pytest.raises(ValueError, match=r"no sequence v_three \(1 of the 2 .* i_two, v_damaged"):
         open_sequences(release, ("v_one", "v_three"))
 
 
@@ -362,35 +284,9 @@ def test_classes_are_decoded_anew_when_an_image_changes(release: Path, tmp_path:
     assert len(list((tmp_path / "cache").glob("another-*"))) == 1
 
 
-def test_no_sequences_or_one_given_twice_make_no_classes(release: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a: no sequences"):
-        read_classes([], tmp_path, "a")
-    with pytest.raises(ValueError, match="a: v_one is given 2 times"):
-        read_classes(open_sequences(release, ("v_one", "v_one")), tmp_path, "a")
-
-
 def test_a_damaged_image_leaves_no_classes_behind(release: Path, tmp_path: Path) -> None:
     path = release / "v_one" / "t5.png"
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(ValueError, match=r"t5\.png is cut short"):
         read_classes(open_sequences(release, ("v_one",)), tmp_path / "cache", "a")
     assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_a_full_disk_is_told_and_leaves_no_classes_behind(
-    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(np.lib.format, "write_array_header_1_0", full)
-    with pytest.raises(OSError, match=r"cannot write .*cache.*: the disk is full") as raised:
-        read_classes(open_sequences(release, ("v_one",)), tmp_path / "cache", "a")
-    assert raised.value.errno == errno.ENOSPC
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_a_cache_folder_that_cannot_be_made_is_named(release: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OSError, match=r"cannot write .*file/cache.*can be written"):
-        read_classes(open_sequences(release, ("v_one",)), tmp_path / "file" / "cache", "a")

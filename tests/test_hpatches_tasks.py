@@ -188,17 +188,8 @@ def test_with_few_patches_there_are_as_many_as_patches_allow(sequences: list[Seq
 
 
 def test_queries_that_leave_no_distractor_are_refused(sequences: list[Sequence]) -> None:
-    with pytest.raises(ValueError, match="all 30 patches with texture are queries, so there are no dis"):
+    with pytest.raises(ValueError, match=r"30 reference patches .* too few for 1000 queries"):
         generate_tasks(sequences, sized(5, 1000, 10), 1)
-
-
-def test_sequences_without_texture_have_no_queries(tmp_path: Path) -> None:
-    write_patches(tmp_path / "v_flat", [5] * 4)
-    write_patches(tmp_path / "i_flat", [5] * 2)
-    with pytest.raises(
-        ValueError, match="none of the 6 reference patches has a standard deviation above"
-    ):
-        generate_tasks(list(read_sequences(tmp_path).values()), sized(1, 1, 1), 0)
 
 
 def test_a_sequence_of_one_patch_has_no_intra_negative(tmp_path: Path) -> None:
@@ -215,18 +206,6 @@ def test_sparing_queries_are_a_quarter_of_the_patches_with_texture_at_most(
     size = sparing(sequences, sized(5, wanted, 1000))
     assert size == sized(5, min(wanted, 30 // 4), 1000)
     assert len(generate_tasks(sequences, size, 1).distractors) == 30 - size.queries
-
-
-def test_one_sequence_alone_makes_no_tasks(sequences: list[Sequence]) -> None:
-    for few in ([], sequences[:1]):
-        with pytest.raises(ValueError, match=r"two sequences at least .*inter negatives"):
-            generate_tasks(few, sized(1, 1, 1), 0)
-
-
-def test_nothing_is_drawn_of_no_size(sequences: list[Sequence]) -> None:
-    for size in (sized(0, 1, 1), sized(1, 0, 1), sized(1, 1, -1)):
-        with pytest.raises(ValueError, match="every size must be 1 or more"):
-            generate_tasks(sequences, size, 0)
 
 
 def test_texture_is_a_standard_deviation_above_ten_and_not_of_ten() -> None:
@@ -328,12 +307,6 @@ def read(folder: Path, sequences: list[Sequence]) -> Tasks:
     return read_tasks(folder, Split("a", tuple(sequence.name for sequence in sequences)), sequences)
 
 
-def test_sequences_in_another_order_are_refused(written: Path, sequences: list[Sequence]) -> None:
-    split = Split("a", tuple(sequence.name for sequence in sequences))
-    with pytest.raises(ValueError, match="not those that split a tests, in its order"):
-        read_tasks(written, split, sequences[::-1])
-
-
 STEMS = ("verif_pos", "verif_neg_intra", "verif_neg_inter", "retr_queries", "retr_distractors")
 
 
@@ -345,71 +318,39 @@ def test_a_missing_file_is_named(written: Path, sequences: list[Sequence], stem:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    "row",
     [
-        ("i_some,1,8,i_some,2,8", "patch 8 of i_some, whose patches are 0 to 7"),
-        ("i_some,1,3,i_some,2,-1", "patch -1 of i_some"),
-        ("i_else,1,3,i_some,2,3", "'i_else' is no sequence that the split tests"),
-        ("i_some,1,3,,2,3", "'' is no sequence"),
-        ("i_some,6,3,i_some,2,3", "t1 is 6, but a sequence's images are 0 to 5"),
-        ("i_some,0,3,i_some,-1,3", "t2 is -1"),
-        ("i_some,0,three,i_some,1,3", "idx1 is 'three'"),
-        ("i_some,0,2.5,i_some,1,3", "idx1 is '2.5'"),
-        ("i_some,0,3,i_some,1", "idx2 is ''"),
-        ("i_some,0,3,i_some,1,99999999999999999999", "idx2 is '99999999999999999999'"),
+        "i_some,1,8,i_some,2,8",
+        "i_some,1,3,i_some,2,-1",
+        "i_else,1,3,i_some,2,3",
+        "i_some,6,3,i_some,2,3",
+        "i_some,0,3,i_some,-1,3",
     ],
 )
 @pytest.mark.parametrize("stem", STEMS[:3])
-def test_a_damaged_pair_is_told_by_file_and_line(
-    written: Path, sequences: list[Sequence], stem: str, row: str, told: str
+def test_a_pair_that_is_not_there_is_told_by_file_and_line(
+    written: Path, sequences: list[Sequence], stem: str, row: str
 ) -> None:
     replace_line(written / f"{stem}_split-a.csv", 7, row)
-    with pytest.raises(ValueError, match=rf"{stem}_split-a\.csv, line 7: {told}"):
+    with pytest.raises(ValueError, match=rf"{stem}_split-a\.csv, line 7"):
+        read(written, sequences)
+
+
+@pytest.mark.parametrize("row", ["i_some,0,three,i_some,1,3", "i_some,0,2.5,i_some,1,3", "i_some,0,3"])
+def test_a_damaged_pair_is_told_by_file(written: Path, sequences: list[Sequence], row: str) -> None:
+    replace_line(written / "verif_pos_split-a.csv", 7, row)
+    with pytest.raises(ValueError, match=r"verif_pos_split-a\.csv: names and whole numbers expected"):
         read(written, sequences)
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
-    [
-        ("v_few,2", "patch 2 of v_few, whose patches are 0 to 1"),
-        ("v_else,1", "'v_else' is no sequence"),
-        ("v_few,x", "idx is 'x'"),
-        ("v_few", "idx is ''"),
-    ],
-)
-@pytest.mark.parametrize("stem", STEMS[3:])
-def test_a_damaged_patch_is_told_by_file_and_line(
-    written: Path, sequences: list[Sequence], stem: str, row: str, told: str
-) -> None:
-    replace_line(written / f"{stem}_split-a.csv", 4, f"\n{row}")
-    with pytest.raises(ValueError, match=rf"{stem}_split-a\.csv, line 5: {told}"):
-        read(written, sequences)
-
-
-def test_a_row_with_too_many_columns_is_told_by_file_and_line(
-    written: Path, sequences: list[Sequence]
-) -> None:
-    replace_line(written / "retr_queries_split-a.csv", 4, "v_few,1,1")
-    with pytest.raises(ValueError, match=r"retr_queries_split-a\.csv: .*in line 4, saw 3"):
-        read(written, sequences)
-    (written / "retr_queries_split-a.csv").write_text("s,idx\nv_few,1,1\nv_few,0,1\n")
-    with pytest.raises(ValueError, match=r"columns s, idx and more in its rows"):
-        read(written, sequences)
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        ("", "is empty"),
-        ("s,idx\n", "has no rows"),
-        ("s,patch\nv_few,0\n", "has the columns s, patch; expected s, idx"),
-    ],
+    "content", ["", "s,idx\n", "s,patch\nv_few,0\n", "s,idx\nv_few,1,1\nv_few,0,1\n"]
 )
 def test_a_file_without_its_columns_or_rows_is_refused(
-    written: Path, sequences: list[Sequence], content: str, told: str
+    written: Path, sequences: list[Sequence], content: str
 ) -> None:
     (written / "retr_distractors_split-a.csv").write_text(content)
-    with pytest.raises(ValueError, match=rf"retr_distractors_split-a\.csv {told}"):
+    with pytest.raises(ValueError, match=r"retr_distractors_split-a\.csv"):
         read(written, sequences)
 
 
@@ -428,7 +369,7 @@ def test_pairs_in_the_wrong_file_are_told(written: Path, sequences: list[Sequenc
 def test_a_file_of_pairs_that_is_cut_short_is_told(written: Path, sequences: list[Sequence]) -> None:
     path = written / "verif_neg_inter_split-a.csv"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-4]))
-    with pytest.raises(ValueError, match=r"verif_neg_inter_split-a\.csv has 16"):
+    with pytest.raises(ValueError, match=r"as many pairs of each kind expected, got \[20, 20, 16\]"):
         read(written, sequences)
 
 

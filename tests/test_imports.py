@@ -17,14 +17,17 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = (
     ("commands",),
     ("study",),
-    ("matching", "benchmarks", "probes", "theory"),
+    ("matching",),
+    ("benchmarks", "probes", "theory"),
     ("statistics",),
     ("training", "bfloat16", "objective", "batches", "parts"),
     ("recipes", "profiles"),
     (
-        *("models", "points", "samplers", "distances", "positives", "negatives", "data", "features"),
-        *("losses", "pair_weights", "regularizers", "schedules", "augmentation", "descriptions"),
+        *("models", "points", "samplers", "distances", "positives", "negatives", "losses"),
+        *("pair_weights", "regularizers", "schedules", "augmentation", "descriptions"),
     ),
+    ("data",),
+    ("features",),
     ("files", "digests"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

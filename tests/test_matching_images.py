@@ -51,11 +51,6 @@ def test_what_a_camera_left_in_the_low_bits_of_sixteen_is_refused(
     read_grey(saved(tmp_path, "b.png", Image.fromarray(low << (16 - bits))))
 
 
-def test_numbers_that_are_no_grey_values_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"a\.tif holds numbers of float32: save it with 8 or 16 bits"):
-        read_grey(saved(tmp_path, "a.tif", Image.fromarray(GREY / np.float32(255))))
-
-
 def test_an_alpha_channel_that_hides_nothing_is_passed_over(tmp_path: Path) -> None:
     for mode in ("LA", "RGBA"):
         image = Image.fromarray(GREY).convert(mode)
@@ -80,8 +75,6 @@ def test_an_image_that_its_camera_turned_is_refused_or_read_as_asked_for(tmp_pat
     assert [image_size(path, of) for of in ("stored", "turned")] == [(60, 40), (40, 60)]
     upright = np.rot90(smooth, -1).astype(int)
     assert np.abs(read_grey(path, orientation="turned") - upright).max() < 10
-    with pytest.raises(ValueError, match="orientation must be one of"):
-        read_grey(path, orientation="upside down")
 
 
 @pytest.mark.parametrize("value", [0, 9])
@@ -104,7 +97,7 @@ def empty_png(path: Path, width: int, height: int) -> Path:
 def test_an_image_that_is_too_large_is_refused_with_its_size_and_not_decoded(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a\.png is 9000 by 8000 px, more than 50 megapixels"):
         read_grey(empty_png(tmp_path / "a.png", 9000, 8000))
-    with pytest.raises(ValueError, match=r"b\.png is too large .*1000000000 pixels"):
+    with pytest.raises(ValueError, match=r"b\.png .*1000000000 pixels"):
         read_grey(empty_png(tmp_path / "b.png", 40_000, 25_000))
     path = saved(tmp_path, "c.png", Image.fromarray(GREY))
     with pytest.raises(ValueError, match=r"c\.png is 60 by 40 px"):
@@ -115,7 +108,7 @@ def test_what_is_no_image_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.png"):
         read_grey(tmp_path / "none.png")
     (tmp_path / "text.png").write_text("text")
-    with pytest.raises(ValueError, match=r"text\.png is no image"):
+    with pytest.raises(ValueError, match=r"text\.png is cut short or no image"):
         read_grey(tmp_path / "text.png")
     whole = saved(tmp_path, "cut.png", Image.fromarray(GREY)).read_bytes()
     (tmp_path / "cut.png").write_bytes(whole[:-900])

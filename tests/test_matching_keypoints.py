@@ -67,12 +67,6 @@ def test_an_affine_shape_is_that_of_the_blob() -> None:
     assert abs(u[:, 0] @ [np.cos(np.pi / 6), np.sin(np.pi / 6)]) > 0.98
 
 
-def test_without_affine_shape_all_are_discs() -> None:
-    found = detect(blob((9, 5), degrees=30), Detector("hessian", upright=True))
-    lengths = np.linalg.svd(found.maps[:, :, :2], compute_uv=False)
-    np.testing.assert_allclose(lengths[:, 0], lengths[:, 1], rtol=0.02)
-
-
 @ALL
 @SHAPED
 def test_the_strongest_come_first_and_no_more_than_asked_for(kind: str, affine: bool) -> None:
@@ -132,12 +126,6 @@ def test_keypoints_of_ones_own_are_discs_with_their_orientation() -> None:
     assert made.scale == pytest.approx([3.0])
 
 
-@pytest.mark.parametrize("options", [{"kind": "surf"}, {"most": 0}])
-def test_what_no_detector_can_be_is_refused(options: dict) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        Detector(**options)
-
-
 @pytest.mark.parametrize(("side", "magnification"), [(64, 6.0), (32, 9)])
 def test_patches_are_those_of_kornias_pyramid(side: int, magnification: float) -> None:
     image = texture(size=320)[:301, :259]
@@ -186,18 +174,6 @@ def test_keynet_detects_by_the_weights_of_a_file(keynet: Path) -> None:
     np.testing.assert_array_equal(found.scores, scores[0, there])
     # A patch at the usual magnification is as large as kornia's.
     np.testing.assert_allclose(MAGNIFICATION * found.maps[:, :, :2], maps[0, there, :, :2], rtol=1e-5)
-
-
-def test_keynet_gets_orientation_and_shape_as_others_do(keynet: Path) -> None:
-    found = detect(texture(), Detector("keynet", affine=True, most=20, weights=keynet))
-    assert 0 < len(found) <= 20
-    assert (np.diff(found.scores) <= 0).all()
-    assert np.isfinite(found.maps).all()
-
-
-def test_an_image_of_one_colour_has_no_keynet_keypoints_worth_a_name(keynet: Path) -> None:
-    found = detect(np.full((90, 90), 7, np.uint8), Detector("keynet", weights=keynet))
-    assert len(found) == 0
 
 
 def test_keynet_without_its_weights_is_refused(tmp_path: Path) -> None:

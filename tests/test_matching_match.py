@@ -9,8 +9,7 @@ from test_matching_keypoints import texture
 
 from lib.benchmarks import subject
 from lib.features import description
-from lib.features.detectors import Detector, detect, regions
-from lib.features.keypoints import Keypoints
+from lib.features.detectors import Detector, detect
 from lib.features.matches import match, nearest
 from lib.features.patches import extract
 from lib.matching.describe import describe
@@ -86,21 +85,6 @@ def test_with_one_keypoint_there_is_no_second_nearest_to_be_nearer_than() -> Non
     assert len(match(some, some[:1], ratio=0.8)) == 0
 
 
-def test_what_cannot_be_matched_is_refused() -> None:
-    some, bits = descriptors("float", 0, 3), descriptors("bits", 0, 3)
-    broken = np.where(np.arange(3)[:, None] == 1, np.nan, some).astype(np.float32)
-    for first, second, told in (
-        (some, bits, "do not go together"),
-        (some, some[:, :8], "do not go together"),
-        (some.astype(int), some.astype(int), "float32 or packed bits"),
-        (some, broken, "descriptor 1 of the second image is not finite"),
-    ):
-        with pytest.raises(ValueError, match=told):
-            match(first, second)
-    with pytest.raises(ValueError, match="ratio"):
-        match(some, some, ratio=1.5)
-
-
 def test_descriptors_are_those_of_the_patches_in_batches_of_any_size(monkeypatch) -> None:
     image, network = texture(), l2net.build(width=0.25).eval()
     found = detect(image, Detector(most=50))
@@ -119,13 +103,6 @@ def test_no_keypoints_have_descriptors_of_the_right_kind() -> None:
     assert (binary.descriptors.shape, binary.descriptors.dtype) == ((0, 32), np.uint8)
     assert describe(flat, Detector(), find("sift")).descriptors.shape == (0, 128)
     assert binary.size == (80, 60)
-
-
-@pytest.mark.parametrize(("x", "scale"), [(np.nan, 2.0), (5.0, 0.0)])
-def test_a_keypoint_that_is_nowhere_or_of_no_size_is_named(x: float, scale: float) -> None:
-    own = regions(Keypoints(np.array([[9.0, 9.0], [x, 9.0]]), np.array([2.0, scale]), np.zeros(2)))
-    with pytest.raises(ValueError, match="keypoint 1 is at no finite place, or has no size"):
-        describe(texture(), own, find("sift"))
 
 
 @pytest.mark.parametrize("name", ["sift", "rootsift", "orb"])
