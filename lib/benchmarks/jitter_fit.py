@@ -93,24 +93,21 @@ class Matching:
     def __call__(self, parameters: Sequence[float]) -> np.ndarray:
         """(D, S, 3) percent, the mean over a sequence's images at each level."""
         proportions, factors = levels_of(parameters)
-        columns = [self._sequence(index, proportions, factors) for index in range(len(self.sequences))]
-        return np.stack(columns, axis=1)
-
-    def _sequence(
-        self, index: int, proportions: Proportions, factors: Mapping[str, float]
-    ) -> np.ndarray:
-        """(D, 3) percent."""
-        sequence, regions = self.sequences[index], self.regions[index]
-        precision = []
-        for image, homography in enumerate(sequence.homographies, 1):
-            grey = sequence.grey(image)
-            for level, draws in zip(LEVELS, self.draws[index][:, image - 1], strict=True):
-                affines = proportions.affines(factors[level] * draws)
-                moved = regions[:, :, :2] @ affines + regions * [0, 0, 1]
-                views = self._described(sample(grey, homography, moved))
-                pairs = zip(self.references[index], views, strict=True)
-                precision.append([_matching(reference, view) for reference, view in pairs])
-        return np.reshape(precision, (-1, len(LEVELS), len(self.networks))).mean(0).T
+        by_sequence = []
+        for sequence, regions, references, draws in zip(
+            self.sequences, self.regions, self.references, self.draws, strict=True
+        ):
+            precision = []
+            for image, homography in enumerate(sequence.homographies):
+                grey = sequence.grey(image + 1)
+                for level, level_draws in zip(LEVELS, draws[:, image], strict=True):
+                    affines = proportions.affines(factors[level] * level_draws)
+                    moved = regions[:, :, :2] @ affines + regions * [0, 0, 1]
+                    views = self._described(sample(grey, homography, moved))
+                    precision.append(list(map(_matching, references, views)))
+            by_level = np.reshape(precision, (-1, len(LEVELS), len(self.networks))).mean(0)
+            by_sequence.append(by_level.T)
+        return np.stack(by_sequence, axis=1)
 
     def _described(self, patches: np.ndarray) -> list[np.ndarray]:
         described = [describe(network, as_64(patches)) for network in self.networks.values()]
@@ -172,20 +169,20 @@ def interpolated(points: np.ndarray, values: np.ndarray) -> Callable[[np.ndarray
     Returns:
         From (4,) parameters to (D, S, 3) percent.
     """
-    shape = (*values.shape[1:-1], -1)
     logits = logit(values.clip(0.01, 99.99) / 100)
+
+    def between(points: np.ndarray, values: np.ndarray) -> RBFInterpolator:
+        return RBFInterpolator(points, values.reshape(len(points), -1), kernel="cubic", degree=2)
+
     # Easy and hard do not know tough's overlap, the last parameter.
-    mild = RBFInterpolator(
-        _unit(points)[:, :-1], logits[..., :-1].reshape(len(points), -1), kernel="cubic", degree=2
-    )
-    tough = RBFInterpolator(
-        _unit(points), logits[..., -1].reshape(len(points), -1), kernel="cubic", degree=2
-    )
+    mild = between(_unit(points)[:, :-1], logits[..., :-1])
+    tough = between(_unit(points), logits[..., -1])
 
     def predict(parameters: np.ndarray) -> np.ndarray:
         unit = _unit(parameters)[None]
-        between = [mild(unit[:, :-1]).reshape(shape), tough(unit).reshape(shape)]
-        return 100 * expit(np.concatenate(between, axis=-1))
+        levels = [mild(unit[:, :-1]), tough(unit)]
+        shaped = [level.reshape(*values.shape[1:-1], -1) for level in levels]
+        return 100 * expit(np.concatenate(shaped, axis=-1))
 
     return predict
 
@@ -217,11 +214,11 @@ def fit(
         fitted[free] = values
         return residuals(predict(fitted.to_numpy()), published).ravel()
 
-    starts = spread_points(lowest, highest, 8)
-    found = [
-        least_squares(excess, s, bounds=(lowest, highest), x_scale=highest - lowest) for s in starts
+    results = [
+        least_squares(excess, start, bounds=(lowest, highest), x_scale=highest - lowest)
+        for start in spread_points(lowest, highest, 8)
     ]
-    fitted[free] = min(found, key=lambda result: result.cost).x
+    fitted[free] = min(results, key=lambda result: result.cost).x
     return fitted
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -23,8 +22,6 @@ BLOCK = {"cpu": 2**21, "cuda": 2**23}
 PAIRS_BLOCK = {"cpu": 2**18, "cuda": 2**21}
 # Columns whose least is looked at first.
 FOLD = 20
-# Exponents of 2 that descriptors' numbers may have without being scaled.
-USUAL = 20
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class Side:
 
     Attributes:
         rows: (n,) int64, their rows in the table.
-        values: (n, k) float32, scaled as `Table.side` says.
+        values: (n, k) float32.
         squares: (n,) float64 squared lengths of these; infinite for one that is left out.
         longest: the largest length.
     """
@@ -56,7 +53,7 @@ class Table:
     """Descriptors on a device.
 
     Attributes:
-        values: (P, k) finite; float32, or uint8 of 0 and 1 for binary ones.
+        values: (P, k) finite; float32 whose squares do not overflow, or uint8 of 0 and 1 for bits.
     """
 
     values: Tensor
@@ -76,21 +73,10 @@ class Table:
         """Pairs of descriptors measured together."""
         return max(1, PAIRS_BLOCK[self.values.device.type] // self.values.shape[1])
 
-    @cached_property
-    def scale(self) -> float:
-        """A power of 2 that keeps float32 products from overflowing and vanishing."""
-        if self.binary:
-            return 1.0
-        exponent = math.frexp(max(abs(float(end)) for end in self.values.aminmax()))[1]
-        return 1.0 if abs(exponent) <= USUAL else 2.0 ** -max(-100, exponent)
-
     def side(self, rows: Tensor) -> Side:
-        """Rows, (n,) int64, as a side of a matrix of distances: float32, times `scale`."""
+        """Rows, (n,) int64, as a side of a matrix of distances."""
         values = self.values.index_select(0, rows).float()
-        if self.scale != 1:
-            values = values * self.scale
-        lengths = [some.double().square().sum(1) for some in values.split(self.pairs_at_once)]
-        squares = torch.cat(lengths)
+        squares = torch.cat([some.double().square().sum(1) for some in values.split(self.pairs_at_once)])
         return Side(rows, values, squares, math.sqrt(squares.max().item()) if len(rows) else 0.0)
 
     def squares(self, first: Tensor, second: Tensor) -> Tensor:
@@ -103,13 +89,13 @@ class Table:
         measured = first.new_empty(len(first), dtype=torch.float64)
         step = self.pairs_at_once
         for start in range(0, len(first), step):
-            these = slice(start, start + step)
-            one, other = first[these], second[these]
+            one, other = first[start : start + step], second[start : start + step]
+            count = len(one)
             if self.values.device.type != "cpu":
-                one, other = (F.pad(rows, (0, step - len(rows))) for rows in (one, other))
+                one, other = (F.pad(rows, (0, step - count)) for rows in (one, other))
             terms = self.values.index_select(0, one).double()
             terms -= self.values.index_select(0, other)
-            measured[these] = torch.linalg.vecdot(terms, terms)[: len(first[these])]
+            measured[start : start + count] = torch.linalg.vecdot(terms, terms)[:count]
         return measured
 
     def slack(self, squares: Tensor, columns: Side) -> Tensor:
@@ -185,7 +171,7 @@ def columns_closer(
     repeated = queries.rows[:, None].expand(m, v).flatten()
     squares, order = table.squares(repeated, views.flatten()).view(m, v).sort(1)
     distances = squares.sqrt()
-    limits = squares * table.scale**2 - queries.squares[:, None]
+    limits = squares - queries.squares[:, None]
     slack = table.slack(queries.squares, columns)[:, None]
     # A column's place is the number of views that are no farther: it is closer than those after.
     bins = prefixes * (v + 1)
