@@ -24,15 +24,11 @@ TINY = replace(
     stages=(0.0, 1.0),
 )
 NAMES = ("tfeat_m_aug", "l2net", "l2net_aug", "cs_l2net", "cs_l2net_aug", "doap_aug")
-EVERY = pytest.mark.parametrize("name", NAMES)
 
 
-@EVERY
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_few_steps_are_finite_and_move_every_weight(
-    name: str, precision: str, small_set: PatchSet
-) -> None:
-    trained = train(recipes.find(name), replace(TINY, precision=precision), small_set, 0)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_few_steps_are_finite_and_move_every_weight(name: str, small_set: PatchSet) -> None:
+    trained = train(recipes.find(name), replace(TINY, precision="bfloat16"), small_set, 0)
     assert np.isfinite([trained.curve[of] for of in ("loss", "d_pos", "d_neg")]).all()
     for key, value in trained.stages["1.0"].items():
         assert torch.isfinite(value).all(), key
@@ -40,26 +36,14 @@ def test_a_few_steps_are_finite_and_move_every_weight(
             assert not torch.equal(value, trained.stages["0.0"][key]), key
 
 
-@EVERY
+# Those with a state of their own: torch's generator draws TFeat's negatives; towers keep mean images.
+@pytest.mark.parametrize("name", ["tfeat_m_aug", "cs_l2net_aug"])
 def test_a_killed_run_resumes_to_the_same_bits(name: str, small_set: PatchSet, tmp_path: Path) -> None:
     of = (recipes.find(name), TINY, small_set, 0)
     ours, straight = resumed(4, *of, checkpoint=tmp_path / "run.pt"), train(*of)
     assert ours.curve == straight.curve
     for key, value in straight.stages["1.0"].items():
         assert torch.equal(ours.stages["1.0"][key], value), key
-
-
-@pytest.mark.parametrize("name", ["l2net", "doap_aug"])
-def test_a_rate_at_which_it_diverges_is_reported_as_such(name: str, small_set: PatchSet) -> None:
-    with pytest.raises(FloatingPointError, match="take a lower learning rate"):
-        train(recipes.at_rate(recipes.find(name), 1e30), TINY, small_set, 0)
-
-
-@EVERY
-def test_another_seed_gives_another_run(name: str, small_set: PatchSet) -> None:
-    one, same, other = (train(recipes.find(name), TINY, small_set, seed) for seed in (0, 0, 1))
-    assert one.curve == same.curve
-    assert one.curve["loss"] != other.curve["loss"]
 
 
 def test_what_a_run_leaves_holds_the_mean_images_and_says_the_three_terms(small_set: PatchSet) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -11,16 +10,11 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import objective, parts, profiles
-from lib.data.patchset import PatchSet
+from lib import objective
 from lib.descriptions import Descriptions, Triplets, drawn
 from lib.losses import hardest_fraction, hinge, softplus
-from lib.recipes import Budget, at_rate, find, part
-from lib.training import train
+from lib.recipes import find
 
-TINY = replace(
-    profiles.find("quick"), width=1 / 16, budget=Budget(batch_pairs=8, epoch_pairs=24, epochs=1)
-)
 differences = st.lists(st.floats(-2, 2), min_size=1, max_size=9)
 
 
@@ -44,13 +38,6 @@ def test_softplus_is_the_papers_formula_and_its_slope_lies_between_zero_and_one(
     assert loss.seen["mean_weight"].item() == pytest.approx(sum(slopes) / len(of), abs=1e-6)
 
 
-def test_a_sharp_softplus_is_the_hinge_without_margin():
-    _, triplets = of_differences(-1.5, -0.2, 0.2, 1.5)
-    torch.testing.assert_close(
-        softplus.build(1e3)(triplets), hinge.build(margin=0.0)(triplets), atol=1e-3, rtol=0
-    )
-
-
 @pytest.mark.parametrize("difference", [-256.0, 256.0])
 def test_softplus_of_bits_neither_overflows_nor_loses_its_gradient_where_it_has_one(difference):
     d_pos, triplets = of_differences(difference)
@@ -58,12 +45,6 @@ def test_softplus_of_bits_neither_overflows_nor_loses_its_gradient_where_it_has_
     losses.sum().backward()
     assert losses.item() == pytest.approx(max(difference, 0))
     assert d_pos.grad.item() == pytest.approx(float(difference > 0))
-
-
-@pytest.mark.parametrize("beta", [0.0, -1.0, math.inf, math.nan])
-def test_a_beta_without_meaning_is_refused(beta):
-    with pytest.raises(ValueError, match="beta must be positive and finite"):
-        softplus.build(beta)
 
 
 @given(of=differences, fraction=st.sampled_from([1 / 8, 1 / 4, 1 / 3, 1.0]))
@@ -100,48 +81,3 @@ def test_hard_is_what_is_hard_by_the_codes():
         None, torch.tensor([0.1, 0.9]), torch.zeros(2), None, mined=torch.tensor([0.5, 0.25])
     )
     assert hardest_fraction.build(1 / 2)(triplets).tolist() == pytest.approx([0.2, 0.0])
-
-
-def test_a_batch_of_two_keeps_one():
-    _, triplets = of_differences(-0.5, -0.75)
-    assert hardest_fraction.build(1 / 8)(triplets).tolist() == [-1.0, 0.0]
-
-
-@pytest.mark.parametrize("fraction", [0.0, -0.5, 1.01, math.nan])
-def test_a_fraction_that_keeps_nothing_or_too_much_is_refused(fraction):
-    with pytest.raises(ValueError, match="above 0 and at most 1"):
-        hardest_fraction.build(fraction)
-
-
-LOSSES = {
-    "softplus": part("softplus"),
-    "eighth": part("hardest_fraction", fraction=1 / 8),
-    "quarter": part("hardest_fraction", fraction=1 / 4),
-}
-
-
-@pytest.mark.parametrize("name", sorted(LOSSES))
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_gives_what_float32_gives_but_for_rounding(name, dtype):
-    draw = torch.Generator().manual_seed(1)
-    d_pos, d_neg = (torch.rand(16, generator=draw).to(dtype) for _ in range(2))
-    loss = parts.build("loss", LOSSES[name])
-    mined = d_pos.float() - d_neg.float()
-    halved = loss(Triplets(None, d_pos, d_neg, None, mined))
-    full = loss(Triplets(None, d_pos.float(), d_neg.float(), None, mined))
-    torch.testing.assert_close(halved.float(), full, atol=0.1, rtol=0.02)
-
-
-@pytest.mark.parametrize("name", sorted(LOSSES))
-@pytest.mark.parametrize("recipe", ["dsm_aug", "dsm_binary_aug"])
-def test_each_trains_real_and_binary_descriptors(name, recipe, small_set: PatchSet) -> None:
-    chosen = replace(find(recipe), loss=LOSSES[name])
-    trained = train(chosen, TINY, small_set, 0)
-    assert all(torch.isfinite(value).all() for value in trained.model.state_dict().values())
-
-
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_training_that_diverges_is_reported(name, small_set: PatchSet) -> None:
-    chosen = at_rate(replace(find("dsm_aug"), loss=LOSSES[name]), 1e30)
-    with pytest.raises(FloatingPointError, match="the loss is"):
-        train(chosen, TINY, small_set, 0)

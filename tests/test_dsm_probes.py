@@ -148,17 +148,6 @@ def test_the_histogram_is_a_distribution_and_gives_the_batch_its_weights(
     assert size(arrays) < 60_000
 
 
-def test_the_histogram_is_about_what_training_itself_kept(small_set: PatchSet) -> None:
-    """At a rate of next to nothing, so that the network is the same in all steps of training."""
-    still = recipes.at_rate(recipes.find("dsm_aug"), 1e-9)
-    profile = replace(TINY, budget=Budget(batch_pairs=32, epoch_pairs=32 * 30, epochs=1))
-    trained = train(still, profile, small_set, 0)
-    probed = moving_histogram.probe(subject_of(still, trained, profile), small_set)
-    kept = trained.stages["1.0"]["loss/histogram"].double().cumsum(0).numpy()
-    assert np.abs(kept - probed["cdf"][-1][1:]).max() < 0.12
-    assert kept @ np.ones(512) == pytest.approx(probed["cdf"][-1].sum(), rel=0.01)
-
-
 def test_probes_leave_networks_and_random_numbers_as_they_were(
     subjects: dict[str, Subject], small_set: PatchSet
 ) -> None:

@@ -59,28 +59,6 @@ def test_the_sign_of_epsilon_does_not_matter(sign: float) -> None:
     torch.testing.assert_close(both(of), torch.maximum(scaled, both[1].tau))
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1e-6])
-def test_the_gradient_is_orthogonal_to_the_map(epsilon: float) -> None:
-    """Sec. 3.3, for which FRN was chosen; exactly so without ε."""
-    of = maps(2, 3, 4, 5, 5).requires_grad_()
-    norm = FRN(4, epsilon).double()
-    (norm(of) * maps(3, 3, 4, 5, 5)).sum().backward()
-    along = (of.grad * of.detach()).sum((2, 3)).abs()
-    assert along.max() < (1e-12 if epsilon == 0 else 1e-4)
-    assert of.grad.norm() > 0.1
-
-
-def test_thresholds_begin_at_minus_one_and_scales_at_one() -> None:
-    both = Fused(FRN(3), TLU(3))
-    state = {name: value.flatten().tolist() for name, value in both.state_dict().items()}
-    assert state == {
-        "0.weight": [1.0] * 3,
-        "0.bias": [0.0] * 3,
-        "0.eps": [pytest.approx(1e-6)],
-        "1.tau": [-1.0] * 3,
-    }
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("channels_last", [False, True])
 @given(seed=seeds, stretch=st.sampled_from([1, 50, 2**17]))
@@ -163,19 +141,3 @@ def test_no_more_than_the_input_is_kept_for_the_backward_pass() -> None:
         both(of)
     assert sum(tensor.numel() for tensor in kept) < 1.1 * of.numel()
     assert any(tensor.data_ptr() == of.data_ptr() for tensor in kept)
-
-
-def test_per_sample_gradients_are_taken_in_evaluation_mode() -> None:
-    of, both = maps(5, 3, 2, 4, 4), layers(2).eval()
-    weights = dict(both.named_parameters())
-
-    def loss(weights: dict[str, Tensor], one: Tensor) -> Tensor:
-        return torch.func.functional_call(both, weights, (one[None],)).square().sum()
-
-    each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, of)
-    both.train()
-    for i in range(3):
-        both.zero_grad()
-        both(of[i : i + 1]).square().sum().backward()
-        for name, parameter in both.named_parameters():
-            torch.testing.assert_close(each[name][i], parameter.grad)

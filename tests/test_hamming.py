@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lib import objective
-from lib.descriptions import Descriptions
 from lib.distances import hamming
 from lib.negatives import hardest
 from lib.recipes import RECIPES
@@ -85,19 +84,6 @@ def test_the_gradient_is_the_other_code_and_finite_everywhere(scale):
     assert torch.isfinite(same.grad).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_counts_bits_exactly(dtype):
-    x, y = signs(3, 6, 256), signs(4, 6, 256)
-    distance = hamming.build("bits")
-    assert torch.equal(distance.matrix(x.to(dtype), y.to(dtype)).float(), distance.matrix(x, y))
-
-
-def test_equally_many_bits_are_equally_far_to_the_last_bit():
-    x = torch.ones(1, 256)
-    others = torch.ones(256, 256) - 2 * torch.eye(256)
-    assert hamming.build().matrix(x, others).unique().tolist() == [2 / 256]
-
-
 def test_negatives_closer_than_two_bits_are_skipped_and_of_ties_the_first_is_taken():
     recipe = RECIPES["dsm_binary_aug"]
     made = objective.build(recipe)
@@ -118,31 +104,3 @@ def test_negatives_closer_than_two_bits_are_skipped_and_of_ties_the_first_is_tak
     assert negatives.distances(codes, made.distance)[0].item() == 2 * 2 / 256
     keeping = hardest.build("across", floor=0.0)(codes, made.distance)
     assert (keeping.query[0].item(), keeping.patch[0].item()) == (0, 3 + 1)
-
-
-def test_where_all_are_duplicates_the_largest_distance_stands_in():
-    made = objective.build(RECIPES["dsm_binary_aug"])
-    value = torch.full((2, 3, 256), 0.5, requires_grad=True)
-    triplets = made.triplets(Descriptions(value, value, torch.ones(2, 3, 256)))
-    assert triplets.negative.tolist() == [2.0] * 3
-    assert triplets.mined.tolist() == [-2.0] * 3
-    triplets.negative.sum().backward()
-    assert value.grad.eq(0).all()
-
-
-@pytest.mark.parametrize("length", [0, -8, 4, 100, 255])
-def test_a_length_that_does_not_fill_bytes_is_refused(length):
-    with pytest.raises(ValueError, match=f"multiple of 8, so that bits fill bytes, got {length}"):
-        hamming.build(length=length)
-
-
-def test_an_unknown_scale_is_refused():
-    with pytest.raises(ValueError, match="2D/k, D/k, bits, got 'bytes'"):
-        hamming.build(scale="bytes")
-
-
-def test_codes_of_another_length_are_refused():
-    distance = hamming.build(length=256)
-    for measure in (distance.paired, distance.matrix):
-        with pytest.raises(ValueError, match="codes of 128 values, but the distance is of 256 bits"):
-            measure(signs(0, 2, 128), signs(1, 2, 128))

@@ -16,8 +16,7 @@ import torch
 import torch.nn.functional as F
 
 from lib import objective
-from lib.descriptions import Descriptions, descriptions
-from lib.models.hynet import HyNet
+from lib.descriptions import Descriptions
 from lib.recipes import HYNET, SOSNET, Recipe, hybrid, part, replace_options
 
 PAIRS, LENGTH, NEIGHBOURS = 12, 16, 3
@@ -105,34 +104,3 @@ def test_the_loss_and_its_gradient_are_the_literal_ones(case: str) -> None:
     close = {"rtol": 0, "atol": 6e-7} if case == "L_A" else {"rtol": 0, "atol": 1e-10}
     np.testing.assert_allclose(loss, literal(raw, **options)[0], **close)
     np.testing.assert_allclose(gradient, literal_hynet.closed_gradient(literal, raw, **options), **close)
-
-
-def trained(network: HyNet) -> dict[str, np.ndarray]:
-    """Its state with values as training might have left them, in float64, by the published names."""
-    random = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for name, value in network.state_dict().items():
-            if name.endswith("running_var"):
-                value.copy_(0.5 + torch.rand(value.shape, generator=random))
-            elif value.is_floating_point() and not name.endswith("eps"):
-                value.add_(0.3 * torch.randn(value.shape, generator=random))
-    network.double()
-    return {name: value.double().numpy() for name, value in network.state_dict().items()}
-
-
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("norm", ["frn", "batch", "instance"])
-def test_the_network_is_the_literal_one(norm: str, training: bool) -> None:
-    network = HyNet(width=1 / 16, norm=norm, dropout=0.0)
-    state = trained(network)
-    patches = 255 * torch.rand((4, 1, 32, 32), generator=torch.Generator().manual_seed(1)).double()
-    with torch.no_grad():
-        described = descriptions(network.train(training), network.raw(patches))
-    if norm == "frn":
-        literal = literal_hynet.hynet(patches.numpy(), state, training=training)
-    else:
-        kind = {"batch": "bn", "instance": "in"}[norm]
-        literal = literal_hynet.l2net(patches.numpy(), state, norm=kind, training=training)
-    # Descriptors are handed on in float32.
-    np.testing.assert_allclose(described.raw.flatten(0, 1), literal["raw"], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(described.value.flatten(0, 1), literal["unit"], rtol=0, atol=1e-6)

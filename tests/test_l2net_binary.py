@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from small_study import SMALL, open_small
 
-from lib import profiles
-from lib.benchmarks.fpr95 import measure
-from lib.benchmarks.subject import Subject, describe, pair_distances
+from lib.benchmarks.subject import describe, pair_distances
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
 from lib.models import l2net, l2net_binary
 from lib.probes.training_batch import with_statistics
-from lib.recipes import Budget, find
-from lib.study import records
-from lib.study.artefacts.rows import training_job
-from lib.study.runs import carry_out, load_network
-from lib.training import train
 
 
 def patches(seed: int, m: int) -> torch.Tensor:
@@ -92,13 +82,6 @@ def test_evaluation_gets_32_bytes_for_256_bits(network):
         assert np.unpackbits(packed, axis=1).tolist() == network(images[:, None]).int().tolist()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_becomes_float32_before_the_head(network, dtype):
-    value = network.normalise(torch.tensor([[-3.0, 0.1, 6e4]], dtype=dtype))
-    assert value.dtype == torch.float32
-    assert (value.abs() <= 1).all()
-
-
 def test_the_loss_has_a_gradient_and_the_code_none():
     torch.manual_seed(0)
     network = l2net_binary.build(width=0.125).train()
@@ -112,51 +95,8 @@ def test_the_loss_has_a_gradient_and_the_code_none():
         assert parameter.grad.abs().max() > 0, name
 
 
-@pytest.mark.parametrize("length", [0, -8, 4, 100, 255])
-def test_a_length_that_does_not_fill_bytes_is_refused(length):
-    with pytest.raises(ValueError, match=f"multiple of 8, so that bits fill bytes, got {length}"):
-        l2net_binary.build(length=length)
-
-
-def test_a_width_that_leaves_no_channel_is_refused():
-    with pytest.raises(ValueError, match=r"width 0\.01 leaves no channel"):
-        l2net_binary.build(width=0.01)
-
-
 def test_a_descriptor_that_is_not_finite_is_not_taken_for_bits(small_set: PatchSet) -> None:
     network = l2net_binary.build(width=1 / 32).eval()
     network.features[20].running_mean[7] = math.nan
     with pytest.raises(ValueError, match="not finite: the network diverged"):
         pair_distances(partial(describe, network), small_set)
-
-
-def test_a_trained_one_is_measured_by_hamming_distance(small_set: PatchSet) -> None:
-    size = replace(
-        profiles.find("quick"),
-        width=1 / 16,
-        budget=Budget(batch_pairs=16, epoch_pairs=16 * 30, epochs=1),
-    )
-    recipe = find("dsm_binary_aug")
-    untrained, trained = (
-        Subject(partial(describe, train(recipe, size, small_set, 0, max_steps=steps).model))
-        for steps in (1, None)
-    )
-    distances = trained.pair_distances(small_set)[0]
-    np.testing.assert_array_equal(distances, distances.round())
-    before, after = (measure(of, small_set) for of in (untrained, trained))
-    assert after["expected"] < before["expected"]
-    assert after["low"] <= after["expected"] <= after["high"]
-
-
-def test_a_job_of_it_is_trained_measured_and_read_again(tmp_path: Path) -> None:
-    opened = open_small(tmp_path, replace(SMALL, width=1 / 8))
-    train_set = opened.place.source.sets[0]
-    job = training_job(opened, "dsm_binary_aug", train_set, 0, find("dsm_binary_aug"))
-    path = carry_out(job, opened.place)
-    record = records.read(path)
-    for measured in record["metrics"].values():
-        assert 0 <= measured["fpr95"]["low"] <= measured["fpr95"]["high"] <= 100
-        assert measured["fpr95"]["threshold"] == round(measured["fpr95"]["threshold"])
-    assert {"mean_weight", "beyond_share"} <= record["curve"].keys()
-    with torch.no_grad():
-        assert load_network(path)(patches(5, 2)).unique().tolist() == [0, 1]

@@ -25,17 +25,6 @@ SIGNS = np.array(
 )
 
 
-def test_hardest_negatives_by_hand():
-    # Pair 0: row 2 2, column 3 1. Pair 1: row 3 2, column 2 2. Pair 2: row 1 2, column 2 2.
-    assert dsm.hardest_negatives(SIGNS, dsm.hamming, 0) == [("column", 2), ("row", 2), ("row", 0)]
-    # From 2 bits on: the 1s of pairs 0 and 2 go, and the first of equally close ones is taken.
-    assert dsm.hardest_negatives(SIGNS, dsm.hamming, 2) == [("row", 1), ("row", 2), ("row", 1)]
-    # From 3 bits on pair 1 has (a_1, p_0) and pair 0 the same from its side; pair 2 has none.
-    with pytest.raises(ValueError, match="pair 2"):
-        dsm.hardest_negatives(SIGNS, dsm.hamming, 3)
-    assert dsm.hardest_negatives(SIGNS[:, :2], dsm.hamming, 3) == [("column", 1), ("row", 0)]
-
-
 def test_histogram_of_two_batches_by_hand():
     # 5 nodes: −2 −1 0 1 2. Batch 1: −0.5 is halfway between −1 and 0, 0.25 a quarter of the way from 0
     # to 1: (0, ½, ½, 0, 0) and (0, 0, ¾, ¼, 0), mean (0, 0.25, 0.625, 0.125, 0);
@@ -59,19 +48,6 @@ def test_histogram_of_two_batches_by_hand():
     assert moving.cdf(1.999) == near(0.95)  # the hardest but not at the end: less than 1
 
 
-def test_gaussian_of_two_batches_by_hand():
-    # Batch 1: −1 and 1: μ = 0, σ² = 1. Batch 2: −6 and 8: mean 1, variance 49.
-    # At a rate of ½: μ = (0 + 1)/2 = ½, σ² = (1 + 49)/2 = 25.
-    moving = dsm.MovingGaussian(momentum=0.5)
-    moving.update([-1.0, 1.0])
-    assert moving.state() == (0.0, 1.0)
-    assert [moving.cdf(-1.0), moving.cdf(1.0)] == pytest.approx([0.1586552539, 0.8413447461], abs=1e-9)
-    moving.update([-6.0, 8.0])
-    assert moving.state() == (0.5, 25.0)
-    # Φ((−6 − 0.5) / 5) = Φ(−1.3) and Φ((8 − 0.5) / 5) = Φ(1.5), of a table of the normal distribution.
-    assert [moving.cdf(-6.0), moving.cdf(8.0)] == pytest.approx([0.0968004846, 0.9331927987], abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ("pdf_of", "variable", "expected"),
     [
@@ -89,13 +65,6 @@ def test_weights_by_hand(pdf_of, variable, expected):
     assert dsm.hardness([0.5, 1.25], [1.0, 1.0], "difference") == [-0.5, 0.25]
     assert dsm.hardness(d_pos, d_neg, pdf_of) == variable
     assert dsm.weights(d_pos, d_neg, dsm.MovingHistogram(bins=5), pdf_of) == near(expected)
-
-
-def test_weights_fall_with_the_negatives_distance():
-    # d_neg 0.5, 1.25, 0.5: node 0 (½ + ½)/3, node 1 (½ + ½ + ¾)/3, node 2 ¼/3; cumulative 1/3, 11/12, 1.
-    # 1 − 1/3 at 0.5 and 1 − 11/12 at 1.25.
-    w = dsm.weights([0, 0, 0], [0.5, 1.25, 0.5], dsm.MovingHistogram(bins=5), "negative")
-    assert w == near([2 / 3, 1 / 12, 2 / 3])
 
 
 def test_real_loss_and_gradient_by_hand():
@@ -143,18 +112,3 @@ def test_binary_loss_and_gradient_of_two_batches_by_hand():
     # The same batch again moves nothing.
     assert second.state == near(first.state)
     assert second.loss == near(first.loss)
-
-
-def test_state_moves_from_batch_to_batch():
-    # Batch 1 as above: nodes −1 and 0 hold ½ each.
-    # Batch 2 has pairs 0 and 1 only; both have the negative (a_0, p_1), 2 bits ((a_1, p_0) has 3).
-    # Signs: v = ½ − 1 and 0 − 1: nodes −1 and 0 get (½ + 1)/2 = ¾ and ¼.
-    # 0.9 · ½ + 0.1 · ¾ = 0.525 and 0.475; the floor bin of both is −1: both weigh 0.525.
-    # Values: 0.875 − 1 and 0.75 − 1: the loss is 0.525 · (−0.125 − 0.25)/2 = −0.0984375.
-    moving = dsm.MovingHistogram(bins=5)
-    first, second = dsm.dsm_loss([0.5 * SIGNS, 0.5 * SIGNS[:, :2]], "binary", moving)
-    assert second.hardest == [("row", 1), ("column", 0)]
-    assert first.state == near([0, 0.5, 0.5, 0, 0])  # a copy, which the second batch left alone
-    assert second.state == near([0, 0.525, 0.475, 0, 0])
-    assert second.weights == near([0.525, 0.525])
-    assert second.loss == near(-0.0984375)

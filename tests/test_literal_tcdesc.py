@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import literal_tcdesc as literal
 import numpy as np
 import pytest
 from literal_tcdesc import Options
-
-
-def test_neighbours_on_a_line_exclude_themselves_and_break_ties_by_index():
-    line = np.array([[0.0], [1.0], [2.0], [4.0]])
-    assert literal.neighbours(line, 2).tolist() == [[1, 2], [0, 2], [1, 0], [2, 1]]
-    assert literal.neighbour_gaps(line, 2) == pytest.approx([2, 2, 0, 1])
-    assert np.isinf(literal.neighbour_gaps(line, 3)).all()
 
 
 def test_orthonormal_neighbours_give_the_inner_products():
@@ -24,15 +15,6 @@ def test_orthonormal_neighbours_give_the_inner_products():
     assert literal.least_squares(centre, hood, 1.0) == pytest.approx([0.15, -0.25, 0.2])
     # The least change that makes their sum one: a third of 1 − 0.2 more for each.
     assert literal.sum_to_one(centre, hood) == pytest.approx(np.array([0.3, -0.5, 0.4]) + 0.8 / 3)
-
-
-def test_heat_kernel_at_known_distances():
-    centre = np.array([1.0, 0, 0])
-    hood = np.array([[0.0, 1, 0], [-1, 0, 0], [1, 0, 0]]).T
-    of_d = [math.exp(-2 * 2**0.5), math.exp(-4), 1]
-    assert literal.heat_kernel(centre, hood, 0.5) == pytest.approx(of_d)
-    assert literal.heat_kernel(centre, hood, 0.5, "d2") == pytest.approx([math.exp(-4), math.exp(-8), 1])
-    assert literal.heat_kernel(centre, hood, 0.5, "d", 1e-6)[2] == pytest.approx(math.exp(-2e-3))
 
 
 def test_topology_vectors_without_a_shared_index_add_both_norms():
@@ -59,13 +41,6 @@ def test_lambda_comes_to_its_cap_at_the_stated_shares(gamma, first):
     assert of_16[3] == pytest.approx((3 / 16) ** gamma)
 
 
-def test_lambda_of_a_batch_is_the_mean_of_what_is_capped():
-    matches = np.array([0, 1, 4])
-    assert literal.lambdas(matches, Options(k=4)).tolist() == [0, 0.25, 0.5]
-    assert literal.lambdas(matches, Options(k=4, lam="batch_mean")).tolist() == [0.25] * 3
-    assert literal.lambdas(matches, Options(k=4, lam=0.3)).tolist() == [0.3] * 3
-
-
 def test_hardnets_loss_on_orthogonal_pairs():
     """d⁺ = 0 and d⁻ = √2 but for ε: no loss with margin 1, margin − √2 with a larger one."""
     x = np.stack([np.eye(5), np.eye(5)])
@@ -73,12 +48,3 @@ def test_hardnets_loss_on_orthogonal_pairs():
     assert literal.loss_hn(x, Options(k=2, lam=0.0)) == 0.0
     loss = literal.loss_hn(x, Options(k=2, lam=0.0, margin=2.0, eps=0.0))
     assert loss == pytest.approx(2 - 2**0.5)
-
-
-def test_dsms_histogram_of_five_nodes():
-    """Nodes −2, −1, 0, 1, 2; −0.75 gives a quarter to 0; 2.5 is clamped to 2."""
-    values = np.array([-0.75, 0.0, 1.5, 2.5])
-    assert (literal.dsm_histogram(values, 5) * 4).tolist() == [0, 0.75, 1.25, 0.5, 1.5]
-    assert (literal.dsm_weights(values, 5) * 4).tolist() == [0.75, 2, 2.5, 4]
-    assert literal.node_gap(values, 5) == 0.0
-    assert literal.node_gap(values[[0, 2, 3]], 5) == 0.25

@@ -10,9 +10,6 @@ from scipy.ndimage import gaussian_filter
 
 from lib.benchmarks.subject import describe
 from lib.models import orb
-from lib.study import jobs
-from lib.study.artefacts.rows import HANDCRAFTED, handcrafted_job
-from lib.study.open import open_study
 
 SIZES = pytest.mark.parametrize("size", [32, 64])
 
@@ -49,15 +46,6 @@ def test_bits_are_those_of_opencv_at_the_centre(size: int) -> None:
         assert np.packbits(bits.numpy().astype(np.uint8)).tolist() == opencvs(image).tolist()
 
 
-@SIZES
-def test_squared_distances_are_hammings(size: int) -> None:
-    some = patches(1, 5, size)
-    squares = torch.cdist(*2 * [orb.build(size)(as_input(some)).float()]).square().round()
-    for i, one in enumerate(some):
-        for j, other in enumerate(some):
-            assert squares[i, j] == cv2.norm(opencvs(one), opencvs(other), cv2.NORM_HAMMING)
-
-
 def test_a_patch_of_64_is_described_whole_or_by_its_middle() -> None:
     some = patches(2, 3, 64)
     halved = some.reshape(3, 32, 2, 32, 2).mean(axis=(2, 4)).round().astype(np.uint8)
@@ -82,12 +70,3 @@ def test_a_patch_of_one_grey_value_has_no_bit_and_no_patch_gives_none() -> None:
     model = orb.build()
     assert not model(torch.full((2, 1, 32, 32), 77.0)).any()
     assert model(torch.empty(0, 1, 32, 32)).shape == (0, 256)
-
-
-def test_it_is_a_row_that_leaves_the_tables_of_floats_alone() -> None:
-    study = open_study()
-    job = handcrafted_job(study, "orb")
-    assert job.label == "ORB"
-    assert job.sets_of("fpr95") == tuple(study.place.source.sets)
-    assert "orb" not in HANDCRAFTED
-    assert "lib.benchmarks.fpr95" not in jobs.digests(job, study.place)["evaluation"]

@@ -51,19 +51,6 @@ def test_class_weights_are_scaled_by_each_class_normaliser(classes, exponent):
     assert found.tolist() == pytest.approx(oracles.inverse_distance_weights(drawn, sums), rel=1e-6)
 
 
-def test_class_weights_make_equation_9_hold_across_classes():
-    # p_i w_i ∝ d_i^(exponent − 1) with p_i normalised within the class and one factor for the batch.
-    exponent, classes = 3.0, [[0.5, 0.9], [1.2, 0.3, 0.7], [2.0, 0.4]]
-    drawn = [c[0] for c in classes]
-    sums = [sum(x**exponent for x in c) for c in classes]
-    weights = inverse_distance(tensor(drawn), tensor(sums).log(), scale="class").tolist()
-    factors = [
-        oracles.sampling_probabilities(c, exponent)[0] * w / c[0] ** (exponent - 1)
-        for c, w in zip(classes, weights, strict=True)
-    ]
-    assert factors == pytest.approx([factors[0]] * 3)
-
-
 @SCALES
 def test_weights_carry_no_gradient(scale):
     d = tensor([0.5, 1.0]).requires_grad_()
@@ -89,19 +76,3 @@ def test_normalisers_of_every_magnitude_leave_class_weights_finite(dtype):
     weights = inverse_distance(torch.full((5,), 0.5, dtype=dtype), z, scale="class")
     assert torch.isfinite(weights).all()
     assert weights.sum().item() == pytest.approx(5)
-
-
-def test_equal_distances_weigh_one_each():
-    for scale in ("batch_mean", "class"):
-        weights = inverse_distance(torch.full((2,), 0.7), torch.zeros(2), scale=scale)
-        assert weights.tolist() == pytest.approx([1.0, 1.0])
-
-
-def test_class_weights_without_a_normaliser_are_refused():
-    with pytest.raises(ValueError, match="AdaSample with a finite λ"):
-        inverse_distance(tensor([0.5]), None, scale="class")
-
-
-def test_an_unknown_scale_is_refused_by_name():
-    with pytest.raises(ValueError, match="'sum'"):
-        inverse_distance(tensor([0.5]), None, scale="sum")

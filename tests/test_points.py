@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from small_study import SMALL
 
 from lib import recipes
-from lib.batches import open_batches
 from lib.data.patchset import PatchSet
 from lib.points import shuffled
 from lib.recipes import HARDNET, part
@@ -31,19 +30,6 @@ def test_every_point_is_used_once_before_any_is_used_again(count: int, data: st.
 def test_each_order_is_another() -> None:
     points, random = shuffled.build(50), torch.Generator().manual_seed(0)
     assert points(50, random).tolist() != points(50, random).tolist()
-
-
-def test_drawn_anew_a_point_may_come_again_at_once(small_set: PatchSet) -> None:
-    """What the other recipes do, and what the shuffled order never does."""
-    random = torch.Generator().manual_seed(0)
-
-    def again(recipe: recipes.Recipe) -> int:
-        batches = open_batches(recipe, small_set)
-        drawn = (batches.draw(20, random).pool.patch[:, 0].tolist() for _ in range(2))
-        return len(set.intersection(*map(set, drawn)))
-
-    assert again(HARDNET) > 0
-    assert again(replace(HARDNET, points=part("shuffled"))) == 0
 
 
 def test_a_run_that_was_cut_off_goes_on_in_the_same_order(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import shutil
 from pathlib import Path
 
@@ -14,15 +13,13 @@ from kornia import feature
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lib.models import l2net, published, tfeat
+from lib.models import published, tfeat
 from lib.study.artefacts import datasets
 from lib.study.artefacts.rows import published_jobs
 from lib.study.jobs import configuration, record_path
 from lib.study.open import open_study
 
 State = dict[str, Tensor]
-# `REAL=folder python -m pytest tests/test_published.py` loads what was published, too.
-REAL = os.environ.get("REAL", "")
 
 
 def patches(seed: int, m: int) -> Tensor:
@@ -62,7 +59,6 @@ NETWORKS = {
     "tfeat": lambda: without_downloads(feature.TFeat),
     "hardnet8": lambda: without_downloads(feature.HardNet8),
     "hynet": lambda: without_downloads(feature.HyNet),
-    "hardtfeat": lambda: tfeat.HardTFeat().eval(),
 }
 
 
@@ -99,16 +95,6 @@ def test_l2net_in_hynets_naming_is_the_same_network_as_in_sosnets(tmp_path):
     with torch.no_grad():
         found, expected = (published.build(path)(patches(1, 2)) for path in (theirs, sosnets))
     assert torch.equal(found, expected)
-
-
-def test_counts_of_batches_may_be_there_or_not(tmp_path):
-    state = random_state(l2net.build())
-    counted = {**state, "features.1.num_batches_tracked": torch.tensor(7)}
-    networks = [published.build(save(tmp_path / f"{n}", s)) for n, s in enumerate((state, counted))]
-    for name, value in networks[0].state_dict().items():
-        if not name.endswith("num_batches_tracked"):
-            assert torch.equal(value, state[name])
-            assert torch.equal(value, networks[1].state_dict()[name])
 
 
 # What ducha-aiki/affnet's HardTFeat.pth holds under "state_dict".
@@ -149,39 +135,10 @@ def test_hardtfeat_loads_from_what_its_published_file_holds(tmp_path):
     torch.testing.assert_close(found, hardtfeat_literally(state, patches(2, 3)), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"), [("SIFT.gx.1.weight", (1, 1, 1, 3)), ("SIFT.gx.0.weight", (1, 1, 3, 1))]
-)
-def test_other_tensors_beside_hardtfeats_are_refused(tmp_path, name, shape):
-    path = save(tmp_path / "more.pth", {**hardtfeat_file(), name: torch.zeros(shape)})
-    with pytest.raises(ValueError, match=rf"nearest is that of HardTFeat: {name} is unknown$"):
+def test_other_tensors_beside_hardtfeats_are_refused(tmp_path):
+    path = save(tmp_path / "more.pth", {**hardtfeat_file(), "SIFT.gx.0.weight": torch.zeros(1, 1, 3, 1)})
+    with pytest.raises(ValueError, match=r"HardTFeat: SIFT\.gx\.0\.weight is unknown$"):
         published.build(path)
-
-
-def test_hardtfeats_constants_belong_to_no_other_network(tmp_path):
-    constants = {name: value for name, value in hardtfeat_file().items() if name.startswith("SIFT")}
-    path = save(tmp_path / "tfeat.params", {**random_state(tfeat.build()), **constants})
-    with pytest.raises(ValueError, match=r"nearest is that of TFeat: SIFT\.gx\.0\.weight is unknown"):
-        published.build(path)
-
-
-@pytest.mark.skipif(not REAL, reason="REAL names no folder with published checkpoints")
-@pytest.mark.parametrize("name", ["HardTFeat.pth", "tfeat-liberty.params"])
-def test_real_published_checkpoints_load_and_tell_patches_apart(name):
-    network = published.build(Path(REAL, name))
-    with torch.no_grad():
-        one, same, other = network(
-            torch.stack([patches(0, 1), 0.5 * patches(0, 1) + 20, patches(1, 1)]).squeeze(1)
-        )
-    assert (one - same).norm() < 0.5 * (one - other).norm()
-
-
-@pytest.mark.parametrize("zipped", [True, False])
-def test_a_file_of_either_format_loads_whole(tmp_path, zipped):
-    state = random_state(tfeat.build())
-    path = save(tmp_path / "x", state, _use_new_zipfile_serialization=zipped)
-    for name, value in published.build(path).state_dict().items():
-        assert torch.equal(value, state[name]), name
 
 
 # What is refused
@@ -199,10 +156,6 @@ def refused(path: Path, **changed: object) -> str:
 
 def test_a_missing_an_unknown_and_a_misshapen_tensor_are_listed(tmp_path):
     path = tmp_path / "wrong.params"
-    assert "features.4.bias is missing" in refused(path, features__4__bias=None)
-    assert "descr.2.weight is unknown" in refused(path, descr__2__weight=torch.zeros(2))
-    shape = "descr.0.weight has shape (64, 4096) and not (128, 4096)"
-    assert shape in refused(path, descr__0__weight=torch.zeros(64, 4096))
     of_all = refused(
         path, features__4__bias=None, features__9__bias=torch.ones(1), descr__0__bias=torch.ones(1)
     )
@@ -210,18 +163,6 @@ def test_a_missing_an_unknown_and_a_misshapen_tensor_are_listed(tmp_path):
         "nearest is that of TFeat: features.4.bias is missing; features.9.bias is unknown; "
         "descr.0.bias has shape (1,) and not (128,)"
     )
-
-
-def test_names_are_those_of_the_file_also_where_a_layout_renames_them(tmp_path):
-    state = renamed(random_state(feature.SOSNet(pretrained=False)), TO_HYNETS)
-    del state["layer7.1.weight"]
-    with pytest.raises(ValueError, match=r"HyNet's naming: layer7\.1\.weight is missing$"):
-        published.build(save(tmp_path / "cut.pth", state))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.params"):
-        published.build(tmp_path / "nowhere.params")
 
 
 class Malicious:
@@ -246,35 +187,11 @@ def test_a_checkpoint_that_would_execute_code_is_refused_and_not_executed(tmp_pa
     assert trace.exists()  # the file was indeed dangerous
 
 
-@pytest.mark.filterwarnings("ignore:Detected pickle protocol 4")
-@pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_a_bare_pickle_that_would_execute_code_is_refused_and_not_executed(tmp_path, protocol):
-    path, trace = tmp_path / "evil.params", tmp_path / "executed"
-    path.write_bytes(pickle.dumps(Malicious(trace), protocol=protocol))
-    with pytest.raises(ValueError, match=r"evil\.params was refused for safety"):
-        published.build(path)
-    assert not trace.exists()
-
-
-def test_a_whole_pickled_network_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"network\.params was refused for safety"):
-        published.build(save(tmp_path / "network.params", tfeat.build()))
-
-
 @pytest.mark.parametrize("content", [b"", b"a page of text\n", b"\x89PNG\r\n\x1a\n", b"PK\x03\x04 cut"])
 def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
     path = tmp_path / "foreign.params"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"foreign\.params .*is no checkpoint"):
-        published.build(path)
-
-
-@pytest.mark.parametrize("zipped", [True, False])
-def test_a_checkpoint_that_is_cut_off_is_named(tmp_path, zipped):
-    state = random_state(tfeat.build())
-    path = save(tmp_path / "short.params", state, _use_new_zipfile_serialization=zipped)
-    path.write_bytes(path.read_bytes()[:500_000])
-    with pytest.raises(ValueError, match=r"short\.params is no checkpoint, or a damaged one"):
         published.build(path)
 
 
@@ -285,11 +202,6 @@ def test_a_checkpoint_that_is_cut_off_is_named(tmp_path, zipped):
 def test_a_file_without_a_state_dict_is_named(tmp_path, content, kind):
     with pytest.raises(ValueError, match=rf"other\.params holds no state dict .* but a {kind}"):
         published.build(save(tmp_path / "other.params", content))
-
-
-def test_an_empty_state_dict_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"empty\.params fits no published layout"):
-        published.build(save(tmp_path / "empty.params", {}))
 
 
 def test_another_file_than_the_one_asked_for_is_refused(checkpoint):
@@ -324,15 +236,6 @@ def test_a_row_is_measured_as_sift_is(checkpoint):
     in_ranking = datasets.ranking(study, [checkpoint])
     assert [job.label for job in in_ranking[:3]] == ["SIFT", "RootSIFT", "tfeat (published)"]
     assert in_ranking[2].measures == sift.measures
-
-
-def test_a_name_that_no_folder_can_have_is_replaced_in_the_records_path_alone(checkpoint):
-    odd = checkpoint.with_name("TFeat* /ü?.params".replace("/", ""))
-    checkpoint.rename(odd)
-    (job,) = published_jobs(open_study(), [odd])
-    assert job.label == "TFeat* ü? (published)"
-    assert job.name.startswith("TFeat___")
-    assert "*" not in job.name
 
 
 def test_a_missing_checkpoint_two_of_one_name_and_a_bare_text_are_refused(checkpoint, tmp_path):

@@ -57,24 +57,6 @@ def test_every_other_pair_is_drawn_equally_often() -> None:
     assert away.abs().max() < 5 * math.sqrt(expected)
 
 
-@given(seed=seeds, n=st.integers(2, 7))
-@settings(deadline=None, max_examples=30)
-def test_a_swap_takes_the_smaller_of_the_two_distances(seed: int, n: int) -> None:
-    of = descriptors(seed, n)
-    plain, swapped = (drawn(of, swap, seed) for swap in (False, True))
-    assert torch.equal(plain.patch, swapped.patch), "a swap changes no draw"
-    d_neg = swapped.distances(of, RAW).tolist()
-    for i in range(n):
-        negative = of[1, int(swapped.patch[i]) - n].tolist()
-        expected = min(math.dist(of[0, i].tolist(), negative), math.dist(of[1, i].tolist(), negative))
-        assert d_neg[i] == pytest.approx(expected, abs=1e-9)
-
-
-def test_of_equally_close_ones_the_anchor_is_the_query() -> None:
-    same = torch.ones(2, 4, 3)
-    assert drawn(same, swap=True).query.tolist() == [0, 1, 2, 3]
-
-
 @SWAPS
 def test_loss_and_gradient_are_those_of_torchs_triplet_loss(swap: bool) -> None:
     of = descriptors(3, 6).requires_grad_()
@@ -100,18 +82,3 @@ def test_identical_and_half_precision_descriptors_leave_loss_and_gradient_finite
     d_neg.sum().backward()
     assert torch.isfinite(d_neg).all()
     assert torch.isfinite(of.grad).all()
-
-
-def test_in_a_batch_of_two_the_other_pair_is_the_negative() -> None:
-    assert drawn(descriptors(0, 2), swap=False).patch.tolist() == [3, 2]
-
-
-def test_a_batch_of_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="take 2 pairs or more"):
-        drawn(descriptors(0, 1), swap=False)
-
-
-def test_draws_follow_torchs_seed() -> None:
-    of = descriptors(0, 50)
-    assert torch.equal(drawn(of, True, 5).patch, drawn(of, True, 5).patch)
-    assert not torch.equal(drawn(of, True, 5).patch, drawn(of, True, 6).patch)

@@ -16,10 +16,7 @@ from lib.recipes import (
     ADASAMPLE_TC,
     HYNET_TC,
     RECIPES,
-    TCDESC_DSM,
-    TCDESC_HN,
     adasample,
-    find,
     part,
     values,
 )
@@ -74,11 +71,6 @@ def test_every_part_of_every_recipe_resolves_and_builds(name):
         augmentation.Turns(**recipe.augment.options)
     optimizer = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[recipe.optimizer.name]
     optimizer(model.parameters(), **recipe.optimizer.options)
-
-
-def test_the_distance_that_a_sampler_draws_by_is_among_the_modules():
-    recipe = replace(RECIPES["adasample_gen"], distance=part("euclidean", power=2))
-    assert "lib.distances.angular" in parts.modules(recipe)
 
 
 @EVERY
@@ -188,16 +180,6 @@ def test_infinity_in_a_recipe_is_a_word_since_records_are_json():
     assert parts.build("distance", recipe.distance).of_similarity(torch.tensor(0.25)).item() == 0.75
 
 
-def test_the_binary_dsm_differs_from_the_real_one_in_what_is_compared_alone():
-    ours, theirs = values(RECIPES["dsm_binary_aug"]), values(RECIPES["dsm_aug"])
-    assert {axis for axis in ours if ours[axis] != theirs[axis]} == {"model", "distance", "negatives"}
-    distance = parts.build("distance", RECIPES["dsm_binary_aug"].distance)
-    two_bits = torch.ones(256).index_fill(0, torch.tensor([3, 200]), -1.0)
-    floor = RECIPES["dsm_binary_aug"].negatives.options["floor"]
-    assert distance.paired(torch.ones(256), two_bits).item() == floor
-    assert distance.maximum == 2.0
-
-
 def test_tcdesc_is_as_its_section_4_states():
     """n = 1024, 150,000 iterations, SGD with momentum 0.9 and weight decay 1e-4, 0.1 falling to 0."""
     for name in ("tcdesc_hn_aug", "tcdesc_dsm_aug"):
@@ -213,27 +195,6 @@ def test_tcdesc_is_as_its_section_4_states():
         assert budget.epochs * (budget.epoch_pairs // budget.batch_pairs) == 150_000
 
 
-@pytest.mark.parametrize(
-    ("recipe", "base", "also"),
-    [
-        (TCDESC_HN, "hardnet_aug", {"augment", "optimizer", "budget"}),
-        (TCDESC_DSM, "dsm_aug", {"budget"}),
-        (ADASAMPLE_TC, "adasample_aug_gen", set()),
-        (HYNET_TC, "hynet_aug", set()),
-    ],
-)
-def test_tcdesc_differs_from_what_it_stands_on_in_the_positive(recipe, base, also):
-    ours, theirs = values(recipe), values(RECIPES[base])
-    differing = {axis for axis in ours.keys() | theirs.keys() if ours.get(axis) != theirs.get(axis)}
-    assert differing == {"positive", *also}
-
-
-def test_hardnet_with_generation_differs_from_adasample_in_the_method_alone():
-    ours, theirs = values(RECIPES["adasample_gen"]), values(RECIPES["hardnet_gen"])
-    differing = {axis for axis in ours.keys() | theirs.keys() if ours.get(axis) != theirs.get(axis)}
-    assert differing == {"sampler", "distance", "negatives", "pair_weight"}
-
-
 def test_an_infinite_lambda_is_hardpos_of_the_anchor():
     recipe = adasample(math.inf)
     sampler = parts.build("sampler", recipe.sampler)
@@ -243,13 +204,6 @@ def test_an_infinite_lambda_is_hardpos_of_the_anchor():
         axis for axis, value in values(recipe).items() if value != values(adasample(10.0))[axis]
     }
     assert differing == {"sampler"}
-
-
-def test_an_unknown_recipe_is_refused_with_the_names_there_are():
-    assert find("hardnet") is RECIPES["hardnet"]
-    with pytest.raises(ValueError, match="unknown recipe 'hardnett'") as error:
-        find("hardnett")
-    assert all(name in str(error.value) for name in RECIPES)
 
 
 def test_schedules_begin_at_one_and_fall_as_stated():

@@ -17,7 +17,7 @@ from lib import objective
 from lib.descriptions import Descriptions
 from lib.recipes import TCDESC_DSM, TCDESC_HN, Recipe, replace_options
 
-PAIRS, LENGTH, NEIGHBOURS, BINS = 14, 24, 4, 32
+PAIRS, LENGTH, NEIGHBOURS, BINS = 10, 12, 4, 32
 # HN's ε, and DSM's, under the root.
 HN = {"k": NEIGHBOURS}
 DSM = {"k": NEIGHBOURS, "bins": BINS, "eps": literal.DSM_EPSILON}
@@ -43,6 +43,8 @@ CASES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     ),
     "no topology": ({"weights": "none"}, {"weights": "none"}),
 }
+# Differences of the loss by each coordinate take seconds; test_topology.py has gradcheck on all options.
+WITH_GRADIENT = ("as the paper", "neighbours detached")
 
 
 def unit_pairs() -> torch.Tensor:
@@ -78,8 +80,9 @@ def test_the_loss_of_hardnet_and_its_gradient_are_the_literal_ones(case: str) ->
     x = unit_pairs().numpy()
     np.testing.assert_allclose(positive, literal.positive_distances(x, of), rtol=0, atol=1e-9)
     np.testing.assert_allclose(loss, literal.loss_hn(x, of), rtol=0, atol=1e-9)
-    expected = literal.tangent(literal.gradient_hn(x, of), x)
-    np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-7)
+    if case in WITH_GRADIENT:
+        expected = literal.tangent(literal.gradient_hn(x, of), x)
+        np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-7)
 
 
 def test_the_loss_of_dsm_and_its_gradient_are_the_literal_ones() -> None:

@@ -41,7 +41,14 @@ def test_every_recipe_trains_to_finite_weights(name: str, small_set: PatchSet) -
     assert trained.curve["step"] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("name", recipes.RECIPES)
+# One for each network, optimiser and kind of loss that the papers train.
+PAPERS = (
+    *("adasample_aug_gen", "dsm_binary_aug", "tcdesc_dsm_aug"),
+    *("hynet_aug", "cs_l2net_aug", "doap_aug"),
+)
+
+
+@pytest.mark.parametrize("name", PAPERS)
 def test_every_paper_recipe_takes_its_own_schedule_for_three_steps(
     name: str, small_set: PatchSet
 ) -> None:
@@ -118,18 +125,6 @@ def test_a_checkpoint_of_arbitrary_objects_is_refused(small_set: PatchSet, tmp_p
     with pytest.raises(ValueError, match=r"run\.pt is no checkpoint"):
         train(recipes.HARDNET, TINY, small_set, 0, checkpoint=checkpoint)
     assert checkpoint.exists(), "nothing is lost"
-
-
-def test_a_batch_larger_than_the_set_is_refused_with_both_numbers(small_set: PatchSet) -> None:
-    large = replace(TINY, budget=Budget(batch_pairs=41, epoch_pairs=41, epochs=1))
-    with pytest.raises(ValueError, match="41 classes and the set has 40"):
-        train(recipes.HARDNET, large, small_set, 0)
-
-
-def test_a_batch_of_one_pair_is_refused(small_set: PatchSet) -> None:
-    single = replace(TINY, budget=Budget(batch_pairs=1, epoch_pairs=1, epochs=1))
-    with pytest.raises(ValueError, match="2 pairs or more"):
-        train(recipes.HARDNET, single, small_set, 0)
 
 
 def test_a_batch_of_two_pairs_trains(small_set: PatchSet) -> None:
