@@ -15,6 +15,7 @@ def looped_gradient_norms(model: nn.Module, loss: TripletLoss, samples: Samples)
     for images, near_anchor, found in zip(
         samples.images, samples.near_anchor, samples.found, strict=True
     ):
-        gradients = torch.autograd.grad(loss(model(images), near_anchor, found), parameters)
+        alone = loss(model(images)[None], near_anchor[None], found[None])[0]
+        gradients = torch.autograd.grad(alone, parameters)
         norms.append(sum(g.square().sum() for g in gradients).sqrt())
     return torch.stack(norms)

@@ -1,4 +1,4 @@
-"""Speed of gradient norms a sample, by vmap of grad, against single backward passes.
+"""Speed of gradient norms of single samples, in batches, against single backward passes.
 
 ``python tests/speed_gradients.py [--device cuda] [--threads N]``. No test: sides are measured in turns
 within one process, since machines are shared.
@@ -34,21 +34,21 @@ def main() -> None:
 
 
 def per_sample_gradients(width: float, device: str) -> None:
-    """Gradient norms a sample by vmap of grad against a loop of single backward passes."""
+    """Gradient norms of single samples in batches against a loop of single backward passes."""
     recipe = recipes.find("adasample_aug_gen")
     model = parts.build("model", recipe.model, width=width).to(device).eval()
     loss = triplet_loss(build_objective(recipe, device))
     yes = torch.ones(SAMPLES, dtype=torch.bool, device=device)
     samples = Samples(255 * torch.rand(SAMPLES, 3, 1, 32, 32, device=device), yes, yes)
 
-    vmapped, looped = in_turns(
+    batched, looped = in_turns(
         lambda: seconds_of(lambda: per_sample_gradient_norms(model, loss, samples), device),
         lambda: seconds_of(lambda: looped_gradient_norms(model, loss, samples), device),
     )
     print(f"\nPer-sample gradients, AdaSample+*, width {width:g}")
     print(f"  single backwards  {SAMPLES / looped:8.0f} samples/s")
-    print(f"  vmap of grad      {SAMPLES / vmapped:8.0f} samples/s")
-    print(f"  ratio             {looped / vmapped:8.2f}")
+    print(f"  in batches        {SAMPLES / batched:8.0f} samples/s")
+    print(f"  ratio             {looped / batched:8.2f}")
 
 
 def seconds_of(work: Callable[[], object], device: str) -> float:

@@ -13,7 +13,7 @@ from looped_gradients import looped_gradient_norms
 from lib import parts, profiles, recipes
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
-from lib.models import l2net
+from lib.models import hynet, l2net
 from lib.objective import build as build_objective
 from lib.probes import drawn_pairs, gradient_norms, training_batch
 from lib.probes.gradient_norms import Samples, per_sample_gradient_norms
@@ -51,12 +51,15 @@ def samples(m: int) -> Samples:
 
 
 @pytest.mark.parametrize("recipe", [AHT, HT], ids=["AHT", "HT"])
-def test_vmap_of_grad_gives_what_single_backward_passes_give(recipe: recipes.Recipe) -> None:
+def test_norms_of_many_samples_are_those_that_single_backward_passes_give(
+    recipe: recipes.Recipe,
+) -> None:
     torch.manual_seed(0)
     model = l2net.build(width=1 / 16).double().eval()
     loss, some = gradient_norms.triplet_loss(build_objective(recipe)), samples(7)
-    vmapped = per_sample_gradient_norms(model, loss, some, chunk=3)
-    torch.testing.assert_close(vmapped, looped_gradient_norms(model, loss, some), rtol=1e-9, atol=0)
+    batched = per_sample_gradient_norms(model, loss, some, chunk=3)
+    torch.testing.assert_close(batched, looped_gradient_norms(model, loss, some), rtol=1e-9, atol=0)
+    assert not any(layer._forward_hooks for layer in model.modules()), "the network is left as it was"
 
 
 def test_a_norm_is_that_of_the_plain_loss_by_every_parameter() -> None:
@@ -72,11 +75,10 @@ def test_a_norm_is_that_of_the_plain_loss_by_every_parameter() -> None:
     assert float(found) == pytest.approx(float(literal), rel=1e-4)
 
 
-def test_training_mode_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"call model\.eval\(\)"):
-        per_sample_gradient_norms(
-            l2net.build(1 / 16).train(), gradient_norms.triplet_loss(build_objective(AHT)), samples(1)
-        )
+@pytest.mark.parametrize("model", [l2net.build(1 / 16).train(), hynet.build(1 / 16).eval()])
+def test_training_mode_and_parameters_of_other_layers_are_refused(model: torch.nn.Module) -> None:
+    with pytest.raises(ValueError, match="weights of convolutions"):
+        per_sample_gradient_norms(model, gradient_norms.triplet_loss(build_objective(AHT)), samples(1))
 
 
 def test_before_the_first_step_batch_norms_take_the_mean_statistics_of_the_batches() -> None:

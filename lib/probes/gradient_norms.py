@@ -1,7 +1,7 @@
 """Probe: informativeness and what stands in for it (AdaSample, Sec. 4.2, Eq. 2, 7, 22 to 24, Fig. 3).
 
 Informativeness is the norm of a sample's gradient by all parameters of the real network (Eq. 2), here
-by torch.func, one gradient a sample. The paper replaces it by the norm at the network's output, up to
+one gradient a sample. The paper replaces it by the norm at the network's output, up to
 a constant (Eq. 23), and that by the matching distance (Eq. 24); all three are recorded.
 
 A sample is a class's anchor with one of its candidates. Its negative is the one that training's mining
@@ -14,29 +14,31 @@ with them the network is another than the one that training begins with. There t
 candidates of the batch.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch.nn.grad import conv2d_weight
 
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.descriptions import drawn
 from lib.objective import Objective
 from lib.objective import build as build_objective
+from lib.probes import array, stacked
 from lib.probes.training_batch import TrainingBatch, draw, unit, with_statistics
 from lib.samplers.adasample import anchor_distances
 from lib.samplers.candidates import uniform_below
 
 SEED = 0
 CLASSES = 32
-# Gradients held at once, each as large as the network: what a core's cache bears, and what fills a GPU.
+# Triplets described at once: what a core's cache bears, and what fills a GPU.
 CHUNK = {"cpu": 16, "cuda": 256}
-# From unit descriptors (3, k) of anchor, positive and negative, and (), bool, whether the negative was
-# mined for the anchor and whether one was found at all, to a loss ().
+# From unit descriptors (m, 3, k) of anchor, positive and negative, and (m,), bool, whether the negative
+# was mined for the anchor and whether one was found at all, to losses (m,).
 TripletLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -54,9 +56,6 @@ class Samples:
     images: Tensor
     near_anchor: Tensor
     found: Tensor
-
-    def __len__(self) -> int:
-        return len(self.images)
 
 
 def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
@@ -79,9 +78,6 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         negative along the sphere they lie on, and "raw", those before normalisation; "originals" (C,)
         int16, how many of a class's places, the first ones, hold patches of the set itself, the rest
         being generated (``*``).
-
-    Raises:
-        ValueError: the subject was not trained.
     """
     generator = torch.Generator().manual_seed(SEED)
     batch = draw(subject, train_set, generator)
@@ -90,19 +86,14 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     others = (batch.anchor + step) % batch.pool.counts
     described = batch.shuffled(generator)
     by_stage = [
-        _at_stage(objective, with_statistics(subject.stages[stage], described), batch, others)
-        for stage in sorted(subject.stages, key=float)
+        _at_stage(objective, with_statistics(network, described), batch, others)
+        for network in subject.networks.values()
     ]
-    small = {"near_anchor", "products", "differences", "sphere", "raw"}
-    arrays = {
-        name: np.stack([of[name] for of in by_stage]).astype(np.float16 if name in small else np.float32)
-        for name in by_stage[0]
-    }
     once = {
-        "stage": np.array(sorted(map(float, subject.stages)), dtype=np.float32),
-        "originals": batch.pool.originals[:CLASSES].short().cpu().numpy(),
+        "stage": np.array(list(subject.networks), np.float32),
+        "originals": array(batch.pool.originals[:CLASSES].short()),
     }
-    return once | arrays
+    return once | stacked(by_stage)
 
 
 def _at_stage(
@@ -110,18 +101,16 @@ def _at_stage(
 ) -> dict[str, np.ndarray]:
     raw = batch.raw_descriptors(model)
     far = anchor_distances(batch.pool, unit(model, raw), batch.anchor, objective.distance)[:CLASSES]
-    rows, places = far.isfinite().nonzero(as_tuple=True)
-    members, near_anchor, found = _with_negatives(objective, model, raw, batch, others, rows, places)
-    samples = Samples(batch.images[members.unbind(-1)], near_anchor, found)
-    measured = output_norms(objective, model, raw[members.unbind(-1)], samples)
+    drawn = far.isfinite().nonzero()
+    members, samples = _with_negatives(objective, model, raw, batch, others, drawn)
+    measured = output_norms(objective, model, raw[members], samples)
     measured["full"] = per_sample_gradient_norms(model, triplet_loss(objective), samples)
-    measured["near_anchor"] = near_anchor.float()
-
-    arrays = {"distance": far.cpu().numpy()}
+    measured["near_anchor"] = samples.near_anchor.float()
+    arrays = {"distance": array(far).astype(np.float32)}
     for name, values in measured.items():
-        laid = values.new_full((*far.shape, *values.shape[1:]), torch.nan)
-        laid[rows, places] = values
-        arrays[name] = laid.cpu().numpy()
+        laid_out = values.new_full((*far.shape, *values.shape[1:]), torch.nan)
+        laid_out[drawn.unbind(1)] = values
+        arrays[name] = array(laid_out).astype(np.float32 if name in ("loss", "full") else np.float16)
     return arrays
 
 
@@ -131,13 +120,12 @@ def _with_negatives(
     raw: Tensor,
     batch: TrainingBatch,
     others: Tensor,
-    rows: Tensor,
-    places: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(m, 3, 2) class and place of each triplet's patches, and its ``near_anchor`` and ``found``."""
+    drawn: Tensor,
+) -> tuple[tuple[Tensor, Tensor], Samples]:
+    """Class and place, (m, 3) each, of triplets' patches, and the triplets, of positives (m, 2)."""
     n = len(batch.anchor)
     members, near_anchor, found = [], [], []
-    for row, place in zip(rows.tolist(), places.tolist(), strict=True):
+    for row, place in drawn.tolist():
         positives = others.clone()
         positives[row] = place
         mined = objective.triplets(batch.pairs(model, raw, positives)).negatives
@@ -146,16 +134,14 @@ def _with_negatives(
         members.append([(row, int(batch.anchor[row])), (row, place), negative])
         near_anchor.append(int(mined.query[row]) < n)
         found.append(bool(mined.found[row]))
-    device = raw.device
-    return (
-        torch.tensor(members, device=device),
-        torch.tensor(near_anchor, device=device),
-        torch.tensor(found, device=device),
+    members, near_anchor, found = (
+        torch.tensor(rows, device=raw.device) for rows in (members, near_anchor, found)
     )
+    return members.unbind(-1), Samples(batch.images[members.unbind(-1)], near_anchor, found)
 
 
 def triplet_loss(objective: Objective, *, through: str = "products") -> TripletLoss:
-    """The loss of a single triplet, without pair weights and regularisers.
+    """The loss of each triplet by itself, without pair weights and regularisers.
 
     Args:
         objective: one whose loss is of the distances of a triplet alone.
@@ -163,26 +149,18 @@ def triplet_loss(objective: Objective, *, through: str = "products") -> TripletL
             "differences" by ‖x − y‖, with s = 1 − ‖x − y‖² / 2, as Eq. 14 is printed. On unit
             descriptors both are the same numbers; their gradients are the same along the sphere
             and differ across it.
-
-    Raises:
-        ValueError: ``through`` is neither.
     """
     distance = objective.distance
-    products = {
-        "products": lambda x, y: (x * y).sum(-1),
-        "differences": lambda x, y: 1 - (x - y).square().sum(-1) / 2,
-    }
-    if through not in products:
-        raise ValueError(f"through must be 'products' or 'differences', got {through!r}")
-    product = products[through]
+
+    def product(x: Tensor, y: Tensor) -> Tensor:
+        return (x * y).sum(-1) if through == "products" else 1 - (x - y).square().sum(-1) / 2
 
     def loss(descriptors: Tensor, near_anchor: Tensor, found: Tensor) -> Tensor:
         anchor, positive, negative = descriptors.unbind(-2)
-        query = torch.where(near_anchor, anchor, positive)
+        query = torch.where(near_anchor[:, None], anchor, positive)
         d_pos = distance.of_similarity(product(anchor, positive))
         d_neg = distance.of_similarity(product(query, negative))
-        d_neg = torch.where(found, d_neg, torch.full_like(d_neg, distance.maximum))
-        return objective.loss(drawn(d_pos[None], d_neg[None]))[0]
+        return objective.loss(drawn(d_pos, torch.where(found, d_neg, distance.maximum)))
 
     return loss
 
@@ -190,33 +168,53 @@ def triplet_loss(objective: Objective, *, through: str = "products") -> TripletL
 def per_sample_gradient_norms(
     model: nn.Module, loss: TripletLoss, samples: Samples, chunk: int | None = None
 ) -> Tensor:
-    """‖∇_θ L‖₂ of each triplet (Eq. 2), θ all parameters of the network, by vmap of grad.
+    """‖∇_θ L‖₂ of each triplet (Eq. 2), θ all parameters of the network.
+
+    One backward pass for many triplets gives the gradients by the convolutions' outputs. From these and
+    from its inputs a convolution's own backward pass gives each triplet's gradient by its weights.
 
     Args:
-        model: from images (3, 1, 32, 32) to unit descriptors, in evaluation mode.
+        model: from images (n, 1, 32, 32) to unit descriptors, in evaluation mode; all of its parameters
+            are weights of convolutions.
         loss: of a triplet's descriptors.
         samples: m of them.
-        chunk: gradients held at once; None takes what suits the device.
+        chunk: triplets described at once; None takes what suits the device.
 
     Returns:
         (m,) norms.
 
     Raises:
-        ValueError: the model is in training mode, where samples of a batch depend on each other.
+        ValueError: the model is in training mode, where samples of a batch depend on each other, or has
+            other parameters.
     """
-    if model.training:
-        raise ValueError("per-sample gradients need the model in evaluation mode; call model.eval()")
-    parameters = {name: value.detach() for name, value in model.named_parameters()}
-
-    def sample_loss(weights: dict, images: Tensor, near_anchor: Tensor, found: Tensor) -> Tensor:
-        return loss(functional_call(model, weights, (images,)), near_anchor, found)
-
-    def norm(images: Tensor, near_anchor: Tensor, found: Tensor) -> Tensor:
-        gradients = grad(sample_loss)(parameters, images, near_anchor, found)
-        return sum(g.square().sum() for g in gradients.values()).sqrt()
-
+    model, calls = copy.deepcopy(model), []
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    if model.training or len(layers) < len(list(model.parameters())):
+        raise ValueError("give a network of weights of convolutions alone, in evaluation mode")
+    for layer in layers:
+        layer.register_forward_hook(lambda *call: calls.append(call))
+    squares = []
     chunk = chunk or CHUNK[samples.images.device.type]
-    return vmap(norm, chunk_size=chunk)(samples.images, samples.near_anchor, samples.found)
+    for start in range(0, len(samples.images), chunk):
+        part = slice(start, start + chunk)
+        calls.clear()
+        described = model(samples.images[part].flatten(0, 1)).unflatten(0, (-1, 3))
+        losses = loss(described, samples.near_anchor[part], samples.found[part])
+        gradients = torch.autograd.grad(losses.sum(), [output for *_, output in calls])
+        terms = zip(calls, gradients, strict=True)
+        squares.append(sum(_squared_norms(layer, *inputs, slope) for (layer, inputs, _), slope in terms))
+    return torch.cat(squares).sqrt()
+
+
+@torch.no_grad()
+def _squared_norms(layer: nn.Conv2d, maps: Tensor, slopes: Tensor) -> Tensor:
+    """(m,) ‖∂L/∂weight‖² of triplets, from a layer's input (3m, …) and the gradient by its output."""
+    options = layer.stride, layer.padding, layer.dilation, layer.groups
+    gradients = (
+        conv2d_weight(triplet, layer.weight.shape, slope, *options)
+        for triplet, slope in zip(maps.split(3), slopes.split(3), strict=True)
+    )
+    return torch.stack([gradient.square().sum() for gradient in gradients])
 
 
 def output_norms(
@@ -237,13 +235,13 @@ def output_norms(
     """
     sides = samples.near_anchor, samples.found
     before = raw.detach().requires_grad_()
-    losses = vmap(triplet_loss(objective))(unit(model, before), *sides)
+    losses = triplet_loss(objective)(unit(model, before), *sides)
     (at_raw,) = torch.autograd.grad(losses.sum(), before)
     measured = {"loss": losses.detach(), "raw": at_raw.norm(dim=-1)}
     descriptors = unit(model, raw).detach()
     for through in ("products", "differences"):
         leaf = descriptors.clone().requires_grad_()
-        losses_there = vmap(triplet_loss(objective, through=through))(leaf, *sides)
+        losses_there = triplet_loss(objective, through=through)(leaf, *sides)
         (at_unit,) = torch.autograd.grad(losses_there.sum(), leaf)
         measured[through] = at_unit[:, 1].norm(dim=-1)
     across = (at_unit * descriptors).sum(-1, keepdim=True)
