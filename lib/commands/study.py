@@ -34,14 +34,15 @@ from lib.study.open import (
     REFERENCE,
     ROOT,
     Study,
+    is_on_record,
     manifest_path,
     open_study,
     reference_folder,
     to_do,
 )
-from lib.study.report.page.compare import artefacts_in
-from lib.study.report.page.report import Failure
 
+# What failed, and why.
+Failures = list[tuple[str, str]]
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
 
@@ -150,18 +151,21 @@ def _run(options: argparse.Namespace) -> int:
     if options.records_only:
         return _closing(failures)
 
-    from lib.study.report.page import rendering
+    from lib.study.report import execution
 
-    executed, failed = rendering.execute(study, selected, results)
-    failures += failed
-    report, problems = rendering.report(study, selected, executed, failures, compared=not options.cached)
+    folder = ROOT / options.results / options.profile / "report"
+    failures += execution.execute(study, selected, results, folder)
+    place = study.place
+    compared = not options.cached and is_on_record(place)
+    reference = reference_folder(place.profile.name, place.source.name) if compared else None
+    index, missing = execution.report(study, selected, folder, failures, reference)
     if options.update_reference:
         # What the old reference has and the study no longer makes is what an update is for.
-        problems = []
+        missing = []
         if not failures:
             update_reference(study, selected)
-    print(f"\nThe report: {report}")
-    return _closing(failures + problems)
+    print(f"\nThe report: {index}")
+    return _closing(failures + missing)
 
 
 def _check_device(device: str) -> None:
@@ -174,9 +178,9 @@ def _check_device(device: str) -> None:
             raise ValueError(f"device {device} is not there: torch finds {there} CUDA device(s)")
 
 
-def _closing(failures: Sequence[Failure]) -> int:
-    for failure in failures:
-        print(f"FAILED {failure.notebook}: {failure.error}", file=sys.stderr)
+def _closing(failures: Failures) -> int:
+    for name, why in failures:
+        print(f"FAILED {name}: {why}", file=sys.stderr)
     return 1 if failures else 0
 
 
@@ -259,7 +263,7 @@ def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
     return list(dict.fromkeys([*study.place.source.sets, *named]))
 
 
-def make(study: Study, selected: dict[str, Artefact], address: str | None = None) -> list[Failure]:
+def make(study: Study, selected: dict[str, Artefact], address: str | None = None) -> Failures:
     """Has all missing records made, here or by the cluster at an address, and returns what failed."""
     print(study.heading())
     source, jobs = study.place.source, _jobs(study, selected)
@@ -283,7 +287,7 @@ def make(study: Study, selected: dict[str, Artefact], address: str | None = None
         failures = cluster.complete(todo, study.place, address, report)
     else:
         failures = pool.complete(todo, study.place, study.at_once, report)
-    return [Failure(job.title, reason) for job, reason in failures]
+    return [(job.title, reason) for job, reason in failures]
 
 
 def collect(study: Study, selected: dict[str, Artefact]) -> int:
@@ -327,9 +331,8 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         study: what was run, in its own folder, in which executing has left its tables and figures alone.
         selected: the artefacts.
     """
-    from lib.study.report import effects
-    from lib.study.report.page import front, rendering
-    from lib.study.report.page.verdicts import read_verdicts
+    from lib.study.report import effects, execution, front
+    from lib.study.report.reproduced import saved_files
 
     made, quick = study.place.folder, study.place.profile.name == "quick" and study.data == "mini"
     folder = reference_folder(study.place.profile.name, study.place.source.name)
@@ -337,7 +340,7 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
     _put_on_record(merged(_jobs(study, selected), study.place), study, new)
-    _copy([made / path for path in artefacts_in(made, selected)], made, new)
+    _copy([made / path for path in saved_files(made, selected)], made, new)
     if (folder / "searches").is_dir():
         # Searches for learning rates are made by lib.commands.tuning and no part of a run.
         shutil.copytree(folder / "searches", new / "searches")
@@ -347,10 +350,8 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     shutil.rmtree(old, ignore_errors=True)
     if quick:
         for notebook in selected:
-            rendering.store_outputs(ROOT / f"notebooks/{notebook}.ipynb")
-    judged = rendering.saved_verdicts(folder, selected)
-    if quick and judged is not None:
-        front.fill_in(ROOT / "README.md", read_verdicts(judged), folder / "tables")
+            execution.store_outputs(ROOT / f"notebooks/{notebook}.ipynb")
+    front.fill_in(ROOT / "README.md", REFERENCE)
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
         where = f"{study.place.profile.name}, {study.place.source.sets[0]}"

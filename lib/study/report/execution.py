@@ -1,0 +1,202 @@
+"""Executes notebooks by papermill, several at once, and makes a page of the report of each."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+from lib.study import pool
+from lib.study.catalogue import Artefact
+from lib.study.jobs import look
+from lib.study.open import ROOT, Study, find
+from lib.study.report import pages, reproduced
+
+# What the report passes for a notebook's parameters other than profile, data and results, so that a
+# value changed by hand in a saved notebook does not come into the report.
+PARAMETERS: Mapping[str, object] = {
+    "seeds": None,
+    "also": [],
+    "checkpoints": [],
+    "real": None,
+    "scenes": None,
+    "train_set": None,
+    "images": None,
+    "descriptor": "dsm_aug",
+    "one_camera": True,
+    "longest_side": 1024,
+    "orientation": "refuse",
+}
+
+
+def execute(
+    study: Study, selected: Mapping[str, Artefact], results: str, report: Path
+) -> list[tuple[str, str]]:
+    """Executes copies of the notebooks in the study's folder, as many at once as runs, and writes their
+    pages. What earlier executions saved of these artefacts is removed first.
+
+    Args:
+        study: whose profile and data the notebooks get as parameters.
+        selected: artefacts by name.
+        results: the notebooks' parameter of that name.
+        report: the folder of the pages.
+
+    Returns:
+        The notebooks that failed, each with the cell and the error.
+    """
+    parameters = {"profile": study.place.profile.name, "data": study.data, "results": results}
+    for name in reproduced.saved_files(study.saving, selected) if study.saving else ():
+        (study.saving / name).unlink()
+    failures, tasks = [], []
+    for name, artefact in selected.items():
+        copy, notebook = study.place.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
+        copy.unlink(missing_ok=True)
+        (report / f"{name}.html").unlink(missing_ok=True)
+        jobs = artefact.jobs(study)
+        missing = [job for job in jobs if find(study, job) is None]
+        if missing:
+            # Executed, it would train them itself, one notebook after the other.
+            why = f"not executed: {len(missing)} of its records are missing, e.g. {missing[0].title}"
+            failures.append((notebook, why))
+            continue
+        page = partial(pages.write_page, copy, report, tuple(selected), pages.equations(jobs))
+        tasks.append(pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters, page)))
+    # A notebook that computes has as many threads as a run, since as many are executed at once.
+    outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)), study.place.profile.threads)
+    failed = [(task.title, of.failure) for task, of in zip(tasks, outcomes, strict=True) if of.failure]
+    return failures + [(title, why.removeprefix("RuntimeError: ")) for title, why in failed]
+
+
+def _execute(
+    notebook: Path, copy: Path, parameters: Mapping, write_page: Callable, tell: pool.Tell
+) -> None:
+    import papermill
+    from jupyter_core.utils import run_sync
+
+    own = papermill.inspect_notebook(_literal(notebook))
+    every = {name: value for name, value in {**PARAMETERS, **parameters}.items() if name in own}
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    kernel = _kernel()
+    try:
+        if kernel.has_kernel:
+            _clear(kernel, notebook.parent)
+        _papermill(notebook, copy, every, km=kernel)
+    except Exception as error:
+        _kernel.cache_clear()
+        run_sync(kernel.shutdown_kernel)(now=True)
+        if isinstance(error, papermill.PapermillExecutionError):
+            # Counted from 0 with the cell of parameters that papermill added: from 1 as committed.
+            raise RuntimeError(f"cell {error.cell_index}, {error.ename}: {error.evalue}") from error
+        raise
+    finally:
+        if copy.exists():
+            write_page()
+
+
+@cache
+def _kernel():
+    """The kernel of this process, which executes one notebook after the other: most of them take less
+    time than importing pandas, seaborn and torch anew."""
+    from jupyter_client import AsyncKernelManager
+
+    return AsyncKernelManager(kernel_name="python3")
+
+
+def _clear(kernel, folder: Path) -> None:
+    """Have a kernel forget what a notebook left, except for modules, and work in another folder."""
+    client = kernel.blocking_client()
+    client.start_channels()
+    client.execute(f"get_ipython().reset()\n__import__('os').chdir({str(folder)!r})", reply=True)
+    client.stop_channels()
+
+
+def _papermill(notebook: Path, copy: Path, parameters: Mapping[str, object], **kernel: object):
+    import papermill
+
+    return papermill.execute_notebook(
+        _literal(notebook),
+        _literal(copy),
+        parameters=parameters,
+        cwd=notebook.parent,
+        progress_bar=False,
+        # Kernels on this machine alone need no encryption, and each would say that it has none; ended,
+        # some say that they were interrupted. What a cell gets wrong is told by papermill.
+        extra_arguments=["--log-level=CRITICAL"],
+        # What a notebook saves is whole when its cell is done.
+        shutdown_kernel="immediate",
+        **kernel,
+    )
+
+
+def _literal(path: Path) -> str:
+    # papermill takes paths for format strings.
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
+def store_outputs(notebook: Path) -> None:
+    """Executes a notebook with its own parameters and stores its outputs in it.
+
+    Only what a second execution repeats is kept: no times, no paths, no version of Python, no seams
+    between what was printed in pieces.
+
+    Raises:
+        papermill.PapermillExecutionError: a cell failed; the notebook is left as it was.
+    """
+    import nbformat
+    from nbconvert.preprocessors import CoalesceStreamsPreprocessor
+
+    with tempfile.TemporaryDirectory() as folder:
+        executed = _papermill(notebook, Path(folder) / notebook.name, {})
+    # A slow kernel sends what it prints in several messages.
+    executed, _ = CoalesceStreamsPreprocessor().preprocess(executed, {})
+    executed.metadata.pop("papermill", None)
+    executed.metadata.get("language_info", {}).pop("version", None)
+    for cell in executed.cells:
+        for name in ("papermill", "execution"):
+            cell.metadata.pop(name, None)
+        # papermill tags cells while it runs them.
+        if not cell.metadata.get("tags", True):
+            cell.metadata.pop("tags")
+    nbformat.write(executed, notebook)
+
+
+def report(
+    study: Study,
+    selected: Mapping[str, Artefact],
+    folder: Path,
+    failures: Sequence[tuple[str, str]],
+    reference: Path | None,
+) -> tuple[Path, list[tuple[str, str]]]:
+    """Compares with the reference and writes the report's index.
+
+    Args:
+        study: what was run.
+        selected: artefacts by name.
+        folder: of the report, which has their pages.
+        failures: to be named at the index's head.
+        reference: what the study's folder is compared with, or None.
+
+    Returns:
+        The index's path, and the artefacts of the reference that are missing.
+    """
+    kept = study.reading[0]
+    runs = {
+        name: [(job, look(job, study.place, kept)) for job in artefact.jobs(study)]
+        for name, artefact in selected.items()
+    }
+    compared = None
+    if reference is not None:
+        paths = {record.path for records in runs.values() for _, record in records}
+        compared = reproduced.reproduction(kept, reference, paths, selected)
+        print(f"\n{compared.sentence() if compared else 'No reference is of this profile and data.'}")
+    lacking = compared.missing if compared else ()
+    missing = [(name, "it is in the reference and was not made") for name in lacking]
+    index = pages.write_index(
+        folder,
+        {name: study.place.folder / f"notebooks/{name}.ipynb" for name in selected},
+        reproduced.saved_verdicts(kept, selected),
+        runs,
+        [*failures, *missing],
+        heading=study.heading(),
+        reproduced=compared.sentence() if compared else "",
+    )
+    return index, missing

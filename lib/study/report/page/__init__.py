@@ -1,1 +1,0 @@
-"""The report: notebooks executed, laid out on one page, compared with the reference."""
