@@ -1,188 +1,192 @@
-"""Notebooks executed for the report: what they saved, and which reference it is compared with."""
+"""Notebooks executed for the report, and how far they reproduce the reference."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-import lib.study.open
-from lib.data.manifest import write_manifest
-from lib.data.sources import Source
-from lib.recipes import RECIPES
 from lib.study import records
 from lib.study.artefacts.rows import training_job
 from lib.study.catalogue import Artefact
-from lib.study.jobs import Job, record_path
-from lib.study.open import Study, open_study
-from lib.study.report.page import rendering
+from lib.study.open import ROOT, Study, open_study
+from lib.study.report import execution
+from lib.study.report.reproduced import reproduction
 
+A_B = {"a/b": Artefact(lambda study: [])}
+PARAMETERS = """
+profile = ""
+data = ""
+results = ""
+seeds = [7]
+descriptor = "mine"
+own = "as it is"
+"""
 SAVES = """
 from pathlib import Path
-table = Path(results, profile, data, "tables", "a", "b.csv")
+table = Path(results, profile, "tables", "a", "b.csv")
 table.parent.mkdir(parents=True, exist_ok=True)
 table.write_text("method,mean\\nSIFT,26.5\\n")
 """
 
 
-def write_notebook(root: Path, monkeypatch: pytest.MonkeyPatch, *cells: str) -> None:
-    """The notebook of `A_B` in a checkout that lies at `root`."""
-    monkeypatch.setattr(rendering, "ROOT", root)
-    path = root / "notebooks/a/b.ipynb"
-    parameters = new_code_cell('profile = data = results = ""', metadata={"tags": ["parameters"]})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    python = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    cells = [parameters, *map(new_code_cell, cells)]
-    nbformat.write(new_notebook(cells=cells, metadata=python), path)
-
-
-A_B = {"a/b": Artefact(lambda study: [])}
-
-
-def state_reference(folder: Path, monkeypatch: pytest.MonkeyPatch, profile: str, source: Source) -> None:
-    """A reference that was made with this profile and data, with one table of the artefact a/b."""
-    monkeypatch.setattr(lib.study.open, "REFERENCE", folder)
-    write_manifest(folder / profile / source.name / "manifest.json", source, source.sets)
-    table = folder / profile / source.name / "tables" / "a" / "b.csv"
-    table.parent.mkdir(parents=True)
-    table.write_text("method,mean\nSIFT,26.5\n")
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout, with braces in its path, whose notebooks are executed."""
+    root = tmp_path / "{x} {0}}"
+    monkeypatch.setattr(execution, "ROOT", root)
+    return root
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Study:
-    opened = open_study(results=str(tmp_path / "results"))
-    opened.place.folder.mkdir(parents=True)
-    return opened
+def opened(root: Path) -> Study:
+    return open_study(results=str(root / "results"))
 
 
-def save_earlier(opened: Study, name: str) -> Path:
-    path = opened.place.folder / "tables" / name
+def write_notebook(root: Path, *cells: str, name: str = "a/b") -> Path:
+    parameters = new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]})
+    path = root / f"notebooks/{name}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("method,mean\nSIFT,26.5\n")
+    python = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    cells = [new_markdown_cell("# B"), parameters, *map(new_code_cell, cells)]
+    nbformat.write(new_notebook(cells=cells, metadata=python), path)
     return path
 
 
-def test_what_a_notebook_saved_before_it_failed_counts_as_missing(tmp_path, opened, monkeypatch, capsys):
-    state_reference(tmp_path / "reference", monkeypatch, "quick", opened.place.source)
-    save_earlier(opened, "a/b.csv")
-    other = save_earlier(opened, "a/c.csv")
-    write_notebook(tmp_path, monkeypatch, "1", "raise RuntimeError('as it should')", SAVES)
-    copies, (failed,) = rendering.execute(opened, A_B, str(tmp_path / "results"))
-    assert failed.notebook == "notebooks/a/b.ipynb"
+def execute(opened: Study, root: Path, selected: dict = A_B) -> list[tuple[str, str]]:
+    return execution.execute(opened, selected, str(root / "results"), root / "report")
+
+
+def printed(opened: Study, name: str = "a/b") -> str:
+    copy = nbformat.read(opened.place.folder / f"notebooks/{name}.ipynb", as_version=4)
+    outputs = (output for cell in copy.cells for output in cell.get("outputs", ()))
+    return "".join(output.text for output in outputs)
+
+
+def test_a_notebook_gets_every_parameter_whatever_was_changed_in_it(root, opened):
+    write_notebook(root, "print(profile, data, seeds, descriptor, own)")
+    assert execute(opened, root) == []
+    assert printed(opened) == "quick mini None dsm_aug as it is\n"
+    assert "quick mini None" in (root / "report/a/b.html").read_text(encoding="utf-8")
+
+
+def test_what_the_report_passes_is_what_committed_notebooks_have() -> None:
+    for path in sorted((ROOT / "notebooks").glob("*/*.ipynb")):
+        cells = nbformat.read(path, as_version=4).cells
+        [cell] = [cell for cell in cells if "parameters" in cell.metadata.get("tags", ())]
+        parameters: dict = {}
+        exec(cell.source, parameters)
+        names = set(parameters) - {"__builtins__", "profile", "data", "results"}
+        assert {name: parameters[name] for name in names} == {
+            name: execution.PARAMETERS[name] for name in names
+        }
+
+
+def test_no_notebook_sees_what_another_did_and_each_works_in_its_folder(root, opened):
+    shows = "import os\nprint('left' in dir(), os.path.basename(os.getcwd()))\nleft = 1"
+    for name in ("a/b", "c/d"):
+        write_notebook(root, shows, name=name)
+    one_at_once = replace(opened, at_once=1)
+    assert execute(one_at_once, root, {name: A_B["a/b"] for name in ("a/b", "c/d")}) == []
+    assert (printed(opened), printed(opened, "c/d")) == ("False a\n", "False c\n")
+
+
+def test_what_failed_is_named_with_its_cell_and_has_a_page_and_the_next_is_executed(root, opened):
+    earlier, other = (opened.place.folder / f"tables/a/{name}.csv" for name in ("b", "c"))
+    earlier.parent.mkdir(parents=True)
+    for file in (earlier, other):
+        file.touch()
+    write_notebook(root, "1", "raise RuntimeError('as it should')", SAVES)
+    write_notebook(root, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", name="a/killed")
+    write_notebook(root, "print(1)", name="a/after")
+    selected = {name: A_B["a/b"] for name in ("a/b", "a/killed", "a/after")}
+    (failed, why), (killed, _) = execute(replace(opened, at_once=1), root, selected)
     # Counted in the notebook as it is committed.
-    assert failed.error == "cell 3, RuntimeError: as it should"
-    report, (missing,) = rendering.report(opened, A_B, copies, [failed], compared=True)
-    assert "as it should" in report.read_text(encoding="utf-8")
-    assert missing.notebook == "tables/a/b.csv"
-    said = capsys.readouterr().out
-    assert "MISSING: tables/a/b.csv" in said
-    assert "No cell differs" not in said
+    assert (failed, why) == ("notebooks/a/b.ipynb", "cell 4, RuntimeError: as it should")
+    assert killed == "notebooks/a/killed.ipynb"
+    assert "as it should" in (root / "report/a/b.html").read_text(encoding="utf-8")
+    assert printed(opened, "a/after") == "1\n"
+    assert not earlier.exists(), "what an earlier execution saved would pass for this one's"
     assert other.exists()
 
 
-def test_what_is_no_notebook_is_named_and_its_earlier_copy_is_gone(tmp_path, opened, monkeypatch):
-    write_notebook(tmp_path, monkeypatch)
-    (tmp_path / "notebooks/a/b.ipynb").write_text("{")
-    copy = opened.place.folder / "notebooks/a/b.ipynb"
-    copy.parent.mkdir(parents=True)
-    copy.write_text("of a run before")
-    (told,), (failed,) = rendering.execute(opened, A_B, str(tmp_path / "results"))
-    assert told == copy
-    assert not copy.exists()
-    assert failed.notebook == "notebooks/a/b.ipynb"
-    assert "cell" not in failed.error.partition(":")[0]
-
-
-def test_a_notebook_whose_runs_failed_is_not_executed(opened):
+def test_a_notebook_whose_runs_failed_is_not_executed(root, opened):
     lacking = {"a/b": Artefact(lambda study: [training_job(study, "hardnet", "mini-a", 9)])}
-    copies, (failure,) = rendering.execute(opened, lacking, "results")
-    assert copies == []
-    assert failure.error == "not executed: 1 of its records are missing, e.g. HardNet on mini-a, seed 9"
+    [(_, why)] = execute(opened, root, lacking)
+    assert why == "not executed: 1 of its records are missing, e.g. HardNet on mini-a, seed 9"
 
 
-def test_a_notebook_that_only_reads_the_reference_removes_nothing(tmp_path, opened, monkeypatch):
-    monkeypatch.setattr(rendering, "ROOT", tmp_path)
-    saved = save_earlier(opened, "a/b.csv")
-    reading = replace(opened, reading=(tmp_path / "reference", opened.place.folder))
-    _, (absent,) = rendering.execute(reading, A_B, "reference")
-    assert "b.ipynb" in absent.error
+def test_a_notebook_that_only_reads_the_reference_removes_nothing(root, opened):
+    saved = opened.place.folder / "tables/a/b.csv"
+    saved.parent.mkdir(parents=True)
+    saved.touch()
+    execute(replace(opened, reading=(root / "reference", opened.place.folder)), root)
     assert saved.exists()
 
 
-def test_folders_with_braces_in_their_names_are_taken_as_they_are(tmp_path, monkeypatch):
-    root = tmp_path / "{x} {0}}"
-    opened = open_study(results=str(root))
-    write_notebook(root, monkeypatch, SAVES)
-    (copy,), failures = rendering.execute(opened, A_B, str(root))
-    assert failures == []
-    assert copy.is_file()
-    assert (root / "quick/mini/tables/a/b.csv").is_file()
+def test_the_kernel_ends_with_the_process_that_executes(root, opened):
+    write_notebook(root, "import os\nprint(os.getpid())")
+    execute(opened, root)
+    kernel, end = Path(f"/proc/{printed(opened).strip()}"), time.monotonic() + 20
+    while kernel.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not kernel.exists()
 
 
-@pytest.mark.parametrize(
-    ("profile", "name", "compared"),
-    [("quick", "mini", True), ("quick", "photos", False), ("standard", "mini", False)],
-)
-def test_results_are_compared_with_a_reference_of_their_own_profile_and_data(
-    profile, name, compared, tmp_path, opened, monkeypatch, capsys
-):
-    source = replace(opened.place.source, name=name)
-    state_reference(tmp_path / "reference", monkeypatch, profile, source)
-    _, missing = rendering.report(opened, A_B, [], [], compared=True)
-    assert [failure.notebook for failure in missing] == ["tables/a/b.csv"] * compared
-    assert ("Not compared" in capsys.readouterr().out) is not compared
+def test_stored_outputs_hold_nothing_that_a_second_execution_changes(root):
+    path = write_notebook(root, "print(own, end=' ', flush=True)\nprint(2)")
+    execution.store_outputs(path)
+    once = path.read_bytes()
+    execution.store_outputs(path)
+    assert path.read_bytes() == once
+    assert "papermill" not in once.decode()
+    assert '"as it is 2\\n"' in once.decode()
 
 
-def test_a_reference_of_other_photographs_is_not_compared_with(tmp_path, opened, monkeypatch):
-    own = opened.place.source
-    first = own.allotment["a"][:1]
-    others = replace(own, allotment={**own.allotment, "a": first})
-    state_reference(tmp_path / "reference", monkeypatch, "quick", others)
-    _, missing = rendering.report(opened, A_B, [], [], compared=True)
-    assert missing == []
-
-
-def put_on_record(study: Study, job: Job) -> Path:
-    """A record of a job, by code that has changed since, in the folder that is read first."""
-    path = record_path(job, study.place, study.reading[0])
-    content = {"kind": "run", "name": job.name, "config": {}, "metrics": {}, "probes": {}}
-    records.write(path, {**content, "digests": {"training": "", "evaluation": {}}})
+def write_run(folder: Path, seed: int, fpr95: float, **more: object) -> Path:
+    path = folder / f"records/n/{seed}.json"
+    metrics = {"b": {"fpr95": {"expected": fpr95}}}
+    config = {"seed": seed, "width": 1}
+    digests = {"training": "", "evaluation": {}}
+    run = {"kind": "run", "name": "n", "seed": seed, "config": config, "digests": digests}
+    records.write(path, {**run, "metrics": metrics, **more})
     return path
 
 
-def test_records_name_the_artefacts_that_show_them_those_of_an_evening_where_it_is_shown_whole(
-    tmp_path, opened, monkeypatch
-):
-    folder = tmp_path / "evening"
-    evening = open_study("evening", "mini", str(folder))
-    monkeypatch.setattr(rendering, "evening_beside", lambda study: evening)
-    jobs = [Job("n", "N", RECIPES["hynet_aug"], "mini-a", seed) for seed in (0, 1)]
-    one, two = (Artefact(lambda study, of=of: jobs[:of]) for of in (1, 2))
-    selected = {"a/whole": one, "a/lacking": two, "a/short": one}
-    own = [put_on_record(opened, job) for job in jobs]
-    longer = put_on_record(evening, jobs[0])
-    for name in ("whole_evening", "lacking_evening", "short"):
-        save_earlier(opened, f"a/{name}.csv")
-    found = rendering._records(opened, selected, opened.place.folder)
-    assert {record["path"]: record["artefacts"] for record in found} == {
-        own[0]: ["a/whole", "a/lacking", "a/short"],
-        own[1]: ["a/lacking"],
-        longer: ["a/whole"],
-    }
-    files = found[0]["equations"]
-    assert {"distances/hybrid.py", "models/hynet.py", "regularizers/norm.py"} <= set(files)
-    assert all((Path(rendering.__file__).parents[3] / file).is_file() for file in files)
+def save(folder: Path, name: str, text: str = "") -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
-def test_an_evening_whose_search_is_not_on_record_shows_nothing(opened, monkeypatch):
-    def jobs(study: Study) -> list[Job]:
-        if study is not opened:
-            raise rendering.NoSearch("none")
-        return []
+@pytest.mark.parametrize(
+    ("ours", "within"),
+    # By hand: of (1, 2, 3), sd 1 and t(2) = 4.303, another mean lies within 4.303 · √(2/3) = 3.513.
+    [((1, 2, 3), 1), ((4.5, 5.5, 6.5), 1), ((4.6, 5.6, 6.6), 0)],
+)
+def test_a_mean_is_reproduced_within_what_the_references_seeds_leave_open(ours, within, tmp_path):
+    results, reference = tmp_path / "results", tmp_path / "reference"
+    paths = [write_run(results, seed, value) for seed, value in enumerate(ours)]
+    for seed, value in enumerate((1.0, 2.0, 3.0)):
+        write_run(reference, seed, value)
+    found = reproduction(results, reference, paths, {})
+    assert (found.means, found.within) == (1, within)
+    assert found.sentence().startswith(f"Of 1 means over seeds {within} lie within")
 
-    monkeypatch.setattr(rendering, "evening_beside", lambda study: open_study("evening"))
-    save_earlier(opened, "a/b_evening.csv")
-    assert rendering._records(opened, {"a/b": Artefact(jobs)}, opened.place.folder) == []
+
+def test_verdicts_that_changed_and_what_is_missing_are_named(tmp_path):
+    results, reference = tmp_path / "results", tmp_path / "reference"
+    paths = [write_run(results, 0, 1.0)]
+    assert reproduction(results, reference, paths, {"a/b"}) is None, "it has none of the records"
+    write_run(reference, 0, 1.0)
+    save(results, "tables/a/b_verdicts.csv", "claim,verdict\nx,held\ny,open\nnew,held\n")
+    save(reference, "tables/a/b_verdicts.csv", "claim,verdict\ny,held\nx,held\n")
+    save(reference, "figures/a/b.png")
+    save(reference, "figures/a/bc.png")
+    found = reproduction(results, reference, paths, {"a/b"})
+    assert (found.means, found.changed, found.missing) == (0, ("y",), ("figures/a/b.png",))
+    assert found.sentence().endswith("changed: y.")

@@ -120,7 +120,8 @@ def write_index(
         for part in dict.fromkeys((*PARTS, *(name.partition("/")[0] for name in there)))
     }
     titles = {name: _short_title(title(path), name) for name, path in there.items()}
-    rows = verdicts.reindex(columns=list(dict.fromkeys((*verdicts, *_OPTIONAL)))).fillna("")
+    rows = verdicts.reindex(columns=list(dict.fromkeys((*verdicts, *_OPTIONAL))))
+    rows = rows.astype(object).fillna("")
     rows = rows.sort_values("paper", kind="stable")
     words = [word for word in SIGNS if word in set(rows["verdict"])]
     findings = _FINDINGS.search((ROOT / "README.md").read_text(encoding="utf-8"))
