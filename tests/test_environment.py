@@ -28,7 +28,6 @@ PINS = {
 }
 # The name that is imported, where it is not the distribution's.
 IMPORTED = {
-    "bs4": "beautifulsoup4",
     "cv2": "opencv-python-headless",
     "faiss": "faiss-cpu",
     "IPython": "ipython",

@@ -28,7 +28,7 @@ own = "as it is"
 """
 SAVES = """
 from pathlib import Path
-table = Path(results, profile, "tables", "a", "b.csv")
+table = Path(results, profile, data, "tables", "a", "b.csv")
 table.parent.mkdir(parents=True, exist_ok=True)
 table.write_text("method,mean\\nSIFT,26.5\\n")
 """
@@ -76,14 +76,9 @@ def test_a_notebook_gets_every_parameter_whatever_was_changed_in_it(root, opened
 
 def test_what_the_report_passes_is_what_committed_notebooks_have() -> None:
     for path in sorted((ROOT / "notebooks").glob("*/*.ipynb")):
-        cells = nbformat.read(path, as_version=4).cells
-        [cell] = [cell for cell in cells if "parameters" in cell.metadata.get("tags", ())]
-        parameters: dict = {}
-        exec(cell.source, parameters)
-        names = set(parameters) - {"__builtins__", "profile", "data", "results"}
-        assert {name: parameters[name] for name in names} == {
-            name: execution.PARAMETERS[name] for name in names
-        }
+        own = execution.own_parameters(path)
+        others = {name: own[name] for name in own if name not in ("profile", "data", "results")}
+        assert others == {name: execution.PARAMETERS[name] for name in others}, path
 
 
 def test_no_notebook_sees_what_another_did_and_each_works_in_its_folder(root, opened):

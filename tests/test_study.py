@@ -472,8 +472,8 @@ def test_the_reference_renders_without_training_where_it_is_told_to(
 ) -> None:
     told = ["--cached", "--only", "study/learning_rate", "--results", str(tmp_path)]
     assert study.main(told) == 0
-    assert f"The report: {tmp_path / 'quick' / 'report.html'}" in capsys.readouterr().out
-    assert (tmp_path / "quick" / "report.html").is_file()
+    assert f"The report: {tmp_path / 'quick/report/index.html'}" in capsys.readouterr().out
+    assert (tmp_path / "quick/report/index.html").is_file()
 
 
 def test_a_record_by_other_code_is_older_code(cold: tuple[Study, Job, Path]) -> None:

@@ -70,8 +70,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         ("--collect", "train nothing; add to the reference the records that are complete"),
         (
             "--update-reference",
-            "write the reference of this profile and data anew, with the extras; quick's is also the "
-            "notebooks' stored outputs",
+            "write the reference of this profile and data anew, with the extras, and the outputs of "
+            "notebooks committed at these",
         ),
     ):
         instead.add_argument(name, action="store_true", help=meaning)
@@ -324,8 +324,8 @@ def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
 def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     """Writes the reference of the study's profile and data anew: records, probes, tables, figures.
 
-    It is put together beside the old one and takes its place at once. The quick one is what the
-    notebooks read as they stand: their stored outputs are made anew from it, by executing them.
+    It is put together beside the old one and takes its place at once. The notebooks that are committed
+    at this profile and data are executed anew from it, and their outputs stored.
 
     Args:
         study: what was run, in its own folder, in which executing has left its tables and figures alone.
@@ -334,8 +334,8 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     from lib.study.report import effects, execution, front
     from lib.study.report.reproduced import saved_files
 
-    made, quick = study.place.folder, study.place.profile.name == "quick" and study.data == "mini"
-    folder = reference_folder(study.place.profile.name, study.place.source.name)
+    made, profile, data = study.place.folder, study.place.profile.name, study.place.source.name
+    folder = reference_folder(profile, data)
     new, old = (folder.with_name(f".{folder.name}.{state}") for state in ("new", "old"))
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
@@ -348,13 +348,16 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         folder.rename(old)
     new.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
-    if quick:
-        for notebook in selected:
-            execution.store_outputs(ROOT / f"notebooks/{notebook}.ipynb")
-    front.fill_in(ROOT / "README.md", REFERENCE)
+    for name in selected:
+        notebook = ROOT / f"notebooks/{name}.ipynb"
+        own = execution.own_parameters(notebook)
+        if (own["profile"], own["data"]) == (profile, data):
+            execution.store_outputs(notebook)
+    if front.EQUAL_FOOTING.startswith(f"{profile}/{data}/"):
+        front.fill_in(ROOT / "README.md", REFERENCE)
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
-        where = f"{study.place.profile.name}, {study.place.source.sets[0]}"
+        where = f"{profile}, {study.place.source.sets[0]}"
         effects.fill_in(ROOT / "docs" / "paper_vs_code.md", pd.concat(measured), where)
 
 

@@ -1,5 +1,6 @@
 """Executes notebooks by papermill, several at once, and makes a page of the report of each."""
 
+import ast
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -70,9 +71,9 @@ def _execute(
     notebook: Path, copy: Path, parameters: Mapping, write_page: Callable, tell: pool.Tell
 ) -> None:
     import papermill
-    from jupyter_core.utils import run_sync
+    from jupyter_client.utils import run_sync
 
-    own = papermill.inspect_notebook(_literal(notebook))
+    own = own_parameters(notebook)
     every = {name: value for name, value in {**PARAMETERS, **parameters}.items() if name in own}
     copy.parent.mkdir(parents=True, exist_ok=True)
     kernel = _kernel()
@@ -90,6 +91,14 @@ def _execute(
     finally:
         if copy.exists():
             write_page()
+
+
+def own_parameters(notebook: Path) -> dict[str, object]:
+    """A notebook's parameters with the values that stand in it."""
+    import papermill
+
+    found = papermill.inspect_notebook(_literal(notebook))
+    return {name: ast.literal_eval(parameter["default"]) for name, parameter in found.items()}
 
 
 @cache
