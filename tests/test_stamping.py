@@ -98,7 +98,7 @@ def test_what_is_compared_is_a_run_of_twenty_steps_evaluated_as_the_whole_one(
     assert repeated(first, second) == ({kind}, EVALUATED)
     moved = copy.deepcopy(second)
     moved[kind]["numbers"]["training"]["curve"]["loss"][1] += 1e-6
-    moved[kind]["numbers"]["probes"]["distance_histogram.mini-b"] = "0"
+    moved[kind]["numbers"]["distance_histogram.mini-b"] = "0"
     assert repeated(first, moved) == (set(), {"fpr95"})
     failed = {kind: {**second[kind], "numbers": None}}
     assert repeated(first, failed) == (set(), set())
