@@ -17,6 +17,7 @@ from lib.study.artefacts import (
     whole_images,
 )
 from lib.study.artefacts.options import option_jobs
+from lib.study.artefacts.rows import several
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -55,12 +56,12 @@ SEARCHED: Mapping[str, Recipe] = {
 # By the notebook's name, below notebooks/ and without its ending.
 ARTEFACTS: Mapping[str, Artefact] = {
     # Executed first, since it takes longest and the others fill the other cores meanwhile.
-    "use/sparse_model": Artefact(lambda study: []),
+    "use/sparse_model": Artefact(several()),
     "data/embedded": Artefact(datasets.embedded),
     "adasample/table1": Artefact(adasample.table1),
-    "study/learning_rate": Artefact(lambda study: []),
+    "study/learning_rate": Artefact(several()),
     "study/stated_settings": Artefact(training.stated_settings),
-    "adasample/table3": Artefact(lambda of: [*adasample.table3(of), *adasample.table3_shared(of)]),
+    "adasample/table3": Artefact(several(adasample.table3, adasample.table3_shared)),
     "adasample/ladder": Artefact(adasample.ladder, extras=True),
     "adasample/generation": Artefact(adasample.generation, extras=True),
     "adasample/options": Artefact(partial(option_jobs, options=adasample.OPTIONS), extras=True),
@@ -71,12 +72,12 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "data/hpatches": Artefact(datasets.hpatches, hpatches=True),
     "data/scenes": Artefact(datasets.scenes),
     "data/ranking": Artefact(datasets.ranking, hpatches=True),
-    "audit/print": Artefact(lambda study: []),
+    "audit/print": Artefact(several()),
     "adasample/figure2": Artefact(adasample.figure2, hpatches=True),
     "adasample/table2": Artefact(adasample.table2, hpatches=True),
     "dsm/table1": Artefact(dsm.table1),
     "dsm/table3": Artefact(dsm.table3, hpatches=True),
-    "dsm/table4": Artefact(lambda of: [*dsm.table4(of), *dsm.small_variance(of)], hpatches=True),
+    "dsm/table4": Artefact(several(dsm.table4, dsm.small_variance), hpatches=True),
     "dsm/figure1": Artefact(dsm.figure1),
     "dsm/figure2": Artefact(dsm.figure2),
     "dsm/figure3": Artefact(dsm.figure3),

@@ -133,19 +133,18 @@ def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
         *published_jobs(study, checkpoints),
         *Runs(FIGURE2_RECIPES)(study),
-        *rows.training_jobs(study, FIGURE2_HP_RECIPES, study.table_seeds, [own]),
+        *Runs(FIGURE2_HP_RECIPES, sets=(own,))(study),
     ]
     return rows.on_hpatches(study, jobs)
 
 
 def table2(study: Study, train_set: str | None = None) -> list[Job]:
     """AdaSample's Table 2: λ by loss, trained on the first set of patches or another."""
-    jobs, sets = [], [train_set] if train_set else ()
+    jobs, sets = [], (train_set,) if train_set else "first"
     for loss in TRIPLET_LOSSES:
         methods = {lambda_name(lam, loss): adasample(lam, loss, augment=True) for lam in LAMBDAS}
         searched = dict.fromkeys(methods, lambda_name(10.0, loss))
-        named = {"rows": methods, "searched": searched}
-        jobs += rows.training_jobs(study, methods, study.grid_seeds, sets, **named)
+        jobs += Runs(methods, "grid", sets=sets, recipes=methods, searched=searched)(study)
     return rows.on_hpatches(study, jobs)
 
 

@@ -75,7 +75,7 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     jobs = [replace(_on_places(job, shown), probes=()) for job in jobs]
     facts = on(("carrying_error",), [f"{place}{IMAGES_OF}" for place in shown])
     jobs[0] = replace(jobs[0], measures=(*jobs[0].measures, *facts))
-    trained = rows.training_jobs(study, ("hardnet_aug",), (0,))
+    trained = Runs(("hardnet_aug",), (0,))(study)
     return [
         *jobs,
         *(_on_places(job, [name for name in shown if name != job.train_set]) for job in trained),

@@ -30,9 +30,10 @@ class Runs:
 
     Attributes:
         methods: names of recipes, of `lib.recipes.RECIPES` or of `recipes`.
-        seeds: which of the study's: those of a "table", of a "grid" or of a "test".
+        seeds: which of the study's: those of a "table", of a "grid" or of a "test"; or seeds themselves.
         most: the first so many of these seeds; None takes all.
-        sets: trained on the "first" set of patches, on as many as tables have ("grid"), or on "all".
+        sets: trained on the "first" set of patches, on as many as tables have ("grid"), or on "all"; or
+            names of sets.
         handcrafted: descriptors that stand above the methods.
         hpatches: the split of HPatches on whose patches all of them are tested, too; "" is none.
         measures: modules of `lib.benchmarks` that measure on each set that FPR95 is measured on.
@@ -42,9 +43,9 @@ class Runs:
     """
 
     methods: Iterable[str] = ()
-    seeds: str = "table"
+    seeds: str | tuple[int, ...] = "table"
     most: int | None = None
-    sets: str = "first"
+    sets: str | tuple[str, ...] = "first"
     handcrafted: tuple[str, ...] = ()
     hpatches: str = ""
     measures: tuple[str, ...] = ()
@@ -55,11 +56,14 @@ class Runs:
     def __call__(self, study: Study) -> list[Job]:
         """The row's jobs in a study, methods as they come, train sets and seeds ascending."""
         every = study.place.source.sets
-        sets = {"first": every[:1], "grid": study.grid_sets, "all": every}[self.sets]
-        seeds = getattr(study, f"{self.seeds}_seeds")[: self.most]
+        sets = {"first": every[:1], "grid": study.grid_sets, "all": every}.get(self.sets, self.sets)
+        seeds = {kind: getattr(study, f"{kind}_seeds") for kind in ("grid", "table", "test")}
+        recipes = {
+            name: at_profile(study, self.searched.get(name, name), self.recipes.get(name) or find(name))
+            for name in self.methods
+        }
         jobs = [handcrafted_job(study, name) for name in self.handcrafted]
-        named = {"rows": self.recipes, "searched": self.searched}
-        jobs += training_jobs(study, self.methods, seeds, sets, **named)
+        jobs += jobs_of(study, recipes, seeds.get(self.seeds, self.seeds)[: self.most], sets)
         for measure in self.measures:
             jobs = [measured(job, measure) for job in jobs]
         for probe in self.probes:
@@ -154,27 +158,6 @@ def jobs_of(
         for name, recipe in recipes.items()
         for train_set, seed in itertools.product(sets or study.place.source.sets[:1], seeds)
     ]
-
-
-def training_jobs(
-    study: Study,
-    names: Iterable[str],
-    seeds: Sequence[int],
-    sets: Sequence[str] = (),
-    *,
-    rows: Mapping[str, Recipe] = {},
-    searched: Mapping[str, str] = {},
-) -> list[Job]:
-    """`jobs_of` recipes `at_profile`, each once.
-
-    Args:
-        study, seeds, sets: as for `jobs_of`.
-        names: keys of `lib.recipes.RECIPES` or of ``rows``.
-        rows: recipes by name that are no rows of `lib.recipes.RECIPES`.
-        searched: by name the search whose rate a recipe takes, where that is not its own.
-    """
-    recipes = {n: at_profile(study, searched.get(n, n), rows.get(n) or find(n)) for n in names}
-    return jobs_of(study, recipes, seeds, sets)
 
 
 def probes_of(study: Study) -> tuple[str, ...]:
