@@ -6,7 +6,7 @@ from functools import partial
 
 from lib.recipes import RECIPES, TURNED, Recipe, part, replace_options
 from lib.study.artefacts.options import Options
-from lib.study.artefacts.rows import Computations, Runs, by_sign, handcrafted_job, probed, several
+from lib.study.artefacts.rows import Computations, Runs, handcrafted_job, probed, several
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -110,17 +110,13 @@ TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug", "cs_l2net_aug")
 BY_SIGN = ("l2net_aug", "cs_l2net_aug", "hardnet_aug")
 
 
-_table1 = several(
+# What is compared on as many train sets as tables have, with seeds; other baselines on the first set;
+# real-valued ones by their signs too.
+table1 = several(
     dsm_runs(handcrafted=("sift", "orb")),
-    dsm_runs(TABLE1_COMPARED, sets="grid"),
-    dsm_runs(TABLE1_BESIDE, "grid"),
+    dsm_runs(TABLE1_COMPARED, sets="grid", by_sign=BY_SIGN),
+    dsm_runs(TABLE1_BESIDE, "grid", by_sign=BY_SIGN),
 )
-
-
-def table1(study: Study) -> list[Job]:
-    """DSM's Table 1: what is compared on as many train sets as tables have, with seeds; other baselines
-    on the first set; real-valued ones by their signs too."""
-    return [by_sign(job, "fpr95") if job.name in BY_SIGN else job for job in _table1(study)]
 
 
 def _with_dsm(*names: str) -> dict[str, list[str]]:
@@ -179,13 +175,8 @@ FIGURE4_SIGNS = ("l2net_aug", "hardnet_aug")
 FIGURE4 = tuple(dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY)))
 
 
-def figure4(study: Study) -> list[Job]:
-    """DSM's Figure 4: HPatches' full split, real-valued descriptors and binary ones, on the first train
-    set with the seeds of a table."""
-    jobs = dsm_runs(FIGURE4, handcrafted=("sift", "orb"), hpatches="full")(study)
-    return [by_sign(job, "hpatches") if job.name in FIGURE4_SIGNS else job for job in jobs]
-
-
+# HPatches' full split, real-valued descriptors and binary ones.
+figure4 = dsm_runs(FIGURE4, handcrafted=("sift", "orb"), hpatches="full", by_sign=FIGURE4_SIGNS)
 # Which triplets each loss of the papers weights, at one state of training.
 loss_shapes = Computations({"loss_shapes": "Pull and push of each loss"})
 # DSM and the runs that keep some of its three properties.

@@ -36,6 +36,7 @@ class Runs:
             names of sets.
         handcrafted: descriptors that stand above the methods.
         hpatches: the split of HPatches on whose patches all of them are tested, too; "" is none.
+        by_sign: those of whose descriptors the signs are measured, too, on what all are tested on.
         measures: modules of `lib.benchmarks` that measure on each set that FPR95 is measured on.
         probes: modules of `lib.probes` that look at the run's own train set.
         recipes: recipes by name that are no rows of `lib.recipes.RECIPES`.
@@ -48,6 +49,7 @@ class Runs:
     sets: str | tuple[str, ...] = "first"
     handcrafted: tuple[str, ...] = ()
     hpatches: str = ""
+    by_sign: tuple[str, ...] = ()
     measures: tuple[str, ...] = ()
     probes: tuple[str, ...] = ()
     recipes: Mapping[str, Recipe] = field(default_factory=dict)
@@ -68,7 +70,10 @@ class Runs:
             jobs = [measured(job, measure) for job in jobs]
         for probe in self.probes:
             jobs = [probed(job, probe) for job in jobs]
-        return on_hpatches(study, jobs, self.hpatches) if self.hpatches else jobs
+        if self.hpatches:
+            jobs = on_hpatches(study, jobs, self.hpatches)
+        signs = "hpatches" if self.hpatches else "fpr95"
+        return [by_sign(job, signs) if job.name in self.by_sign else job for job in jobs]
 
 
 @dataclass(frozen=True)
