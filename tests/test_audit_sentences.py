@@ -13,7 +13,6 @@ import pandas as pd
 import papers_text
 import pytest
 
-from lib.recipes import largest_gradient
 from lib.statistics import significance
 from lib.study.audit.cells import WEIGHTS, all_cells
 from lib.study.audit.sentences import FAILS, HOLDS, PART, UNKNOWN, judged, verdict
@@ -122,11 +121,6 @@ def test_a_rule_without_any_cell_is_refused():
 # --- what was judged by hand, formulas by numbers; one line of algebra, references and names were read
 
 DRAW = np.random.default_rng(0)
-X, Y = DRAW.normal(size=(2, 50, 8))
-THETA = np.linspace(0.001, np.pi / 2, 2000)
-G_S, G_D = np.sin(THETA), np.cos(THETA / 2)
-ALPHA = 2.0
-G_H = (ALPHA * G_S + G_D) / largest_gradient(ALPHA)
 
 
 def norm(x: np.ndarray) -> np.ndarray:
@@ -137,19 +131,6 @@ def slope(function: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.nd
     """The gradient of a function of rows, by differences."""
     steps = 1e-6 * np.eye(at.shape[-1])
     return np.stack([(function(at + step) - function(at - step)) / 2e-6 for step in steps], axis=-1)
-
-
-def s(x: np.ndarray, y: np.ndarray = Y) -> np.ndarray:
-    return (x * y / norm(x) / norm(y)).sum(-1)
-
-
-def d(x: np.ndarray, y: np.ndarray = Y) -> np.ndarray:
-    return norm(x / norm(x) - y / norm(y))[..., 0]
-
-
-def across(gradient: np.ndarray) -> np.ndarray:
-    """Whether gradients are orthogonal to X."""
-    return np.abs((gradient * X).sum(-1)) < 1e-6 * norm(gradient)[..., 0] * norm(X)[..., 0] + 1e-8
 
 
 def value(paper: str, table: str, **where: str) -> float:
@@ -206,34 +187,11 @@ def trace_of_variance() -> list[bool]:
     return [bool(np.isclose(((theta - best) ** 2).sum() - stepped, by_equation))]
 
 
-UNIT = DRAW.normal(size=(2, 200, 3))
-UNIT /= np.linalg.norm(UNIT, axis=-1, keepdims=True)
 # A descriptor, some that stand for its neighbours, and its weights by TCDesc's Eq. 6.
 CENTRE, N = DRAW.normal(size=8), DRAW.normal(size=(8, 3))
 FITTED = np.linalg.lstsq(N, CENTRE, rcond=None)[0]
 LOSSES, NORMS = DRAW.uniform(0.1, 2, size=(2, 6))
 CHECKS: dict[str, Callable[[], list[bool]]] = {
-    "dsm-p-eq-1": lambda: list(
-        np.isclose(d(UNIT[0], UNIT[1]) ** 2, 2 - 2 * (UNIT[0] * UNIT[1]).sum(-1))
-    ),
-    "dsm-s41-margin-2": lambda: [bool((2 + d(UNIT[0], UNIT[1]) - d(UNIT[0], -UNIT[1]) >= 0).all())],
-    "hynet-s21-closed-forms": lambda: [
-        np.allclose(
-            slope(s, X), (Y - (X * Y).sum(-1, keepdims=True) / norm(X) ** 2 * X) / norm(X) / norm(Y)
-        ),
-        np.allclose(slope(d, X), -slope(s, X) / d(X)[:, None], atol=1e-6),
-    ],
-    "hynet-s22-orthogonal": lambda: [bool(across(slope(s, X)).all()), bool(across(slope(d, X)).all())],
-    "hynet-s22-as-printed": lambda: [bool(across(Y).any()), bool(across(X - Y).any())],
-    "hynet-s22-both-parts": lambda: [bool((~across(Y)).all()), bool((~across(X - Y)).all())],
-    "hynet-s23-period": lambda: [
-        np.allclose(np.abs(np.sin(THETA + np.pi)), G_S),
-        np.allclose(np.abs(np.cos((THETA + np.pi) / 2)), G_D),
-    ],
-    "hynet-s23-rising": lambda: [bool((np.diff(G_S) > 0).all())],
-    "hynet-s23-falling": lambda: [bool((np.diff(G_D) < 0).all())],
-    "hynet-s32-z": lambda: [bool(G_H.max() <= 1), bool(np.isclose(G_H.max(), 1, atol=1e-6))],
-    "hynet-f5b-between": lambda: list((np.minimum(G_S, G_D) <= G_H) & (np.maximum(G_S, G_D) >= G_H)),
     "hynet-t1-tfeat": lambda: [
         value("hynet", "table1", key="tfeat_m_aug", train="yosemite", test="liberty") == value_elsewhere
         for value_elsewhere in CELLS.query(
