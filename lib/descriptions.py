@@ -1,4 +1,4 @@
-"""What a network says of n matching pairs, and the triplets made of them: what losses are taken of."""
+"""A network's descriptors of n matching pairs, and the triplets of which losses are taken."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ class Triplets:
     """n matching pairs, each with a negative.
 
     Attributes:
-        of: the descriptors, for losses of the whole batch; None for a loss of distances alone, drawn.
+        descriptions: of the pairs, for losses of the whole batch; None where a loss of distances alone
+            is drawn.
         positive: (n,) distances of the pairs; TCDesc mixes a topology distance into them.
         negative: (n,) distances to the negatives.
         negatives: whose negatives they are and which, or None; L_B takes s and d of one negative.
         mined: (n,) positive − negative on the codes, without gradient; DSM's histogram is of them.
     """
 
-    of: Descriptions | None
+    descriptions: Descriptions | None
     positive: Tensor
     negative: Tensor
     negatives: Negatives | None
@@ -62,7 +63,7 @@ def drawn(positive: Tensor, negative: Tensor) -> Triplets:
 
 
 def descriptions(model: nn.Module, output: Tensor | tuple[Tensor, ...]) -> Descriptions:
-    """What a network's output says of n pairs.
+    """The descriptors of n pairs, from a network's output.
 
     Args:
         model: with ``normalise``, from raw descriptors (m, k) to what the loss differentiates, and,

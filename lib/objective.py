@@ -1,5 +1,5 @@
-"""What a step minimises: from a network's words on n pairs to a loss a pair. Written here once, for
-training, probes, the benchmark and every drawing of a loss.
+"""What a step minimises: from the descriptors of n pairs to a loss for each pair. Training, probes and
+figures of losses all take it from here.
 
 The axes of a recipe meet here (`Objective`). Each is a module of its own package, and none of them
 knows the others: the distance of the pair and that of its mined negative make triplets, of which a
@@ -45,32 +45,32 @@ class Objective:
     regularizers: tuple[Regulariser, ...] = ()
     reduction: str = "mean"
 
-    def triplets(self, of: Descriptions) -> Triplets:
+    def triplets(self, described: Descriptions) -> Triplets:
         """The pairs with their negatives, which are mined on what is compared at test."""
-        negatives = self.mine(of.code, self.distance)
-        positive, negative = self._distances(of, negatives)
-        if of.binary is None:
+        negatives = self.mine(described.code, self.distance)
+        positive, negative = self._distances(described, negatives)
+        if described.binary is None:
             mined = (positive - negative).detach()
         else:
             with torch.no_grad():
-                compared = self._distances(of.as_compared(), negatives)
+                compared = self._distances(described.as_compared(), negatives)
             mined = compared[0] - compared[1]
-        return Triplets(of, positive, negative, negatives, mined)
+        return Triplets(described, positive, negative, negatives, mined)
 
-    def _distances(self, of: Descriptions, negatives: Negatives) -> tuple[Tensor, Tensor]:
-        return self.positive(of), negatives.distances(of.value, self.distance)
+    def _distances(self, described: Descriptions, negatives: Negatives) -> tuple[Tensor, Tensor]:
+        return self.positive(described), negatives.distances(described.value, self.distance)
 
-    def total(self, losses: Tensor, of: Descriptions, weights: Tensor | None = None) -> Tensor:
+    def total(self, losses: Tensor, described: Descriptions, weights: Tensor | None = None) -> Tensor:
         """The scalar that a step differentiates.
 
         Args:
             losses: (n,) of the pairs.
-            of: their descriptors, for the regularisers.
+            described: their descriptors, for the regularisers.
             weights: (n,) of the pairs, or None for ones.
         """
         weighted = losses if weights is None else weights * losses
         total = weighted.mean() if self.reduction == "mean" else weighted.sum()
-        return sum((regularizer(of) for regularizer in self.regularizers), total)
+        return sum((regularizer(described) for regularizer in self.regularizers), total)
 
     def parts(self) -> Iterator[tuple[str, object]]:
         """The parts by name, any of which may keep a state or say what it saw."""

@@ -61,7 +61,7 @@ def ours(recipe: Recipe) -> tuple[np.ndarray, float, np.ndarray]:
     if isinstance(built.loss, torch.nn.Module):
         built.loss.double()
     triplets = built.triplets(Descriptions(leaf, leaf))
-    total = built.total(built.loss(triplets), triplets.of)
+    total = built.total(built.loss(triplets), triplets.descriptions)
     total.backward()
     along = literal.tangent(leaf.grad.numpy(), leaf.detach().numpy())
     return triplets.positive.detach().numpy(), total.item(), along

@@ -37,7 +37,7 @@ class AveragePrecision(nn.Module):
 
     def forward(self, triplets: Triplets) -> Tensor:
         """−AP of each pair; a distance outside the range counts at its end."""
-        both = triplets.of.value.flatten(0, 1)
+        both = triplets.descriptions.value.flatten(0, 1)
         both = both.to(torch.promote_types(both.dtype, torch.float32))
         every = torch.arange(len(both), device=both.device)
         reach = self.distance.matrix(both, both) / self.distance.maximum

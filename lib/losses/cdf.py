@@ -21,8 +21,8 @@ LEAST_DEVIATION = 1e-4
 class Weighted(nn.Module):
     """Losses w_i (d_pos − d_neg), (n,) in float32 at least (Eq. 4).
 
-    A form of the distribution names its buffers and says what they are `of_batch` and what `cdf` they
-    give. The first batch sets them, each later one moves them; that there was one is part of the state.
+    A form of the distribution has buffers, which `of_batch` computes for one batch and `cdf` reads. The
+    first batch sets them, each later one moves them; whether there was one is part of the state.
 
     Args:
         of: what the distribution is of: the "difference" d_pos − d_neg (Eq. 5), "positive" d_pos or
@@ -48,7 +48,8 @@ class Weighted(nn.Module):
     def forward(self, triplets: Triplets) -> Tensor:
         """The losses (n,), with weights for which this batch has been counted in.
 
-        Says the mean weight as "mean_weight" and the share of values beyond ±extent as "beyond_share".
+        `seen` holds the mean weight as "mean_weight" and the share of values beyond ±extent as
+        "beyond_share".
 
         Raises:
             FloatingPointError: a distance is not finite; what was kept of earlier batches stays.
@@ -72,10 +73,10 @@ class Weighted(nn.Module):
         if self.of == "difference":
             return difference
         positive = triplets.positive
-        if triplets.of is not None and triplets.of.binary is not None:
+        if triplets.descriptions is not None and triplets.descriptions.binary is not None:
             if self.distance is None:
                 raise ValueError('give the loss the distance of signs, e.g. distance=part("hamming")')
-            positive = self.distance.paired(*triplets.of.code)
+            positive = self.distance.paired(*triplets.descriptions.code)
         return _wide(positive) if self.of == "positive" else _wide(positive) - difference
 
     @torch.no_grad()

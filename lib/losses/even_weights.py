@@ -13,7 +13,7 @@ class EvenWeights(nn.Module):
     """Losses (n,), the mean weight times d_pos − d_neg.
 
     Args:
-        loss: says the mean of its weights, a constant for the gradient, as "mean_weight".
+        loss: whose `seen` holds the mean of its weights, a constant for the gradient, as "mean_weight".
     """
 
     def __init__(self, loss: nn.Module):
@@ -21,7 +21,7 @@ class EvenWeights(nn.Module):
         self.loss = loss
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; says what the loss with uneven weights says."""
+        """The losses; `seen` is that of the loss with uneven weights."""
         self.loss(triplets)
         self.seen = self.loss.seen
         return self.seen["mean_weight"] * (triplets.positive - triplets.negative)

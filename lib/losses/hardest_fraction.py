@@ -29,7 +29,7 @@ class HardestFraction(nn.Module):
         """d_pos − d_neg times n over the number kept, 0 for the others.
 
         Hard is where the difference is large on what is compared at test; of equally hard triplets the
-        first are kept. Says as "margin" the one that would have cut there.
+        first are kept. `seen` holds as "margin" the one that would have cut there.
         """
         n = len(triplets.mined)
         kept = max(1, round(self.fraction * n))

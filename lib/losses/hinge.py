@@ -21,7 +21,7 @@ class Hinge(nn.Module):
         self.margin = margin
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """max(t + d_pos − d_neg, 0); says the share of triplets without loss as "zero_share"."""
+        """max(t + d_pos − d_neg, 0); `seen` holds the share of triplets without loss as "zero_share"."""
         losses = (self.margin + triplets.positive - triplets.negative).clamp(min=0)
         self.seen = {"zero_share": (losses.detach() <= 0).float().mean()}
         return losses

@@ -28,18 +28,18 @@ class L2NetLoss(nn.Module):
         self.distance = euclidean.build(power=1)
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; says the three terms' means over pairs as "e1", "e2" and "e3".
+        """The losses; `seen` holds the three terms' means over pairs as "e1", "e2" and "e3".
 
         Raises:
             ValueError: the network hands out no maps.
         """
-        of = triplets.of
-        if not of.maps:
+        described = triplets.descriptions
+        if not described.maps:
             raise ValueError("L2-Net's loss looks at feature maps: take a network that hands them out")
         # The 2 of 2 − D changes no softmax.
-        similarity = _unlikeliness(-self.distance.matrix(*_wide(of.value)))
-        redundancy = (_redundancy(_wide(of.raw[0])) + _redundancy(_wide(of.raw[1]))) / 2
-        flat = (_wide(each).flatten(2) for each in of.maps)
+        similarity = _unlikeliness(-self.distance.matrix(*_wide(described.value)))
+        redundancy = (_redundancy(_wide(described.raw[0])) + _redundancy(_wide(described.raw[1]))) / 2
+        flat = (_wide(sides).flatten(2) for sides in described.maps)
         maps = sum(_unlikeliness(anchors @ positives.mT) for anchors, positives in flat)
         shared = redundancy / len(similarity)
         self.seen = {"e1": similarity.mean(), "e2": shared, "e3": maps.mean()}

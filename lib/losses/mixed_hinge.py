@@ -21,7 +21,7 @@ class MixedHinge(Hinge):
     """
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; says the share of triplets without loss as "zero_share"."""
+        """The losses; `seen` holds the share of triplets without loss as "zero_share"."""
         return super().forward(replace(triplets, positive=triplets.positive.square() / 2))
 
 

@@ -31,7 +31,7 @@ class SoftMargin(nn.Module):
         self.margin, self.beta = margin, math.pi / (math.sqrt(3) * deviation)
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; says the mean slope by d_pos, which lies between 0 and 1, as "mean_weight"."""
+        """The losses; `seen` holds the mean slope by d_pos, between 0 and 1, as "mean_weight"."""
         beyond = triplets.positive - triplets.negative + self.margin
         self.seen = {"mean_weight": torch.sigmoid(self.beta * beyond.detach()).float().mean()}
         return F.softplus(beyond, beta=self.beta)

@@ -27,7 +27,7 @@ class Softplus(nn.Module):
         self.beta = beta
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; says the mean slope by d_pos, which lies between 0 and 1, as "mean_weight"."""
+        """The losses; `seen` holds the mean slope by d_pos, between 0 and 1, as "mean_weight"."""
         difference = triplets.positive - triplets.negative
         self.seen = {"mean_weight": torch.sigmoid(self.beta * difference.detach()).float().mean()}
         return F.softplus(difference, beta=self.beta)

@@ -14,7 +14,7 @@ class SquaredHinge(Hinge):
     """
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; says the share of triplets without loss as "zero_share"."""
+        """The losses; `seen` holds the share of triplets without loss as "zero_share"."""
         return super().forward(triplets).square()
 
 

@@ -1,7 +1,8 @@
 """HyNet's L_B (Eq. 9): a hinge on similarities and one on distances, of the same triplet.
 
-L_B = α max(0, m₁ + s⁻ − s⁺) + max(0, m₂ + d⁺ − d⁻). The distance is Euclidean, at power 1, so that
-s⁻ − s⁺ = (d⁺² − d⁻²)/2 of unit descriptors, from which the ε under its root drops out.
+L_B = α max(0, m₁ + s⁻ − s⁺) + max(0, m₂ + d⁺ − d⁻). The paper prints s⁺ − s⁻, which pulls positives
+apart as in L_A, s being a similarity: the sign is mended here. The distance is Euclidean, at power 1, so
+that s⁻ − s⁺ = (d⁺² − d⁻²)/2 of unit descriptors, from which the ε under its root drops out.
 """
 
 from torch import Tensor, nn
@@ -29,7 +30,7 @@ class StackedHinge(nn.Module):
         self.similarity_margin, self.distance_margin = similarity_margin, distance_margin
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; says the share of triplets without loss by either as "zero_share"."""
+        """The losses; `seen` holds the share of triplets without loss by either as "zero_share"."""
         positive, negative = triplets.positive, triplets.negative
         by_similarity = self.similarity_margin + (positive.square() - negative.square()) / 2
         by_distance = self.distance_margin + positive - negative

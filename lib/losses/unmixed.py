@@ -26,9 +26,9 @@ class Unmixed(nn.Module):
         self.loss, self.distance = loss, distance
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; says what the loss says."""
+        """The losses; `seen` is that of the loss."""
         with torch.no_grad():
-            code = triplets.of.code
+            code = triplets.descriptions.code
             mined = self.distance.paired(*code) - triplets.negatives.distances(code, self.distance)
         losses = self.loss(replace(triplets, mined=mined))
         self.seen = self.loss.seen

@@ -90,7 +90,7 @@ class _FRNTLU(torch.autograd.Function):
     @staticmethod
     def forward(ctx, maps: Tensor, weight: Tensor, bias: Tensor, tau: Tensor, eps: Tensor) -> Tensor:
         rows = _Rows(maps)
-        shift, threshold = rows.of_channels(bias), rows.of_channels(tau)
+        shift, threshold = rows.per_channel(bias), rows.per_channel(tau)
         out = torch.empty_like(maps, memory_format=torch.channels_last)
         inverse = torch.empty(maps.shape[:2], dtype=rows.wide, device=maps.device)
         buffers = [rows.buffer() for _ in range(2)]
@@ -98,7 +98,7 @@ class _FRNTLU(torch.autograd.Function):
             f, work = rows.widened(f, buffers[0]), buffers[1][: len(f)]
             torch.mul(f, f, out=work)
             rows.sums(work, out=r).div_(rows.pixels).add_(eps.abs()).rsqrt_()
-            torch.addcmul(shift, f, rows.of_maps(r * weight.view(-1)), out=work)
+            torch.addcmul(shift, f, rows.per_map(r * weight.view(-1)), out=work)
             rows.kept(torch.maximum, work, threshold, room=work, out=y)
         ctx.save_for_backward(maps, weight, bias, tau, inverse)
         return out
@@ -108,14 +108,14 @@ class _FRNTLU(torch.autograd.Function):
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         maps, weight, bias, tau, inverse = ctx.saved_tensors
         rows = _Rows(maps)
-        excess = rows.of_channels(bias - tau)
+        excess = rows.per_channel(bias - tau)
         to_maps = torch.empty_like(maps, memory_format=torch.channels_last)
         factor = inverse * weight.view(-1)
         shrunk = factor * inverse.square() / -rows.pixels
         along = torch.empty_like(inverse)
         to_bias, to_both = torch.zeros_like(excess), torch.zeros_like(excess)
         buffers = [rows.buffer() for _ in range(3)]
-        by_map = rows.of_maps(factor), shrunk, along
+        by_map = rows.per_map(factor), shrunk, along
         for f, g, to_f, scale, less, product in rows.stretches((maps, gradient, to_maps), by_map):
             f, g = rows.widened(f, buffers[0]), rows.widened(g, buffers[1])
             # f̂ − τ once more, so that the output need not be kept.
@@ -125,12 +125,12 @@ class _FRNTLU(torch.autograd.Function):
             # From here on nothing looks at g, whose buffer this may be.
             rows.sums(torch.mul(passed, f, out=buffers[1][: len(f)]), out=product)
             if ctx.needs_input_grad[0]:
-                back = rows.of_maps(less * product)
+                back = rows.per_map(less * product)
                 rows.kept(torch.addcmul, passed.mul_(scale), f, back, room=passed, out=to_f)
         to_weight = (inverse * along).sum(dim=0)
         to_bias, to_both = rows.channel_sums(to_bias), rows.channel_sums(to_both)
-        of_parameters = [to.view_as(weight) for to in (to_weight, to_bias, to_both - to_bias)]
-        return to_maps if ctx.needs_input_grad[0] else None, *of_parameters, None
+        to_parameters = [to.view_as(weight) for to in (to_weight, to_bias, to_both - to_bias)]
+        return to_maps if ctx.needs_input_grad[0] else None, *to_parameters, None
 
 
 class _Rows:
@@ -152,9 +152,9 @@ class _Rows:
         self, maps: tuple[Tensor, ...], by_map: tuple[Tensor, ...]
     ) -> Iterator[tuple[Tensor, ...]]:
         """The rows of a few patches' maps, views of channels_last ones, and what they have by map."""
-        channels_last = [each.contiguous(memory_format=torch.channels_last) for each in maps]
-        viewed = [each.permute(0, 2, 3, 1).reshape(-1, *self.shape) for each in channels_last]
-        return zip(*(each.split(self.stretch) for each in (*viewed, *by_map)), strict=True)
+        channels_last = [tensor.contiguous(memory_format=torch.channels_last) for tensor in maps]
+        viewed = [tensor.permute(0, 2, 3, 1).reshape(-1, *self.shape) for tensor in channels_last]
+        return zip(*(tensor.split(self.stretch) for tensor in (*viewed, *by_map)), strict=True)
 
     def buffer(self) -> Tensor:
         """Room for a stretch in float32 at least."""
@@ -164,18 +164,20 @@ class _Rows:
         """The rows in float32 at least, in the buffer if they are not."""
         return rows if rows.dtype == self.wide else buffer[: len(rows)].copy_(rows)
 
-    def kept(self, operation: Callable[..., Tensor], *of: Tensor, room: Tensor, out: Tensor) -> None:
+    def kept(
+        self, operation: Callable[..., Tensor], *operands: Tensor, room: Tensor, out: Tensor
+    ) -> None:
         """The operation's result in ``out``, by way of the room if that is narrower."""
         if out.dtype == self.wide:
-            operation(*of, out=out)
+            operation(*operands, out=out)
         else:
-            out.copy_(operation(*of, out=room))
+            out.copy_(operation(*operands, out=room))
 
-    def of_channels(self, values: Tensor) -> Tensor:
+    def per_channel(self, values: Tensor) -> Tensor:
         """A value a channel, along a row."""
         return values.detach().view(-1).to(self.wide).repeat(self.folded)
 
-    def of_maps(self, values: Tensor) -> Tensor:
+    def per_map(self, values: Tensor) -> Tensor:
         """A value a map (m, c), along the rows of its patch."""
         # Several times as fast as `repeat`, which here costs as much as a pass over the maps.
         return torch.cat([values] * self.folded, dim=1)[:, None]

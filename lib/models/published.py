@@ -137,12 +137,12 @@ def _is_constant(layout: Layout, name: str, value: Tensor) -> bool:
     return layout.constants.get(name) == tuple(value.shape)
 
 
-def _misfits(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    missing = [f"{name} is missing" for name in expected if name not in found and _COUNT not in name]
-    unknown = [f"{name} is unknown" for name in found if name not in expected]
+def _misfits(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+    missing = [f"{name} is missing" for name in expected if name not in state and _COUNT not in name]
+    unknown = [f"{name} is unknown" for name in state if name not in expected]
     misshapen = [
-        f"{name} has shape {tuple(found[name].shape)} and not {tuple(value.shape)}"
+        f"{name} has shape {tuple(state[name].shape)} and not {tuple(value.shape)}"
         for name, value in expected.items()
-        if name in found and found[name].shape != value.shape
+        if name in state and state[name].shape != value.shape
     ]
     return missing + unknown + misshapen

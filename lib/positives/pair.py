@@ -6,4 +6,4 @@ from lib.positives import Positive
 
 def build(distance: Distance) -> Positive:
     """d(a_i, p_i) of each pair."""
-    return lambda of: distance.paired(*of.value)
+    return lambda described: distance.paired(*described.value)

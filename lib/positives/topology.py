@@ -53,10 +53,10 @@ class Topology(nn.Module):
         self.gamma, self.lam, self.per = gamma, lam, per
         self.mutual, self.detached = mutual, detached
 
-    def forward(self, of: Descriptions) -> Tensor:
+    def forward(self, described: Descriptions) -> Tensor:
         """d⁺ (Eq. 10).
 
-        Says the mean λ as "mean_lambda", the share of pairs for which Eq. 11 comes to `CAP` as
+        `seen` holds the mean λ as "mean_lambda", the share of pairs for which Eq. 11 comes to `CAP` as
         "capped_share", the share of neighbours that match as "matched_share", and the mean d_T as
         "d_topology".
 
@@ -64,7 +64,7 @@ class Topology(nn.Module):
             ValueError: the batch has no k neighbours for each descriptor, or these have too few
                 dimensions for linear weights.
         """
-        value, code = _wide(of.value), _wide(of.code)
+        value, code = _wide(described.value), _wide(described.code)
         n = value.shape[1]
         if self.neighbours >= n:
             raise ValueError(
@@ -95,22 +95,22 @@ class Topology(nn.Module):
         return lam * topology + (1 - lam) * self.distance.paired(*value)
 
 
-def topology_distance(of_anchors: Tensor, of_positives: Tensor, near: Tensor) -> Tensor:
+def topology_distance(anchor_weights: Tensor, positive_weights: Tensor, near: Tensor) -> Tensor:
     """d_T(a_i, p_i) = ‖T_i^a − T_i^p‖₁ / k of topology vectors T_i, whose element j is the weight of
     neighbour j and 0 where j is none (Eq. 7, 8).
 
     Args:
-        of_anchors: (n, k) topology weights of the anchors.
-        of_positives: (n, k) of the positives.
-        near: (2, n, k) int64, whose they are.
+        anchor_weights: (n, k) topology weights of the anchors.
+        positive_weights: (n, k) of the positives.
+        near: (2, n, k) int64, the neighbours that the weights belong to.
 
     Returns:
         (n,) 0 or more, unbounded.
     """
-    n, k = of_anchors.shape
+    n, k = anchor_weights.shape
     vectors = [
-        of_anchors.new_zeros(n, n).scatter(1, *of)
-        for of in zip(near, (of_anchors, of_positives), strict=True)
+        anchor_weights.new_zeros(n, n).scatter(1, neighbours, weights)
+        for neighbours, weights in zip(near, (anchor_weights, positive_weights), strict=True)
     ]
     return (vectors[0] - vectors[1]).abs().sum(1) / k
 

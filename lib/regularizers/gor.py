@@ -31,8 +31,8 @@ def build(weight: float = 1.0, pairs: str = "all") -> Callable[[Descriptions], T
     if pairs not in ("all", "one"):
         raise ValueError(f"pairs must be 'all' or 'one', got {pairs!r}")
 
-    def gor(of: Descriptions) -> Tensor:
-        anchors, positives = of.value
+    def gor(described: Descriptions) -> Tensor:
+        anchors, positives = described.value
         n, k = anchors.shape
         if pairs == "one":
             similarity = (anchors * positives.roll(1, dims=0)).sum(dim=1)

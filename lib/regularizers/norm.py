@@ -27,8 +27,8 @@ def build(weight: float = 0.1, reduction: str = "mean") -> Callable[[Description
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'mean' or 'sum', got {reduction!r}")
 
-    def norm(of: Descriptions) -> Tensor:
-        squares = of.raw.square().sum(dim=-1)
+    def norm(described: Descriptions) -> Tensor:
+        squares = described.raw.square().sum(dim=-1)
         zeros = int((squares.detach() == 0).sum())
         if zeros:
             raise FloatingPointError(

@@ -46,8 +46,8 @@ def build(
         raise ValueError(f"reduction must be 'mean' or 'sum', got {reduction!r}")
     distance = euclidean.build(power=1)
 
-    def sosr(of: Descriptions) -> Tensor:
-        anchors, positives = of.value
+    def sosr(described: Descriptions) -> Tensor:
+        anchors, positives = described.value
         if neighbours >= len(anchors):
             raise ValueError(
                 f"a batch of {len(anchors)} pairs has no {neighbours} neighbours for each; "
@@ -55,11 +55,11 @@ def build(
             )
         within = [distance.matrix(side, side) for side in (anchors, positives)]
         with torch.no_grad():
-            looked_at = list(within)
+            compared = list(within)
             if across:
                 between = distance.matrix(anchors, positives)
-                looked_at += [between, between.mT]
-            near = sum(nearest(each, neighbours) for each in looked_at) > 0
+                compared += [between, between.mT]
+            near = sum(nearest(distances, neighbours) for distances in compared) > 0
             if symmetric:
                 near = near | near.mT
         differences = (within[0] - within[1]).square() * near
