@@ -121,8 +121,3 @@ def test_a_descriptor_that_is_not_finite_makes_the_loss_so(value: float) -> None
     broken = random(5, 4)
     broken[0, 2, 1] = value
     assert torch.isnan(of_raw(broken)).any()
-
-
-def test_no_bin_is_refused() -> None:
-    with pytest.raises(ValueError, match="1 bin or more, got 0"):
-        average_precision.build(EXACT, bins=0)

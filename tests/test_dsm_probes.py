@@ -129,9 +129,9 @@ def test_the_histogram_is_a_distribution_and_gives_the_batch_its_weights(
     assert (np.diff(cdf, axis=1) >= 0).all()
     nodes, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
     assert nodes[[0, -1]] == pytest.approx([-2, 2], abs=1e-5)
+    assert arrays["values"].shape == arrays["weights"].shape == (3, 16)
     for stage in range(3):
         mass = np.diff(cdf[stage])
-        assert arrays["values"].shape == arrays["weights"].shape == (3, 16)
         assert arrays["mean"][stage] == pytest.approx(mass @ nodes, abs=1e-4)
         spread = np.sqrt(mass @ (nodes - mass @ nodes) ** 2)
         assert arrays["deviation"][stage] == pytest.approx(spread, abs=1e-4)

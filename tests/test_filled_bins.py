@@ -110,11 +110,3 @@ def test_unrelated_histograms_lie_as_far_apart_as_their_filled_bins_say():
     expected = np.sqrt(2 - 2 * arrays["filled"] / BINS)
     np.testing.assert_allclose(arrays["non_matching"][:, 2], expected, atol=0.06)
     assert arrays["correlation"] < -0.9
-
-
-def test_a_set_too_small_for_ten_groups_is_measured_all_the_same():
-    test_set, histograms = a_set(3)
-    arrays = probe(described_by(histograms, False), test_set)
-    assert 0 <= arrays["own_thresholds"] <= 100
-    assert np.isnan(arrays["matching"]).any()
-    assert np.isfinite(arrays["threshold"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lib import parts, profiles, recipes
+from lib import parts, recipes
 from lib.benchmarks.following import few_pairs, follow
 from lib.benchmarks.fpr95 import fpr95
 from lib.benchmarks.subject import describe
@@ -45,11 +45,3 @@ def test_what_is_followed_is_fpr95_of_these_pairs(small_set: PatchSet) -> None:
     assert follow(model, {"small": few}, "cpu") == {
         "small": pytest.approx(fpr95(distances, few.pairs.match).expected)
     }
-
-
-@pytest.mark.parametrize("profile", profiles.PROFILES.values(), ids=lambda of: of.name)
-def test_following_forwards_at_most_a_tenth_of_what_training_does(profile: profiles.Profile) -> None:
-    budget = profile.budget_for(recipes.find("hardnet"))
-    # Two patches a pair, two test sets; a training step's backward pass costs two forward ones.
-    followed = 2 * profile.followed_pairs * 2 * budget.epochs
-    assert followed <= 0.1 * 6 * budget.epoch_pairs * budget.epochs

@@ -99,7 +99,7 @@ def last(subject: Subject) -> torch.nn.Module:
 
 
 @pytest.mark.parametrize("name", MAGNITUDES)
-def test_magnitudes_are_counted_small_and_repeat(
+def test_magnitudes_are_counted_and_small(
     subjects: dict[str, Subject], small_set: PatchSet, name: str
 ) -> None:
     arrays = gradient_magnitudes.probe(subjects[name], small_set)
@@ -111,8 +111,6 @@ def test_magnitudes_are_counted_small_and_repeat(
         low, high = arrays[f"spread_{kind}"][count > 0].T
         assert (low <= high).all()
     assert size(arrays) < 20_000
-    again = gradient_magnitudes.probe(subjects[name], small_set)
-    assert all(np.array_equal(arrays[key], again[key], equal_nan=True) for key in arrays)
 
 
 def of_batch(
@@ -142,23 +140,6 @@ def test_autograd_before_normalisation_gives_the_slope_by_the_angle_however_long
     assert batch.std(dim=0).min() > 0.02
     assert measured.max() > 0
     assert measured.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-5)
-
-
-def test_each_gradient_belongs_to_one_distance(
-    subjects: dict[str, Subject], small_set: PatchSet
-) -> None:
-    """A loss of d_pos alone gives negatives none, and one of d_neg alone gives positives none."""
-    subject = subjects["hardnet_aug"]
-    objective = build_objective(subject.recipe)
-    [images] = draw_images(subject, small_set, [PAIRS])
-    with torch.no_grad():
-        raw = last(subject).raw(images)
-    for kind, loss in enumerate((lambda of: of.positive, lambda of: -of.negative)):
-        case = Case("", "", lambda loss=loss: loss, objective.distance)
-        theta, measured = gradient_magnitudes.magnitudes(case, objective, last(subject), raw)
-        assert measured[1 - kind].max() == 0
-        # Eq. 4, but for the ε under the root.
-        assert measured[kind].numpy() == pytest.approx((theta[kind] / 2).cos().numpy(), abs=2e-3)
 
 
 def test_a_hinge_on_d_gives_the_closed_form(subjects: dict[str, Subject], small_set: PatchSet) -> None:
@@ -220,15 +201,3 @@ def test_only_the_second_patch_of_a_pair_is_changed(
     second = raw[np.unique(small_set.pairs.second)].norm(dim=1)
     expected = (dark.norm() / second).log().abs().median()
     assert numbers["norm_shift.black"] == pytest.approx(float(expected), rel=1e-3)
-
-
-@pytest.mark.parametrize("model", [part("hynet", norm="frn"), part("l2net")])
-def test_a_gain_that_neither_rounds_nor_clips_changes_nothing_but_what_epsilon_does(
-    subjects: dict[str, Subject], small_set: PatchSet, model: object
-) -> None:
-    """The input layer divides a patch by its root mean square, L2-Net's by its deviation."""
-    subject = subjects["frn" if model.name == "hynet" else "hardnet_aug"]
-    images = F.avg_pool2d(torch.from_numpy(small_set.patches).float().view(-1, 1, 64, 64), 2)
-    with torch.no_grad():
-        raw, scaled = (last(subject).raw(gain * images) for gain in (1.0, 0.3))
-    assert (scaled - raw).norm(dim=1).max() < 1e-4 * raw.norm(dim=1).min()

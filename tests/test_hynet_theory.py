@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.recipes import HYNET, largest_gradient
+from lib.recipes import largest_gradient
 from lib.theory import (
     architecture,
     descent_directions,
@@ -99,14 +99,6 @@ def test_layers_are_those_of_the_modules() -> None:
 
 def case(key: str) -> loss_shapes.Case:
     return next(of for of in loss_shapes.CASES if of.key == key)
-
-
-def test_the_hynet_among_the_loss_shapes_is_the_recipe_s() -> None:
-    options = HYNET.distance.options
-    s = torch.linspace(-0.9, 0.9, 7, dtype=torch.float64)
-    expected = (options["alpha"] * (1 - s) + (2 - 2 * s).sqrt()) / options["z"]
-    assert case("hynet").distance.of_similarity(s).numpy() == pytest.approx(expected.numpy(), rel=1e-3)
-    assert case("hynet").loss().margin == HYNET.loss.options["margin"]
 
 
 def literal(key: str, d_pos: float, d_neg: float) -> tuple[float, float]:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mann_whitney_oracle import exact_by_hand, normal_by_hand, u_by_hand
-from scipy import stats
 
 from lib.statistics.significance import (
     binomial_error,
@@ -44,17 +43,6 @@ def test_every_p_is_that_of_literal_enumeration_and_of_the_formula_ties_or_not(l
     assert found.exact == pytest.approx(exact_by_hand(lower, higher))
     assert found.asymptotic == pytest.approx(normal_by_hand(lower, higher, 0.0))
     assert found.continuity == pytest.approx(normal_by_hand(lower, higher, 0.5))
-
-
-@given(lower=fives, higher=fives)
-@settings(deadline=None, max_examples=30)
-def test_a_monotone_map_of_the_values_changes_neither_p_nor_effect(lower, higher):
-    mapped = [np.expm1(np.array(x)) * 3 - 7 for x in (lower, higher)]
-    one, other = mann_whitney(lower, higher), mann_whitney(*mapped)
-    assert one == other
-    for p in (one.exact, one.asymptotic, one.continuity):
-        assert 0 <= p <= 1
-    assert vargha_delaney(lower, higher).value == vargha_delaney(*mapped).value
 
 
 def test_columns_are_tested_each_by_itself_even_if_one_only_has_ties():
@@ -107,10 +95,6 @@ def test_the_effect_is_the_share_of_pairs_and_the_two_orders_add_up_to_one(a, b)
     assert 0 <= found.low <= found.value <= found.high <= 1
 
 
-def test_a_worse_baseline_given_first_has_an_effect_above_one_half():
-    assert vargha_delaney([2.0, 3.0, 5.0], [1.0, 3.0, 4.0]).value == pytest.approx(5.5 / 9)
-
-
 def test_where_the_runs_separate_newcombes_interval_has_a_width():
     found = vargha_delaney([6, 7, 8, 9, 10], [1, 2, 3, 4, 5])
     assert (found.value, found.high) == (1, 1)
@@ -119,15 +103,6 @@ def test_where_the_runs_separate_newcombes_interval_has_a_width():
     assert 0.6 < t < 0.7
     spread = 1 + 4 * ((1 - t) / (2 - t) + t / (1 + t))
     assert (1 - t) ** 2 == pytest.approx(z**2 * t * (1 - t) * spread / 25, rel=1e-5)
-
-
-def test_newcombes_interval_holds_the_true_effect_about_as_often_as_it_says():
-    draw = np.random.default_rng(2)
-    for shift in (0.0, 1.0, 2.0, 3.0):
-        truth = stats.norm.cdf(shift / math.sqrt(2))
-        found = vargha_delaney(draw.normal(size=(5, 600)) + shift, draw.normal(size=(5, 600)))
-        inside = (found.low <= truth) & (truth <= found.high)
-        assert 0.90 < inside.mean() < 0.99
 
 
 # Power
@@ -140,13 +115,6 @@ def test_power_without_effect_is_the_size_and_grows_with_effect_and_runs():
     assert found.is_monotonic_increasing
     more = power([1.0], runs=8, simulations=4000)
     assert more.item() > found.loc[1.0] + 0.1
-
-
-def test_power_is_that_of_testing_each_draw_by_itself():
-    draws = np.random.default_rng(5).normal(size=(2, 150, 5))
-    tests = [mann_whitney(a - 1.5, b) for a, b in zip(*draws, strict=True)]
-    found = power([1.5], alpha=0.02, simulations=150, seed=5)
-    assert found.item() == np.mean([test.exact <= 0.02 for test in tests])
 
 
 # FPR95's own error

@@ -169,12 +169,3 @@ def test_matches_are_each_others_nearest(images: ImageSequences) -> None:
     assert arrays["matches"].tolist() == [2]
     assert arrays["places"].tolist() == [[100, 50, 100, 50], [120, 60, 140, 70]]
     assert arrays["right"].tolist() == [0]
-
-
-def test_an_image_without_keypoints_has_no_matches(images: ImageSequences) -> None:
-    none = Keypoints(np.empty((0, 2)), np.empty(0), np.empty(0))
-    arrays = image_matches.image_matches(
-        Subject(lambda patches: np.empty((0, 2))), images, lambda image, most: none
-    )
-    assert arrays["matches"].tolist() == [0] * 5
-    assert arrays["places"].shape == (0, 4)

@@ -37,13 +37,12 @@ class Fpr95:
     threshold: float
 
 
-def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> Fpr95:
+def fpr95(distances: np.ndarray, match: np.ndarray) -> Fpr95:
     """The measure, from distances, in one sort.
 
     Args:
         distances: (M,) finite.
         match: (M,) bool.
-        recall: share of the matching pairs to be within the threshold, in (0, 1].
 
     Raises:
         ValueError: a distance is not finite, or one kind of pair is missing.
@@ -56,7 +55,7 @@ def fpr95(distances: np.ndarray, match: np.ndarray, recall: float = RECALL) -> F
         raise ValueError(f"FPR95 needs both kinds of pairs; {negatives} of {len(match)} do not match")
 
     levels, matching, non_matching = counts_by_distance(distances, match)
-    level, rank = threshold_level(matching, recall)
+    level, rank = threshold_level(matching)
     sure, tied = int(non_matching[:level].sum()), int(non_matching[level])
     # In a random order of a positives and b negatives, r·b/(a + 1) negatives precede the r-th positive.
     before = rank * tied / (int(matching[level]) + 1)
@@ -81,20 +80,19 @@ def counts_by_distance(
     return levels, *counts
 
 
-def threshold_level(matching: np.ndarray, recall: float = RECALL) -> tuple[int, int]:
+def threshold_level(matching: np.ndarray) -> tuple[int, int]:
     """Where the threshold lies: the first level at which the recall is reached. Defined here alone.
 
     Args:
         matching: (L,) matching pairs by ascending distance; a level is a distance that occurs, or a
             bin.
-        recall: share of the matching pairs to be within the threshold, in (0, 1].
 
     Returns:
         The level, and how many of its matching pairs it takes to reach the recall, 1 or more.
     """
     within = np.cumsum(matching)
-    # The small subtraction keeps 0.07 of 100 pairs, 7.000000000000001, from asking for eight.
-    needed = max(1, math.ceil(recall * int(within[-1]) - 1e-9))
+    # The small subtraction keeps a product that rounds up from asking for a pair more.
+    needed = max(1, math.ceil(RECALL * int(within[-1]) - 1e-9))
     level = int(np.searchsorted(within, needed))
     return level, needed - int(within[level] - matching[level])
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 
 from lib.distances import angular, euclidean
@@ -183,12 +184,7 @@ def compute(points: int = 61, dots: int = 60) -> Computed:
 
 
 def draw(
-    distances: np.ndarray,
-    side: str,
-    negative: float,
-    dimensions: int,
-    random: np.random.Generator,
-    square: bool = False,
+    distances: np.ndarray, side: str, negative: float, k: int, random: Generator, square: bool = False
 ) -> Triplets:
     """Triplets at given matching distances, in random directions otherwise.
 
@@ -196,11 +192,11 @@ def draw(
         distances: (n,) of the matching pair, in (0, 2).
         side: "anchor" or "positive", what the negative lies close to.
         negative: its distance from that one, in (0, 2).
-        dimensions: k, 3 or more.
-        random: NumPy's generator.
-        square: the directions from there to the negative and to the other patch are at a right angle.
+        k: length of the descriptors, 3 or more.
+        random: where directions come from.
+        square: directions from there to the negative and to the other patch are at a right angle.
     """
-    near = _unit(random.normal(size=(len(distances), dimensions)))
+    near = _unit(random.normal(size=(len(distances), k)))
     other = _away(near, np.asarray(distances), random)
     far = _away(near, np.full(len(distances), negative), random, other if square else None)
     return Triplets(*((near, other) if side == "anchor" else (other, near)), far)
@@ -227,10 +223,7 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def _away(
-    x: np.ndarray,
-    distances: np.ndarray,
-    random: np.random.Generator,
-    square_to: np.ndarray | None = None,
+    x: np.ndarray, distances: np.ndarray, random: Generator, square_to: np.ndarray | None = None
 ) -> np.ndarray:
     """Unit vectors at given distances of x, in random directions or such at a right angle to another."""
     angle = 2 * np.arcsin(distances / 2)[:, None]
