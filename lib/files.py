@@ -23,19 +23,23 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def told(where: Path) -> Iterator[None]:
-    """Have the operating system's refusals to write say which place they are about, and what to do.
+def explained_errors(path: Path) -> Iterator[None]:
+    """Have the operating system's refusals to write say what cannot be written, and what to do.
 
     Raises:
         OSError: of the same number; what says no number, or that a file is missing, is left as it is.
     """
     try:
         yield
+    except FileNotFoundError:
+        raise
     except OSError as error:
-        is_told = str(error.strerror).startswith(_REFUSAL)
-        if error.errno is None or is_told or isinstance(error, FileNotFoundError):
+        if error.errno is None or str(error.strerror).startswith(_REFUSAL):
             raise
-        raise OSError(error.errno, f"{_REFUSAL} {where}: {_advice(error)}") from error
+        advice = f"{error.strerror}: give a folder that can be written, or change its permissions"
+        if error.errno == errno.ENOSPC:
+            advice = "the disk is full: make room and run again, what is done is kept"
+        raise OSError(error.errno, f"{_REFUSAL} {path}: {advice}") from error
 
 
 @contextlib.contextmanager
@@ -66,7 +70,7 @@ def replacing(path: Path) -> Iterator[Path]:
         OSError: the folder cannot be written or the disk is full; the message says what to do.
     """
     half = path.with_name(f"{path.stem}.{os.getpid()}.half{path.suffix}")
-    with told(path), ended_cleanly():
+    with explained_errors(path), ended_cleanly():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             yield half
@@ -112,7 +116,7 @@ def locked(path: Path, wait: float = -1) -> Iterator[None]:
     """
     from filelock import FileLock
 
-    with told(path):
+    with explained_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path, timeout=wait)
         lock.acquire()
@@ -157,7 +161,7 @@ def make_once(
     """
     if folder.is_dir() and is_sound(folder):
         return
-    with told(folder), locked(folder.parent / f".{name}.lock", wait):
+    with explained_errors(folder), locked(folder.parent / f".{name}.lock", wait):
         if folder.is_dir():
             if is_sound(folder):
                 return
@@ -195,12 +199,11 @@ def make_checked(folder: Path, name: str, make: Callable[[Path], None]) -> None:
 
 
 def _is_as_made(folder: Path) -> bool:
-    damaged = None
     try:
         sums = json.loads((folder / CHECKSUMS).read_bytes())
-        damaged = next((name for name, of in sums.items() if _checksum(folder / name) != of), None)
+        damaged = next((name for name, value in sums.items() if _checksum(folder / name) != value), None)
     except FileNotFoundError as error:
-        damaged = error.filename
+        damaged = Path(error.filename).name
     except (ValueError, AttributeError):
         damaged = CHECKSUMS
     if damaged is not None:
@@ -226,11 +229,3 @@ def _crc32(path: Path, _size: int, _changed: int) -> int:
 def _sha256(path: Path, _size: int, _changed: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _advice(error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return "the disk is full: make room and run again, what is done is kept"
-    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST):
-        return f"{error.strerror}: give a folder that can be written, or change its permissions"
-    return error.strerror or str(error)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lib.data.synthetic.sizes import MiniSize, SequencesSize
+from lib.data.synthetic.sizes import SequencesSize, SyntheticSize
 from lib.recipes import TCDESC_BUDGET, Budget, Part, Recipe, part
 
 
@@ -72,7 +72,7 @@ class Profile:
     threads: int
     stages: tuple[float, ...]
     followed_pairs: int
-    mini: MiniSize
+    mini: SyntheticSize
     sequences: SequencesSize
     patches_per_second: Mapping[str, float]
     seconds: Mapping[str, float]
@@ -129,7 +129,7 @@ STANDARD = Profile(
     threads=0,
     stages=(0.0, 0.05, 0.1, 0.3, 0.6, 1.0),
     followed_pairs=10_000,
-    mini=MiniSize(),
+    mini=SyntheticSize(),
     sequences=SequencesSize(),
     seconds=SECONDS,
     patches_per_second={"cpu": 9_000.0, "cuda": 150_000.0},

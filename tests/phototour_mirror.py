@@ -25,26 +25,17 @@ COUNTS = {"liberty": 300, "notredame": 20, "yosemite": 256}
 
 @dataclass
 class Mirror:
-    """A server on loopback and how it misbehaves.
-
-    `asked` lists path and Range of each request, `conditions` its If-Range, `sent` bytes that went out.
-    """
+    """A server on loopback and how it misbehaves. `asked` lists path and Range of each GET."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    etag: str | None = '"first"'
-    modified: str | None = None
+    etag: str = '"first"'
     ranges: bool = True
-    looks_at_if_range: bool = True
-    tells_length: bool = True
     length_error: int = 0
     cuts: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
-    reason: str | None = None
     halfway: Callable[[], object] | None = None
     released: threading.Event = field(default_factory=threading.Event)
     asked: list[tuple[str, str | None]] = field(default_factory=list)
-    conditions: list[str | None] = field(default_factory=list)
-    sent: list[int] = field(default_factory=list)
     url: str = ""
 
 
@@ -52,47 +43,41 @@ def handler_of(mirror: Mirror) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 10
 
+        def do_HEAD(self) -> None:
+            if (body := self._head()) is not None:
+                self._answer(200, body)
+
         def do_GET(self) -> None:
             mirror.asked.append((self.path, self.headers["Range"]))
-            mirror.conditions.append(self.headers["If-Range"])
-            status = mirror.statuses.pop(0) if mirror.statuses else 200
-            content = mirror.files.get(self.path)
-            if status != 200 or content is None:
-                self.send_response(status if status != 200 else 404, mirror.reason)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+            if (body := self._head()) is None:
                 return
-            start = self._start()
-            if start is not None and start >= len(content):
-                self.send_error(416)
-                return
-            body = content[start or 0 :]
-            self.send_response(200 if start is None else 206)
-            if start is not None:
-                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-            if mirror.tells_length:
-                self.send_header("Content-Length", str(len(body) + mirror.length_error))
-            if mirror.etag:
-                self.send_header("ETag", mirror.etag)
-            if mirror.modified:
-                self.send_header("Last-Modified", mirror.modified)
-            self.end_headers()
+            start = re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "")
+            if start and mirror.ranges:
+                body = body[int(start[1]) :]
+            self._answer(206 if start and mirror.ranges else 200, body)
             if mirror.halfway is not None:
                 half, mirror.halfway = mirror.halfway, None
                 self.wfile.write(body[: len(body) // 2])
                 self.wfile.flush()
                 half()
                 return
-            cut = mirror.cuts.pop(0) if mirror.cuts else len(body)
-            mirror.sent.append(len(body[:cut]))
-            self.wfile.write(body[:cut])
+            self.wfile.write(body[: mirror.cuts.pop(0) if mirror.cuts else len(body)])
 
-        def _start(self) -> int | None:
-            asked = re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "")
-            if asked is None or not mirror.ranges:
-                return None
-            unchanged = self.headers["If-Range"] in (mirror.etag, mirror.modified)
-            return int(asked[1]) if unchanged or not mirror.looks_at_if_range else None
+        def _head(self) -> bytes | None:
+            status = mirror.statuses.pop(0) if mirror.statuses else 200
+            content = mirror.files.get(self.path)
+            if status == 200 and content is not None:
+                return content
+            self.send_response(404 if status == 200 else status, "No \x1b[31m\x07such")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return None
+
+        def _answer(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body) + mirror.length_error))
+            self.send_header("ETag", mirror.etag)
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             pass

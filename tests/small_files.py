@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
@@ -33,6 +34,15 @@ def photo_folder(folder: Path, count: int = 5) -> Path:
         noise = cv2.normalize(noise, None, 0, 255, cv2.NORM_MINMAX)
         cv2.imwrite(str(folder / f"{index:02d}.jpg"), noise)
     return folder
+
+
+def write_oxford_sequence(folder: Path, images: Sequence[np.ndarray], homographies: np.ndarray) -> None:
+    """Six images and five homographies as the Oxford Affine set is laid out."""
+    folder.mkdir(parents=True)
+    for number, image in enumerate(images, 1):
+        cv2.imwrite(str(folder / f"img{number}.png"), image)
+    for number, homography in enumerate(homographies, 2):
+        np.savetxt(folder / f"H1to{number}p", homography, fmt="%.17g")
 
 
 def replace_line(path: Path, number: int, text: str) -> None:

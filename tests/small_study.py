@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lib import profiles
 from lib.data.sources import open_source
-from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.sizes import SyntheticSize
 from lib.profiles import Profile
 from lib.recipes import Budget
 from lib.study.artefacts.rows import training_job
@@ -18,7 +18,7 @@ from lib.study.runs import carry_out
 SMALL = replace(
     profiles.find("quick"),
     budget=Budget(batch_pairs=16, epoch_pairs=64, epochs=2),
-    mini=MiniSize(points_per_photo=40, pairs=200, views=4, longest_side=320),
+    mini=SyntheticSize(points_per_photo=40, pairs=200, views=4, longest_side=320),
 )
 
 

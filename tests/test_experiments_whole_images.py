@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from paper_records import changed, rate_of, searched
+from small_files import write_oxford_sequence
 
 from lib.commands import study as command
-from lib.data import oxford_affine as layout
 from lib.recipes import RECIPES
 from lib.study.artefacts import dsm, tcdesc
 from lib.study.artefacts import whole_images as experiments
@@ -75,7 +75,7 @@ def test_every_job_is_measured_on_the_studys_own_set(
 
 def test_real_sets_beside_are_measured_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     images = [np.zeros((9, 9), np.uint8)] * 6
-    layout.write_sequence(tmp_path / "oxford_affine" / "graf", images, np.stack([np.eye(3)] * 5))
+    write_oxford_sequence(tmp_path / "oxford_affine" / "graf", images, np.stack([np.eye(3)] * 5))
     searched(monkeypatch)
     study = open_study(real=str(tmp_path))
     assert experiments.image_sets(study, "oxford_affine") == ["mini-oxford_affine", "real-oxford_affine"]

@@ -1,15 +1,11 @@
-"""The three sets come into their places whole and verified, or not at all; nothing is fetched twice."""
+"""The three sets come into their folders whole and verified, or not at all; nothing is fetched twice."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import io
-import os
-import re
 import signal
 import stat
-import struct
 import threading
 import time
 import zipfile
@@ -24,12 +20,11 @@ from phototour_mirror import COUNTS, Mirror, Scenes, names_in, packed, running, 
 
 from lib.commands.fetch import main
 from lib.data import fetching
-from lib.data.fetching import download, fetch, part_path, unpack
+from lib.data.fetching import download, fetch, kept_parts, unpack
 from lib.data.phototour import KNOWN_COUNTS, read_phototour
 from lib.files import locked
 
 CONTENT = bytes(range(250)) * 4000
-CHANGED = bytes(reversed(range(250))) * 3000
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +46,11 @@ def serving(mirror: Mirror, scenes: Scenes) -> Mirror:
 
 
 @pytest.fixture
-def get(tmp_path: Path, mirror: Mirror) -> Callable[..., bytes]:
+def get(tmp_path: Path, mirror: Mirror) -> Callable[[], bytes]:
     """Downloads the mirror's file, and gives what has come to lie in its place."""
 
-    def get_it(most: int = 10**7) -> bytes:
-        download(f"{mirror.url}a", tmp_path / "a", most)
+    def get_it() -> bytes:
+        download(f"{mirror.url}a", tmp_path / "a")
         assert names_in(tmp_path) == ["a"]
         return (tmp_path / "a").read_bytes()
 
@@ -77,87 +72,34 @@ def liberty(folder: Path, mirror: Mirror) -> None:
 # Downloading
 
 
-def test_a_cut_connection_is_continued_with_the_rest_only(
-    get: Callable[..., bytes], mirror: Mirror
-) -> None:
+def test_a_cut_connection_is_continued_with_the_rest_only(get: Callable, mirror: Mirror) -> None:
     mirror.cuts = [400_000, 300_000]
     assert get() == CONTENT
     assert ranges(mirror) == [None, "bytes=400000-", "bytes=700000-"]
-    assert mirror.conditions == [None, '"first"', '"first"']
-    assert mirror.sent == [400_000, 300_000, 300_000]
 
 
-@pytest.mark.parametrize("modified", ["Tue, 08 Apr 2025 10:00:00 GMT", None])
-@pytest.mark.parametrize("etag", [None, 'W/"weak"'])
-def test_only_a_strong_etag_or_a_date_lets_a_file_be_continued(
-    get: Callable[..., bytes], mirror: Mirror, etag: str | None, modified: str | None
-) -> None:
-    mirror.etag, mirror.modified, mirror.cuts = etag, modified, [400_000]
-    assert get() == CONTENT
-    assert ranges(mirror) == [None, "bytes=400000-" if modified else None]
-
-
-def test_a_server_without_ranges_sends_the_whole_file_again(
-    get: Callable[..., bytes], mirror: Mirror
-) -> None:
+def test_a_server_without_ranges_sends_the_whole_file_again(get: Callable, mirror: Mirror) -> None:
     mirror.ranges, mirror.cuts = False, [400_000]
     assert get() == CONTENT
-    assert mirror.sent == [400_000, 1_000_000]
+    assert ranges(mirror) == [None, "bytes=400000-"]
 
 
-@pytest.mark.parametrize("come", [400_000, 900_000])
-@pytest.mark.parametrize(
-    ("changed", "etag", "looks_at_if_range"),
-    [
-        (CHANGED, '"second"', True),
-        (CONTENT[::-1], '"second"', True),
-        (CHANGED, '"second"', False),
-        (CONTENT[::-1], '"second"', False),
-        (CHANGED, '"first"', False),
-    ],
-)
+@pytest.mark.parametrize("changed", [bytes(3000), CONTENT[::-1]])
 def test_a_file_that_changed_between_tries_starts_anew(
-    get: Callable[..., bytes],
-    mirror: Mirror,
-    monkeypatch: pytest.MonkeyPatch,
-    changed: bytes,
-    etag: str,
-    looks_at_if_range: bool,
-    come: int,
+    get: Callable, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, changed: bytes
 ) -> None:
-    mirror.cuts, mirror.looks_at_if_range = [come], looks_at_if_range
+    mirror.cuts = [400_000]
 
     def change(_: float) -> None:
-        mirror.files, mirror.etag = {"/a": changed}, etag
+        mirror.files, mirror.etag = {"/a": changed}, '"second"'
 
     monkeypatch.setattr(fetching.time, "sleep", change)
     assert get() == changed
-    assert ranges(mirror)[1] == f"bytes={come}-"
-
-
-def test_a_part_whose_note_is_unreadable_is_not_continued(
-    get: Callable[..., bytes], mirror: Mirror, tmp_path: Path
-) -> None:
-    part = part_path(tmp_path / "a")
-    part.write_bytes(b"of something else")
-    part.with_name(part.name + ".json").write_text("{")
-    assert get() == CONTENT
-    assert ranges(mirror) == [None]
-
-
-def test_a_file_of_untold_length_or_too_long_is_refused_unfetched(
-    get: Callable[..., bytes], mirror: Mirror, tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match=r"/a has 1,000,000 bytes, a set 999,999 at most"):
-        get(most=999_999)
-    mirror.tells_length = False
-    with pytest.raises(ValueError, match="/a: the server does not say how long"):
-        get()
-    assert names_in(tmp_path) == []
+    assert ranges(mirror) == [None, None]
 
 
 def test_a_busy_server_is_asked_again_after_waits_that_double(
-    get: Callable[..., bytes], mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+    get: Callable, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
     monkeypatch.setattr(fetching.time, "sleep", waits.append)
@@ -165,73 +107,39 @@ def test_a_busy_server_is_asked_again_after_waits_that_double(
     mirror.statuses = [503, 429]
     assert get() == CONTENT
     assert waits == [1.0, 2.0]
-    mirror.statuses = [503] * 50
-    with pytest.raises(OSError, match="503 Service Unavailable, 3 times in a row"):
-        get()
-    assert len(mirror.asked) == 6
 
 
-@pytest.mark.parametrize("status", [404, 503, 799])
-def test_a_servers_own_words_do_not_reach_the_terminal(
-    get: Callable[..., bytes], mirror: Mirror, status: int
+@pytest.mark.parametrize(("status", "tries"), [(404, 1), (503, 3)])
+def test_a_server_that_refuses_is_given_up_without_its_own_words_raw(
+    tmp_path: Path, mirror: Mirror, status: int, tries: int
 ) -> None:
-    mirror.reason, mirror.statuses = "No \x1b[31m\x07such", [status] * 3
-    with pytest.raises(OSError, match=f"the server answers {status}") as caught:
-        get()
+    mirror.statuses = [status] * 50
+    with pytest.raises(OSError, match=f"{status}.* {tries} times in a row") as caught:
+        download(f"{mirror.url}a", tmp_path / "a")
     assert str(caught.value).isprintable()
-
-
-def test_a_line_that_is_no_answer_does_not_reach_the_terminal_raw(
-    get: Callable[..., bytes], mirror: Mirror, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "phototour_mirror.BaseHTTPRequestHandler.send_response_only",
-        lambda self, *_: self.wfile.write(b"\x1b]0;title\x07 HTTP\r\n"),
-    )
-    with pytest.raises(OSError, match=r"no connection \(.*title") as caught:
-        get()
-    assert str(caught.value).isprintable()
+    assert len(mirror.statuses) == 50 - tries
 
 
 def test_a_server_that_stays_silent_is_given_up(
-    get: Callable[..., bytes], mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+    get: Callable, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetching, "TRIES", 1)
     monkeypatch.setattr(fetching, "SILENCE", 0.2)
     mirror.halfway = lambda: mirror.released.wait(5)
-    with pytest.raises(OSError, match=r"connection lost \(timed out\), 1 times in a row"):
+    with pytest.raises(OSError, match="timed out"):
         get()
     mirror.released.set()
 
 
-def test_tries_count_unless_they_get_further(get: Callable[..., bytes], mirror: Mirror) -> None:
-    mirror.files, mirror.cuts = {"/a": CONTENT * 5}, [1_100_000] * 4
-    assert get() == CONTENT * 5
-    assert len(mirror.asked) == 5
-    mirror.cuts, mirror.ranges = [1_100_000] * 50, False
-    with pytest.raises(OSError, match="cut off after 1,100,000 of 5,000,000 bytes, 3 times in a row"):
-        get()
-    assert len(mirror.asked) == 8
-
-
-def test_a_disk_that_fills_keeps_what_has_come(
-    get: Callable[..., bytes], mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Full(io.FileIO):
-        def write(self, chunk: bytes) -> int:
-            if self.tell() > 200_000:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return super().write(chunk)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(fetching, "open", Full, raising=False)
-        with pytest.raises(OSError, match=r"a\.part: the disk is full: make room") as caught:
-            get()
-    assert caught.value.errno == errno.ENOSPC
-    kept = part_path(tmp_path / "a").stat().st_size
-    assert kept > 200_000
+def test_tries_count_unless_they_get_further(get: Callable, mirror: Mirror, tmp_path: Path) -> None:
+    mirror.cuts = [150_000] * 4
     assert get() == CONTENT
-    assert ranges(mirror)[-1] == f"bytes={kept}-"
+    (tmp_path / "a").unlink()
+    mirror.cuts, mirror.ranges = [150_000] * 50, False
+    mirror.asked.clear()
+    with pytest.raises(OSError, match=r"cut off after 150,000 of 1,000,000 bytes.* 3 times in a row"):
+        get()
+    assert len(mirror.asked) == 3
 
 
 # Sets in their places
@@ -267,7 +175,7 @@ def test_a_set_already_there_is_verified_and_left_alone(
     sheet = tmp_path / "liberty" / "patches0001.bmp"
     sheet.write_bytes(sheet.read_bytes()[:5000])
     assert run(tmp_path, serving) == 1
-    assert re.search(r"liberty does not hold .*patches0001\.bmp is cut", capsys.readouterr().err)
+    assert "patches0001.bmp is cut" in capsys.readouterr().err
     assert sheet.stat().st_size == 5000
 
 
@@ -292,24 +200,6 @@ def test_an_archive_that_lies_there_is_taken_instead_of_the_mirrors(
     assert set(names_in(tmp_path / "liberty")) == set(scenes.files["liberty"])
 
 
-@pytest.mark.parametrize("arguments", [[], ["--sets", "trevi"], ["--mirror", "file:///etc/"]])
-def test_a_wrong_command_line_exits_with_two(
-    tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        main([str(tmp_path), *arguments] if arguments else [], COUNTS)
-    assert exit_.value.code == 2
-    assert "usage: python -m lib.commands.fetch" in capsys.readouterr().err
-
-
-def test_a_folder_that_cannot_be_made_is_told(
-    tmp_path: Path, serving: Mirror, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("")
-    assert run(tmp_path / "file" / "ubc", serving) == 1
-    assert f"cannot write {tmp_path / 'file' / 'ubc'}: " in capsys.readouterr().err
-
-
 def test_two_processes_do_not_fetch_one_set_at_once(
     tmp_path: Path, serving: Mirror, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -317,40 +207,6 @@ def test_two_processes_do_not_fetch_one_set_at_once(
         assert run(tmp_path, serving) == 1
     assert "another process is fetching liberty" in capsys.readouterr().err
     assert serving.asked == []
-
-
-def test_a_part_left_by_an_earlier_command_is_continued_but_not_at_another_mirror(
-    tmp_path: Path, serving: Mirror, scenes: Scenes, capsys: pytest.CaptureFixture[str]
-) -> None:
-    serving.cuts = [100_000] * 3
-    assert run(tmp_path, serving, "--sets", "liberty") == 1
-    part = tmp_path / "liberty.zip.part"
-    assert part.read_bytes() == scenes.archives["liberty"][:300_000]
-    assert f"300,000 bytes are kept in {part}: run the same command" in capsys.readouterr().err
-    serving.files["/other/liberty.zip"] = serving.files["/liberty.zip"]
-    shelf = tmp_path / "shelf"
-    shelf.mkdir()
-    for path in tmp_path.glob("liberty.zip.part*"):
-        (shelf / path.name).write_bytes(path.read_bytes())
-    assert run(tmp_path, serving, "--sets", "liberty") == 0
-    assert serving.asked[-1] == ("/liberty.zip", "bytes=300000-")
-    fetch(shelf, ["liberty"], serving.url + "other", COUNTS)
-    assert serving.asked[-1] == ("/other/liberty.zip", None)
-    assert names_in(shelf) == ["liberty"]
-
-
-def test_a_stated_length_that_is_wrong_never_makes_a_set(
-    tmp_path: Path, serving: Mirror, capsys: pytest.CaptureFixture[str]
-) -> None:
-    serving.length_error = 1000
-    assert run(tmp_path, serving) == 1
-    assert "cut off after" in capsys.readouterr().err
-    assert not (tmp_path / "liberty.zip").exists()
-    part_path(tmp_path / "liberty.zip").unlink()
-    serving.length_error = -1000
-    assert run(tmp_path, serving) == 1
-    assert "damaged or no archive" in capsys.readouterr().err
-    assert not (tmp_path / "liberty").exists()
 
 
 def test_ctrl_c_keeps_the_part_and_says_how_to_continue(
@@ -363,11 +219,13 @@ def test_ctrl_c_keeps_the_part_and_says_how_to_continue(
     # A process started in the background of a shell ignores interrupts; this test wants them.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
-    part = part_path(tmp_path / "liberty.zip")
+    archive = tmp_path / "liberty.zip"
 
     def press() -> None:
         deadline = time.monotonic() + 5
-        while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+        while (
+            not sum(part.stat().st_size for part in kept_parts(archive)) and time.monotonic() < deadline
+        ):
             time.sleep(0.005)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         serving.released.wait(5)
@@ -376,11 +234,12 @@ def test_ctrl_c_keeps_the_part_and_says_how_to_continue(
     status = run(tmp_path, serving)
     serving.released.set()
     assert status == 130
+    (part,) = kept_parts(archive)
     kept = part.read_bytes()
     assert 0 < len(kept) < len(scenes.archives["liberty"])
     assert scenes.archives["liberty"].startswith(kept)
     assert f"Kept: {part} ({len(kept):,} bytes); the same command continues" in capsys.readouterr().out
-    assert names_in(tmp_path) == [part.name, part.name + ".json"]
+    assert names_in(tmp_path) == [part.name]
     assert run(tmp_path, serving, "--sets", "liberty") == 0
     assert serving.asked[-1] == ("/liberty.zip", f"bytes={len(kept)}-")
 
@@ -395,11 +254,11 @@ def test_too_little_room_is_told_before_anything_is_fetched(
     with_free(monkeypatch, 380_000_000)
     assert run(tmp_path, serving) == 1
     assert serving.asked == []
-    assert "make room, give another folder or fetch fewer with --sets" in capsys.readouterr().err
+    assert "make room" in capsys.readouterr().err
     (tmp_path / "liberty.zip").write_bytes(scenes.archives["liberty"])
     with_free(monkeypatch, 1000)
-    with pytest.raises(OSError, match=r"unpacking; the archive is kept: make room"):
-        unpack(tmp_path / "liberty.zip", tmp_path, 10**9)
+    with pytest.raises(OSError, match="unpacking: make room"):
+        unpack(tmp_path / "liberty.zip", tmp_path)
     assert names_in(tmp_path) == ["liberty.zip"]
 
 
@@ -426,13 +285,6 @@ def test_an_interrupted_unpacking_leaves_the_archive_and_nothing_else(
     assert names_in(tmp_path) == ["liberty"]
 
 
-def test_what_a_killed_process_left_half_unpacked_is_removed(tmp_path: Path, serving: Mirror) -> None:
-    (tmp_path / ".liberty.part").mkdir()
-    (tmp_path / ".liberty.part" / "info.txt").write_text("0 0\n")
-    liberty(tmp_path, serving)
-    assert names_in(tmp_path) == ["liberty"]
-
-
 # Archives of strangers
 
 
@@ -448,14 +300,6 @@ def encrypted(_: bytes) -> bytes:
     return bytes(content)
 
 
-def understated(_: bytes) -> bytes:
-    return packed({"info.txt": bytes(10**6)}).replace(struct.pack("<L", 10**6), struct.pack("<L", 1000))
-
-
-def lying(_: bytes) -> bytes:
-    return packed({"info.txt": b"0 0\n"}).replace(struct.pack("<L", 4), struct.pack("<L", 2**32 - 2))
-
-
 def twice(_: bytes) -> bytes:
     return packed({"notredame/info.txt": b"0 0\n", "info.txt": b"0 0\n"})
 
@@ -467,17 +311,15 @@ def twice(_: bytes) -> bytes:
         lambda w: w[:-3000],
         flipped,
         encrypted,
-        understated,
-        lying,
         twice,
     ],
-    ids=["page", "cut", "flipped", "encrypted", "understated", "lying", "twice"],
+    ids=["page", "cut", "flipped", "encrypted", "twice"],
 )
 def test_a_damaged_archive_is_refused(
     tmp_path: Path, mirror: Mirror, scenes: Scenes, damage: Callable[[bytes], bytes]
 ) -> None:
     (tmp_path / "notredame.zip").write_bytes(damage(scenes.archives["notredame"]))
-    with pytest.raises(ValueError, match=r"damaged or no archive of a set .*Delete it and") as caught:
+    with pytest.raises(ValueError, match="damaged or no archive of a set") as caught:
         fetch(tmp_path, ["notredame"], mirror.url, COUNTS)
     assert str(caught.value).isprintable()
     assert names_in(tmp_path) == ["notredame.zip"]
@@ -504,31 +346,19 @@ def test_whatever_members_are_called_only_known_names_in_the_folder_are_written(
             info.create_system, info.external_attr = 3, (stat.S_IFLNK if link else 0) << 16
             archive.writestr(info, "../../outside.txt")
     with contextlib.suppress(ValueError):
-        unpack(root / "a.zip", folder, 10**6)
+        unpack(root / "a.zip", folder)
     written = {path for path in root.rglob("*") if path.is_file() or path.is_symlink()}
     assert written - {root / "a.zip"} <= {folder / "info.txt", folder / "patches0000.bmp"}
     assert not any(path.is_symlink() for path in written)
 
 
-def small_bmp() -> bytes:
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (512, 512), np.uint8)).save(buffer, "bmp")
-    return buffer.getvalue()
-
-
 @pytest.mark.parametrize(
-    ("name", "change", "told"),
+    ("name", "change"),
     [
-        ("patches0000.bmp", lambda old: old[:-1], "patches0000.bmp is cut short"),
-        ("patches0000.bmp", lambda _: small_bmp(), "patches0000.bmp is 512x512 px"),
-        ("patches0000.bmp", lambda _: None, "holds no patches0000.bmp"),
-        ("info.txt", lambda _: None, "info.txt is missing"),
-        ("info.txt", lambda old: b"x" + old[1:], "info.txt, line 1: whole numbers expected"),
-        ("interest.txt", lambda old: old + b"0 1 1 0 1\n", "interest.txt has 21 lines for 20 patches"),
-        ("m50_100000_100000_0.txt", lambda _: None, "m50_100000_100000_0.txt is missing"),
-        ("m50_100000_100000_0.txt", lambda _: b"0 0 0 20 0 0\n", "patches 0 and 20"),
+        ("patches0000.bmp", lambda old: old[:-1]),
+        ("patches0000.bmp", lambda _: None),
+        ("info.txt", lambda old: b"x" + old[1:]),
+        ("m50_100000_100000_0.txt", lambda _: None),
     ],
 )
 def test_content_that_could_not_be_loaded_or_is_not_all_is_refused_by_file(
@@ -537,14 +367,13 @@ def test_content_that_could_not_be_loaded_or_is_not_all_is_refused_by_file(
     scenes: Scenes,
     name: str,
     change: Callable[[bytes], bytes | None],
-    told: str,
 ) -> None:
     files = dict(scenes.files["notredame"])
     content = change(files.pop(name))
     (tmp_path / "notredame.zip").write_bytes(
         packed(files if content is None else files | {name: content})
     )
-    with pytest.raises(ValueError, match=f"notredame.zip does not hold.*{re.escape(told)}.*Delete it"):
+    with pytest.raises(ValueError, match=f"notredame.zip does not hold.*{name}"):
         fetch(tmp_path, ["notredame"], mirror.url, COUNTS)
     assert names_in(tmp_path) == ["notredame.zip"]
 

@@ -22,12 +22,11 @@ from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.sizes import SequencesSize
 from lib.profiles import find
 from lib.recipes import Budget
-from lib.study import records
 from lib.study.artefacts import adasample, datasets
 from lib.study.artefacts.rows import training_job
 from lib.study.jobs import Job, Place, look, record_path
 from lib.study.open import open_study
-from lib.study.runs import carry_out, load_network
+from lib.study.runs import carry_out
 
 SMALL = SequencesSize(
     longest_side=200, patches_per_sequence=24, pairs=60, queries=12, distractors=40, seed=1
@@ -63,15 +62,6 @@ def test_a_split_tests_on_tasks_and_trains_on_classes_of_sixteen(made: HPatchesS
     assert len(classes) == sum(spots.values()) - sum(one.count for one in tested.sequences)
 
 
-def test_names_are_those_that_can_be_loaded(made: HPatchesSets) -> None:
-    assert set(made.names) == {
-        "mini-hp-a", "mini-hp-b", "mini-hp-c", "mini-hp-illum", "mini-hp-view", "mini-hp-full",
-        "mini-hp-a-train", "mini-hp-b-train", "mini-hp-c-train", "mini-hp-images",
-    }  # fmt: skip
-    for name in made.names:
-        assert made.load(name).name == name
-
-
 def test_an_unpacked_release_is_read_where_it_lies(
     real: Path, made: HPatchesSets, tmp_path: Path
 ) -> None:
@@ -103,18 +93,6 @@ def test_a_releases_digest_changes_with_its_files(real: Path, tmp_path: Path, fi
     with (real / file).open("ab") as opened:
         opened.write(b"\n")
     assert replace(sets).digest("hpatches-a") != before
-
-
-def test_homographies_digest_changes_with_what_an_image_shows(
-    made: HPatchesSets, tmp_path: Path
-) -> None:
-    folder = shutil.copytree(made.root / "sequences" / "i_coins", tmp_path / "i_coins")
-    sets = HPatchesSets("real-hp", tmp_path / "data", SMALL, homographies=(folder,))
-    before = sets.digest("real-hp-full")
-    image = bytearray((folder / "3.ppm").read_bytes())
-    image[-1] ^= 255
-    (folder / "3.ppm").write_bytes(image)
-    assert replace(sets).digest("real-hp-full") != before
 
 
 def test_an_embedded_sets_digest_tells_sizes_photographs_and_names_apart(tmp_path: Path) -> None:
@@ -153,11 +131,6 @@ def test_images_are_the_sequences_that_patches_are_cut_of_and_a_release_has_none
     assert not [name for name in release.names if "images" in name]
 
 
-def test_a_missing_folder_of_homographies_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere is no folder"):
-        HPatchesSets("real-hp", tmp_path, SMALL, homographies=(tmp_path / "nowhere",))
-
-
 def real_source(real: Path, tmp_path: Path) -> Source:
     for name in ("liberty", "notredame", "yosemite"):
         (real / name).mkdir()
@@ -168,14 +141,6 @@ def test_a_real_source_has_the_release_where_it_is_unpacked(real: Path, tmp_path
     source = real_source(real, tmp_path)
     assert source.homographies.stem == "hpatches"
     assert source.load("hpatches-view").name == "hpatches-view"
-
-
-@pytest.mark.parametrize("part", [RELEASE, TASKS])
-def test_a_real_source_without_release_or_tasks_says_so(real: Path, tmp_path: Path, part: str) -> None:
-    shutil.rmtree(real / part)
-    source = real_source(real, tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"real lacks hpatches-release or tasks: unpack"):
-        source.homographies  # noqa: B018
 
 
 def test_a_study_without_the_release_leaves_out_what_needs_it(
@@ -220,13 +185,6 @@ def test_table_2_has_every_lambda_under_both_losses_once_a_seed() -> None:
         for loss in adasample.TRIPLET_LOSSES
     }
     assert all(job.sets_of("hpatches") == ("mini-hp-a",) for job in asked)
-
-
-def test_lambda_ten_of_table_2_is_table_1s_run() -> None:
-    opened = open_study()
-    first = {record_path(job, opened.place) for job in adasample.table1(opened)}
-    second = {record_path(j, opened.place) for j in adasample.table2(opened)}
-    assert len(first & second) == len(opened.grid_seeds)
 
 
 def test_figure_2_trains_its_hp_models_on_the_other_side_of_the_split_it_tests_on() -> None:
@@ -293,17 +251,6 @@ def test_descriptors_written_here_score_as_they_were_measured(
     assert f"{measured['matching']:.2f}" in capsys.readouterr().out
 
 
-def test_the_command_line_names_what_it_cannot_read(
-    made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert hpatches.main(["score", str(made.root), str(tmp_path), "--split", "z"]) == 1
-    told = capsys.readouterr().err
-    assert "'z'" in told
-    assert "a, b, c" in told
-    assert hpatches.main(["score", str(made.root), str(tmp_path)]) == 1
-    assert "ref.csv" in capsys.readouterr().err
-
-
 def test_homographies_are_built_and_described_from_the_command_line(
     made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -336,15 +283,6 @@ def test_a_build_that_cannot_succeed_is_refused_before_its_work_and_leaves_nothi
     (tmp_path / "out").mkdir()
     assert hpatches.main(["build", str(tmp_path / "out"), one]) == 1
     assert "out is there already" in capsys.readouterr().err
-
-
-def test_what_was_not_trained_has_no_network(tmp_path: Path) -> None:
-    record = tmp_path / "record.json"
-    facts = {"kind": "descriptor", "name": "sift", "metrics": {}}
-    facts["digests"] = {"training": "", "evaluation": {}, "data": {}}
-    records.write(record, {**facts, "config": {"descriptor": {"name": "sift"}}})
-    with pytest.raises(ValueError, match="no training run"):
-        load_network(record)
 
 
 def test_a_patch_looks_the_same_through_the_release_and_through_a_training_set(

@@ -20,7 +20,7 @@ from test_matching_keypoints import texture
 from lib.commands import describe as command
 from lib.data.images import read_grey
 from lib.data.synthetic.scenes import plan_site, render_view
-from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.sizes import SyntheticSize
 from lib.features.description import Features
 from lib.features.detectors import Detector, Regions
 from lib.features.matches import match
@@ -340,7 +340,7 @@ def test_a_model_without_a_database_is_refused(images: Path, tmp_path: Path, cap
 def test_views_of_a_scene_become_a_sparse_model(tmp_path: Path, capsys) -> None:
     greys = [cv2.cvtColor(of, cv2.COLOR_RGB2GRAY) for of in (data.astronaut(), data.coffee())]
     greys = [cv2.resize(of, (240, 180), interpolation=cv2.INTER_AREA) for of in greys]
-    size = MiniSize(views=5)
+    size = SyntheticSize(views=5)
     site = plan_site([of.shape for of in greys], size, np.random.default_rng(0))
     images, out = tmp_path / "images", tmp_path / "out"
     images.mkdir()

@@ -16,7 +16,7 @@ from lib.data.phototour import INTEREST, read_phototour
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.description import read_sites, redraw_view
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.sizes import SyntheticSize
 from lib.data.synthetic.writing import write_scene
 from lib.features.patches import PATCH_WIDTH
 from lib.study.report.data import pictures, scenes
@@ -24,7 +24,7 @@ from lib.study.report.data.scenes import classes_figure, photographs_figure, sit
 from lib.study.report.style import DOUBLE_WIDTH
 
 PHOTOGRAPHS = packaged_photographs()["a"]
-SMALL = MiniSize(points_per_photo=60, pairs=150, longest_side=320)
+SMALL = SyntheticSize(points_per_photo=60, pairs=150, longest_side=320)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_the_drawing_in_space_holds_all_points_and_is_no_wider_than_they_need(se
 def test_a_site_that_is_not_there_is_refused(scene: Path, tmp_path: Path):
     with pytest.raises(ValueError, match="not among the photographs given: brick"):
         site_figure(scene, PHOTOGRAPHS[:2])
-    with pytest.raises(FileNotFoundError, match="holds no generated scene"):
+    with pytest.raises(FileNotFoundError, match=r"scene\.json"):
         site_figure(tmp_path, PHOTOGRAPHS)
 
 

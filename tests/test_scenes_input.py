@@ -17,7 +17,7 @@ from lib.data.scenes.prepared import prepare
 from lib.data.sources import open_source
 from lib.data.strecha import write_strecha_camera
 from lib.data.synthetic.geometry import Camera
-from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.sizes import SyntheticSize
 from lib.study.artefacts.searches import pairs_of_sets
 
 SIZE = (64, 48)
@@ -168,7 +168,7 @@ def test_a_source_of_scenes_has_its_places_by_role(tmp_path: Path) -> None:
     root = write_noise(tmp_path, "a", "b", "c", "d")
     places = {name: [name] for name in "abcd"}
     write_roles(root, places, train_and_test=["a", "b"], test=["c"], reserve=["d"])
-    source = open_source(f"scenes:{root}", root / "made", MiniSize())
+    source = open_source(f"scenes:{root}", root / "made", SyntheticSize())
     assert (source.name, source.sets, source.reserve) == ("scenes", ("a", "b"), ("d",))
     assert not source.embedded
     for name in ("a-wide", "c", "c-wide-5px", "d-images"):
@@ -176,7 +176,7 @@ def test_a_source_of_scenes_has_its_places_by_role(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no set 'e'"):
         source.digest("e")
     with pytest.raises(FileNotFoundError, match=f"{root / 'none'}"):
-        open_source(f"scenes:{root / 'none'}", root / "made", MiniSize())
+        open_source(f"scenes:{root / 'none'}", root / "made", SyntheticSize())
 
 
 def test_a_search_trains_on_one_reserve_and_tests_on_the_other_or_tests_on_the_only_one() -> None:

@@ -19,11 +19,10 @@ from lib.data import sources, states
 from lib.data.manifest import write_manifest
 from lib.data.sources import Source, open_source
 from lib.data.synthetic import writing
-from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.sizes import SyntheticSize
 from lib.digests import value_digest
-from lib.study import pool
 
-SMALL = MiniSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
+SMALL = SyntheticSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_importing_sources_imports_nothing_heavy() -> None:
     code = (
         "import sys, lib.data.sources as s\n"
-        "source = s.open_source('mini', 'nowhere', s.MiniSize())\n"
+        "source = s.open_source('mini', 'nowhere', s.SyntheticSize())\n"
         "source.digest('mini-a')\n"
         "print([m for m in ('torch', 'cv2', 'skimage', 'sklearn', 'PIL', 'scipy') "
         "if m in sys.modules])"
@@ -57,11 +56,6 @@ def test_mini_stands_in_for_the_three_real_sets(tmp_path: Path) -> None:
     assert scene.name == "mini-b"
     assert len(scene.patches) == len(scene.point_ids) == len(scene.image_ids) > 100
     assert source.scene_folder("mini-b").is_dir()
-
-
-def test_the_reserve_can_be_loaded_by_name(tmp_path: Path) -> None:
-    scene = open_source("mini", tmp_path, SMALL).load("reserve-b")
-    assert len(scene.patches) > 50
 
 
 def test_an_unknown_set_is_refused_with_the_names(tmp_path: Path) -> None:
@@ -109,13 +103,6 @@ def test_a_digest_has_a_half_of_content_and_a_half_of_code(
         assert halves(*case)[1] != code
 
 
-def test_what_is_there_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = open_source("mini", tmp_path, SMALL)
-    first = source.load("mini-a")
-    monkeypatch.setattr(writing, "write_scene", None)
-    np.testing.assert_array_equal(source.load("mini-a").patches, first.patches)
-
-
 def test_a_generation_cut_short_leaves_nothing_and_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +139,7 @@ from lib.data import sources
 from lib.digests import value_digest
 from lib.study import pool
 signal.signal(signal.SIGINT, signal.default_int_handler)
-source = sources.open_source("mini", {str(tmp_path)!r}, sources.MiniSize(points_per_photo=20_000))
+source = sources.open_source("mini", {str(tmp_path)!r}, sources.SyntheticSize(points_per_photo=20_000))
 if {jobs} == 1:
     source.load(source.sets[0])
 else:
@@ -200,27 +187,6 @@ def test_two_at_once_make_a_scene_once(tmp_path: Path, monkeypatch: pytest.Monke
     np.testing.assert_array_equal(first.patches, second.patches)
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    source = open_source("mini", tmp_path / "file" / "data", SMALL)
-    with pytest.raises(OSError, match=r"cannot write .*file/data"):
-        source.load("mini-a")
-
-
-def test_preparing_in_parallel_makes_all_three_sets(tmp_path: Path) -> None:
-    source = open_source("mini", tmp_path / "parallel", SMALL)
-    pool.prepare(source, source.sets, at_once=2)
-    assert all(source.scene_folder(name).is_dir() for name in source.sets)
-    alone = open_source("mini", tmp_path / "alone", SMALL).load("mini-c")
-    np.testing.assert_array_equal(source.load("mini-c").patches, alone.patches)
-
-
-@pytest.mark.parametrize("data", ["", "photos:", "photos"])
-def test_data_that_is_not_named_is_refused(tmp_path: Path, data: str) -> None:
-    with pytest.raises(ValueError, match=f"^'{data}' names no data: give 'mini', 'photos:DIR' or"):
-        open_source(data, tmp_path, SMALL)
-
-
 def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
     photo_folder(tmp_path / "photos")
     (tmp_path / "photos" / "broken.jpg").write_text("no image")
@@ -234,15 +200,6 @@ def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
     first = source.photographs["photos-a"][0].path
     cv2.imwrite(str(first), np.zeros((200, 240), np.uint8))
     assert source.digest("photos-a") != before
-
-
-def test_a_folders_reserves_are_scenes_of_their_own(tmp_path: Path) -> None:
-    source = open_source(f"photos:{photo_folder(tmp_path / 'photos', 20)}", tmp_path / "data", SMALL)
-    assert source.reserve == ("reserve-a", "reserve-b")
-    assert source.confirmation == ("confirmation-a", "confirmation-b")
-    assert len(source.load("reserve-a").patches) > 20
-    assert len(source.load("confirmation-b").patches) > 20
-    assert source.digest("reserve-a") != open_source("mini", tmp_path, SMALL).digest("reserve-a")
 
 
 def test_recorded_photographs_have_their_digests_and_no_pixels(tmp_path: Path) -> None:
@@ -312,23 +269,3 @@ def test_a_real_sets_digest_changes_with_its_files(real: Path, tmp_path: Path, f
     with (real / "liberty" / file).open("a") as opened:
         opened.write("\n")
     assert replace(source).digest("liberty") != before
-
-
-def test_a_real_sets_files_are_looked_at_once(
-    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = open_source(str(real), tmp_path / "data", SMALL)
-    before = source.digest("liberty")
-    monkeypatch.setattr(states, "of_files", None)
-    assert source.digest("liberty") == before
-
-
-def test_a_missing_real_set_is_named(real: Path, tmp_path: Path) -> None:
-    (real / "notredame").rename(real / "notre-dame")
-    with pytest.raises(FileNotFoundError, match=r"real/notredame is missing"):
-        open_source(str(real), tmp_path, SMALL)
-
-
-def test_a_source_that_is_no_folder_is_named_with_the_choices(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere is no folder: give 'mini', 'photos:DIR'"):
-        open_source(str(tmp_path / "nowhere"), tmp_path, SMALL)

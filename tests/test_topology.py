@@ -19,7 +19,7 @@ from lib import objective, profiles
 from lib.benchmarks.subject import describe
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
-from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.sizes import SyntheticSize
 from lib.descriptions import Descriptions
 from lib.distances import angular, euclidean
 from lib.matching.networks import find
@@ -71,7 +71,7 @@ def test_it_is_the_paper_s_algorithm_and_mixture(seed, n, k, gamma):
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
     """A patch of each point of a scene of the embedded data, in random order."""
-    made = open_source("mini", tmp_path_factory.mktemp("scene"), MiniSize(pairs=20)).load("mini-a")
+    made = open_source("mini", tmp_path_factory.mktemp("scene"), SyntheticSize(pairs=20)).load("mini-a")
     first = np.unique(made.point_ids, return_index=True)[1]
     return made.patches[np.random.default_rng(0).permutation(first)]
 

@@ -16,7 +16,7 @@ from lib.data.synthetic import oxford_affine
 from lib.data.synthetic.allotment import HOMOGRAPHY
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import make_splits, textures
-from lib.data.synthetic.sizes import MiniSize, SequencesSize
+from lib.data.synthetic.sizes import SequencesSize, SyntheticSize
 from lib.data.union import unite
 
 
@@ -47,11 +47,6 @@ def test_patches_keep_their_order_and_no_two_sets_share_a_point(tmp_path_factory
     assert united.pairs is None
 
 
-def test_images_are_unknown_where_a_set_does_not_tell_them(tmp_path: Path) -> None:
-    sets = [mapped(tmp_path, "told", [0, 1], [0, 0]), mapped(tmp_path, "untold", [0, 0], None)]
-    assert unite(sets, tmp_path / "decoded", "all").image_ids is None
-
-
 def test_a_union_is_copied_anew_when_a_set_changes(tmp_path: Path) -> None:
     first = mapped(tmp_path, "first", [0, 0], None)
     unite([first, mapped(tmp_path, "second", [0, 0], None)], tmp_path / "decoded", "all")
@@ -61,7 +56,7 @@ def test_a_union_is_copied_anew_when_a_set_changes(tmp_path: Path) -> None:
     assert len(list((tmp_path / "decoded").iterdir())) == 1
 
 
-SMALL = MiniSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
+SMALL = SyntheticSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
 
 
 def test_a_source_unites_its_first_scene_with_what_a_split_of_hpatches_trains_on(tmp_path: Path) -> None:
@@ -72,15 +67,6 @@ def test_a_source_unites_its_first_scene_with_what_a_split_of_hpatches_trains_on
     assert len(set(united.point_ids)) == sum(len(set(of.point_ids)) for of in parts)
 
 
-def test_a_union_has_a_digest_of_its_own_that_follows_its_sets(tmp_path: Path) -> None:
-    source = open_source("mini", tmp_path, SMALL)
-    assert source.united == "mini-a+mini-hp-a-train"
-    others = [source.digest(name) for name in source.united.split("+")]
-    assert source.digest(source.united) not in others
-    larger = open_source("mini", tmp_path, MiniSize())
-    assert larger.digest(source.united) != source.digest(source.united)
-
-
 def test_real_unions_have_all_three_sets(tmp_path: Path) -> None:
     for name in ("liberty", "notredame", "yosemite", "hpatches-release", "tasks"):
         (tmp_path / name).mkdir()
@@ -89,11 +75,6 @@ def test_real_unions_have_all_three_sets(tmp_path: Path) -> None:
     (tmp_path / "tasks").rmdir()
     with pytest.raises(FileNotFoundError, match="unpack HPatches"):
         _ = open_source(str(tmp_path), tmp_path / "data", SMALL).united
-
-
-def test_a_union_with_a_set_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no set 'mini-z'"):
-        open_source("mini", tmp_path, SMALL).digest("mini-a+mini-z")
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -124,10 +105,3 @@ def within(part: np.ndarray, grey: np.ndarray) -> bool:
         for y in range(grey.shape[0] - 7)
         for x in range(grey.shape[1] - 7)
     )
-
-
-def test_what_the_embedded_oxford_affine_set_shows_is_in_no_set_of_the_union(tmp_path: Path) -> None:
-    source = open_source("mini", tmp_path, SMALL)
-    shown = {of.name for of in oxford_affine.photographs(source.allotment)}
-    assert shown < {of.name for of in source.allotment[HOMOGRAPHY]}
-    assert not shown & {of.name for of in source.photographs["mini-a"]}

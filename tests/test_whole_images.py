@@ -7,13 +7,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from small_files import write_oxford_sequence
 
-from lib.data import oxford_affine as layout
 from lib.data.sources import open_source
 from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.sizes import MiniSize
-from lib.data.whole_images import KINDS, ImagesSize, WholeImages
-from lib.study import open as opening
+from lib.data.synthetic.sizes import ImagesSize, SyntheticSize
+from lib.data.whole_images import KINDS, WholeImages
 
 SMALL = ImagesSize(longest_side=120)
 
@@ -23,7 +22,7 @@ def released(tmp_path: Path) -> Path:
     """A folder with the released Oxford Affine set, of one sequence, and nothing else."""
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, (50, 60)).astype(np.uint8) for _ in range(6)]
-    layout.write_sequence(
+    write_oxford_sequence(
         tmp_path / "real" / "oxford_affine" / "graf", images, np.stack([np.eye(3)] * 5)
     )
     return tmp_path / "real"
@@ -52,7 +51,7 @@ def test_digests_tell_sizes_photographs_and_kinds_apart_and_make_nothing(tmp_pat
 
 
 def test_a_source_knows_its_own_sets_and_real_ones_beside(released: Path, tmp_path: Path) -> None:
-    source = open_source("mini", tmp_path / "data", MiniSize(), images=released)
+    source = open_source("mini", tmp_path / "data", SyntheticSize(), images=released)
     assert source.own_images.names == tuple(f"mini-{kind}" for kind in KINDS)
     assert source.real_images.names == ("real-oxford_affine",)
     assert [of.name for of in source.load("real-oxford_affine").sequences] == ["graf"]
@@ -66,11 +65,3 @@ def test_a_released_sets_digest_changes_with_its_files(released: Path, tmp_path:
     before = sets.digest("real-oxford_affine")
     cv2.imwrite(str(released / "oxford_affine" / "graf" / "img4.png"), np.zeros((50, 60), np.uint8))
     assert sets.digest("real-oxford_affine") != before
-
-
-def test_a_study_takes_a_folder_of_released_sets(released: Path, tmp_path: Path) -> None:
-    study = opening.open_study(real=str(released))
-    assert study.place.source.real_images.names == ("real-oxford_affine",)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"is no folder with homography sequences .* w1bs"):
-        opening.open_study(real=str(tmp_path / "empty"))

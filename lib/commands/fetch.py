@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lib.data.fetching import MIRROR, fetch, part_path
+from lib.data.fetching import MIRROR, fetch, kept_parts
 from lib.data.phototour import KNOWN_COUNTS
 
 
@@ -22,8 +22,8 @@ def main(arguments: Sequence[str] | None = None, counts: Mapping[str, int] = KNO
     )
     add = parser.add_argument
     add("folder", type=Path, metavar="DIR", help="where the sets go; made if missing")
-    names, told = list(counts), f"which ones, of {', '.join(counts)} (default: all)"
-    add("--sets", nargs="+", choices=names, default=names, metavar="SET", help=told)
+    known = f"which ones, of {', '.join(counts)} (default: all)"
+    add("--sets", nargs="+", choices=list(counts), default=list(counts), metavar="SET", help=known)
     add("--mirror", default=MIRROR, metavar="URL", help=f"the address before NAME.zip ({MIRROR})")
     add("--keep-archives", action="store_true", help="keep DIR/NAME.zip once a set is in place")
     chosen = parser.parse_args(arguments)
@@ -33,9 +33,9 @@ def main(arguments: Sequence[str] | None = None, counts: Mapping[str, int] = KNO
     try:
         fetch(folder, chosen.sets, chosen.mirror, counts, keep_archives=chosen.keep_archives)
     except KeyboardInterrupt:
-        parts = [part_path(folder / f"{name}.zip") for name in chosen.sets]
-        kept = [f"{part} ({part.stat().st_size:,} bytes)" for part in parts if part.exists()]
-        print(f"\nStopped. Kept: {', '.join(kept) or 'what was whole'}; the same command continues.")
+        parts = [part for name in chosen.sets for part in kept_parts(folder / f"{name}.zip")]
+        kept = ", ".join(f"{part} ({part.stat().st_size:,} bytes)" for part in parts)
+        print(f"\nStopped. Kept: {kept or 'what was whole'}; the same command continues.")
         return 130
     except (ValueError, OSError) as error:
         print(f"fetch: {error}", file=sys.stderr)

@@ -1,19 +1,14 @@
 """UBC PhotoTour (Brown, Hua and Winder, PAMI 2011) from a mirror: fetched, unpacked, verified.
 
 The original hosts are gone and the mirror packed the archives anew, so no hash of theirs is known: a set
-is verified by its content, and stands in its place only then. What has come of an archive lies in
-``NAME.zip.part``; ``NAME.zip.part.json`` says of which state of which file it is the beginning, and only
-that is continued (RFC 9110, section 14).
+is verified by its content, and takes its folder only then.
 """
 
-import errno
 import http.client
-import json
 import logging
 import os
 import re
 import shutil
-import struct
 import time
 import urllib.error
 import urllib.request
@@ -26,26 +21,22 @@ from tqdm.auto import tqdm
 
 from lib.data import phototour
 from lib.data.phototour import INFO, INTEREST, KNOWN_COUNTS, MATCHES, PER_SHEET, SHEET
-from lib.files import make_once, told, write_bytes
+from lib.digests import value_digest
+from lib.files import explained_errors, make_once
 
 MIRROR = "https://cmp.felk.cvut.cz/~mishkdmy/datasets/BrownPhotoTour/"
 _MEMBER = re.compile(rf"patches\d{{4}}\.bmp|{re.escape(INFO)}|{re.escape(INTEREST)}|m50_\d+_\d+_\d\.txt")
 # Bytes at most: a sheet with header and palette, a patch's lines of text, all match files of a set.
 _SHEET_BYTES, _LINE_BYTES, _MATCH_BYTES = SHEET * SHEET + 4096, 320, 128_000_000
-_CHUNK = 1 << 16
-# Failures in a row after which a download gives up; a try that gets further than every one before by
-# HEADWAY bytes is none. Seconds before the second try, doubled for each further one; and without a byte
-# after which a connection counts as lost.
-TRIES, HEADWAY, FIRST_WAIT, SILENCE = 6, 1 << 20, 1.0, 60.0
+# A download gives up after so many failures in a row; one that brings further bytes starts the count
+# anew. Seconds before the second try, doubled for each further one, and seconds of silence after which a
+# connection counts as lost.
+TRIES, FIRST_WAIT, SILENCE = 6, 1.0, 60.0
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 _ANEW = "Delete it and fetch it again, or from another mirror"
-_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, UnicodeError, RuntimeError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 log = logging.getLogger(__name__)
-
-
-class _Lost(Exception):
-    """A try failed for a reason that may pass."""
 
 
 def fetch(
@@ -73,7 +64,7 @@ def fetch(
         OSError: the mirror cannot be reached, the folder not written, the disk has too little room, or
             another process fetches the set.
     """
-    with told(folder):
+    with explained_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     missing = [name for name in sets if not (folder / name).exists()]
     needed = sum(_unpacked_bytes(counts[name]) for name in missing)
@@ -85,12 +76,10 @@ def fetch(
             print(f"{name}: already there and whole, {counts[name]:,} patches; left alone")
             continue
 
-        def obtain(part: Path, home=home, archive=archive, count=counts[name]) -> None:
+        def obtain(part: Path, archive=archive, count=counts[name]) -> None:
             if not archive.exists():
-                url = f"{mirror.rstrip('/')}/{archive.name}"
-                print(f"{home.name}: fetching {url}", flush=True)
-                download(url, archive, _unpacked_bytes(count))
-            unpack(archive, part, _unpacked_bytes(count))
+                download(f"{mirror.rstrip('/')}/{archive.name}", archive)
+            unpack(archive, part)
             verify_set(part, count, archive, _ANEW)
 
         try:
@@ -102,151 +91,84 @@ def fetch(
         print(f"{name}: {counts[name]:,} patches in {home}", flush=True)
 
 
-def part_path(archive: Path) -> Path:
-    """Where what has come of an archive lies until it is whole."""
-    return archive.with_name(archive.name + ".part")
+def kept_parts(archive: Path) -> list[Path]:
+    """What has come of an archive so far; the name says of which state of which file it is a part."""
+    return sorted(archive.parent.glob(f"{archive.name}.*.part"))
 
 
-def download(url: str, target: Path, most: int) -> None:
-    """Fetch an http address to `target`, which appears only when it is as long as the server said.
+def download(url: str, archive: Path) -> None:
+    """Fetch an http address to `archive`, which appears only when it is as long as the server said.
 
     Raises:
-        ValueError: the file there is longer than `most` bytes or of untold length.
         OSError: the server refuses, the connection fails too often, or the folder cannot be written.
     """
-    part = part_path(target)
-    furthest, failures = _size(part), 0
-    with tqdm(desc=target.name, unit="B", unit_scale=True, disable=None) as bar:
-        while True:
-            try:
-                _continue(url, part, most, bar)
-                break
-            except _Lost as lost:
-                have = _size(part)
-                failures = 1 if have >= furthest + HEADWAY else failures + 1
-                furthest = max(furthest, have)
-                if failures >= TRIES:
-                    raise OSError(
-                        f"{url}: {lost}, {failures} times in a row; {have:,} bytes are kept in {part}: "
-                        "run the same command to continue, or name another mirror"
-                    ) from lost
-                log.warning("%s: %s; trying again", url, lost)
-                time.sleep(FIRST_WAIT * 2 ** (failures - 1))
-    os.replace(part, target)
-    _note(part).unlink(missing_ok=True)
+    failures = 0
+    while not archive.exists():
+        came = sum(part.stat().st_size for part in kept_parts(archive))
+        try:
+            _continue(url, archive)
+        except (OSError, http.client.HTTPException) as error:
+            more = sum(part.stat().st_size for part in kept_parts(archive))
+            failures = 1 if more > came else failures + 1
+            final = isinstance(error, urllib.error.HTTPError) and error.code not in _PASSING
+            if final or failures >= TRIES:
+                # A server's words may hold what a terminal obeys, which repr does not.
+                raise OSError(
+                    f"{url}: {error!r}, {failures} times in a row; {more:,} bytes are kept: run the "
+                    "same command to continue, or name another mirror"
+                ) from error
+            log.warning("%s: %r; trying again", url, error)
+            time.sleep(FIRST_WAIT * 2 ** (failures - 1))
 
 
-def _continue(url: str, part: Path, most: int, bar: tqdm) -> None:
-    """One request that leaves `part` whole, or raises."""
-    known = _known(url, part)
-    have = _size(part) if known else 0
-    if known and have == known["total"]:
-        return
-    headers = {"User-Agent": "descriptor-study (urllib)", "Accept-Encoding": "identity"}
-    if have:
-        headers |= {"Range": f"bytes={have}-", "If-Range": known["validator"]}
-    with _opened(urllib.request.Request(url, headers=headers), part) as response:
-        if response.status == 206 and have:
-            rest = f"bytes {have}-{known['total'] - 1}/{known['total']}"
-            # Some servers don't look at If-Range.
-            same = _validator(response) in (known["validator"], None)
-            if response.headers.get("Content-Range", "").strip() != rest or not same:
-                _note(part).unlink(missing_ok=True)
-                raise _Lost("the file on the server has changed; starting anew")
-        else:
-            length = response.headers.get("Content-Length", "")
-            if response.status != 200 or not length.isdecimal():
-                raise ValueError(
-                    f"{url}: the server does not say how long the file is; name another mirror"
-                )
-            have, known = 0, {"url": url, "total": int(length), "validator": _validator(response)}
-            part.unlink(missing_ok=True)
-            write_bytes(_note(part), json.dumps(known).encode())
-        if known["total"] > most:
-            _note(part).unlink(missing_ok=True)
-            raise ValueError(
-                f"{url} has {known['total']:,} bytes, a set {most:,} at most: name another mirror"
+def _continue(url: str, archive: Path) -> None:
+    """One try: asks for the file's state, then for what is missing of it."""
+    head = urllib.request.Request(url, method="HEAD")
+    with urllib.request.urlopen(head, timeout=SILENCE) as response:
+        length = int(response.headers.get("Content-Length", -1))
+        marks = [response.headers.get(name) for name in ("ETag", "Last-Modified")]
+    part = archive.with_name(f"{archive.name}.{value_digest([url, length, marks])[:8]}.part")
+    for other in set(kept_parts(archive)) - {part}:
+        other.unlink()
+    have = part.stat().st_size if part.exists() else 0
+    if have != length:
+        rest = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+        with urllib.request.urlopen(rest, timeout=SILENCE) as response:
+            have = have if response.status == 206 else 0
+            bar = tqdm(
+                desc=archive.name, unit="B", unit_scale=True, total=length, initial=have, disable=None
             )
-        with told(part), open(part, "ab" if have else "wb") as file:
-            bar.reset(known["total"])
-            # What had come before is no part of the speed.
-            bar.n = bar.last_print_n = bar.initial = have
-            while chunk := _received(response):
-                have += file.write(chunk)
-                bar.update(len(chunk))
-    if have != known["total"]:
-        raise _Lost(f"cut off after {have:,} of {known['total']:,} bytes")
+            with bar, open(part, "ab" if have else "wb") as file:
+                while chunk := response.read(1 << 16):
+                    bar.update(file.write(chunk))
+    if part.stat().st_size != length:
+        raise ConnectionError(f"cut off after {part.stat().st_size:,} of {length:,} bytes")
+    os.replace(part, archive)
 
 
-def _opened(request: urllib.request.Request, part: Path) -> http.client.HTTPResponse:
-    try:
-        return urllib.request.urlopen(request, timeout=SILENCE)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == 416:
-            _note(part).unlink(missing_ok=True)
-            raise _Lost("the server cannot continue the file kept; starting anew") from error
-        # The server's own words may hold what a terminal obeys.
-        answer = f"the server answers {error.code} {http.client.responses.get(error.code, '')}".strip()
-        if error.code in _PASSING:
-            raise _Lost(answer) from error
-        raise OSError(f"{request.full_url}: {answer}; name another mirror") from error
-    except (OSError, http.client.HTTPException) as error:
-        raise _Lost(f"no connection ({_printable(error)})") from error
-
-
-def _received(response: http.client.HTTPResponse) -> bytes:
-    try:
-        return response.read(_CHUNK)
-    except (OSError, http.client.HTTPException) as error:
-        raise _Lost(f"connection lost ({_printable(error)})") from error
-
-
-def _validator(response: http.client.HTTPResponse) -> str | None:
-    """What If-Range may hold: a strong ETag, else the date."""
-    etag = response.headers.get("ETag")
-    return etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
-
-
-def _known(url: str, part: Path) -> dict | None:
-    """The state that the part is the beginning of, or None where that is not certain."""
-    try:
-        state = json.loads(_note(part).read_bytes())
-        return state if state["url"] == url and state["validator"] and state["total"] >= 0 else None
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def unpack(archive: Path, folder: Path, most: int) -> None:
+def unpack(archive: Path, folder: Path) -> None:
     """Unpack a set's files, side by side whatever their folder in the archive; all else stays packed.
 
-    Nothing is written but `folder`/NAME of a file that a set has, and no more than an archive's list of
-    members claims.
-
     Raises:
-        ValueError: no ZIP archive, a damaged one, a file twice, or more than `most` bytes in it.
+        ValueError: no ZIP archive, a damaged one, or a file twice in it.
         OSError: the folder cannot be written or has too little room.
     """
     try:
         with zipfile.ZipFile(archive) as packed:
-            members: dict[str, zipfile.ZipInfo] = {}
-            for info in packed.infolist():
-                name = PurePosixPath(info.filename).name
-                if _MEMBER.fullmatch(name) and members.setdefault(name, info) is not info:
-                    raise zipfile.BadZipFile(f"it holds {name} twice")
-            total = sum(info.file_size for info in members.values())
-            if total > most:
-                raise zipfile.BadZipFile(
-                    f"it claims to hold {total:,} bytes, a set has {most:,} at most"
-                )
-            _require_room(folder, total, "unpacking; the archive is kept")
-            bar = tqdm(members.items(), desc=f"unpacking {archive.name}", unit="file", disable=None)
-            for name, info in bar:
-                with packed.open(info) as source, told(folder), open(folder / name, "wb") as target:
+            infos = [(PurePosixPath(info.filename).name, info) for info in packed.infolist()]
+            members = [(name, info) for name, info in infos if _MEMBER.fullmatch(name)]
+            if len(dict(members)) < len(members):
+                raise zipfile.BadZipFile("it holds a file twice")
+            _require_room(folder, sum(info.file_size for _, info in members), "unpacking")
+            for name, info in tqdm(members, desc=f"unpacking {archive.name}", disable=None):
+                with (
+                    packed.open(info) as source,
+                    explained_errors(folder),
+                    open(folder / name, "wb") as target,
+                ):
                     shutil.copyfileobj(source, target)
     except _DAMAGED as error:
-        reason = f"damaged or no archive of a set ({_printable(error)})"
-        raise ValueError(f"{archive} is refused: {reason}. {_ANEW}") from error
+        raise ValueError(f"{archive} is damaged or no archive of a set ({error!r}). {_ANEW}") from error
 
 
 def verify_set(folder: Path, count: int, shown: Path, advice: str) -> None:
@@ -278,20 +200,6 @@ def _require_room(folder: Path, needed: int, purpose: str) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise OSError(
-            errno.ENOSPC,
             f"{folder} has {free / 1e9:.1f} GB free, {needed / 1e9:.1f} GB are needed for {purpose}: "
-            "make room, give another folder or fetch fewer with --sets",
+            "make room, give another folder or fetch fewer with --sets"
         )
-
-
-def _printable(error: Exception) -> str:
-    """An error's words, which may be a stranger's, without what a terminal obeys."""
-    return "".join(c if c.isprintable() else "?" for c in str(error) or type(error).__name__)
-
-
-def _note(part: Path) -> Path:
-    return part.with_name(part.name + ".json")
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0

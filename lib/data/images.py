@@ -9,6 +9,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from lib.files import write_bytes
+
 # Some 0.3 GB while they are decoded.
 MOST_PIXELS = 50_000_000
 # Grey values that must be left of a file of 16 bits: what a camera measures in 12 or 14 may be stored in
@@ -52,6 +54,18 @@ def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
     """
     data = np.fromfile(path, np.uint8)
     return cv2.imdecode(data, flags) if len(data) else None
+
+
+def write_image(path: Path, image: np.ndarray) -> None:
+    """Write (H, W) uint8 grey values, or (H, W, 3) colours, in the format that the name ends with (JPEG
+    at quality 95).
+
+    Raises:
+        OSError: the folder cannot be written; it is made where it is missing.
+    """
+    import cv2
+
+    write_bytes(path, cv2.imencode(path.suffix, image)[1].tobytes())
 
 
 def reduced(grey: np.ndarray, longest_side: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Oxford5k and Paris6k (Philbin et al., CVPR 2007 and 2008), read and written in their layout.
+"""Oxford5k and Paris6k (Philbin et al., CVPR 2007 and 2008), read in their layout.
 
 A folder each, ``oxford5k`` and ``paris6k``: photographs are ``*.jpg`` anywhere below it, and so is the
 ground truth. Of each query ``NAME_query.txt`` names a photograph, Oxford's with ``oxc1_`` before it,
@@ -8,14 +8,10 @@ name a photograph a line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
-
-import cv2
-import numpy as np
-
-from lib.files import write_bytes
 
 CITIES = ("oxford5k", "paris6k")
 QUERY = "_query.txt"
@@ -89,73 +85,34 @@ def read_city(name: str, root: Path) -> City:
             photograph which is not there, or one of two grades. The message names the file.
     """
     images: dict[str, Path] = {}
-    for path in sorted(root.rglob("*.jpg")):
+    for path in sorted(root.rglob("*.jpg"), key=lambda path: path.stem):
         if path.stem in images:
             raise ValueError(f"{path} and {images[path.stem]} have one name: remove one")
         images[path.stem] = path
     queries = sorted(root.rglob(f"*{QUERY}"))
     if not images or not queries:
-        lacks = "photographs *.jpg" if not images else f"ground truth *{QUERY}"
+        lacks = "ground truth *" + QUERY if images else "photographs *.jpg"
         raise FileNotFoundError(f"{root} holds no {lacks}: unpack it there")
-    in_order = {stem: images[stem] for stem in sorted(images)}
-    return City(name, in_order, tuple(_read_query(path, in_order) for path in queries))
+    return City(name, images, tuple(_read_query(path, images) for path in queries))
 
 
 def _read_query(path: Path, images: Mapping[str, Path]) -> Query:
-    name, *corners = path.read_text(encoding="utf-8").split()[:5] or [""]
-    image = name if name in images else name.removeprefix(OXFORD_PREFIX)
+    name = path.name.removesuffix(QUERY)
     try:
-        box = tuple(map(float, corners))
-    except ValueError:
-        box = ()
-    if len(box) != 4 or not (box[0] < box[2] and box[1] < box[3]):
-        raise ValueError(f"{path} is no query: it holds a photograph's name and x y x y of a box")
-    _check_there([image], images, path)
-    grades = {}
+        shown, *corners = path.read_text(encoding="utf-8").split()[:5]
+        left, top, right, bottom = map(float, corners)
+    except ValueError as error:
+        raise ValueError(f"{path} holds no photograph's name and x y x y of a box") from error
+    image = shown if shown in images else shown.removeprefix(OXFORD_PREFIX)
+    if not (left < right and top < bottom and image in images):
+        raise ValueError(f"{path} names a photograph that is not there ({image}), or an empty box")
+    grades: dict[str, frozenset[str]] = {}
     for grade in GRADES:
-        file = path.with_name(path.name.removesuffix(QUERY) + f"_{grade}.txt")
-        if not file.is_file():
-            raise FileNotFoundError(f"{file} is missing: {path.name} asks for it")
-        named = file.read_text(encoding="utf-8").split()
-        _check_there(named, images, file)
-        for other, known in grades.items():
-            if both := known.intersection(named):
-                raise ValueError(f"{file} names {sorted(both)[0]}, which is {other} too")
-        grades[grade] = frozenset(named)
-    return Query(path.name.removesuffix(QUERY), image, box, **grades)
-
-
-def _check_there(named: Sequence[str], images: Mapping[str, Path], file: Path) -> None:
-    if absent := [name for name in named if name not in images]:
-        raise ValueError(f"{file} names {absent[0]}, and there is no such photograph")
-
-
-def write_city(
-    images: Path,
-    truth: Path,
-    photographs: Mapping[str, np.ndarray],
-    queries: Sequence[Query],
-    prefix: str = "",
-) -> None:
-    """Write photographs and ground truth.
-
-    Args:
-        images, truth: folders, made here.
-        photographs: (H, W) uint8 by name.
-        queries: of them.
-        prefix: before the photograph's name in a query, `OXFORD_PREFIX` or nothing.
-
-    Raises:
-        OSError: the folders are there already, or cannot be written.
-    """
-    images.mkdir(parents=True)
-    truth.mkdir(parents=True)
-    for name, grey in photographs.items():
-        coded = cv2.imencode(".jpg", grey, [cv2.IMWRITE_JPEG_QUALITY, 95])[1]
-        write_bytes(images / f"{name}.jpg", coded.tobytes())
-    for query in queries:
-        box = " ".join(f"{value:.1f}" for value in query.box)
-        (truth / f"{query.name}{QUERY}").write_text(f"{prefix}{query.image} {box}\n", encoding="utf-8")
-        for grade in GRADES:
-            lines = "".join(f"{name}\n" for name in sorted(getattr(query, grade)))
-            (truth / f"{query.name}_{grade}.txt").write_text(lines, encoding="utf-8")
+        file = path.with_name(f"{name}_{grade}.txt")
+        grades[grade] = frozenset(file.read_text(encoding="utf-8").split())
+        if absent := grades[grade] - images.keys():
+            raise ValueError(f"{file} names {min(absent)}, and there is no such photograph")
+    for first, second in combinations(GRADES, 2):
+        if both := grades[first] & grades[second]:
+            raise ValueError(f"{path.parent / name}: {min(both)} is both {first} and {second}")
+    return Query(name, image, (left, top, right, bottom), **grades)

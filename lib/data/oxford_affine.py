@@ -1,19 +1,16 @@
 """The Oxford Affine set (Mikolajczyk et al., IJCV 2005): sequences of six images, each of one nuisance.
 
-A folder a sequence, ``img1`` to ``img6`` with ``H1to2p`` to ``H1to6p``. Which nuisance it is of, the
-names of the released sequences tell; any other is named after its nuisance, ``blur_NAME``.
+A folder a sequence, ``img1`` to ``img6`` with ``H1to2p`` to ``H1to6p``, or in the layout of HPatches.
+The names of the released sequences tell which nuisance they show; any other is named after its
+nuisance, ``blur_NAME``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
-from lib.files import write_bytes
 
 NUISANCES = ("blur", "light", "compression", "zoom", "viewpoint")
 RELEASED = {
@@ -52,8 +49,8 @@ def read(name: str, folder: Path) -> AffineSequences:
         FileNotFoundError: no sequence, or one lacks a file; the message names it.
         ValueError: a name that tells no nuisance, or a homography that is singular.
     """
-    found = read_homography_sequences(folder)
-    return AffineSequences(name, tuple(_named(images) for images in found))
+    sequences = read_homography_sequences(folder)
+    return AffineSequences(name, tuple(_named(images) for images in sequences))
 
 
 def _named(images: HomographySequence) -> AffineSequence:
@@ -65,22 +62,3 @@ def _named(images: HomographySequence) -> AffineSequence:
             f"NUISANCE_{name}, of {', '.join(NUISANCES)}"
         )
     return AffineSequence(name, nuisance, images)
-
-
-def write_sequence(folder: Path, images: Sequence[np.ndarray], homographies: np.ndarray) -> None:
-    """Write a sequence in the released layout, as PNG.
-
-    Args:
-        folder: made if missing.
-        images: six (H, W) uint8, the reference first.
-        homographies: (5, 3, 3), from the reference to each of the others; read back to the bit.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    import cv2
-
-    for number, image in enumerate(images, 1):
-        write_bytes(folder / f"img{number}.png", cv2.imencode(".png", image)[1].tobytes())
-    for number, homography in enumerate(homographies, 2):
-        np.savetxt(folder / f"H1to{number}p", homography, fmt="%.17g")

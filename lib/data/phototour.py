@@ -9,8 +9,7 @@ unused, patch, point, unused; a match where the point ids are equal).
 from __future__ import annotations
 
 import itertools
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from lib.data.decoded import decoded
 from lib.data.images import read_image
 from lib.data.patchset import LabelledPairs, PatchSet
-from lib.data.tables import filled_lines, refuse_rows
+from lib.data.tables import refuse_rows
 
 PATCH = 64
 SHEET = 1024
@@ -67,7 +66,12 @@ def read_layout(
     sheets = find_sheets(folder)
     point_ids = read_point_ids(folder / INFO, len(sheets))
     interest, matches = folder / INTEREST, folder / MATCHES
-    image_ids = read_image_ids(interest, len(point_ids)) if interest.exists() else None
+    image_ids = _numbers(interest, [0])[:, 0] if interest.exists() else None
+    if image_ids is not None and len(image_ids) != len(point_ids):
+        raise ValueError(
+            f"{interest} has {len(image_ids)} lines for {len(point_ids)} patches: unpack the set again, "
+            "or remove the file to go without image ids"
+        )
     return sheets, point_ids, image_ids, read_pairs(matches, point_ids) if matches.exists() else None
 
 
@@ -156,44 +160,24 @@ def find_sheets(folder: Path) -> list[Path]:
     Raises:
         FileNotFoundError: the folder or a sheet is missing; the message names it.
     """
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"{folder} is no folder: give the folder that holds patches0000.bmp and {INFO}"
-        )
-    found = {path.name for path in folder.glob("patches*.bmp")}
-    if not found:
-        raise FileNotFoundError(f"{folder} holds no patches0000.bmp: unpack the set there")
-    sheets = [f"patches{number:04d}.bmp" for number in range(len(found))]
-    missing = next((sheet for sheet in sheets if sheet not in found), None)
-    if missing is not None:
-        raise FileNotFoundError(
-            f"{folder / missing} is missing among {len(found)} sheets: unpack the set again"
-        )
-    return [folder / sheet for sheet in sheets]
+    sheets = [folder / f"patches{n:04d}.bmp" for n in range(len(list(folder.glob("patches*.bmp"))) or 1)]
+    for sheet in sheets:
+        if not sheet.is_file():
+            raise FileNotFoundError(f"{sheet} is missing: unpack the set there")
+    return sheets
 
 
-def _numbers(path: Path, columns: tuple[int, ...]) -> np.ndarray:
-    """(N, len(columns)) int64 of a whitespace-separated file, or an error naming file and line."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: unpack the set again")
+def _numbers(path: Path, columns: Sequence[int]) -> np.ndarray:
+    """(N, len(columns)) int64 of a whitespace-separated file."""
+    import pandas as pd
+
     try:
-        with warnings.catch_warnings():
-            # numpy warns of an empty file, and of "1.5" where a whole number is asked for.
-            warnings.simplefilter("error", DeprecationWarning)
-            warnings.simplefilter("ignore", UserWarning)
-            return np.loadtxt(path, dtype=np.int64, comments=None, usecols=columns, ndmin=2)
-    except (ValueError, DeprecationWarning, OverflowError) as error:
-        raise ValueError(_trouble(path, columns) or f"{path}: {error}") from error
-
-
-def _trouble(path: Path, columns: tuple[int, ...]) -> str | None:
-    for where, fields in filled_lines(path, None):
-        try:
-            [np.int64(int(fields[column])) for column in columns]
-        except (ValueError, IndexError, OverflowError):
-            numbers = ", ".join(str(column + 1) for column in columns)
-            return f"{where}: whole numbers expected in columns {numbers}; unpack the set again"
-    return None
+        table = pd.read_csv(path, sep=r"\s+", header=None, usecols=columns, dtype=np.int64)
+        return table.to_numpy()
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path} is missing: unpack the set again") from error
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{path}: whole numbers expected ({error}); unpack the set again") from error
 
 
 def read_point_ids(path: Path, sheets: int) -> np.ndarray:
@@ -206,7 +190,7 @@ def read_point_ids(path: Path, sheets: int) -> np.ndarray:
     Raises:
         ValueError: too few or too many lines, no numbers, or a point with a single patch.
     """
-    point_ids = _numbers(path, (0,))[:, 0]
+    point_ids = _numbers(path, [0])[:, 0]
     count = len(point_ids)
     if not (sheets - 1) * PER_SHEET < count <= sheets * PER_SHEET:
         raise ValueError(
@@ -223,30 +207,13 @@ def read_point_ids(path: Path, sheets: int) -> np.ndarray:
     return point_ids
 
 
-def read_image_ids(path: Path, count: int) -> np.ndarray:
-    """(P,) int64, the reference image of each of ``count`` patches, from ``interest.txt``.
-
-    Raises:
-        ValueError: another number of lines, or no numbers.
-    """
-    image_ids = _numbers(path, (0,))[:, 0]
-    if len(image_ids) != count:
-        raise ValueError(
-            f"{path} has {len(image_ids)} lines for {count} patches: unpack the set again, or "
-            "remove the file to go without image ids"
-        )
-    return image_ids
-
-
 def read_pairs(path: Path, point_ids: np.ndarray) -> LabelledPairs:
     """The labelled pairs of a match file, e.g. ``m50_100000_100000_0.txt``.
 
     Raises:
         ValueError: a patch that is not there, or a label that ``info.txt`` contradicts.
     """
-    columns = _numbers(path, (0, 1, 3, 4))
-    if len(columns) == 0:
-        raise ValueError(f"{path} is empty: it has no pairs; unpack the set again")
+    columns = _numbers(path, [0, 1, 3, 4])
     first, first_point, second, second_point = columns.T
     patches = columns[:, [0, 2]]
     refuse_rows(

@@ -1,4 +1,4 @@
-"""Where a study's three patch sets come from: embedded photographs, a folder of them, or real sets.
+"""Where a study's three patch sets come from: packaged photographs, a folder of them, or real sets.
 
 Cheap to import and to ask for digests; what makes or decodes pixels is imported where it is needed.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lib.data import states
+from lib.data.collection import Collection
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches_sets import HPatchesSets
 from lib.data.manifest import read_manifest
@@ -27,9 +28,8 @@ from lib.data.synthetic.allotment import (
     packaged_photographs,
 )
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.sizes import MiniSize, SequencesSize
-from lib.data.whole_images import KINDS, ImagesSize, WholeImages
-from lib.files import make_checked
+from lib.data.synthetic.sizes import ImagesSize, SequencesSize, SyntheticSize
+from lib.data.whole_images import KINDS, WholeImages
 
 if TYPE_CHECKING:
     from lib.data.hpatches.images import ImageSequences
@@ -41,6 +41,54 @@ _GENERATOR = "lib.data.synthetic.writing"
 _PHOTOS, _SCENES = "photos", "scenes"
 # Between names in that of a union, and the split of HPatches that a part of it is trained on by.
 _AND, _SPLIT = "+", "a"
+
+
+@dataclass(frozen=True)
+class PatchSets(Collection):
+    """Sets in PhotoTour's layout: generated of photographs, and the released ones of a real source.
+
+    Attributes:
+        photographs: of which each generated set is made, by its name.
+        real: the folder that holds `REAL_SETS`; None where all is generated.
+    """
+
+    folder: Path
+    size: SyntheticSize
+    photographs: Mapping[str, tuple[Photograph, ...]]
+    real: Path | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*(REAL_SETS if self.real else ()), *self.photographs)
+
+    def modules(self, name: str) -> tuple[str, ...]:
+        return (_GENERATOR, _READER) if name in self.photographs else (_READER,)
+
+    def content(self, name: str) -> object:
+        if name in self.photographs:
+            return [name, states.of_photographs(self.photographs[name])]
+        return self._files[name]
+
+    @cached_property
+    def _files(self) -> Mapping[str, list]:
+        patterns = {"read": ["*.txt"], "sized": ["*.bmp"]}
+        return {name: states.of_files(self.real / name, **patterns) for name in REAL_SETS}
+
+    def released(self, name: str) -> Path | None:
+        return None if name in self.photographs else self.real / name
+
+    def generate(self, folder: Path, name: str) -> None:
+        from lib.data.synthetic.writing import write_scene
+
+        write_scene(folder, name, self.photographs[name], self.size)
+
+    def read(self, folder: Path, name: str) -> PatchSet:
+        from lib.data.phototour import read_phototour, verify_counts
+
+        generated = name in self.photographs
+        patch_set = read_phototour(folder, (folder if generated else self.folder) / "decoded", name)
+        verify_counts(patch_set)
+        return patch_set
 
 
 @dataclass(frozen=True)
@@ -63,7 +111,7 @@ class Source:
 
     name: str
     folder: Path
-    size: MiniSize
+    size: SyntheticSize
     allotment: Allotment
     real: Path | None = None
     own_hpatches: HPatchesSets | None = None
@@ -105,13 +153,27 @@ class Source:
         scenes = {f"{self.name}-{scene}": self.allotment[scene] for scene in SCENES if self.embedded}
         return scenes | {part: self.allotment[part] for part in (*self.reserve, *self.confirmation)}
 
-    def digest(self, name: str) -> str:
-        """16 hex digits that tell one state of a set's data from another; makes no pixels.
+    @cached_property
+    def collections(self) -> tuple[Collection | SceneSets, ...]:
+        """All that sets are among."""
+        patches = self.scenes or PatchSets(self.folder, self.size, self.photographs, self.real)
+        return (patches, *self.hpatches, *self.whole_images)
 
-        The first 8 are of content (`states.content_half`): of generated sets size and the photographs'
-        names and hashes; of real ones names and sizes of their files and what the text files hold,
-        looked at once for each object; of unions their parts. The last 8 are of the code that generates
-        and reads them.
+    def collection(self, name: str) -> Collection | SceneSets:
+        """The collection that a set is in.
+
+        Raises:
+            ValueError: the source has no such set.
+        """
+        for collection in self.collections:
+            if name in collection.names:
+                return collection
+        known = [name for collection in self.collections for name in collection.names]
+        raise ValueError(f"no set {name!r} in source {self.name}: choose from {', '.join(known)}")
+
+    def digest(self, name: str) -> str:
+        """16 hex digits that tell one state of a set's data from another, as `Collection.digest` says;
+        of a union, of its parts' digests.
 
         Raises:
             ValueError: the source has no such set.
@@ -119,60 +181,32 @@ class Source:
         """
         if _AND in name:
             return states.union_digest([_UNION], [self.digest(part) for part in name.split(_AND)])
-        if (sets := self._sets_of(name)) is not None:
-            return sets.digest(name)
-        if name not in self.photographs:
-            return states.digest([_READER], self._files[name])
-        made_of = [name, states.of_photographs(self.photographs[name])]
-        return states.digest([_GENERATOR, _READER], made_of, self.size)
-
-    @cached_property
-    def _files(self) -> Mapping[str, list]:
-        return {
-            name: states.of_files(self.real / name, read=["*.txt"], sized=["*.bmp"])
-            for name in self.sets
-        }
+        return self.collection(name).digest(name)
 
     def scene_folder(self, name: str) -> Path:
-        """The folder of a set's files; a generated one may not be there yet. A union has none but the
-        copy's."""
+        """The folder of a set's files, perhaps not there yet; of a union that of its copy."""
         if _AND in name:
             return self.folder / "decoded" / name
-        if (sets := self._sets_of(name)) is not None:
-            return sets.root if isinstance(sets, HPatchesSets) else sets.folder_of(name)
-        if name not in self.photographs:
-            return self.real / name
-        return self.folder / f"{name}-{self.digest(name)}"
+        return self.collection(name).folder_of(name)
 
     def load(self, name: str) -> PatchSet | HPatchesSplit | ImageSequences | Any:
-        """A set, generated and decoded first where it is not there yet; what an HPatches split tests
-        on is a split with its tasks, images are sequences, of whole images what their kind reads,
-        everything else a set of patches, a union too.
+        """A set, generated and decoded first where it is not there yet.
 
-        Generated and decoded files that are damaged are set aside and made anew.
+        Returns:
+            Of what an HPatches split tests on the split with its tasks; of images their sequences; of
+            whole images what their kind reads; of everything else, a union too, a set of patches.
 
         Raises:
             ValueError: the source has no such set, or its files are damaged.
             FileNotFoundError: a real set's files, or the photographs of one to generate, are missing.
             OSError: `folder` cannot be written.
         """
-        from lib.data.phototour import read_phototour, verify_counts
-        from lib.data.synthetic.writing import write_scene
         from lib.data.union import unite
 
         if _AND in name:
             parts = [self.load(part) for part in name.split(_AND)]
             return unite(parts, self.folder / "decoded", name)
-        if (sets := self._sets_of(name)) is not None:
-            return sets.load(name)
-        scene = self.scene_folder(name)
-        if name in self.photographs:
-            photographs = self.photographs[name]
-            make_checked(scene, name, lambda new: write_scene(new, name, photographs, self.size))
-            return read_phototour(scene, scene / "decoded", name)
-        patch_set = read_phototour(scene, self.folder / "decoded", name)
-        verify_counts(patch_set)
-        return patch_set
+        return self.collection(name).load(name)
 
     @property
     def homographies(self) -> HPatchesSets:
@@ -215,28 +249,11 @@ class Source:
         there = self.own_images.kinds if self.own_images else ()
         return tuple(kind for kind in KINDS if kind not in there)
 
-    def _sets_of(self, name: str) -> HPatchesSets | WholeImages | SceneSets | None:
-        """The sets that a set is among, None for a set of another kind.
-
-        Raises:
-            ValueError: the source has no such set.
-        """
-        scenes = () if self.scenes is None else (self.scenes,)
-        collections = (*scenes, *self.hpatches, *self.whole_images)
-        for sets in collections:
-            if name in sets.names:
-                return sets
-        known = (*self.sets, *self.reserve, *self.confirmation)
-        if name in known:
-            return None
-        known += tuple(n for sets in collections for n in sets.names)
-        raise ValueError(f"no set {name!r} in source {self.name}: choose from {known}")
-
 
 def open_source(
     data: str,
     folder: Path,
-    size: MiniSize,
+    size: SyntheticSize,
     sequences: SequencesSize = SequencesSize(),  # noqa: B008 (frozen)
     homographies: Sequence[Path] = (),
     *,
@@ -261,18 +278,19 @@ def open_source(
         ValueError: no data named, or a folder of photographs has fewer than 5 that can be read.
     """
     folder, (kind, _, photos) = Path(folder), data.partition(":")
-    beside = None
+    real_hpatches = real_images = None
     if homographies:
-        beside = HPatchesSets("real-hp", folder, sequences, homographies=tuple(homographies))
-    images_beside = WholeImages("real", folder, ImagesSize(), {}, images) if images else None
+        real_hpatches = HPatchesSets("real-hp", folder, sequences, homographies=tuple(homographies))
+    if images is not None:
+        real_images = WholeImages("real", folder, ImagesSize(), {}, images)
+    beside = {"real_hpatches": real_hpatches, "real_images": real_images}
     skipped: Mapping[str, str] = {}
     if kind == _SCENES and (photos or manifest is not None):
         root = Path(photos).resolve() if photos else None
-        sets = SceneSets(root, folder, None if root else read_manifest(manifest))
-        # Refused now, before anything is made.
-        sets.places  # noqa: B018
-        beside_scenes = {"real_hpatches": beside, "real_images": images_beside}
-        return Source(_SCENES, folder, size, {}, scenes=sets, **beside_scenes)
+        scenes = SceneSets(root, folder, None if root else read_manifest(manifest))
+        # A folder that holds none is refused here, before anything is made.
+        _ = scenes.places
+        return Source(_SCENES, folder, size, {}, scenes=scenes, **beside)
     if data == "mini":
         allotted = packaged_photographs()
     elif kind == _PHOTOS and photos:
@@ -282,15 +300,17 @@ def open_source(
     elif not data or kind == _PHOTOS:
         raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
     else:
-        real, own = _real(Path(data)), None
+        real, own_hpatches = _real(Path(data)), None
         if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
-            own = HPatchesSets("hpatches", folder, sequences, real=real)
-        spare = {part: of for part, of in packaged_photographs().items() if part in RESERVE}
+            own_hpatches = HPatchesSets("hpatches", folder, sequences, real=real)
+        packaged = packaged_photographs()
+        reserve = {part: packaged[part] for part in RESERVE}
         own_images = WholeImages("ubc", folder, ImagesSize(), {}, real)
-        return Source("ubc", folder, size, spare, real, own, beside, own_images, images_beside)
-    own = HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY])
+        return Source("ubc", folder, size, reserve, real, own_hpatches, own_images=own_images, **beside)
+    own_hpatches = HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY])
     own_images = WholeImages(kind, folder, ImagesSize(), allotted)
-    return Source(kind, folder, size, allotted, None, own, beside, own_images, images_beside, skipped)
+    own = {"own_hpatches": own_hpatches, "own_images": own_images}
+    return Source(kind, folder, size, allotted, skipped=skipped, **own, **beside)
 
 
 def _real(folder: Path) -> Path:

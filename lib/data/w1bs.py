@@ -8,14 +8,12 @@ homographies, which the benchmark does not read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from lib.data.images import decode_grey, read_image
-from lib.files import write_bytes
 
 SUBSETS = {
     "A": "appearance",
@@ -87,27 +85,5 @@ def _column(file: Path) -> np.ndarray:
     read_image(file)
     grey = decode_grey(file)
     if grey is None or grey.shape[0] % grey.shape[1]:
-        told = "cannot be read" if grey is None else f"is {grey.shape[1]} by {grey.shape[0]} px"
-        raise ValueError(f"{file} {told}: a column of square patches expected")
+        raise ValueError(f"{file} is no column of square patches: unpack it again")
     return grey.reshape(-1, grey.shape[1], grey.shape[1])
-
-
-def write_pair(folder: Path, name: str, patches: Sequence[np.ndarray], homography: np.ndarray) -> None:
-    """Write a pair in the released layout.
-
-    Args:
-        folder: of the subset.
-        name: of the pair.
-        patches: (n, s, s) uint8 of either image.
-        homography: (3, 3), from the first to the second.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    import cv2
-
-    for number, of in enumerate(patches, 1):
-        column = cv2.imencode(".bmp", of.reshape(-1, of.shape[2]))[1]
-        write_bytes(folder / str(number) / f"{name}.bmp", column.tobytes())
-    (folder / "h").mkdir(exist_ok=True)
-    np.savetxt(folder / "h" / f"{name}.txt", homography, fmt="%.17g")

@@ -37,19 +37,19 @@ def packaged_photographs() -> Allotment:
     Raises:
         FileNotFoundError: a package does not bring a photograph that its pinned release brings.
     """
+    allotment: dict[str, tuple[Photograph, ...]] = {}
     with PACKAGED.open(encoding="utf-8", newline="") as file:
-        rows = itertools.groupby(csv.DictReader(file), lambda row: row["part"])
-        return {part: tuple(_packaged(**row) for row in of) for part, of in rows}
-
-
-def _packaged(name: str, package: str, file: str, licence: str, **_: str) -> Photograph:
-    found = importlib.util.find_spec(package)
-    path = Path(found.origin).parent / file if found and found.origin else Path(package, file)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is missing: install the releases of requirements.txt, which bring it"
-        )
-    return Photograph(name, path, licence)
+        for row in csv.DictReader(file):
+            # Found without importing the package, which may be slow.
+            folder = Path(importlib.util.find_spec(row["package"]).origin).parent
+            path = folder / row["file"]
+            if not path.is_file():
+                raise FileNotFoundError(
+                    f"{path} is missing: install the releases of requirements.txt, which bring it"
+                )
+            photograph = Photograph(row["name"], path, row["licence"])
+            allotment[row["part"]] = (*allotment.get(row["part"], ()), photograph)
+    return allotment
 
 
 def folder_photographs(folder: Path) -> tuple[Allotment, Mapping[str, str]]:

@@ -1,44 +1,16 @@
 """What a notebook shows of a generated scene: read from its files, views drawn again from them."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from lib.data.phototour import INTEREST
-from lib.data.synthetic.geometry import Camera, Plane
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.photometry import Photometry
-from lib.data.synthetic.scenes import Piece, Site, render_view
-from lib.data.synthetic.writing import SCENE
+from lib.data.synthetic.scenes import render_view
+from lib.data.synthetic.writing import read_sites
 
-
-def read_sites(folder: Path) -> tuple[dict[str, object], tuple[Site, ...]]:
-    """The facts of ``scene.json`` and its sites as they were when the scene was generated.
-
-    Raises:
-        FileNotFoundError: the folder holds no generated scene.
-    """
-    path = folder / SCENE
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: {folder} holds no generated scene")
-    facts = json.loads(path.read_text())
-    return facts, tuple(_site(entry) for entry in facts["sites"])
-
-
-def _site(entry: dict) -> Site:
-    pieces = []
-    for piece in entry["pieces"]:
-        axes = (np.array(piece[key]) for key in ("origin", "u_axis", "v_axis"))
-        plane = Plane(*axes, piece["width"], piece["height"])
-        pieces.append(Piece(plane, piece["photograph"], piece["left"], piece["top"]))
-    cameras = []
-    for image in entry["images"]:
-        pose = np.array(image["rotation"]), np.array(image["translation"])
-        cameras.append(Camera(np.array(entry["intrinsics"]), *pose, *entry["image_size"]))
-    photometry = tuple(Photometry(**image["photometry"]) for image in entry["images"])
-    return Site(tuple(pieces), tuple(cameras), photometry)
+__all__ = ("detections", "read_sites", "redraw_view", "textures_of")
 
 
 def redraw_view(folder: Path, photographs: Sequence[Photograph], image: int) -> np.ndarray:
@@ -60,10 +32,8 @@ def redraw_view(folder: Path, photographs: Sequence[Photograph], image: int) -> 
         index = image - entry["first_image"]
         if 0 <= index < len(site.cameras):
             return render_view(site, textures_of(facts, number, photographs), index)
-    last = facts["sites"][-1]
-    raise ValueError(
-        f"{folder} has no image {image}: give 0 to {last['first_image'] + len(last['images']) - 1}"
-    )
+    last = facts["sites"][-1]["first_image"] + len(sites[-1].cameras) - 1
+    raise ValueError(f"{folder} has no image {image}: give 0 to {last}")
 
 
 def textures_of(facts: dict, number: int, photographs: Sequence[Photograph]) -> list[np.ndarray]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lib.data.eth import write_scene
 from lib.data.synthetic.multiview import PLACES, TEXTURES, photographs, place
 from lib.data.synthetic.photographs import Photograph
-
-if TYPE_CHECKING:
-    from lib.data.whole_images import ImagesSize
+from lib.data.synthetic.sizes import ImagesSize
 
 __all__ = ("photographs", "write")
 

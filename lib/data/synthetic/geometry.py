@@ -51,6 +51,24 @@ class Camera:
         return -self.rotation.T @ self.translation
 
 
+def centred_plane(middle: np.ndarray, axes: np.ndarray, width: int, height: int) -> Plane:
+    """A plane whose middle lies at a point of the world, (3,).
+
+    Args:
+        middle: world units.
+        axes: (2, 3) the plane's u and v axis.
+        width, height: texels.
+    """
+    u_axis, v_axis = axes
+    origin = middle - u_axis * (width - 1) / 2 - v_axis * (height - 1) / 2
+    return Plane(origin, u_axis, v_axis, width, height)
+
+
+def intrinsics(focal: float, width: int, height: int) -> np.ndarray:
+    """(3, 3) of a camera whose axis meets the middle of its image; all in px."""
+    return np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1.0]])
+
+
 def axis_rotation(axis: np.ndarray, radians: float) -> np.ndarray:
     """(3, 3) rotation about an axis by Rodrigues' formula."""
     x, y, z = np.asarray(axis, float) / np.linalg.norm(axis)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lib.data.imc import write_scene
 from lib.data.synthetic.multiview import PLACES, photographs, place
 from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic.sizes import ImagesSize
 from lib.data.synthetic.walls import covisibility
-
-if TYPE_CHECKING:
-    from lib.data.whole_images import ImagesSize
 
 __all__ = ("photographs", "write")
 

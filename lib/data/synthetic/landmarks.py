@@ -15,21 +15,20 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.data.landmarks import CITIES, GRADES, OXFORD_PREFIX, Query, write_city
+from lib.data.images import write_image
+from lib.data.landmarks import CITIES, GRADES, OXFORD_PREFIX, QUERY, Query
 from lib.data.synthetic.allotment import SCENES, Allotment
-from lib.data.synthetic.geometry import plane_homography, transfer
+from lib.data.synthetic.geometry import plane_homography
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.scenes import Site, render_view
-from lib.data.synthetic.walls import plan_wall, seen
-
-if TYPE_CHECKING:
-    from lib.data.whole_images import ImagesSize
+from lib.data.synthetic.scenes import Site, seen_pieces
+from lib.data.synthetic.sizes import ImagesSize
+from lib.data.synthetic.walls import photographed_wall
+from lib.features.homographies import transfer
 
 # Photographs of a city.
 TEXTURES = 3
@@ -48,32 +47,56 @@ _POINTS = 12
 
 def photographs(allotment: Allotment) -> list[Photograph]:
     """Those of the second scene for Oxford5k's like, then those of the third for Paris6k's."""
-    return [one for scene in SCENES[1:] for one in allotment[scene][:TEXTURES]]
+    return [photograph for scene in SCENES[1:] for photograph in allotment[scene][:TEXTURES]]
 
 
-def write(folder: Path, of: Sequence[Photograph], size: ImagesSize) -> None:
+def write(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
     """Write both cities.
 
     Raises:
         ValueError: a photograph cannot be read, or no landmark is seen well.
         OSError: the folder cannot be written.
     """
-    half = len(of) - len(of) // 2
-    for city, some, prefix in zip(CITIES, (of[:half], of[half:]), (OXFORD_PREFIX, ""), strict=True):
-        images, queries = _city(city, some, size)
-        write_city(folder / city / "images", folder / city / "gt_files", images, queries, prefix)
+    half = len(photographs) - len(photographs) // 2
+    first, second = photographs[:half], photographs[half:]
+    for city, shown, prefix in zip(CITIES, (first, second), (OXFORD_PREFIX, ""), strict=True):
+        write_city(folder / city, *_city(city, shown, size), prefix)
+
+
+def write_city(
+    folder: Path, images: Mapping[str, np.ndarray], queries: Sequence[Query], prefix: str = ""
+) -> None:
+    """Write photographs and ground truth in the released layout.
+
+    Args:
+        folder: made if missing.
+        images: (H, W) uint8 by name.
+        queries: of them.
+        prefix: before the photograph's name in a query, `OXFORD_PREFIX` or nothing.
+    """
+    for name, grey in images.items():
+        write_image(folder / "images" / f"{name}.jpg", grey)
+    truth = folder / "gt_files"
+    truth.mkdir(parents=True)
+    for query in queries:
+        box = " ".join(f"{value:.1f}" for value in query.box)
+        (truth / f"{query.name}{QUERY}").write_text(f"{prefix}{query.image} {box}\n", encoding="utf-8")
+        for grade in GRADES:
+            lines = "".join(f"{name}\n" for name in sorted(getattr(query, grade)))
+            (truth / f"{query.name}_{grade}.txt").write_text(lines, encoding="utf-8")
 
 
 def _city(
-    city: str, of: Sequence[Photograph], size: ImagesSize
+    city: str, photographs: Sequence[Photograph], size: ImagesSize
 ) -> tuple[dict[str, np.ndarray], list[Query]]:
-    def drawing(what: str) -> np.random.Generator:
-        return np.random.default_rng([size.seed, zlib.crc32(f"{city} {what}".encode())])
+    def drawing(purpose: str) -> np.random.Generator:
+        return np.random.default_rng([size.seed, zlib.crc32(f"{city} {purpose}".encode())])
 
     landmarks: dict[str, np.ndarray] = {}
     distracting: list[np.ndarray] = []
-    for photograph in of:
-        parts = list(_parts(photograph.grey(size.longest_side)))
+    for photograph in photographs:
+        rows = np.array_split(photograph.grey(size.longest_side), PARTS[0], axis=0)
+        parts = [part for row in rows for part in np.array_split(row, PARTS[1], axis=1)]
         mixed = [parts[index] for index in drawing(photograph.name).permutation(len(parts))]
         plain = re.sub(r"[^a-z0-9]+", "_", photograph.name.lower())
         landmarks |= {f"{plain}_{n}": part for n, part in enumerate(mixed[:LANDMARKS], 1)}
@@ -83,31 +106,17 @@ def _city(
     for name, part in landmarks.items():
         rng = drawing(name)
         left, right = (distracting[k] for k in rng.choice(len(distracting), 2, replace=False))
-        site, images_of = _photographed([left, part, right], VIEWS, rng)
-        taken = {f"{city}_{name}_{n:06}": grey for n, grey in enumerate(images_of)}
-        queries += _queries(name, list(taken), site)
-        images |= taken
+        site, views = photographed_wall([left, part, right], ARC, VIEWS, SIZE, AZIMUTH, ASIDE, rng)
+        views_by_name = {f"{city}_{name}_{n:06}": grey for n, grey in enumerate(views)}
+        queries += _queries(name, list(views_by_name), site)
+        images |= views_by_name
     for number, first in enumerate(range(0, len(distracting), 3), 1):
-        _, images_of = _photographed(
-            distracting[first:][:3], DISTRACTING_VIEWS, drawing(f"street {number}")
-        )
-        images |= {f"{city}_street_{number}_{n:06}": grey for n, grey in enumerate(images_of)}
+        street, rng = distracting[first : first + 3], drawing(f"street {number}")
+        _, views = photographed_wall(street, ARC, DISTRACTING_VIEWS, SIZE, AZIMUTH, ASIDE, rng)
+        images |= {f"{city}_street_{number}_{n:06}": grey for n, grey in enumerate(views)}
     if not queries:
         raise ValueError(f"{city}: no landmark is seen well in any of its {VIEWS} photographs")
     return images, queries
-
-
-def _parts(grey: np.ndarray) -> Iterator[np.ndarray]:
-    for row in np.array_split(grey, PARTS[0], axis=0):
-        yield from np.array_split(row, PARTS[1], axis=1)
-
-
-def _photographed(
-    textures: Sequence[np.ndarray], count: int, rng: np.random.Generator
-) -> tuple[Site, list[np.ndarray]]:
-    shapes = [texture.shape for texture in textures]
-    site = plan_wall(shapes, ARC, count, SIZE, AZIMUTH, ASIDE, rng)
-    return site, [render_view(site, textures, number) for number in range(count)]
 
 
 def _queries(landmark: str, images: Sequence[str], site: Site) -> list[Query]:
@@ -115,9 +124,10 @@ def _queries(landmark: str, images: Sequence[str], site: Site) -> list[Query]:
     shown = [_shown(site, view) for view in range(len(images))]
     graded: dict[str, set[str]] = {grade: set() for grade in GRADES}
     for image, (share, _) in zip(images, shown, strict=True):
-        if grade := next((of for of, least in LEAST_SHOWN.items() if share >= least), None):
+        grade = next((grade for grade, least in LEAST_SHOWN.items() if share >= least), None)
+        if grade is not None:
             graded[grade].add(image)
-    lists = {grade: frozenset(named) for grade, named in graded.items()}
+    lists = {grade: frozenset(names) for grade, names in graded.items()}
     asked = [number for number, image in enumerate(images) if image in lists["good"]][:QUERIES]
     return [
         Query(f"{landmark}_{count}", images[number], shown[number][1], **lists)
@@ -127,7 +137,7 @@ def _queries(landmark: str, images: Sequence[str], site: Site) -> list[Query]:
 
 def _shown(site: Site, view: int) -> tuple[float, tuple[float, ...]]:
     """The share of the middle texture that a view shows, and the box around what it shows of it."""
-    camera, places, visible = site.cameras[view], [], []
+    camera, positions, visible = site.cameras[view], [], []
     for index, piece in enumerate(site.pieces):
         if piece.photograph != 1:
             continue
@@ -135,8 +145,9 @@ def _shown(site: Site, view: int) -> tuple[float, tuple[float, ...]]:
         texels = np.meshgrid(*(np.linspace(1, length - 2, _POINTS) for length in sides))
         pixels = transfer(plane_homography(piece.plane, camera), np.stack(texels, -1).reshape(-1, 2))
         inside = (pixels >= 0) & (pixels <= [camera.width - 1, camera.height - 1])
-        places.append(pixels)
-        visible.append(inside.all(axis=1) & (seen(site, view, pixels) == index))
-    pixels, there = np.concatenate(places), np.concatenate(visible)
-    box = (*pixels[there].min(axis=0), *pixels[there].max(axis=0)) if there.any() else (0.0,) * 4
-    return float(there.mean()), tuple(map(float, box))
+        positions.append(pixels)
+        visible.append(inside.all(axis=1) & (seen_pieces(site, view, pixels) == index))
+    shown = np.concatenate(visible)
+    pixels = np.concatenate(positions)[shown]
+    box = (*pixels.min(axis=0), *pixels.max(axis=0)) if shown.any() else (0.0,) * 4
+    return float(shown.mean()), tuple(map(float, box))

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lib.data.synthetic.allotment import SCENES, Allotment
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.scenes import Site, render_view
-from lib.data.synthetic.walls import plan_wall
-
-if TYPE_CHECKING:
-    from lib.data.whole_images import ImagesSize
+from lib.data.synthetic.scenes import Site
+from lib.data.synthetic.sizes import ImagesSize
+from lib.data.synthetic.walls import photographed_wall
 
 PLACES = 2
 TEXTURES = 3
@@ -56,6 +53,4 @@ def place(
     """
     rng = np.random.default_rng([size.seed, zlib.crc32(name.encode())])
     textures = [photograph.grey(size.longest_side) for photograph in of]
-    shapes = [texture.shape for texture in textures]
-    site = plan_wall(shapes, ARC, views, SIZE, azimuth, ASIDE, rng)
-    return site, [render_view(site, textures, number) for number in range(views)]
+    return photographed_wall(textures, ARC, views, SIZE, azimuth, ASIDE, rng)

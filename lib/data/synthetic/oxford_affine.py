@@ -18,23 +18,26 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.data.oxford_affine import NUISANCES, write_sequence
+from lib.data.hpatches.homographies import write_homography_sequence
+from lib.data.oxford_affine import NUISANCES
 from lib.data.synthetic.allotment import HOMOGRAPHY, Allotment
-from lib.data.synthetic.geometry import Camera, Plane, orbiting_camera, plane_homography
+from lib.data.synthetic.geometry import plane_homography
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import Photometry
 from lib.data.synthetic.scenes import Piece, Site, render_view
-from lib.data.synthetic.sequences import ONE_THING, make_splits, textures
+from lib.data.synthetic.sequences import (
+    FOCAL,
+    ONE_THING,
+    make_splits,
+    poster_camera,
+    poster_plane,
+    textures,
+)
+from lib.data.synthetic.sizes import ImagesSize
 
-if TYPE_CHECKING:
-    from lib.data.whole_images import ImagesSize
-
-# In lengths of the longest side.
-FOCAL = 1.5
 # Noise of the sensor in grey levels, largest.
 NOISE = 2.0
 # Of every image but the first: how far yaw, pitch and roll may be off.
@@ -64,14 +67,14 @@ class Step:
 
 
 STEPS = {
-    "blur": [Step(blur=of) for of in (0.6, 1.0, 1.5, 2.0, 2.6)],
-    "light": [Step(stops=of) for of in (-0.4, -0.8, -1.2, -1.6, -2.0)],
-    "compression": [Step(quality=of, still=True) for of in (40, 20, 10, 5, 2)],
+    "blur": [Step(blur=blur) for blur in (0.6, 1.0, 1.5, 2.0, 2.6)],
+    "light": [Step(stops=stops) for stops in (-0.4, -0.8, -1.2, -1.6, -2.0)],
+    "compression": [Step(quality=quality, still=True) for quality in (40, 20, 10, 5, 2)],
     "zoom": [
         Step(zoom=zoom, roll=roll)
         for zoom, roll in ((1.1, 10), (1.38, 25), (1.9, 40), (2.35, 60), (2.8, 80))
     ],
-    "viewpoint": [Step(tilt=of) for of in (20, 30, 40, 50, 60)],
+    "viewpoint": [Step(tilt=tilt) for tilt in (20, 30, 40, 50, 60)],
 }
 
 
@@ -114,7 +117,7 @@ def write(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> 
         for nuisance in NUISANCES:
             name = f"{nuisance}_{shown}"
             rng = np.random.default_rng([size.seed, zlib.crc32(name.encode())])
-            write_sequence(folder / name, *sequence(grey, STEPS[nuisance], rng))
+            write_homography_sequence(folder / name, *sequence(grey, STEPS[nuisance], rng))
 
 
 def sequence(
@@ -133,29 +136,20 @@ def sequence(
     """
     height, width = grey.shape
     focal = FOCAL * max(grey.shape)
-    corner = [-(width - 1) / 2, -(height - 1) / 2, focal]
-    poster = Plane(np.array(corner), np.eye(3)[0], np.eye(3)[1], width, height)
+    poster = poster_plane(width, height, focal)
     side, first = rng.choice([-1, 1], 2), _taken(Step(), rng)
-    views, taken = [_camera(Step(), focal, (width, height), side, np.zeros(3))], [first]
+    views, taken = [poster_camera(focal, (width, height), focal)], [first]
     for step in steps:
         off = np.zeros(3) if step.still else rng.uniform(-UNSTEADY, UNSTEADY, 3)
-        views.append(_camera(step, focal, (width, height), side, off))
+        yaw, roll = side * np.deg2rad([step.tilt, step.roll])
+        angles = np.array([yaw, 0, roll]) + off
+        views.append(poster_camera(focal, (width, height), focal * step.zoom, *angles))
         taken.append(replace(first, jpeg_quality=step.quality) if step.still else _taken(step, rng))
     site = Site((Piece(poster, 0, 0, 0),), tuple(views), tuple(taken))
     images = [render_view(site, [grey], number) for number in range(len(views))]
     back = np.linalg.inv(plane_homography(poster, views[0]))
     homographies = np.stack([plane_homography(poster, view) @ back for view in views[1:]])
     return images, homographies / homographies[:, 2:, 2:]
-
-
-def _camera(
-    step: Step, focal: float, size: tuple[int, int], side: np.ndarray, off: np.ndarray
-) -> Camera:
-    centre = [(length - 1) / 2 for length in size]
-    intrinsics = np.array([[focal, 0, centre[0]], [0, focal, centre[1]], [0, 0, 1.0]])
-    yaw, roll = side * np.deg2rad([step.tilt, step.roll])
-    angles = np.array([yaw, 0, roll]) + off
-    return orbiting_camera(np.array([0, 0, focal]), focal * step.zoom, *angles, intrinsics, size)
 
 
 def _taken(step: Step, rng: np.random.Generator) -> Photometry:

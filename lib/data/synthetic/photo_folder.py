@@ -5,23 +5,20 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.data.images import write_image
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.scenes import plan_site, render_view
-from lib.data.synthetic.sizes import MiniSize
-from lib.files import write_bytes
+from lib.data.synthetic.sizes import SyntheticSize
 
 
-def write(folder: Path, photographs: Sequence[Photograph], size: MiniSize) -> None:
+def write(folder: Path, photographs: Sequence[Photograph], size: SyntheticSize) -> None:
     """Write what the cameras of a site of several planes see, as PNG; `size` says how many there are.
 
     Raises:
         FileNotFoundError, ValueError: a photograph is not here, or cannot be read.
         OSError: the folder cannot be written.
     """
-    import cv2
-
     greys = [photograph.grey(size.longest_side) for photograph in photographs]
     site = plan_site([grey.shape for grey in greys], size, np.random.default_rng(size.seed))
     for number in range(len(site.cameras)):
-        view = cv2.imencode(".png", render_view(site, greys, number))[1]
-        write_bytes(folder / f"view{number + 1:02}.png", view.tobytes())
+        write_image(folder / f"view{number + 1:02}.png", render_view(site, greys, number))

@@ -11,19 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import cv2
 import numpy as np
 
+from lib.data.images import write_image
 from lib.data.scenes.places import CAMERAS, IMAGES
 from lib.data.strecha import write_strecha_camera
-from lib.data.synthetic.geometry import inverse_depth, nearest_plane, plane_homography
+from lib.data.synthetic.geometry import inverse_depth
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry
-from lib.data.synthetic.scenes import Piece, Site, render_view
-from lib.data.synthetic.walls import plan_wall
-from lib.features.homographies import local_affine, transfer
+from lib.data.synthetic.scenes import Piece, Site, carried_pixels, render_view, seen_pieces
+from lib.data.synthetic.walls import even_cuts, plan_wall
 from lib.features.keypoints import Keypoints, carried_keypoints
-from lib.files import write_bytes
 
 VIEWS, SIZE = 8, (1024, 768)
 ARC, AZIMUTH, ASIDE = np.deg2rad(90.0), np.deg2rad(35.0), 0.05
@@ -49,24 +47,16 @@ def with_relief(
     pieces = []
     for piece in site.pieces:
         plane = piece.plane
-        columns, rows = (
-            np.linspace(0, length, facets + 1).round().astype(int).tolist()
-            for length in (plane.width, plane.height)
-        )
+        columns, rows = even_cuts(plane.width, facets), even_cuts(plane.height, facets)
         normal = np.cross(plane.u_axis, plane.v_axis)
         normal /= np.linalg.norm(normal)
-        for (x0, x1), (y0, y1) in itertools.product(
-            itertools.pairwise(columns), itertools.pairwise(rows)
-        ):
-            width, height = x1 - x0, y1 - y0
-            out = depth * width * np.linalg.norm(plane.u_axis) * rng.uniform(-1, 1)
+        cells = itertools.product(itertools.pairwise(columns), itertools.pairwise(rows))
+        for (x0, x1), (y0, y1) in cells:
+            out = depth * (x1 - x0) * np.linalg.norm(plane.u_axis) * rng.uniform(-1, 1)
             origin = plane.origin + x0 * plane.u_axis + y0 * plane.v_axis + out * normal
             # A plane ends in the middle of its last texel: one more closes the gap to the next facet.
-            size = {
-                "width": min(width + 1, plane.width - x0),
-                "height": min(height + 1, plane.height - y0),
-            }
-            facet = replace(plane, origin=origin, **size)
+            width, height = min(x1 - x0 + 1, plane.width - x0), min(y1 - y0 + 1, plane.height - y0)
+            facet = replace(plane, origin=origin, width=width, height=height)
             pieces.append(Piece(facet, piece.photograph, piece.left + x0, piece.top + y0))
     return replace(site, pieces=tuple(pieces))
 
@@ -96,7 +86,7 @@ def write_relief(
     site = with_relief(replace(wall, photometry=taken), rng, depth=depth)
     for number, camera in enumerate(site.cameras):
         name, grey = f"{number:04}.png", render_view(site, textures, number)
-        write_bytes(folder / IMAGES / name, cv2.imencode(".png", grey)[1].tobytes())
+        write_image(folder / IMAGES / name, grey)
         write_strecha_camera(folder / CAMERAS / f"{name}.camera", camera)
     return site
 
@@ -115,20 +105,12 @@ def truly_carried(
         The N keypoints in the second view; (N, 2, 2) the local affine maps; (N,) bool, which are seen
         there. Those that are not have no meaning.
     """
-    planes = [piece.plane for piece in site.pieces]
-    there, here = site.cameras[second], site.cameras[first]
-    piece = nearest_plane(planes, here, keypoints.position)
-    position = np.full((len(keypoints), 2), -1.0)
-    affine = np.tile(np.eye(2), (len(keypoints), 1, 1))
-    for index in np.unique(piece[piece >= 0]):
-        some = piece == index
-        homography = plane_homography(planes[index], there)
-        homography = homography @ np.linalg.inv(plane_homography(planes[index], here))
-        position[some] = transfer(homography, keypoints.position[some])
-        affine[some] = local_affine(homography, keypoints.position[some])
-    nearest = nearest_plane(planes, there, position)
+    there = site.cameras[second]
+    piece = seen_pieces(site, first, keypoints.position)
+    position, affine = carried_pixels(site, first, second, keypoints.position, piece)
+    nearest = seen_pieces(site, second, position)
     # As deep as what is seen there, which beside an edge may be the next facet.
-    coefficients = np.array([inverse_depth(plane, there) for plane in planes])
+    coefficients = np.array([inverse_depth(piece.plane, there) for piece in site.pieces])
     rays = np.column_stack([position, np.ones(len(position))])
     own, seen = (np.einsum("ni,ni->n", rays, coefficients[index]) for index in (piece, nearest))
     inside = ((position >= 0) & (position <= [there.width - 1, there.height - 1])).all(axis=1)

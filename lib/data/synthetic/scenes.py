@@ -10,7 +10,7 @@ import numpy as np
 from lib.data.synthetic import detection, geometry, photometry
 from lib.data.synthetic.geometry import Camera, Plane, nearest_plane, plane_homography
 from lib.data.synthetic.photometry import PhotometricSpread, Photometry
-from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.sizes import SyntheticSize
 from lib.features.homographies import local_affine, transfer
 from lib.features.keypoints import Keypoints, carried_keypoints, dog_keypoints, one_a_place
 from lib.features.patches import PATCH_WIDTH, cut
@@ -82,7 +82,7 @@ class SitePatches:
     frames: np.ndarray
 
 
-def plan_site(shapes: Sequence[tuple[int, int]], size: MiniSize, rng: np.random.Generator) -> Site:
+def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: np.random.Generator) -> Site:
     """Arrange photographs of the given (height, width) side by side in space and place cameras."""
     from scipy.stats.qmc import LatinHypercube
 
@@ -95,13 +95,13 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: MiniSize, rng: np.random.
         columns, rows = _cuts(wide, PIECES[0], rng), _cuts(tall, PIECES[1], rng)
         for x0, x1 in itertools.pairwise(columns):
             for y0, y1 in itertools.pairwise(rows):
-                centre = (left + (x0 + x1) / 2, (y0 + y1) / 2 - tall / 2)
                 depth = 1 + DEPTH * rng.uniform(-1, 1) * height / focal
-                plane = _tilted_plane(centre, (x1 - x0, y1 - y0), focal, depth, rng)
+                axes = (random_tilt(TILT, rng) * depth * OVERLAP).T[:2]
+                middle = depth * np.array([left + (x0 + x1) / 2, (y0 + y1) / 2 - tall / 2, focal])
+                plane = geometry.centred_plane(middle, axes, x1 - x0, y1 - y0)
                 pieces.append(Piece(plane, index, x0, y0))
         left += wide
-    intrinsics = np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1.0]])
-    target = np.array([0, 0, focal])
+    target, intrinsics = np.array([0, 0, focal]), geometry.intrinsics(focal, width, height)
     look = partial(geometry.orbiting_camera, target, intrinsics=intrinsics, size=(width, height))
     cameras = [look(focal, 0, 0, 0)]
     # Stratified, so that scenes with few views are about equally hard.
@@ -118,19 +118,11 @@ def _cuts(length: int, parts: int, rng: np.random.Generator) -> list[int]:
     return [0, *inner, length]
 
 
-def _tilted_plane(
-    centre: tuple[float, float],
-    size: tuple[int, int],
-    focal: float,
-    depth: float,
-    rng: np.random.Generator,
-) -> Plane:
+def random_tilt(largest: float, rng: np.random.Generator) -> np.ndarray:
+    """(3, 3) a rotation about an axis across the line of sight, by `largest` radians at most."""
     angle = rng.uniform(0, 2 * np.pi)
-    turn = geometry.axis_rotation(np.array([np.cos(angle), np.sin(angle), 0]), TILT * rng.uniform())
-    u_axis, v_axis = (turn * depth * OVERLAP).T[:2]
-    middle = depth * np.array([*centre, focal])
-    origin = middle - u_axis * (size[0] - 1) / 2 - v_axis * (size[1] - 1) / 2
-    return Plane(origin, u_axis, v_axis, *size)
+    axis = np.array([np.cos(angle), np.sin(angle), 0])
+    return geometry.axis_rotation(axis, largest * rng.uniform())
 
 
 def render_view(site: Site, photographs: Sequence[np.ndarray], image: int) -> np.ndarray:
@@ -194,19 +186,18 @@ def _draw(
 
 
 def cut_site(
-    site: Site, photographs: Sequence[np.ndarray], size: MiniSize, rng: np.random.Generator
+    site: Site, photographs: Sequence[np.ndarray], size: SyntheticSize, rng: np.random.Generator
 ) -> SitePatches:
     """Detect points in the reference view, carry them into the others, cut their patches."""
     views = [render_view(site, photographs, image) for image in range(len(site.cameras))]
-    found = one_a_place(dog_keypoints(views[0], CONTRAST, SMALLEST_SCALE))
-    planes = [piece.plane for piece in site.pieces]
-    seen = nearest_plane(planes, site.cameras[0], found.position)
-    found, seen = found[seen >= 0], seen[seen >= 0]
-    kept = detection.spread_out(found, CROWDING)
-    found, seen = found[kept], seen[kept]
-    carried = [_carried(site, found, seen, image, view) for image, view in enumerate(views)]
+    reference = one_a_place(dog_keypoints(views[0], CONTRAST, SMALLEST_SCALE))
+    piece = seen_pieces(site, 0, reference.position)
+    reference, piece = reference[piece >= 0], piece[piece >= 0]
+    kept = detection.spread_out(reference, CROWDING)
+    reference, piece = reference[kept], piece[kept]
+    carried = [_carried(site, reference, piece, image, view) for image, view in enumerate(views)]
     visible = np.stack([flags for _, flags in carried], axis=1)
-    chosen = _choose_points(site, seen, visible, size)
+    chosen = _choose_points(site, piece, visible, size)
     views_chosen = _choose_views(visible[chosen], rng)
 
     parts = []
@@ -222,32 +213,54 @@ def cut_site(
     return SitePatches(patches[order], points[order], images[order], frames[order])
 
 
+def carried_pixels(
+    site: Site, first: int, second: int, pixels: np.ndarray, piece: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where pixels of one view lie in another, whether or not they are seen there.
+
+    Args:
+        site: the planes and cameras.
+        first, second: views.
+        pixels: (N, 2) of the first.
+        piece: (N,) which piece each shows, -1 for none.
+
+    Returns:
+        (N, 2) pixels of the second view, and (N, 2, 2) local affine maps. Of pixels that show no piece:
+        (-1, -1) and the identity.
+    """
+    position = np.full(pixels.shape, -1.0)
+    affine = np.tile(np.eye(2), (len(pixels), 1, 1))
+    for index in np.unique(piece[piece >= 0]):
+        chosen, plane = piece == index, site.pieces[index].plane
+        there, here = (plane_homography(plane, site.cameras[view]) for view in (second, first))
+        homography = there @ np.linalg.inv(here)
+        position[chosen] = transfer(homography, pixels[chosen])
+        affine[chosen] = local_affine(homography, pixels[chosen])
+    return position, affine
+
+
+def seen_pieces(site: Site, view: int, pixels: np.ndarray) -> np.ndarray:
+    """(N,) int64: which piece is seen at (N, 2) pixels of a view, -1 where none is."""
+    return nearest_plane([piece.plane for piece in site.pieces], site.cameras[view], pixels)
+
+
 def _carried(
-    site: Site, found: Keypoints, seen: np.ndarray, image: int, view: np.ndarray
+    site: Site, reference: Keypoints, piece: np.ndarray, image: int, view: np.ndarray
 ) -> tuple[Keypoints, np.ndarray]:
     """Keypoints in another view without error, and which of them can be seen there wholly."""
     camera = site.cameras[image]
-    position = np.empty((len(found), 2))
-    affine = np.empty((len(found), 2, 2))
-    for index, piece in enumerate(site.pieces):
-        of = seen == index
-        there = plane_homography(piece.plane, camera)
-        here = plane_homography(piece.plane, site.cameras[0])
-        homography = there @ np.linalg.inv(here)
-        position[of] = transfer(homography, found.position[of])
-        affine[of] = local_affine(homography, found.position[of])
-    keypoints = carried_keypoints(found, position, affine)
-    planes = [piece.plane for piece in site.pieces]
+    position, affine = carried_pixels(site, 0, image, reference.position, piece)
+    keypoints = carried_keypoints(reference, position, affine)
     radius = keypoints.scale[:, None] * PATCH_WIDTH / 2
     inside = (position >= radius) & (position <= [camera.width - 1, camera.height - 1] - radius)
     # A back side would be mirrored.
     facing = np.linalg.det(affine) > 0
-    visible = inside.all(axis=1) & facing & (nearest_plane(planes, camera, position) == seen)
+    visible = inside.all(axis=1) & facing & (seen_pieces(site, image, position) == piece)
     visible[visible] = detection.contrast(view, keypoints[visible]) >= LEAST_CONTRAST
     return keypoints, visible
 
 
-def _choose_points(site: Site, seen: np.ndarray, visible: np.ndarray, size: MiniSize) -> np.ndarray:
+def _choose_points(site: Site, seen: np.ndarray, visible: np.ndarray, size: SyntheticSize) -> np.ndarray:
     """Indices of each photograph's strongest keypoints that two views see."""
     usable = visible.sum(axis=1) >= min(VIEWS_OF_A_POINT)
     photograph = np.array([piece.photograph for piece in site.pieces])[seen]

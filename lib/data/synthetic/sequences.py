@@ -35,13 +35,17 @@ from lib.data.hpatches.homographies import read_homography_sequence, write_homog
 from lib.data.hpatches.packing import pack
 from lib.data.hpatches.release import Split
 from lib.data.images import reduced
-from lib.data.synthetic.geometry import Camera, Plane, orbiting_camera, plane_homography
+from lib.data.synthetic.geometry import (
+    Camera,
+    Plane,
+    intrinsics,
+    orbiting_camera,
+    plane_homography,
+)
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry, photograph_through
-from lib.data.synthetic.sizes import SequencesSize
+from lib.data.synthetic.sizes import SEQUENCES, SequencesSize
 from lib.features.homographies import local_affine
-
-SEQUENCES = "sequences"
 
 # In lengths of the longest side.
 FOCAL = 1.5
@@ -154,15 +158,13 @@ def viewpoint_sequence(
         homographies from its pixels to those of images 2 to 6, bottom right element 1.
     """
     height, width = grey.shape
-    longest = max(height, width)
-    focal = FOCAL * longest
-    middle = np.array([(width - 1) / 2, (height - 1) / 2])
-    poster = Plane(np.array([*-middle, focal]), np.eye(3)[0], np.eye(3)[1], width, height)
-    straight = _camera(focal, (width, height))
-    to_reference = plane_homography(poster, straight)
+    focal = FOCAL * max(height, width)
+    poster = poster_plane(width, height, focal)
+    to_reference = plane_homography(poster, poster_camera(focal, (width, height), focal))
     shape = (max(width, round(FLATTEST * height)), max(height, round(FLATTEST * width)))
 
-    images = [_photograph(grey, np.eye(3), (width, height), REFERENCE, rng)]
+    light = grey.astype(np.float32) / 255
+    images = [photograph_through(draw_photometry(REFERENCE, rng), light)]
     homographies = []
     side = rng.choice([-1, 1])
     ascent = rng.uniform(-ASCENT, ASCENT)
@@ -171,47 +173,34 @@ def viewpoint_sequence(
         tilt += rng.uniform(-TILT_SPREAD, TILT_SPREAD)
         # The two turns, one after the other, make the tilt: cos(yaw) cos(pitch) = cos(tilt).
         pitch = np.arcsin(np.sin(tilt) * np.sin(ascent))
-        view = _camera(
-            focal,
-            shape,
-            yaw=side * np.arccos(np.cos(tilt) / np.cos(pitch)),
-            pitch=pitch,
-            roll=share * rng.uniform(-ROLL, ROLL),
-            zoom=2.0 ** (share * rng.uniform(-ZOOM, ZOOM)),
-        )
+        yaw = side * np.arccos(np.cos(tilt) / np.cos(pitch))
+        roll = share * rng.uniform(-ROLL, ROLL)
+        zoom = 2.0 ** (share * rng.uniform(-ZOOM, ZOOM))
+        view = poster_camera(focal, shape, focal / zoom, yaw, pitch, roll)
         homography = plane_homography(poster, view) @ np.linalg.inv(to_reference)
         homographies.append(homography / homography[2, 2])
-        images.append(_photograph(grey, homographies[-1], shape, VIEWPOINT, rng))
+        seen = _warp(light, homographies[-1], shape)
+        images.append(photograph_through(draw_photometry(VIEWPOINT, rng), seen))
     return images, np.stack(homographies)
 
 
-def _camera(
+def poster_plane(width: int, height: int, focal: float) -> Plane:
+    """A poster that fills the image of a camera straight before it, a texel a pixel."""
+    corner = np.array([-(width - 1) / 2, -(height - 1) / 2, focal])
+    return Plane(corner, np.eye(3)[0], np.eye(3)[1], width, height)
+
+
+def poster_camera(
     focal: float,
     size: tuple[int, int],
+    distance: float,
     yaw: float = 0.0,
     pitch: float = 0.0,
     roll: float = 0.0,
-    zoom: float = 1.0,
 ) -> Camera:
-    """A camera that sees a poster `focal` away at `zoom` pixels a texel, in the middle of its image."""
-    centre = [(length - 1) / 2 for length in size]
-    intrinsics = np.array([[focal, 0, centre[0]], [0, focal, centre[1]], [0, 0, 1.0]])
+    """A camera that looks at the middle of a `poster_plane`; `size` is its image's, (width, height)."""
     target = np.array([0, 0, focal])
-    return orbiting_camera(target, focal / zoom, yaw, pitch, roll, intrinsics, size)
-
-
-def _photograph(
-    grey: np.ndarray,
-    homography: np.ndarray,
-    size: tuple[int, int],
-    spread: PhotometricSpread,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """The image, (width, height) large, of a poster before a sky, its texels carried by a homography."""
-    light = grey.astype(np.float32) / 255
-    if not np.array_equal(homography, np.eye(3)):
-        light = _warp(light, homography, size)
-    return photograph_through(draw_photometry(spread, rng), light)
+    return orbiting_camera(target, distance, yaw, pitch, roll, intrinsics(focal, *size), size)
 
 
 def _warp(light: np.ndarray, homography: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -1,10 +1,13 @@
-"""How much embedded data a profile asks for. Plain values."""
+"""How much synthetic data a profile asks for. Plain values."""
 
 from dataclasses import dataclass
 
+# The folder of generated homography sequences, beside the patches cut of them.
+SEQUENCES = "sequences"
+
 
 @dataclass(frozen=True)
-class MiniSize:
+class SyntheticSize:
     """Size of one generated set of scenes; the defaults are the quick profile's.
 
     Attributes:
@@ -27,7 +30,7 @@ class MiniSize:
 
 @dataclass(frozen=True)
 class SequencesSize:
-    """Size of the embedded homography sequences; the defaults are the quick profile's.
+    """Size of the synthetic homography sequences; the defaults are the quick profile's.
 
     Attributes:
         longest_side: px; larger parts of photographs are reduced to it.
@@ -43,4 +46,17 @@ class SequencesSize:
     pairs: int = 20_000
     queries: int = 400
     distractors: int = 2_000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ImagesSize:
+    """Size of the synthetic sets of whole images.
+
+    Attributes:
+        longest_side: px; larger photographs are reduced to it.
+        seed: of everything drawn.
+    """
+
+    longest_side: int = 640
     seed: int = 0

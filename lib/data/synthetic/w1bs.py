@@ -20,21 +20,19 @@ import tempfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lib.data.hpatches.building import plan_patches
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.release import IMAGES
+from lib.data.images import write_image
 from lib.data.synthetic.oxford_affine import photographs, posters
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import illumination_sequence, viewpoint_sequence
-from lib.data.w1bs import PATCH, write_pair
+from lib.data.synthetic.sizes import ImagesSize
+from lib.data.w1bs import PATCH
 from lib.features.patches import sample
-
-if TYPE_CHECKING:
-    from lib.data.whole_images import ImagesSize
 
 __all__ = ["photographs", "write"]
 SUBSETS = {"G": viewpoint_sequence, "L": illumination_sequence}
@@ -69,4 +67,6 @@ def write(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> 
                     (0, SECOND), (np.eye(3), to_second), REGIONS, strict=True
                 )
             ]
-            write_pair(folder / subset, shown, cut, to_second)
+            for number, patches in enumerate(cut, 1):
+                column = patches.reshape(-1, PATCH)
+                write_image(folder / subset / str(number) / f"{shown}.bmp", column)

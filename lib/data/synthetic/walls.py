@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lib.data.synthetic.geometry import (
-    Plane,
-    axis_rotation,
-    nearest_plane,
-    orbiting_camera,
-    plane_homography,
-    transfer,
-)
+from lib.data.synthetic import geometry
 from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry
-from lib.data.synthetic.scenes import Piece, Site
+from lib.data.synthetic.scenes import (
+    Piece,
+    Site,
+    carried_pixels,
+    random_tilt,
+    render_view,
+    seen_pieces,
+)
 
 # Columns and rows of pieces that a photograph is cut into.
 PIECES = (3, 2)
@@ -64,20 +64,22 @@ def plan_wall(
     radius = width / arc
     pieces, left = [], -width / 2
     for index, (tall, wide) in enumerate(shapes):
-        columns, rows = (
-            np.linspace(0, length, parts + 1).round().astype(int).tolist()
-            for length, parts in zip((wide, tall), PIECES, strict=True)
-        )
+        columns, rows = even_cuts(wide, PIECES[0]), even_cuts(tall, PIECES[1])
         for x0, x1 in itertools.pairwise(columns):
             around = (left + (x0 + x1) / 2) / radius
             for y0, y1 in itertools.pairwise(rows):
-                plane = _outward(around, (y0 + y1 - tall) / 2, (x1 - x0, y1 - y0), radius, rng)
+                tilt = random_tilt(TILT, rng)
+                turn = geometry.axis_rotation(np.array([0, 1, 0]), -around) @ tilt
+                out = radius * (1 + RELIEF * rng.uniform(-1, 1))
+                height = (y0 + y1 - tall) / 2
+                middle = np.array([out * np.sin(around), height, -out * np.cos(around)])
+                axes = (OVERLAP * turn).T[:2]
+                plane = geometry.centred_plane(middle, axes, x1 - x0, y1 - y0)
                 pieces.append(Piece(plane, index, x0, y0))
         left += wide
 
     focal, breadth = FOCAL * size[0], 2 * radius * np.sin(min(arc, np.pi) / 2)
-    middle = [(length - 1) / 2 for length in size]
-    intrinsics = np.array([[focal, 0, middle[0]], [0, focal, middle[1]], [0, 0, 1.0]])
+    intrinsics = geometry.intrinsics(focal, *size)
     cameras = []
     # Stratified, so that scenes with few views are about equally hard.
     for draw in LatinHypercube(4, rng=rng).random(count):
@@ -86,26 +88,28 @@ def plan_wall(
         distance = FOCAL * breadth * DISTANCE[0] * (DISTANCE[1] / DISTANCE[0]) ** draw[3]
         past = breadth * rng.uniform(-1, 1, 2) * (aside, aside / 2)
         target = np.array([*past, -radius / 2])
-        cameras.append(orbiting_camera(target, distance, yaw, pitch, roll, intrinsics, size))
+        cameras.append(geometry.orbiting_camera(target, distance, yaw, pitch, roll, intrinsics, size))
     return Site(tuple(pieces), tuple(cameras), tuple(draw_photometry(PHOTOMETRY, rng) for _ in cameras))
 
 
-def _outward(
-    around: float, height: float, size: tuple[int, int], radius: float, rng: np.random.Generator
-) -> Plane:
-    leaning = rng.uniform(0, 2 * np.pi)
-    tilt = axis_rotation(np.array([np.cos(leaning), np.sin(leaning), 0]), TILT * rng.uniform())
-    turn = axis_rotation(np.array([0, 1, 0]), -around) @ tilt
-    out = radius * (1 + RELIEF * rng.uniform(-1, 1))
-    middle = np.array([out * np.sin(around), height, -out * np.cos(around)])
-    u_axis, v_axis = (OVERLAP * turn).T[:2]
-    origin = middle - u_axis * (size[0] - 1) / 2 - v_axis * (size[1] - 1) / 2
-    return Plane(origin, u_axis, v_axis, *size)
+def even_cuts(length: int, parts: int) -> list[int]:
+    """Where a length is cut into so many parts, nearly equal and whole px; both ends included."""
+    return np.linspace(0, length, parts + 1).round().astype(int).tolist()
 
 
-def seen(site: Site, view: int, pixels: np.ndarray) -> np.ndarray:
-    """(N,) int64: which piece is seen at (N, 2) pixels of a view, -1 where none is."""
-    return nearest_plane([piece.plane for piece in site.pieces], site.cameras[view], pixels)
+def photographed_wall(
+    textures: Sequence[np.ndarray],
+    arc: float,
+    count: int,
+    size: tuple[int, int],
+    azimuth: float,
+    aside: float,
+    rng: np.random.Generator,
+) -> tuple[Site, list[np.ndarray]]:
+    """A wall of (H, W) uint8 textures, and what each camera photographs; arguments as `plan_wall`'s."""
+    shapes = [texture.shape for texture in textures]
+    site = plan_wall(shapes, arc, count, size, azimuth, aside, rng)
+    return site, [render_view(site, textures, view) for view in range(count)]
 
 
 def covisibility(site: Site, first: int, second: int) -> float:
@@ -117,19 +121,9 @@ def _shared(site: Site, first: int, second: int) -> float:
     here, there = site.cameras[first], site.cameras[second]
     sides = (np.arange(_STEP / 2, length, _STEP) for length in (here.width, here.height))
     pixels = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-    piece = seen(site, first, pixels)
+    piece = seen_pieces(site, first, pixels)
     pixels, piece = pixels[piece >= 0], piece[piece >= 0]
-    carried = carry(site, first, second, pixels, piece)
+    carried, _ = carried_pixels(site, first, second, pixels, piece)
     inside = (carried >= 0) & (carried <= [there.width - 1, there.height - 1])
-    both = inside.all(axis=1) & (seen(site, second, carried) == piece)
+    both = inside.all(axis=1) & (seen_pieces(site, second, carried) == piece)
     return float(both.mean()) if len(both) else 0.0
-
-
-def carry(site: Site, first: int, second: int, pixels: np.ndarray, piece: np.ndarray) -> np.ndarray:
-    """Where pixels (N, 2) of one view, which show pieces (N,), lie in another, seen there or not."""
-    carried = np.full(pixels.shape, np.nan)
-    for index in np.unique(piece):
-        plane, of = site.pieces[index].plane, piece == index
-        there, here = (plane_homography(plane, site.cameras[view]) for view in (second, first))
-        carried[of] = transfer(there @ np.linalg.inv(here), pixels[of])
-    return carried

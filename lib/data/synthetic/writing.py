@@ -1,10 +1,11 @@
-"""A scene's files: PhotoTour's own, and ``scene.json`` with the planes and cameras behind them."""
+"""A scene's files: PhotoTour's own, and ``scene.json`` by which its sites are planned again."""
 
 import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from lib.data.patchset import LabelledPairs
 from lib.data.phototour import PhotoTourWriter, write_pairs
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.scenes import Site, cut_site, plan_site
-from lib.data.synthetic.sizes import MiniSize
+from lib.data.synthetic.sizes import SyntheticSize
 
 SCENE = "scene.json"
 
 
-def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size: MiniSize) -> None:
+def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size: SyntheticSize) -> None:
     """Generate a scene into a folder, one site at a time, so that memory does not grow with it.
 
     Args:
@@ -30,19 +31,20 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
         ValueError: a photograph cannot be read, or none of them yields points that two views see.
         OSError: the folder cannot be written.
     """
-    seed = [size.seed, zlib.crc32(name.encode())]
     sites, point_ids = [], []
     points = images = 0
     with PhotoTourWriter(folder) as writer:
         for number, group in enumerate(_groups(photographs, size.photos_per_site)):
-            rng = np.random.default_rng([*seed, number])
+            rng = np.random.default_rng([*_seed(name, size), number])
             textures = [photograph.grey(size.longest_side) for photograph in group]
-            site = plan_site([texture.shape for texture in textures], size, rng)
-            made = cut_site(site, textures, size, rng)
-            writer.add(made.patches, made.points + points, made.images + images, made.frames)
-            point_ids.append(made.points + points)
-            sites.append(_site_facts(site, group, images))
-            points += int(made.points.max(initial=-1)) + 1
+            shapes = [texture.shape for texture in textures]
+            site = plan_site(shapes, size, rng)
+            patches = cut_site(site, textures, size, rng)
+            writer.add(patches.patches, patches.points + points, patches.images + images, patches.frames)
+            point_ids.append(patches.points + points)
+            shown = [{"name": p.name, "sha256": p.sha256} for p in group]
+            sites.append({"first_image": images, "photographs": shown, "shapes": shapes})
+            points += int(patches.points.max(initial=-1)) + 1
             images += len(site.cameras)
         if points < 2:
             raise ValueError(
@@ -50,10 +52,29 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
                 "give photographs with more texture"
             )
         ids = np.concatenate(point_ids)
-        pairs = draw_pairs(ids, size.pairs, np.random.default_rng([*seed, 2**31]))
+        pairs = draw_pairs(ids, size.pairs, np.random.default_rng([*_seed(name, size), 2**31]))
         write_pairs(folder, pairs, ids)
     facts = {"name": name, "size": asdict(size), "sites": sites}
-    (folder / SCENE).write_text(json.dumps(facts, default=np.ndarray.tolist) + "\n")
+    (folder / SCENE).write_text(json.dumps(facts) + "\n")
+
+
+def read_sites(folder: Path) -> tuple[dict[str, Any], tuple[Site, ...]]:
+    """The facts of ``scene.json``, and its sites, planned again as they were when it was generated.
+
+    Raises:
+        FileNotFoundError: the folder holds no generated scene.
+    """
+    facts = json.loads((folder / SCENE).read_text())
+    size = SyntheticSize(**facts["size"])
+    seed = _seed(facts["name"], size)
+    return facts, tuple(
+        plan_site(site["shapes"], size, np.random.default_rng([*seed, number]))
+        for number, site in enumerate(facts["sites"])
+    )
+
+
+def _seed(name: str, size: SyntheticSize) -> list[int]:
+    return [size.seed, zlib.crc32(name.encode())]
 
 
 def _groups(photographs: Sequence[Photograph], largest: int) -> Iterator[Sequence[Photograph]]:
@@ -111,20 +132,3 @@ def non_matching(
         differ = point_ids[left] != point_ids[right]
         first, second = np.r_[first, left[differ]], np.r_[second, right[differ]]
     return first[:count], second[:count]
-
-
-def _site_facts(site: Site, group: Sequence[Photograph], first_image: int) -> dict[str, object]:
-    return {
-        "first_image": first_image,
-        "photographs": [{"name": p.name, "sha256": p.sha256} for p in group],
-        "pieces": [
-            {"photograph": p.photograph, "left": p.left, "top": p.top, **vars(p.plane)}
-            for p in site.pieces
-        ],
-        "intrinsics": site.cameras[0].intrinsics,
-        "image_size": [site.cameras[0].width, site.cameras[0].height],
-        "images": [
-            {"rotation": c.rotation, "translation": c.translation, "photometry": asdict(photometry)}
-            for c, photometry in zip(site.cameras, site.photometry, strict=True)
-        ],
-    }

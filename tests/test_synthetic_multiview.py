@@ -14,9 +14,9 @@ from lib.data import eth, imc
 from lib.data.synthetic import eth as mini_eth
 from lib.data.synthetic import imc as mini_imc
 from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.scenes import Site
-from lib.data.synthetic.walls import carry, covisibility, seen
-from lib.data.whole_images import ImagesSize
+from lib.data.synthetic.scenes import Site, carried_pixels, seen_pieces
+from lib.data.synthetic.sizes import ImagesSize
+from lib.data.synthetic.walls import covisibility
 from lib.features.matches import match
 from lib.study import records
 from lib.study.open import REFERENCE
@@ -108,7 +108,7 @@ def share_right(site: Site, images: list[np.ndarray]) -> float:
                 np.array([of[view][0][index].pt for index in side]).reshape(-1, 2)
                 for view, side in ((first, found.first), (second, found.second))
             )
-            carried = carry(site, first, second, here, seen(site, first, here))
+            carried, _ = carried_pixels(site, first, second, here, seen_pieces(site, first, here))
             right = np.linalg.norm(carried - there, axis=1) <= NEAR
             shares.append(right.mean() if len(right) else 0.0)
     return float(np.mean(shares))
