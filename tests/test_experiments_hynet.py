@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,12 +12,10 @@ from paper_records import BEST, changed, rate_of
 from lib import parts, profiles
 from lib.descriptions import descriptions
 from lib.objective import build as build_objective
-from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, largest_gradient, values
+from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, values
 from lib.study.artefacts import hynet
-from lib.study.artefacts.options import by_option, option_jobs
 from lib.study.catalogue import SEARCHED
-from lib.study.jobs import record_path
-from lib.study.open import Found, Study
+from lib.study.open import Study
 from lib.study.printed import printed
 
 EVERY = {**RECIPES, **hynet.VARIANTS}
@@ -109,14 +105,6 @@ def test_recipes_are_written_down_with_an_alpha_of_infinity_and_no_two_alike() -
     assert len(set(labels)) == len(labels)
 
 
-def test_margins_that_no_triplet_tells_apart_leave_the_largest(monkeypatch) -> None:
-    found = {"hynet_s_0.1": 26.0, "hynet_s_0.3": 26.0, "hynet_s_1": 26.0}
-    monkeypatch.setattr(hynet, "searched_fpr95", lambda key: {"0.001": found[key], "0.002": 27.0})
-    assert hynet.best_margin("s") == "hynet_s_1"
-    found["hynet_s_0.3"] = 25.9
-    assert hynet.best_margin("s") == "hynet_s_0.3"
-
-
 def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study: Study) -> None:
     assert {hynet.best_margin(similarity) for similarity in hynet.MARGINS} == BEST
     jobs = hynet.table3(study)
@@ -144,25 +132,6 @@ def test_margins_are_the_shares_of_the_similarity_at_90_degrees_that_are_told() 
             assert round(share, 2) == told[similarity].pop(0)
 
 
-def test_the_grid_trains_at_hynet_s_rate_and_holds_its_own_cell_once(study: Study) -> None:
-    magnitudes, *jobs = hynet.figure5(study)
-    assert magnitudes.computation.name == "similarity_gradients"
-    in_grid = [job for job in jobs if job.sets_of("hpatches")]
-    assert sorted(job.name for job in in_grid) == sorted(hynet.GRID)
-    assert {rate_of(job) for job in in_grid} == {"hynet_aug"}
-    cells = [hynet.GRID[job.name] for job in in_grid]
-    assert {alpha for alpha, margin in cells if margin == 1.2} == {0, 1, 2, 3, math.inf}
-    assert {margin for alpha, margin in cells if alpha == 2} == {0.1, 0.4, 0.8, 1.2}
-    assert len(cells) == 5 + 3
-    for job, (alpha, margin) in zip(in_grid, cells, strict=True):
-        options = job.recipe.distance.options
-        assert (float(options["alpha"]), job.recipe.loss.options["margin"]) == (alpha, margin)
-        assert options["z"] == largest_gradient(alpha)
-    others = {(job.name, job.seed): rate_of(job) for job in jobs if job not in in_grid}
-    assert len(others) == 5 * 3 - 1
-    assert others["hynet_d_1.4", 0] == "hynet_d_1.4"
-
-
 def test_epochs_keep_weights_at_each_epoch_s_end(study: Study) -> None:
     jobs = hynet.epochs(study)
     by_name = {job.name: job.recipe.schedule.name for job in jobs}
@@ -174,32 +143,3 @@ def test_epochs_keep_weights_at_each_epoch_s_end(study: Study) -> None:
         assert job.profile(study.place).stages == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
         assert job.sets_of("fpr95_by_stage") == job.sets_of("fpr95")
         assert rate_of(job) == job.name.removesuffix("_constant")
-
-
-def test_exposure_is_measured_of_the_option_that_takes_r_l2_away_at_hynet_s_own_rate(
-    study: Study,
-) -> None:
-    exposed = [job for job in hynet.norms(study) if job.sets_of("intensity_changes")]
-    at_one_rate = [job for job in exposed if job.label == hynet.AT_ONE_RATE]
-    assert [job.seed for job in at_one_rate] == list(study.table_seeds)
-    assert {rate_of(job) for job in at_one_rate} == {"hynet_aug"}
-    assert {rate_of(job) for job in exposed if job.name == "hynet_no_norm"} == {"hynet_no_norm"}
-    assert changed(at_one_rate[0].recipe, exposed[0].recipe) == {"regularizers"}
-    options = {record_path(job, study.place) for job in option_jobs(study, hynet.OPTIONS)}
-    assert {record_path(job, study.place) for job in at_one_rate} <= options
-
-
-def test_options_change_hynet_and_sosnet_one_choice_at_a_time(study: Study) -> None:
-    jobs = option_jobs(study, hynet.OPTIONS)
-    runs = by_option([Found(job, Path("record.json"), {}, False) for job in jobs], study, hynet.OPTIONS)
-    assert list(runs) == ["HyNet+", "SOSNet+"]
-    for label, options in runs.items():
-        base = options["default"][0].job.recipe
-        others = [found[0].job.recipe for option, found in options.items() if option != "default"]
-        assert all(changed(recipe, base) for recipe in others), label
-    without_z = runs["HyNet+"]["not divided by Z"][0].job.recipe
-    assert without_z.loss.options["margin"] == 1.2
-    assert without_z.distance.options == {"alpha": 2.0, "z": 1.0}
-    z = largest_gradient(2.0)
-    floors = [of.negatives.options["floor"] for of in (without_z, HYNET)]
-    assert floors[0] == pytest.approx(z * floors[1]), "the same descriptors are skipped"

@@ -147,13 +147,6 @@ def test_what_one_run_has_no_model_for_has_no_mean_and_no_verdict(study: Study) 
     assert judged.keys() == {"t2-images", "t2-points", *without}
 
 
-def test_the_papers_table_is_shown_as_printed() -> None:
-    table = hynet_images.table2_printed()
-    assert table.loc["madrid", "D2-Net"].to_list() == ["7.74K", "787", "229K", "0.96M", "5.50", "1.27px"]
-    assert table.loc["herzjesu", "DoG+HyNet"]["keypoints"] == ""
-    assert len(table) == 5 * 8
-
-
 def accuracies(level: float) -> dict[str, float]:
     numbers = {"stereo": level, "multiview": level + 20, "average": level + 10}
     # Pairs with the first of five photographs are easier; two subsets are of four, one is of all.
@@ -218,13 +211,6 @@ def test_photographs_are_drawn_with_all_of_their_pairs(study: Study) -> None:
     np.testing.assert_allclose(moved[0, 0], np.mean(expected, axis=0), atol=1e-9)
 
 
-def test_without_single_pairs_the_challenge_is_judged_over_seeds(study: Study) -> None:
-    found = laid_out(study, "hynet/table4", accuracies)
-    found = found[[name for name in found if "-" not in name]]
-    for claim in read_claims("hynet", "Table 4"):
-        assert hynet_images.claim_values(found)(claim)["hynet_aug"].resampled is None
-
-
 def precisions(level: float) -> dict[str, float]:
     numbers = {}
     for engine in dsm_images.PROTOCOLS:
@@ -266,9 +252,3 @@ def test_claims_are_judged_by_what_they_name(study: Study, name: str) -> None:
     judged = outcomes(paper, f"Table {table[-1]}", values(found))
     assert set(judged.values()) == {HELD}
     assert len(judged) >= 2
-
-
-def test_what_is_printed_of_retrieval_is_complete() -> None:
-    table = printed("dsm", "table2")
-    assert len(table) == 5 * 2 * 3
-    assert set(table["protocol"]) == set(dsm_images.PROTOCOLS.values())

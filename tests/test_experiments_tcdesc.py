@@ -7,15 +7,12 @@ from pathlib import Path
 from paper_records import changed, rate_of
 
 from lib import profiles
-from lib.objective import build as build_objective
 from lib.recipes import RECIPES, TCDESC_BUDGET, TCDESC_DSM, TCDESC_HN, values
-from lib.study.artefacts import dsm, hynet, tcdesc, together
-from lib.study.artefacts.options import by_option, option_jobs
+from lib.study.artefacts import tcdesc, together
 from lib.study.artefacts.searches import search_jobs
 from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job, configuration, merged, record_path
-from lib.study.open import Found, Study, open_study
-from lib.study.printed import printed
+from lib.study.open import Study, open_study
 
 EVERY = {**RECIPES, **tcdesc.VARIANTS}
 
@@ -41,29 +38,6 @@ def test_ablations_change_the_positive_of_tcdesc_dsm_alone_and_no_two_alike() ->
         assert recipe.positive.name == "topology"
     for of in ([str(values(r)) for r in EVERY.values()], [r.label for r in EVERY.values()]):
         assert len(set(of)) == len(of)
-
-
-def test_the_grid_is_every_k_and_gamma_in_the_order_of_the_printed_table() -> None:
-    options = {key: EVERY[key].positive.options for key in tcdesc.GRID}
-    for key, (k, gamma) in tcdesc.GRID.items():
-        assert (options[key]["neighbours"], options[key]["gamma"]) == (k, gamma)
-    rows = printed("tcdesc", "table1").query("k != ''").drop_duplicates("key")
-    assert rows["key"].tolist() == list(tcdesc.GRID)
-    assert list(zip(rows["k"].astype(int), rows["gamma"].astype(float), strict=True)) == list(
-        tcdesc.GRID.values()
-    )
-
-
-def test_printed_rows_of_the_ablations_are_trained() -> None:
-    for table, names in (
-        ("table3", ["tcdesc_dsm_aug", *tcdesc.WEIGHTS]),
-        ("table4", ["tcdesc_dsm_aug", *tcdesc.WEIGHTS]),
-        ("table5", ["tcdesc_dsm_aug", *tcdesc.FIXED]),
-    ):
-        keys = list(printed("tcdesc", table)["key"].unique())
-        assert keys == names
-    for key, (_, options) in tcdesc.FIXED.items():
-        assert f"tc_lambda_{options['lam']:g}" == key
 
 
 def test_the_hard_weight_is_eq_12_s_kernel_and_the_control_has_no_topology() -> None:
@@ -103,17 +77,6 @@ def test_on_every_loss_topology_has_the_batches_of_its_own_rows(study: Study) ->
     assert all(rate_of(job) == job.name for job in jobs)
 
 
-def test_rows_of_other_papers_are_the_runs_of_their_tables(study: Study) -> None:
-    own = {record_path(job, study.place) for job in (*tcdesc.table2(study), *tcdesc.figure4(study))}
-    theirs = {
-        record_path(job, study.place)
-        for jobs in (dsm.table1(study), hynet.table1(study))
-        for job in jobs
-    }
-    names = {path.parent.name for path in own - theirs}
-    assert names == {*tcdesc.METHODS, "hardnet", "sosnet"}
-
-
 def test_matches_are_on_the_study_s_images_and_sift_s_on_its_own_keypoints_too(study: Study) -> None:
     jobs = tcdesc.figure2(study)
     asked = {(job.name, probe) for job in jobs for probe, name in job.probes if name == "mini-hp-images"}
@@ -133,17 +96,3 @@ def test_real_images_are_matched_beside_the_study_s_own(study: Study, tmp_path: 
             (folder / f"{number}.ppm").touch()
     asked = open_study(real=str(tmp_path))
     assert tcdesc.image_sets(asked) == ["mini-hp-images", "real-hp-images"]
-
-
-def test_options_change_one_choice_of_tcdesc_dsm_at_its_rate(study: Study) -> None:
-    jobs = option_jobs(study, tcdesc.OPTIONS)
-    assert {rate_of(job) for job in jobs} == {"tcdesc_dsm_aug"}
-    assert {pairs(job, study) for job in jobs} == {128}
-    runs = by_option([Found(job, Path("record.json"), {}, False) for job in jobs], study, tcdesc.OPTIONS)
-    [options] = runs.values()
-    recipes = {option: found[0].job.recipe for option, found in options.items()}
-    base = recipes.pop("default")
-    for option, recipe in recipes.items():
-        assert len(changed(recipe, base)) == 1, option
-        build_objective(recipe)
-    assert len({str(values(recipe)) for recipe in recipes.values()}) == len(recipes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -176,18 +175,6 @@ def test_the_half_is_balanced_and_tells_every_effect_of_one_and_two_axes_from_ev
     assert np.array_equal(signs.T @ signs, 32 * np.eye(22, dtype=int))
 
 
-def test_with_effects_of_three_axes_the_half_mixes_those_of_the_other_three_alone():
-    three = list(itertools.combinations(AXES, 3))
-    overlap = columns(CELLS.values(), three).T @ columns(CELLS.values(), (*TERMS, *three))
-    mixed = {
-        frozenset((a, b))
-        for a, row in zip(three, overlap, strict=True)
-        for b, of in zip((*TERMS, *three), row, strict=True)
-        if of and a != b
-    }
-    assert mixed == {frozenset((a, tuple(x for x in AXES if x not in a))) for a in three}
-
-
 def test_of_two_searched_combinations_with_one_loss_and_network_all_else_differs():
     cells = list(SEARCHED_CELLS.values())
     signs = columns(cells, TERMS[: len(AXES)])
@@ -211,18 +198,6 @@ def test_a_rate_is_that_of_the_searched_combinations_with_the_same_loss_and_netw
     monkeypatch.setattr(searches, "read_search", search)
     for cell in EVERY:
         assert factorial.rate_of(open_study(), cell) == (0.02 if "network" in cell else 0.001)
-
-
-def test_half_of_r_l2_s_weight_is_all_that_changes_beside_dsm_s_loss(study: Study, with_rates: None):
-    whole = {(CELLS[job.name], job.seed): job.recipe for job in factorial.factorial(study)}
-    assert len(factorial.HALVED) == 8
-    for job in factorial.halved(study):
-        cell = factorial.HALVED[job.name]
-        assert {"loss", "regulariser"} <= cell
-        of = whole[cell, job.seed]
-        [half], [norm] = job.recipe.regularizers, of.regularizers
-        assert half == replace(norm, options={"weight": norm.options["weight"] / 2})
-        assert replace(job.recipe, regularizers=of.regularizers, label=of.label) == of
 
 
 EFFECTS = st.lists(st.floats(-5, 5), min_size=1 + len(TERMS), max_size=1 + len(TERMS))
