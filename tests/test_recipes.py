@@ -94,11 +94,6 @@ def test_the_label_alone_changes_no_values_and_every_choice_does():
     assert len({r.label for r in VARIANTS.values()}) == len(VARIANTS)
 
 
-def test_a_choice_of_zero_false_or_nothing_within_options_is_kept():
-    recipe = replace(RECIPES["hardnet"], loss=part("hinge", margin=0, reuse=False))
-    assert values(recipe)["loss"]["options"] == {"margin": 0, "reuse": False}
-
-
 def test_hardnet_is_as_its_authors_train_it():
     recipe = RECIPES["hardnet"]
     assert recipe.distance == part("euclidean", power=1)

@@ -78,13 +78,6 @@ def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
         assert one == pytest.approx(other, abs=6.0)
 
 
-def test_a_complete_record_is_not_made_again(cold: tuple[Study, Job, Path]) -> None:
-    opened, job, path = cold
-    before = path.stat().st_mtime_ns
-    carry_out(job, opened.place)
-    assert path.stat().st_mtime_ns == before
-
-
 def test_a_new_metric_is_computed_from_the_weights_without_training(
     cold: tuple[Study, Job, Path],
 ) -> None:
