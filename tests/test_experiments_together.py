@@ -273,10 +273,10 @@ def test_without_a_second_reserve_or_without_effects_nothing_is_confirmed(
 ):
     assert factorial.confirmation(open_study("evening"), HALVES) == []
     monkeypatch.setattr(factorial, "on_record", lambda *_: [])
-    assert factorial.jobs(open_study("evening", "photos")) == []
+    assert factorial.confirmed(open_study("evening", "photos")) == []
     monkeypatch.setattr(
         factorial,
         "on_record",
         lambda _, jobs: [found(job, 20.0 - 2 * (job.name == "cell_l")) for job in jobs],
     )
-    assert factorial.jobs(open_study("evening", "photos"))
+    assert factorial.confirmed(open_study("evening", "photos"))

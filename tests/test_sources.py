@@ -205,7 +205,7 @@ def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
 def test_recorded_photographs_have_their_digests_and_no_pixels(tmp_path: Path) -> None:
     there = open_source(f"photos:{photo_folder(tmp_path / 'photos')}", tmp_path / "data", SMALL)
     manifest = tmp_path / "manifest.json"
-    write_manifest(manifest, there, there.sets)
+    write_manifest(manifest, there.manifest(there.sets))
     assert str(tmp_path) not in manifest.read_text()
     here = open_source("photos", tmp_path / "elsewhere", SMALL, manifest=manifest)
     names = (*there.sets, *there.reserve, *there.homographies.names)
@@ -229,7 +229,7 @@ def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_pa
             (folder / f"{number}.jpg").write_bytes(bytes([number]))
     there = open_source(f"scenes:{tmp_path / 'scenes'}", tmp_path / "data", SMALL)
     manifest = tmp_path / "manifest.json"
-    write_manifest(manifest, there, there.scenes.names)
+    write_manifest(manifest, there.manifest(there.scenes.names))
     here = open_source("scenes", tmp_path / "elsewhere", SMALL, manifest=manifest)
     assert (here.name, here.sets, here.reserve) == (there.name, there.sets, there.reserve)
     names = there.scenes.names

@@ -307,7 +307,7 @@ def collect(study: Study, selected: dict[str, Artefact]) -> int:
 def _put_on_record(jobs: Sequence[Job], study: Study, reference: Path) -> None:
     """Copies jobs' records and probes, and lists what the sets contain that they are of."""
     place = study.place
-    write_manifest(reference / "manifest.json", place.source, _sets(study, jobs))
+    write_manifest(reference / "manifest.json", place.source.manifest(_sets(study, jobs)))
     for job in jobs:
         record = record_path(job, place)
         files = [record, *(probe_path(record, *probe) for probe in job.probes)]

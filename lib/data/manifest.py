@@ -8,18 +8,13 @@ what the scenes are for, where the sets are of scenes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lib.data.scenes.places import Places
-from lib.data.states import content_half
 from lib.data.synthetic.photographs import Photograph
 from lib.files import write_bytes
-
-if TYPE_CHECKING:
-    from lib.data.sources import Source
 
 
 @dataclass(frozen=True)
@@ -57,24 +52,20 @@ def read_manifest(path: Path) -> Manifest:
         raise ValueError(f"{path} is no manifest of a reference ({error!r}): bring it back") from error
 
 
-def write_manifest(path: Path, source: Source, names: Iterable[str]) -> None:
-    """Write what a source's sets contain; sets that the manifest has already stay in it.
-
-    Args:
-        path: of the file.
-        source: whose sets they are.
-        names: of the sets.
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Write a manifest; sets that the file lists already stay in it.
 
     Raises:
         OSError: the file cannot be written.
     """
     known = read_manifest(path).sets if path.exists() else {}
-    sets = {**known, **{name: content_half(source.digest(name)) for name in names}}
-    photographs, places = {}, {}
-    if source.name == "photos":
-        for part, listed in source.allotment.items():
-            photographs[part] = [{"name": p.name, "sha256": p.sha256} for p in listed]
-    if source.scenes is not None:
-        places = asdict(source.scenes.places)
-    content = {"sets": dict(sorted(sets.items())), "photographs": photographs, "places": places}
+    photographs = {
+        part: [{"name": photograph.name, "sha256": photograph.sha256} for photograph in listed]
+        for part, listed in manifest.photographs.items()
+    }
+    content = {
+        "sets": dict(sorted({**known, **manifest.sets}.items())),
+        "photographs": photographs,
+        "places": asdict(manifest.places) if manifest.places else {},
+    }
     write_bytes(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())

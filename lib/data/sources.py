@@ -5,7 +5,7 @@ Cheap to import and to ask for digests; what makes or decodes pixels is imported
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from lib.data import states
 from lib.data.collection import Collection
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches_sets import HPatchesSets
-from lib.data.manifest import read_manifest
+from lib.data.manifest import Manifest, read_manifest
 from lib.data.patchset import PatchSet
 from lib.data.scenes.sets import SceneSets
 from lib.data.synthetic.allotment import (
@@ -182,6 +182,12 @@ class Source:
         if _AND in name:
             return states.union_digest([_UNION], [self.digest(part) for part in name.split(_AND)])
         return self.collection(name).digest(name)
+
+    def manifest(self, names: Iterable[str]) -> Manifest:
+        """What sets contain; raises as `digest`."""
+        sets = {name: states.content_half(self.digest(name)) for name in names}
+        photographs = self.allotment if self.name == _PHOTOS else {}
+        return Manifest(sets, photographs, self.scenes and self.scenes.places)
 
     def scene_folder(self, name: str) -> Path:
         """The folder of a set's files, perhaps not there yet; of a union that of its copy."""
