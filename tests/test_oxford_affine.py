@@ -58,13 +58,6 @@ def test_the_released_layout_is_read_with_its_nuisances(folder: Path) -> None:
     assert set(layout.RELEASED.values()) == set(layout.NUISANCES)
 
 
-def test_a_sequence_of_no_nuisance_is_named(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "mine").symlink_to(folder / "graf")
-    with pytest.raises(ValueError, match=r"mine tells no nuisance: .* blur, light"):
-        layout.read("mine", tmp_path / "set")
-
-
 @pytest.mark.parametrize("content", ["1 0 0\n0 1 0\n0 0 0\n", "1 0 0\n2 0 0\n0 0 1\n"])
 def test_a_singular_homography_is_named(folder: Path, tmp_path: Path, content: str) -> None:
     for file in (folder / "graf").iterdir():
@@ -89,15 +82,6 @@ def test_means_are_over_images_sequences_and_all(measured: dict[str, float]) -> 
         assert measured[f"{of}.viewpoint"] == measured[f"{of}.graf"]
         both = (measured[f"{of}.graf"] + measured[f"{of}.blur_other"]) / 2
         assert measured[of] == pytest.approx(both)
-
-
-def test_tcdescs_share_is_of_500_whatever_was_found(measured: dict[str, float], folder: Path) -> None:
-    (sequence,) = [of for of in layout.read("two", folder).sequences if of.name == "graf"]
-    regions = [oxford_affine._regions(sequence.images.images[of]) for of in (0, 1)]
-    fewer = min(map(len, regions))
-    assert fewer < 500
-    # The same matches, divided by another number.
-    assert 500 * measured["right500.graf.2"] == pytest.approx(fewer * measured["score.graf.2"])
 
 
 def literal_score(first: np.ndarray, second: np.ndarray, right: np.ndarray) -> float:
@@ -177,33 +161,6 @@ def test_embedded_homographies_carry_the_poster(grey: np.ndarray, nuisance: str)
         smooth = [cv2.GaussianBlur(of, (0, 0), 5)[inside] for of in (images[0], back)]
         alike.append(np.corrcoef(*smooth)[0, 1])
     assert min(alike) > 0.85
-
-
-def test_embedded_nuisances_grow_in_five_steps(grey: np.ndarray) -> None:
-    made = {
-        nuisance: generator.sequence(grey, steps, np.random.default_rng(1))
-        for nuisance, steps in generator.STEPS.items()
-    }
-
-    def of(nuisance: str, number) -> np.ndarray:
-        return np.array([number(image.astype(float)) for image in made[nuisance][0]])
-
-    assert (np.diff(of("blur", lambda image: np.quantile(np.abs(np.diff(image)), 0.99))) < 0).all()
-    assert (np.diff(of("light", np.mean)) < 0).all()
-    first = made["compression"][0][0].astype(float)
-    assert (np.diff(of("compression", lambda image: np.abs(image - first).mean())) > 0).all()
-    np.testing.assert_allclose(made["compression"][1], np.stack([np.eye(3)] * 5), atol=1e-9)
-    middle = np.array([[119.5, 99.5]])
-    shrunk = [
-        np.sqrt(abs(np.linalg.det(transfer(h, middle + 0.5 * np.eye(2)) - transfer(h, middle))))
-        for h in made["zoom"][1]
-    ]
-    assert (np.diff(shrunk) < 0).all()
-    assert shrunk[-1] / shrunk[0] == pytest.approx(1.1 / 2.8, rel=0.1)
-    widths = [
-        np.ptp(transfer(h, np.array([[0, 99.5], [239, 99.5]]))[:, 0]) for h in made["viewpoint"][1]
-    ]
-    assert (np.diff(widths) < 0).all()
 
 
 def test_the_embedded_sets_photographs_train_nothing() -> None:

@@ -164,19 +164,6 @@ def test_sets_are_named_by_pairs_and_tolerance(wall: Wall) -> None:
     assert wall.sets.load("wall-images").scenes[0].images == wall.scene.images
 
 
-@pytest.mark.parametrize("name", ["wall", "wall-wide", "wall-5px", "wall-wide-5px"])
-def test_pairs_that_do_not_match_are_of_two_points(wall: Wall, name: str) -> None:
-    patch_set = wall.sets.load(name)
-    pairs, points = patch_set.pairs, patch_set.point_ids
-    np.testing.assert_array_equal(pairs.match, points[pairs.first] == points[pairs.second])
-    assert (~pairs.match).sum() == 400
-    assert pairs.match.sum() == 300
-    ends = np.sort(np.column_stack([pairs.first, pairs.second])[pairs.match], axis=1)
-    assert len(np.unique(ends, axis=0)) == 300
-    assert (ends[:, 0] != ends[:, 1]).all()
-    assert (len(np.unique(points[ends[:, 0]])) == 300) == ("wide" in name)
-
-
 def test_wide_pairs_are_a_classes_widest_by_viewing_angle(wall: Wall) -> None:
     patch_set, held = wall.sets.load("wall-wide"), wall.scene.carried
     label, pairs = classes(held, Tolerance(TRAINING)), patch_set.pairs

@@ -146,15 +146,6 @@ def test_no_surface_spans_a_depth_jump() -> None:
     assert ((depth > 5.9) & (depth < 6.0)).all()
 
 
-def test_what_lies_beyond_the_other_image_is_not_visible() -> None:
-    aside = Known(translation=np.array([-1.5, 0, 0]))
-    views = plane_views([A, aside])
-    there = aside.project(A.on_plane(INNER))
-    _, visible = carry(lift(views[0], keypoints(INNER)), views[1])
-    assert 10 < inside(there).sum() < 70
-    np.testing.assert_array_equal(visible, inside(there))
-
-
 @pytest.mark.parametrize(("nearness", "hidden"), [(0.9, True), (0.98, False)])
 def test_what_the_other_views_own_surface_stands_before_is_hidden(nearness: float, hidden: bool) -> None:
     # The same rays meet a parallel plane in proportion to its offset, seen from the origin.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -23,8 +22,6 @@ from lib.benchmarks.subject import Subject, describe
 from lib.data import eth
 from lib.data.colmap import posed_model
 from lib.data.images import read_grey
-from lib.data.synthetic import eth as generator
-from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.geometry import axis_rotation
 from lib.data.synthetic.scenes import render_view
 from lib.data.synthetic.walls import plan_wall
@@ -117,26 +114,6 @@ def test_camera_files_that_fit_no_image_or_not_all_are_refused(folder: Path) -> 
         eth.read("set", folder)
 
 
-def test_other_focal_lengths_are_other_cameras(folder: Path) -> None:
-    (folder / "scene" / "database.db").unlink()
-    write_camera_files(folder / "scene")
-    file = folder / "scene" / "cameras" / "0003.png.camera"
-    file.write_text(file.read_text().replace("576 0 2", "570 0 2"))
-    (scene,) = eth.read("set", folder).scenes
-    assert [lens.camera_id for lens in scene.cameras.values()] == [1, 1, 2, 1]
-
-
-def test_a_damaged_database_is_named(folder: Path) -> None:
-    database = folder / "scene" / "database.db"
-    with sqlite3.connect(database) as connection:
-        connection.execute("DELETE FROM images")
-    with pytest.raises(ValueError, match=r"database\.db names no images"):
-        eth.read("set", folder)
-    database.write_bytes(b"no database, whatever its name says" * 40)
-    with pytest.raises(ValueError, match=r"database\.db is no COLMAP database"):
-        eth.read("set", folder)
-
-
 def test_poses_of_all_images_or_of_none(folder: Path) -> None:
     listed = folder / "scene" / "sparse" / "images.txt"
     lines = listed.read_text().splitlines(keepends=True)
@@ -207,31 +184,10 @@ def test_a_camera_that_is_off_does_not_decide_how_a_model_is_laid(
     assert errors["rotation_error"] < 0.01
 
 
-@pytest.mark.parametrize("degrees", [1e-5, 0.2, 45.0, 179.0])
-def test_rotations_are_told_in_degrees(degrees: float) -> None:
-    turn = axis_rotation(np.array([1, 2, 3]), np.deg2rad(degrees))
-    assert sfm.rotation_angle(turn) == pytest.approx(degrees)
-
-
 def test_images_without_keypoints_give_no_model(folder: Path) -> None:
     blank = Subject(partial(describe, sift.build()))
     numbers = sfm.measure(blank, eth.read("blank", folder))
     assert numbers["keypoints.scene"] == numbers["images.scene"] == numbers["sparse_points"] == 0
-    assert "track_length" not in numbers
-
-
-def test_what_a_scene_has_no_model_for_has_no_mean(
-    easy: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    both = eth.EthScenes("both", (*eth.read("a", easy).scenes, *eth.read("b", folder).scenes))
-    made = {
-        "wall": {"images": 4.0, "track_length": 3.0},
-        "scene": {"images": 0.0},
-    }
-    monkeypatch.setattr(sfm, "_scene", lambda _, scene: made[scene.name])
-    numbers = sfm.measure(Subject(partial(describe, sift.build())), both)
-    assert numbers["images"] == 2
-    assert numbers["track_length.wall"] == 3
     assert "track_length" not in numbers
 
 
@@ -277,9 +233,3 @@ def test_colmaps_sift_is_described_at_its_own_keypoints(easy: Path) -> None:
     assert numbers["position_error"] < 10
     with pytest.raises(TypeError, match="measure it by sfm alone"):
         model(np.zeros((1, 64, 64), np.uint8))
-
-
-def test_no_method_is_trained_on_what_scenes_show() -> None:
-    allotment = packaged_photographs()
-    shown = {of.name for of in generator.photographs(allotment)}
-    assert shown == {of.name for of in (*allotment["b"], *allotment["c"])}

@@ -19,7 +19,7 @@ from lib.data import w1bs as layout
 from lib.data.synthetic import w1bs as generator
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import ImagesSize
-from lib.models import orb, sift
+from lib.models import sift
 from lib.probes import w1bs_curves
 
 
@@ -131,11 +131,6 @@ def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
     assert kept["recall"].shape == kept["precision"].shape == (2, 100)
     areas = [100 * w1bs.area(*of) for of in zip(kept["recall"], kept["precision"], strict=True)]
     np.testing.assert_allclose(areas, [measured["mauc.G"], measured["mauc.L"]], rtol=1e-3)
-
-
-def test_bits_are_measured_too(folder: Path) -> None:
-    subject = Subject(partial(describe, orb.build()))
-    assert w1bs.measure(subject, layout.read("mini", folder))["mauc"] > 0
 
 
 def write(folder: Path, patches: int, other: int, side: int = 41) -> None:
