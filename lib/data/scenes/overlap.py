@@ -10,11 +10,10 @@ from itertools import combinations, product
 from pathlib import Path
 
 import cv2
-import faiss
 import numpy as np
 
-from lib.data.images import reduced
-from lib.data.scenes.places import read_stored
+from lib.data.images import read_grey
+from lib.features.matches import match
 
 # Enough to find a place again, and few enough that thousands of pairs take minutes.
 LONGEST_SIDE, FEATURES = 1024, 1000
@@ -32,17 +31,17 @@ def shared_matches(scenes: Mapping[str, Sequence[Path]]) -> list[tuple[str, str,
         scenes: images by name.
 
     Raises:
-        ValueError: OpenCV cannot read a file; the message names it.
+        ValueError: as `read_grey`.
     """
     described = {name: list(map(_described, images)) for name, images in scenes.items()}
     counts = []
     for one, other in combinations(described, 2):
         most = 0
         for (positions, descriptors), (others, columns) in product(described[one], described[other]):
-            rows, nearest = _mutual(descriptors, columns)
-            if len(rows) > max(most, _FEWEST):
+            matches = match(descriptors, columns, mutual=True, ratio=RATIO)
+            if len(matches) > max(most, _FEWEST):
                 cv2.setRNGSeed(0)
-                ends = positions[rows], others[nearest]
+                ends = positions[matches.first], others[matches.second]
                 _, inliers = cv2.findFundamentalMat(*ends, cv2.USAC_MAGSAC, PIXELS, 0.999, TRIALS)
                 most = max(most, 0 if inliers is None else int(inliers.sum()))
         counts.append((one, other, most))
@@ -52,17 +51,6 @@ def shared_matches(scenes: Mapping[str, Sequence[Path]]) -> list[tuple[str, str,
 def _described(image: Path) -> tuple[np.ndarray, np.ndarray]:
     """(n, 2) positions and (n, 128) descriptors of an image's strongest SIFT keypoints, reduced."""
     sift = cv2.SIFT_create(FEATURES, enable_precise_upscale=True)
-    keypoints, descriptors = sift.detectAndCompute(reduced(read_stored(image), LONGEST_SIDE), None)
+    keypoints, descriptors = sift.detectAndCompute(read_grey(image, LONGEST_SIDE, "stored"), None)
     positions = np.array([keypoint.pt for keypoint in keypoints], np.float32).reshape(-1, 2)
     return positions, np.empty((0, 128), np.float32) if descriptors is None else descriptors
-
-
-def _mutual(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of descriptors that are each other's nearest and pass the ratio test."""
-    if min(len(first), len(second)) < 2:
-        return np.empty(0, int), np.empty(0, int)
-    squares, nearest = faiss.knn(first, second, 2)
-    back = faiss.knn(second, first, 1)[1][:, 0]
-    passed = squares[:, 0] < RATIO**2 * squares[:, 1]
-    rows = np.flatnonzero(passed & (back[nearest[:, 0]] == np.arange(len(first))))
-    return rows, nearest[rows, 0]

@@ -12,10 +12,6 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
-from lib.data.images import decode_grey
-
 PLACES = "scenes.json"
 IMAGES, SPARSE, CAMERAS = "images", "sparse", "cameras"
 ROLES = ("train_and_test", "test", "reserve")
@@ -90,17 +86,3 @@ def image_files(scene: Path) -> list[Path]:
     if len(files) < FEWEST_IMAGES:
         raise ValueError(f"{scene / IMAGES} has {len(files)} images: give {FEWEST_IMAGES} or more")
     return files
-
-
-def read_stored(path: Path) -> np.ndarray:
-    """(H, W) uint8 grey values; EXIF orientation is ignored, as COLMAP does.
-
-    Raises:
-        ValueError: OpenCV cannot read the file.
-    """
-    import cv2
-
-    grey = decode_grey(path, cv2.IMREAD_IGNORE_ORIENTATION)
-    if grey is None:
-        raise ValueError(f"{path} is no image that OpenCV reads: save it as PNG")
-    return grey

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pycolmap
 
+from lib.data.images import read_grey
 from lib.data.scenes import geometry
 from lib.data.scenes.correspondences import Carried, carried
-from lib.data.scenes.places import FEWEST_IMAGES, IMAGES, image_files, read_stored
+from lib.data.scenes.places import FEWEST_IMAGES, IMAGES, image_files
 from lib.data.scenes.views import FEWEST_POINTS, View, views_of
 from lib.data.synthetic.scenes import CONTRAST, SMALLEST_SCALE
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
@@ -42,8 +43,8 @@ class Scene:
     left_out: tuple[str, ...]
 
     def grey(self, view: int) -> np.ndarray:
-        """(H, W) uint8, the pixels of a view as they are stored."""
-        return read_stored(self.images[view])
+        """(H, W) uint8, the pixels of a view as they are stored, as COLMAP has them too."""
+        return read_grey(self.images[view], orientation="stored")
 
     def patches(self, keypoints: np.ndarray) -> np.ndarray:
         """(n, 64, 64) uint8 of keypoints by their indices, (n,), each cut from its own view."""
@@ -75,7 +76,8 @@ def prepare(source: Path, folder: Path) -> None:
             f"{source}: {len(views)} images see {FEWEST_POINTS} sparse points or more; give "
             f"{FEWEST_IMAGES} photographs that overlap, their poses, or a model with more points"
         )
-    scene = carried(views, [keypoints_of(read_stored(source / IMAGES / view.name)) for view in views])
+    files = [source / IMAGES / view.name for view in views]
+    scene = carried(views, [keypoints_of(read_grey(file, orientation="stored")) for file in files])
     arrays = {"view": scene.view, "points": scene.points, **asdict(scene.keypoints)}
     np.savez(folder / _ARRAYS, pairs=scene.pairs.to_records(index=False), **arrays)
 
