@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lib.data.images import decode_grey
 from lib.data.synthetic.photographs import Photograph
 
 Allotment = Mapping[str, tuple[Photograph, ...]]
@@ -106,6 +105,8 @@ def _unfit(path: Path) -> str | None:
     """Why a file is no photograph that can be used, None where it is one; decoded as `grey` does."""
     import cv2
     from PIL import Image
+
+    from lib.data.images import decode_grey
 
     try:
         with Image.open(path) as image:

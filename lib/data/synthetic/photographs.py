@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.images import decode_grey, reduced
 from lib.files import sha256
 
 
@@ -37,6 +36,8 @@ class Photograph:
             FileNotFoundError: the photograph is not here.
             ValueError: the file is no image that can be read.
         """
+        from lib.data.images import decode_grey, reduced
+
         if self.path is None:
             raise FileNotFoundError(
                 f"the photograph {self.name} (SHA-256 {self.sha256[:16]}…) is not here, and data is "
