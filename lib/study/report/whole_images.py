@@ -1,7 +1,7 @@
 """Tables and figures of benchmarks of whole images: the Oxford Affine set and W1BS, in percent."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,8 @@ from lib.statistics.intervals import Measured
 from lib.study.artefacts.whole_images import image_sets
 from lib.study.claims import Claim
 from lib.study.claims.measured import OfClaim, by_things
-from lib.study.open import Found
+from lib.study.open import Found, Study
 from lib.study.report import frames, plots
-from lib.study.report.showing import Showing
 from lib.study.report.style import DOUBLE_WIDTH, looks, panels
 
 # Of `lib.benchmarks.oxford_affine`, by key: what readers are told.
@@ -44,21 +43,19 @@ def numbers(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame
     return frames.wide(frames.on_set(found, measure, test_set))
 
 
-def by_set(shown: Iterable[Showing], kind: str, measure: str) -> list[tuple[Showing, str, pd.DataFrame]]:
-    """Each study that is shown, with each set of a kind that it has and the `numbers` there, of what is
-    measured there.
+def by_set(runs: Sequence[Found], study: Study, kind: str, measure: str) -> dict[str, pd.DataFrame]:
+    """By each set of a kind that a study has, the `numbers` of the runs that are measured there.
 
     Args:
-        shown: of `lib.study.report.showing.showings`.
+        runs: records.
+        study: that they are of.
         kind: of whole images.
         measure: the module of `lib.benchmarks`.
     """
-    rows = []
-    for each in shown:
-        for test_set in image_sets(each.study, kind):
-            found = [run for run in each.found if (measure, test_set) in run.job.measures]
-            rows.append((each, test_set, numbers(found, measure, test_set)))
-    return rows
+    return {
+        test_set: numbers([r for r in runs if (measure, test_set) in r.job.measures], measure, test_set)
+        for test_set in image_sets(study, kind)
+    }
 
 
 def by_part(runs: pd.DataFrame, of: str) -> pd.DataFrame:
