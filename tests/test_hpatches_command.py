@@ -12,9 +12,9 @@ import torch
 from lib.benchmarks import hpatches as tasks
 from lib.benchmarks.subject import describe
 from lib.commands import hpatches
+from lib.data.hpatches import RELEASE
 from lib.data.hpatches.descriptors import read_descriptors
 from lib.data.hpatches.homographies import write_homography_sequence
-from lib.data.hpatches.packing import RELEASE
 from lib.data.hpatches.release import as_64, read_sequences
 from lib.models import published, sift, tfeat
 

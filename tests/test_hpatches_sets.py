@@ -272,7 +272,7 @@ def test_a_build_that_cannot_succeed_is_refused_before_its_work_and_leaves_nothi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one = str(made.root / "sequences" / "i_coins")
-    monkeypatch.setattr("lib.data.hpatches.packing.build_release", None)
+    monkeypatch.setattr("lib.data.hpatches.building.build_release", None)
     for more, told in (
         ([], "i_coins is the only sequence, but tasks need two"),
         ([str(made.root / "sequences" / "v_coins"), "--patches", "1"], "intra negatives need 2"),

@@ -10,8 +10,11 @@ import pytest
 from paper_records import records
 from reporting_records import Run, outcomes, verdicts
 
-from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
-from lib.data.hpatches.images import ImageSequences
+from lib.data.hpatches.homographies import (
+    ImageSequences,
+    read_homography_sequence,
+    write_homography_sequence,
+)
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import tcdesc as experiments
 from lib.study.claims import Claim, read_claims, verdict

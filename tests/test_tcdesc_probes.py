@@ -15,8 +15,7 @@ from test_dsm_probes import TINY, size, subject_of
 
 from lib.benchmarks import image_matches
 from lib.benchmarks.subject import Subject, describe
-from lib.data.hpatches.homographies import HomographySequence
-from lib.data.hpatches.images import MATCHED, ImageSequences
+from lib.data.hpatches.homographies import MATCHED, HomographySequence, ImageSequences
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
 from lib.features.keypoints import Keypoints

@@ -10,8 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from lib.benchmarks.subject import Subject
-from lib.data.hpatches.homographies import HomographySequence
-from lib.data.hpatches.images import MATCHED, ImageSequences
+from lib.data.hpatches.homographies import MATCHED, HomographySequence, ImageSequences
 from lib.features.homographies import transfer
 from lib.features.keypoints import Keypoints
 from lib.features.patches import cut

@@ -18,9 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from lib.commands.describe import add_descriptor, carry_out, network_of
+from lib.data.hpatches import RELEASE, TASKS
+from lib.data.hpatches.building import build_hpatches
 from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, write_descriptors
 from lib.data.hpatches.homographies import read_homography_sequences
-from lib.data.hpatches.packing import RELEASE, TASKS, build_hpatches
 from lib.data.hpatches.release import FILES, LEVELS, as_64, read_sequences, read_splits
 from lib.data.hpatches.tasks import open_split
 from lib.data.synthetic.sizes import SequencesSize

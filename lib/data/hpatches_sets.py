@@ -20,7 +20,7 @@ from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import SEQUENCES, SequencesSize
 
 if TYPE_CHECKING:
-    from lib.data.hpatches.images import ImageSequences
+    from lib.data.hpatches.homographies import ImageSequences
     from lib.data.hpatches.tasks import HPatchesSplit
 
 _READERS = ("lib.data.hpatches.classes", "lib.data.hpatches.tasks")
@@ -86,7 +86,7 @@ class HPatchesSets(Collection):
     def modules(self, name: str) -> tuple[str, ...]:
         if self.photographs:
             return (*_READERS, "lib.data.synthetic.sequences")
-        return (*_READERS, "lib.data.hpatches.packing") if self.homographies else _READERS
+        return (*_READERS, "lib.data.hpatches.building") if self.homographies else _READERS
 
     def content(self, name: str) -> object:
         return [name, self._made_of]
@@ -107,7 +107,7 @@ class HPatchesSets(Collection):
         return self.stem
 
     def generate(self, folder: Path, name: str) -> None:
-        from lib.data.hpatches.packing import build_hpatches
+        from lib.data.hpatches.building import build_hpatches
 
         if self.photographs:
             from lib.data.synthetic.sequences import write_hpatches
@@ -124,9 +124,8 @@ class HPatchesSets(Collection):
             FileNotFoundError: files are missing.
         """
         from lib.data.hpatches.classes import read_classes
-        from lib.data.hpatches.images import read_images
-        from lib.data.hpatches.kept import Kept
-        from lib.data.hpatches.release import open_sequences, read_split
+        from lib.data.hpatches.homographies import read_images
+        from lib.data.hpatches.release import KeptSequence, open_sequences, read_split
         from lib.data.hpatches.tasks import open_split
 
         release, tasks = folder / RELEASE, folder / TASKS
@@ -141,5 +140,7 @@ class HPatchesSets(Collection):
         tested = open_split(release, tasks, split, name)
         if self.real:
             return tested
-        kept = (Kept(sequence.name, sequence.folder, sequence.count) for sequence in tested.sequences)
+        kept = (
+            KeptSequence(sequence.name, sequence.folder, sequence.count) for sequence in tested.sequences
+        )
         return replace(tested, sequences=tuple(kept))

@@ -32,7 +32,7 @@ from lib.data.synthetic.sizes import ImagesSize, SequencesSize, SyntheticSize
 from lib.data.whole_images import KINDS, WholeImages
 
 if TYPE_CHECKING:
-    from lib.data.hpatches.images import ImageSequences
+    from lib.data.hpatches.homographies import ImageSequences
     from lib.data.hpatches.tasks import HPatchesSplit
 
 REAL_SETS = ("liberty", "notredame", "yosemite")

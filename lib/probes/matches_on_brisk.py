@@ -4,7 +4,7 @@ import numpy as np
 
 from lib.benchmarks.image_matches import image_matches
 from lib.benchmarks.subject import Subject
-from lib.data.hpatches.images import ImageSequences
+from lib.data.hpatches.homographies import ImageSequences
 from lib.features.detectors import brisk_keypoints
 
 

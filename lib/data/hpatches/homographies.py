@@ -18,6 +18,8 @@ from lib.data.images import read_grey, read_image
 from lib.features.homographies import transfer
 from lib.files import write_bytes
 
+# Which two images of a sequence are matched, of 0 to 5: the reference, and the middle one of the others.
+MATCHED = (0, 3)
 # Stems of the images and names of the homographies, by the image's number from 1.
 _LAYOUTS = (("{}", "H_1_{}"), ("img{}", "H1to{}p"))
 _KINDS = ("v_", "i_")
@@ -57,6 +59,14 @@ class HomographySequence:
         """
         # Homographies hold for the pixels as stored, so a camera's note on orientation is not followed.
         return read_grey(self.images[index], orientation="stored")
+
+
+@dataclass(frozen=True)
+class ImageSequences:
+    """Sequences by name, each of six images."""
+
+    name: str
+    sequences: tuple[HomographySequence, ...]
 
 
 def read_homography_sequence(folder: Path) -> HomographySequence:
@@ -102,6 +112,11 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
         sequences += map(read_homography_sequence, inside)
     refuse_equal_names(sequences)
     return sequences
+
+
+def read_images(name: str, folders: Sequence[Path]) -> ImageSequences:
+    """Open sequences under a name; as `read_homography_sequences`, which may raise."""
+    return ImageSequences(name, tuple(read_homography_sequences(*folders)))
 
 
 def sequence_folders(folder: Path) -> list[Path]:

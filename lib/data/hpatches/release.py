@@ -10,6 +10,7 @@ tough jitter. Each is a column of 65×65 patches, and patch i is of the same spo
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,9 @@ IMAGES = 6
 FILES = ("ref", *(f"{level[0]}{image}" for level in LEVELS for image in range(1, IMAGES)))
 SPLITS = "splits.json"
 _KINDS = {"v_": "viewpoint", "i_": "illumination"}
+# Images of all sequences together whose patches stay in memory: what is generated at the quick size, 200
+# MB. Decoding them is a third of what HPatches' tasks take.
+_KEPT = 256
 # Columns as high as the whole release must not be resized at once: their area is past 2^31 pixels.
 _RESIZED_AT_ONCE = 2048
 
@@ -66,6 +70,22 @@ class Sequence:
             ValueError: an image that cannot be decoded or has changed in size.
         """
         return _decoded(_path(self.folder, file)).reshape(self.count, PATCH, PATCH)
+
+
+@dataclass(frozen=True)
+class KeptSequence(Sequence):
+    """A sequence of generated patches, which nothing changes while a process reads them."""
+
+    def patches(self, file: str) -> np.ndarray:
+        """As `Sequence.patches` has it, read-only and decoded once by a process."""
+        return _kept_patches(Sequence(self.name, self.folder, self.count), file)
+
+
+@lru_cache(_KEPT)
+def _kept_patches(sequence: Sequence, file: str) -> np.ndarray:
+    patches = sequence.patches(file)
+    patches.flags.writeable = False
+    return patches
 
 
 @dataclass(frozen=True)

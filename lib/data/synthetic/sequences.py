@@ -31,8 +31,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.data.hpatches.building import pack
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
-from lib.data.hpatches.packing import pack
 from lib.data.hpatches.release import Split
 from lib.data.images import reduced
 from lib.data.synthetic.geometry import (

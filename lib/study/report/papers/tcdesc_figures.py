@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from lib.data.hpatches.images import MATCHED as IMAGES
-from lib.data.hpatches.images import ImageSequences
+from lib.data.hpatches.homographies import MATCHED as IMAGES
+from lib.data.hpatches.homographies import ImageSequences
 from lib.statistics.intervals import Measured
 from lib.study.claims import Claim
 from lib.study.claims.measured import OfClaim, over_things
