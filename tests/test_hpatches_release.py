@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from lib.data.hpatches.release import (
     open_sequences,
     read_sequence,
     read_sequences,
-    read_split,
     read_splits,
     write_sequence,
     write_splits,
@@ -108,12 +106,6 @@ def test_every_sequence_of_every_release_is_found(release: Path, tmp_path: Path)
     assert list(found) == ["i_two", "v_one", "v_zero"]
 
 
-def test_two_sequences_of_one_name_are_refused_with_both_places(release: Path, tmp_path: Path) -> None:
-    write_sequence(tmp_path / "more" / "v_one", noise(1))
-    with pytest.raises(ValueError, match=r"called v_one: .*release/v_one and .*more/v_one"):
-        read_sequences(release, tmp_path / "more")
-
-
 @pytest.mark.parametrize("missing", ["ref", "h3", "t5"])
 def test_a_missing_image_is_named(release: Path, missing: str) -> None:
     (release / "v_one" / f"{missing}.png").unlink()
@@ -141,12 +133,6 @@ def test_an_image_that_is_cut_short_is_refused_when_decoded(release: Path, kept:
     sequence = read_sequence(release / "v_one")
     with pytest.raises(ValueError, match=r"h2\.png is cut short"):
         sequence.patches("h2")
-
-
-def test_an_image_of_more_than_eight_bits_is_refused(release: Path) -> None:
-    Image.fromarray(np.zeros((3 * 65, 65), np.uint16)).save(release / "v_one" / "h2.png")
-    with pytest.raises(ValueError, match=r"h2\.png has more than 8 bits"):
-        read_sequence(release / "v_one").patches("h2")
 
 
 def test_a_new_pixel_is_the_mean_over_its_area() -> None:
@@ -189,15 +175,6 @@ def test_splits_are_read_as_written(
     assert read_splits(folder) == read_splits(folder / "splits.json") == splits
 
 
-def test_splits_are_written_as_the_benchmark_has_them(tmp_path: Path) -> None:
-    splits = {"a": Split("a", ("v_one",), ("i_two",)), "view": Split("view", ("v_one",))}
-    write_splits(tmp_path / "splits.json", splits)
-    assert json.loads((tmp_path / "splits.json").read_text()) == {
-        "a": {"test": ["v_one"], "train": ["i_two"], "name": "a"},
-        "view": {"test": ["v_one"], "name": "view"},
-    }
-
-
 @pytest.mark.parametrize("place", ["tasks", "tasks/splits", "python/utils"])
 def test_splits_are_found_where_the_benchmark_has_them(tmp_path: Path, place: str) -> None:
     (tmp_path / "tasks").mkdir()
@@ -221,14 +198,6 @@ def test_damaged_splits_are_told_by_file(tmp_path: Path, content: str) -> None:
     (tmp_path / "splits.json").write_text(content)
     with pytest.raises(ValueError, match=r"splits\.json.*take the"):
         read_splits(tmp_path)
-
-
-def test_an_unknown_split_is_refused_with_those_there_are(tmp_path: Path) -> None:
-    splits = {"a": Split("a", ("v_one",)), "full": Split("full", ("v_one",))}
-    write_splits(tmp_path, splits)
-    assert read_split(tmp_path, "full") == splits["full"]
-    with pytest.raises(ValueError, match="unknown split 'd'; there are: a, full"):
-        read_split(tmp_path, "d")
 
 
 def test_the_sequences_of_a_split_are_opened_in_its_order(release: Path) -> None:
@@ -282,11 +251,3 @@ def test_classes_are_decoded_anew_when_an_image_changes(release: Path, tmp_path:
     np.testing.assert_array_equal(read.patches[-3:], as_64(changed["t5"]))
     assert len(list((tmp_path / "cache").glob("a-*"))) == 1
     assert len(list((tmp_path / "cache").glob("another-*"))) == 1
-
-
-def test_a_damaged_image_leaves_no_classes_behind(release: Path, tmp_path: Path) -> None:
-    path = release / "v_one" / "t5.png"
-    path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(ValueError, match=r"t5\.png is cut short"):
-        read_classes(open_sequences(release, ("v_one",)), tmp_path / "cache", "a")
-    assert list((tmp_path / "cache").iterdir()) == []

@@ -7,7 +7,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
@@ -22,9 +21,9 @@ from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.sizes import SequencesSize
 from lib.profiles import find
 from lib.recipes import Budget
-from lib.study.artefacts import adasample, datasets
+from lib.study.artefacts import datasets
 from lib.study.artefacts.rows import training_job
-from lib.study.jobs import Job, Place, look, record_path
+from lib.study.jobs import Job, Place, look
 from lib.study.open import open_study
 from lib.study.runs import carry_out
 
@@ -60,16 +59,6 @@ def test_a_split_tests_on_tasks_and_trains_on_classes_of_sixteen(made: HPatchesS
     assert set(sizes) == {16}
     spots = {name: one.count for name, one in read_sequences(made.root / RELEASE).items()}
     assert len(classes) == sum(spots.values()) - sum(one.count for one in tested.sequences)
-
-
-def test_an_unpacked_release_is_read_where_it_lies(
-    real: Path, made: HPatchesSets, tmp_path: Path
-) -> None:
-    sets = HPatchesSets("hpatches", tmp_path / "cache", SMALL, real=real)
-    assert sets.root == real
-    ours, theirs = made.load("mini-hp-full"), sets.load("hpatches-full")
-    assert [one.name for one in ours.sequences] == [one.name for one in theirs.sequences]
-    np.testing.assert_array_equal(ours.tasks.queries, theirs.tasks.queries)
 
 
 def test_generated_patches_are_decoded_once_and_those_of_a_release_never_stay(
@@ -137,12 +126,6 @@ def real_source(real: Path, tmp_path: Path) -> Source:
     return open_source(str(real), tmp_path / "data", find("quick").mini, SMALL)
 
 
-def test_a_real_source_has_the_release_where_it_is_unpacked(real: Path, tmp_path: Path) -> None:
-    source = real_source(real, tmp_path)
-    assert source.homographies.stem == "hpatches"
-    assert source.load("hpatches-view").name == "hpatches-view"
-
-
 def test_a_study_without_the_release_leaves_out_what_needs_it(
     real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,25 +155,6 @@ def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, t
         open_study(real=str(tmp_path / "photos"))
     with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*tfeat.params"):
         datasets.ranking(opened, [tmp_path / "tfeat.params"])
-
-
-def test_table_2_has_every_lambda_under_both_losses_once_a_seed() -> None:
-    opened = open_study()
-    asked = adasample.table2(opened)
-    paths = {record_path(job, opened.place) for job in asked}
-    assert len(paths) == len(asked) == 14 * len(opened.grid_seeds)
-    assert {job.name for job in asked} == {
-        adasample.lambda_name(lam, loss)
-        for lam in adasample.LAMBDAS
-        for loss in adasample.TRIPLET_LOSSES
-    }
-    assert all(job.sets_of("hpatches") == ("mini-hp-a",) for job in asked)
-
-
-def test_figure_2_trains_its_hp_models_on_the_other_side_of_the_split_it_tests_on() -> None:
-    asked = adasample.figure2(open_study())
-    assert {job.train_set for job in asked} == {None, "mini-a", "mini-hp-a-train"}
-    assert {job.sets_of("hpatches") for job in asked} == {("mini-hp-a",)}
 
 
 @pytest.fixture(scope="module")
@@ -251,20 +215,6 @@ def test_descriptors_written_here_score_as_they_were_measured(
     assert f"{measured['matching']:.2f}" in capsys.readouterr().out
 
 
-def test_homographies_are_built_and_described_from_the_command_line(
-    made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    two = [str(made.root / "sequences" / name) for name in ("i_coins", "v_coins")]
-    out, described = str(tmp_path / "out"), str(tmp_path / "described")
-    assert hpatches.main(["build", out, *two, "--patches", "5", "--pairs", "9"]) == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["out"], "no lock stays beside it"
-    assert '"i_coins"' in capsys.readouterr().out
-    assert {one.count for one in read_sequences(tmp_path / "out" / RELEASE).values()} == {5}
-    assert hpatches.main(["describe", out, described, "--descriptor", "sift"]) == 0
-    assert hpatches.main(["score", out, described]) == 0
-    assert "split full, 2 sequences" in capsys.readouterr().out
-
-
 def test_a_build_that_cannot_succeed_is_refused_before_its_work_and_leaves_nothing(
     made: HPatchesSets,
     tmp_path: Path,
@@ -283,18 +233,3 @@ def test_a_build_that_cannot_succeed_is_refused_before_its_work_and_leaves_nothi
     (tmp_path / "out").mkdir()
     assert hpatches.main(["build", str(tmp_path / "out"), one]) == 1
     assert "out is there already" in capsys.readouterr().err
-
-
-def test_a_patch_looks_the_same_through_the_release_and_through_a_training_set(
-    made: HPatchesSets,
-) -> None:
-    trained = made.load("mini-hp-a-train")
-    spots = read_sequences(made.root / RELEASE)
-    tested = {one.name for one in made.load("mini-hp-a").sequences}
-    first = next(name for name in _train_names(made) if name not in tested)
-    patch = cv2.resize(spots[first].patches("ref")[0], (64, 64), interpolation=cv2.INTER_AREA)
-    np.testing.assert_array_equal(trained.patches[0], patch)
-
-
-def _train_names(made: HPatchesSets) -> list[str]:
-    return json.loads((made.root / TASKS / "splits.json").read_text())["a"]["train"]

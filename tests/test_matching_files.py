@@ -28,7 +28,6 @@ from lib.matching import colmap, hloc
 from lib.matching.describe import describe
 from lib.matching.folder import describe_and_match, describe_folder, match_pairs
 from lib.matching.networks import find
-from lib.study.report.sparse_models import typical_pair
 
 FEW = Detector(most=150)
 
@@ -103,16 +102,6 @@ def test_one_way_a_keypoint_takes_its_nearest_though_it_is_nearer_to_another(
     assert len(found) > len(both_ways)
 
 
-def test_most_matches_are_right(out: Path) -> None:
-    with h5py.File(out / "features.h5") as features, h5py.File(out / "matches.h5") as matches:
-        names = ("below/two.png", "one.png")
-        places = [hloc.read_keypoints(features, name) for name in names]
-        found = hloc.read_matches(matches, names)
-    away = places[0][found[:, 0]] + [20, 10] - places[1][found[:, 1]]
-    assert len(found) > 40
-    assert np.mean(np.linalg.norm(away, axis=1) < 1) > 0.8
-
-
 def test_the_database_holds_cameras_keypoints_and_matches(out: Path) -> None:
     names = ("below/two.png", "one.png")
     with (
@@ -130,13 +119,6 @@ def test_the_database_holds_cameras_keypoints_and_matches(out: Path) -> None:
         assert database.num_verified_image_pairs() == 0
         cameras = [database.read_camera(image.camera_id) for image in images]
         assert [(of.width, of.height) for of in cameras] == [(220, 230), (200, 240)]
-
-
-def test_one_camera_has_one_size(images: Path, out: Path, tmp_path: Path) -> None:
-    files = [out / name for name in ("features.h5", "matches.h5", "pairs.txt")]
-    with pytest.raises(ValueError, match=r"does not take .*one\.png: .* another size"):
-        colmap.write_database(tmp_path / "database.db", images, *files, one_camera=True)
-    assert not (tmp_path / "database.db").exists()
 
 
 def test_bits_match_by_their_products_as_by_hamming() -> None:
@@ -186,11 +168,6 @@ def test_pictures_can_be_written_beside_colmap(module: str) -> None:
     code = f"import {module}\nfrom PIL import Image\n{write}\nprint('written')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "written\n", done.stderr
-
-
-def test_without_verified_matches_no_pair_is_typical(out: Path) -> None:
-    with pytest.raises(ValueError, match="no pair of images has verified matches"):
-        typical_pair(out)
 
 
 def test_the_readmes_example_finds_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

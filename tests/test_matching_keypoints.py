@@ -112,20 +112,6 @@ def test_an_image_of_one_colour_has_no_keypoints(kind: str, affine: bool, value:
     assert len(detect(np.full((90, 120), value, np.uint8), Detector(kind, affine))) == 0
 
 
-@ALL
-@pytest.mark.parametrize("shape", [(1, 1), (3, 40), (20, 20)])
-def test_an_image_may_be_tiny(kind: str, shape: tuple[int, int]) -> None:
-    image = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
-    assert np.isfinite(detect(image, Detector(kind)).maps).all()
-
-
-def test_keypoints_of_ones_own_are_discs_with_their_orientation() -> None:
-    own = Keypoints(np.array([[10.0, 20.0]]), np.array([3.0]), np.array([np.pi / 2]))
-    made = regions(own)
-    np.testing.assert_allclose(made.maps[0], [[0, -3, 10], [3, 0, 20]], atol=1e-6)
-    assert made.scale == pytest.approx([3.0])
-
-
 @pytest.mark.parametrize(("side", "magnification"), [(64, 6.0), (32, 9)])
 def test_patches_are_those_of_kornias_pyramid(side: int, magnification: float) -> None:
     image = texture(size=320)[:301, :259]

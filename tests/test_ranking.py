@@ -93,22 +93,6 @@ def test_of_equally_distant_ones_the_first_given_is_ranked_first(match, precisio
     assert roc_auc(*tied).item() == area
 
 
-def test_positives_before_all_negatives_are_perfect_and_after_them_poor():
-    near, far = torch.arange(6.0), -torch.arange(6.0)
-    match = near < 3
-    assert average_precision(near, match).item() == roc_auc(near, match).item() == 1
-    # Ranks 4, 5, 6: precisions (almost 0), 1/4, 2/5, 3/6.
-    assert average_precision(far, match).item() == pytest.approx((1 / 8 + 13 / 40 + 9 / 20) / 3)
-    assert roc_auc(far, match).item() == 0
-
-
-@pytest.mark.parametrize("match", [True, False])
-def test_with_one_kind_only_there_is_no_area_under_the_roc_curve(match):
-    distances = torch.arange(3.0)
-    assert roc_auc(distances, torch.full((3,), match)).item() == 0
-    assert average_precision(distances, torch.full((3,), match)).item() == match
-
-
 @given(seed=st.integers(0, 2**31))
 @settings(deadline=None, max_examples=20)
 def test_a_batch_of_rankings_is_each_of_them(seed):
