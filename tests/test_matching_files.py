@@ -121,15 +121,6 @@ def test_the_database_holds_cameras_keypoints_and_matches(out: Path) -> None:
         assert [(of.width, of.height) for of in cameras] == [(220, 230), (200, 240)]
 
 
-def test_bits_match_by_their_products_as_by_hamming() -> None:
-    bits = np.random.default_rng(0).integers(0, 256, (30, 32)).astype(np.uint8)
-    other = np.random.default_rng(1).integers(0, 256, (30, 32)).astype(np.uint8)
-    unit = hloc.as_unit(bits)
-    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, rtol=1e-5)
-    differ = np.bitwise_count(bits[:, None] ^ other).sum(axis=2)
-    np.testing.assert_allclose(unit @ hloc.as_unit(other).T, 1 - 2 * differ / 256, atol=1e-5)
-
-
 def test_bits_in_a_file_are_matched_as_bits(tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     first = draw.integers(0, 256, (200, 32), dtype=np.uint8)

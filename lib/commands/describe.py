@@ -9,6 +9,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,20 +71,21 @@ def _parser() -> argparse.ArgumentParser:
     add_descriptor(folder)
     usual = Detector()
     text = "a checkpoint, of keynet alone"
-    folder.add_argument("--detector", choices=KINDS, default=usual.kind)
-    folder.add_argument("--detector-weights", type=Path, metavar="FILE", help=text)
+    folder.add_argument("--detector", dest="kind", choices=KINDS, default=usual.kind)
+    folder.add_argument("--detector-weights", dest="weights", type=Path, metavar="FILE", help=text)
     folder.add_argument("--affine", action="store_true", help="give each keypoint an affine shape")
     folder.add_argument("--upright", action="store_true", help="turn no patch")
     folder.add_argument("--most", type=int, default=usual.most, help="keypoints of an image")
     folder.add_argument("--contrast", type=float, default=usual.contrast, help="smallest, of DoG")
     folder.add_argument("--magnification", type=float, default=MAGNIFICATION, help="of patches")
     folder.add_argument("--longest-side", type=int, default=LONGEST_SIDE, help="px")
+    stored = {"dest": "orientation", "action": "store_const", "const": "stored", "default": "refuse"}
     text = "take images that are to be turned (EXIF) as stored, which COLMAP does"
-    folder.add_argument("--as-stored", action="store_true", help=text)
+    folder.add_argument("--as-stored", help=text, **stored)
     folder.add_argument("--pairs", type=Path, help="two names a line (default: all pairs)")
     folder.add_argument("--ratio", type=float, default=RATIO, help="to the second-nearest")
     text = "take a keypoint's nearest though it is nearer to another (default: mutual nearest)"
-    folder.add_argument("--one-way", action="store_true", help=text)
+    folder.add_argument("--one-way", dest="mutual", action="store_false", help=text)
     folder.add_argument("--one-camera", action="store_true", help="one camera took all images")
     folder.set_defaults(run=_folder)
 
@@ -105,28 +107,11 @@ def _folder(options: argparse.Namespace) -> None:
     from lib.features.detectors import Detector
     from lib.matching.folder import describe_and_match
 
-    detector = Detector(
-        kind=options.detector,
-        affine=options.affine,
-        most=options.most,
-        upright=options.upright,
-        contrast=options.contrast,
-        weights=options.detector_weights,
-    )
-    describe_and_match(
-        options.images,
-        options.out,
-        detector,
-        network_of(options),
-        pairs=options.pairs,
-        ratio=options.ratio,
-        mutual=not options.one_way,
-        one_camera=options.one_camera,
-        longest_side=options.longest_side,
-        orientation="stored" if options.as_stored else "refuse",
-        magnification=options.magnification,
-        device=options.device,
-    )
+    detector = Detector(**{field.name: getattr(options, field.name) for field in fields(Detector)})
+    matching = ("pairs", "ratio", "mutual", "one_camera")
+    describing = ("longest_side", "orientation", "magnification", "device")
+    named = {name: getattr(options, name) for name in (*matching, *describing)}
+    describe_and_match(options.images, options.out, detector, network_of(options), **named)
     print(f"{options.out} is written")
 
 

@@ -46,7 +46,12 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="patches and tasks from homography sequences")
     build.add_argument("out", type=Path, help="gets hpatches-release, tasks and build.json")
     build.add_argument("sequences", type=Path, nargs="+", help="sequences, or folders of them")
-    build.add_argument("--patches", type=int, help="most patches of a sequence (default: all)")
+    build.add_argument(
+        "--patches",
+        dest="patches_per_sequence",
+        type=int,
+        help="most patches of a sequence (default: all)",
+    )
     build.add_argument("--pairs", type=int, default=200_000, help="verification pairs of each kind")
     build.add_argument("--queries", type=int, default=10_000)
     build.add_argument("--distractors", type=int, default=20_000)
@@ -83,13 +88,8 @@ def _parser() -> argparse.ArgumentParser:
 def _build(options: argparse.Namespace) -> None:
     if options.out.exists():
         raise FileExistsError(f"{options.out} is there already: name a folder that is not, or remove it")
-    size = SequencesSize(
-        patches_per_sequence=options.patches,
-        pairs=options.pairs,
-        queries=options.queries,
-        distractors=options.distractors,
-        seed=options.seed,
-    )
+    amounts = ("patches_per_sequence", "pairs", "queries", "distractors", "seed")
+    size = SequencesSize(**{name: getattr(options, name) for name in amounts})
     make_once(options.out, options.out.name, lambda new: build_hpatches(new, options.sequences, size))
     print((options.out / "build.json").read_text())
 

@@ -193,15 +193,12 @@ def _maxima(grey: Tensor, detector: Detector) -> Regions:
 
 
 def _load(network: nn.Module, path: Path) -> None:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: give the file of Key.Net's weights")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         # As published they are a part of the file.
         network.load_state_dict(content.get("state_dict", content))
     except (pickle.UnpicklingError, RuntimeError, EOFError, AttributeError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"{path} does not hold the weights of kornia's Key.Net: {reason}") from error
+        raise ValueError(f"{path} does not hold the weights of kornia's Key.Net: {error}") from error
 
 
 def _by_parts(maps: np.ndarray, change: Callable[[Tensor], Tensor]) -> np.ndarray:
