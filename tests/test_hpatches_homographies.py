@@ -87,12 +87,6 @@ def test_a_corner_behind_the_camera_makes_a_viewpoint_sequence(tmp_path):
     assert read_homography_sequence(oxford(tmp_path / "wall", homographies)).name == "v_wall"
 
 
-def test_numbers_may_be_parted_by_commas(tmp_path):
-    folder = hpatches(tmp_path / "v_wall")
-    (folder / "H_1_4").write_text("1, 0, 7\n0, 1, 8\n0, 0, 1\n")
-    assert read_homography_sequence(folder).homographies[2, 0, 2] == 7
-
-
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
@@ -129,13 +123,6 @@ def test_an_image_that_cannot_be_read_or_is_cut_short_is_named(tmp_path, keep):
     (folder / "5.ppm").write_bytes(whole[:keep])
     with pytest.raises(ValueError, match=re.escape(str(folder / "5.ppm"))):
         read_homography_sequence(folder).grey(4)
-
-
-def test_two_images_of_one_number_are_both_named(tmp_path):
-    folder = hpatches(tmp_path / "v_wall")
-    Image.fromarray(images()[0]).save(folder / "2.png")
-    with pytest.raises(ValueError, match=r"2\.png and .*2\.ppm"):
-        read_homography_sequence(folder)
 
 
 def test_a_turned_cameras_note_is_not_followed(tmp_path):

@@ -334,13 +334,6 @@ def test_pairs_in_the_wrong_file_are_told(written: Path, sequences: list[Sequenc
         read(written, sequences)
 
 
-def test_a_file_of_pairs_that_is_cut_short_is_told(written: Path, sequences: list[Sequence]) -> None:
-    path = written / "verif_neg_inter_split-a.csv"
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-4]))
-    with pytest.raises(ValueError, match=r"as many pairs of each kind expected, got \[20, 20, 16\]"):
-        read(written, sequences)
-
-
 @pytest.mark.skipif(not REAL, reason="REAL names no folder with the benchmark's tasks")
 def test_the_benchmarks_own_files_are_read(tmp_path: Path) -> None:
     for path in Path(REAL, "hpatches_tasks").iterdir():

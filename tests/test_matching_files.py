@@ -259,19 +259,6 @@ def test_a_folder_within_the_images_stands_in_no_later_ones_way(images: Path, tm
             assert sorted(file) == ["below", "one.png"]
 
 
-def test_names_that_pairs_cannot_hold_are_refused_before_anything_is_described(
-    images: Path, tmp_path: Path, capsys
-) -> None:
-    folder = tmp_path / "images"
-    folder.mkdir()
-    for name in ("one.png", "my two.png"):
-        (folder / name).write_bytes((images / "one.png").read_bytes())
-    assert command.main(["folder", str(folder), str(tmp_path / "out"), "--descriptor", "sift"]) == 1
-    told = capsys.readouterr()
-    assert "'my two.png' holds white space" in told.err
-    assert told.out == ""
-
-
 def test_features_of_an_image_that_colmap_sees_otherwise_are_refused(
     images: Path, out: Path, tmp_path: Path
 ) -> None:
@@ -288,21 +275,6 @@ def test_features_of_an_image_that_colmap_sees_otherwise_are_refused(
     with pytest.raises(ValueError, match=r"one\.jpg is \(200, 240\) px for COLMAP and \(240, 200\) px"):
         colmap.write_database(tmp_path / "database.db", folder, *files)
     assert not (tmp_path / "database.db").exists()
-
-
-def test_matches_of_other_features_are_refused(images: Path, out: Path, tmp_path: Path) -> None:
-    few = tmp_path / "features.h5"
-    describe_folder(images, few, Detector(most=20), find("sift"), log=quiet)
-    with pytest.raises(ValueError, match=r"matches\.h5 matches keypoints of .*features\.h5 lacks"):
-        colmap.write_database(
-            tmp_path / "database.db", images, few, out / "matches.h5", out / "pairs.txt"
-        )
-
-
-def test_a_model_without_a_database_is_refused(images: Path, tmp_path: Path, capsys) -> None:
-    assert command.main(["model", str(images), str(tmp_path / "out")]) == 1
-    assert "database.db is missing" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_views_of_a_scene_become_a_sparse_model(tmp_path: Path, capsys) -> None:

@@ -10,7 +10,6 @@ import torch
 from kornia import feature
 from safetensors import safe_open
 
-from lib.commands import describe as command
 from lib.data.synthetic.photographs import Photograph
 from lib.matching import networks
 from lib.matching.describe import folded
@@ -165,15 +164,6 @@ def test_a_committed_network_is_of_a_record_of_the_evenings_and_its_card_says_wh
     assert {*record["metrics"]} >= {"photos-b", "photos-c"}, "what tables show is on record"
     written = (folder / networks.CARD).read_text(encoding="utf-8")
     assert written == networks.card(find(key), record, terms=TERMS)
-
-
-def test_a_committed_record_is_said_to_come_without_weights(tmp_path: Path, capsys) -> None:
-    one = min((REFERENCE / "quick" / "mini" / "records" / "dsm_aug").glob("*.json"))
-    assert command.main(["export", str(one), str(tmp_path / "out")]) == 1
-    told = capsys.readouterr().err
-    assert f"{one.with_suffix('.safetensors')} is missing" in told
-    assert "committed records come without weights" in told
-    assert not (tmp_path / "out").exists()
 
 
 def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
