@@ -58,7 +58,8 @@ def write_notebook(root: Path, *cells: str, name: str = "a/b") -> Path:
 
 
 def execute(opened: Study, root: Path, selected: dict = A_B) -> list[tuple[str, str]]:
-    return execution.execute(opened, selected, str(root / "results"), root / "report")
+    runs = execution.standing(opened, selected)
+    return execution.execute(opened, runs, str(root / "results"), root / "report")
 
 
 def printed(opened: Study, name: str = "a/b") -> str:
@@ -103,7 +104,9 @@ def test_what_failed_is_named_with_its_cell_and_has_a_page_and_the_next_is_execu
     # Counted in the notebook as it is committed.
     assert (failed, why) == ("notebooks/a/b.ipynb", "cell 4, RuntimeError: as it should")
     assert killed == "notebooks/a/killed.ipynb"
-    assert "as it should" in (root / "report/a/b.html").read_text(encoding="utf-8")
+    page = (root / "report/a/b.html").read_text(encoding="utf-8")
+    assert "as it should" in page
+    assert "<title>B</title>" in page, "papermill puts a cell of its own above"
     assert printed(opened, "a/after") == "1\n"
     assert not earlier.exists(), "what an earlier execution saved would pass for this one's"
     assert other.exists()

@@ -154,11 +154,12 @@ def _run(options: argparse.Namespace) -> int:
     from lib.study.report import execution
 
     folder = ROOT / options.results / options.profile / "report"
-    failures += execution.execute(study, selected, results, folder)
+    runs = execution.standing(study, selected)
+    failures += execution.execute(study, runs, results, folder)
     place = study.place
     compared = not options.cached and is_on_record(place)
     reference = reference_folder(place.profile.name, place.source.name) if compared else None
-    index, missing = execution.report(study, selected, folder, failures, reference)
+    index, missing = execution.report(study, runs, folder, failures, reference)
     if options.update_reference:
         # What the old reference has and the study no longer makes is what an update is for.
         missing = []

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lib.study import pool
 from lib.study.catalogue import Artefact
-from lib.study.jobs import look
-from lib.study.open import ROOT, Study, find
+from lib.study.jobs import Job, OnRecord, look
+from lib.study.open import ROOT, Study
 from lib.study.report import pages, reproduced
 
 # What the report passes for a notebook's parameters other than profile, data and results, so that a
@@ -29,15 +29,25 @@ PARAMETERS: Mapping[str, object] = {
 }
 
 
-def execute(
-    study: Study, selected: Mapping[str, Artefact], results: str, report: Path
-) -> list[tuple[str, str]]:
+# By artefact's name its jobs, and how their records stand.
+Runs = Mapping[str, Sequence[tuple[Job, OnRecord]]]
+
+
+def standing(study: Study, selected: Mapping[str, Artefact]) -> Runs:
+    """The artefacts' jobs, and how their records stand in the folder that is read first."""
+    return {
+        name: [(job, look(job, study.place, study.reading[0])) for job in artefact.jobs(study)]
+        for name, artefact in selected.items()
+    }
+
+
+def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[str, str]]:
     """Executes copies of the notebooks in the study's folder, as many at once as runs, and writes their
     pages. What earlier executions saved of these artefacts is removed first.
 
     Args:
         study: whose profile and data the notebooks get as parameters.
-        selected: artefacts by name.
+        runs: of `standing`.
         results: the notebooks' parameter of that name.
         report: the folder of the pages.
 
@@ -45,21 +55,22 @@ def execute(
         The notebooks that failed, each with the cell and the error.
     """
     parameters = {"profile": study.place.profile.name, "data": study.data, "results": results}
-    for name in reproduced.saved_files(study.saving, selected) if study.saving else ():
+    for name in reproduced.saved_files(study.saving, runs) if study.saving else ():
         (study.saving / name).unlink()
     failures, tasks = [], []
-    for name, artefact in selected.items():
+    for name, records in runs.items():
         copy, notebook = study.place.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
         copy.unlink(missing_ok=True)
         (report / f"{name}.html").unlink(missing_ok=True)
-        jobs = artefact.jobs(study)
-        missing = [job for job in jobs if find(study, job) is None]
+        missing = [job for job, of in records if of.state != "complete" and not of.readable]
         if missing:
             # Executed, it would train them itself, one notebook after the other.
             why = f"not executed: {len(missing)} of its records are missing, e.g. {missing[0].title}"
             failures.append((notebook, why))
             continue
-        page = partial(pages.write_page, copy, report, tuple(selected), pages.equations(jobs))
+        page = partial(
+            pages.write_page, copy, report, tuple(runs), pages.equations(job for job, _ in records)
+        )
         tasks.append(pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters, page)))
     # A notebook that computes has as many threads as a run, since as many are executed at once.
     outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)), study.place.profile.threads)
@@ -170,7 +181,7 @@ def store_outputs(notebook: Path) -> None:
 
 def report(
     study: Study,
-    selected: Mapping[str, Artefact],
+    runs: Runs,
     folder: Path,
     failures: Sequence[tuple[str, str]],
     reference: Path | None,
@@ -179,7 +190,7 @@ def report(
 
     Args:
         study: what was run.
-        selected: artefacts by name.
+        runs: of `standing`.
         folder: of the report, which has their pages.
         failures: to be named at the index's head.
         reference: what the study's folder is compared with, or None.
@@ -188,21 +199,17 @@ def report(
         The index's path, and the artefacts of the reference that are missing.
     """
     kept = study.reading[0]
-    runs = {
-        name: [(job, look(job, study.place, kept)) for job in artefact.jobs(study)]
-        for name, artefact in selected.items()
-    }
     compared = None
     if reference is not None:
         paths = {record.path for records in runs.values() for _, record in records}
-        compared = reproduced.reproduction(kept, reference, paths, selected)
+        compared = reproduced.reproduction(kept, reference, paths, runs)
         print(f"\n{compared.sentence() if compared else 'No reference is of this profile and data.'}")
     lacking = compared.missing if compared else ()
     missing = [(name, "it is in the reference and was not made") for name in lacking]
     index = pages.write_index(
         folder,
-        {name: study.place.folder / f"notebooks/{name}.ipynb" for name in selected},
-        reproduced.saved_verdicts(kept, selected),
+        {name: study.place.folder / f"notebooks/{name}.ipynb" for name in runs},
+        reproduced.saved_verdicts(kept, runs),
         runs,
         [*failures, *missing],
         heading=study.heading(),

@@ -153,8 +153,9 @@ _OPTIONAL = ("artefact", "kind", "observed", "low", "high", "unit", "printed", "
 def title(notebook: Path) -> str:
     """A notebook's first heading."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    text = "".join(cells[0]["source"]) if cells else ""
-    return text.partition("\n")[0].lstrip("# ") or notebook.stem
+    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    headings = (text.partition("\n")[0][2:] for text in texts if text.startswith("# "))
+    return next(headings, notebook.stem)
 
 
 def _short_title(title: str, name: str) -> str:
