@@ -1,0 +1,429 @@
+"""AdaSample (Zhang et al.): what its notebooks compute from records.
+
+Table 2 under the keys of the printed one, Table 3's tests (Sec. 5.4), and Figure 3 with Eq. 12, 22 to 24
+from the probe `lib.probes.gradient_norms`: S stages of training, C classes, c places a class, NaN
+where a place holds no candidate. FPR95 is in percent, p and power are in [0, 1].
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from lib.statistics import significance
+from lib.statistics.intervals import Measured, contrast, side_by_side
+from lib.study.artefacts.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
+from lib.study.claims.measured import hpatches_by_task
+from lib.study.open import Found
+from lib.study.report import hpatches
+from lib.theory import EXPONENTS
+
+Probe = Mapping[str, np.ndarray]
+MEAN = "mean of the runs"
+RESAMPLES, DRAWS = 1000, 100
+# What the paper says that Pearson's r is above.
+CLAIMED = 0.8
+LEVEL = 0.05
+# Of the power asked about: runs of each method, the effects tried, and the power that is wanted.
+RUNS, WANTED = (5, 10, 20), 0.8
+EFFECTS = tuple(step / 5 for step in range(24))
+
+
+# Table 2
+
+
+def table2_key(lam: float, loss: str) -> str:
+    """The key of a λ and a loss in the printed table and in the claims, e.g. "lambda_10_aht"."""
+    return f"lambda_{lam:g}_{loss.lower()}"
+
+
+def table2_runs(runs: Sequence[Found]) -> pd.DataFrame:
+    """HPatches' numbers of runs of any λ and loss, as `hpatches.numbers`, under `table2_key`."""
+    keys = {lambda_name(lam, loss): table2_key(lam, loss) for loss in TRIPLET_LOSSES for lam in LAMBDAS}
+    return hpatches.numbers(runs).rename(index=keys, level="key")
+
+
+def table2_values(numbers: pd.DataFrame) -> dict[str, Measured]:
+    """The values of the claims on Table 2.
+
+    Args:
+        numbers: of `table2_runs`.
+
+    Returns:
+        Three cells, the tasks, of every λ and loss, λ = 0 too; by "aht" and "ht" 18, the paper's λ by
+        task.
+    """
+    values = hpatches_by_task(numbers)
+    for loss in TRIPLET_LOSSES:
+        values[loss.lower()] = side_by_side([values[table2_key(lam, loss)] for lam in LAMBDAS if lam])
+    return values
+
+
+# Table 3
+
+
+def p_table(lower: pd.DataFrame, higher: pd.DataFrame) -> pd.DataFrame:
+    """Runs tested: one-sided p in three forms, Holm's correction of the exact one, effect sizes.
+
+    Args:
+        lower, higher: a row a run, a column a comparison; `lower` is said to be lower.
+
+    Returns:
+        Columns "U"; p "exact", "asympt." and with continuity correction "contin.", and "Holm"; "A", the
+        probability that a run of `lower` is the better one, with its interval (Newcombe).
+    """
+    tested = significance.mann_whitney(lower, higher)
+    effect = significance.vargha_delaney(higher, lower)
+    columns = {
+        ("", "U"): tested.u,
+        ("one-sided p", "exact"): tested.exact,
+        ("one-sided p", "asympt."): tested.asymptotic,
+        ("one-sided p", "contin."): tested.continuity,
+        ("over six", "Holm"): significance.holm(tested.exact),
+        ("effect", "A"): effect.value,
+        ("A, 95%", "from"): effect.low,
+        ("A, 95%", "to"): effect.high,
+    }
+    return pd.DataFrame(columns, index=lower.columns)
+
+
+def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
+    """Difference of the means in pooled standard deviations, corrected for few runs (Hedges, 1981).
+
+    Args:
+        compared: a row a comparison, with "lower_mean", "lower_std", "higher_mean" and "higher_std".
+        runs: of each method.
+    """
+    pooled = np.sqrt((compared["lower_std"] ** 2 + compared["higher_std"] ** 2) / 2)
+    few = 1 - 3 / (4 * (2 * runs - 2) - 1)
+    return (few * (compared["higher_mean"] - compared["lower_mean"]) / pooled).rename("effect")
+
+
+def power_table(effects: pd.Series, simulations: int = 2000) -> pd.DataFrame:
+    """Power of the exact one-sided test at given effects, and the effect that a wanted power takes.
+
+    Args:
+        effects: by comparison, as of `effect_sizes`.
+        simulations: draws.
+
+    Returns:
+        One row a comparison with its "effect", columns (level of the test, number of runs); then "sum",
+        the number of rejections to expect of as many tests with these effects, and the effect "for 80%"
+        power, NaN if none of `EFFECTS` has it.
+    """
+    levels = {"one test at 5%": LEVEL, "first of six by Holm": LEVEL / 6}
+    columns = {("", "effect"): [*effects, np.nan, np.nan]}
+    for (name, alpha), n in product(levels.items(), RUNS):
+        tried = [*effects, *EFFECTS]
+        powers = significance.power(tried, runs=n, alpha=alpha, simulations=simulations).to_numpy()
+        own, curve = np.split(powers, [len(effects)])
+        enough = np.interp(WANTED, curve, EFFECTS) if curve.max() >= WANTED else np.nan
+        columns[name, f"n={n}"] = [*own, own.sum(), enough]
+    index = pd.Index([*effects.index, "sum", f"for {100 * WANTED:.0f}%"], name=effects.index.name)
+    return pd.DataFrame(columns, index=index)
+
+
+def errors_over_tests(method: Measured) -> np.ndarray:
+    """(cells,) what test points leave of a run's standard error, the root mean square over runs; NaN where
+    none were drawn anew."""
+    if method.resampled is None:
+        return np.full(method.values.shape[-1], np.nan)
+    cells = range(method.values.shape[-1])
+    errors = [[contrast([(1.0, run.one(cell))]).over_units for cell in cells] for run in method.runs()]
+    return np.sqrt(np.square(errors).mean(axis=0))
+
+
+# Figure 3
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A way in which Figure 3's correlation can be taken.
+
+    Attributes:
+        scale: "class" divides the values of a class by their sum, which makes them the probabilities of
+            Alg. 1; "none" leaves them as they are; "within" standardises them within the class, so that
+            the correlation is the mean over classes of that within a class.
+        size: patches that a class is cut down to, the anchor among them, at random; "own" for as many as
+            the set itself has, generated ones (``*``) last; None for all.
+        shuffled: the second quantity is dealt out anew among the candidates of each class.
+        between: the two quantities, arrays of the probe, "output", the norm at the network's output, or
+            "squared", the distance squared.
+    """
+
+    scale: str = "class"
+    size: int | str | None = None
+    shuffled: bool = False
+    between: tuple[str, str] = ("distance", "full")
+
+
+PER_CLASS, OWN_SIZES = "per class", "the set's class sizes"
+READINGS = {
+    PER_CLASS: Reading(),
+    f"{PER_CLASS}, shuffled": Reading(shuffled=True),
+    **{f"classes of {size}": Reading(size=size) for size in (2, 3, 5, 15)},
+    OWN_SIZES: Reading(size="own"),
+    f"{OWN_SIZES}, shuffled": Reading(size="own", shuffled=True),
+    "not normalised": Reading("none"),
+    "not normalised, shuffled": Reading("none", shuffled=True),
+    "mean within a class": Reading("within"),
+}
+# From the full gradient to the one at the output, and from there to the distance.
+STEPS = {
+    "full, at the output (Eq. 23)": Reading(between=("output", "full")),
+    "at the output, distance (Eq. 24)": Reading(between=("distance", "output")),
+    "full, distance": Reading(),
+}
+# Eq. 12: the squared distance in place of the loss.
+LOSSES = {
+    "all classes": Reading("none", between=("squared", "loss")),
+    "within a class": Reading("within", between=("squared", "loss")),
+}
+
+
+def probes_of(runs: Sequence[Found], name: str = "adasample_aug_gen") -> dict[str, Probe]:
+    """The probes of a recipe's runs, by run."""
+    return {run.job.title: run.probe("gradient_norms") for run in runs if run.job.name == name}
+
+
+def paired(
+    probe: Probe, stage: int, reading: Reading, random: np.random.Generator, draws: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """The two quantities of the candidates of a stage, as a reading takes them.
+
+    Args:
+        probe: of a run.
+        stage: place in its stages.
+        reading: which quantities, of which candidates, on which scale.
+        random: chooses and shuffles candidates.
+        draws: how often.
+
+    Returns:
+        (draws, C, c) each, NaN where there is no candidate, or in classes that the scale cannot hold:
+        of zeros alone for "class", of a single value for "within".
+    """
+    first, second = (_quantity(probe, name, stage) for name in reading.between)
+    there = np.isfinite(first) & np.isfinite(second)
+    size = probe["originals"][:, None] if reading.size == "own" else reading.size or there.shape[1] + 1
+    keys = np.arange(there.shape[1]) if reading.size == "own" else random.random((draws, *there.shape))
+    rank = np.where(there, keys, np.inf).argsort(axis=-1).argsort(axis=-1)
+    kept = np.broadcast_to(there & (rank < size - 1), (draws, *there.shape))
+    if reading.shuffled:
+        dealt = np.where(kept, random.random(kept.shape), np.inf).argsort(axis=-1)
+        place = (~kept).argsort(axis=-1, kind="stable").argsort(axis=-1)
+        dealt = np.take_along_axis(dealt, place, axis=-1)
+        second = np.take_along_axis(np.broadcast_to(second, kept.shape), dealt, axis=-1)
+    first, second = (
+        _scaled(np.where(kept, values, np.nan), reading.scale) for values in (first, second)
+    )
+    both = np.isfinite(first) & np.isfinite(second)
+    return np.where(both, first, np.nan), np.where(both, second, np.nan)
+
+
+def _quantity(probe: Probe, name: str, stage: int) -> np.ndarray:
+    if name == "output":
+        return np.sqrt((probe["raw"][stage].astype(np.float64) ** 2).sum(axis=-1))
+    if name == "squared":
+        return probe["distance"][stage].astype(np.float64) ** 2
+    return probe[name][stage].astype(np.float64)
+
+
+def _scaled(values: np.ndarray, scale: str) -> np.ndarray:
+    if scale == "none":
+        return values
+    count = np.maximum(np.isfinite(values).sum(axis=-1, keepdims=True), 1)
+    total = np.nansum(values, axis=-1, keepdims=True)
+    if scale == "class":
+        return values / np.where(total > 0, total, np.nan)
+    centred = values - total / count
+    spread = np.sqrt(np.nansum(centred**2, axis=-1, keepdims=True) / count)
+    return centred / np.where(spread > 0, spread, np.nan)
+
+
+def pearson(
+    probe: Probe, stage: int, reading: Reading, random: np.random.Generator
+) -> tuple[float, np.ndarray]:
+    """Pearson's correlation of the candidates of a stage as a reading takes them, and its bootstrap.
+
+    Args:
+        probe, stage, reading, random: as for `paired`.
+
+    Returns:
+        The correlation, over all draws where the reading has any; and (1000,) of classes drawn with
+        replacement, a draw each. NaN where there is no variance, as in classes of two patches: their
+        only candidate has the probability 1.
+    """
+    by_chance = reading.shuffled or isinstance(reading.size, int)
+    x, y = paired(probe, stage, reading, random, DRAWS if by_chance else 1)
+    terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=-1)
+    sums = np.where(np.isfinite(x)[..., None], terms, 0).sum(axis=-2)
+    classes = sums.shape[1]
+    times = random.multinomial(classes, np.full(classes, 1 / classes), size=RESAMPLES)
+    resampled = np.einsum("bc,bct->bt", times, sums[np.arange(RESAMPLES) % len(sums)])
+    return float(_pearson(sums.sum(axis=(0, 1)))), _pearson(resampled)
+
+
+def _pearson(sums: np.ndarray) -> np.ndarray:
+    """(…) from (…, 6): the number of pairs, Σx, Σy, Σx², Σy² and Σxy."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+        return (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
+
+
+def correlations(
+    probes: Mapping[str, Probe], readings: Mapping[str, Reading] = READINGS
+) -> pd.DataFrame:
+    """Pearson's r with its 95% interval over classes, a row a reading, stage and run.
+
+    Args:
+        probes: by run, with the same stages.
+        readings: by name.
+
+    Returns:
+        Columns `reading`, `stage` (fraction of training), `run`, `r`, `low`, `high`; the mean over the
+        runs, each with classes of its own, is the run `MEAN`.
+    """
+    random, rows = np.random.default_rng(0), []
+    for name, reading in readings.items():
+        for number, stage in enumerate(next(iter(probes.values()))["stage"]):
+            by_run = [pearson(probe, number, reading, random) for probe in probes.values()]
+            mean = tuple(np.mean(part, axis=0) for part in zip(*by_run, strict=True))
+            for run, (r, resampled) in zip((*probes, MEAN), (*by_run, mean), strict=True):
+                low, high = np.quantile(resampled, (0.025, 0.975))
+                rows.append((name, round(float(stage), 3), run, r, low, high))
+    return pd.DataFrame(rows, columns=["reading", "stage", "run", "r", "low", "high"])
+
+
+def correlations_table(table: pd.DataFrame) -> pd.DataFrame:
+    """`correlations` as a page shows it: the mean over runs, a row a reading, a column a stage.
+
+    Args:
+        table: of `correlations`.
+
+    Returns:
+        r by stage, its interval at the last one, and at how many stages r, and all of its interval, lies
+        above `CLAIMED`; empty where there is no variance.
+    """
+    mean = table[table["run"] == MEAN]
+    wide = mean.pivot(index="reading", columns="stage").loc[list(mean["reading"].unique())]
+    stages, last = wide["r"].shape[1], wide["r"].columns[-1]
+    columns = {("r at fraction of training", f"{stage:g}"): wide["r", stage] for stage in wide["r"]}
+    columns["at the end, 95%", "from"] = wide["low", last]
+    columns["at the end, 95%", "to"] = wide["high", last]
+    for name, values in (("r", wide["r"]), ("interval", wide["low"])):
+        above = (values > CLAIMED).sum(axis=1).map(f"{{}} of {stages}".format)
+        columns[f"stages above {CLAIMED:g}", name] = above.where(wide["r"].notna().all(axis=1))
+    return pd.DataFrame(columns)
+
+
+def pearson_values(probes: Mapping[str, Probe], seeds: int) -> Measured:
+    """r per class for the claims, (seeds, train sets × stages), with resamples of each run's classes.
+
+    The runs of a train set stand side by side.
+    """
+    random = np.random.default_rng(0)
+    by_run = [
+        [pearson(probe, stage, READINGS[PER_CLASS], random) for stage in range(len(probe["stage"]))]
+        for probe in probes.values()
+    ]
+    r, resampled = (_by_seed([[pair[part] for pair in run] for run in by_run], seeds) for part in (0, 1))
+    classes = min(probe["full"].shape[1] for probe in probes.values())
+    return Measured(r, resampled[None], freedom=classes - 1, units="classes")
+
+
+def _by_seed(by_run: Sequence, seeds: int) -> np.ndarray:
+    """(seeds, train sets × stages, …) from (runs, stages, …)."""
+    values = np.array(by_run)
+    stages, *rest = values.shape[1:]
+    return values.reshape(-1, seeds, stages, *rest).swapaxes(0, 1).reshape(seeds, -1, *rest)
+
+
+def constants(probes: Mapping[str, Probe]) -> pd.DataFrame:
+    """M of Eq. 23, ‖∇_θ L‖ / ‖∇_x L‖: a row a sample, with its "run", "stage" and "M", and what that is
+    over the median of its run and stage, "relative".
+
+    The denominator is the norm at the network's output, before normalisation, over the triplet's
+    three patches. Samples whose hinge is zero have no gradient and no M.
+    """
+    parts = []
+    for run, probe in probes.items():
+        for number, stage in enumerate(probe["stage"].round(3)):
+            full, output = probe["full"][number], _quantity(probe, "output", number)
+            there = np.isfinite(full) & (output > 0)
+            m = pd.Series(full[there] / output[there], name="M")
+            parts.append(m.to_frame().assign(run=run, stage=stage, relative=m / m.median()))
+    return pd.concat(parts, ignore_index=True)
+
+
+def approximation_errors(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
+    """How far Eq. 23 is off with one M a stage: the median of |M_i / M − 1| in percent, M the median.
+
+    Returns:
+        (seeds, train sets × stages); the runs of a train set stand side by side.
+    """
+    table = constants(probes)
+    table["off"] = 100 * (table["relative"] - 1).abs()
+    return _by_seed(table.pivot_table("off", "run", "stage", "median", sort=False).to_numpy(), seeds)
+
+
+def output_norms_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
+    """Eq. 24 on the real network: the norm at the positive's descriptor over 2 d, at the last stage.
+
+    Returns:
+        A row for each way of writing the distance (through ‖x − y‖ as printed, or along the sphere the
+        descriptors lie on) and side on which the negative was mined: `samples`, `median` and 5% and
+        95% of ‖∂L/∂x⁺‖ / 2d.
+    """
+    distance, losses, near, through, along = (
+        np.concatenate([probe[name][-1] for probe in probes.values()]).astype(np.float64)
+        for name in ("distance", "loss", "near_anchor", "differences", "sphere")
+    )
+    rows, ways = [], {"through ‖x − y‖": through, "along the sphere": along[..., 1]}
+    for (way, norms), (side, wanted) in product(ways.items(), (("anchor", 1), ("positive", 0))):
+        there = np.isfinite(distance) & (losses > 0) & (near == wanted)
+        ratio = norms[there] / (2 * distance[there])
+        spread = np.percentile(ratio, [50, 5, 95]) if len(ratio) else [np.nan] * 3
+        rows.append((way, side, len(ratio), *spread))
+    return pd.DataFrame(rows, columns=["gradient", "negative at", "samples", "median", "5%", "95%"])
+
+
+# Eq. 12 and 13
+
+
+def hinge_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
+    """Loss against squared distance over the candidates of a training batch, a row a stage.
+
+    Returns:
+        Index the fraction of training; Pearson's r of the loss and d_pos² with its 95% interval over
+        classes, of all classes together and as the mean within a class; `power`, the median of d_pos²/L
+        over positive losses, by what power of d_pos² the loss grows there, with its 5% and 95%; and
+        the fraction of zero hinges.
+    """
+    table = correlations(probes, LOSSES).set_index(["run", "reading", "stage"]).loc[MEAN]
+    table = table.rename(columns={"low": "from", "high": "to"})
+    rows = {}
+    for number, stage in enumerate(table.loc["all classes"].index):
+        squared, losses = (
+            np.concatenate([probe[name][number].ravel() for probe in probes.values()])
+            for name in ("distance", "loss")
+        )
+        squared, losses = squared[np.isfinite(squared)] ** 2, losses[np.isfinite(squared)]
+        above = losses > 0
+        power = np.percentile(squared[above] / losses[above], [50, 5, 95])
+        rows[f"{stage:g}"] = {
+            **{(f"r, {name}", part): table.loc[(name, stage), part] for name in LOSSES for part in table},
+            **dict(zip(product(["power"], ("median", "5%", "95%")), power, strict=True)),
+            ("fraction", "zero"): float((~above).mean()),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("fraction of training")
+
+
+def exponents_shown(least: float, largest: float) -> tuple[int, ...]:
+    """Of the exponents that the theory is computed at, those to show: 1; those from the least to the
+    largest that training passed, with the next outside at either end; and those of networks that have
+    converged to a mean loss of 0.5, 0.2 and 0.1 with λ = 10."""
+    low = max((exponent for exponent in EXPONENTS if exponent <= least), default=EXPONENTS[0])
+    high = min((exponent for exponent in EXPONENTS if exponent >= largest), default=EXPONENTS[-1])
+    return tuple(e for e in EXPONENTS if e in (1, 20, 50, 100) or low <= e <= high)
