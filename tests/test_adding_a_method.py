@@ -1,4 +1,4 @@
-"""README's "Adding a method" word by word: its module and its row make the objective they name."""
+"""What docs/use.md shows of adding a method, word by word: its module and its row make an objective."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import lib.losses
 from lib import objective, recipes
 from lib.descriptions import Descriptions
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "use.md").read_text(encoding="utf-8")
 
 
 def blocks() -> tuple[str, str]:
-    """The module and the row that README shows."""
-    section = README.split("## Adding a method")[1].split("\n## ")[0]
+    """The module and the row that the page shows."""
+    section = PAGE.split("## Adding a method")[1].split("\n## ")[0]
     module, row = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     return module, row
 
@@ -34,7 +34,7 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[recipes.
     sys.modules.pop("lib.losses.softmax_ratio", None)
 
 
-def test_the_row_and_the_module_of_the_readme_make_an_objective(recipe: recipes.Recipe) -> None:
+def test_the_row_and_the_module_of_the_page_make_an_objective(recipe: recipes.Recipe) -> None:
     draw = torch.Generator().manual_seed(0)
     raw = torch.randn(2, 6, 8, generator=draw)
     made = objective.build(recipe)

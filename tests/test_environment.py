@@ -15,6 +15,7 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 REQUIRED = [
     Requirement(line)
     for line in (ROOT / "requirements.txt").read_text().splitlines()
@@ -119,10 +120,24 @@ def test_the_tests_said_to_be_fast_are_there() -> None:
     assert [name for name in names if not (ROOT / "tests" / f"test_{name}.py").is_file()] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_files_and_modules_that_a_page_names_are_there(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    named = {link for link in re.findall(r"\]\(([^)#]+)\)", text) if not link.startswith("http")}
-    named |= {f"{name.replace('.', '/')}.py" for name in re.findall(r"-m (lib[\w.]+)", text)}
-    assert named
-    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_and_modules_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = {link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")}
+    named = {page.parent / link for link in links}
+    named |= {ROOT / f"{name.replace('.', '/')}.py" for name in re.findall(r"-m (lib[\w.]+)", text)}
+    assert [str(path) for path in sorted(named) if not path.exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_headings_that_a_page_links_to_are_there(page: Path) -> None:
+    for name, anchor in re.findall(r"\]\(([\w/.]*\.md)?#([\w-]+)\)", page.read_text(encoding="utf-8")):
+        text = ((page.parent / name) if name else page).read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in headings}
+
+
+def test_the_readme_links_every_notebook() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    notebooks = (path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*/*.ipynb"))
+    assert [name for name in sorted(notebooks) if f"({name})" not in text] == []

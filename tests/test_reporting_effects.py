@@ -66,7 +66,7 @@ def test_what_is_said_to_be_unmeasured_stays_until_it_is_measured() -> None:
 
 
 def test_every_mark_of_the_document_names_an_option_that_the_study_changes() -> None:
-    document = (ROOT / "docs/paper_vs_code.md").read_text(encoding="utf-8")
+    document = (ROOT / "docs/choices.md").read_text(encoding="utf-8")
     named = {
         (RECIPES[name].label, option)
         for options in (adasample.OPTIONS, dsm.OPTIONS, hynet.OPTIONS, tcdesc.OPTIONS)
@@ -80,7 +80,7 @@ def test_every_mark_of_the_document_names_an_option_that_the_study_changes() -> 
 
 
 def test_the_document_shows_what_the_reference_holds() -> None:
-    document = (ROOT / "docs/paper_vs_code.md").read_text(encoding="utf-8")
+    document = (ROOT / "docs/choices.md").read_text(encoding="utf-8")
     tables = (ROOT / "results/reference/quick/mini/tables").glob("*/options.csv")
     table = pd.concat(pd.read_csv(file) for file in tables)
     assert document.count("<!-- effect:") >= 10

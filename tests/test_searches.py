@@ -45,7 +45,7 @@ def test_the_rate_is_the_best_of_the_search_on_record(name: str, quick: Study) -
 
 
 def test_the_searches_were_trained_by_today_s_code(quick: Study) -> None:
-    """On patches cut before DoG keypoints moved by 0.25 px, as docs/paper_vs_code.md says."""
+    """On patches cut before DoG keypoints moved by 0.25 px, as docs/choices.md says."""
     for name in QUICK:
         today = searches.search_digests(quick.place, SEARCHED[name])["training"]
         assert searches.read_search(quick, name)["digests"]["training"] == today, name

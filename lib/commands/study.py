@@ -354,12 +354,12 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
         own = execution.own_parameters(notebook)
         if (own["profile"], own["data"]) == (profile, data):
             execution.store_outputs(notebook)
-    if front.EQUAL_FOOTING.startswith(f"{profile}/{data}/"):
+    if f"{profile}/{data}" in front.JUDGED:
         front.fill_in(ROOT / "README.md", REFERENCE)
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
         where = f"{profile}, {study.place.source.sets[0]}"
-        effects.fill_in(ROOT / "docs" / "paper_vs_code.md", pd.concat(measured), where)
+        effects.fill_in(ROOT / "docs" / "choices.md", pd.concat(measured), where)
 
 
 if __name__ == "__main__":
