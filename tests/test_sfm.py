@@ -60,7 +60,7 @@ def test_a_scene_that_lacks_something_is_refused_by_name(folder: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"database\.db names 0003\.png, which is not in"):
         eth.read("set", folder)
     (folder / "scene" / "database.db").unlink()
-    with pytest.raises(FileNotFoundError, match=r"holds no scene: each has images and database\.db, or"):
+    with pytest.raises(FileNotFoundError, match=r"holds no scene: images with database\.db or"):
         eth.read("set", folder)
 
 

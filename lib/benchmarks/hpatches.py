@@ -248,10 +248,8 @@ def _open(descriptors: Descriptors, split: HPatchesSplit, device: str) -> tuple[
     known = dict(zip(descriptors.sequences, descriptors.counts.tolist(), strict=True))
     for sequence in split.sequences:
         if known.get(sequence.name) != sequence.count:
-            raise ValueError(
-                f"sequence {sequence.name} of split {split.name} has {sequence.count} patches an image, "
-                f"of which {known.get(sequence.name, 0)} are described: describe this release"
-            )
+            counts = f"{sequence.count} patches an image, of which {known.get(sequence.name, 0)} are"
+            raise ValueError(f"sequence {sequence.name} of split {split.name} has {counts} described")
     places = np.array([descriptors.sequences.index(sequence.name) for sequence in split.sequences])
     return Table.on(device, descriptors.values), _Rows(descriptors, places, device)
 

@@ -199,10 +199,7 @@ def columns_closer(
 def _scores(queries: Tensor, columns: Tensor, squares: Tensor) -> Tensor:
     """‖y‖² − 2 x·y, (m, n) float32, as `Table.slack` bounds it."""
     if torch.get_float32_matmul_precision() != "highest":
-        raise RuntimeError(
-            "products of float32 are set to be rounded more coarsely than float32 is: call "
-            'torch.set_float32_matmul_precision("highest")'
-        )
+        raise RuntimeError('call torch.set_float32_matmul_precision("highest"): else float32 is coarse')
     if queries.device.type != "cpu" or len(columns) == 0:
         return F.linear(-2 * queries, columns, squares)
     # On a CPU as a convolution of pixels: torch leaves one of 16 images to oneDNN, whose products are

@@ -37,10 +37,7 @@ def read_model(folder: Path) -> pycolmap.Reconstruction:
     try:
         return pycolmap.Reconstruction(folder)
     except (ValueError, RuntimeError, IndexError) as error:
-        raise ValueError(
-            f"{folder} is no COLMAP model, or damaged, or has a camera model unknown to pycolmap "
-            f"({str(error).splitlines()[0]}): export it anew, or remove it"
-        ) from error
+        raise ValueError(f"{folder} is no COLMAP model that pycolmap reads ({error})") from error
 
 
 def posed_model(cameras: Mapping[str, Camera]) -> pycolmap.Reconstruction:

@@ -70,9 +70,7 @@ def read(name: str, folder: Path) -> EthScenes:
     """
     folders = sorted({path.parent for part in (DATABASE, CAMERAS) for path in folder.glob(f"*/{part}")})
     if not folders:
-        raise FileNotFoundError(
-            f"{folder} holds no scene: each has {IMAGES} and {DATABASE}, or {IMAGES} and {CAMERAS}"
-        )
+        raise FileNotFoundError(f"{folder} holds no scene: {IMAGES} with {DATABASE} or {CAMERAS}")
     return EthScenes(name, tuple(_read_scene(path) for path in folders))
 
 

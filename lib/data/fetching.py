@@ -113,10 +113,8 @@ def download(url: str, archive: Path) -> None:
             final = isinstance(error, urllib.error.HTTPError) and error.code not in _PASSING
             if final or failures >= TRIES:
                 # A server's words may hold what a terminal obeys, which repr does not.
-                raise OSError(
-                    f"{url}: {error!r}, {failures} times in a row; {more:,} bytes are kept: run the "
-                    "same command to continue, or name another mirror"
-                ) from error
+                count = f"{failures} times in a row; {more:,} bytes are kept"
+                raise OSError(f"{url}: {error!r}, {count}: run again to continue") from error
             log.warning("%s: %r; trying again", url, error)
             time.sleep(FIRST_WAIT * 2 ** (failures - 1))
 
@@ -199,7 +197,5 @@ def _unpacked_bytes(count: int) -> int:
 def _require_room(folder: Path, needed: int, purpose: str) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
-        raise OSError(
-            f"{folder} has {free / 1e9:.1f} GB free, {needed / 1e9:.1f} GB are needed for {purpose}: "
-            "make room, give another folder or fetch fewer with --sets"
-        )
+        lacking = f"{folder} has {free / 1e9:.1f} GB free of {needed / 1e9:.1f} GB"
+        raise OSError(f"{lacking} needed for {purpose}: make room or fetch fewer with --sets")

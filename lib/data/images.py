@@ -40,9 +40,7 @@ def read_image(path: Path, header_only: bool = False) -> Image.Image:
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise ValueError(
-            f"{path} is cut short or no image ({error}): take it away or replace it"
-        ) from error
+        raise ValueError(f"{path} is cut short or no image ({error})") from error
 
 
 def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
@@ -104,27 +102,18 @@ def read_grey(
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         width, height = read_image(path, header_only=True).size
         if width * height > most_pixels:
-            raise ValueError(
-                f"{path} is {width} by {height} px, more than {most_pixels / 1e6:g} megapixels: reduce "
-                "or cut it"
-            )
+            size = f"{width} by {height} px, more than {most_pixels / 1e6:g} megapixels"
+            raise ValueError(f"{path} is {size}")
         image = read_image(path)
     if image.has_transparency_data and image.convert("RGBA").getextrema()[3][0] < 255:
-        raise ValueError(
-            f"{path} can be seen through in places, where its grey values mean nothing: save it without "
-            "transparency, over a background"
-        )
+        raise ValueError(f"{path} can be seen through in places: save it over a background")
     if orientation == "refuse" and _turn(image) != _AS_STORED:
-        raise ValueError(
-            f"{path} is marked by its camera as to be turned, which some programs follow and others do "
-            "not: take it as 'stored' (--as-stored), as COLMAP does, or save it with its pixels turned"
-        )
+        marked = f"{path} is marked by its camera as to be turned, which programs follow or not"
+        raise ValueError(f"{marked}: take it as 'stored' (--as-stored), or save it turned")
     flags = cv2.IMREAD_GRAYSCALE if orientation == "turned" else cv2.IMREAD_IGNORE_ORIENTATION
     grey = decode_grey(path, flags | cv2.IMREAD_ANYDEPTH)
     if grey is None:
-        raise ValueError(
-            f"{path} ({width} by {height} px) is of a kind that OpenCV does not read: save it as PNG"
-        )
+        raise ValueError(f"{path} is of a kind that OpenCV does not read: save it as PNG")
     grey = _eight_bits(path, grey)
     return grey if longest_side is None else reduced(grey, longest_side)
 
@@ -136,10 +125,8 @@ def _eight_bits(path: Path, grey: np.ndarray) -> np.ndarray:
         raise ValueError(f"{path} holds numbers of {grey.dtype}: save it with 8 or 16 bits")
     brightest = int(grey.max())
     if (kept := (brightest >> 8) + 1) < _FEWEST_GREYS:
-        raise ValueError(
-            f"{path} holds 16 bits a pixel, of which the brightest is {brightest} of 65535, so that 8 "
-            f"bits would keep {kept} grey values: stretch them to all 16 bits, or save it with 8"
-        )
+        bits = f"{path} holds 16 bits a pixel, the brightest {brightest} of 65535, of which 8"
+        raise ValueError(f"{bits} bits would keep {kept} grey values: stretch them, or save it with 8")
     return (grey >> 8).astype(np.uint8)
 
 

@@ -57,8 +57,5 @@ def _named(images: HomographySequence) -> AffineSequence:
     name = images.folder.name
     nuisance = RELEASED.get(name, name.partition("_")[0])
     if nuisance not in NUISANCES:
-        raise ValueError(
-            f"{images.folder} tells no nuisance: name it as the released one, or "
-            f"NUISANCE_{name}, of {', '.join(NUISANCES)}"
-        )
+        raise ValueError(f"{images.folder} tells no nuisance: name it as one of {NUISANCES}")
     return AffineSequence(name, nuisance, images)

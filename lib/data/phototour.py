@@ -68,10 +68,7 @@ def read_layout(
     interest, matches = folder / INTEREST, folder / MATCHES
     image_ids = _numbers(interest, [0])[:, 0] if interest.exists() else None
     if image_ids is not None and len(image_ids) != len(point_ids):
-        raise ValueError(
-            f"{interest} has {len(image_ids)} lines for {len(point_ids)} patches: unpack the set again, "
-            "or remove the file to go without image ids"
-        )
+        raise ValueError(f"{interest} has {len(image_ids)} lines for {len(point_ids)} patches")
     return sheets, point_ids, image_ids, read_pairs(matches, point_ids) if matches.exists() else None
 
 
@@ -82,11 +79,9 @@ def verify_counts(patch_set: PatchSet) -> None:
         ValueError: the set is one of `KNOWN_COUNTS` and has another number of patches.
     """
     expected = KNOWN_COUNTS.get(patch_set.name)
-    if expected is not None and len(patch_set.patches) != expected:
-        raise ValueError(
-            f"{patch_set.name} has {len(patch_set.patches)} patches, the original has {expected}: "
-            "the archive is incomplete or another one; unpack the original again"
-        )
+    count = len(patch_set.patches)
+    if expected is not None and count != expected:
+        raise ValueError(f"{patch_set.name} has {count} patches, the original has {expected}")
 
 
 class PhotoTourWriter:
@@ -193,17 +188,11 @@ def read_point_ids(path: Path, sheets: int) -> np.ndarray:
     point_ids = _numbers(path, [0])[:, 0]
     count = len(point_ids)
     if not (sheets - 1) * PER_SHEET < count <= sheets * PER_SHEET:
-        raise ValueError(
-            f"{path} has {count} lines, but {sheets} sheets of {PER_SHEET} patches: it is cut short or "
-            "sheets are missing; unpack or make the set again"
-        )
+        raise ValueError(f"{path} has {count} lines for {sheets} sheets of {PER_SHEET} patches")
     points, sizes = np.unique(point_ids, return_counts=True)
     single = points[sizes == 1]
     if len(single):
-        raise ValueError(
-            f"{path}: {len(single)} of {len(points)} points have a single patch (the first is point "
-            f"{single[0]}) and so no matching pair: unpack or make the set again"
-        )
+        raise ValueError(f"{path}: {len(single)} of {len(points)} points are lone, as point {single[0]}")
     return point_ids
 
 
@@ -239,9 +228,6 @@ def read_sheet(sheet: Path) -> np.ndarray:
     """
     image = read_image(sheet)
     if image.size != (SHEET, SHEET) or image.mode != "L":
-        raise ValueError(
-            f"{sheet} is {image.width}x{image.height} px of mode {image.mode}, not {SHEET}x{SHEET} of "
-            "8-bit grey (mode L): unpack the original again"
-        )
+        raise ValueError(f"{sheet} is {image.size} px of mode {image.mode}, not {SHEET}x{SHEET} grey")
     tiles = np.asarray(image).reshape(PER_ROW, PATCH, PER_ROW, PATCH)
     return tiles.transpose(0, 2, 1, 3).reshape(PER_SHEET, PATCH, PATCH)

@@ -222,10 +222,7 @@ class Source:
             FileNotFoundError: a real source has none.
         """
         if self.own_hpatches is None:
-            raise FileNotFoundError(
-                f"{self.real} lacks {RELEASE} or {TASKS}: unpack HPatches' patches there, and put the "
-                "benchmark's tasks with splits.json beside them"
-            )
+            raise FileNotFoundError(f"{self.real} lacks {RELEASE} or {TASKS} with splits.json")
         return self.own_hpatches
 
     @property

@@ -73,17 +73,11 @@ def read_strecha_camera(path: Path, size: tuple[int, int] | None = None) -> Came
         raise ValueError(f"{path} states an image of {stated[0]:g} by {stated[1]:g} px")
     intrinsics = checked_intrinsics(path, matrix.reshape(3, 3))
     if distortion.any() or intrinsics[0, 1]:
-        raise ValueError(
-            f"{path} states lens distortion {distortion} and a skew of {intrinsics[0, 1]:g}: only a "
-            "pinhole camera without either is known"
-        )
+        raise ValueError(f"{path} states lens distortion {distortion} or a skew of {intrinsics[0, 1]:g}")
     rotation = turn.reshape(3, 3).T
     rotation, translation = checked_pose(path, rotation, -rotation @ centre)
     if abs(height - stated[1] * width / stated[0]) > _ROUNDING:
-        raise ValueError(
-            f"{path} is of an image of {stated[0]:g} by {stated[1]:g} px, and one of {width} by "
-            f"{height} has other proportions: it was cut or is another"
-        )
+        raise ValueError(f"{path} is of an image of {stated[0]:g} by {stated[1]:g} px, not {size}")
     intrinsics = np.diag([width / stated[0], height / stated[1], 1]) @ intrinsics
     intrinsics[:2, 2] -= _HALF_PIXEL
     return Camera(intrinsics, rotation, translation, int(width), int(height))

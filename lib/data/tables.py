@@ -1,6 +1,6 @@
 """Text files of numbers from others: what is wrong with one is said by file and line."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +23,3 @@ def refuse_rows(path: Path, wrong: np.ndarray, told: Callable[[int], str], heade
         with path.open("rb") as file:
             filled = [number for number, line in enumerate(file, start=1) if line.strip()]
         raise ValueError(f"{path}, line {filled[row + header]}: {told(row)}; take the file again")
-
-
-def filled_lines(path: Path, delimiter: str | None) -> Iterator[tuple[str, list[str]]]:
-    """A file's lines that are not empty: how to name each, by file and number, and its fields.
-
-    Args:
-        path: the file.
-        delimiter: between fields; None for white space.
-    """
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                yield f"{path}, line {number}", line.rstrip("\r\n").split(delimiter)

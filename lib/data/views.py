@@ -48,10 +48,7 @@ def checked_intrinsics(where: object, intrinsics: np.ndarray) -> np.ndarray:
     matrix = np.asarray(intrinsics, float)
     pinhole = matrix.shape == (3, 3) and np.isfinite(matrix).all() and np.allclose(matrix[2], [0, 0, 1])
     if not pinhole or matrix[0, 0] <= 0 or matrix[1, 1] <= 0:
-        raise ValueError(
-            f"{where} holds intrinsics that are singular or no pinhole camera's:\n{matrix}\n"
-            "K is 3×3, its focal lengths above 0 and its last row 0 0 1"
-        )
+        raise ValueError(f"{where} holds intrinsics that are singular or no pinhole camera's:\n{matrix}")
     return matrix
 
 
@@ -67,8 +64,5 @@ def checked_pose(
     sized = turn.shape == (3, 3) and shift.shape == (3,)
     finite = sized and np.isfinite(turn).all() and np.isfinite(shift).all()
     if not finite or np.abs(turn @ turn.T - np.eye(3)).max() > ROUNDING or np.linalg.det(turn) < 0:
-        raise ValueError(
-            f"{where} holds a pose that is singular, mirrored or not finite:\nR\n{turn}\nT\n{shift}\n"
-            "R is a rotation and T has three numbers, world to camera"
-        )
+        raise ValueError(f"{where} holds a pose that is singular, mirrored or not finite:\n{turn}")
     return turn, shift

@@ -47,10 +47,7 @@ class PatchPair:
         """
         first, second = (_column(file) for file in self.files)
         if len(first) != len(second):
-            raise ValueError(
-                f"{self.files[0]} has {len(first)} patches and {self.files[1]} has {len(second)}: row i "
-                "of both must show one spot; unpack them again"
-            )
+            raise ValueError(f"{self.files} have {len(first)} and {len(second)} patches")
         return first, second
 
 
@@ -75,9 +72,7 @@ def read(name: str, folder: Path) -> PatchPairs:
             raise FileNotFoundError(f"{second} is missing, the other image of {first}: unpack it again")
         pairs.append(PatchPair(first.parents[1].name, first.stem, (first, second)))
     if not pairs:
-        raise FileNotFoundError(
-            f"{folder} holds no W1BS: it needs columns of patches, SET/1/PAIR.bmp and SET/2/PAIR.bmp"
-        )
+        raise FileNotFoundError(f"{folder} holds no W1BS: SET/1/PAIR.bmp and SET/2/PAIR.bmp")
     return PatchPairs(name, tuple(pairs))
 
 

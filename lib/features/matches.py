@@ -107,8 +107,7 @@ def all_distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _check(first: np.ndarray, second: np.ndarray) -> None:
     if first.dtype != second.dtype or first.shape[1:] != second.shape[1:]:
-        raise ValueError(
-            f"descriptors do not go together: {first.shape} {first.dtype}, {second.shape} {second.dtype}"
-        )
+        kinds = [(side.shape, str(side.dtype)) for side in (first, second)]
+        raise ValueError(f"descriptors do not go together: {kinds}")
     if first.dtype != np.uint8 and not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("a descriptor is not finite")

@@ -58,9 +58,7 @@ class Measured:
         drawn = self.resampled
         if values.ndim not in (1, 2) or (drawn is not None and drawn.shape[1:-1] != values.shape):
             shapes = values.shape, None if drawn is None else drawn.shape
-            raise ValueError(
-                f"values and resamples have shapes {shapes}; give (seeds, cells) or (cells,)"
-            )
+            raise ValueError(f"values and resamples have shapes {shapes}, not (seeds, cells)")
         if not np.isfinite(values).all():
             raise ValueError("values hold one that is not finite")
 

@@ -187,10 +187,7 @@ def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: i
         "beyond_limit": len(clear) - len(kept),
     }
     if not len(kept):
-        raise ValueError(
-            f"{sequence.folder}: none of {len(detected)} detections is left ({left_out}): leave the "
-            "sequence out, or look whether its homographies belong to its images"
-        )
+        raise ValueError(f"{sequence.folder}: none of {len(detected)} detections is left ({left_out})")
     jitter = {
         f"{level[0]}{image}": draw_jitter(len(kept), level, rng)
         for level in LEVELS

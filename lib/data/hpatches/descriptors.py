@@ -85,10 +85,8 @@ def check(descriptors: Descriptors) -> None:
         row = int(wrong.argmax())
         sequence = int(np.searchsorted(descriptors.starts, row, side="right")) - 1
         file, patch = divmod(row - int(descriptors.starts[sequence]), int(descriptors.counts[sequence]))
-        raise ValueError(
-            f"descriptor of {descriptors.sequences[sequence]}, {FILES[file]}, patch {patch} {fault}: "
-            "find out why the describer gives it, and describe again"
-        )
+        name = descriptors.sequences[sequence]
+        raise ValueError(f"descriptor of {name}, {FILES[file]}, patch {patch} {fault}")
 
 
 def read_descriptors(
@@ -120,10 +118,7 @@ def read_descriptors(
                 values = np.empty((total, numbers.shape[1]), numbers.dtype)
             expected = (sequence.count, values.shape[1])
             if numbers.shape != expected:
-                raise ValueError(
-                    f"{path} has (rows, numbers) {numbers.shape}, {expected} expected: write a row for "
-                    "each patch, without a header, of the same length everywhere"
-                )
+                raise ValueError(f"{path} has (rows, numbers) {numbers.shape}, {expected} expected")
             values[row : row + sequence.count] = numbers
             row += sequence.count
     descriptors = lay_out(sequences, values)
@@ -164,10 +159,7 @@ def _read_file(path: Path, packed: bool, delimiter: str) -> np.ndarray:
         with np.errstate(over="ignore"):
             frame = pd.read_csv(path, header=None, sep=delimiter, dtype=np.float32, engine="c")
     except (ValueError, OverflowError) as error:
-        raise ValueError(
-            f"{path}: {str(error).strip()}; write as many numbers in each row, with {delimiter!r} "
-            "between them and no header, or name another delimiter"
-        ) from error
+        raise ValueError(f"{path}: {str(error).strip()}; or name another delimiter") from error
     numbers = frame.to_numpy()
     # pandas fills up short rows, and empty fields, with NaN.
     if np.isnan(numbers).any():

@@ -105,10 +105,7 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
     for folder in folders:
         inside = [folder] if _layout(folder) else [p for p in sorted(folder.glob("*")) if _layout(p)]
         if not inside:
-            raise FileNotFoundError(
-                f"{folder} holds no homography sequence: give a folder with 1.ppm … H_1_6 or img1 … "
-                "H1to6p in it, or one whose subfolders have them"
-            )
+            raise FileNotFoundError(f"{folder} holds no sequence (1.ppm … H_1_6, or img1 … H1to6p)")
         sequences += map(read_homography_sequence, inside)
     refuse_equal_names(sequences)
     return sequences
@@ -169,9 +166,7 @@ def _is_image(name: str) -> bool:
 def _image(folder: Path, stem: str) -> Path:
     files = sorted(p for p in folder.glob(f"{stem}.*") if p.stem == stem and _is_image(p.name))
     if not files:
-        raise FileNotFoundError(
-            f"{folder / stem}.ppm is missing (or another image format): unpack the sequence again"
-        )
+        raise FileNotFoundError(f"{folder / stem}.ppm is missing (or another image format)")
     if len(files) > 1:
         raise ValueError(f"{files[0]} and {files[1]} are both image {stem}: take one away")
     return files[0]

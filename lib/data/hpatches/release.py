@@ -53,10 +53,7 @@ class Sequence:
             ValueError: the name starts with neither ``v_`` nor ``i_``.
         """
         if self.name[:2] not in _KINDS:
-            raise ValueError(
-                f"{self.folder}: the name says neither v_ (viewpoint) nor i_ (illumination); rename "
-                "the folder"
-            )
+            raise ValueError(f"{self.folder}: the name says neither v_… nor i_…")
         return _KINDS[self.name[:2]]
 
     def patches(self, file: str) -> np.ndarray:
@@ -123,16 +120,11 @@ def read_sequence(folder: Path) -> Sequence:
     """
     missing = [file for file in FILES if not _path(folder, file).is_file()]
     if missing:
-        raise FileNotFoundError(
-            f"{_path(folder, missing[0])} is missing ({len(missing)} of {len(FILES)} images of the "
-            f"sequence are): unpack the release again, or take {folder} away if it is no sequence"
-        )
+        count = f"{len(missing)} of {len(FILES)} images of the sequence are"
+        raise FileNotFoundError(f"{_path(folder, missing[0])} is missing ({count})")
     counts = {file: _count(_path(folder, file)) for file in FILES}
     if len(set(counts.values())) > 1:
-        raise ValueError(
-            f"{folder} has images of different numbers of patches, {counts}: patch i must be the same "
-            "spot in all 16; unpack the release again"
-        )
+        raise ValueError(f"{folder} has images of different numbers of patches, {counts}")
     return Sequence(folder.name, folder, counts[FILES[0]])
 
 
@@ -160,10 +152,7 @@ def refuse_equal_names(sequences: Iterable) -> None:
     folders: dict[str, Path] = {}
     for sequence in sequences:
         if sequence.name in folders:
-            raise ValueError(
-                f"two sequences are called {sequence.name}: {folders[sequence.name]} and "
-                f"{sequence.folder}; rename one of the folders"
-            )
+            raise ValueError(f"{folders[sequence.name]} and {sequence.folder} have one name")
         folders[sequence.name] = sequence.folder
 
 
@@ -178,11 +167,7 @@ def open_sequences(release: Path, names: Iterable[str]) -> tuple[Sequence, ...]:
     present = [folder.name for folder in _folders(release)]
     missing = [name for name in names if name not in present]
     if missing:
-        raise ValueError(
-            f"{release} has no sequence {missing[0]} ({len(missing)} of the {len(names)} asked for are "
-            f"missing); it has {len(present)}, {', '.join(present[:8])} …: give the release that the "
-            "split was made for"
-        )
+        raise ValueError(f"{release} has no sequence {missing[0]}, but {', '.join(present[:8])} …")
     return tuple(read_sequence(release / name) for name in names)
 
 
@@ -242,9 +227,7 @@ def read_splits(path: Path) -> dict[str, Split]:
     folders = (path, path / "splits", path.resolve().parent / "python" / "utils")
     files = [file for file in (path, *(folder / SPLITS for folder in folders)) if file.is_file()]
     if not files:
-        raise FileNotFoundError(
-            f"{path / SPLITS} is missing: take it from python/utils of the benchmark's repository"
-        )
+        raise FileNotFoundError(f"{path / SPLITS} is missing: it is in python/utils of the benchmark")
     try:
         content = json.loads(files[0].read_text(encoding="utf-8"))
         splits = {
@@ -252,16 +235,12 @@ def read_splits(path: Path) -> dict[str, Split]:
             for name, entry in content.items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(
-            f'{files[0]} is no file of splits, which has objects with lists "test" and perhaps '
-            f'"train" by name ({error!r}): take the benchmark\'s {SPLITS} again'
-        ) from error
+        raise ValueError(f"{files[0]} is no file of splits: take the file again ({error!r})") from error
     for split in splits.values():
         names = split.test + split.train
         if not split.test or len(set(names)) < len(names):
             raise ValueError(
-                f"{files[0]}, split {split.name} tests no sequence, or lists one twice, for test and "
-                "training taken together: take the file again"
+                f"{files[0]}, split {split.name} tests none or lists one twice: take the file again"
             )
     return splits
 
@@ -307,9 +286,7 @@ def _path(folder: Path, file: str) -> Path:
 def _folders(release: Path) -> list[Path]:
     folders = sorted(p for p in release.glob("*") if p.is_dir() and not p.name.startswith("."))
     if not folders:
-        raise FileNotFoundError(
-            f"{release} is no folder of sequences: give the one that holds the v_… and i_… folders"
-        )
+        raise FileNotFoundError(f"{release} is no folder of sequences, v_… and i_…")
     return folders
 
 
@@ -317,10 +294,7 @@ def _count(path: Path) -> int:
     """Patches in an image, from its header."""
     width, height = read_image(path, header_only=True).size
     if width != PATCH or height % PATCH:
-        raise ValueError(
-            f"{path} is {width}x{height} px; a column of patches is {PATCH} px wide and a multiple of "
-            f"{PATCH} high: unpack the release again"
-        )
+        raise ValueError(f"{path} is {width}x{height} px, no column of patches of {PATCH} px a side")
     return height // PATCH
 
 

@@ -207,10 +207,7 @@ def _draw_pairs(
     counts = np.array([sequence.count for sequence in sequences])
     if counts.min() < 2:
         single = sequences[int(counts.argmin())]
-        raise ValueError(
-            f"{single.folder} has {single.count} patch, but an intra negative needs two: leave the "
-            "sequence out of the split"
-        )
+        raise ValueError(f"{single.folder} has {single.count} patch; an intra negative needs two")
     sequence = rng.integers(len(counts), size=count)
     patch, other = _two_of(counts[sequence], rng)
     image, other_image = _two_of(np.full(count, DRAWN_IMAGES), rng)
@@ -236,10 +233,8 @@ def _draw_patches(
 ) -> tuple[np.ndarray, np.ndarray]:
     candidates = _candidates(sequences)
     if len(candidates) <= size.queries:
-        raise ValueError(
-            f"{len(candidates)} reference patches have a standard deviation above {LEAST_DEVIATION}, "
-            f"too few for {size.queries} queries and a distractor: give other sequences"
-        )
+        textured = f"{len(candidates)} reference patches with a deviation above {LEAST_DEVIATION}"
+        raise ValueError(f"{textured} are too few for {size.queries} queries and a distractor")
     weights = 1 / np.array([sequence.count for sequence in sequences])[candidates[:, 0]]
     # A patch is met after an exponential time with its weight as the rate (a race of exponentials),
     # which gives drawing with replacement, and dropping what recurs, its order without drawing.
@@ -265,23 +260,16 @@ def _read_sides(
 ) -> list[np.ndarray]:
     """(N, 3) int64 for each side of a CSV's rows: sequence, image, 0 where none is named, and patch."""
     if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is missing: take it from the benchmark's repository or make it with generate_tasks"
-        )
+        raise FileNotFoundError(f"{path} is missing: take it from the benchmark, or generate it")
     columns = PAIR_COLUMNS if len(sides) == 2 else PATCH_COLUMNS
     types = {column: "category" if column.startswith("s") else np.int64 for column in columns}
     try:
         frame = pd.read_csv(path, dtype=types, na_filter=False, encoding_errors="replace")
     except (ValueError, OverflowError) as error:
-        raise ValueError(
-            f"{path}: names and whole numbers expected ({str(error).strip()}); take the file again"
-        ) from error
+        raise ValueError(f"{path}: names and whole numbers expected ({str(error).strip()})") from error
     missing = set(columns) - set(frame)
     if missing or frame.empty or not isinstance(frame.index, pd.RangeIndex):
-        raise ValueError(
-            f"{path} has {len(frame)} rows of {', '.join(map(str, frame.columns))}; rows of "
-            f"{', '.join(columns)} expected: take it again"
-        )
+        raise ValueError(f"{path} has {len(frame)} rows of {list(frame)}; {', '.join(columns)} expected")
     indices = {sequence.name: index for index, sequence in enumerate(sequences)}
     counts = np.array([sequence.count for sequence in sequences])
     tables = []

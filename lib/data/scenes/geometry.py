@@ -36,10 +36,7 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
         posed = colmap.posed_model(read_strecha_cameras(images.values(), cameras))
         model, explained = colmap.triangulated(posed, photographs, work)
         if explained < colmap.LEAST_EXPLAINED:
-            raise ValueError(
-                f"{cameras} contradicts the images: the poses explain {explained:.0%} of their matches; "
-                "remove the folder to have the images mapped"
-            )
+            raise ValueError(f"{cameras} contradicts the images: {explained:.0%} of matches explained")
     else:
         mapped = colmap.mapped_photographs(photographs, list(images), work)
         model = mapped or pycolmap.Reconstruction()
@@ -54,13 +51,7 @@ def _check(scene: Path, model: pycolmap.Reconstruction, images: Mapping[str, Pat
         size = read_image(images[image.name], header_only=True).size
         stated = image.camera.width, image.camera.height
         if size != stated or not image.camera.mean_focal_length() > 0:
-            raise ValueError(
-                f"{images[image.name]} is {size} px, and {stated} in the model, or its camera has no "
-                "focal length there: give the images that the model was made of"
-            )
+            raise ValueError(f"{images[image.name]} is {size} px and fits no camera of {stated} px")
     model.update_point_3d_errors()
     if not (error := model.compute_mean_reprojection_error()) < LARGEST_ERROR:
-        raise ValueError(
-            f"{scene}: poses contradict the images; the mean reprojection error is {error:.1f} px, and "
-            f"{LARGEST_ERROR} px at most are expected"
-        )
+        raise ValueError(f"{scene}: poses contradict the images: mean error {error:.1f} px")

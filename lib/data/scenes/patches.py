@@ -36,10 +36,7 @@ def write_place(folder: Path, scenes: Sequence[Scene], tolerance: Tolerance, see
     labels = [classes(scene.carried, tolerance) for scene in scenes]
     names = ", ".join(scene.name for scene in scenes)
     if (count := sum(int(label.max(initial=-1)) + 1 for label in labels)) < FEWEST_CLASSES:
-        raise ValueError(
-            f"{names}: {count} points are seen twice, {FEWEST_CLASSES} are needed; give more "
-            "photographs that overlap, or larger ones"
-        )
+        raise ValueError(f"{names}: {count} points are seen twice, {FEWEST_CLASSES} are needed")
     point_ids, angles, images, points = [], [], 0, 0
     with PhotoTourWriter(folder) as writer:
         for scene, label in zip(scenes, labels, strict=True):

@@ -40,6 +40,8 @@ class Places:
 def read_places(folder: Path) -> Places:
     """Read ``scenes.json``; without it every scene is a place of its own that trains and tests.
 
+    The file maps places to lists of their scenes under "places", and lists places under each of `ROLES`.
+
     Raises:
         FileNotFoundError: the folder, a scene or its images are missing.
         ValueError: the file is damaged, a place has no role or two, or no scene, a scene is named twice
@@ -61,10 +63,7 @@ def read_places(folder: Path) -> Places:
         if not roles[0] or sorted(scenes) != sorted(chain(*roles)):
             raise ValueError("each place has one role, and one or more train")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{file if file.is_file() else folder}: {error}. {PLACES} maps places to lists of scenes "
-            f"under 'places', and lists places under {', '.join(ROLES)}"
-        ) from error
+        raise ValueError(f"{file if file.is_file() else folder}: {error!r}") from error
     for scene in named:
         image_files(scene)
     return Places(scenes, *roles)

@@ -72,10 +72,7 @@ def prepare(source: Path, folder: Path) -> None:
     model.write(folder / _MODEL)
     views = views_of(model)
     if len(views) < FEWEST_IMAGES:
-        raise ValueError(
-            f"{source}: {len(views)} images see {FEWEST_POINTS} sparse points or more; give "
-            f"{FEWEST_IMAGES} photographs that overlap, their poses, or a model with more points"
-        )
+        raise ValueError(f"{source}: {len(views)} images see {FEWEST_POINTS} points or more: too few")
     files = [source / IMAGES / view.name for view in views]
     scene = carried(views, [keypoints_of(read_grey(file, orientation="stored")) for file in files])
     arrays = {"view": scene.view, "points": scene.points, **asdict(scene.keypoints)}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from lib.data import states
 from lib.data.manifest import Manifest
-from lib.data.scenes.places import CAMERAS, IMAGES, PLACES, SPARSE, Places, image_files, read_places
+from lib.data.scenes.places import CAMERAS, IMAGES, SPARSE, Places, image_files, read_places
 from lib.files import make_checked
 
 if TYPE_CHECKING:
@@ -163,9 +163,6 @@ class SceneSets:
             if count <= MOST_SHARED:
                 continue
             if place_of[one] != place_of[other]:
-                raise ValueError(
-                    f"{one} and {other} in {self.root} share {count} verified matches: they show one "
-                    f"place, so name them under one in {PLACES}"
-                )
+                raise ValueError(f"{one} and {other} in {self.root} share {count} matches: one place")
             shared.add(frozenset((one, other)))
         return frozenset(shared)

@@ -43,9 +43,7 @@ def packaged_photographs() -> Allotment:
             folder = Path(importlib.util.find_spec(row["package"]).origin).parent
             path = folder / row["file"]
             if not path.is_file():
-                raise FileNotFoundError(
-                    f"{path} is missing: install the releases of requirements.txt, which bring it"
-                )
+                raise FileNotFoundError(f"{path} is missing: install the releases of requirements.txt")
             photograph = Photograph(row["name"], path, row["licence"])
             allotment[row["part"]] = (*allotment.get(row["part"], ()), photograph)
     return allotment
@@ -67,11 +65,8 @@ def folder_photographs(folder: Path) -> tuple[Allotment, Mapping[str, str]]:
     skipped = {_shown(path.name): reason for path, reason in reasons.items() if reason}
     readable = [path for path, reason in reasons.items() if not reason]
     if len(readable) < FEWEST_PHOTOGRAPHS:
-        told = "".join(f"; {name} {reason}" for name, reason in list(skipped.items())[:5])
-        raise ValueError(
-            f"{folder} holds {len(readable)} readable photographs ({len(skipped)} files skipped{told}), "
-            f"at least {FEWEST_PHOTOGRAPHS} are needed: add some"
-        )
+        counts = f"{len(readable)} readable photographs of {FEWEST_PHOTOGRAPHS} needed"
+        raise ValueError(f"{folder} holds {counts} ({len(skipped)} files skipped: {skipped})")
     return _deal([Photograph(_shown(p.stem), p, "as its owner states") for p in readable]), skipped
 
 

@@ -39,10 +39,7 @@ class Photograph:
         from lib.data.images import decode_grey, reduced
 
         if self.path is None:
-            raise FileNotFoundError(
-                f"the photograph {self.name} (SHA-256 {self.sha256[:16]}…) is not here, and data is "
-                "to be made of it: give the folder that holds it with --photos"
-            )
+            raise FileNotFoundError(f"photograph {self.name} is not here: give it with --photos")
         image = decode_grey(self.path)
         if image is None:
             raise ValueError(f"{self.path} is no image that can be read: remove or replace it")

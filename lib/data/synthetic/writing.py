@@ -47,10 +47,7 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
             points += int(patches.points.max(initial=-1)) + 1
             images += len(site.cameras)
         if points < 2:
-            raise ValueError(
-                f"scene {name}: too few points found in {', '.join(p.name for p in photographs)}; "
-                "give photographs with more texture"
-            )
+            raise ValueError(f"scene {name}: too few points found; give photographs with more texture")
         ids = np.concatenate(point_ids)
         pairs = draw_pairs(ids, size.pairs, np.random.default_rng([*_seed(name, size), 2**31]))
         write_pairs(folder, pairs, ids)
