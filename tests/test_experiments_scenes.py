@@ -22,7 +22,8 @@ from lib.study.claims.verdicts import HELD, NOT_JUDGED
 from lib.study.jobs import Job, record_path
 from lib.study.open import Found, Study, open_study
 from lib.study.printed import BENCHMARKS, printed
-from lib.study.report.papers import dsm_images, hynet_images
+from lib.study.report import dsm as dsm_report
+from lib.study.report.papers import hynet_images
 from lib.study.report.whole_images import by_set
 
 EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/table2"])
@@ -210,7 +211,7 @@ def test_photographs_are_drawn_with_all_of_their_pairs(study: Study) -> None:
 
 def precisions(level: float) -> dict[str, float]:
     numbers = {}
-    for engine in dsm_images.PROTOCOLS:
+    for engine in dsm_report.PROTOCOLS:
         for city in ("oxford5k", "paris6k"):
             # Of three landmarks one is easier.
             single = {
@@ -221,19 +222,9 @@ def precisions(level: float) -> dict[str, float]:
     return numbers
 
 
-def test_retrieval_stands_beside_the_papers_table(study: Study) -> None:
-    found = laid_out(study, "dsm/table2", precisions)
-    table = dsm_images.table2(found, "paris6k")
-    assert [*table.index] == ["RootSIFT", "HardNet+", "HardNet++", "DSM+", "DSM++"]
-    assert table.loc["DSM+"]["HQE (MA)", "paper"] == 88.54
-    assert table.loc["DSM+"]["HQE (MA)", "ours"] == pytest.approx(41.1)
-    assert table.loc["DSM++"]["HQE (MA)", "ours"] == pytest.approx(71.1)
-    assert [*table.columns.unique(0)] == ["Visual Index", "HQE (SA)", "HQE (MA)", ""]
-
-
 def test_landmarks_are_drawn_with_all_of_their_queries(study: Study) -> None:
     found = laid_out(study, "dsm/table2", precisions)
-    of = dsm_images.table2_values(found)["dsm_aug"]
+    of = dsm_report.retrieval_values(found)["dsm_aug"]
     assert of.values.shape == (3, 6)
     assert of.freedom == 2
     # None, one, two or three of three drawn are the easier one.
@@ -243,7 +234,7 @@ def test_landmarks_are_drawn_with_all_of_their_queries(study: Study) -> None:
 @EACH
 def test_claims_are_judged_by_what_they_name(study: Study, name: str) -> None:
     of = {"hynet/table2": models, "hynet/table4": accuracies, "dsm/table2": precisions}[name]
-    values = dsm_images.table2_values if name.startswith("dsm") else hynet_images.claim_values
+    values = dsm_report.retrieval_values if name.startswith("dsm") else hynet_images.claim_values
     found = laid_out(study, name, of)
     paper, _, table = name.partition("/")
     judged = outcomes(paper, f"Table {table[-1]}", values(found))

@@ -19,8 +19,8 @@ from lib.study.claims.verdicts import HELD, NOT_HELD, NOT_JUDGED
 from lib.study.jobs import Job
 from lib.study.open import Study
 from lib.study.printed import printed
-from lib.study.report import whole_images
-from lib.study.report.papers import dsm_images, tcdesc_images
+from lib.study.report import dsm, frames, whole_images
+from lib.study.report.papers import tcdesc_images
 
 SEEDS = (0, 1, 2)
 SHOWN = ("page", "text", "rocket")
@@ -82,8 +82,16 @@ def made(jobs: Sequence[Job]) -> list[Run]:
     return runs
 
 
+def dsm_runs(study: Study) -> dict[str, pd.DataFrame]:
+    runs = made(experiments.dsm_figure5(study))
+    every = [*runs, *frames.by_sign(runs)]
+    return dsm.by_kind(
+        whole_images.by_set(every, study, "oxford_affine", "oxford_affine")[OXFORD], experiments.UNITED
+    )
+
+
 def test_dsms_rows_are_real_and_binary_and_signs_among_these(study: Study) -> None:
-    runs = dsm_images.figure5_runs(made(experiments.dsm_figure5(study)), OXFORD)
+    runs = dsm_runs(study)
     keys = {kind: list(of.index.unique("key")) for kind, of in runs.items()}
     assert keys["real"] == [
         *("sift", "hardnet_aug", "real_margin_1", "doap_aug", "dsm_aug"),
@@ -141,17 +149,6 @@ def test_figure_5_has_each_subset_and_other_confidences(study: Study) -> None:
 
 
 def test_figures_draw_a_panel_a_part_and_a_line_a_method(study: Study) -> None:
-    found = made(experiments.dsm_figure5(study))
-    real = dsm_images.figure5_runs(found, OXFORD)["real"]
-    figure = whole_images.oxford_figure(real, "score", "note")
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["blur", "light", "compression", "zoom and rotation", "viewpoint", "mean"]
-    for axes in figure.axes:
-        assert len(axes.lines) == 7
-        line = {of.get_label(): of for of in axes.lines}["DSM+"]
-        assert line.get_xdata().tolist() == [2, 3, 4, 5, 6]
-        np.testing.assert_allclose(line.get_ydata(), [60.1 + 1 - 2 * image for image in range(2, 7)])
-
     found = made(experiments.tcdesc_figure5(study))
     figure = whole_images.w1bs_figure(found, W1BS)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["geometry", "illumination"]
@@ -160,6 +157,19 @@ def test_figures_draw_a_panel_a_part_and_a_line_a_method(study: Study) -> None:
         line = {of.get_label(): of for of in axes.lines}["SIFT"]
         np.testing.assert_allclose(line.get_xdata()[[0, -1]], [0, 0.5])
         np.testing.assert_allclose(line.get_ydata()[[0, -1]], [0, 0.4])
+
+
+def test_scores_by_image_have_each_nuisance_and_their_mean(study: Study) -> None:
+    frame = whole_images.by_image(dsm_runs(study)["real"], "score")
+    assert set(frame["nuisance"]) == {
+        *whole_images.parts_of(dsm_runs(study)["real"], "score").values(),
+        "mean",
+    }
+    some = frame[(frame["label"] == "DSM+") & (frame["seed"] == 1)]
+    for _, own in some.groupby("nuisance"):
+        assert own["image"].tolist() == [2, 3, 4, 5, 6]
+        expected = [60.1 + 1 - 2 * image for image in range(2, 7)]
+        np.testing.assert_allclose(own["right matches (%)"], expected)
 
 
 def test_what_images_show_is_drawn_with_all_that_shows_it(study: Study) -> None:
@@ -191,7 +201,7 @@ def _tidy(metrics: Mapping[str, float]):
 
 
 def test_dsms_claims_are_judged_by_the_scores_they_name(study: Study) -> None:
-    runs = dsm_images.figure5_runs(made(experiments.dsm_figure5(study)), OXFORD)
+    runs = dsm_runs(study)
     values = whole_images.claim_values(pd.concat(runs.values()))
     found = outcomes("dsm", "Figure 5", values)
     assert NOT_JUDGED not in found.values()

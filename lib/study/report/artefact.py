@@ -99,6 +99,7 @@ class Artefact:
         values: Values | Callable[[claims.Claim], Values] | None = None,
         seeds: Sequence[int] | None = None,
         artefact: str | Sequence[str] | None = None,
+        computed: Values | None = None,
     ) -> None:
         """Judge the paper's claims on this artefact, and show and save the verdicts as one table.
 
@@ -109,6 +110,8 @@ class Artefact:
                 values without seeds are of a computation.
             artefact: as the claims name it, or several; by default from the artefact's own name, e.g.
                 "Table 1".
+            computed: by key, values of a computation, which have no seeds; claims on these are judged at
+                any size.
 
         Raises:
             ValueError: there are no such claims, or values do not fit.
@@ -119,7 +122,12 @@ class Artefact:
         judged = [claim for name in names for claim in claims.read_claims(paper, name)]
         if values is None:
             values = partial(values_of, runs=self.runs, sets=self.sets)
-        table = claims.judge(judged, values, self.study, seeds)
+        without_seeds = [claim for claim in judged if computed and computed.keys() & claim.a]
+        trained = [claim for claim in judged if claim not in without_seeds]
+        table = claims.judge(trained, values, self.study, seeds)
+        if without_seeds:
+            further = claims.judge(without_seeds, computed, self.study, ())
+            table = pd.concat([table, further], ignore_index=True)
         self.save(table, "verdicts")
         display(HTML(tables.of_verdicts(table)))
 

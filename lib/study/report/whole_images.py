@@ -14,7 +14,7 @@ from lib.study.artefacts.whole_images import image_sets
 from lib.study.claims import Claim
 from lib.study.claims.measured import OfClaim, by_things
 from lib.study.open import Found, Study
-from lib.study.report import frames, plots
+from lib.study.report import frames
 from lib.study.report.style import DOUBLE_WIDTH, looks, panels
 
 # Of `lib.benchmarks.oxford_affine`, by key: what readers are told.
@@ -25,7 +25,7 @@ SCORES = {
 }
 # Of `lib.benchmarks.w1bs`.
 AREA = "mauc"
-IMAGE, RIGHT = "image of the sequence", "right matches (%)"
+IMAGE, RIGHT = "image", "right matches (%)"
 BY_NUISANCE = "_by_nuisance"
 
 
@@ -128,32 +128,17 @@ def _images(runs: pd.DataFrame, of: str) -> dict[str, str]:
     }
 
 
-def oxford_figure(runs: pd.DataFrame, of: str, note: str = "") -> Figure:
-    """A score against how far the nuisance has gone, a panel a nuisance and one for their mean; a line a
-    method, in the band of its seeds.
+def by_image(runs: pd.DataFrame, of: str) -> pd.DataFrame:
+    """A score of the Oxford Affine set image by image.
 
     Args:
         runs: of `numbers`.
         of: of `SCORES`.
-        note: stands above.
+
+    Returns:
+        A row a run, nuisance and image: `label`, `seed`, `nuisance`, which is "mean" of all together,
+        `image`, from 2 to 6, and `right matches (%)`.
     """
-    frame = _by_image(runs, of)
-    titles = [*parts_of(runs, of).values(), "mean"]
-    shared = {"sharex": True, "sharey": True, "legend": 3}
-    with panels(DOUBLE_WIDTH, 5.4, 3, 2, note=note, **shared) as (figure, grid):
-        for axes, title in zip(grid.flat, titles, strict=False):
-            some = frame[frame["nuisance"] == title]
-            plots.curves(axes, some, IMAGE, RIGHT, "label", marker="o", ms=3)
-            axes.set_title(title)
-            axes.label_outer()
-        for axes in grid.flat[len(titles) :]:
-            axes.set_axis_off()
-        grid[0, 0].set_ylim(bottom=0)
-    return figure
-
-
-def _by_image(runs: pd.DataFrame, of: str) -> pd.DataFrame:
-    """A row a run, nuisance and image: `label`, `seed`, `nuisance`, `image`, `value`, and their mean."""
     parts, titles = parts_of(runs, of), {}
     for name, column in _images(runs, of).items():
         title = next(title for part, title in parts.items() if name.startswith(part))
