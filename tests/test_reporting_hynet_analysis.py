@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from reporting_records import Run, outcomes
-from test_reporting_dsm_figures import batch
+from test_reporting_dsm import batch
 
 from lib.recipes import RECIPES
 from lib.study.artefacts import hynet as experiments

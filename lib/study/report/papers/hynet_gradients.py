@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from lib.statistics.intervals import Measured
 from lib.study.open import Found
 from lib.study.report import frames
-from lib.study.report.papers.dsm_figures import RESAMPLES, triplets
+from lib.study.report.dsm import RESAMPLES, triplets
 from lib.study.report.style import COLUMN_WIDTH, DOUBLE_WIDTH, GREY, PALETTE, look, marker_legend, panels
 
 # In the order of `lib.theory.descent_directions`.
