@@ -1,32 +1,27 @@
-"""TCDesc's tables and figures of records made up, and the verdicts on its claims."""
+"""What TCDesc's notebooks show of records made up, and the verdicts on its claims."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from paper_records import records
 from reporting_records import Run, outcomes, verdicts
 
-from lib.data.hpatches.homographies import (
-    ImageSequences,
-    read_homography_sequence,
-    write_homography_sequence,
-)
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import tcdesc as experiments
 from lib.study.claims import Claim, read_claims, verdict
+from lib.study.claims.measured import values_of
 from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.jobs import Job, configuration
 from lib.study.open import Found, Study
 from lib.study.printed import printed
-from lib.study.report import phototour
+from lib.study.report import tcdesc
 from lib.study.report.hpatches import TASKS
-from lib.study.report.papers import tcdesc, tcdesc_figures
 from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
-from lib.study.report.phototour_figures import verification_figure
 
 SEEDS = (0, 1, 2)
 STEPS = list(range(1, 21))
@@ -73,35 +68,8 @@ def trained(
     return found
 
 
-def test_tables_have_every_printed_row_and_ours_beside_them(study: Study) -> None:
-    for table, jobs, more in (
-        ("table1", experiments.table1(study), []),
-        ("table2", experiments.table2(study), ["HardNet+, as long", "DSM+, as long"]),
-        ("table3", experiments.table3(study), ["TCDesc-DSM+: no topology"]),
-        ("table5", experiments.table5(study), []),
-    ):
-        rows = list(printed("tcdesc", table)["label"].unique())
-        shown = phototour.verification("tcdesc", table, trained(jobs, study), study)
-        assert list(shown.index) == [*rows, *more]
-    table = phototour.verification("tcdesc", "table2", trained(experiments.table2(study), study), study)
-    assert table.loc["TCDesc-DSM+", ("Mean", "paper")] == pytest.approx((0.37 + 1.33) / 2)
-    assert table.loc["TCDesc-DSM+", ("ours", "n")] == 3
-    # A point more on the second of the sets.
-    assert table.loc["TCDesc-DSM+", ("Mean", "ours")] == pytest.approx(5.1 + 0.5)
-
-
-def test_table_4_has_the_tasks_of_the_weights_and_the_means_of_table_3(study: Study) -> None:
-    table = tcdesc.table4(trained(experiments.table3(study), study), study)
-    assert list(table.index[:-1]) == list(printed("tcdesc", "table4")["label"].unique())
-    assert table.index[-1] == "TCDesc-DSM+: no topology"
-    assert table.loc["hard weight", ("FPR95", "paper")] == 0.89
-    assert table.loc["hard weight", ("retrieval", "paper")] == 69.89
-    # The mean of three seeds, 0.3 points apart.
-    assert table.loc["linear combination (TCDesc)", ("matching", "ours")] == pytest.approx(94.7)
-
-
-def test_what_the_positive_saw_is_told_of_topology_alone(study: Study) -> None:
-    table = tcdesc.topologies(trained(experiments.table1(study), study))
+def test_what_the_positive_saw_is_of_runs_with_topology_alone(study: Study) -> None:
+    table = tcdesc.topology_in_training(trained(experiments.table1(study), study))
     assert len(table) == 9
     assert table["k / n (%)"].round(1).unique().tolist() == [12.6, 25.2, 50.4]
     assert table[tcdesc.MATCHED].to_numpy() == pytest.approx(np.full(9, 40.0))
@@ -109,96 +77,58 @@ def test_what_the_positive_saw_is_told_of_topology_alone(study: Study) -> None:
     assert table["capped (%)"].to_numpy() == pytest.approx(np.full(9, 20.0))
 
 
-def test_figure_3_draws_a_line_a_k_against_gamma(study: Study) -> None:
-    table = tcdesc.figure3_table(trained(experiments.table1(study), study), study)
-    assert table["k"].tolist() == ["16", "32", "64"] * 3
-    assert table["mean λ"].is_monotonic_decreasing
-    assert table.loc[4, "matching"] == 96.0
-    figure = tcdesc.figure3(table, "note")
-    assert [axes.get_title(loc="left") for axes in figure.axes] == list(TASKS)
-    for axes in figure.axes:
-        assert [line.get_label() for line in axes.lines] == ["k = 16", "k = 32", "k = 64"]
-        assert axes.lines[1].get_ydata().tolist() == [80.0, 96.0, 80.0]
-
-
 def test_gains_are_of_pairs_that_are_there_and_paired_by_seed(study: Study) -> None:
-    table = tcdesc.gains(trained(experiments.table2(study), study), study)
+    sets = study.place.source.sets
+    table = tcdesc.changes_by_topology(trained(experiments.table2(study), study), sets)
     assert list(table.index) == ["topology on HardNet", "topology on DSM", *tcdesc.SETTING]
     assert table["change"].tolist() == pytest.approx([-6, -5, -8, -10])
     assert (table["to"] - table["from"]).max() < 1e-9
-    others = tcdesc.gains(trained(experiments.other_losses(study), study), study)
+    others = tcdesc.changes_by_topology(trained(experiments.other_losses(study), study), sets)
     assert list(others.index) == [f"topology on {loss}" for loss in experiments.LOSSES]
     assert others["change"].tolist() == pytest.approx([-6, -5, -12, -11])
 
 
-def test_table_2_s_figure_has_the_rows_that_both_have(study: Study) -> None:
-    found = trained(experiments.table2(study), study)
-    figure = verification_figure("tcdesc", "table2", found, study)
-    assert "over the 9 trained rows" in figure.get_suptitle()
-
-
-N, PAIRS, K = 128, 512, 16
+PAIRS = 512
 
 
 def neighbourhoods(job: Job) -> dict[str, dict[str, np.ndarray]]:
-    """Of the first pair 12 of 16 neighbours match, of the others none; with topology more of all."""
+    """A quarter of the neighbours match until the end, then more, with topology more still; all of one
+    pair in 32."""
     own = job.name == "tcdesc_dsm_aug"
     matched = np.full((3, PAIRS), 0.25)
     matched[-1] = (0.625 if own else 0.375) + (job.seed or 0) / 64
     matched[-1, : PAIRS // 32] = 1.0
     topology = np.full((3, PAIRS), 0.2)
     topology[-1] = 0.1 if own else 0.15
-    near = np.arange(3 * 2 * K).reshape(3, 2, K).astype(np.int16)
-    near[0, 1, :12] = near[0, 0, :12]
     arrays = {
         "stage": np.array([0, 0.5, 1], np.float32),
         "matched": matched.astype(np.float16),
         "topology": topology.astype(np.float16),
         "unshared": np.full(3, 0.4, np.float32),
         "euclidean": np.full((3, PAIRS), 0.5, np.float16),
-        "near": near,
-        "plane": np.random.default_rng(0).normal(size=(3, 2, N, 2)).astype(np.float16),
-        "explained": np.full(3, 0.25, np.float16),
     }
     return {"neighbourhoods": arrays}
 
 
-def test_figure_1_draws_each_neighbour_once_and_tells_those_that_match(study: Study) -> None:
-    found = trained(experiments.figure1(study), study, neighbourhoods)
-    figure = tcdesc_figures.figure1(found, "note")
-    assert len(figure.axes) == 2 * 3
-    first, other = figure.axes[0], figure.axes[1]
-    assert first.get_title(loc="left").startswith("12 of 16 match")
-    assert other.get_title(loc="left").startswith("0 of 16 match")
-    assert "25% of the variance" in first.get_title(loc="left")
-
-    def drawn(axes, colour: str) -> int:
-        return sum(len(line.get_xdata()) for line in axes.lines if line.get_color() == colour)
-
-    assert (drawn(first, tcdesc_figures.RIGHT), drawn(first, tcdesc_figures.WRONG)) == (24, 8)
-    assert drawn(other, tcdesc_figures.WRONG) == 32
-    assert drawn(first, "black") == 2
-    assert [axes.get_ylabel() for axes in figure.axes[::3]] == ["DSM+, as long", "TCDesc-DSM+"]
-
-
 def test_neighbourhoods_are_followed_through_training(study: Study) -> None:
-    found = trained(experiments.figure1(study), study, neighbourhoods)
-    table = tcdesc_figures.stages_table(found)
-    assert table[tcdesc.MATCHED, "TCDesc-DSM+"].iloc[0] == 25
-    assert table["all match (%)", "DSM+, as long"].iloc[-1] == pytest.approx(100 / 32)
-    figure = tcdesc_figures.stages_figure(found, "note")
-    shares, lam, capped = figure.axes
-    assert len(shares.lines) == 2
-    assert len(lam.lines) == len(capped.lines) == 1
-    assert lam.lines[0].get_ydata().max() == 0.5
+    table = tcdesc.neighbourhoods_by_stage(
+        trained(experiments.figure1(study), study, neighbourhoods)
+    ).set_index(["key", "seed", "stage"])
+    assert len(table) == 2 * 3 * 3
+    first, last = table.loc[("tcdesc_dsm_aug", 0, 0.0)], table.loc[("tcdesc_dsm_aug", 1, 1.0)]
+    assert (first["matched (%)"], first["all match (%)"], first["d_E"]) == (25, 0, 0.5)
+    matched = 100 * (31 / 32 * (0.625 + 1 / 64) + 1 / 32)
+    assert last["matched (%)"] == pytest.approx(matched, rel=1e-3)
+    assert last["all match (%)"] == pytest.approx(100 / 32)
+    assert last["of unshared (%)"] == pytest.approx(25, rel=1e-3)
 
 
 def test_claims_on_figure_1_hold_where_topology_brings_neighbourhoods_together(study: Study) -> None:
     found = trained(experiments.figure1(study), study, neighbourhoods)
-    results = outcomes("tcdesc", "Figure 1", tcdesc_figures.figure1_values(found))
+    results = outcomes("tcdesc", "Figure 1", tcdesc.neighbourhood_values(found))
     assert results.pop("f1-different") == "held"
     assert set(results.values()) == {"held"}
-    values = tcdesc_figures.figure1_values(found)
+    values = tcdesc.neighbourhood_values(found)
     assert values["matched_last"].values.shape == (3, 1)
     first, last = (values[f"lambda_{tenth}"].values[0, 0] for tenth in ("first", "last"))
     assert first < last == pytest.approx(0.5, abs=0.01)
@@ -206,7 +136,7 @@ def test_claims_on_figure_1_hold_where_topology_brings_neighbourhoods_together(s
         replace(run, job=replace(run.job, name=other))
         for run, other in zip(found, [*["tcdesc_dsm_aug"] * 3, *["dsm_long"] * 3], strict=True)
     ]
-    lost = outcomes("tcdesc", "Figure 1", tcdesc_figures.figure1_values(exchanged))
+    lost = outcomes("tcdesc", "Figure 1", tcdesc.neighbourhood_values(exchanged))
     assert {key for key, outcome in lost.items() if outcome == "did not hold"} == {
         *("f1-different", "f1-consistent", "f1-distance", "f1-unshared")
     }
@@ -216,7 +146,7 @@ NAMES = ["i_a", "i_b", "v_a", "v_b"]
 
 
 def matched(job: Job) -> dict[str, dict[str, np.ndarray]]:
-    """Of 20 matches 10 are right, and 15 of TCDesc under changes of illumination; two are drawn."""
+    """Of 20 matches 10 are right, and 15 of TCDesc under changes of illumination."""
     right = np.array([10, 10, 10, 10], np.int32)
     if job.name == "tcdesc_dsm_aug":
         right[:2] += 5
@@ -224,73 +154,44 @@ def matched(job: Job) -> dict[str, dict[str, np.ndarray]]:
         "name": np.array(NAMES),
         "right": right,
         "matches": np.full(4, 20, np.int32),
-        "of": np.array([0, 0, 3], np.int32),
-        "places": np.tile(np.array([[5, 6, 7, 8]], np.float32), (3, 1)),
-        "is_right": np.array([True, False, True]),
     }
     return {"matches_on_brisk": arrays, "matches_on_dog": arrays | {"right": right - 2}}
 
 
 def test_matches_are_counted_by_descriptor_detector_and_kind(study: Study) -> None:
-    found = trained(experiments.figure2(study), study, matched)
-    probes = tcdesc_figures.matches(found, "mini-hp-images")
-    assert {shown: len(of) for shown, of in probes.items()} == {
-        "SIFT, own keypoints": 1,
-        "SIFT, BRISK": 1,
-        "DSM+, as long, BRISK": 3,
-        "TCDesc-DSM+, BRISK": 3,
-    }
-    table = tcdesc_figures.matches_table(probes)
-    assert table["illumination"].loc["TCDesc-DSM+, BRISK"].tolist() == [15, 5, 75]
-    assert table["viewpoint"].loc["TCDesc-DSM+, BRISK"].tolist() == [10, 10, 50]
-    assert table["viewpoint"].loc["SIFT, own keypoints"].tolist() == [8, 12, 40]
+    table = tcdesc.matches(trained(experiments.figure2(study), study, matched), "mini-hp-images")
+    means = table.groupby(["label", "detector", "kind"])[["right", "wrong"]].mean()
+    assert len(table) == (2 + 3 + 3) * 4
+    assert means.loc[("TCDesc-DSM+", "BRISK", "illumination")].tolist() == [15, 5]
+    assert means.loc[("TCDesc-DSM+", "BRISK", "viewpoint")].tolist() == [10, 10]
+    assert means.loc[("SIFT", "own keypoints", "viewpoint")].tolist() == [8, 12]
 
 
 def test_claims_on_figure_2_are_of_the_kind_they_name(study: Study) -> None:
-    found = trained(experiments.figure2(study), study, matched)
-    values = tcdesc_figures.figure2_values(found, study)
-    assert set(outcomes("tcdesc", "Figure 2", values).values()) == {"held"}
-    [claim] = [c for c in read_claims("tcdesc", "Figure 2") if c.id == "tcdesc-s2-mismatches"]
-    assert values(claim)["tcdesc_dsm_aug"].values.tolist() == [[5]] * 3
-    assert values(claim)["sift"].values.tolist() == [[10]]
+    values = match_values(trained(experiments.figure2(study), study, matched))
+    results = outcomes("tcdesc", "Figure 2", lambda claim: values[claim.metric])
+    assert set(results.values()) == {"held"}
+    wrong = values["wrong_illumination"]
+    assert wrong["tcdesc_dsm_aug"].values.tolist() == [[5]] * 3
+    assert wrong["sift"].values.tolist() == [10]
+
+
+def match_values(runs: Sequence[Found]) -> dict[str, dict[str, Measured]]:
+    return tcdesc.match_values(tcdesc.matches(runs, "mini-hp-images"))
 
 
 def test_one_sequence_that_differs_decides_nothing_about_matches(study: Study) -> None:
     """Seeds that agree to the last match say nothing of other sequences."""
 
     def of_one(job: Job) -> dict[str, dict[str, np.ndarray]]:
-        arrays = matched(job)["matches_on_brisk"]
-        right = np.where(arrays["name"] == "i_a", arrays["right"], 10)
-        return {"matches_on_brisk": arrays | {"right": right}}
+        arrays = matched(job)
+        right = np.where(np.array(NAMES) == "i_a", arrays["matches_on_brisk"]["right"], 10)
+        return arrays | {"matches_on_brisk": arrays["matches_on_brisk"] | {"right": right}}
 
-    values = tcdesc_figures.figure2_values(trained(experiments.figure2(study), study, of_one), study)
-    results = outcomes("tcdesc", "Figure 2", values)
+    values = match_values(trained(experiments.figure2(study), study, of_one))
+    results = outcomes("tcdesc", "Figure 2", lambda claim: values[claim.metric])
     assert results.pop("f2-viewpoint") == "held"
     assert set(results.values()) == {"open"}
-
-
-@pytest.mark.parametrize(
-    ("shape", "end"), [((30, 40), [7, 38]), ((40, 30), [37, 8])], ids=["below", "beside"]
-)
-def test_figure_2_draws_right_and_wrong_matches_from_image_to_image(
-    study: Study, tmp_path, shape, end
-) -> None:
-    images = [np.full(shape, 20 * index, np.uint8) for index in range(6)]
-    for name in NAMES:
-        write_homography_sequence(tmp_path / name, images, np.repeat(np.eye(3)[None], 5, axis=0))
-    sequences = tuple(read_homography_sequence(tmp_path / name) for name in NAMES)
-    probes = tcdesc_figures.matches(
-        trained(experiments.figure2(study), study, matched), "mini-hp-images"
-    )
-    figure = tcdesc_figures.figure2(probes, ImageSequences("mini-hp-images", sequences))
-    assert len(figure.axes) == 2 * 4
-    first = figure.axes[0]
-    right, wrong = ([p.vertices.tolist() for p in c.get_paths()] for c in first.collections)
-    assert right == wrong == [[[5, 6], end]]
-    # The reference is black, the fourth image is not.
-    assert (first.images[0].get_array() > 0).mean() == 0.5
-    assert first.get_title(loc="left") == "SIFT, own keypoints\ni_a: 8 of 20 right"
-    assert figure.axes[4].get_title(loc="left") == "v_b: 8 of 20 right"
 
 
 def staged(study: Study, fpr95: Callable[[str, float, bool], float]) -> list[Found]:
@@ -320,18 +221,16 @@ def overfitted(key: str, stage: float, training: bool) -> float:
 
 def test_a_gap_is_of_the_test_sets_from_the_set_trained_on(study: Study) -> None:
     found = staged(study, overfitted)
-    table = tcdesc_figures.by_stage(found)
+    table = tcdesc.fpr95_by_stage(found)
     assert len(table) == 4 * 3 * 5
     last = table[(table["key"] == "dsm_long") & (table["stage"] == 1.0)]
     assert last["gap"].tolist() == pytest.approx([13.0] * 3)
-    figure = tcdesc_figures.overfitting_figure(found, "note")
-    assert [len(axes.lines) for axes in figure.axes] == [4, 4]
 
 
 def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_not_else(
     study: Study,
 ) -> None:
-    values = tcdesc_figures.overfitting_values(staged(study, overfitted))
+    values = tcdesc.overfitting_values(staged(study, overfitted))
     held = outcomes("tcdesc", "Overfitting", values)
     assert set(held.values()) == {"held"}
     # The same share off at every stage, if the seed's points are left out.
@@ -339,7 +238,7 @@ def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_no
         study,
         lambda key, stage, training: (30 - 10 * stage) * (0.8 if key.startswith("tcdesc") else 1.0),
     )
-    lost = outcomes("tcdesc", "Overfitting", tcdesc_figures.overfitting_values(never))
+    lost = outcomes("tcdesc", "Overfitting", tcdesc.overfitting_values(never))
     assert set(lost.values()) == {"did not hold"}
 
 
@@ -349,9 +248,9 @@ def test_a_quick_training_is_too_short_for_a_verdict_on_whether_fpr95_rises_at_i
     quick = [
         replace(run, content={**run.content, "profile": "quick"}) for run in staged(study, overfitted)
     ]
-    found = verdicts("tcdesc", "Overfitting", tcdesc_figures.overfitting_values(quick))
+    found = verdicts("tcdesc", "Overfitting", tcdesc.overfitting_values(quick))
     left = {key: of.why for key, of in found.items() if of.outcome == NOT_JUDGED}
-    assert left == dict.fromkeys(("s3-overfit-dsm", "s3-overfit-hn"), tcdesc_figures.TOO_SHORT)
+    assert left == dict.fromkeys(("s3-overfit-dsm", "s3-overfit-hn"), tcdesc.TOO_SHORT)
 
 
 def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
@@ -359,9 +258,15 @@ def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
     random, gaps = np.random.default_rng(0), []
     for _ in range(200):
         found = staged(study, lambda *_: 30 + float(random.normal()))
-        values = tcdesc_figures.overfitting_values(found)
+        values = tcdesc.overfitting_values(found)
         gaps.append((values["last_dsm_long"].values - values["best_dsm_long"].values).mean())
     assert abs(np.mean(gaps)) < 3 * np.std(gaps) / np.sqrt(len(gaps))
+
+
+def values_on(artefact: str, runs: Sequence[Found], study: Study) -> Callable[[Claim], Mapping]:
+    """The values by which a notebook judges the claims on a table or figure."""
+    arrays = tcdesc.grid_values(runs) if artefact in ("Table 1", "Figure 3") else {}
+    return partial(values_of, runs=runs, sets=study.place.source.sets, arrays=arrays)
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:
@@ -377,7 +282,8 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     }
     results: dict[str, str] = {}
     for artefact, jobs in of.items():
-        found = outcomes("tcdesc", artefact, tcdesc.claim_values(trained(jobs, seeded), seeded))
+        values = values_on(artefact, trained(jobs, seeded), seeded)
+        found = outcomes("tcdesc", artefact, values)
         assert found
         assert NOT_JUDGED not in found.values(), artefact
         results |= found
@@ -399,7 +305,7 @@ def test_text_and_caption_of_figure_3_cannot_both_hold(seeded: Study) -> None:
         for run in found
         if run.job.name in experiments.GRID
     ]
-    results = outcomes("tcdesc", "Figure 3", tcdesc.claim_values(by_gamma, seeded))
+    results = outcomes("tcdesc", "Figure 3", values_on("Figure 3", by_gamma, seeded))
     assert {results[f"f3-caption-{task}"] for task in ("verification", "matching")} == {"held"}
     assert {results[f"f3-text-{task}"] for task in ("verification", "matching")} == {"did not hold"}
     assert {results[f"f3-k-{task}"] for task in TASKS} == {"held"}
@@ -414,7 +320,7 @@ def _with_tasks(run: Found, tasks: Mapping[str, float]) -> Found:
 
 
 def test_the_hard_test_is_the_column_from_liberty_to_yosemite(study: Study) -> None:
-    values = tcdesc.claim_values(trained(experiments.table3(study), study), study)
+    values = values_on("Table 3", trained(experiments.table3(study), study), study)
     [claim] = [c for c in read_claims("tcdesc", "Table 3") if c.id == "tcdesc-t3-hard-task"]
     of = values(claim)
     assert {each.cells for each in of.values()} == {("Lib>Yos",)}
@@ -423,7 +329,7 @@ def test_the_hard_test_is_the_column_from_liberty_to_yosemite(study: Study) -> N
 
 def test_one_seed_decides_no_grid(study: Study) -> None:
     for artefact, jobs in (("Table 1", experiments.table1), ("Table 5", experiments.table5)):
-        values = tcdesc.claim_values(trained(jobs(study), study), study)
+        values = values_on(artefact, trained(jobs(study), study), study)
         found = outcomes("tcdesc", artefact, values, (0,))
         assert set(found.values()) == {"open"}
 
@@ -475,7 +381,7 @@ def test_the_tables_as_printed_against_the_claims_on_them(
 
 
 def test_what_topology_changes_says_of_how_many_of_the_tables_columns_it_is(study: Study) -> None:
-    values = tcdesc.claim_values(trained(experiments.table2(study), study), study)
+    values = values_on("Table 2", trained(experiments.table2(study), study), study)
     found = verdicts("tcdesc", "Table 2", values)
     parts = {found[f"t2-{name}"].part for name in ("hn", "dsm", "hn-each", "dsm-each")}
     assert parts == {"2 of 6 columns"}

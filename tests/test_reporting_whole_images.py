@@ -20,7 +20,6 @@ from lib.study.jobs import Job
 from lib.study.open import Study
 from lib.study.printed import printed
 from lib.study.report import dsm, frames, whole_images
-from lib.study.report.papers import tcdesc_images
 
 SEEDS = (0, 1, 2)
 SHOWN = ("page", "text", "rocket")
@@ -73,12 +72,7 @@ def made(jobs: Sequence[Job]) -> list[Run]:
             number = w1bs if test_set == W1BS else oxford
             if test_set in (OXFORD, W1BS):
                 metrics.setdefault(test_set, {})[module] = number(value)
-        curve = {
-            "subset": np.array(["G", "L"]),
-            "recall": np.tile(np.linspace(0, level(job) / 100, 100), (2, 1)),
-            "precision": np.tile(np.linspace(1, 0.5, 100), (2, 1)),
-        }
-        runs.append(Run(job, Path("record.json"), {"metrics": metrics}, False, {"w1bs_curves": curve}))
+        runs.append(Run(job, Path("record.json"), {"metrics": metrics}, False))
     return runs
 
 
@@ -114,49 +108,6 @@ def test_a_record_without_the_numbers_is_named(study: Study) -> None:
     runs = made(experiments.tcdesc_table6(study)[:2])
     with pytest.raises(ValueError, match=r"no w1bs on mini-w1bs; measure it there"):
         whole_images.numbers(runs, "w1bs", W1BS)
-
-
-def test_table_6_stands_beside_the_papers_means(study: Study) -> None:
-    runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
-    table = tcdesc_images.table6(runs)
-    assert list(table.columns) == [
-        *(("right matches / 500", of) for of in ("paper", "ours", "sd")),
-        ("Mikolajczyk's score, error below 50%", "ours"),
-        ("Mikolajczyk's score, common part, error below 40%", "ours"),
-        ("", "n"),
-    ]
-    row = table.loc["TCDesc-HN+"]
-    assert row["right matches / 500", "paper"] == 36.23
-    score = row["Mikolajczyk's score, error below 50%", "ours"]
-    assert score == pytest.approx(70.1 + 1 - 8)
-    assert row["right matches / 500", "ours"] == pytest.approx(score / 10)
-    assert np.isnan(table.loc["Exp-TLoss", ("right matches / 500", "ours")])
-    assert np.isnan(table.loc["HardNet+, as long", ("right matches / 500", "paper")])
-
-
-def test_figure_5_has_each_subset_and_other_confidences(study: Study) -> None:
-    found = made(experiments.tcdesc_figure5(study))
-    table = tcdesc_images.figure5_table(whole_images.numbers(found, "w1bs", W1BS))
-    assert list(table.columns) == [
-        *("geometry", "illumination", "paper", "mean", "sd", "by distance", "by difference", "n")
-    ]
-    row = table.loc["TCDesc-HN+"]
-    assert (row["geometry"], row["illumination"]) == pytest.approx((7.01, 8.01))
-    assert (row["mean"], row["by distance"], row["by difference"]) == pytest.approx((7.51, 6.51, 8.51))
-    assert table.loc["SIFT", "n"] == 1
-    paper = {"DSM+": 8.12, "TCDesc-HN+": 8.78, "TCDesc-DSM+": 8.30}
-    assert table["paper"].dropna().to_dict() == paper
-
-
-def test_figures_draw_a_panel_a_part_and_a_line_a_method(study: Study) -> None:
-    found = made(experiments.tcdesc_figure5(study))
-    figure = whole_images.w1bs_figure(found, W1BS)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["geometry", "illumination"]
-    for axes in figure.axes:
-        assert len(axes.lines) == 8
-        line = {of.get_label(): of for of in axes.lines}["SIFT"]
-        np.testing.assert_allclose(line.get_xdata()[[0, -1]], [0, 0.5])
-        np.testing.assert_allclose(line.get_ydata()[[0, -1]], [0, 0.4])
 
 
 def test_scores_by_image_have_each_nuisance_and_their_mean(study: Study) -> None:

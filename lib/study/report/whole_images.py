@@ -3,9 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from lib.data.oxford_affine import NUISANCES, RELEASED
 from lib.data.w1bs import SUBSETS
@@ -15,7 +13,6 @@ from lib.study.claims import Claim
 from lib.study.claims.measured import OfClaim, by_things
 from lib.study.open import Found, Study
 from lib.study.report import frames
-from lib.study.report.style import DOUBLE_WIDTH, looks, panels
 
 # Of `lib.benchmarks.oxford_affine`, by key: what readers are told.
 SCORES = {
@@ -148,32 +145,3 @@ def by_image(runs: pd.DataFrame, of: str) -> pd.DataFrame:
     both = pd.concat([single, single.assign(nuisance="mean")])
     by = ["label", "seed", "nuisance", IMAGE]
     return both.groupby(by, sort=False, dropna=False)["value"].mean().reset_index(name=RIGHT)
-
-
-def w1bs_figure(found: Sequence[Found], test_set: str, note: str = "") -> Figure:
-    """Recall over 1 − precision, a panel a subset, a line a method: means over seeds at each threshold.
-
-    Args:
-        found: records with the probe `w1bs_curves` of the set.
-        test_set: the set.
-        note: stands above.
-    """
-    by_label = {
-        label: [run.probe("w1bs_curves", test_set) for run in runs]
-        for label, runs in frames.by_label(found).items()
-    }
-    subsets = [str(of) for of in next(iter(by_label.values()))[0]["subset"]]
-    every = looks(list(by_label))
-    size = (DOUBLE_WIDTH, 3.2, len(subsets))
-    look = {"sharey": True, "legend": 3, "xlabel": "1 − precision", "ylabel": "recall", "grid": "both"}
-    with panels(*size, note=note, **look) as (figure, [row]):
-        for place, (axes, subset) in enumerate(zip(row, subsets, strict=True)):
-            for label, probes in by_label.items():
-                recall, precision = (
-                    np.mean([of[kind][place].astype(float) for of in probes], axis=0)
-                    for kind in ("recall", "precision")
-                )
-                axes.plot(1 - precision, recall, label=label, **every[label])
-            axes.set_title(SUBSETS.get(subset, subset))
-            axes.set(xlim=(0, None), ylim=(0, None))
-    return figure
