@@ -1,13 +1,14 @@
 """TCDesc (Pan et al.): what topology does to λ, FPR95, neighbourhoods and matches, from records."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from lib.statistics.intervals import Measured, side_by_side
 from lib.study.artefacts.tcdesc import GRID, LOSSES
-from lib.study.claims.measured import by_things, fpr95_by_column, hpatches_by_task
+from lib.study.claims.measured import by_method, by_things, fpr95_by_column, hpatches_by_task
 from lib.study.open import Found
 from lib.study.report import frames, hpatches
 from lib.study.report.changes import changes
@@ -55,13 +56,14 @@ def topology_in_training(runs: Sequence[Found]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Method")
 
 
-def mean_lambda(runs: Sequence[Found]) -> dict[str, np.ndarray]:
+def mean_lambda(runs: Sequence[Found]) -> dict[str, Measured]:
     """By key (seeds, 1) the mean λ over all steps, of the runs of TCDesc."""
-    by_run = frames.steps(with_topology(runs)).groupby(["key", "seed"], sort=False)["mean_lambda"]
-    return {key: means.to_numpy()[:, None] for key, means in by_run.mean().groupby(level="key")}
+    steps = frames.steps(with_topology(runs))
+    means = steps.groupby(frames.RUN, sort=False)[["mean_lambda"]].mean()
+    return by_method(means, ["mean_lambda"], None)
 
 
-def grid_values(runs: Sequence[Found]) -> dict[str, dict[str, Measured | np.ndarray]]:
+def grid_values(runs: Sequence[Found]) -> dict[str, dict[str, Measured]]:
     """Values of the claims on Figure 3, by metric: "mean_lambda", and each task of HPatches by key and,
     with a cell for each k, by "gamma_0.5", …
 
@@ -71,10 +73,10 @@ def grid_values(runs: Sequence[Found]) -> dict[str, dict[str, Measured | np.ndar
     numbers = hpatches.numbers([run for run in runs if run.job.name in GRID])
     values = {"mean_lambda": mean_lambda(runs)}
     for task in hpatches.TASKS:
-        by_key, by_gamma = hpatches_by_task(numbers, [task]), {}
-        for key, (_, gamma) in GRID.items():
-            by_gamma.setdefault(f"gamma_{gamma:g}", []).append(by_key[key])
-        values[task] = by_key | {name: side_by_side(parts) for name, parts in by_gamma.items()}
+        values[task] = by_key = hpatches_by_task(numbers, [task])
+        for gamma in dict.fromkeys(gamma for _, gamma in GRID.values()):
+            parts = [by_key[key] for key, cell in GRID.items() if cell[1] == gamma]
+            by_key[f"gamma_{gamma:g}"] = replace(side_by_side(parts), label=f"γ = {gamma:g}")
     return values
 
 
