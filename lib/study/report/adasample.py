@@ -126,8 +126,10 @@ def power_table(effects: pd.Series, simulations: int = 2000) -> pd.DataFrame:
 
 
 def errors_over_tests(method: Measured) -> np.ndarray:
-    """(cells,) what test points leave of a run's standard error, the root mean square over runs; NaN where
-    none were drawn anew."""
+    """(cells,) what test points leave of a run's standard error, the root mean square over runs.
+
+    NaN where none were drawn anew.
+    """
     if method.resampled is None:
         return np.full(method.values.shape[-1], np.nan)
     cells = range(method.values.shape[-1])
@@ -412,11 +414,11 @@ def hinge_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
         squared, losses = squared[np.isfinite(squared)] ** 2, losses[np.isfinite(squared)]
         above = losses > 0
         power = np.percentile(squared[above] / losses[above], [50, 5, 95])
-        rows[f"{stage:g}"] = {
-            **{(f"r, {name}", part): table.loc[(name, stage), part] for name in LOSSES for part in table},
-            **dict(zip(product(["power"], ("median", "5%", "95%")), power, strict=True)),
-            ("fraction", "zero"): float((~above).mean()),
+        cells = {
+            (f"r, {name}", part): table.loc[(name, stage), part] for name in LOSSES for part in table
         }
+        cells |= zip(product(["power"], ("median", "5%", "95%")), power, strict=True)
+        rows[f"{stage:g}"] = {**cells, ("fraction", "zero"): float((~above).mean())}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("fraction of training")
 
 
