@@ -130,8 +130,6 @@ def test_a_word_takes_twenty_features(blobs: list[np.ndarray]) -> None:
     assert len(learn(blobs, 10_000, 16).centres) == 8 * 30 // 20
     with pytest.raises(ValueError, match="19 features are too few for a visual word"):
         learn([blobs[0][:19]], 10, 16)
-    with pytest.raises(ValueError, match="17 bits of descriptors with 16 numbers"):
-        learn(blobs, 6, 17)
 
 
 def collection_of(images: Sequence[Sequence[int]], words: int, bits: int = 128) -> Inverted:

@@ -98,19 +98,15 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int, seed: int = 
         seed: of what is drawn.
 
     Raises:
-        ValueError: too few features for one word, packed bits, or more bits than numbers.
+        ValueError: too few features for one word.
     """
     rng = np.random.default_rng(seed)
     each = -(-SAMPLED * words // max(1, len(descriptors)))
     counts = [min(len(of), each) for of in descriptors]
     found, length = sum(counts), max((of.shape[1] for of in descriptors), default=0)
-    if any(of.dtype == np.uint8 for of in descriptors):
-        raise ValueError("visual words are of real-valued descriptors; these are packed bits")
     words = min(words, found // SAMPLED)
     if not words:
         raise ValueError(f"{found} features are too few for a visual word: {SAMPLED} at least")
-    if bits > length:
-        raise ValueError(f"{bits} bits of descriptors with {length} numbers: give {length} at most")
     # The only copy of what is drawn, for it may be most of what the memory holds.
     sample, first = np.empty((found, length), np.float32), 0
     for of, count in zip(descriptors, counts, strict=True):

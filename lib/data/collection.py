@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +16,22 @@ class Collection:
     Attributes:
         folder: where generated data and decoded patches lie.
         size: of what is generated, a dataclass.
+        names: of all its sets.
+        modules: by a set's name the code that makes and reads it, by dotted names.
+        content: by a set's name what it is made of, or consists of, JSON-able.
+        released: by a set's name the folder where it was downloaded; None where it is generated.
+        generate: fills a folder with the files of a set, by folder and name.
+        read: a set from its folder and name.
     """
 
     folder: Path
     size: object
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of all its sets."""
-        raise NotImplementedError
-
-    def modules(self, name: str) -> tuple[str, ...]:
-        """The code that makes and reads a set, by dotted names."""
-        raise NotImplementedError
-
-    def content(self, name: str) -> object:
-        """What a set is made of, or consists of, JSON-able."""
-        raise NotImplementedError
-
-    def released(self, name: str) -> Path | None:
-        """The folder of a set that was downloaded; None where it is generated."""
-        raise NotImplementedError
-
-    def generate(self, folder: Path, name: str) -> None:
-        """Fill a folder with the files of a set that is generated."""
-        raise NotImplementedError
-
-    def read(self, folder: Path, name: str) -> Any:
-        """A set from its folder."""
-        raise NotImplementedError
+    names: tuple[str, ...]
+    modules: Callable[[str], tuple[str, ...]]
+    content: Callable[[str], object]
+    released: Callable[[str], Path | None]
+    generate: Callable[[Path, str], None]
+    read: Callable[[Path, str], Any]
 
     def folder_name(self, name: str) -> str:
         """How a generated set's folder is called before its digest; sets that share files share it."""

@@ -16,15 +16,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pycolmap
 
 from lib.data.colmap import DATABASE, HALF_PIXEL, posed_model, read_model, write_database
+from lib.data.images import write_image
 from lib.data.strecha import read_strecha_cameras
 from lib.data.synthetic.geometry import Camera
 from lib.data.views import ROUNDING, View, checked_intrinsics, checked_pose
-from lib.files import write_bytes
 
 IMAGES, SPARSE, CAMERAS = "images", "sparse", "cameras"
 _CAMERAS = (
@@ -147,11 +146,9 @@ def write_scene(folder: Path, images: Iterable[np.ndarray], cameras: Sequence[Ca
     Raises:
         OSError: the folder cannot be written.
     """
-    for part in (IMAGES, SPARSE):
-        (folder / part).mkdir(parents=True)
+    (folder / SPARSE).mkdir(parents=True)
     model = posed_model({f"{number:04}.png": camera for number, camera in enumerate(cameras, 1)})
     for number, grey in enumerate(images, 1):
-        name = model.image(number).name
-        write_bytes(folder / IMAGES / name, cv2.imencode(".png", grey)[1].tobytes())
+        write_image(folder / IMAGES / model.image(number).name, grey)
     write_database(folder / DATABASE, model)
     model.write_text(folder / SPARSE)

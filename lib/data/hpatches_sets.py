@@ -125,7 +125,7 @@ class HPatchesSets(Collection):
         """
         from lib.data.hpatches.classes import read_classes
         from lib.data.hpatches.homographies import read_images
-        from lib.data.hpatches.release import KeptSequence, open_sequences, read_split
+        from lib.data.hpatches.release import open_sequences, read_split
         from lib.data.hpatches.tasks import open_split
 
         release, tasks = folder / RELEASE, folder / TASKS
@@ -138,9 +138,5 @@ class HPatchesSets(Collection):
                 raise ValueError(f"{tasks}: split {split} trains on no sequence")
             return read_classes(open_sequences(release, trained), self.folder / "decoded", name)
         tested = open_split(release, tasks, split, name)
-        if self.real:
-            return tested
-        kept = (
-            KeptSequence(sequence.name, sequence.folder, sequence.count) for sequence in tested.sequences
-        )
+        kept = (replace(sequence, kept=not self.real) for sequence in tested.sequences)
         return replace(tested, sequences=tuple(kept))

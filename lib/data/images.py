@@ -61,8 +61,6 @@ def write_image(path: Path, image: np.ndarray) -> None:
     Raises:
         OSError: the folder cannot be written; it is made where it is missing.
     """
-    import cv2
-
     write_bytes(path, cv2.imencode(path.suffix, image)[1].tobytes())
 
 

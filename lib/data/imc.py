@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import cv2
 import h5py
 import numpy as np
 
+from lib.data.images import write_image
 from lib.data.synthetic.geometry import Camera
 from lib.data.views import View, checked_intrinsics, checked_pose
-from lib.files import write_bytes
 
 SET = "set_100"
 PAIRS, BAGS = "new-vis-pairs", "sub_set"
@@ -156,12 +155,11 @@ def write_scene(
         OSError: the folder cannot be written.
     """
     data = folder / SET
-    for part in ("images", "calibration", PAIRS, BAGS):
+    for part in ("calibration", PAIRS, BAGS):
         (data / part).mkdir(parents=True)
     names = [f"{number:08}" for number in range(len(cameras))]
     for name, image, camera in zip(names, images, cameras, strict=True):
-        encoded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, 95])[1]
-        write_bytes(data / "images" / f"{name}.jpg", encoded.tobytes())
+        write_image(data / "images" / f"{name}.jpg", image)
         with h5py.File(data / "calibration" / f"calibration_{name}.h5", "w") as file:
             file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
     keys = [

@@ -63,7 +63,10 @@ def read_layout(
     folder: Path,
 ) -> tuple[list[Path], np.ndarray, np.ndarray | None, LabelledPairs | None]:
     """All of a set but pixels: sheets, point ids, image ids, pairs; raises as `read_phototour` does."""
-    sheets = find_sheets(folder)
+    sheets = [folder / f"patches{n:04d}.bmp" for n in range(len(list(folder.glob("patches*.bmp"))) or 1)]
+    for sheet in sheets:
+        if not sheet.is_file():
+            raise FileNotFoundError(f"{sheet} is missing: unpack the set there")
     point_ids = read_point_ids(folder / INFO, len(sheets))
     interest, matches = folder / INTEREST, folder / MATCHES
     image_ids = _numbers(interest, [0])[:, 0] if interest.exists() else None
@@ -147,19 +150,6 @@ def write_pairs(
     ends = ([end, point_ids[end], np.zeros_like(end)] for end in (pairs.first, pairs.second))
     rows = pd.DataFrame(np.column_stack([*itertools.chain(*ends)]))
     rows.to_csv(folder / (file or MATCHES), sep=" ", header=False, index=False)
-
-
-def find_sheets(folder: Path) -> list[Path]:
-    """A set's sheets in order.
-
-    Raises:
-        FileNotFoundError: the folder or a sheet is missing; the message names it.
-    """
-    sheets = [folder / f"patches{n:04d}.bmp" for n in range(len(list(folder.glob("patches*.bmp"))) or 1)]
-    for sheet in sheets:
-        if not sheet.is_file():
-            raise FileNotFoundError(f"{sheet} is missing: unpack the set there")
-    return sheets
 
 
 def _numbers(path: Path, columns: Sequence[int]) -> np.ndarray:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.hpatches.release import IMAGES, refuse_equal_names
-from lib.data.images import read_grey, read_image
+from lib.data.images import read_grey, read_image, write_image
 from lib.features.homographies import transfer
 from lib.files import write_bytes
 
@@ -138,8 +138,7 @@ def write_homography_sequence(
     import cv2
 
     for number, image in enumerate(images, 1):
-        colour = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
-        write_bytes(folder / f"{number}.ppm", cv2.imencode(".ppm", colour)[1].tobytes())
+        write_image(folder / f"{number}.ppm", cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
     for number, homography in enumerate(homographies, 2):
         lines = [" ".join(repr(float(value)) for value in row) for row in homography]
         write_bytes(folder / f"H_1_{number}", ("\n".join(lines) + "\n").encode())

@@ -39,11 +39,13 @@ class Sequence:
         name: its folder's name.
         folder: where its 16 images are.
         count: patches in each of them.
+        kept: they are generated, and nothing changes them while a process reads them.
     """
 
     name: str
     folder: Path
     count: int
+    kept: bool = False
 
     @property
     def kind(self) -> str:
@@ -57,7 +59,8 @@ class Sequence:
         return _KINDS[self.name[:2]]
 
     def patches(self, file: str) -> np.ndarray:
-        """(count, 65, 65) uint8, the patches of one image, read from the disk each time.
+        """(count, 65, 65) uint8, the patches of one image, read from the disk each time; those that are kept
+        read-only and decoded once by a process.
 
         Args:
             file: one of `FILES`.
@@ -66,21 +69,12 @@ class Sequence:
             FileNotFoundError: the image is gone.
             ValueError: an image that cannot be decoded or has changed in size.
         """
-        return _decoded(_path(self.folder, file)).reshape(self.count, PATCH, PATCH)
-
-
-@dataclass(frozen=True)
-class KeptSequence(Sequence):
-    """A sequence of generated patches, which nothing changes while a process reads them."""
-
-    def patches(self, file: str) -> np.ndarray:
-        """As `Sequence.patches` has it, read-only and decoded once by a process."""
-        return _kept_patches(Sequence(self.name, self.folder, self.count), file)
+        return (_kept_patches if self.kept else _decoded_patches)(self, file)
 
 
 @lru_cache(_KEPT)
 def _kept_patches(sequence: Sequence, file: str) -> np.ndarray:
-    patches = sequence.patches(file)
+    patches = _decoded_patches(sequence, file)
     patches.flags.writeable = False
     return patches
 
@@ -298,9 +292,11 @@ def _count(path: Path) -> int:
     return height // PATCH
 
 
-def _decoded(path: Path) -> np.ndarray:
-    """(H, W) uint8 grey; colour is weighted as luma (ITU-R 601)."""
+def _decoded_patches(sequence: Sequence, file: str) -> np.ndarray:
+    """(count, 65, 65) uint8 grey; colour is weighted as luma (ITU-R 601)."""
+    path = _path(sequence.folder, file)
     image = read_image(path)
     if image.mode.startswith(("I", "F")):
         raise ValueError(f"{path} has more than 8 bits a pixel: save it as 8-bit grey")
-    return np.asarray(image if image.mode == "L" else image.convert("L"))
+    grey = image if image.mode == "L" else image.convert("L")
+    return np.asarray(grey).reshape(sequence.count, PATCH, PATCH)

@@ -5,31 +5,17 @@ octaves and pi / 8 of where it projects (Brown, Hua and Winder, PAMI 2011): what
 is drawn here.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.spatial import cKDTree
 
 from lib.features.keypoints import Keypoints
 from lib.features.patches import cut
 
+# Standard deviations of a detector's errors in another view: of either coordinate in scales of the
+# keypoint, of the scale in octaves, of the orientation; then the largest of the last two.
+POSITION_ERROR, OCTAVE_ERROR, ORIENTATION_ERROR = 0.45, 0.12, np.deg2rad(8)
 LARGEST_OCTAVE_ERROR = 0.25
 LARGEST_ORIENTATION_ERROR = np.pi / 8
-
-
-@dataclass(frozen=True)
-class DetectorError:
-    """Standard deviations of what a detector gets wrong in another view.
-
-    Attributes:
-        position: in units of the keypoint's scale, each coordinate.
-        octaves: of the scale.
-        orientation: radians.
-    """
-
-    position: float
-    octaves: float
-    orientation: float
 
 
 def spread_out(keypoints: Keypoints, distance: float) -> np.ndarray:
@@ -47,16 +33,16 @@ def spread_out(keypoints: Keypoints, distance: float) -> np.ndarray:
     return np.flatnonzero(kept)
 
 
-def disturb(keypoints: Keypoints, error: DetectorError, rng: np.random.Generator) -> Keypoints:
+def disturb(keypoints: Keypoints, rng: np.random.Generator) -> Keypoints:
     """Keypoints as a real detector finds them: moved, scaled and turned a little."""
     n = len(keypoints)
 
     def limited(deviation: float, largest: float) -> np.ndarray:
         return np.clip(deviation * rng.standard_normal(n), -largest, largest)
 
-    shift = error.position * rng.standard_normal((n, 2)) * keypoints.scale[:, None]
-    octaves = limited(error.octaves, LARGEST_OCTAVE_ERROR)
-    turn = limited(error.orientation, LARGEST_ORIENTATION_ERROR)
+    shift = POSITION_ERROR * rng.standard_normal((n, 2)) * keypoints.scale[:, None]
+    octaves = limited(OCTAVE_ERROR, LARGEST_OCTAVE_ERROR)
+    turn = limited(ORIENTATION_ERROR, LARGEST_ORIENTATION_ERROR)
     return Keypoints(
         keypoints.position + shift, keypoints.scale * 2.0**octaves, keypoints.orientation + turn
     )

@@ -27,7 +27,7 @@ from lib.data.synthetic.allotment import HOMOGRAPHY, Allotment
 from lib.data.synthetic.geometry import plane_homography
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import Photometry
-from lib.data.synthetic.scenes import Piece, Site, render_view
+from lib.data.synthetic.scenes import Piece, Site, render_views
 from lib.data.synthetic.sequences import (
     FOCAL,
     ONE_THING,
@@ -146,10 +146,9 @@ def sequence(
         views.append(poster_camera(focal, (width, height), focal * step.zoom, *angles))
         taken.append(replace(first, jpeg_quality=step.quality) if step.still else _taken(step, rng))
     site = Site((Piece(poster, 0, 0, 0),), tuple(views), tuple(taken))
-    images = [render_view(site, [grey], number) for number in range(len(views))]
     back = np.linalg.inv(plane_homography(poster, views[0]))
     homographies = np.stack([plane_homography(poster, view) @ back for view in views[1:]])
-    return images, homographies / homographies[:, 2:, 2:]
+    return render_views(site, [grey]), homographies / homographies[:, 2:, 2:]
 
 
 def _taken(step: Step, rng: np.random.Generator) -> Photometry:

@@ -7,7 +7,7 @@ import numpy as np
 
 from lib.data.images import write_image
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.scenes import plan_site, render_view
+from lib.data.synthetic.scenes import plan_site, render_views
 from lib.data.synthetic.sizes import SyntheticSize
 
 
@@ -20,5 +20,5 @@ def write(folder: Path, photographs: Sequence[Photograph], size: SyntheticSize) 
     """
     greys = [photograph.grey(size.longest_side) for photograph in photographs]
     site = plan_site([grey.shape for grey in greys], size, np.random.default_rng(size.seed))
-    for number in range(len(site.cameras)):
-        write_image(folder / f"view{number + 1:02}.png", render_view(site, greys, number))
+    for number, grey in enumerate(render_views(site, greys), 1):
+        write_image(folder / f"view{number:02}.png", grey)

@@ -19,7 +19,7 @@ from lib.data.strecha import write_strecha_camera
 from lib.data.synthetic.geometry import inverse_depth
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry
-from lib.data.synthetic.scenes import Piece, Site, carried_pixels, render_view, seen_pieces
+from lib.data.synthetic.scenes import Piece, Site, carried_pixels, render_views, seen_pieces
 from lib.data.synthetic.walls import even_cuts, plan_wall
 from lib.features.keypoints import Keypoints, carried_keypoints
 
@@ -33,21 +33,18 @@ FACETS, DEPTH = 4, 0.06
 SAME_DEPTH = 0.01
 
 
-def with_relief(
-    site: Site, rng: np.random.Generator, facets: int = FACETS, depth: float = DEPTH
-) -> Site:
+def with_relief(site: Site, rng: np.random.Generator, depth: float = DEPTH) -> Site:
     """A site whose planes are cut into facets, each moved along its normal.
 
     Args:
         site: of whole planes.
         rng: the draw.
-        facets: across and down a plane.
         depth: of a facet at most, in its widths; 0 leaves the surface as it is.
     """
     pieces = []
     for piece in site.pieces:
         plane = piece.plane
-        columns, rows = even_cuts(plane.width, facets), even_cuts(plane.height, facets)
+        columns, rows = even_cuts(plane.width, FACETS), even_cuts(plane.height, FACETS)
         normal = np.cross(plane.u_axis, plane.v_axis)
         normal /= np.linalg.norm(normal)
         cells = itertools.product(itertools.pairwise(columns), itertools.pairwise(rows))
@@ -84,8 +81,8 @@ def write_relief(
     wall = plan_wall([texture.shape for texture in textures], ARC, VIEWS, SIZE, AZIMUTH, ASIDE, rng)
     taken = tuple(draw_photometry(PHOTOMETRY, rng) for _ in wall.cameras)
     site = with_relief(replace(wall, photometry=taken), rng, depth=depth)
-    for number, camera in enumerate(site.cameras):
-        name, grey = f"{number:04}.png", render_view(site, textures, number)
+    for number, grey in enumerate(render_views(site, textures)):
+        name, camera = f"{number:04}.png", site.cameras[number]
         write_image(folder / IMAGES / name, grey)
         write_strecha_camera(folder / CAMERAS / f"{name}.camera", camera)
     return site

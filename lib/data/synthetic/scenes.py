@@ -24,7 +24,6 @@ TILT = np.deg2rad(28)
 DEPTH = 0.25
 YAW, PITCH, ROLL = np.deg2rad(28), np.deg2rad(16), np.deg2rad(20)
 DISTANCE = (0.8, 1.35)
-DETECTOR_ERROR = detection.DetectorError(position=0.45, octaves=0.12, orientation=np.deg2rad(8))
 PHOTOMETRY = PhotometricSpread(exposure=0.25, gamma=0.3, blur=1.0, noise=4.0, jpeg_quality=(50, 95))
 CONTRAST = 0.01
 # Grey levels; a view that shows less of a point gives no patch of it.
@@ -146,6 +145,11 @@ def render_view(site: Site, photographs: Sequence[np.ndarray], image: int) -> np
     return photometry.photograph_through(site.photometry[image], light)
 
 
+def render_views(site: Site, photographs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What each camera of a site photographs; arguments as `render_view`'s."""
+    return [render_view(site, photographs, image) for image in range(len(site.cameras))]
+
+
 def _draw(
     piece: Piece, photograph: np.ndarray, camera: Camera, light: np.ndarray, closest: np.ndarray
 ) -> None:
@@ -189,7 +193,7 @@ def cut_site(
     site: Site, photographs: Sequence[np.ndarray], size: SyntheticSize, rng: np.random.Generator
 ) -> SitePatches:
     """Detect points in the reference view, carry them into the others, cut their patches."""
-    views = [render_view(site, photographs, image) for image in range(len(site.cameras))]
+    views = render_views(site, photographs)
     reference = one_a_place(dog_keypoints(views[0], CONTRAST, SMALLEST_SCALE))
     piece = seen_pieces(site, 0, reference.position)
     reference, piece = reference[piece >= 0], piece[piece >= 0]
@@ -205,7 +209,7 @@ def cut_site(
         points = np.flatnonzero(views_chosen[:, image])
         keypoints = carried[image][0][chosen[points]]
         if image > 0:
-            keypoints = detection.disturb(keypoints, DETECTOR_ERROR, rng)
+            keypoints = detection.disturb(keypoints, rng)
         frames = np.column_stack([keypoints.position, keypoints.orientation, np.log2(keypoints.scale)])
         parts.append((cut(view, keypoints), points, np.full(len(points), image), frames))
     patches, points, images, frames = (np.concatenate(column) for column in zip(*parts, strict=True))

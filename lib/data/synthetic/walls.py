@@ -6,19 +6,13 @@ one homography and views from either side share little.
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from lib.data.synthetic import geometry
 from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry
-from lib.data.synthetic.scenes import (
-    Piece,
-    Site,
-    carried_pixels,
-    random_tilt,
-    render_view,
-    seen_pieces,
-)
+from lib.data.synthetic.scenes import Piece, Site, carried_pixels, random_tilt, render_views, seen_pieces
 
 # Columns and rows of pieces that a photograph is cut into.
 PIECES = (3, 2)
@@ -97,19 +91,15 @@ def even_cuts(length: int, parts: int) -> list[int]:
     return np.linspace(0, length, parts + 1).round().astype(int).tolist()
 
 
-def photographed_wall(
-    textures: Sequence[np.ndarray],
-    arc: float,
-    count: int,
-    size: tuple[int, int],
-    azimuth: float,
-    aside: float,
-    rng: np.random.Generator,
-) -> tuple[Site, list[np.ndarray]]:
-    """A wall of (H, W) uint8 textures, and what each camera photographs; arguments as `plan_wall`'s."""
-    shapes = [texture.shape for texture in textures]
-    site = plan_wall(shapes, arc, count, size, azimuth, aside, rng)
-    return site, [render_view(site, textures, view) for view in range(count)]
+def photographed_wall(textures: Sequence[np.ndarray], *arguments: Any) -> tuple[Site, list[np.ndarray]]:
+    """A wall of (H, W) uint8 textures, and what each camera photographs.
+
+    Args:
+        textures: on the wall, side by side.
+        arguments: of `plan_wall`, those after the shapes.
+    """
+    site = plan_wall([texture.shape for texture in textures], *arguments)
+    return site, render_views(site, textures)
 
 
 def covisibility(site: Site, first: int, second: int) -> float:
