@@ -303,7 +303,10 @@ def open_source(
     elif not data or kind == _PHOTOS:
         raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
     else:
-        real, own_hpatches = _real(Path(data)), None
+        real, own_hpatches = Path(data), None
+        for needed in (real, *(real / name for name in REAL_SETS)):
+            if not needed.is_dir():
+                raise FileNotFoundError(f"{needed} is no folder: {', '.join(REAL_SETS)} are needed")
         if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
             own_hpatches = HPatchesSets("hpatches", folder, sequences, real=real)
         packaged = packaged_photographs()
@@ -314,13 +317,3 @@ def open_source(
     own_images = WholeImages(kind, folder, ImagesSize(), allotted)
     own = {"own_hpatches": own_hpatches, "own_images": own_images}
     return Source(kind, folder, size, allotted, skipped=skipped, **own, **beside)
-
-
-def _real(folder: Path) -> Path:
-    if not folder.is_dir():
-        choices = f"'mini', 'photos:DIR' or a folder that holds {', '.join(REAL_SETS)}"
-        raise FileNotFoundError(f"{folder} is no folder: give {choices}")
-    for name in REAL_SETS:
-        if not (folder / name).is_dir():
-            raise FileNotFoundError(f"{folder / name} is missing: unpack {name} there")
-    return folder

@@ -46,29 +46,21 @@ def write_database(
         ):
             imported = {image.name: image for image in opened.read_all_images()}
             if left_out := sorted(set(names) - imported.keys()):
-                raise ValueError(
-                    f"COLMAP does not take {images / left_out[0]}: it cannot read it, or one camera "
-                    "took all images and it has another size than those before"
-                )
+                raise ValueError(f"COLMAP does not take {images / left_out[0]} (is it of another size?)")
             counts = {}
             for name, image in imported.items():
                 camera = opened.read_camera(image.camera_id)
                 size, stored = hloc.read_size(described, name), (camera.width, camera.height)
                 if size != stored:
-                    raise ValueError(
-                        f"{images / name} is {stored} px for COLMAP and {size} px in {features}: "
-                        "describe it anew, with its pixels as they are stored"
-                    )
+                    sizes = f"{stored} px for COLMAP and {size} px in {features}"
+                    raise ValueError(f"{images / name} is {sizes}: describe it as stored")
                 positions = hloc.read_keypoints(described, name) + np.float32(HALF_PIXEL)
                 opened.write_keypoints(image.image_id, positions)
                 counts[name] = len(positions)
             for pair in listed:
                 indices = hloc.read_matches(matched, pair)
                 if (indices >= [counts[name] for name in pair]).any():
-                    raise ValueError(
-                        f"{matches} matches keypoints of {' and '.join(pair)} that {features} "
-                        "lacks: match them anew"
-                    )
+                    raise ValueError(f"{matches} has keypoints of {pair} that {features} lacks")
                 ids = (imported[name].image_id for name in pair)
                 opened.write_matches(*ids, indices.astype(np.uint32))
     except BaseException:

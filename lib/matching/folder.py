@@ -83,10 +83,7 @@ def _check_one_size(images: Path, names: Sequence[str]) -> None:
     sizes = {name: image_size(images / name, "stored") for name in names}
     for name, size in sizes.items():
         if size != sizes[names[0]]:
-            raise ValueError(
-                f"{images / name} is {size} px and {images / names[0]} {sizes[names[0]]} px, which one "
-                "camera cannot have taken: take images of one size, or let each have its own camera"
-            )
+            raise ValueError(f"{images / name} is {size} px and {names[0]} {sizes[names[0]]}: 2 lenses")
 
 
 def describe_folder(

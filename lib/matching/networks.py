@@ -47,10 +47,7 @@ def find(name: str) -> nn.Module:
     path = committed if committed.is_file() else Path(name)
     if not path.is_file():
         known = (*HANDCRAFTED, *sorted(file.parent.name for file in NETWORKS.glob(f"*/{WEIGHTS}")))
-        raise FileNotFoundError(
-            f"{name} is no file, and no descriptor of that name is known: give a published checkpoint, "
-            f"an exported network, or one of {', '.join(known)}"
-        )
+        raise FileNotFoundError(f"{name} is no file and no descriptor of {', '.join(known)}")
     return (exported if path.suffix == ENDING else published).build(path)
 
 

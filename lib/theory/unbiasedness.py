@@ -66,7 +66,7 @@ def compute(
     pairs, *others = (draw((PATCHES,) * classes, seed) for seed in range(1 + problems))
     sizes = np.arange(1, largest_batch + 1)
     arrays = {
-        "class_distance": _by_class(pairs, pairs.distance) / (PATCHES * (PATCHES - 1)),
+        "class_distance": np.bincount(pairs.class_of, pairs.distance) / (PATCHES * (PATCHES - 1)),
         "exponents": np.array(exponents, dtype=float),
     }
     for scheme in SCHEMES:
@@ -92,7 +92,7 @@ def compute(
 
 def _expected(pairs: Pairs, exponent: float, scheme: str, batch: int) -> dict[str, object]:
     got, needed = coefficients(pairs, exponent, scheme, batch), pairs.distance ** (exponent - 1)
-    share, right = (_by_class(pairs, c) / c.sum() for c in (got, needed))
+    share, right = (np.bincount(pairs.class_of, c) / c.sum() for c in (got, needed))
     alpha = (exponent + 1) / 2
     goal, expected = (c @ pairs.gradients["distance"] for c in (needed, got))
     goal = goal * alpha / len(needed)
@@ -159,10 +159,6 @@ def _batch_scaled(pairs: Pairs, drawn: np.ndarray, weight: np.ndarray, batch: in
             others = tuple(other for other in range(batch) if other != axis)
             total[pairs_of_class] += weight[pairs_of_class] * (chance / mass).sum(axis=others)
     return total / len(groups)
-
-
-def _by_class(pairs: Pairs, values: np.ndarray) -> np.ndarray:
-    return np.bincount(pairs.class_of, values)
 
 
 def _cosine(pairs: Pairs, exponent: float, scheme: str, batch: int) -> float:

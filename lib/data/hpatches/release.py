@@ -59,8 +59,8 @@ class Sequence:
         return _KINDS[self.name[:2]]
 
     def patches(self, file: str) -> np.ndarray:
-        """(count, 65, 65) uint8, the patches of one image, read from the disk each time; those that are kept
-        read-only and decoded once by a process.
+        """(count, 65, 65) uint8, the patches of one image, read from the disk each time; of those
+        that are kept, read-only and decoded once by a process.
 
         Args:
             file: one of `FILES`.
