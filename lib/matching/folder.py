@@ -80,10 +80,10 @@ def photographs(folder: Path) -> list[str]:
 
 
 def _check_one_size(images: Path, names: Sequence[str]) -> None:
-    sizes = {name: image_size(images / name, "stored") for name in names}
+    sizes, first = {name: image_size(images / name, "stored") for name in names}, names[0]
     for name, size in sizes.items():
-        if size != sizes[names[0]]:
-            raise ValueError(f"{images / name} is {size} px and {names[0]} {sizes[names[0]]}: 2 lenses")
+        if size != sizes[first]:
+            raise ValueError(f"{images / name} is {size} px and {first} {sizes[first]}: not one camera's")
 
 
 def describe_folder(
