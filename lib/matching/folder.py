@@ -83,7 +83,7 @@ def _check_one_size(images: Path, names: Sequence[str]) -> None:
     sizes, first = {name: image_size(images / name, "stored") for name in names}, names[0]
     for name, size in sizes.items():
         if size != sizes[first]:
-            raise ValueError(f"{images / name} is {size} px and {first} {sizes[first]}: not one camera's")
+            raise ValueError(f"{images / name} is {size} px and {first} {sizes[first]}: two cameras'")
 
 
 def describe_folder(
