@@ -85,9 +85,3 @@ def test_the_document_shows_what_the_reference_holds() -> None:
     table = pd.concat(pd.read_csv(file) for file in tables)
     assert document.count("<!-- effect:") >= 10
     assert effects.filled_in(document, table, "quick, mini-a") == document
-
-
-def test_the_figure_shows_each_changed_option_once() -> None:
-    figure = effects.effects_figure(effects.effects(RUNS), "note")
-    (axes,) = figure.axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["w_i = 1"]

@@ -5,13 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from lib.files import write_bytes
 from lib.statistics.intervals import Measured
-from lib.study.report import plots
 from lib.study.report.changes import changes, levels
-from lib.study.report.style import DOUBLE_WIDTH, GREY, panels
 
 DEFAULT = "default"
 UNMEASURED = "*not measured yet*"
@@ -38,22 +35,6 @@ def effects(by_recipe: Mapping[str, Mapping[str, Measured]]) -> pd.DataFrame:
         table = levels(of)[["mean", "seeds"]].assign(sd=spread)
         tables[recipe] = table.join(changes(of, pairs))
     return pd.concat(tables, names=["recipe", "option"]).reset_index()
-
-
-def effects_figure(table: pd.DataFrame, note: str) -> Figure:
-    """The changes with their intervals, a row an option.
-
-    Args:
-        table: from `effects`.
-        note: profile, data and seeds.
-    """
-    shown = table.dropna(subset="change").set_index("option")
-    size = (DOUBLE_WIDTH * 0.8, 0.8 + 0.24 * len(shown))
-    with panels(*size, note=note, legend=2) as (figure, [[axes]]):
-        plots.intervals(axes, shown, "change", "recipe")
-        axes.axvline(0, color=GREY, lw=1)
-        axes.set_xlabel("change of mean FPR95 (points; right is worse), bar: 95% interval")
-    return figure
 
 
 def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
