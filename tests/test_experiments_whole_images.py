@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,8 @@ def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patch
 @EACH
 def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) -> None:
     source, [sets] = study.place.source, study.place.source.whole_images
-    tested = {of.name for of in sets._photographs(ARTEFACTS[name].images)}
+    generator = import_module(f"lib.data.synthetic.{ARTEFACTS[name].images}")
+    tested = {photograph.name for photograph in generator.photographs(sets.allotment)}
     assert tested
     assert not tested & {of.name for of in source.photographs[source.sets[0]]}
 

@@ -184,21 +184,32 @@ def test_a_network_trains_on_classes_of_sixteen_and_is_measured_in_all_tasks(tra
     assert all(0 <= value <= 100 for value in measured.values())
 
 
+@pytest.mark.parametrize(
+    ("changed", "half", "state", "kind"),
+    [
+        ("mini-hp-a", "code", "incomplete", "stale"),
+        ("mini-hp-a", "content", "incomplete", "lacking"),
+        ("mini-hp-a-train", "code", "older code", ""),
+        ("mini-hp-a-train", "content", "missing", ""),
+    ],
+)
 def test_other_test_data_costs_an_evaluation_and_other_training_data_a_training(
-    trained, monkeypatch: pytest.MonkeyPatch
+    trained, monkeypatch: pytest.MonkeyPatch, changed: str, half: str, state: str, kind: str
 ) -> None:
     _, place, job = trained
     digest = Source.digest
 
-    def change(name: str) -> None:
-        monkeypatch.setattr(Source, "digest", lambda self, n: "new" if n == name else digest(self, n))
+    def of_another_day(source: Source, name: str) -> str:
+        now = digest(source, name)
+        if name != changed:
+            return now
+        return f"{now[:8]}00000000" if half == "code" else f"00000000{now[8:]}"
 
     assert look(job, place).state == "complete"
-    change("mini-hp-a")
+    monkeypatch.setattr(Source, "digest", of_another_day)
     there = look(job, place)
-    assert (there.state, there.stale) == ("incomplete", (("hpatches", "mini-hp-a"),))
-    change("mini-hp-a-train")
-    assert look(job, place).state == "older code"
+    assert there.state == state
+    assert not kind or getattr(there, kind) == (("hpatches", changed),)
 
 
 def test_descriptors_written_here_score_as_they_were_measured(
