@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from lib.study.jobs import Job, record_path
 from lib.study.open import Found, Study, open_study
 from lib.study.printed import BENCHMARKS, printed
 from lib.study.report import dsm as dsm_report
-from lib.study.report.papers import hynet_images
+from lib.study.report import hynet as hynet_report
 from lib.study.report.whole_images import by_set
 
 EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/table2"])
@@ -77,27 +78,7 @@ def lost(level: float) -> dict[str, float]:
     return numbers
 
 
-def test_structure_from_motion_has_a_row_a_method_and_scene(study: Study) -> None:
-    found = laid_out(study, "hynet/table2", models)
-    table = hynet_images.table2(found)
-    assert [*table.index.unique("scene")] == ["place1", "place2"]
-    row = table.loc["place2", "HyNet+"]
-    assert (row["images"], row["sparse points"]) == pytest.approx((10.02, 50.1))
-    assert row["track length"] == 3.5
-    assert table["dense points"].isna().all()
-    assert table.loc["place1", "SIFT"]["n"] == 1
-    assert row["n"] == len(study.table_seeds)
-
-
-def test_the_benchmarks_own_rows_stand_behind_ours_on_its_scenes(study: Study) -> None:
-    def of_fountain(level: float) -> dict[str, float]:
-        return {name.replace("place1", "fountain"): value for name, value in models(level).items()}
-
-    table = hynet_images.table2(laid_out(study, "hynet/table2", of_fountain))
-    assert [*table.loc["fountain"].index[-2:]] == ["SIFT, as printed", "TFeat, as printed"]
-    assert table.loc["fountain", "SIFT, as printed"]["sparse points"] == 14722
-    assert not any("printed" in name for name in table.loc["place2"].index)
-    # HyNet's paper rounds and cuts them.
+def test_hynets_paper_rounds_and_cuts_the_benchmarks_own_rows() -> None:
     paper = printed("hynet", "table2").query("label == 'SIFT'").set_index(["test", "statistic"])["value"]
     for scene in ("fountain", "herzjesu"):
         row = printed("eth", "sfm", BENCHMARKS).query("label == 'SIFT' and test == @scene")
@@ -134,10 +115,7 @@ def test_networks_of_ubcs_patches_are_measured_on_released_scenes(
 
 def test_what_one_run_has_no_model_for_has_no_mean_and_no_verdict(study: Study) -> None:
     found = laid_out(study, "hynet/table2", lost)
-    table = hynet_images.table2(found)
-    assert np.isnan(table.loc["place1", "SOSNet+"]["track length"])
-    assert table.loc["place2", "SOSNet+"]["track length"] == 3.5
-    judged = verdicts("hynet", "Table 2", hynet_images.claim_values(found))
+    judged = verdicts("hynet", "Table 2", lambda claim: hynet_report.image_values(claim, found))
     without = {f"t2-{name}" for name in ("track", "reprojection", "rotation")}
     for name, of in judged.items():
         assert of.outcome == (NOT_JUDGED if name in without else HELD)
@@ -164,24 +142,12 @@ def accuracies(level: float) -> dict[str, float]:
     }
 
 
-def test_the_challenge_stands_beside_the_papers_table(study: Study) -> None:
-    found = laid_out(study, "hynet/table4", accuracies)
-    table = hynet_images.table4(found)
-    assert [*table.index] == ["SIFT", "HardNet+", "SOSNet+", "HyNet+"]
-    row = table.loc["HyNet+"]
-    assert [row[of, "paper"] for of in ("stereo", "multi-view", "average")] == [64.07, 74.84, 69.46]
-    assert [row[of, "ours"] for of in ("stereo", "multi-view")] == pytest.approx([50.1, 70.1])
-    assert row["stereo", "sd"] == pytest.approx(0.1)
-    assert pd.isna(table.loc["SIFT"]["stereo", "paper"])
-    assert row["", "DEGENSAC"] == 1
-
-
 def test_photographs_are_drawn_with_all_of_their_pairs(study: Study) -> None:
     found = laid_out(study, "hynet/table4", accuracies)
     both, average = (
-        hynet_images.claim_values(found)(of)
-        for of in read_claims("hynet", "Table 4")
-        if of.id in ("hynet-t4-both", "hynet-t4-average")
+        hynet_report.image_values(claim, found)
+        for claim in read_claims("hynet", "Table 4")
+        if claim.id in ("hynet-t4-both", "hynet-t4-average")
     )
     of = both["hynet_aug"]
     assert of.values.shape == (3, 2)
@@ -234,9 +200,12 @@ def test_landmarks_are_drawn_with_all_of_their_queries(study: Study) -> None:
 @EACH
 def test_claims_are_judged_by_what_they_name(study: Study, name: str) -> None:
     of = {"hynet/table2": models, "hynet/table4": accuracies, "dsm/table2": precisions}[name]
-    values = dsm_report.retrieval_values if name.startswith("dsm") else hynet_images.claim_values
     found = laid_out(study, name, of)
+    if name.startswith("dsm"):
+        values = dsm_report.retrieval_values(found)
+    else:
+        values = partial(hynet_report.image_values, runs=found)
     paper, _, table = name.partition("/")
-    judged = outcomes(paper, f"Table {table[-1]}", values(found))
+    judged = outcomes(paper, f"Table {table[-1]}", values)
     assert set(judged.values()) == {HELD}
     assert len(judged) >= 2

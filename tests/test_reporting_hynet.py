@@ -1,53 +1,48 @@
-"""HyNet's tables and figures of records made up, and the verdicts on its claims."""
+"""What HyNet's notebooks compute of records made up, and the verdicts on its claims."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from paper_records import followed
-from reporting_records import outcomes
-from test_reporting_hynet_analysis import computed
+from reporting_records import Run, outcomes
 
+from lib.recipes import RECIPES
 from lib.statistics.intervals import Measured
-from lib.study.artefacts import hynet as experiments
-from lib.study.artefacts import rows
+from lib.study.artefacts import hynet as artefacts
+from lib.study.artefacts.hynet import VARIANTS
 from lib.study.claims import Claim, read_claims, verdict
-from lib.study.claims.verdicts import NOT_JUDGED
+from lib.study.claims.measured import values_of
+from lib.study.claims.verdicts import HELD, NOT_HELD, NOT_JUDGED
+from lib.study.jobs import Job
 from lib.study.open import Found, Study
 from lib.study.printed import printed
-from lib.study.report import hpatches, phototour
+from lib.study.report import hynet
 from lib.study.report.hpatches import TASKS
-from lib.study.report.ladder import WHOLE, rungs_table
-from lib.study.report.papers import hynet
 from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
-from lib.study.report.phototour_figures import verification_figure
 
 SEEDS = (0, 1, 2)
+SETS = ("b", "c")
 LEVELS = {"sift": 40.0, "hynet_aug": 5.0, "hynet_sosr": 4.0, "sosnet_aug": 10.0}
 
 
-def level(job) -> float:
+def level(job: Job) -> float:
     """FPR95 of a run: 20 but for `LEVELS`, and the seed's tenth."""
     return LEVELS.get(job.name, 20.0) + (job.seed or 0) / 10
 
 
-def number(job) -> float:
+def number(job: Job) -> float:
     """In HPatches' tasks: 100 less FPR95, which goes down with it."""
     return 100.0 - level(job) - 0.2 * (job.seed or 0)
 
 
-def of_figure5(study: Study) -> list[Found]:
-    """Its runs after the record of the magnitudes, which is as computed."""
-    _, *jobs = experiments.figure5(study)
-    return [computed("similarity_gradients"), *followed(jobs, level, number)]
-
-
 def staged(study: Study, lowest: dict[str, int]) -> list[Found]:
     """Runs of `epochs`, lowest at an epoch by test set, a point higher at each before and after."""
-    found = []
-    for job in experiments.epochs(study):
+    runs = []
+    for job in artefacts.epochs(study):
         metrics = {
             name: {
                 "fpr95_by_stage": {
@@ -57,71 +52,50 @@ def staged(study: Study, lowest: dict[str, int]) -> list[Found]:
             for name in job.sets_of("fpr95")
         }
         [base] = followed([job], level)
-        found.append(replace(base, content={**base.content, "metrics": metrics}))
-    return found
+        runs.append(replace(base, content={**base.content, "metrics": metrics}))
+    return runs
 
 
-def test_table_1_has_every_printed_row_and_ours_on_the_columns_that_they_have(study: Study) -> None:
-    found = followed(experiments.table1(study), level)
-    table = phototour.verification("hynet", "table1", found, study)
-    assert list(table.index) == list(printed("hynet", "table1")["label"].unique())
-    ours = table.xs("ours", axis=1, level=1).drop(columns="ours", errors="ignore")
-    assert ours.loc["HyNet+", "Mean"] == pytest.approx(5.1 + 1 / 3)
-    assert np.isnan(ours.loc["TFeat-M+", "Mean"])
-    assert table.loc["HyNet+", ("Mean", "paper")] == 0.84
-    five = phototour.verification("hynet", "table5", followed(experiments.table5(study), level), study)
-    assert list(five.index) == list(printed("hynet", "table5")["label"].unique())
-    assert "rank correlation" in verification_figure("hynet", "table1", found, study).get_suptitle()
+def run(name: str, seed: int, measures: dict[str, dict] | None = None, **probes: dict) -> Run:
+    recipe, measures = RECIPES.get(name) or VARIANTS[name], measures or {}
+    job = Job(
+        name,
+        recipe.label,
+        recipe=recipe,
+        train_set="a",
+        seed=seed,
+        measures=tuple((module, test_set) for module in measures for test_set in SETS),
+        probes=tuple((probe, "a") for probe in probes),
+    )
+    content = {"metrics": dict.fromkeys(SETS, measures), "probes": {}}
+    return Run(job, Path("record.json"), content, False, probes)
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:
-    of = {
-        "Table 1": experiments.table1(seeded),
-        "Table 3": experiments.table3(seeded),
-        "Table 5": experiments.table5(seeded),
-        "Figure 4": experiments.figure4(seeded),
-        "Figure 6": experiments.figure4(seeded),
-        "Ladder": experiments.ladder(seeded),
+    by_artefact = {
+        "Table 1": artefacts.table1(seeded),
+        "Table 3": artefacts.table3(seeded),
+        "Table 5": artefacts.table5(seeded),
+        "Figure 4": artefacts.figure4(seeded),
+        "Figure 6": artefacts.figure4(seeded),
+        "Ladder": artefacts.ladder(seeded),
     }
-    better = {"t3-hard-more", "t3-sos-more"}
-    for artefact, jobs in of.items():
-        found = outcomes("hynet", artefact, hynet.claim_values(followed(jobs, level, number), seeded))
-        assert found
-        assert NOT_JUDGED not in found.values(), artefact
-        better -= {key for key, outcome in found.items() if outcome == "held"}
+    sets, better = seeded.place.source.sets, {"t3-hard-more", "t3-sos-more"}
+    for artefact, jobs in by_artefact.items():
+        runs = followed(jobs, level, number)
+        runs += hynet.at_best_margin(runs)
+        judged = outcomes("hynet", artefact, lambda claim, of=runs: values_of(claim, of, sets))
+        assert judged
+        assert NOT_JUDGED not in judged.values(), artefact
+        better -= {key for key, outcome in judged.items() if outcome == HELD}
     assert not better
-    of_figure = outcomes("hynet", "Figure 5", hynet.figure5_values(of_figure5(seeded), seeded))
-    # By Z, g_H lies above both g_s and g_d where these cross.
-    assert of_figure.pop("f5b-between") == "did not hold"
-    assert set(of_figure.values()) == {"held"}
-    sets = seeded.place.source.sets
-    values = hynet.epochs_values(staged(seeded, {sets[1]: 3, sets[2]: 4}))
-    assert NOT_JUDGED not in outcomes("hynet", "Epochs", values).values()
 
 
-def test_table_3_shows_each_similarity_at_its_best_margin_alone(study: Study) -> None:
-    table = hynet.table3(followed(experiments.table3(study), level, number), study)
-    assert list(table.index[:9]) == list(printed("hynet", "table3")["label"].unique())
-    alone = ["HyNet+: BN, all else kept", "HyNet+: IN, all else kept"]
-    assert list(table.index[9:]) == [*alone, "Hard+BN", "SOSNet+BN"]
-    matching = "matching, seeds: 1"
-    assert table.loc["s_H, best margin", (matching, "ours")] == pytest.approx(95)
-    assert table.loc["HyNet+", (matching, "ours")] == pytest.approx(95)
-    assert (matching, "sd") not in table
-    assert table.loc["d, best margin", ("FPR95", "ours")] == pytest.approx(20.6)
-    assert table.loc["d, best margin", (matching, "paper")] == 52.10
-    assert ("FPR95", "paper") not in table
-    assert set(table["", "n"]) == {3}
-
-
-def test_table_3_has_matching_of_as_many_seeds_as_are_tested_on_hpatches(seeded: Study) -> None:
-    found = followed(experiments.table3(seeded), level, number)
-    table = hynet.table3(found, seeded)
-    assert table.loc["HyNet+", ("matching, seeds: 3", "ours")] == pytest.approx(94.7)
-    assert table.loc["HyNet+", ("matching, seeds: 3", "sd")] > 0
-
-
-def test_the_margins_are_told_with_what_they_were_chosen_by(study: Study) -> None:
+def test_a_row_of_table_3_is_a_similarity_at_its_best_margin(study: Study) -> None:
+    runs = hynet.at_best_margin(followed(artefacts.table3(study), level, number))
+    labels = {run.job.name: run.job.label for run in runs}
+    expected = {"h": "HyNet+", "d": "HyNet+: d, margin 1.4", "s": "HyNet+: s, margin 1"}
+    assert labels == {f"hynet_{similarity}": label for similarity, label in expected.items()}
     table = hynet.margins()
     taken = table[table["taken"] == "yes"]
     assert dict(zip(taken["similarity"], taken["margin"], strict=True)) == {"s_H": 1.2, "d": 1.4, "s": 1}
@@ -129,117 +103,174 @@ def test_the_margins_are_told_with_what_they_were_chosen_by(study: Study) -> Non
 
 
 def test_a_margin_binds_where_some_stretch_of_some_run_has_triplets_beyond_it(study: Study) -> None:
-    found = followed(experiments.table3(study), level, number)
-    for run in found:
-        one_late = run.job.name == "hynet_s_1" and run.job.seed == 2
-        run.content["curve"]["zero_share"] = [0.0] * 9 + [0.25 if one_late else 0.0]
-    table = hynet.zero_shares(found)
-    assert table.index.tolist() == list(dict.fromkeys(run.job.label for run in found))
+    runs = followed(artefacts.table3(study), level, number)
+    for trained in runs:
+        one_late = trained.job.name == "hynet_s_1" and trained.job.seed == 2
+        trained.content["curve"]["zero_share"] = [0.0] * 9 + [0.25 if one_late else 0.0]
+    table = hynet.zero_shares(runs)
+    assert table.index.tolist() == list(dict.fromkeys(trained.job.label for trained in runs))
     binding = table[table["largest share"] > 0]
     assert binding.to_dict("index") == {"HyNet+: s, margin 1": {"margin": 1.0, "largest share": 25.0}}
     assert table.loc["HyNet+: d, margin 1.4", "margin"] == 1.4
 
 
-def test_frn_s_gain_is_that_of_each_loss_paired_by_seed(study: Study, seeded: Study) -> None:
-    def by_norm(job) -> float:
-        gains = {"hynet_bn": 3.0, "hard_bn": 2.0, "sos_bn": 0.5}
-        return 10.0 + gains.get(job.name, 0.0) + (job.seed or 0)
-
-    for of, intervals in ((study, 0), (seeded, 3)):
-        runs = followed(experiments.table3(of), by_norm, lambda job: 100.0 - by_norm(job))
-        table = hynet.frn(runs, of)
-        assert table["FPR95 (%)", "change"].tolist() == pytest.approx([-3, -2, -0.5])
-        assert table["matching mAP (%)", "change"].tolist() == pytest.approx([3, 2, 0.5])
-        spread = (table["matching mAP (%)", "to"] - table["matching mAP (%)", "from"]).dropna()
-        assert len(spread) == intervals, "one seed gives none"
-        assert not (spread > 1e-9).any(), "paired by seed"
-
-
-def test_figure_4_s_gains_are_those_of_the_two_steps_in_each_task(study: Study) -> None:
-    table = hynet.figure4_gains(followed(experiments.figure4(study), level, number), study)
-    assert table["retrieval", "change"].tolist() == pytest.approx([10, 5])
-    assert table.index.tolist() == ["SOSNet+ of HardNet+", "HyNet+ of SOSNet+"]
-    runs = hpatches.numbers(followed(experiments.figure4(study), level, number), rows.tested_on(study))
-    assert "hynet_sosr" in runs.index.get_level_values("key")
-
-
-def test_the_grid_varies_alpha_and_the_margin_through_the_paper_s_best(study: Study) -> None:
-    table = hynet.grid(of_figure5(study), study)
-    assert len(table) == 8
-    assert (table["beyond the margin (%)"] == 30).all(), "of the stretch that has most"
-    best = table.loc[table["FPR95 (%)"].idxmin()]
-    assert (best["α"], best["margin"], best["FPR95 (%)"]) == ("2", 1.2, 5.5)
-    of_alpha, of_margin = hynet.grid_figure(table).axes[:2]
-    assert of_alpha.lines[0].get_xdata().tolist() == ["0", "1", "2", "3", "∞"]
-    assert of_margin.lines[0].get_xdata().tolist() == [0.1, 0.4, 0.8, 1.2]
-    for axes, place in ((of_alpha, 2), (of_margin, 3)):
-        assert axes.lines[0].get_ydata()[place] == 5.5
-
-
-def test_figure_5_s_curves_are_means_over_the_test_sets(study: Study) -> None:
-    found = of_figure5(study)
-    (axes,) = hynet.other_losses_figure(found, "note").axes
-    assert axes.lines[0].get_ydata().tolist() == pytest.approx([9.6, 8.6, 7.6, 6.6, 5.6])
-    assert len(axes.lines) == 5
-    table = hynet.other_losses(found)
-    changed = table["change from HyNet+"]
-    assert changed["change"].iloc[1:].to_numpy() == pytest.approx([15] * 4)
-    assert np.isnan(changed["change"].iloc[0])
-    claims = {claim.id: claim for claim in read_claims("hynet", "Figure 5")}
-    curves = hynet.figure5_values(found, study)(claims["hynet-f5-curves"])
-    assert curves["hynet_mixed"].values.shape == (3, 5)
-
-
 def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
     _, first, second = study.place.source.sets
-    table = hynet.epochs_table(staged(study, {first: 2, second: 5}))
-    names = ["HardNet+", "SOSNet+", "HyNet+"]
-    assert list(table.index) == [*names, *(f"{name}, constant rate" for name in names)]
-    row = table.loc["HyNet+, constant rate"]
-    # The last is best on the second and 3 off on the first; every epoch between has the same mean.
-    assert row["FPR95", "last"] == pytest.approx(21 + 1.5)
-    assert row["chosen on the tests", "change"] == pytest.approx(0)
-    # The first test at the second's epoch, 5, and the second at the first's, 2: both 3 off.
-    assert row["chosen on the other test", "change"] == pytest.approx(1.5)
-    agreed = hynet.epochs_table(staged(study, {first: 3, second: 3})).loc["HyNet+"]
-    assert agreed["chosen on the tests", "change"] == pytest.approx(-2)
-    assert agreed["chosen on the other test", "change"] == pytest.approx(-2)
+
+    def chosen(lowest: dict[str, int]) -> dict[str, list[float]]:
+        epochs = hynet.by_epoch(staged(study, lowest))
+        assert set(epochs["epoch"]) == set(range(1, 6))
+        own = epochs[epochs["key"] == "hynet_aug_constant"]
+        return {name: of[:, 0].tolist() for name, of in hynet.at_chosen_epochs(own).items()}
+
+    # The last is best on the second and 3 off on the first; every epoch between has the same mean. The
+    # first test at the second's epoch, 5, and the second at the first's, 2: both 3 off.
+    apart = chosen({first: 2, second: 5})
+    assert apart == {
+        hynet.LAST: [21.5, 22.5, 23.5],
+        hynet.ON_TESTS: [21.5, 22.5, 23.5],
+        hynet.ON_OTHER: [23, 24, 25],
+    }
+    agreed = chosen({first: 3, second: 3})
+    assert agreed[hynet.LAST] == [22, 23, 24]
+    assert agreed[hynet.ON_TESTS] == agreed[hynet.ON_OTHER] == [20, 21, 22]
 
 
-def test_claims_on_epochs_get_each_choice_by_seed(study: Study) -> None:
-    sets = study.place.source.sets
-    found = staged(study, {sets[1]: 3, sets[2]: 3})
-    values = hynet.epochs_values(found)
-    assert values["hynet_aug_constant_last"][:, 0].tolist() == [22, 23, 24]
-    assert values["hynet_aug_constant_on_the_tests"][:, 0].tolist() == [20, 21, 22]
-    results = outcomes("hynet", "Epochs", values)
-    assert results["epochs-hynet-constant"] == "held"
-    assert results["epochs-optimism"] == "did not hold"
-    [axes] = hynet.by_epoch_figure(hynet.by_stage(found), "note").axes
-    assert [line.get_label() for line in axes.lines] == list(hynet.epochs_table(found).index)
+def test_angles_are_those_of_unit_descriptors_at_a_distance() -> None:
+    d = np.array([[0, 2 * np.sin(np.pi / 8), np.sqrt(2), 2]])
+    probe = {"positive": d, "negative": d[:, ::-1], "negative_of_all": d}
+    trained = run("hardnet_aug", 0, triplets_in_batch=probe)
+    expected = np.array([0, np.pi / 4, np.pi / 2, np.pi])
+    assert hynet.angles(trained) == pytest.approx(np.stack([expected, expected[::-1]]))
+    assert hynet.angles(trained, "negative_of_all")[1] == pytest.approx(expected)
 
 
-def test_the_ladder_is_read_as_adasample_s_is(seeded: Study) -> None:
-    found = followed(experiments.ladder(seeded), level)
-    table = rungs_table(found)
-    assert list(table.index[:2]) == ["SOSNet+", "… Adam"]
-    assert table.index[-2:].tolist() == ["… summed", WHOLE]
+def with_triplets(far: float) -> list[Run]:
+    """Three runs of either method; a share of SOSNet's last negatives lies beyond a right angle."""
+    runs = []
+    for name in artefacts.FIGURE2:
+        for seed in SEEDS:
+            negative = np.full((2, 256), 1.0)
+            if name == "sosnet_aug":
+                negative[-1, : int(256 * far)] = 1.6
+            probe = {"positive": np.full((2, 256), 0.5), "negative": negative}
+            runs.append(run(name, seed, triplets_in_batch=probe))
+    return runs
 
 
-def as_printed(table: str):
+@pytest.mark.parametrize(("far", "outcome"), [(0.0, HELD), (0.25, NOT_HELD)])
+def test_triplets_beyond_a_right_angle_are_counted_with_resamples(far: float, outcome: str) -> None:
+    shares = hynet.beyond_right_angle(with_triplets(far))
+    sosnet = shares["sosnet_aug"]
+    assert sosnet.values == pytest.approx(np.array([[0, 100 * far]] * 3))
+    assert (sosnet.resampled[0, :, 1].std() > 0.5) == (far > 0)
+    [claim] = [of for of in read_claims("hynet", "Figure 2") if of.id == "hynet-f2-range-sosnet"]
+    values = {f"outside_{key}": share for key, share in shares.items()}
+    assert verdict(claim, values, SEEDS, "evening", "mini").outcome == outcome
+
+
+def with_cosines() -> list[Run]:
+    """|cos| of maps of 100 values, and a tenth of it of a hundred maps of a channel."""
+    cosine = {"hynet_aug": 1e-5, "hynet_bn": 0.1, "hynet_in": 2e-5}
+    runs = []
+    for name, of_map in cosine.items():
+        for seed in SEEDS:
+            median = of_map * (1 + seed)
+            rows = {"map": [median, 2 * median, 100], "channel": [median / 10, median / 5, 10_000]}
+            probe = {together: np.tile(row, (6, 1)) for together, row in rows.items()}
+            runs.append(run(name, seed, orthogonality=probe))
+    return runs
+
+
+def exposed(rise: float, seed: int, spread: float) -> dict[str, float]:
+    changes = ("none", "gain_0.5", "gain_1.4", "gamma_0.5")
+    return {
+        **{f"fpr95.{name}": 10 + seed + rise * number for number, name in enumerate(changes)},
+        **{f"ratio_spread.{name}": spread for name in changes},
+        **{f"norm_shift.{name}": 0.02 * number for number, name in enumerate(changes)},
+    }
+
+
+def with_exposures(rises: tuple[float, ...] = (1.0, 2.0, 3.0)) -> list[Run]:
+    """Of HyNet+, without R_L2 at a rate of its own, and without it at HyNet+'s."""
+    runs = []
+    names = (("hynet_aug", ""), ("hynet_no_norm", ""), ("hynet_aug", artefacts.AT_ONE_RATE))
+    for (name, label), rise in zip(names, rises, strict=True):
+        for seed in SEEDS:
+            numbers = exposed(rise + 0.1 * seed, seed, 0.05 * rise)
+            trained = run(name, seed, {"intensity_changes": numbers})
+            job = replace(trained.job, label=label or trained.job.label)
+            runs.append(replace(trained, job=job))
+    return runs
+
+
+def norms_values(runs: list[Run]) -> dict[str, dict[str, Measured]]:
+    return hynet.norms_values(hynet.cosines(runs), hynet.exposures(runs))
+
+
+def test_cosines_are_those_of_each_layer_and_norm() -> None:
+    # Runs of the other half of the notebook have nothing to say here.
+    runs = [*with_cosines(), *with_exposures()]
+    table = hynet.cosines(runs)
+    assert len(table) == 9 * 6 * 2
+    of_channel = table.xs("channel", level="together").loc["hynet_in"]
+    assert of_channel.iloc[0].tolist() == pytest.approx([2e-6, 4e-6, 10_000])
+    values = norms_values(runs)["cosine"]
+    assert values["map_hynet_bn"].values == pytest.approx(np.array([[0.2] * 6, [0.4] * 6, [0.6] * 6]))
+    assert values["median_hynet_bn"].values[0] == pytest.approx([0.1] * 6)
+
+
+def test_exposures_rise_from_what_no_change_gives() -> None:
+    runs = [*with_cosines(), *with_exposures()]
+    table = hynet.exposures(runs)
+    assert len(table) == 9 * 2 * 4
+    rises = table["rise"].xs(("hynet_no_norm", 1, "b"), level=("key", "seed", "test_set"))
+    assert rises.tolist() == pytest.approx([0, 2.1, 4.2, 6.3])
+    relative = table["relative_rise"].xs(("hynet_no_norm", 1), level=("key", "seed"))
+    assert relative.iloc[1] == pytest.approx(100 * 2.1 / 11)
+    values = norms_values(runs)
+    rise = values["rise"]["hynet_aug"]
+    assert rise.cells == ("gain_0.5", "gain_1.4", "gamma_0.5")
+    assert rise.values[2] == pytest.approx([1.2, 2.4, 3.6])
+    assert values["ratio_spread"]["hynet_aug"].values == pytest.approx(np.full((3, 2), 5.0))
+    at_one_rate = values["rise"][hynet.ONE_RATE].values
+    assert at_one_rate[2] == pytest.approx([3.2, 6.4, 9.6]), "told apart from HyNet+, whose name it has"
+
+
+def test_norms_speak_for_and_against_the_claims() -> None:
+    values = norms_values([*with_cosines(), *with_exposures()])
+    assert set(outcomes("hynet", "Sec. 3.1", lambda claim: values[claim.metric]).values()) == {HELD}
+    judged = outcomes("hynet", "Sec. 3.3", lambda claim: values[claim.metric])
+    assert judged.pop("s33-in") == NOT_HELD, "IN's gradients are orthogonal too"
+    assert set(judged.values()) == {HELD}
+    # R_L2 makes FPR95 rise more.
+    values = norms_values([*with_cosines(), *with_exposures((3.0, 2.0, 1.0))])
+    assert set(outcomes("hynet", "Sec. 3.1", lambda claim: values[claim.metric]).values()) == {NOT_HELD}
+
+
+def test_jobs_ask_for_their_probes_and_measures(study: Study) -> None:
+    train_set = study.place.source.sets[0]
+    _, *runs = artefacts.figure2(study)
+    assert [job.name for job in runs] == ["hardnet_aug"] * 3 + ["sosnet_aug"] * 3
+    assert all(("triplets_in_batch", train_set) in job.probes for job in runs)
+    computation, *runs = artefacts.gradient_magnitudes(study)
+    assert computation.computation.name == "gradient_magnitudes"
+    assert [job.name for job in runs] == list(artefacts.MEASURED.values())
+    assert all(("gradient_magnitudes", train_set) in job.probes for job in runs)
+    jobs = artefacts.norms(study)
+    probed = {job.name for job in jobs if ("orthogonality", train_set) in job.probes}
+    measured = {job.name for job in jobs if job.sets_of("intensity_changes")}
+    assert probed == set(artefacts.NORMS)
+    assert measured == set(artefacts.INTENSITY)
+
+
+def as_printed(claim: Claim, table: str) -> dict[str, Measured]:
     rows = printed("hynet", table)
-
-    def of(claim: Claim) -> dict[str, Measured]:
-        if table in ("table1", "table5"):
-            by_column = printed_by_column(rows).droplevel("label")[list(COLUMN_NAMES)]
-            names = COLUMN_NAMES
-            return {k: Measured(row.to_numpy(), cells=names) for k, row in by_column.iterrows()}
-        chosen = rows[rows["statistic"] == "map"]
-        return {
-            row.key: Measured(np.array([row.value]), cells=(row.task,)) for row in chosen.itertuples()
-        }
-
-    return of
+    if table in ("table1", "table5"):
+        by_column = printed_by_column(rows).droplevel("label")[list(COLUMN_NAMES)]
+        return {k: Measured(row.to_numpy(), cells=COLUMN_NAMES) for k, row in by_column.iterrows()}
+    chosen = rows[rows["statistic"] == "map"]
+    return {row.key: Measured(np.array([row.value]), cells=(row.task,)) for row in chosen.itertuples()}
 
 
 @pytest.mark.parametrize(
@@ -253,29 +284,29 @@ def as_printed(table: str):
 def test_the_tables_as_printed_against_the_claims_on_them(
     artefact: str, table: str, contradicted: set[str]
 ) -> None:
-    found = {
+    judged = {
         claim.id.removeprefix("hynet-"): verdict(
-            claim, as_printed(table)(claim), SEEDS, "paper", claim.own_data
+            claim, as_printed(claim, table), SEEDS, "paper", claim.own_data
         )
         for claim in read_claims("hynet", artefact)
         if claim.printed
     }
     # What is printed of them is what they say themselves.
-    assert [v.printed for v in found.values()] == pytest.approx([v.observed for v in found.values()])
-    assert {key for key, result in found.items() if result.outcome != "reproduced"} == contradicted
+    assert [v.printed for v in judged.values()] == pytest.approx([v.observed for v in judged.values()])
+    assert {key for key, result in judged.items() if result.outcome != "reproduced"} == contradicted
 
 
 def test_claims_name_keys_that_the_study_trains() -> None:
-    known = {*experiments.VARIANTS, *experiments.LADDER, *experiments.CHOSEN, "hynet_h", "hynet_d"}
+    known = {*artefacts.VARIANTS, *artefacts.LADDER, *artefacts.CHOSEN, "hynet_h", "hynet_d"}
     known |= {"hynet_s", "sift", "tfeat_m_aug", "l2net_aug", "doap_aug"}
     known |= {
-        f"{name}_{choice.replace(' ', '_')}"
-        for name in (of + end for of in experiments.CHOSEN for end in ("", "_constant"))
-        for choice in hynet.CHOICES
+        f"{name}{schedule}_{choice.replace(' ', '_')}"
+        for name in artefacts.CHOSEN
+        for schedule in ("", "_constant")
+        for choice in (hynet.LAST, hynet.ON_TESTS, hynet.ON_OTHER)
     }
     for claim in read_claims("hynet"):
         if claim.metric in ("fpr95", "fpr95_by_epoch", *TASKS):
             assert {*claim.a, *claim.b, *claim.given} <= known, claim.id
     of_grid = [claim for claim in read_claims("hynet", "Figure 5") if "grid" in claim.id]
-    assert all({*claim.a, *claim.b} == set(experiments.GRID) for claim in of_grid)
-    assert TASKS == ("verification", "matching", "retrieval")
+    assert all({*claim.a, *claim.b} == set(artefacts.GRID) for claim in of_grid)

@@ -1,0 +1,264 @@
+"""HyNet (Tian et al.): what its notebooks compute from records, beyond FPR95 and HPatches' numbers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from lib.statistics.intervals import Measured
+from lib.study.artefacts.hynet import AT_ONE_RATE, MARGINS, SHOWN, best_margin, searched_fpr95
+from lib.study.claims import Claim
+from lib.study.claims.measured import SEQUENCES_DRAWN, by_method
+from lib.study.open import Found
+from lib.study.report import frames
+
+FPR95 = "FPR95 (%)"
+# How an epoch is chosen: not at all; by the mean of the very test sets, as HyNet's code does; or of each
+# test set by the other.
+LAST, ON_TESTS, ON_OTHER = "last", "on the tests", "on the other test"
+TRIPLETS_DRAWN = 400
+COLUMNS = MEDIAN, NINETIETH, VALUES = "median", "90th percentile", "values"
+# As `lib.benchmarks.intensity_changes` has it, which imports torch.
+UNCHANGED = "none"
+ONE_RATE = "hynet_no_norm_one_rate"
+# Of `lib.benchmarks.imc`, by key: the columns of Table 4.
+TASKS = {"stereo": "stereo", "multiview": "multi-view", "average": "average"}
+# Of `lib.benchmarks.imc`: a single pair's scene, subset and photographs.
+_SINGLE = {
+    "stereo": r"stereo\.(?P<scene>.+)(?P<subset>)\.(?P<first>\d+)-(?P<second>\d+)",
+    "multiview": r"multiview\.(?P<scene>.+)\.(?P<subset>\d+)\.(?P<first>\d+)-(?P<second>\d+)",
+}
+
+
+def at_best_margin(runs: Sequence[Found]) -> list[Found]:
+    """The runs of each similarity at its best margin, as rows of Table 3: "hynet_h", "hynet_d" and
+    "hynet_s"."""
+    rows = {best_margin(similarity): f"hynet_{similarity}" for similarity in MARGINS}
+    return [
+        replace(run, job=replace(run.job, name=rows[run.job.name]))
+        for run in runs
+        if run.job.name in rows
+    ]
+
+
+def margins() -> pd.DataFrame:
+    """By what Table 3's margins were chosen: a row a similarity and margin, the mean FPR95 on the
+    reserve at its best "rate", and whether it is "taken"."""
+    rows = []
+    for similarity, keys in MARGINS.items():
+        for margin, key in keys.items():
+            by_rate = searched_fpr95(key)
+            rate, taken = min(by_rate, key=by_rate.get), key == best_margin(similarity)
+            row = {"similarity": SHOWN[similarity], "margin": margin, "rate": rate}
+            rows.append({**row, FPR95: by_rate[rate], "taken": "yes" if taken else ""})
+    return pd.DataFrame(rows)
+
+
+def zero_shares(runs: Sequence[Found]) -> pd.DataFrame:
+    """Whether margins bind: a row a method, its "margin" and, in percent, the largest share of triplets
+    beyond it, those without loss, in any stretch of any seed's training.
+
+    Args:
+        runs: whose loss is a hinge or its square.
+    """
+    stated = {run.job.label: run.job.recipe.loss.options["margin"] for run in runs}
+    largest = 100 * frames.steps(runs).groupby("label")["zero_share"].max()
+    table = pd.DataFrame({"margin": pd.Series(stated), "largest share": largest})
+    return table.reindex(list(stated)).rename_axis("method")
+
+
+def by_epoch(runs: Sequence[Found]) -> pd.DataFrame:
+    """FPR95 on all pairs at the end of each epoch, from 1: a row a run, test set and epoch.
+
+    Args:
+        runs: of `lib.study.artefacts.hynet.epochs`.
+
+    Returns:
+        As of `lib.study.report.frames.epochs`.
+    """
+    frame = frames.tidy(runs, "fpr95_by_stage").rename(columns={"value": FPR95})
+    return frame.assign(epoch=frame.groupby(["key", "seed", "test_set"]).cumcount() + 1)
+
+
+def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
+    """By choice of the epoch, `LAST`, `ON_TESTS` or `ON_OTHER`, (seeds, 1) mean FPR95 over two test
+    sets.
+
+    Args:
+        epochs: of `by_epoch`, of one method.
+    """
+    table = epochs.pivot(index=["seed", "test_set"], columns="epoch", values=FPR95)
+    values = table.to_numpy().reshape(epochs["seed"].nunique(), 2, -1)
+    best_mean = values.mean(axis=1, keepdims=True).argmin(axis=2, keepdims=True).repeat(2, axis=1)
+    best_other = values.argmin(axis=2, keepdims=True)[:, ::-1]
+    chosen = {LAST: np.full_like(best_other, -1), ON_TESTS: best_mean, ON_OTHER: best_other}
+    return {name: np.take_along_axis(values, at, axis=2).mean(axis=1) for name, at in chosen.items()}
+
+
+def angles(run: Found, negatives: str = "negative") -> np.ndarray:
+    """(2, T) θ = 2 arcsin(d/2) in radians of the positives and of their hardest negatives at the end of
+    training.
+
+    Args:
+        run: with the probe `lib.probes.triplets_in_batch`.
+        negatives: "negative", mined in batches as in training, or "negative_of_all", out of all pairs.
+    """
+    probe = run.probe("triplets_in_batch")
+    distances = np.stack([probe[name][-1].astype(np.float64) for name in ("positive", negatives)])
+    return 2 * np.arcsin(np.clip(distances / 2, 0, 1))
+
+
+def beyond_right_angle(runs: Sequence[Found]) -> dict[str, Measured]:
+    """By method's key (seeds, 2) the percentage of its positives and of its negatives of `angles` beyond
+    π/2, with resamples of the triplets."""
+    shares = {}
+    for label, own in frames.by_label(runs).items():
+        beyond = 100.0 * np.stack([angles(run) > np.pi / 2 for run in own])
+        count = beyond.shape[-1]
+        drawn = np.random.default_rng(0).integers(count, size=(TRIPLETS_DRAWN, count))
+        about = (count - 1, ("positives", "negatives"), label, "triplets")
+        resampled = beyond[..., drawn].mean(axis=-1)[None]
+        shares[own[0].job.name] = Measured(beyond.mean(axis=-1), resampled, *about)
+    return shares
+
+
+def cosines(runs: Sequence[Found]) -> pd.DataFrame:
+    """|cos| between maps and gradients at the end of training.
+
+    Args:
+        runs: of which those with the probe `lib.probes.orthogonality` count.
+
+    Returns:
+        By `key`, `label`, `seed`, `layer` (from 1) and what is taken `together` ("map", or "channel": a
+        batch's maps of a channel) |cos|'s `median` and `90th percentile`, and the number of `values` of
+        each.
+    """
+    rows = {
+        (run.job.name, run.job.label, run.job.seed, layer, together): row
+        for run in runs
+        if "orthogonality" in dict(run.job.probes)
+        for together in ("map", "channel")
+        for layer, row in enumerate(run.probe("orthogonality")[together].astype(float), 1)
+    }
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
+    table.index = pd.MultiIndex.from_tuples(rows, names=[*frames.RUN, "layer", "together"])
+    return table
+
+
+def exposures(runs: Sequence[Found]) -> pd.DataFrame:
+    """What changes of exposure do, a row a run, test set and change.
+
+    Args:
+        runs: of which those measured by `lib.benchmarks.intensity_changes` count.
+
+    Returns:
+        By `key`, `label`, `seed`, `test_set` and `change`: `fpr95` in percent, its `rise` from no change
+        in points and `relative_rise` in percent of what it is without, `ratio_spread` and `norm_shift`,
+        both in percent (of a ratio; its logarithm's). `ONE_RATE` is the `key` of runs `AT_ONE_RATE`,
+        whose records have HyNet+'s.
+    """
+    measured = [
+        replace(run, job=replace(run.job, name=ONE_RATE)) if run.job.label == AT_ONE_RATE else run
+        for run in runs
+        if run.job.sets_of("intensity_changes")
+    ]
+    tidy = frames.tidy(measured, "intensity_changes")
+    tidy[["number", "change"]] = tidy["metric"].str.split(".", n=1, expand=True).to_numpy()
+    tidy["change"] = pd.Categorical(tidy["change"], tidy["change"].unique(), ordered=True)
+    run_and_set = [*frames.RUN, "test_set"]
+    table = tidy.pivot(index=[*run_and_set, "change"], columns="number", values="value")
+    table[["ratio_spread", "norm_shift"]] *= 100
+    # That of no change comes first.
+    unchanged = table["fpr95"].groupby(level=run_and_set).transform("first")
+    rise = table["fpr95"] - unchanged
+    return table.assign(rise=rise, relative_rise=100 * rise / unchanged)
+
+
+def norms_values(cosines: pd.DataFrame, exposures: pd.DataFrame) -> dict[str, dict[str, Measured]]:
+    """By a claim's metric the values of methods: of "cosine" those of maps, (seeds, layers), by
+    "map_{key}" the 90th percentile and by "median_{key}" the median; of "rise" and "relative_rise"
+    (seeds, changes), means over the test sets; of "ratio_spread" (seeds, test sets), nothing changed."""
+    of_maps = cosines.xs("map", level="together").rename("layer {}".format, level="layer")
+    unchanged = exposures.index.get_level_values("change") == UNCHANGED
+    rises = ("rise", "relative_rise")
+    return {name: _cells(exposures.loc[~unchanged, name], "change") for name in rises} | {
+        "ratio_spread": _cells(exposures.loc[unchanged, "ratio_spread"], "test_set"),
+        "cosine": {
+            f"{name}_{key}": method
+            for name, column in (("map", NINETIETH), ("median", MEDIAN))
+            for key, method in _cells(of_maps[column], "layer").items()
+        },
+    }
+
+
+def _cells(values: pd.Series, cell: str) -> dict[str, Measured]:
+    """By key (seeds, cells), means over what else the index tells apart."""
+    wide = values.groupby(level=[*frames.RUN, cell], observed=True).mean().unstack(cell)
+    return by_method(wide.rename(columns=str), [*map(str, wide)], None)
+
+
+def image_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured]:
+    """The values of a claim on Table 2, over seeds alone, or on Table 4, with resamples of photographs.
+
+    The scenes stay fixed. A method of which one run lacks the number has no values: its other runs would
+    flatter it.
+
+    Args:
+        claim: whose metric is a number's key, or "maa", whose cells are the two tasks.
+        runs: of `lib.study.report.whole_images.numbers`.
+    """
+    names = ["stereo", "multiview"] if claim.metric == "maa" else [claim.metric]
+    there = runs.reindex(columns=names).notna().all(axis=1)
+    complete = runs[there.groupby(level="key").transform("all")]
+    if complete.empty:
+        return {}
+    drawn, photographs = _over_photographs(complete, names)
+    cells = [TASKS.get(name, name) for name in names]
+    return by_method(complete[names].set_axis(cells, axis=1), cells, drawn, max(1, photographs - 1))
+
+
+def _over_photographs(runs: pd.DataFrame, names: Sequence[str]) -> tuple[np.ndarray | None, int]:
+    """Numbers of Table 4 when each scene's photographs are drawn anew, the same for all runs and tasks.
+
+    Pairs share photographs: a pair comes as often as the first of its photographs is drawn, times as
+    often as the second is. In multi-view so do the pairs within a subset, whose model stays as it is. Of
+    n photographs the deviations are widened by √(n / (n − 1)).
+
+    Returns:
+        (1, runs, names, B) resamples, None where single pairs are not on record or `names` are others;
+        and how many photographs a scene has at least.
+    """
+    by_task = {task: runs.columns.to_series().str.extract(key).dropna() for task, key in _SINGLE.items()}
+    pairs = pd.concat(by_task.values())
+    if not set(names) <= set(TASKS) or pairs.empty or runs[pairs.index].isna().any(axis=None):
+        return None, 0
+    moved = dict.fromkeys(_SINGLE, 0.0)
+    counts, scenes = [], pairs["scene"].unique()
+    for number, scene in enumerate(scenes):
+        own = pairs[pairs["scene"] == scene]
+        photographs = pd.Index(sorted({*own["first"], *own["second"]}, key=int))
+        counts.append(count := len(photographs))
+        random = np.random.default_rng([SEQUENCES_DRAWN, count, number])
+        times = random.multinomial(count, np.full(count, 1 / count), SEQUENCES_DRAWN).T
+        for task, all_pairs in by_task.items():
+            own = all_pairs[all_pairs["scene"] == scene]
+            weights = [times[photographs.get_indexer(own[side])] for side in ("first", "second")]
+            means = _means(runs[own.index].to_numpy(float), np.prod(weights, axis=0), own["subset"])
+            off = means - means.mean(axis=1, keepdims=True)
+            moved[task] = moved[task] + np.sqrt(count / max(1, count - 1)) * off / len(scenes)
+    moved["average"] = (moved["stereo"] + moved["multiview"]) / 2
+    drawn = [runs[name].to_numpy(float)[:, None] + moved[name] for name in names]
+    return np.stack(drawn, axis=1)[None], min(counts)
+
+
+def _means(values: np.ndarray, weights: np.ndarray, subset: pd.Series) -> np.ndarray:
+    """(runs, B) means over pairs, by (runs, pairs) values and (pairs, B) weights: of each size of subset
+    by itself, and over the sizes; where no pair of a size is drawn, over all of its pairs."""
+    sizes = subset.groupby(subset).transform("size").to_numpy()
+    parts = []
+    for size in np.unique(sizes):
+        own = sizes == size
+        drawn = np.where(weights[own].sum(axis=0) > 0, weights[own], 1)
+        parts.append(values[:, own] @ drawn / drawn.sum(axis=0))
+    return np.mean(parts, axis=0)
