@@ -15,8 +15,8 @@ from lib.study.artefacts.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
 from lib.study.claims import read_claims, verdict
 from lib.study.open import Found, open_study
 from lib.study.report import hpatches as tables
-from lib.study.report.hpatches import LEVELS, TASKS
-from lib.study.report.hpatches_figures import LEVEL_COLOURS, ranking_figure, tasks_figure
+from lib.study.report.hpatches import LEVELS
+from lib.study.report.hpatches_figures import LEVEL_COLOURS, tasks_figure
 from lib.study.report.papers import adasample
 from lib.study.report.style import png
 from lib.study.report.text import as_text
@@ -307,38 +307,6 @@ def test_ours_has_the_interval_over_its_seeds_and_a_loss_without_runs_no_line():
     names = [text.get_text() for text in figure.axes[2].texts]
     assert names == ["AHT"]
     assert "3 seeds" in figure.get_suptitle()
-
-
-def ranked(levels: dict[str, float]) -> pd.DataFrame:
-    return tables.numbers([run(key, level) for key, level in levels.items()], TEST)
-
-
-def test_ranks_are_joined_and_their_agreement_stands_in_the_title():
-    left = ranked({"a": 40, "b": 50, "c": 60, "left": 10})
-    right = ranked({"c": 70, "b": 75, "a": 30, "right": 99})
-    axes = ranking_figure(left, right, ("embedded", "real")).axes[0]
-    assert [list(line.get_ydata()) for line in axes.lines] == [[1, 1], [2, 3], [3, 2]]
-    assert axes.get_title() == "verification\nρ = 0.50, τ = 0.33"
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["A  40.0", "B  50.0", "C  60.0"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["embedded", "real"]
-
-
-def test_no_order_agrees_with_values_that_are_all_equal():
-    figure = ranking_figure(ranked({"a": 40, "b": 50}), ranked({"a": 45, "b": 45}), ("one", "other"))
-    assert figure.axes[2].get_title() == "retrieval\nρ and τ undefined"
-
-
-def test_without_the_other_side_the_left_is_drawn_alone_and_sorted():
-    figure = ranking_figure(ranked({"a": 40, "b": 60, "c": 50}), None, ("embedded",))
-    assert len(figure.axes) == len(TASKS)
-    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == ["B", "C", "A"]
-    dots = [bars.lines[0].get_xdata()[0] for bars in figure.axes[1].containers]
-    assert dots == [30, 50, 40]
-
-
-def test_sides_with_one_method_in_common_have_no_order_to_compare():
-    with pytest.raises(ValueError, match="1 methods on both sides"):
-        ranking_figure(ranked({"a": 40, "b": 50}), ranked({"a": 40, "c": 50}), ("one", "other"))
 
 
 def test_levels_of_one_method_are_the_parts_of_its_tasks():

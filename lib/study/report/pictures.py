@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from lib.data.images import reduced
-from lib.study.report.style import GREY
 
 # Light enough to be told apart on grey photographs.
 ON_GREY = ("#E69F00", "#56B4E9", "#F0E442", "#CC79A7", "#009E73", "#D55E00")
@@ -52,14 +51,14 @@ def outline(axes: Axes, region: np.ndarray, colour: str) -> None:
 def beside(
     axes: Axes, text: str, at: tuple[float, float], points: tuple[float, float], **how: object
 ) -> None:
-    """Write at a place of the axes, in shares of their width and height, moved by some points."""
+    """Write at a position in the axes, in shares of their width and height, moved by some points."""
     axes.annotate(text, at, points, "axes fraction", "offset points", **how)
 
 
 def evenly(items: Sequence[int], most: int) -> list[int]:
     """At most so many of them, evenly spaced."""
-    places = np.linspace(0, len(items) - 1, min(most, len(items))).round().astype(int)
-    return [items[place] for place in places]
+    chosen = np.linspace(0, len(items) - 1, min(most, len(items))).round().astype(int)
+    return [items[index] for index in chosen]
 
 
 def mosaic(
@@ -88,6 +87,6 @@ def mosaic(
     axes.set_axis_on()
     axes.set_yticks(tops + side / 2, [str(label) for label in labels])
     axes.set_xticks([])
-    axes.tick_params(length=0, labelsize=7, labelcolor=GREY, pad=2)
+    axes.tick_params(length=0, labelsize=7, labelcolor="0.4", pad=2)
     axes.spines[:].set_visible(False)
     return lefts
