@@ -16,7 +16,7 @@ from lib.study.open import Study
 # A file's tests stay on one core: they share its fixtures, and a notebook's cells their kernel.
 LONGEST = (
     *("test_study.py", "test_training.py", "hpatches.ipynb", "embedded.ipynb", "test_theory.py"),
-    *("test_reporting_scenes.py", "test_gradient_probes.py", "test_hpatches_building.py"),
+    *("test_gradient_probes.py", "test_hpatches_building.py"),
     "test_scenes_truth.py",
 )
 
