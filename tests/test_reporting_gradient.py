@@ -1,13 +1,16 @@
-"""Figure 3 in numbers, on probes small enough to reckon by hand."""
+"""AdaSample's Figure 3, Eq. 10 to 13 and footnote 5, on probes small enough to reckon by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from reporting_records import found
 
 from lib.study.claims import read_claims, verdict
-from lib.study.report.papers import adasample_gradients as gradients
-from lib.study.report.papers.adasample_gradients import Reading
+from lib.study.report import adasample as gradients
+from lib.study.report import frames
+from lib.study.report.adasample import Reading
+from lib.theory import unbiasedness, variance
 
 
 def probe(
@@ -131,15 +134,6 @@ def test_the_interval_is_over_classes() -> None:
     assert (rows["high"] > rows["r"]).all()
 
 
-def test_the_table_counts_the_stages_above_what_is_claimed() -> None:
-    distance = random_probe(classes=8, candidates=14)["distance"][0]
-    table = gradients.correlations({"a": probe(distance, distance), "b": probe(distance, distance)})
-    shown = gradients.correlations_table(table)
-    assert shown.loc["per class", ("stages above 0.8", "interval")] == "2 of 2"
-    assert shown.loc["per class, shuffled", ("stages above 0.8", "r")] == "0 of 2"
-    assert shown.loc["classes of 2"].isna().all()
-
-
 def test_values_for_claims_stand_by_seed() -> None:
     seeds = [random_probe(classes=8, candidates=seed + 3) for seed in (0, 1)]
     runs = {"a0": seeds[0], "a1": seeds[1], "b0": seeds[0], "b1": seeds[1]}
@@ -179,31 +173,89 @@ def test_the_error_of_one_m_is_the_median_distance_from_it() -> None:
 
 
 def test_m_is_the_full_norm_over_that_of_all_three_outputs() -> None:
-    found = gradients.constants({"run": probe(NORMS, DISTANCES)})
-    assert sorted(found.loc[found["stage"] == 0, "M"]) == pytest.approx(
+    constants = gradients.constants({"run": probe(NORMS, DISTANCES)})
+    assert sorted(constants.loc[constants["stage"] == 0, "M"]) == pytest.approx(
         sorted(np.array([1, 3, 10, 10]) / np.sqrt(3))
     )
-    table = gradients.constants_table({"run": probe(NORMS, DISTANCES)})
-    values = np.array([1, 3, 10, 10])
-    assert table["CV"].iloc[0] == pytest.approx(values.std() / values.mean())
-    assert table["zero hinge (%)"].tolist() == [0, 0]
 
 
 def test_eq_24_holds_where_the_norm_is_twice_the_distance() -> None:
-    table = gradients.output_norms_table({"HT": {"run": probe(NORMS, DISTANCES)}})
+    table = gradients.output_norms_table({"run": probe(NORMS, DISTANCES)})
     printed = table[(table["gradient"] == "through ‖x − y‖") & (table["negative at"] == "anchor")]
     assert printed[["median", "5%", "95%"]].to_numpy() == pytest.approx(1)
     assert table[table["negative at"] == "positive"]["samples"].tolist() == [0, 0]
 
 
-def test_figure_3_draws_a_column_a_stage_and_points_with_their_intervals() -> None:
-    of = {"run": random_probe(classes=8, candidates=4)}
-    assert len(gradients.probabilities_figure(of["run"], (0, 1), "").axes) == 4
-    table = gradients.correlations(of)
-    first, *_ = gradients.correlations_figure(table, "").axes
-    line, _, (bars,) = first.containers[0]
-    drawn = table[(table["run"] == gradients.MEAN) & (table["reading"] == "per class")]
-    assert line.get_ydata() == pytest.approx(drawn["r"].to_numpy())
-    ends = np.array([bar[:, 1] for bar in bars.get_segments()])
-    assert ends == pytest.approx(drawn[["low", "high"]].to_numpy())
-    assert len(gradients.constants_figure(of, "").axes) == 1
+SQUARED = np.array([[np.nan, 0.1, 0.4, 0.9], [np.nan, 0.5, 0.6, 1.2]])
+
+
+def hinges(negative: np.ndarray):
+    """Eq. 12's table at margin 1, of squared distances and those of the negatives."""
+    losses = np.where(np.isfinite(SQUARED), np.maximum(1 + SQUARED - negative, 0), np.nan)
+    both = {"distance": np.stack([np.sqrt(SQUARED)] * 2), "loss": np.stack([losses] * 2)}
+    return gradients.hinge_table({"run": {"stage": np.array([0.0, 1.0]), **both}})
+
+
+def test_with_the_negative_at_the_margin_the_loss_is_the_squared_distance() -> None:
+    table = hinges(np.ones_like(SQUARED))
+    assert list(table.index) == ["0", "1"]
+    assert table[[("r, all classes", "r"), ("r, within a class", "r")]].to_numpy() == pytest.approx(1)
+    assert table["power"].to_numpy() == pytest.approx(1)
+    assert (table["fraction", "zero"] == 0).all()
+
+
+def test_negatives_that_differ_between_classes_lower_the_correlation_only_between_them() -> None:
+    row = hinges(np.array([[0.2], [1.0]]) * np.ones_like(SQUARED)).loc["1"]
+    assert row["r, within a class", "r"] == pytest.approx(1)
+    assert row["r, all classes", "r"] < 0.9
+    assert row["power", "median"] < 1, "the loss is more than the squared distance"
+
+
+def test_hinges_that_are_zero_are_counted_and_have_no_power() -> None:
+    table = hinges(np.full_like(SQUARED, 1.55))
+    assert table["fraction", "zero"].to_numpy() == pytest.approx(3 / 6)
+    assert (table["power", "5%"] > 1).all()
+
+
+def test_zero_hinges_are_counted_and_the_gap_is_negative_minus_positive() -> None:
+    curve = {"step": [1, 2, 3], "d_pos": [1.0, 0.8, 0.5], "d_neg": [1.0, 1.0, 1.1]}
+    shares = {"a": [0.0, 0.25, 0.5], "b": [0.0, 0.0, 0.0]}
+    runs = [found(key, "mini", 0, curve={**curve, "zero_share": of}) for key, of in shares.items()]
+    table = gradients.zero_table(frames.steps(runs))
+    assert list(table.index) == ["A", "B"]
+    assert list(table["points with a zero"]) == [2, 0]
+    assert list(table["largest fraction"]) == [0.5, 0]
+    assert list(table["gap, last tenth"]) == pytest.approx([0.6, 0.6])
+
+
+def test_the_exponents_shown_are_those_that_training_passed_and_of_converged_losses() -> None:
+    assert gradients.exponents_shown(7.1, 9.0) == (1, 6, 8, 10, 20, 50, 100)
+    assert gradients.exponents_shown(10.0, 16.0) == (1, 10, 12, 14, 17, 20, 50, 100)
+
+
+def test_tables_of_eq_10_hold_the_records_numbers_under_readers_names() -> None:
+    numbers, arrays = unbiasedness.compute(draws=2000, problems=2, exponents=(1, 8, 10))
+    table = gradients.unbiasedness_table(arrays, (1, 10))
+    assert table.loc["Z per class, 1/d (raw)", ("cosine at 2a-1 =", "10")] == arrays["cosine_raw"][2]
+    assert table.loc["Z per class, Z/d (class)", ("at 10", "of batch")] == arrays["effective_class"][2]
+    assert table.loc["Z per class, Z/d", ("length", "first")] == arrays["length_class, raw"][0]
+    classes = gradients.by_class(arrays, 10)
+    assert list(classes.index) == sorted(arrays["class_distance"])
+    assert classes["Z per class, Z/d"].to_numpy() == pytest.approx(1)
+    spread = gradients.forms_table(numbers["problems"], ["lowest", "median", "highest"])
+    row = next(r for r in numbers["problems"] if (r["scheme"], r["exponent"]) == ("raw", 10))
+    values = [row[name] for name in ("lowest", "median", "highest")]
+    assert list(spread.loc["Z per class, 1/d (raw)", "2a-1 = 10"]) == values
+    unequal = gradients.forms_table(numbers["unequal"], "cosine")
+    assert list(unequal.columns) == ["2a-1 = 1", "2a-1 = 8", "2a-1 = 10"]
+    assert unequal.loc["Z per class, k Z/d"].to_numpy() == pytest.approx(1)
+
+
+def test_the_variance_is_compared_by_exponent_and_number_of_samples() -> None:
+    numbers, _ = variance.compute(exponents=(1, 3, 10), samples=(3, 12), starts=1)
+    table = gradients.variance_table(numbers, (1, 10))
+    assert list(table.index) == [1, 10]
+    assert list(table["", "alpha"]) == [1, 5.5]
+    at = list(zip(numbers["samples"], numbers["exponent"], strict=True)).index((12, 10))
+    assert table.loc[10, ("uniform / stated", "K = 12")] == numbers["gain"][at]
+    assert (table["", "search"] == "same p").all()

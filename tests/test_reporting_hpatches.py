@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
 import reporting_records
-from reporting_records import outcomes, verdicts
+from reporting_records import verdicts
 from scipy import stats
 
 from lib.study.artefacts.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
 from lib.study.claims import read_claims, verdict
-from lib.study.open import Found, open_study
+from lib.study.claims.measured import hpatches_by_task
+from lib.study.open import Found
+from lib.study.report import adasample
 from lib.study.report import hpatches as tables
+from lib.study.report.changes import changes, levels
 from lib.study.report.hpatches import LEVELS
 from lib.study.report.hpatches_figures import LEVEL_COLOURS, tasks_figure
-from lib.study.report.papers import adasample
 from lib.study.report.style import png
 from lib.study.report.text import as_text
 
@@ -64,10 +64,19 @@ def three_seeds() -> pd.DataFrame:
     return tables.numbers(runs, TEST)
 
 
+def intervals(frame: pd.DataFrame, task: str) -> pd.DataFrame:
+    """Levels, and gains over HardNet+*, with what their intervals are over."""
+    values = hpatches_by_task(frame, [task])
+    methods, baseline = {of.label: of for of in values.values()}, values["hardnet_aug_gen"]
+    gains = changes(methods, {label: (label, baseline.label) for label in methods})
+    table = levels(methods).join(gains.add_suffix(" gain"))
+    return table.assign(subjects=baseline.freedom + 1)
+
+
 def test_left_and_right_of_a_photograph_are_one_thing():
     halves = ("v_dome_left", "i_dome_right", "v_wall", "i_wall", "v_dome")
     frame = tables.numbers([run("hardnet_aug_gen", 60, sequences=halves)], TEST)
-    assert adasample.figure2_intervals(frame, "matching")["subjects"].tolist() == [2]
+    assert intervals(frame, "matching")["subjects"].tolist() == [2]
 
 
 def lambda_runs(levels: dict[tuple[float, str], float], seeds: int = 1) -> pd.DataFrame:
@@ -77,7 +86,7 @@ def lambda_runs(levels: dict[tuple[float, str], float], seeds: int = 1) -> pd.Da
         for cell, level in levels.items()
         for seed in range(seeds)
     ]
-    return adasample.table2_runs([*runs, run("another", 99)], TEST)
+    return adasample.table2_runs(runs, TEST)
 
 
 def all_lambdas() -> dict[tuple[float, str], float]:
@@ -142,55 +151,21 @@ def figure2_runs(seeds: int = 3) -> pd.DataFrame:
 
 
 def test_sequences_shift_both_methods_alike_so_that_their_difference_has_its_seeds_part_alone():
-    table = adasample.figure2_intervals(figure2_runs(), "matching")
+    table = intervals(figure2_runs(), "matching")
     assert table["mean"].tolist() == [30, 52]
     assert (table["to"] - table["from"] > 1).all()
     half = stats.t.ppf(0.975, 2) * 2 / 3**0.5
-    gain = table.loc["SIFT", ["gain", "gain from", "gain to"]].tolist()
+    gain = table.loc["SIFT", ["change gain", "from gain", "to gain"]].tolist()
     assert gain == pytest.approx([-22, -22 - half, -22 + half])
     assert table["subjects"].tolist() == [3, 3]
 
 
 def test_verification_is_over_pairs_of_all_sequences_and_has_its_seeds_part_alone():
-    table = adasample.figure2_intervals(figure2_runs(), "verification")
+    table = intervals(figure2_runs(), "verification")
     assert table.loc["SIFT", ["mean", "from", "to"]].tolist() == [40, 40, 40]
 
 
 # Table 2
-
-
-def test_ours_stand_beside_the_papers_and_the_default_recipes_at_ten():
-    table = adasample.table2(lambda_runs(all_lambdas()))
-    assert table.index.tolist() == ["0", "1", "2", "5", "10", "20", "∞"]
-    assert table["matching HT", "paper"].tolist()[1:] == [62.64, 65.92, 65.68, 65.37, 64.84, 64.02]
-    assert np.isnan(table["matching HT", "paper"].iloc[0])
-    assert table["matching HT", "ours"].tolist() == [30, 31, 32, 33, 34, 35, 46]
-    assert table.loc["10", ("verification AHT", "ours")] == 58
-    assert "sd" not in table.columns.get_level_values(1)
-
-
-def test_lambdas_that_were_not_run_are_missing_and_seeds_give_deviations():
-    levels = {cell: level for cell, level in all_lambdas().items() if cell != (2.0, "AHT")}
-    table = adasample.table2(lambda_runs(levels, seeds=3))
-    assert np.isnan(table.loc["2", ("retrieval AHT", "ours")])
-    assert table.loc["1", ("retrieval AHT", "sd")] == pytest.approx(1)
-    with pytest.raises(ValueError, match="no such number in these records"):
-        adasample.table2_runs([run("net", 1)], TEST)
-
-
-def test_the_best_lambda_is_found_in_both_and_shared_tops_are_named_with_no_gap():
-    best = adasample.table2_best(adasample.table2(lambda_runs(all_lambdas())))
-    assert best["paper", "best λ"].tolist() == ["5, 10", "5", "2", "2", "10", "20"]
-    assert best["paper", "gap"].tolist() == pytest.approx([0, 0.07, 0.15, 0.24, 0.18, 0.07])
-    assert best["ours", "best λ"].tolist() == ["5", "∞"] * 3
-    assert best["ours", "gap"].tolist() == [2, 11] * 3
-
-
-def test_the_printed_table_supports_one_of_its_two_sentences():
-    check = adasample.table2_printed()
-    assert check.loc["λ = 10 is best"].tolist() == [6, 1, 1, 4, False]
-    assert check.loc["… with HT"].tolist() == [3, 0, 0, 3, False]
-    assert check.loc["AHT is above HT"].tolist() == [18, 13, 0, 5, True]
 
 
 # Claims
@@ -209,15 +184,6 @@ def test_claims_on_table_2_get_three_tasks_a_lambda_and_the_18_pairs():
     assert all(v.outcome != "not judged" for v in found.values())
 
 
-def test_a_lambda_without_runs_leaves_the_claims_that_name_it_without_a_verdict():
-    levels = {cell: level for cell, level in all_lambdas().items() if cell != (math.inf, "HT")}
-    values = adasample.table2_values(lambda_runs(levels, seeds=5))
-    assert "ht" not in values
-    found = outcomes("adasample", "Table 2", values, range(5))
-    assert found["t2-angular"] == found["t2-hardest-ht"] == "not judged"
-    assert found["t2-hardest-aht"] == "held"
-
-
 def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
     rivals = ("rootsift", "hardnet", "hardnet_aug", "hardnet_aug_gen")
     runs = [run("sift", 40, None, None)]
@@ -225,10 +191,11 @@ def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
     runs += [run("adasample_aug_gen", 53 + seed, seed) for seed in range(5)]
     frame = tables.numbers(runs, TEST)
     frame.loc[frame.index.get_level_values("key") == "adasample_aug_gen", "matching"] -= 10
-    values, observed = adasample.figure2_values(frame), {}
+    observed = {}
     for claim in read_claims("adasample", "Figure 2"):
-        assert values(claim)["sift"].values.shape == (1,)
-        judged = verdict(claim, values(claim), range(5), "evening", "mini")
+        values = hpatches_by_task(frame, [claim.metric])
+        assert values["sift"].values.shape == (1,)
+        judged = verdict(claim, values, range(5), "evening", "mini")
         observed[claim.id.rpartition("-")[2]] = judged.observed
     assert observed == pytest.approx({"verification": 3, "matching": -7, "retrieval": 3})
 
@@ -272,43 +239,6 @@ def test_a_kind_that_no_sequence_is_of_has_no_markers():
     assert bars(matching) == [50]
 
 
-def drawn(seeds: int, levels: dict[tuple[float, str], float] | None = None):
-    of = lambda_runs(levels or all_lambdas(), seeds=seeds)
-    study = open_study(seeds=range(seeds))
-    return adasample.table2(of), adasample.table2_figure(of, study, "some-a to other")
-
-
-def ends(axes) -> list[np.ndarray]:
-    """The heights of the ends of all bars that are drawn."""
-    segments = [segment for of in axes.collections for segment in of.get_segments() if len(segment)]
-    return [segment[:, 1] for segment in segments if np.isfinite(segment).all()]
-
-
-def test_both_tables_stand_against_lambda_and_zero_is_ours_alone():
-    table, figure = drawn(1)
-    ours, papers = figure.axes[0], figure.axes[3]
-    assert [label.get_text() for label in papers.get_xticklabels()] == table.index.tolist()
-    for axes, whose, known in ((ours, "ours", range(7)), (papers, "paper", range(1, 7))):
-        line = axes.lines[0]
-        assert np.round(line.get_xdata()).tolist() == [*known]
-        assert line.get_ydata().tolist() == table["verification AHT", whose].dropna().tolist()
-        # Of one seed there is no interval, and the paper prints none.
-        assert not ends(axes)
-    assert "one seed" in figure.get_suptitle()
-
-
-def test_ours_has_the_interval_over_its_seeds_and_a_loss_without_runs_no_line():
-    levels = {cell: level for cell, level in all_lambdas().items() if cell[1] == "AHT"}
-    _, figure = drawn(3, levels)
-    axes = figure.axes[0]
-    # Seeds one apart: the standard deviation is 1, and t at 2 degrees of freedom 4.303.
-    assert len(ends(axes)) == 7
-    assert ends(axes)[3] - 60 == pytest.approx([-4.303 / 3**0.5, 4.303 / 3**0.5], abs=1e-3)
-    names = [text.get_text() for text in figure.axes[2].texts]
-    assert names == ["AHT"]
-    assert "3 seeds" in figure.get_suptitle()
-
-
 def test_levels_of_one_method_are_the_parts_of_its_tasks():
     levels = tables.by_level(tables.numbers([run("net", 60, sequences=("v_wall",))], TEST))
     assert levels["verification intra"].to_dict() == {"easy": 62, "hard": 59, "tough": 56}
@@ -320,9 +250,3 @@ def test_levels_of_one_method_are_the_parts_of_its_tasks():
 def test_levels_of_several_methods_at_once_are_refused(three_seeds: pd.DataFrame):
     with pytest.raises(ValueError, match="one method expected, got sift, net"):
         tables.by_level(three_seeds)
-
-
-def test_printed_levels_say_whether_a_paper_names_retrievals_pool():
-    levels = adasample.table2_levels()
-    assert levels.loc["DSM, Table 3"].tolist() == [89.06, 53.25, 61.72, "the whole pool"]
-    assert levels["retrieval over"].tolist()[::2] == ["not stated", "not stated"]

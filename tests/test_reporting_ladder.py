@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +11,14 @@ import pytest
 from scipy import stats
 
 from lib.recipes import RECIPES, Recipe, at_rate
-from lib.study.artefacts.adasample import LADDER, RIVALS, RUNGS, SAMPLING, generation
+from lib.study.artefacts.adasample import LADDER, RUNGS
 from lib.study.jobs import Job
-from lib.study.open import Found, open_study
-from lib.study.report.changes import changes_figure, fpr95_of, levels, methods
+from lib.study.open import Found
+from lib.study.report.changes import fpr95_of, levels
 from lib.study.report.ladder import WHOLE, rungs_figure, rungs_table, surely_changed
-from lib.study.report.papers import adasample_ladder as ladder
 
 SETS = ("b", "c")
-EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS, **SAMPLING, **RIVALS}
+EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS}
 STEPS = np.array([0.0, -1.0, -0.5, 0.25, -0.75, -2.0])
 SEEDS = np.array([0.0, 0.9, -0.4, 0.3, -0.8])
 
@@ -121,71 +120,6 @@ def test_test_points_widen_a_level_and_hardly_a_paired_change():
     assert change[0] < change[1] < level[1] / 6
 
 
-def test_the_gain_of_the_last_rung_stands_beside_that_of_the_whole_and_the_printed_one():
-    found = rungs()
-    table = ladder.gains(found)
-    means = np.array([np.mean([*of.fpr95s().values()]) for of in found]).reshape(-1, 5).mean(axis=1)
-    assert table["ours"].tolist() == pytest.approx(
-        [100 * (1 - means[-1] / means[0]), 100 * (1 - means[-1] / means[-2])]
-    )
-    printed = 100 * (1 - (0.400 + 1.395) / (0.406 + 1.513))
-    assert table["printed"].iloc[0] == pytest.approx(printed)
-    assert np.isnan(table["printed"].iloc[1])
-
-
-def test_generation_s_comparisons_name_methods_that_the_jobs_train():
-    labels = {label for pair in ladder.GENERATION.values() for label in pair}
-    study = open_study("paper", "mini")
-    assert {job.label for job in generation(study)} == labels
-
-
-def few_patches() -> list[Run]:
-    """HardNet gains one point by generation, AdaSample three; λ = ∞ is half a point worse."""
-    heights = {
-        **{"HardNet": 20, "HardNet, generation alone": 19, "HardNet*": 18.5, "AdaSample": 19},
-        **{"AdaSample*": 16, "Hardpos": 19.5, "Hardpos*": 16.5},
-    }
-    return [
-        run(label, replace(RECIPES["hardnet"], label=label), seed, height + SEEDS[seed])
-        for label, height in heights.items()
-        for seed in range(3)
-    ]
-
-
-def test_what_generation_adds_to_adasample_beyond_hardnet_is_a_difference_of_changes():
-    changed = ladder.generation(few_patches())["change"]
-    assert changed.tolist() == pytest.approx([-1, -0.5, -3, -3, -1, -2.5, 0.5, 0.5, -2])
-    assert changed.index[-1] == "generation, AdaSample − HardNet"
-
-
-def test_the_share_of_classes_of_two_patches_is_the_mean_over_steps_and_seeds():
-    shares = {0: [0.2, 0.4], 1: [0.6, 0.8]}
-    curves = [
-        replace(of, content={**of.content, "curve": {"two_share": shares[of.job.seed]}})
-        for of in few_patches()
-        if of.job.seed in shares
-    ]
-    assert ladder.two_patches(curves).loc["AdaSample*", "share"] == pytest.approx(0.5)
-
-
-def test_own_rates_stand_beside_the_shared_one_on_its_train_set_alone():
-    names, heights = ("hardnet_aug_gen", "adasample_aug_gen"), {0.1: (20, 19), 1.0: (18, 21)}
-
-    def runs(rates: tuple[float, float], train_set: str = "a") -> list[Run]:
-        made = [
-            run(name, at_rate(EVERY[name], rate), seed, heights[rate][place] + SEEDS[seed])
-            for place, (name, rate) in enumerate(zip(names, rates, strict=True))
-            for seed in range(5)
-        ]
-        return [replace(of, job=replace(of.job, train_set=train_set)) for of in made]
-
-    elsewhere = runs((0.1, 0.1), train_set="z")
-    table = ladder.at_one_rate([*elsewhere, *runs((1.0, 0.1))], runs((1.0, 1.0)))
-    assert table["HardNet+*", "rate"].tolist() == ["1", "1"]
-    assert table["AdaSample+*", "rate"].tolist() == ["0.1", "1"]
-    assert table["AdaSample+* − HardNet+*", "change"].tolist() == pytest.approx([1, 3])
-
-
 def test_the_figure_shows_every_seed_and_each_change_in_the_row_of_its_rung():
     found = rungs()
     left, right = rungs_figure(found, "note").axes
@@ -200,13 +134,6 @@ def test_the_figure_shows_every_seed_and_each_change_in_the_row_of_its_rung():
     assert not right.yaxis.get_tick_params()["labelleft"]
 
 
-def test_what_generation_changes_has_rows_of_its_own():
-    found = few_patches()
-    _, right = changes_figure(methods(found), ladder.generation(found), "note").axes
-    names = [text.get_text() for text in right.get_yticklabels()]
-    assert names == [*ladder.GENERATION, "generation, AdaSample − HardNet"]
-
-
 def test_groups_of_runs_are_methods_by_the_names_given():
     first, second = rungs()[:5], rungs()[5:10]
     values = fpr95_of({"first": first, "second": second})
@@ -214,22 +141,3 @@ def test_groups_of_runs_are_methods_by_the_names_given():
     assert values["second"].values == pytest.approx(expected)
     table = levels({**values, "alone": values["first"].runs()[0]})
     assert table["seeds"].tolist() == [5, 5, 1]
-
-
-def test_sampling_and_weights_are_judged_with_and_without_each_other_and_together():
-    heights = {"rung_within": 3.0, "rung_weights": 10.0, "rung_sampling": 3.5, "adasample_aug_gen": 4.0}
-    found = [
-        run(name, at_rate(EVERY[name], 0.5), seed, height + shift)
-        for name, height in {**dict.fromkeys(LADDER, 9.0), **heights}.items()
-        for seed, shift in enumerate(SEEDS)
-    ]
-    changed = ladder.crossed(found)["change"]
-    assert changed.round(6).to_dict() == {
-        "sampling, w_i = 1": 0.5,
-        "sampling, w_i = 1/d": -6.0,
-        "w_i, λ = 0": 7.0,
-        "w_i, λ = 10": 0.5,
-        "sampling and w_i": 1.0,
-    }
-    # What stands beside the ladder is no rung of it.
-    assert EVERY["rung_sampling"].label not in rungs_table(ladder.rungs(found)).index

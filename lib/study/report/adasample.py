@@ -17,7 +17,7 @@ from lib.statistics.intervals import Measured, contrast, side_by_side
 from lib.study.artefacts.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
 from lib.study.claims.measured import hpatches_by_task
 from lib.study.open import Found
-from lib.study.report import hpatches
+from lib.study.report import frames, hpatches
 from lib.theory import EXPONENTS
 
 Probe = Mapping[str, np.ndarray]
@@ -39,10 +39,10 @@ def table2_key(lam: float, loss: str) -> str:
     return f"lambda_{lam:g}_{loss.lower()}"
 
 
-def table2_runs(runs: Sequence[Found]) -> pd.DataFrame:
+def table2_runs(runs: Sequence[Found], test_set: str | None = None) -> pd.DataFrame:
     """HPatches' numbers of runs of any λ and loss, as `hpatches.numbers`, under `table2_key`."""
     keys = {lambda_name(lam, loss): table2_key(lam, loss) for loss in TRIPLET_LOSSES for lam in LAMBDAS}
-    return hpatches.numbers(runs).rename(index=keys, level="key")
+    return hpatches.numbers(runs, test_set).rename(index=keys, level="key")
 
 
 def table2_values(numbers: pd.DataFrame) -> dict[str, Measured]:
@@ -298,28 +298,6 @@ def correlations(
     return pd.DataFrame(rows, columns=["reading", "stage", "run", "r", "low", "high"])
 
 
-def correlations_table(table: pd.DataFrame) -> pd.DataFrame:
-    """`correlations` as a page shows it: the mean over runs, a row a reading, a column a stage.
-
-    Args:
-        table: of `correlations`.
-
-    Returns:
-        r by stage, its interval at the last one, and at how many stages r, and all of its interval, lies
-        above `CLAIMED`; empty where there is no variance.
-    """
-    mean = table[table["run"] == MEAN]
-    wide = mean.pivot(index="reading", columns="stage").loc[list(mean["reading"].unique())]
-    stages, last = wide["r"].shape[1], wide["r"].columns[-1]
-    columns = {("r at fraction of training", f"{stage:g}"): wide["r", stage] for stage in wide["r"]}
-    columns["at the end, 95%", "from"] = wide["low", last]
-    columns["at the end, 95%", "to"] = wide["high", last]
-    for name, values in (("r", wide["r"]), ("interval", wide["low"])):
-        above = (values > CLAIMED).sum(axis=1).map(f"{{}} of {stages}".format)
-        columns[f"stages above {CLAIMED:g}", name] = above.where(wide["r"].notna().all(axis=1))
-    return pd.DataFrame(columns)
-
-
 def pearson_values(probes: Mapping[str, Probe], seeds: int) -> Measured:
     """r per class for the claims, (seeds, train sets × stages), with resamples of each run's classes.
 
@@ -422,6 +400,20 @@ def hinge_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("fraction of training")
 
 
+def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
+    """How often the hinge was zero at the points of a training curve, a row a run, and the batch mean of
+    d_neg − d_pos at the loss's power over the first and last tenth; `steps` as of `frames.steps`."""
+    runs = steps.assign(gap=steps["d_neg"] - steps["d_pos"]).groupby("label", sort=False)
+    columns = {
+        "seed": runs["seed"].first(),
+        "steps": runs["step"].last(),
+        "points with a zero": runs["zero_share"].agg(np.count_nonzero),
+        "largest fraction": runs["zero_share"].max(),
+    }
+    first, last = zip(*(frames.tenths(gap) for _, gap in runs["gap"]), strict=True)
+    return pd.DataFrame(columns).assign(**{"gap, first tenth": first, "gap, last tenth": last})
+
+
 def exponents_shown(least: float, largest: float) -> tuple[int, ...]:
     """Of the exponents that the theory is computed at, those to show: 1; those from the least to the
     largest that training passed, with the next outside at either end; and those of networks that have
@@ -429,3 +421,81 @@ def exponents_shown(least: float, largest: float) -> tuple[int, ...]:
     low = max((exponent for exponent in EXPONENTS if exponent <= least), default=EXPONENTS[0])
     high = min((exponent for exponent in EXPONENTS if exponent >= largest), default=EXPONENTS[-1])
     return tuple(e for e in EXPONENTS if e in (1, 20, 50, 100) or low <= e <= high)
+
+
+# Tables of `lib.theory`: `numbers` and `arrays` are what the computation named returned.
+
+# Forms that probabilities and weights take in `lib.theory.unbiasedness`.
+FORMS = {
+    **{"one Z, 1/d": "one Z (Eq. 9), 1/d", "per class, none": "Z per class, no weight"},
+    **{"raw": "Z per class, 1/d (raw)", "batch_mean": "Z per class, 1/d (batch_mean)"},
+    **{"class, raw": "Z per class, Z/d", "class": "Z per class, Z/d (class)"},
+    "class, raw, times k": "Z per class, k Z/d",
+}
+
+
+def variance_table(numbers: Mapping, exponents: Sequence[int]) -> pd.DataFrame:
+    """Theorem 2: what the stated p gains over the uniform one and how many samples it rests on, a row an
+    exponent 2α − 1, columns by the number K of samples; last whether a search ended at the same p."""
+    heads = {"exponent": "2a-1", "gain": "uniform / stated", "effective": "samples used"}
+    rows = pd.DataFrame(numbers).query("exponent in @exponents").rename(columns=heads)
+    table = rows.pivot(index="2a-1", columns="samples", values=["uniform / stated", "samples used"])
+    table = table.rename(columns="K = {}".format, level=1).rename_axis(columns=(None, None))
+    table.insert(0, ("", "alpha"), (table.index + 1) / 2)
+    table["", "search"] = np.where(rows.groupby("2a-1")["distance"].max() < 1e-4, "same p", "OTHER p")
+    return table
+
+
+def by_form(arrays: Probe, name: str) -> pd.DataFrame:
+    """Eq. 10: an array of each form of weight, a row an exponent 2α − 1, a column a form."""
+    columns = {label: arrays.get(f"{name}_{form}") for form, label in FORMS.items()}
+    return pd.DataFrame(columns, arrays["exponents"]).dropna(axis=1)
+
+
+def by_class(arrays: Probe, exponent: int) -> pd.DataFrame:
+    """Eq. 10: each class's weight over what Eq. 9 gives it, a row a class by its mean matching distance,
+    the easiest first, a column a form."""
+    place, distance = arrays["exponents"].tolist().index(exponent), arrays["class_distance"]
+    forms = [form for form in FORMS if f"factor_{form}" in arrays]
+    factors = {FORMS[form]: arrays[f"factor_{form}"][place] for form in forms}
+    return pd.DataFrame(factors, pd.Index(distance, name="mean d")).sort_index()
+
+
+def unbiasedness_table(arrays: Probe, exponents: Sequence[int]) -> pd.DataFrame:
+    """Eq. 10: each form's cosine with the gradient meant; at the last exponent that with the hinge's and
+    the share of a batch that carries the weight; and lengths at the first and the last exponent."""
+    first, last = exponents[0], exponents[-1]
+    cosine, length = by_form(arrays, "cosine"), by_form(arrays, "length")
+    columns = {("cosine at 2a-1 =", f"{exponent}"): cosine.loc[exponent] for exponent in exponents}
+    columns[f"at {last}", "hinge"] = by_form(arrays, "hinge").loc[last]
+    columns |= {("length", "first"): length.loc[first], ("length", "last"): length.loc[last]}
+    columns[f"at {last}", "of batch"] = by_form(arrays, "effective").loc[last]
+    return pd.DataFrame(columns).rename_axis("probabilities, w")
+
+
+def forms_table(rows: Sequence[Mapping], values: Sequence[str] | str) -> pd.DataFrame:
+    """Values of forms at exponents, a row a form, columns by exponent (and by value, of several).
+
+    Args:
+        rows: with "scheme", "exponent" and the values.
+        values: their names.
+    """
+    table = pd.DataFrame(rows).pivot(index="scheme", columns="exponent", values=values)
+    if table.columns.nlevels > 1:
+        table = table.swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False)
+    table = table.rename(columns="2a-1 = {}".format, level=0)
+    table.columns.names = [None] * table.columns.nlevels
+    table = table.reindex([form for form in FORMS if form in table.index])
+    return table.rename(FORMS).rename_axis("probabilities, w")
+
+
+def gradient_table(numbers: Mapping) -> pd.DataFrame:
+    """Eq. 24: the closed forms of the gradient's norm, and whether automatic differentiation agrees."""
+    cases = pd.DataFrame(numbers["cases"])
+    cases[["d=0.5", "d=1", "d=1.4"]] = cases["at"].tolist()
+    cases["normalised"] = np.where(cases["normalised"], "yes", "no")
+    cases["autograd"] = np.where(cases["error"] < 1e-9, "same", "DIFFERS")
+    heads = {"loss": "loss", "side": "negative at", "normalised": "normalised", "formula": "norm"}
+    heads |= {"d=0.5": "d=0.5", "d=1": "d=1", "d=1.4": "d=1.4", "variation": "max/min of norm/d"}
+    heads |= {"correlation": "r", "autograd": "autograd"}
+    return cases[[*heads]].rename(columns=heads).astype({"r": float})
