@@ -88,16 +88,16 @@ def changes_figure(
         against: what changes named by methods are from.
     """
     own_rows = not set(changed.index) <= set(of)
-    beside, diamond = changed if own_rows else changed.reindex(list(of)), {"marker": "D", "ms": 4}
+    beside = changed if own_rows else changed.reindex(list(of))
     with panels(DOUBLE_WIDTH, 0.9 + 0.27 * max(len(of), len(beside)), 2, note=note) as (figure, [row]):
         left, right = row
-        plots.intervals(left, levels(of), "mean", color=PALETTE[0], **diamond)
+        plots.intervals(left, levels(of), "mean", PALETTE[0])
         for height, runs in zip(range(len(of))[::-1], of.values(), strict=True):
             seeds = runs.values.mean(axis=1)
             left.plot(seeds, np.full(len(seeds), height - 0.25), "o", color=PALETTE[5], ms=3, mew=0)
         left.set_xlabel("FPR95 (%)\nseeds, mean and 95% interval")
         right.axvline(0, color=GREY, lw=1)
-        plots.intervals(right, beside, "change", color=PALETTE[1], **diamond)
+        plots.intervals(right, beside, "change", PALETTE[1])
         for height, value in zip(range(len(beside))[::-1], beside["change"], strict=True):
             if np.isfinite(value):
                 at = {"textcoords": "offset points", "xytext": (0, 4), "ha": "center", "fontsize": 7}
