@@ -51,7 +51,7 @@ def verdicts(
     paper: str, artefact: str, values: object, seeds: Sequence[int] = (0, 1, 2)
 ) -> dict[str, Verdict]:
     """By id, without the paper's name, the verdicts of an evening on the claims on an artefact;
-    `values` as `lib.study.report.showing.Showing.verdicts` takes them."""
+    `values` as `lib.study.report.artefact.Artefact.judge` takes them."""
     of = values if callable(values) else lambda claim: values
     return {
         claim.id.removeprefix(f"{paper}-"): verdict(

@@ -1,24 +1,109 @@
-"""An artefact as its notebook judges it."""
+"""An artefact as its notebook shows, saves and judges it."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
+from lib.study.claims import read_claims
 from lib.study.open import open_study
+from lib.study.report import artefact, tables
 from lib.study.report.artefact import Artefact
+
+
+@pytest.fixture
+def displayed(monkeypatch: pytest.MonkeyPatch) -> list:
+    objects: list = []
+    monkeypatch.setattr(artefact, "display", objects.append)
+    return objects
+
+
+@pytest.fixture
+def shown(tmp_path: Path, displayed: list) -> Artefact:
+    study = open_study(results=str(tmp_path))
+    return Artefact("adasample/table1", study, [])
+
+
+def saved(shown: Artefact, kind: str, name: str) -> Path:
+    return shown.study.saving / kind / name
+
+
+def test_a_table_is_shown_rounded_and_saved_with_six_digits(shown: Artefact, displayed: list) -> None:
+    frame = pd.DataFrame({"x": [1.23456], "n": [3]}, pd.Index(["a < b"], name="Method"))
+    shown.table(frame, "pairs", decimals=3, caption="a & b")
+    html = displayed[0].data
+    assert "1.235" in html
+    assert "a &lt; b" in html
+    assert "<caption>a &amp; b</caption>" in html
+    assert (
+        saved(shown, "tables", "adasample/table1_pairs.csv").read_text()
+        == "Method,x,n\na < b,1.23456,3\n"
+    )
+
+
+def test_heads_of_two_levels_are_joined_in_the_file(shown: Artefact) -> None:
+    columns = pd.MultiIndex.from_tuples([("", "dim"), ("Mean", "paper")])
+    table = pd.DataFrame([[128, np.nan], [64, 1 / 3]], ["a", "b"], columns).rename_axis("Method")
+    shown.save(table)
+    content = saved(shown, "tables", "adasample/table1.csv").read_bytes()
+    assert content == b"Method,dim,Mean paper\na,128,\nb,64,0.333333\n"
+
+
+def test_a_figure_is_saved_as_the_picture_that_the_cell_shows_and_what_it_draws_beside_it(
+    shown: Artefact, displayed: list
+) -> None:
+    shown.figure(Figure(figsize=(2, 1)), "A square", pd.DataFrame({"x": [1]}), "site")
+    [image] = displayed
+    assert (image.width, image.alt) == (200, "A square")
+    assert saved(shown, "figures", "adasample/table1_site.png").read_bytes() == image.data
+    assert saved(shown, "tables", "adasample/table1_site_figure.csv").read_text() == "x\n1\n"
+
+
+def test_while_the_reference_is_read_nothing_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, displayed: list
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = Artefact("adasample/table1", open_study(), [])
+    assert shown.study.saving is None
+    shown.table(pd.DataFrame({"x": [1]}))
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (-1.5, "−1.50"), (np.nan, "·")])
+def test_numbers_have_a_true_minus_and_no_negative_zero(value: float, text: str) -> None:
+    assert f"<td>{text}</td>" in tables.as_html(pd.DataFrame({"x": [value]}))
+
+
+def test_verdicts_are_those_on_the_artefacts_claims_and_a_shared_reason_stands_once(
+    shown: Artefact, displayed: list
+) -> None:
+    replace(shown, name="adasample/table3").judge({"p_value": [0.01] * 6})
+    table = pd.read_csv(saved(shown, "tables", "adasample/table3_verdicts.csv"))
+    claims = read_claims("adasample", "Table 3")
+    assert table["claim"].tolist() == [claim.id for claim in claims]
+    html = displayed[-1].data
+    assert all(tables.escape(claim.sentence) in html for claim in claims)
+
+
+def test_an_artefact_without_claims_is_refused(shown: Artefact) -> None:
+    with pytest.raises(ValueError, match="no claim of adasample on Options"):
+        replace(shown, name="adasample/options").judge({})
 
 
 def test_claims_on_what_is_computed_without_training_are_judged_at_any_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    saved: dict[str, pd.DataFrame] = {}
-    monkeypatch.setattr(Artefact, "save", lambda self, frame, name="": saved.update({name: frame}))
+    verdicts: dict[str, pd.DataFrame] = {}
+    monkeypatch.setattr(Artefact, "save", lambda self, frame, name="": verdicts.update({name: frame}))
     shown = Artefact("dsm/table4", open_study(), [])
     computed = {"spread_one_bin": np.array([50.0]), "spread_hundredth_bin": np.array([0.0])}
     shown.judge({}, artefact=("Table 4", "Sec. 4.2"), computed=computed)
-    verdicts = saved["verdicts"].set_index("claim")["verdict"]
-    assert verdicts.pop("dsm-s42-small-variance") == "did not hold"
-    assert verdicts.pop("dsm-s42-small-variance-limit") == "held"
-    assert set(verdicts) == {"not judged"}
+    outcomes = verdicts["verdicts"].set_index("claim")["verdict"]
+    assert outcomes.pop("dsm-s42-small-variance") == "did not hold"
+    assert outcomes.pop("dsm-s42-small-variance-limit") == "held"
+    assert set(outcomes) == {"not judged"}

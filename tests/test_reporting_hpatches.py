@@ -19,7 +19,6 @@ from lib.study.report.changes import changes, levels
 from lib.study.report.hpatches import LEVELS
 from lib.study.report.hpatches_figures import LEVEL_COLOURS, tasks_figure
 from lib.study.report.style import png
-from lib.study.report.text import as_text
 
 TEST, HP_TRAIN = "some-hp-a", "some-hp-a-train"
 SEQUENCES = ("v_wall", "i_wall", "v_dome", "i_shop")
@@ -138,7 +137,6 @@ def test_several_seeds_give_mean_and_deviation_and_a_method_without_seeds_none(t
     assert table["matching: mAP", "mean"].tolist() == [30, 52]
     assert table["matching: mAP", "sd"].tolist() == pytest.approx([np.nan, 2], nan_ok=True)
     assert table["", "n"].tolist() == [1, 3]
-    assert "retrieval: mAP, whole pool" in as_text(table)
 
 
 # Intervals over seeds and sequences

@@ -16,7 +16,6 @@ from lib.study.report.phototour import (
     printed_by_column,
     roles_of,
 )
-from lib.study.report.text import as_text
 
 SETS = ("fountain", "wall", "street")
 
@@ -116,11 +115,3 @@ def test_paper_and_ours_stand_side_by_side_with_the_spread_over_seeds():
     assert row[("ours", "sd")] == pytest.approx(1.0)
     assert row[("ours", "n")] == 3
     assert np.isnan(table.loc["MatchNet", ("Mean", "ours")])
-
-
-def test_table_1_prints_within_120_columns_with_aligned_columns():
-    lines = as_text(beside()).splitlines()
-    assert max(map(len, lines)) <= 120
-    assert lines[0].split() == [*COLUMN_NAMES, "Mean", "ours"]
-    ends = lines[1].index("dim") + 3
-    assert all(line[:ends].endswith(("128", "4096", "256", "·", "dim")) for line in lines[1:])

@@ -75,6 +75,18 @@ def test_a_notebook_gets_every_parameter_whatever_was_changed_in_it(root, opened
     assert "quick mini None" in (root / "report/a/b.html").read_text(encoding="utf-8")
 
 
+def test_what_interprets_the_committed_numbers_is_left_out_of_copies_at_other_sizes(root, opened):
+    path = write_notebook(root, "print(profile)")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.append(new_markdown_cell("HardNet is ahead.", metadata={"tags": ["evidence"]}))
+    for own, kept in (("evening", False), ("quick", True)):
+        parameters = f'profile = "{own}"\ndata = "mini"\nresults = ""\n'
+        notebook.cells[1].source = parameters
+        nbformat.write(notebook, path)
+        assert execute(opened, root) == []
+        assert ("HardNet is ahead." in (root / "report/a/b.html").read_text()) is kept
+
+
 def test_what_the_report_passes_is_what_committed_notebooks_have() -> None:
     for path in sorted((ROOT / "notebooks").glob("*/*.ipynb")):
         own = execution.own_parameters(path)

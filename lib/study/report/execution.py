@@ -81,17 +81,22 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
 def _execute(
     notebook: Path, copy: Path, parameters: Mapping, write_page: Callable, tell: pool.Tell
 ) -> None:
+    import nbformat
     import papermill
     from jupyter_client.utils import run_sync
 
     own = own_parameters(notebook)
+    source = nbformat.read(notebook, as_version=4)
+    if (own.get("profile"), own.get("data")) != (parameters["profile"], parameters["data"]):
+        # What interprets the numbers of the committed notebook says nothing of others.
+        source.cells = [c for c in source.cells if "evidence" not in c.metadata.get("tags", ())]
     every = {name: value for name, value in {**PARAMETERS, **parameters}.items() if name in own}
     copy.parent.mkdir(parents=True, exist_ok=True)
     kernel = _kernel()
     try:
         if kernel.has_kernel:
             _clear(kernel, notebook.parent)
-        _papermill(notebook, copy, every, km=kernel)
+        _papermill(source, copy, every, notebook.parent, km=kernel)
     except Exception as error:
         _kernel.cache_clear()
         run_sync(kernel.shutdown_kernel)(now=True)
@@ -129,14 +134,14 @@ def _clear(kernel, folder: Path) -> None:
     client.stop_channels()
 
 
-def _papermill(notebook: Path, copy: Path, parameters: Mapping[str, object], **kernel: object):
+def _papermill(notebook, copy: Path, parameters: Mapping[str, object], folder: Path, **kernel: object):
     import papermill
 
     return papermill.execute_notebook(
-        _literal(notebook),
+        notebook,
         _literal(copy),
         parameters=parameters,
-        cwd=notebook.parent,
+        cwd=folder,
         progress_bar=False,
         # Kernels on this machine alone need no encryption, and each would say that it has none; ended,
         # some say that they were interrupted. What a cell gets wrong is told by papermill.
@@ -165,7 +170,7 @@ def store_outputs(notebook: Path) -> None:
     from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
     with tempfile.TemporaryDirectory() as folder:
-        executed = _papermill(notebook, Path(folder) / notebook.name, {})
+        executed = _papermill(_literal(notebook), Path(folder) / notebook.name, {}, notebook.parent)
     # A slow kernel sends what it prints in several messages.
     executed, _ = CoalesceStreamsPreprocessor().preprocess(executed, {})
     executed.metadata.pop("papermill", None)
