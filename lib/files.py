@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 CHECKSUMS = "checksums.json"
 _REFUSAL = "cannot write"
-_CHUNK = 1 << 20
 
 log = logging.getLogger(__name__)
 
@@ -217,12 +218,8 @@ def _checksum(path: Path) -> int:
 
 
 @cache
-def _crc32(path: Path, _size: int, _changed: int) -> int:
-    value = 0
-    with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            value = zlib.crc32(chunk, value)
-    return value
+def _crc32(path: Path, size: int, _changed: int) -> int:
+    return zlib.crc32(np.memmap(path)) if size else 0
 
 
 @cache

@@ -50,10 +50,6 @@ class Profile:
         sequences: likewise, of its homography sequences.
         patches_per_second: forwarded in training, a backward pass counted as two forward ones, by kind
             of device; for forecasts only.
-        seconds: on one CPU thread, for forecasts only: of each module of `lib.benchmarks` or
-        `lib.probes`, any "other",
-            on one set of embedded data, of a "computation", of making data of a "photograph", and of
-            executing a "notebook".
     """
 
     name: str
@@ -75,7 +71,6 @@ class Profile:
     mini: SyntheticSize
     sequences: SequencesSize
     patches_per_second: Mapping[str, float]
-    seconds: Mapping[str, float]
 
     def budget_for(self, recipe: Recipe) -> Budget:
         """This profile's budget, or the recipe's own."""
@@ -85,30 +80,6 @@ class Profile:
         """This profile with the budget that a run of the recipe has in a study."""
         return replace(self, budget=self.larger.get(recipe.budget, self.budget))
 
-
-SECONDS = {
-    "hpatches": 7.0,
-    "hpatches_of_signs": 7.0,
-    "gradient_norms": 20.0,
-    "moving_histogram": 6.0,
-    "triplets_in_batch": 2.5,
-    "fpr95_by_stage": 4.0,
-    "intensity_changes": 8.0,
-    "neighbourhoods": 2.0,
-    "matches_on_brisk": 5.0,
-    "matches_on_dog": 4.0,
-    "oxford_affine": 12.0,
-    "oxford_affine_of_signs": 12.0,
-    "w1bs": 1.5,
-    "w1bs_curves": 1.5,
-    "sfm": 20.0,
-    "imc": 25.0,
-    "retrieval": 40.0,
-    "other": 1.0,
-    "computation": 5.0,
-    "photograph": 1.5,
-    "notebook": 10.0,
-}
 
 STANDARD = Profile(
     name="standard",
@@ -131,7 +102,6 @@ STANDARD = Profile(
     followed_pairs=10_000,
     mini=SyntheticSize(),
     sequences=SequencesSize(),
-    seconds=SECONDS,
     patches_per_second={"cpu": 9_000.0, "cuda": 150_000.0},
 )
 QUICK = replace(

@@ -17,7 +17,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
 import psutil
 import pytest
 import torch
@@ -521,7 +520,7 @@ def test_a_value_that_cannot_be_taken_is_named(
     [
         (["--jobs", "0"], "--jobs must be 1 or more, got 0"),
         (["--only", "adasample/options"], "fits extras alone; add --extras"),
-        (["--cached", "--photos", "x"], "--cached renders the committed reference"),
+        (["--cached", "--photos", "x"], "--cached renders the reference"),
         (["--update-reference", "--only", "adasample/*"], "leave out --only"),
         (["--update-reference", "--cached"], "not allowed with"),
         (["--data", ""], "name a folder each, got nothing"),
@@ -671,20 +670,6 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
     assert said == ""
     assert main.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
     assert not [file for file in tmp_path.rglob("*") if ".half" in file.name or ".part" in file.name]
-
-
-def test_before_the_factorial_is_made_its_design_and_what_it_can_find_are_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = ["--plan", "--results", str(tmp_path / "new"), "--only"]
-    assert study.main([*plan, "together/factorial", "--extras"]) == 0
-    told = capsys.readouterr().out
-    of = pd.read_csv(REFERENCE / "quick/mini/tables/together/factorial_plan.csv").iloc[0]
-    assert f"{of['combinations']:.0f} combinations, 3 seeds, {of['runs']:.0f} runs" in told
-    assert f"found in 80% from {of['alone']:.2f} points on, by Holm from {of['of all']:.2f}" in told
-    for other in (["adasample/table1"], ["together/factorial", "--extras", "--profile", "evening"]):
-        assert study.main([*plan, *other]) == 0
-        assert "combinations" not in capsys.readouterr().out
 
 
 def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

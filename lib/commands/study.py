@@ -15,8 +15,9 @@ import argparse
 import fnmatch
 import shutil
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -25,10 +26,9 @@ from lib import profiles
 from lib.commands.options import add_study_options, data_of
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.manifest import write_manifest
-from lib.data.synthetic.allotment import HOMOGRAPHY
 from lib.study import cluster, pool
 from lib.study.catalogue import ARTEFACTS, Artefact
-from lib.study.forecast import remaining, wall_clock
+from lib.study.forecast import NOTEBOOK, remaining, wall_clock
 from lib.study.jobs import Job, look, merged, probe_path, record_path
 from lib.study.open import (
     REFERENCE,
@@ -63,20 +63,15 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--extras", action="store_true", help="also what the default leaves out for time")
     add_study_options(parser, "where records, tables and the report go")
     add("--cluster", metavar="ADDRESS", help="of a Dask scheduler, whose workers do the runs")
-    instead = parser.add_mutually_exclusive_group()
-    for name, meaning in (
-        ("--cached", "render from the committed reference, train nothing"),
-        ("--records-only", "train and evaluate, execute no notebook"),
-        ("--collect", "train nothing; add to the reference the records that are complete"),
-        (
-            "--update-reference",
-            "write the reference of this profile and data anew, with the extras, and the outputs of "
-            "notebooks committed at these",
-        ),
-    ):
-        instead.add_argument(name, action="store_true", help=meaning)
+    add = partial(parser.add_mutually_exclusive_group().add_argument, action="store_true")
+    add("--cached", help="render from the committed reference, train nothing")
+    add("--records-only", help="train and evaluate, execute no notebook")
+    add("--collect", help="train nothing; add to the reference the records that are complete")
+    text = "write the reference of this profile and data anew, extras too, and its notebooks' outputs"
+    add("--update-reference", help=text)
     chosen = parser.parse_args(arguments)
-    updates, folders = chosen.update_reference, (chosen.data, chosen.photos, chosen.scenes)
+    updates, data = chosen.update_reference, data_of(chosen)
+    folders = (chosen.data, chosen.photos, chosen.scenes, chosen.results)
     results = (ROOT / chosen.results).resolve()
     in_reference = chosen.results == "reference" or REFERENCE in (results, *results.parents)
     idle = next((name for name in ("cached", "collect", "plan", "jobs") if getattr(chosen, name)), None)
@@ -85,25 +80,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         (chosen.jobs is not None and chosen.jobs < 1, f"--jobs must be 1 or more, got {chosen.jobs}"),
         (not every, f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}"),
         (not default, f"--only {chosen.only!r} fits extras alone; add --extras"),
-        (
-            "" in (*folders, chosen.results),
-            "--data, --photos, --scenes and --results name a folder each, got nothing",
-        ),
+        ("" in folders, "--data, --photos, --scenes and --results name a folder each, got nothing"),
         (in_reference, "--results must not be the committed reference, which --update-reference writes"),
-        (
-            chosen.cached and any(folders),
-            "--cached renders the committed reference; leave out other data",
-        ),
-        (
-            chosen.collect and chosen.profile == "quick",
-            "--collect is for a longer profile, whose records come one by one",
-        ),
-        (chosen.cluster == "", "--cluster names the address of a Dask scheduler, got nothing"),
+        (chosen.cached and data != "mini", "--cached renders the reference; leave out other data"),
         (chosen.cluster and idle, f"--cluster hands out runs; leave out --{idle}"),
-        (
-            updates and chosen.only != "*",
-            "--update-reference writes the whole reference; leave out --only",
-        ),
+        (updates and chosen.only != "*", "--update-reference writes all of it; leave out --only"),
     ):
         if wrong:
             parser.error(why)
@@ -112,7 +93,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     # The data that a reference of this profile is of.
     kinds = ("mini", "photos", "scenes") if chosen.cached else ()
     on_record = (kind for kind in kinds if manifest_path(chosen.profile, kind).exists())
-    chosen.data = next(on_record, data_of(chosen))
+    chosen.data = next(on_record, data)
     return chosen
 
 
@@ -227,36 +208,14 @@ def plan(study: Study, selected: dict[str, Artefact]) -> str:
         rows[name] = {"runs": len(asked), "to make": len(todo), **hours}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="artefact")
     # The last of the loop are all of the study's.
-    source, seconds = study.place.source, study.place.profile.seconds
-    made_of = {
-        source.scene_folder(name): source.photographs.get(name) or source.allotment.get(HOMOGRAPHY, ())
-        for name in _sets(study, todo)
-    }
-    data = [seconds["photograph"] * len(made) for folder, made in made_of.items() if not folder.exists()]
-    parts = {
-        "data": wall_clock(data, study.at_once),
-        "runs": wall_clock([cost.seconds for cost in costs], study.at_once),
-        "notebooks": wall_clock([seconds["notebook"]] * len(selected), study.at_once),
-    }
-    shares = ", ".join(f"{name} {pool.span(part)}" for name, part in parts.items())
+    runs = wall_clock([cost.seconds for cost in costs], study.at_once)
+    rendering = wall_clock([NOTEBOOK] * len(selected), study.at_once)
     disk = len(todo) * _MEGABYTES_PER_RUN[study.place.profile.width < 1] / 1000
     return (
-        f"{study.heading()}\n\n{table.to_string(col_space=13)}\n\n{factorial_plan(study, selected)}"
-        f"{pool.span(sum(parts.values()))} in all ({shares}), forecast within a factor of two;\n"
-        f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk, data aside."
+        f"{study.heading()}\n\n{table.to_string(col_space=13)}\n\n{pool.span(runs + rendering)} in all "
+        f"(runs {pool.span(runs)}, notebooks {pool.span(rendering)}), forecast within a factor of two;\n"
+        f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk; data aside"
     )
-
-
-def factorial_plan(study: Study, selected: Container[str]) -> str:
-    """Where the factorial is selected, its design and power as its notebook has them on record."""
-    saved = reference_folder("quick", "mini") / "tables/together/factorial_plan.csv"
-    if "together/factorial" not in selected or study.place.profile.name != "quick" or not saved.exists():
-        return ""
-    text = (
-        "the factorial: {combinations:.0f} combinations, {seeds:.0f} seeds, {runs:.0f} runs;\n"
-        "an effect on FPR95 is found in 80% from {alone:.2f} points on, by Holm from {of all:.2f}\n"
-    )
-    return text.format_map(pd.read_csv(saved).iloc[0])
 
 
 def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
@@ -279,7 +238,6 @@ def make(study: Study, selected: dict[str, Artefact], address: str | None = None
     if not todo:
         print("runs: all on record")
         return []
-    print(factorial_plan(study, selected), end="")
     seconds = wall_clock([remaining(job, study.place).seconds for job in todo], runs_at_once)
     where = f"{runs_at_once} at once" + (f" at {address}" if address else "")
     print(f"runs: {len(todo)} to make, {where}, about {pool.span(seconds)}", flush=True)

@@ -18,9 +18,6 @@ from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job, look
 from lib.study.open import Study, open_study
 
-# Rates that a search may be told to try: it goes on from them by the same steps.
-_GRID = [float(f"{first}e{power}") for power in range(-5, 2) for first in (1, 2, 5)]
-
 
 def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = ()) -> dict[str, object]:
     """Has all runs of a recipe's search made and returns its outcome.
@@ -69,7 +66,8 @@ def main() -> None:
     sized = [name for name, profile in profiles.PROFILES.items() if profile.search]
     add("--profile", default="quick", choices=sized)
     add("--recipes", nargs="+", default=list(SEARCHED), choices=list(SEARCHED), metavar="NAME")
-    add("--rates", nargs="+", type=float, default=[], choices=_GRID, metavar="RATE", help="tried too")
+    rates = {"type": float, "choices": searches.GRID, "default": [], "metavar": "RATE"}
+    add("--rates", nargs="+", help="tried too", **rates)
     add_study_options(parser, "where the runs go")
     chosen = parser.parse_args()
     named = (chosen.profile, data_of(chosen), chosen.results)

@@ -8,7 +8,6 @@ elsewhere, and its record has the same bits. A worker does as many jobs at once 
 import asyncio
 import contextlib
 import multiprocessing
-import queue
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,36 +59,27 @@ def complete(jobs: Iterable[Job], place: Place, address: str, report: Report) ->
         OSError: no scheduler answers, or it is gone.
         KeyboardInterrupt, or what ``report`` raises.
     """
-    jobs, waiting = list(jobs), queue.Queue()
-    topic = f"study-{uuid.uuid4().hex}"
-    lock = place.folder / "locks" / f"{topic}.lock"
+    jobs, started, done = list(jobs), time.monotonic(), 0.0
+    lock = place.folder / "locks" / f"study-{uuid.uuid4().hex}.lock"
     tasks = [_checked(pool.task(job, place), job, place, lock) for job in jobs]
-    outcomes: list[Outcome | None] = [None] * len(tasks)
-    shares, whole, started = [0.0] * len(tasks), sum(task.weight for task in tasks), time.monotonic()
+    outcomes, whole = {}, sum(task.weight for task in tasks)
     with locked(lock), _connected(address) as client:
-        threads = place.profile.threads or 1
-        client.subscribe_topic(topic, lambda event: waiting.put(event[1]))
         futures = [
-            client.submit(_do, task, number, topic, threads, pure=False, priority=-number)
+            client.submit(_do, task, place.profile.threads or 1, pure=False, priority=-number)
             for number, task in enumerate(tasks)
         ]
-        for number, future in enumerate(futures):
-            future.add_done_callback(lambda future, number=number: waiting.put((number, future)))
-        while None in outcomes:
-            ended = None
-            with contextlib.suppress(queue.Empty):
-                number, news = waiting.get(timeout=0.5)
-                if not isinstance(news, float):
-                    outcomes[number], ended = _outcome(news, address), tasks[number]
-                if outcomes[number] is None or ended:
-                    shares[number] = 1.0 if ended else news
-            share = sum(task.weight * done for task, done in zip(tasks, shares, strict=True)) / whole
-            failure = outcomes[number].failure if ended else None
-            seconds = time.monotonic() - started
-            report(Standing(ended, failure, outcomes.count(None), share, seconds))
-    ended = list(zip(jobs, outcomes, strict=True))
-    failed = [(job, outcome.failure) for job, outcome in ended if outcome.failure]
-    return failed + _unseen([job for job, outcome in ended if not outcome.failure], place)
+        while len(outcomes) < len(tasks):
+            time.sleep(0.5)
+            left = [number for number in range(len(tasks)) if number not in outcomes]
+            for number in [number for number in left if futures[number].done()]:
+                outcomes[number] = _outcome(futures[number], address)
+                done += tasks[number].weight / whole
+                standing = (outcomes[number].failure, len(tasks) - len(outcomes), done)
+                report(Standing(tasks[number], *standing, time.monotonic() - started))
+            report(Standing(None, None, len(tasks) - len(outcomes), done, time.monotonic() - started))
+    failures = {number: outcome.failure for number, outcome in outcomes.items() if outcome.failure}
+    made = [job for number, job in enumerate(jobs) if number not in failures]
+    return [(jobs[number], failure) for number, failure in failures.items()] + _unseen(made, place)
 
 
 @contextlib.contextmanager
@@ -150,24 +140,20 @@ def _checked(task: Task, job: Job, place: Place, lock: Path) -> Task:
     return replace(task, do=partial(_do_if_alike, task, job, place, lock, _state(job, place)))
 
 
-def _do(task: Task, number: int, topic: str, threads: int) -> Outcome:
+def _do(task: Task, threads: int) -> Outcome:
     from distributed import get_worker
 
-    worker, reported = get_worker(), 0.0
+    worker = get_worker()
     key = worker.get_current_task()
     # A worker that a nanny started may otherwise start no process.
     multiprocessing.current_process().daemon = False
 
-    def tell(standing: Standing) -> None:
-        nonlocal reported
+    def check(standing: Standing) -> None:
         state = worker.state.tasks.get(key)
         if state is None or state.state == "cancelled":
             raise InterruptedError("nobody waits for it any more")
-        if standing.share >= reported + 0.01:
-            reported = standing.share
-            worker.log_event(topic, (number, reported))
 
-    return pool.run([task], 1, tell, threads)[0]
+    return pool.run([task], 1, check, threads)[0]
 
 
 def _do_if_alike(

@@ -5,6 +5,19 @@ from dataclasses import dataclass
 
 from lib.study.jobs import Job, Place, look
 
+# Seconds on one CPU thread: of each module of `lib.benchmarks` or `lib.probes` that takes long, and of
+# any "other", on one set of embedded data; of a computation, and of executing a notebook.
+_SECONDS = {
+    "hpatches": 4.0,
+    "intensity_changes": 8.0,
+    "oxford_affine": 8.0,
+    "sfm": 28.0,
+    "imc": 23.0,
+    "retrieval": 28.0,
+    "other": 0.7,
+}
+_COMPUTATION = 5.0
+NOTEBOOK = 10.0
 # A real set of patches has 100,000 labelled pairs, an embedded one 10,000 at the quick size.
 _REAL = 10.0
 
@@ -26,17 +39,15 @@ def cost(job: Job, place: Place) -> Cost:
     """What a job takes from nothing.
 
     Training goes by the patches forwarded, a backward pass counted as two forward ones, at the speed
-    that the profile states; metrics and probes by the profile's measured seconds for each set.
+    that the profile states; metrics and probes by measured seconds for each set.
     """
-    seconds = place.profile.seconds
     if job.computation is not None:
-        return Cost(seconds["computation"], 0.0)
+        return Cost(_COMPUTATION, 0.0)
     speeds = place.profile.patches_per_second
     speed = speeds[place.device.partition(":")[0]]
     larger = (1.0 if place.source.embedded else _REAL) * speeds["cpu"] / speed
-    evaluation = larger * sum(
-        seconds.get(module, seconds["other"]) for module, _ in (*job.measures, *job.probes)
-    )
+    modules = [module.removesuffix("_of_signs") for module, _ in (*job.measures, *job.probes)]
+    evaluation = larger * sum(_SECONDS.get(module, _SECONDS["other"]) for module in modules)
     if job.recipe is None:
         return Cost(0.0, evaluation)
     budget = job.profile(place).budget_for(job.recipe)

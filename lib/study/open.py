@@ -286,8 +286,6 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
 
 
 def _make(study: Study, missing: Sequence[Job]) -> None:
-    from tqdm import tqdm
-
     seconds = [remaining(job, study.place).seconds for job in missing]
     print(
         f"{len(missing)} of the records asked for are missing; making them takes about "
@@ -295,14 +293,8 @@ def _make(study: Study, missing: Sequence[Job]) -> None:
         f"{study.place.device}.",
         file=sys.stderr,
     )
-    sets = {name for job in missing for name in job.sets}
-    pool.prepare(study.place.source, sorted(sets), study.at_once)
-    with tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}") as bar:
-
-        def show(standing: pool.Standing) -> None:
-            bar.update(100 * standing.share - bar.n)
-
-        failures = pool.complete(missing, study.place, study.at_once, show)
+    pool.prepare(study.place.source, {name for job in missing for name in job.sets}, study.at_once)
+    failures = pool.complete(missing, study.place, study.at_once, pool.printed(len(missing)))
     if failures:
         reasons = "\n".join(f"  {job.title}: {reason}" for job, reason in failures)
         raise RuntimeError(f"{len(failures)} of {len(missing)} failed:\n{reasons}")

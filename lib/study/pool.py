@@ -281,20 +281,16 @@ def printed(count: int) -> Report:
 
     def report(standing: Standing) -> None:
         nonlocal last
-        share = standing.share
-        # A forecast from the speed so far; none at the very start.
-        left = standing.seconds * (1 - share) / share if share > 0.02 else None
+        if standing.ended is None and standing.seconds - last < 60:
+            return
+        last, line = standing.seconds, f"{standing.share:.0%} of all work is done"
         if standing.ended is not None:
-            more = f", {span(left)} more" if left and standing.left else ""
             outcome = f"FAILED: {standing.failure}" if standing.failure else "done"
             line = f"[{count - standing.left:>3}/{count}] {standing.ended.title}: {outcome}"
-            print(f"{line} ({span(standing.seconds)} so far{more})", flush=True)
-        elif standing.seconds - last < 60:
-            return
-        else:
-            more = "unknown" if left is None else span(left)
-            print(f"      {share:.0%} of all work done, {more} more", flush=True)
-        last = standing.seconds
+        # A forecast from the speed so far; none at the very start.
+        more = standing.seconds * (1 / standing.share - 1) if standing.share > 0.02 else 0.0
+        forecast = f", {span(more)} more" if more else ""
+        print(f"{line} ({span(standing.seconds)} so far{forecast})", flush=True)
 
     return report
 

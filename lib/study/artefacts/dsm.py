@@ -1,12 +1,11 @@
 """DSM (Zhang and Rusinkiewicz): which records each of its tables and figures needs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
-from lib.recipes import RECIPES, TURNED, Recipe, part, replace_options
+from lib.recipes import RECIPES, TURNED, Part, Recipe, part, replace_options
 from lib.study.artefacts.options import Options
-from lib.study.artefacts.rows import Computations, Runs, handcrafted_job, probed, several
+from lib.study.artefacts.rows import Computations, Runs, handcrafted_job, probed, several, variants
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -48,10 +47,11 @@ def _variants(kind: str, unit: str, scale: float) -> dict[str, Recipe]:
         f"{kind}_pdf_negative": ("PDF of d_neg", replace_options(base.loss, of="negative", **codes)),
         f"{kind}_pdf_gaussian": ("Gaussian of d_pos − d_neg", gaussian),
     }
-    return {
-        name: replace(base, label=f"{base.label}: {shown}", loss=loss)
-        for name, (shown, loss) in losses.items()
-    }
+    return _with_losses(base, losses)
+
+
+def _with_losses(base: Recipe, losses: Mapping[str, tuple[str, Part]]) -> dict[str, Recipe]:
+    return variants(base, {name: (shown, {"loss": loss}) for name, (shown, loss) in losses.items()})
 
 
 REAL = _variants("real", "", 1.0)
@@ -63,20 +63,20 @@ _DSM = RECIPES["dsm_aug"]
 # of the three. What does not adapt has a place and a width written down beforehand, near what networks
 # come to: d_pos − d_neg of −0.25 with a standard deviation of 0.25. Beside them stand two variants of
 # DSM, weights of 1 (`real_margin_2`) and a hard margin in that place (`real_margin_0.25`).
-_LOSSES = {
+_CONTROLS = {
     # The step's length alone.
-    "even_weights": ("the mean weight for all", part("even_weights", loss=_DSM.loss)),
+    "control_even_weights": ("the mean weight for all", part("even_weights", loss=_DSM.loss)),
     # Adapts, and is hard.
-    "hardest_half": ("hardest 1/2", part("hardest_fraction", fraction=1 / 2)),
+    "control_hardest_half": ("hardest 1/2", part("hardest_fraction", fraction=1 / 2)),
     # As soft as the CDF, in its place.
-    "fixed_soft": ("fixed soft margin", part("soft_margin", margin=0.25, deviation=0.25)),
+    "control_fixed_soft": ("fixed soft margin", part("soft_margin", margin=0.25, deviation=0.25)),
     # As soft, at the decision boundary.
-    "fixed_softplus": ("softplus of the CDF's spread", part("soft_margin", margin=0.0, deviation=0.25)),
+    "control_fixed_softplus": (
+        "softplus of the CDF's spread",
+        part("soft_margin", margin=0.0, deviation=0.25),
+    ),
 }
-CONTROLS: Mapping[str, Recipe] = {
-    f"control_{name}": replace(_DSM, label=f"DSM+: {shown}", loss=loss)
-    for name, (shown, loss) in _LOSSES.items()
-}
+CONTROLS: Mapping[str, Recipe] = _with_losses(_DSM, _CONTROLS)
 # Those that have a learning rate of their own. `real_margin_1` has HardNet's loss and DSM's setting.
 SEARCHED: Mapping[str, Recipe] = {
     **{

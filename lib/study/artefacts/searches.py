@@ -5,7 +5,6 @@ one reserve, trains on the first train set and tests on the reserve; with the ra
 the profile's `lib.profiles.Search`. `lib.commands.tuning` carries it out.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, permutations, product
@@ -29,6 +28,8 @@ class NoSearch(ValueError):
 MEASURES = ("fpr95", "descriptor_spread")
 # Of a run whose loss was no longer finite.
 FAILED = 100.0
+# What rates are searched among: 1, 2 and 5 times powers of ten.
+GRID = [float(f"{first}e{power}") for power in range(-8, 4) for first in (1, 2, 5)]
 
 
 def search_path(profile: str, data: str, name: str) -> Path:
@@ -153,15 +154,8 @@ def further_rate(means: Mapping[float, float]) -> float | None:
     """
     best, tried = min(means, key=means.get), sorted(means)
     if best == tried[0]:
-        return _next(best, -1)
-    return _next(best, 1) if best == tried[-1] else None
-
-
-def _next(rate: float, by: int) -> float:
-    """The neighbour of a rate among 1, 2 and 5 times powers of ten."""
-    power = math.floor(math.log10(rate) + 1e-9)
-    place = 3 * power + (1, 2, 5).index(round(rate / 10.0**power)) + by
-    return float(f"{(1, 2, 5)[place % 3]}e{place // 3}")
+        return GRID[GRID.index(best) - 1]
+    return GRID[GRID.index(best) + 1] if best == tried[-1] else None
 
 
 def outcome(

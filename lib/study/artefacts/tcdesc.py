@@ -22,7 +22,7 @@ from lib.recipes import (
     replace_options,
 )
 from lib.study.artefacts.options import Options
-from lib.study.artefacts.rows import Runs, handcrafted_job, measured, probed, several
+from lib.study.artefacts.rows import Runs, handcrafted_job, measured, probed, several, variants
 from lib.study.artefacts.together import EQUAL, on_equal_footing
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -33,17 +33,18 @@ LONG: Mapping[str, Recipe] = {
     "dsm_long": replace(TCDESC_DSM, label="DSM+, as long", positive=part("pair")),
 }
 METHODS = ("hardnet_long", "tcdesc_hn_aug", "dsm_long", "tcdesc_dsm_aug")
-_TOPOLOGY = TCDESC_DSM.positive
+
+
+def _positive(**changed: object) -> dict[str, object]:
+    return {"positive": replace_options(TCDESC_DSM.positive, **changed)}
+
+
 # Those that have a learning rate of their own. Table II has SOSNet without flips and turns; on other
 # losses topology stands in the setting, and so in the batches, that TCDesc's own rows have.
 SEARCHED: Mapping[str, Recipe] = {
     **LONG,
     # d⁺ = (1 − λ) d_E: what λ does without the topology.
-    "tc_control": replace(
-        TCDESC_DSM,
-        label="TCDesc-DSM+: no topology",
-        positive=replace_options(_TOPOLOGY, weights="none"),
-    ),
+    **variants(TCDESC_DSM, {"tc_control": ("no topology", _positive(weights="none"))}),
     "sosnet": replace(SOSNET, label="SOSNet", augment=None),
     "adasample_tc": on_equal_footing(ADASAMPLE_TC),
     "hynet_tc": on_equal_footing(HYNET_TC),
@@ -59,26 +60,18 @@ GRID: Mapping[str, tuple[int, float]] = {
 HARD = 1000.0
 TEMPERATURES = (0.1, 0.5, 1.0, 5.0, 10.0)
 LAMBDAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-# By runs' key what differs in the positive, and the name.
+# By runs' key the name, and what differs in the positive.
 WEIGHTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
-    "tc_hard": ("hard weight", {"weights": "heat", "t": HARD}),
-    **{f"tc_heat_{t:g}": (f"t = {t:g}", {"weights": "heat", "t": t}) for t in TEMPERATURES},
+    "tc_hard": ("hard weight", _positive(weights="heat", t=HARD)),
+    **{f"tc_heat_{t:g}": (f"t = {t:g}", _positive(weights="heat", t=t)) for t in TEMPERATURES},
 }
-FIXED = {f"tc_lambda_{lam:g}": (f"λ = {lam:g}", {"lam": lam}) for lam in LAMBDAS}
+FIXED = {f"tc_lambda_{lam:g}": (f"λ = {lam:g}", _positive(lam=lam)) for lam in LAMBDAS}
 _VARIED = {
-    key: (f"k = {k}, γ = {gamma:g}", {"neighbours": k, "gamma": gamma})
+    key: (f"k = {k}, γ = {gamma:g}", _positive(neighbours=k, gamma=gamma))
     for key, (k, gamma) in GRID.items()
     if key != "tcdesc_dsm_aug"
 }
-VARIANTS: Mapping[str, Recipe] = {
-    **SEARCHED,
-    **{
-        key: replace(
-            TCDESC_DSM, label=f"TCDesc-DSM+: {shown}", positive=replace_options(_TOPOLOGY, **changed)
-        )
-        for key, (shown, changed) in {**_VARIED, **WEIGHTS, **FIXED}.items()
-    },
-}
+VARIANTS: Mapping[str, Recipe] = {**SEARCHED, **variants(TCDESC_DSM, {**_VARIED, **WEIGHTS, **FIXED})}
 
 
 # Runs of variants and recipes; what varies TCDesc-DSM trains at its rate.
@@ -159,10 +152,6 @@ LOSSES: Mapping[str, tuple[str, str]] = {
 
 # Topology on each paper's loss, with it and without.
 other_losses = Runs(tuple(chain.from_iterable(LOSSES.values())), recipes={**EQUAL, **VARIANTS})
-
-
-def _positive(**changed: object) -> dict[str, object]:
-    return {"positive": replace_options(_TOPOLOGY, **changed)}
 
 
 # What the paper leaves open and is most likely to matter.
