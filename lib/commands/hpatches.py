@@ -46,12 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="patches and tasks from homography sequences")
     build.add_argument("out", type=Path, help="gets hpatches-release, tasks and build.json")
     build.add_argument("sequences", type=Path, nargs="+", help="sequences, or folders of them")
-    build.add_argument(
-        "--patches",
-        dest="patches_per_sequence",
-        type=int,
-        help="most patches of a sequence (default: all)",
-    )
+    patches = {"dest": "patches_per_sequence", "type": int}
+    build.add_argument("--patches", help="most patches of a sequence (default: all)", **patches)
     build.add_argument("--pairs", type=int, default=200_000, help="verification pairs of each kind")
     build.add_argument("--queries", type=int, default=10_000)
     build.add_argument("--distractors", type=int, default=20_000)
@@ -76,9 +72,8 @@ def _parser() -> argparse.ArgumentParser:
 
     jitter = commands.add_parser("fit-jitter", help="the jitter's proportions from published matching")
     jitter.add_argument("out", type=Path, help="gets parameters.csv, cells.csv and evaluations.csv")
-    jitter.add_argument(
-        "published", type=Path, help="CSV: descriptor, sequence, easy, hard, tough; AP of 0 to 1"
-    )
+    text = "CSV: descriptor, sequence, easy, hard, tough; AP of 0 to 1"
+    jitter.add_argument("published", type=Path, help=text)
     jitter.add_argument("checkpoint", type=Path, help=f"the network that is {PUBLISHED_TFEAT} there")
     jitter.add_argument("sequences", type=Path, nargs="+", help="sequences, or folders of them")
     jitter.set_defaults(run=_fit_jitter)
@@ -111,10 +106,6 @@ def _describe(options: argparse.Namespace) -> None:
 def _score(options: argparse.Namespace) -> None:
     from lib.benchmarks import hpatches
 
-    if options.json:
-        # Before an hour's work rather than after it.
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.open("a").close()
     splits = read_splits(options.data / TASKS)
     name = options.split or (next(iter(splits)) if len(splits) == 1 else "a")
     split = open_split(options.data / RELEASE, options.data / TASKS, name)

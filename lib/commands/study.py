@@ -105,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nStopped. What was done is kept, nothing is half-written; the same command continues.")
         return 130
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RuntimeError, AssertionError) as error:
+        # The last two are torch's, of a device that is not there.
         print(f"run_all.sh: {error}", file=sys.stderr)
         return 1
 
@@ -121,8 +122,10 @@ def _run(options: argparse.Namespace) -> int:
     if options.collect:
         print(f"{collect(study, selected)} record(s) of {study.heading()} added")
         return 0
-    if not options.cluster:
-        _check_device(options.device)
+    if options.device != "cpu" and not options.cluster:
+        import torch
+
+        torch.empty(0, device=options.device)
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
         folder = ROOT / options.results / options.profile / study.place.source.name
@@ -148,16 +151,6 @@ def _run(options: argparse.Namespace) -> int:
             update_reference(study, selected)
     print(f"\nThe report: {index}")
     return _closing(failures + missing)
-
-
-def _check_device(device: str) -> None:
-    if device.startswith("cuda"):
-        import torch
-
-        there = torch.cuda.device_count()
-        number = int(device.partition(":")[2] or 0)
-        if number >= there:
-            raise ValueError(f"device {device} is not there: torch finds {there} CUDA device(s)")
 
 
 def _closing(failures: Failures) -> int:

@@ -120,22 +120,20 @@ def digests(job: Job, place: Place) -> dict:
         `lib.benchmarks` or `lib.probes`,
         "evaluation" says the "code" that was run and, by set, the "data" that it read.
     """
-    if job.computation is not None:
-        training = _made_by([f"lib.theory.{job.computation.name}"], (), place)
-        return {"training": training, "evaluation": {}}
+    if job.recipe is not None:
+        modules, sets = ["lib.training", *parts.modules(job.recipe)], [job.train_set]
+        made = {"following": _following(job.sets_of("fpr95"), place)}
+    else:
+        package, own = ("theory", job.computation) if job.computation else ("models", job.descriptor)
+        modules, sets, made = [f"lib.{package}.{own.name}"], [], {}
+    # What a computation measures and probes is its own.
+    asked = (("lib.benchmarks", job.measures), ("lib.probes", job.probes)) if not job.computation else ()
     evaluation = {
-        module: _made_by([f"{package}.{module}"], (of for name, of in wanted if name == module), place)
-        for package, wanted in (("lib.benchmarks", job.measures), ("lib.probes", job.probes))
+        module: _made_by([f"{package}.{module}"], (name for own, name in wanted if own == module), place)
+        for package, wanted in asked
         for module, _ in wanted
     }
-    if job.descriptor is not None:
-        training = _made_by([f"lib.models.{job.descriptor.name}"], (), place)
-        return {"training": training, "evaluation": evaluation}
-    return {
-        "training": _made_by(["lib.training", *parts.modules(job.recipe)], [job.train_set], place),
-        "following": _following(job.sets_of("fpr95"), place),
-        "evaluation": evaluation,
-    }
+    return {"training": _made_by(modules, sets, place), **made, "evaluation": evaluation}
 
 
 def record_path(job: Job, place: Place, folder: Path | None = None) -> Path:

@@ -136,7 +136,11 @@ def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -
             subject = ImageSubject(described, device=place.device, of_image=model.of_image)
         return record or _record(job, place), subject
 
-    stages = _kept_weights(before.path) if record is not None else None
+    stages, weights = None, weights_path(before.path)
+    if record is not None and records.is_whole(weights, record["weights"]):
+        stages = load_weights(before.path)
+    elif record is not None and weights.exists():
+        _put_aside(weights)
     if stages is None:
         checkpoint = checkpoint_path(job, place)
         trained = _train(job, place, checkpoint, on_step)
@@ -148,16 +152,6 @@ def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -
     models = {name: _network(record["config"], kept, place.device) for name, kept in stages.items()}
     described = partial(describe, models[max(models, key=float)], device=place.device)
     return record, Subject(described, job.recipe, models, record, place.device)
-
-
-def _kept_weights(path: Path) -> dict[str, dict[str, Tensor]] | None:
-    try:
-        return load_weights(path)
-    except FileNotFoundError:
-        return None
-    except records.DamagedRecord:
-        _put_aside(weights_path(path))
-        return None
 
 
 def _compute(job: Job, place: Place, path: Path) -> dict:
