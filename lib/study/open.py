@@ -206,13 +206,6 @@ def is_on_record(place: Place) -> bool:
     return all(listed.get(name) == content_half(source.digest(name)) for name in source.sets)
 
 
-def evening_beside(study: Study) -> Study | None:
-    """The evening's study on record, beside which any other is shown; None where there is none."""
-    if study.place.profile.name == "evening" or not manifest_path("evening", "photos").exists():
-        return None
-    return open_study("evening", "photos")
-
-
 def on_record(study: Study, jobs: Sequence[Job]) -> list[Found]:
     """The records of jobs, in their order, where all of them are there, or else none."""
     runs = [find(study, job) for job in jobs]
