@@ -15,7 +15,8 @@ import argparse
 import fnmatch
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,9 +28,10 @@ from lib.commands.options import add_study_options, data_of
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.manifest import write_manifest
 from lib.study import cluster, pool
+from lib.study.artefacts.searches import NoSearch
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.forecast import NOTEBOOK, remaining, wall_clock
-from lib.study.jobs import Job, look, merged, probe_path, record_path
+from lib.study.jobs import Job, OnRecord, look, merged, probe_path, record_path
 from lib.study.open import (
     REFERENCE,
     ROOT,
@@ -138,7 +140,7 @@ def _run(options: argparse.Namespace) -> int:
     from lib.study.report import execution
 
     folder = ROOT / options.results / options.profile / "report"
-    runs = execution.standing(study, selected)
+    runs = (_on_record if options.cached else execution.standing)(study, selected)
     failures += execution.execute(study, runs, results, folder)
     place = study.place
     compared = not options.cached and is_on_record(place)
@@ -171,6 +173,9 @@ def _with_data(study: Study, selected: dict[str, Artefact]) -> dict[str, Artefac
     """The artefacts that the study has data for; says which it has none for."""
     source, needed = study.place.source, {}
     for name, artefact in selected.items():
+        if artefact.longer and study.place.profile.name == "quick":
+            print(f"left out: {name}, whose runs are made at longer profiles")
+            continue
         lacking = artefact.images if artefact.images in source.lacking_images else ""
         if artefact.hpatches and source.own_hpatches is None:
             lacking = f"{RELEASE} with {TASKS}"
@@ -181,6 +186,23 @@ def _with_data(study: Study, selected: dict[str, Artefact]) -> dict[str, Artefac
         if not kept:
             raise FileNotFoundError(f"{left_out}; unpack it there")
         print(f"left out: {left_out}")
+    return kept
+
+
+def _on_record(
+    study: Study, selected: dict[str, Artefact]
+) -> Mapping[str, Sequence[tuple[Job, OnRecord]]]:
+    """`execution.standing` of the artefacts whose records are all there; says which are not."""
+    from lib.study.report import execution
+
+    kept = {}
+    for name, artefact in selected.items():
+        with suppress(NoSearch):
+            runs = execution.standing(study, {name: artefact})
+            if all(record.readable for _, record in runs[name]):
+                kept |= runs
+    if left_out := [name for name in selected if name not in kept]:
+        print(f"left out, not on record at this profile: {', '.join(left_out)}")
     return kept
 
 

@@ -31,12 +31,14 @@ class Artefact:
         extras: left out unless asked for.
         hpatches: it needs HPatches patches, which a folder of real data may lack.
         images: the kind of whole images that it needs (`lib.data.whole_images`), or none; likewise.
+        longer: its runs are made at the evening's size or longer, not at quick.
     """
 
     jobs: Callable[[Study], list[Job]]
     extras: bool = False
     hpatches: bool = False
     images: str = ""
+    longer: bool = False
 
 
 # Every recipe that has a learning rate of its own.
@@ -60,7 +62,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact(datasets.embedded),
     "adasample/table1": Artefact(adasample.table1),
     "study/learning_rate": Artefact(several()),
-    "study/stated_settings": Artefact(training.stated_settings),
+    "study/stated_settings": Artefact(training.stated_settings, longer=True),
     "adasample/table3": Artefact(several(adasample.table3, adasample.table3_shared)),
     "adasample/ladder": Artefact(adasample.ladder, extras=True),
     "adasample/generation": Artefact(adasample.generation, extras=True),
@@ -115,8 +117,8 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/figure5": Artefact(whole_images.tcdesc_figure5, images=whole_images.W1BS),
     "tcdesc/table6": Artefact(whole_images.tcdesc_table6, images=whole_images.OXFORD),
     "together/equal_footing": Artefact(together.equal_footing, hpatches=True),
-    "together/optimisers": Artefact(together.optimisers, extras=True, hpatches=True),
+    "together/optimisers": Artefact(together.optimisers, extras=True, hpatches=True, longer=True),
     "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),
     "together/factorial": Artefact(factorial.jobs, extras=True, hpatches=True),
-    "together/confirmation": Artefact(factorial.confirmed, extras=True),
+    "together/confirmation": Artefact(factorial.confirmed, extras=True, longer=True),
 }
