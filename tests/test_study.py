@@ -643,7 +643,7 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
 def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert study.main(["--plan", "--results", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
-    head, *lines = printed.splitlines()[2:]
+    head, *lines = [line for line in printed.splitlines() if "left out" not in line][2:]
     assert head.split() == ["artefact", "runs", "to", "make", "training", "evaluation"]
     row = next(line.split() for line in lines if line.startswith("adasample/table1 "))
     # SIFT, RootSIFT, eight recipes on three sets with three seeds, and six baselines once.
