@@ -17,12 +17,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # By what is counted: the limit that holds today, and the bound of the design, to which it comes down.
 LIMITS = {
-    "lines of lib": (20_400, 12_500),
-    "lines of lib/study and lib/commands": (9_100, 4_000),
-    "syntax nodes of lib": (254_000, 155_000),
-    "modules of lib": (310, 190),
-    "lines of tests": (26_000, 18_000),
-    "lines of the longest notebook": (150, 120),
+    "lines of lib": (16_300, 12_500),
+    "lines of lib/study and lib/commands": (5_900, 4_000),
+    "syntax nodes of lib": (202_500, 155_000),
+    "modules of lib": (272, 190),
+    "lines of tests": (20_800, 18_000),
+    "lines of the longest notebook": (120, 120),
     "lines of the longest cell": (30, 30),
     "lines of all notebooks": (3_500, 3_500),
     "words of README.md": (1_200, 1_200),
