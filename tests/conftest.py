@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import joblib
 import numpy as np
@@ -24,6 +25,21 @@ LONGEST = (
 # A shell has what it starts in the background ignore Ctrl-C, and what that starts as well.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure() -> None:
+    # A port that is free when it is chosen may be another test's when the kernel starts: once more.
+    nbval = sys.modules.get("nbval.kernel")
+    if nbval is not None:
+        start = nbval.start_new_kernel
+
+        def start_new_kernel(*given: object, **named: object) -> tuple:
+            try:
+                return start(*given, **named)
+            except RuntimeError:
+                return start(*given, **named)
+
+        nbval.start_new_kernel = start_new_kernel
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -222,26 +222,6 @@ def test_where_a_paper_s_own_is_the_best_the_two_do_not_differ(study: Study):
     assert table.loc["best − papers' best", ["points", "from", "to"]].tolist() == [0, 0, 0]
 
 
-def test_effects_are_drawn_a_row_each_and_the_largest_interactions_as_lines():
-    of = runs({**NONE, (): 20.0, ("loss", "network"): 2.0}, noise=0.1)
-    table = factorial.effects(of)
-    figure = factorial.effects_figure({"FPR95": table, "matching": table}, "note")
-    assert [axes.get_title(loc="left") for axes in figure.axes] == [
-        "FPR95 (left is better)",
-        "matching (right is better)",
-    ]
-    assert len(figure.axes[0].get_yticks()) == len(TERMS)
-    figure = factorial.interactions_figure(of, table, "note")
-    assert len(figure.axes) == 3
-    first = figure.axes[0]
-    assert (first.get_xlabel(), first.get_legend().get_title().get_text()) == ("loss", "network")
-    assert [drawn.get_label() for drawn in first.containers] == ["off", "on"]
-    off, on = (drawn.lines[0] for drawn in first.containers)
-    # Of the four means the loss changes one pair by as much as the other, the other way.
-    change = [line.get_ydata()[1] - line.get_ydata()[0] for line in (off, on)]
-    assert change == pytest.approx([-4.0, 4.0], abs=0.2)
-
-
 def test_with_half_of_r_l2_s_weight_effects_are_of_those_runs_in_place_of_theirs(study: Study):
     alone = {"sampler": -3.0, "distance": 1.0, "network": 0.5}
 
@@ -263,3 +243,17 @@ def test_with_half_of_r_l2_s_weight_effects_are_of_those_runs_in_place_of_theirs
     # The largest effects of each way are beside it.
     at_whole = {"positive", "loss × positive", "regulariser × positive"}
     assert {*table.index} == {*factorial.HALF_TOLD, *alone, *at_whole}
+
+
+def test_means_of_two_axes_are_those_of_the_combinations_and_share_one_interval() -> None:
+    methods = {
+        cell: Measured(
+            np.array([[10.0 + 2 * ("loss" in cell) + ("network" in cell) + seed] for seed in (0, 1)])
+        )
+        for cell in CELLS.values()
+    }
+    means, half = factorial.four_means(methods, "loss × network")
+    assert (means.index.name, means.columns.name) == ("loss", "network")
+    assert means.to_numpy().tolist() == [[10.5, 11.5], [12.5, 13.5]]
+    # Once method and seed are taken off, nothing is left.
+    assert half == pytest.approx(0)

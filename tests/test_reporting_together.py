@@ -197,21 +197,3 @@ def test_a_step_costs_what_the_fastest_run_took(study: Study):
     assert table.loc["HardNet+", ["ms", "times"]].tolist() == [100, 1]
     assert table.loc["HyNet+", ["ms", "times", "change"]].tolist() == pytest.approx([200, 2, 8 - 15])
     assert math.isnan(table.loc["HardNet+", "change"])
-
-
-def test_ranks_are_drawn_a_panel_a_measure_a_row_a_method():
-    of = {m: {n: drawn(p, 10.0 + p) for p, n in enumerate("abc")} for m in together.SIGNS}
-    figure = together.ranks_figure(of, "note")
-    assert [axes.get_title(loc="left") for axes in figure.axes] == list(together.SIGNS)
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list("abc")
-
-
-def test_either_optimiser_is_drawn_a_panel_a_measure_a_row_a_method(evening: Study):
-    runs = records(experiments.optimisers(evening), level, lambda job: 100 - level(job))
-    figure = together.optimisers_figure(together.by_optimiser(runs, evening), "made up")
-    first, *others = figure.axes
-    assert [axes.get_title(loc="left") for axes in (first, *others)] == list(together.SIGNS)
-    assert [tick.get_text() for tick in first.get_yticklabels()] == [
-        experiments.EQUAL[key].label for key in experiments.SWAPPED_KEYS.values()
-    ]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SGD", "Adam"]

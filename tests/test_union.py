@@ -73,7 +73,7 @@ def test_real_unions_have_all_three_sets(tmp_path: Path) -> None:
     source = open_source(str(tmp_path), tmp_path / "data", SMALL)
     assert source.united == "liberty+notredame+yosemite+hpatches-a-train"
     (tmp_path / "tasks").rmdir()
-    with pytest.raises(FileNotFoundError, match="unpack HPatches"):
+    with pytest.raises(FileNotFoundError, match="lacks hpatches-release or tasks"):
         _ = open_source(str(tmp_path), tmp_path / "data", SMALL).united
 
 

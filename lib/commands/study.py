@@ -28,7 +28,7 @@ from lib.commands.options import add_study_options, data_of
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.manifest import write_manifest
 from lib.study import cluster, pool
-from lib.study.artefacts.searches import NoSearch
+from lib.study.artefacts.searches import NoSearch, borrowed_rates
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.forecast import NOTEBOOK, remaining, wall_clock
 from lib.study.jobs import Job, OnRecord, look, merged, probe_path, record_path
@@ -240,7 +240,7 @@ def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
 
 def make(study: Study, selected: dict[str, Artefact], address: str | None = None) -> Failures:
     """Has all missing records made, here or by the cluster at an address, and returns what failed."""
-    print(study.heading())
+    print(f"{study.heading()}{borrowed_rates(study)}")
     source, jobs = study.place.source, _jobs(study, selected)
     # Asked first, so that one that does not answer is known before data is made.
     runs_at_once = max(1, cluster.at_once(address)) if address else study.at_once

@@ -47,6 +47,13 @@ def searches_folder(study: Study) -> Path:
     return next((folder for folder in (own, *others) if folder.is_dir()), own)
 
 
+def borrowed_rates(study: Study) -> str:
+    """A clause that names the data on whose reserve a study's rates were searched, where that is not its
+    own; else nothing."""
+    data = searches_folder(study).parent.name
+    return "" if data == study.place.source.name else f"; learning rates searched on {data}"
+
+
 def searched(study: Study) -> list[str]:
     """The names of the recipes whose search is on record for a study."""
     return sorted(path.stem for path in searches_folder(study).glob("*.json"))

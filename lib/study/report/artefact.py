@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 from lib.files import write_bytes
 from lib.study import claims
+from lib.study.artefacts.searches import borrowed_rates
 from lib.study.catalogue import ARTEFACTS
 from lib.study.claims.measured import values_of
 from lib.study.jobs import Job
@@ -165,5 +166,5 @@ def open_artefact(
     study = open_study(profile, data, results, seeds, real=real)
     runs = obtain(study, (jobs or ARTEFACTS[name].jobs)(study, **options))
     style.use()
-    display(Markdown(f"*{study.heading()}; {provenance(runs)}*"))
+    display(Markdown(f"*{study.heading()}; {provenance(runs)}{borrowed_rates(study)}*"))
     return Artefact(name, study, runs)
