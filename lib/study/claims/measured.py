@@ -54,11 +54,6 @@ def values_of(
     return hpatches_by_task(hpatches.numbers(tested), tasks) if tested else {}
 
 
-def of_claims(found: Sequence[Found], sets: Sequence[str], tested: str) -> OfClaim:
-    """`values_of` these records."""
-    return lambda claim: values_of(claim, found, sets)
-
-
 def fpr95_by_column(runs: Sequence[Found], sets: Sequence[str]) -> dict[str, Measured]:
     """FPR95 of each method along the columns that all of them have, with the resamples of test points.
 
