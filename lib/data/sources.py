@@ -134,6 +134,11 @@ class Source:
         return tuple(f"{self.name}-{scene}" for scene in SCENES) if self.embedded else REAL_SETS
 
     @property
+    def tested(self) -> tuple[str, ...]:
+        """`sets`, then the places that only test."""
+        return (*self.sets, *(self.scenes.places.test if self.scenes else ()))
+
+    @property
     def reserve(self) -> tuple[str, ...]:
         """Names of two further sets for searches, e.g. of learning rates; of five photographs one."""
         if self.scenes is not None:

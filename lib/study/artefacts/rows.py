@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.files import sha256
 from lib.recipes import Recipe, at_rate, find, part
 from lib.study.artefacts.searches import own_rate
@@ -132,7 +133,7 @@ def at_profile(study: Study, name: str, recipe: Recipe | None = None) -> Recipe:
 def training_job(
     study: Study, name: str, train_set: str, seed: int, recipe: Recipe | None = None, **overrides: object
 ) -> Job:
-    """A run of a recipe, evaluated on the source's other sets.
+    """A run of a recipe, evaluated on all that the source tests on but its own train set.
 
     Args:
         study: whose data and profile it takes.
@@ -144,7 +145,7 @@ def training_job(
     Raises:
         ValueError: as `at_profile`.
     """
-    others = [name for name in study.place.source.sets if name != train_set]
+    others = [name for name in study.place.source.tested if name != train_set]
     chosen = recipe or at_profile(study, name)
     return Job(
         name,
@@ -152,7 +153,7 @@ def training_job(
         recipe=chosen,
         train_set=train_set,
         seed=seed,
-        measures=on(("fpr95",), others),
+        measures=(*on(("fpr95",), others), *on_scenes(study, others)),
         probes=on(probes_of(study), others),
         overrides=overrides,
     )
@@ -187,19 +188,28 @@ def probes_of(study: Study) -> tuple[str, ...]:
     return ("distance_histogram", *resampled)
 
 
+def on_scenes(study: Study, places: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """What is measured of real places besides FPR95 of random pairs: that of the widest pairs, and
+    matching between photographs. Nothing of other sets."""
+    if study.place.source.scenes is None:
+        return ()
+    wide = on(("fpr95",), [f"{name}{WIDE}" for name in places])
+    return (*wide, *on(("image_pairs",), [f"{name}{IMAGES_OF}" for name in places]))
+
+
 def on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(itertools.product(modules, sets))
 
 
 def handcrafted_job(study: Study, name: str) -> Job:
-    """SIFT, RootSIFT or ORB, evaluated on all sets of the source."""
+    """SIFT, RootSIFT or ORB, evaluated on all that the source tests on."""
     label, descriptor = {**HANDCRAFTED, **ORB}[name]
-    sets = study.place.source.sets
+    sets = study.place.source.tested
     return Job(
         name,
         label,
         descriptor=descriptor,
-        measures=on(("fpr95", "set_statistics"), sets),
+        measures=(*on(("fpr95", "set_statistics"), sets), *on_scenes(study, sets)),
         probes=on(probes_of(study), sets),
     )
 
@@ -278,6 +288,8 @@ def tested_on(study: Study) -> str:
 
 
 def on_hpatches(study: Study, jobs: Iterable[Job], split: str = HPATCHES_SPLIT) -> list[Job]:
-    """The jobs, measured on the patches that a split of HPatches tests on, too."""
+    """The jobs, measured on the patches that a split of HPatches tests on, too, where the study has any."""
+    if study.place.source.own_hpatches is None:
+        return list(jobs)
     tested = [study.place.source.homographies.test_set(split)]
     return [measured(job, "hpatches", tested) for job in jobs]

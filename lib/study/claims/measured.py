@@ -60,16 +60,15 @@ def fpr95_by_column(runs: Sequence[Found], sets: Sequence[str]) -> dict[str, Mea
     Args:
         runs: records of one profile and data, with the probe `resampled_fpr95` of every test set; where
             one has none, no method has resamples.
-        sets: the data source's three sets, in the order of their roles.
+        sets: as `phototour.by_column` takes them.
 
     Returns:
-        By key; cells are named as `phototour.COLUMN_NAMES`.
+        By key; cells are named as its columns.
 
     Raises:
         ValueError: as `phototour.by_column`, or the methods share no column.
     """
-    table = phototour.by_column(runs, sets).reindex(columns=list(phototour.COLUMN_NAMES))
-    table = table.dropna(axis="columns")
+    table = phototour.by_column(runs, sets).drop(columns="Mean").dropna(axis="columns")
     if table.empty:
         raise ValueError("the methods share no column")
     draws, drawn = _draws(runs, sets), None
@@ -86,7 +85,8 @@ def _draws(runs: Sequence[Found], sets: Sequence[str]) -> dict[tuple, np.ndarray
     where a record has no such probe."""
     role, draws = phototour.roles_of(sets), {}
     for run in runs:
-        for test_set in [name for name, metrics in run.content["metrics"].items() if "fpr95" in metrics]:
+        measured = {name for name, metrics in run.content["metrics"].items() if "fpr95" in metrics}
+        for test_set in measured & set(sets):
             if f"{RESAMPLED}.{test_set}" not in run.content["probes"]:
                 return {}
             probe = run.probe(RESAMPLED, test_set)

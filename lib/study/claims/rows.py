@@ -120,7 +120,7 @@ def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndar
     Args:
         claim: names the table and the kind of values.
         key: as the claim has it: a method's key, or what another column of the table holds, e.g. `aht`.
-        cells: names of ours; of as many of the printed ones as have these names.
+        cells: names of ours; of the printed ones those that have these names.
 
     Returns:
         (cells,), or None where the table does not print it.
@@ -131,8 +131,9 @@ def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndar
     named = rows[["key", "statistic", *rows.columns.intersection(["loss"])]].eq(key).any(axis=1)
     values = [(name, row.value) for row in rows[named].itertuples() for name in _cells_of(row)]
     by_name = pd.Series(dict(values), dtype=float)
-    if cells and len(by_name) == len(values) and set(cells) <= set(by_name.index):
-        return by_name[list(cells)].to_numpy()
+    common = [name for name in cells if name in by_name]
+    if common and len(by_name) == len(values):
+        return by_name[common].to_numpy()
     return np.array([value for _, value in values]) if values else None
 
 

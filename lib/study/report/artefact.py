@@ -47,8 +47,8 @@ class Artefact:
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The data source's sets of patches, in the order of their roles."""
-        return self.study.place.source.sets
+        """The data source's sets of patches, in the order of their roles, then those that only test."""
+        return self.study.place.source.tested
 
     def table(
         self,

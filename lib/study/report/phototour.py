@@ -2,7 +2,7 @@
 
 Train on one set, test on the other two. `liberty`, `notredame` and `yosemite` are roles: of another
 data source the first set stands in the role of Liberty, the second in that of Notre Dame, the third in
-Yosemite's.
+Yosemite's. Places on which nobody trains stand in further columns, by their own names.
 """
 
 from collections.abc import Sequence
@@ -21,21 +21,22 @@ SHORT = {"liberty": "Lib", "notredame": "Ntr", "yosemite": "Yos"}
 
 def column_name(train: str, test: str) -> str:
     """The compact head of a column, e.g. `Ntr>Lib` for Notre Dame to Liberty."""
-    return f"{SHORT[train]}>{SHORT[test]}"
+    return f"{SHORT[train]}>{SHORT.get(test, test)}"
 
 
 COLUMN_NAMES = tuple(column_name(train, test) for train, test in COLUMNS)
 
 
 def roles_of(sets: Sequence[str]) -> dict[str, str]:
-    """Which role each of a data source's three sets stands in, in their order.
+    """Which role each of a data source's sets stands in: of the first three in their order, of those
+    that only test their own names.
 
     Raises:
-        ValueError: there are not three different sets.
+        ValueError: there are fewer than three sets, or two of one name.
     """
-    if len(sets) != len(ROLES) or len(set(sets)) != len(sets):
+    if len(sets) < len(ROLES) or len(set(sets)) != len(sets):
         raise ValueError(f"sets {list(sets)}: a data source needs three different ones")
-    return dict(zip(sets, ROLES, strict=True))
+    return dict(zip(sets, (*ROLES, *sets[len(ROLES) :]), strict=True))
 
 
 def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
@@ -43,8 +44,8 @@ def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
 
     Args:
         found: records of one profile and data. One without a train set (SIFT) fills every column of its
-            test sets.
-        sets: the data source's three sets, in the order of their roles.
+            test sets. What else it was measured on, such as other pairs of a place, is left out.
+        sets: the data source's three sets, in the order of their roles, then those that only test.
 
     Returns:
         FPR95 in percent, index (key, label, seed) as of `lib.study.report.frames.wide`, and `Mean`, NaN
@@ -52,16 +53,15 @@ def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
         trained method has is left out, as where a study trains on one set alone.
 
     Raises:
-        ValueError: two records hold the same value, or one has FPR95 on a set that is not in `sets`.
+        ValueError: two records hold the same value, or one was trained on a set that is not in `sets`.
     """
     role, frame = roles_of(sets), frames.fpr95(found)
-    for name in ("train_set", "test_set"):
-        unknown = frame[frame[name].notna() & ~frame[name].isin(sets)]
-        if len(unknown):
-            raise ValueError(
-                f"a record of {unknown['key'].iloc[0]} names the set {unknown[name].iloc[0]!r}; "
-                f"this data source has {', '.join(sets)}"
-            )
+    frame = frame[frame["test_set"].isin(sets)]
+    if len(unknown := frame[frame["train_set"].notna() & ~frame["train_set"].isin(sets)]):
+        raise ValueError(
+            f"a record of {unknown['key'].iloc[0]} was trained on {unknown['train_set'].iloc[0]!r}; "
+            f"this data source has {', '.join(sets)}"
+        )
     table = _by_column(frame.replace({"train_set": role, "test_set": role}))
     trained = table[table.index.get_level_values("seed").notna()]
     table = table.loc[:, trained.notna().any() | trained.empty]
@@ -80,31 +80,32 @@ def of_most_sets(found: Sequence[Found]) -> list[Found]:
 
 def columns_of(table: pd.DataFrame) -> list[str]:
     """The columns of a table of `by_column`, without the mean."""
-    return [name for name in COLUMN_NAMES if name in table]
+    return [name for name in table if name != "Mean"]
 
 
 def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
     """A printed table of FPR95 like `by_column`: index (key, label), the columns and `Mean`.
 
     A value without a train set fills both columns of its test set. The mean is the printed one, or that
-    of the columns where they are not all six.
+    of the columns where they are not all six. No paper has a value of a column that is none of the six.
     """
     frame = rows.rename(columns={"train": "train_set", "test": "test_set"}).assign(seed=0)
-    table = _by_column(frame[frame["statistic"] == "fpr95"]).droplevel("seed")[list(columns)]
-    if len(columns) < len(COLUMN_NAMES):
+    table = _by_column(frame[frame["statistic"] == "fpr95"]).droplevel("seed")
+    table = table[[name for name in columns if name in COLUMN_NAMES]]
+    if len(table.columns) < len(COLUMN_NAMES):
         return table.assign(Mean=table.mean(axis=1, skipna=False))
     means = frame[frame["statistic"] == "column_mean"].set_index(frames.METHOD)["value"]
     return table.assign(Mean=means)
 
 
 def _by_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """A tidy frame of FPR95, its sets named by their roles, along the six columns."""
+    """A tidy frame of FPR95, its sets named by their roles, along the six columns and further ones."""
     trains = [[role] if role in ROLES else list(ROLES) for role in frame["train_set"]]
     frame = frame.assign(train_set=trains).explode("train_set")
     frame = frame[frame["train_set"] != frame["test_set"]]
     columns = map(column_name, frame["train_set"], frame["test_set"])
     table = frames.wide(frame.assign(column=list(columns)), "column")
-    return table.reindex(columns=list(COLUMN_NAMES))
+    return table.reindex(columns=[*COLUMN_NAMES, *(name for name in table if name not in COLUMN_NAMES)])
 
 
 def verification(paper: str, table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:

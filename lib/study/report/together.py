@@ -31,7 +31,7 @@ Methods = Mapping[str, Measured]
 def by_measure(found: Sequence[Found], study: Study) -> dict[str, dict[str, Measured]]:
     """Methods by label under each of `SIGNS`, with resamples of test points or of what sequences show; a
     cell is a column of PhotoTour's protocol, or a train set."""
-    of = {FPR95: fpr95_by_column(found, study.place.source.sets)}
+    of = {FPR95: fpr95_by_column(found, study.place.source.tested)}
     by_set = [[run for run in found if run.job.train_set == name] for name in study.place.source.sets]
     runs = [hpatches.numbers(trained, tested_on(study)) for trained in by_set if trained]
     for task in hpatches.TASKS:
