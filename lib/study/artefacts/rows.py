@@ -288,7 +288,7 @@ def tested_on(study: Study) -> str:
 
 
 def on_hpatches(study: Study, jobs: Iterable[Job], split: str = HPATCHES_SPLIT) -> list[Job]:
-    """The jobs, measured on the patches that a split of HPatches tests on, too, where the study has any."""
+    """The jobs, measured on what a split of HPatches tests on, too, where the study has HPatches."""
     if study.place.source.own_hpatches is None:
         return list(jobs)
     tested = [study.place.source.homographies.test_set(split)]
