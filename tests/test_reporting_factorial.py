@@ -14,7 +14,7 @@ from scipy import stats
 
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import factorial as experiments
-from lib.study.artefacts import searches
+from lib.study.artefacts import searches, together
 from lib.study.artefacts.factorial import CELLS, PAPERS, SEARCHED_CELLS, TERMS, at, sign
 from lib.study.jobs import Job
 from lib.study.open import Found, Study, open_study
@@ -131,7 +131,7 @@ def test_the_plan_says_what_can_be_found_before_it_is_looked_for(
 
     monkeypatch.setattr(factorial, "obtain", obtain)
     [row] = factorial.plan(study).to_dict("records")
-    assert "equal_dsm_binary_aug" not in {job.name for job in asked}
+    assert {job.name for job in asked} == together.EQUAL.keys()
     assert (row["combinations"], row["seeds"], row["runs"]) == (32, 3, 96)
     assert row["sd"] == pytest.approx(1.0, rel=0.5)
     assert 0 < row["alone"] < row["of all"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lib import parts
+from lib.data.scenes.sets import WIDE
 from lib.data.sources import Source
 from lib.data.states import content_half
 from lib.digests import code_digest, value_digest
@@ -87,6 +88,11 @@ class Job:
     def sets_of(self, measure: str) -> tuple[str, ...]:
         """The sets on which a module of `lib.benchmarks` measures."""
         return tuple(name for module, name in self.measures if module == measure)
+
+    @property
+    def test_sets(self) -> tuple[str, ...]:
+        """The sets on which FPR95 is measured, without the wide pairs of places among them."""
+        return tuple(name for name in self.sets_of("fpr95") if not name.endswith(WIDE))
 
     def profile(self, place: Place) -> Profile:
         """The size this run has at a place."""

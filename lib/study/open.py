@@ -105,7 +105,7 @@ class Found:
 
     def fpr95s(self) -> dict[str, float]:
         """`fpr95` by test set."""
-        return {name: self.fpr95(name) for name in self.job.sets_of("fpr95")}
+        return {name: self.fpr95(name) for name in self.job.test_sets}
 
     @property
     def followed_pairs(self) -> int:

@@ -118,7 +118,7 @@ def figure1(study: Study) -> list[Job]:
     """TCDesc's Figure 1: DSM+ as long and TCDesc-DSM+ with the seeds of a table, and neighbourhoods of
     their descriptors among points of the first test set."""
     jobs = tcdesc_runs(COMPARED)(study)
-    return [probed(job, "neighbourhoods", job.sets_of("fpr95")[:1]) for job in jobs]
+    return [probed(job, "neighbourhoods", job.test_sets[:1]) for job in jobs]
 
 
 def image_sets(study: Study) -> list[str]:
@@ -138,7 +138,7 @@ def figure2(study: Study) -> list[Job]:
 def overfitting(study: Study) -> list[Job]:
     """FPR95 on all pairs by stage of training, of the test sets and of the set trained on."""
     jobs = tcdesc_runs(METHODS)(study)
-    return [measured(job, "fpr95_by_stage", (*job.sets_of("fpr95"), job.train_set)) for job in jobs]
+    return [measured(job, "fpr95_by_stage", (*job.test_sets, job.train_set)) for job in jobs]
 
 
 # By the loss that topology is put on, the recipe with it and the one without.

@@ -20,10 +20,7 @@ METHODS: Mapping[str, str] = {
     "equal_hynet_aug": "hynet_aug",
     "equal_tcdesc_hn_aug": "tcdesc_hn_aug",
     "tcdesc_dsm_aug": "tcdesc_dsm_aug",
-    "equal_dsm_binary_aug": "dsm_binary_aug",
 }
-# Its descriptors are of another kind and length.
-APART = "equal_dsm_binary_aug"
 
 
 def on_equal_footing(recipe: Recipe) -> Recipe:
@@ -48,11 +45,9 @@ def _swapped(recipe: Recipe) -> Recipe:
     return replace(recipe, optimizer=(DSM if recipe.optimizer.name == "adam" else HYNET).optimizer)
 
 
-# The real-valued methods, each with the other optimiser, by the key of the method that it is.
+# Each method with the other optimiser, by the key of the method that it is.
 SWAPPED_KEYS: Mapping[str, str] = {
-    f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key
-    for key, name in METHODS.items()
-    if key != APART
+    f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key for key, name in METHODS.items()
 }
 SWAPPED: Mapping[str, Recipe] = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
 # Those with a search of their own; labels tell them from the papers' own settings beside them.
@@ -69,18 +64,17 @@ SEARCHED: Mapping[str, Recipe] = {
 }
 
 
-# Every method at its own learning rate, on the first train set or on as many as tables have.
-equal_footing = Runs(EQUAL, recipes=EQUAL, hpatches="a")
-scenes = replace(equal_footing, sets="grid")
+# Every method at its own learning rate, on as many train sets as tables have.
+scenes = Runs(EQUAL, sets="grid", recipes=EQUAL, hpatches="a")
 
 
-def optimisers(study: Study) -> list[Job]:
-    """The real-valued methods with either optimiser, on the first train set with a table's seeds; at the
-    quick size none, where searches would take longer than all else that is asked of it together."""
+def equal_footing(study: Study) -> list[Job]:
+    """Every method with its own optimiser, on the first train set; and with the other one, but at the
+    quick size, where these searches would take longer than all else that is asked of it together."""
+    jobs = replace(scenes, sets="first")(study)
     if study.place.profile.name == "quick":
-        return []
-    own = [job for job in equal_footing(study) if job.name != APART]
-    return own + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)
+        return jobs
+    return jobs + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)
 
 
 def optimiser_on_reserve(study: Study) -> dict[str, str]:

@@ -24,7 +24,7 @@ def fpr95_of(groups: Mapping[str, Sequence[Found]]) -> dict[str, Measured]:
         groups: by the name to show, the runs of one method.
     """
     job = next(iter(groups.values()))[0].job
-    sets, measured = (job.train_set, *job.sets_of("fpr95")), {}
+    sets, measured = (job.train_set, *job.test_sets), {}
     for name, found in groups.items():
         [measured[name]] = fpr95_by_column(found, sets).values()
     return measured

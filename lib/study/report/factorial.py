@@ -34,12 +34,12 @@ def plan(study: Study) -> pd.DataFrame:
 
     Returns:
         One row: "combinations", "seeds", "runs", and the "core hours" that these take by forecast; the
-        standard deviation "sd" of FPR95 over seeds, the `residual` of the methods on equal footing whose
-        descriptors are no bits; and the least effect in points that is found with a probability of 80%,
-        by a test at 5% ("alone") and by the first of all by Holm's correction ("of all").
+        standard deviation "sd" of FPR95 over seeds, the `residual` of the methods on equal footing; and
+        the least effect in points that is found with a probability of 80%, by a test at 5% ("alone")
+        and by the first of all by Holm's correction ("of all").
     """
     jobs, seeds = factorial.factorial(study), len(study.table_seeds)
-    equal = [job for job in together.equal_footing(study) if job.name != together.APART]
+    equal = together.equal_footing(study)
     spread, _ = residual(by_measure(obtain(study, equal), study)[FPR95])
     row = {"combinations": len(CELLS), "seeds": seeds, "runs": len(jobs)}
     row |= {"core hours": sum(cost(job, study.place).seconds for job in jobs) / 3600}

@@ -10,7 +10,7 @@ from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, OPEN
 from lib.study.report.together import FPR95, OPTIMISERS
 
 # Below the reference: the four papers' methods with either optimiser.
-EQUAL_FOOTING = "evening/photos/tables/together/optimisers.csv"
+EQUAL_FOOTING = "evening/photos/tables/together/equal_footing_optimisers.csv"
 # Below the reference: whose verdicts count. The first that has a claim decides; quick judges only
 # computations.
 JUDGED = ("evening/photos", "quick/mini")

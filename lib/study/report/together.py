@@ -1,6 +1,8 @@
 """The four papers' methods on equal footing: what they reach, who is ahead, and what a step costs.
 
-FPR95 and HPatches' numbers are in percent. Methods that are ranked have the same seeds.
+Rates (FPR95, in percent) are compared by ratios, on their logarithms, where spreads over seeds are alike
+from method to method; average precision (percent) is compared in points. Methods that are ranked have
+the same seeds.
 """
 
 import math
@@ -13,37 +15,74 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.statistics.intervals import Estimate, Measured, contrast, side_by_side
 from lib.statistics.significance import holm, vargha_delaney
 from lib.study.artefacts.rows import tested_on
-from lib.study.claims.measured import fpr95_by_column, hpatches_by_task
+from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
 from lib.study.open import Found, Study
 from lib.study.report import frames, hpatches
 from lib.study.report.changes import levels, with_interval
 
-FPR95, BASE = "FPR95", "HardNet+"
+FPR95, FPR95_WIDE, PHOTOGRAPHS = "FPR95", "FPR95 of wide pairs", "matching of photographs"
+BASE = "HardNet+"
+RATES = (FPR95, FPR95_WIDE)
 # By measure, 1 where lower is better and −1 where higher is.
-SIGNS = {FPR95: 1, **dict.fromkeys(hpatches.TASKS, -1)}
+SIGNS = {**dict.fromkeys(RATES, 1), **dict.fromkeys((PHOTOGRAPHS, *hpatches.TASKS), -1)}
+# Px up to which a keypoint of another photograph is a right answer.
+TOLERANCE = 3
 LEVEL, DRAWS = 0.05, 20_000
 Methods = Mapping[str, Measured]
 
 
-def by_measure(found: Sequence[Found], study: Study) -> dict[str, dict[str, Measured]]:
-    """Methods by label under each of `SIGNS`, with resamples of test points or of what sequences show; a
-    cell is a column of PhotoTour's protocol, or a train set."""
-    of = {FPR95: fpr95_by_column(found, study.place.source.tested)}
-    by_set = [[run for run in found if run.job.train_set == name] for name in study.place.source.sets]
-    runs = [hpatches.numbers(trained, tested_on(study)) for trained in by_set if trained]
-    for task in hpatches.TASKS:
-        parts = [hpatches_by_task(each, [task]) for each in runs]
-        of[task] = {key: side_by_side([part[key] for part in parts]) for key in parts[0]}
-    labels = {run.job.name: run.job.label for run in found}
-    return {measure: {labels[key]: m for key, m in each.items()} for measure, each in of.items()}
+def by_measure(runs: Sequence[Found], study: Study) -> dict[str, dict[str, Measured]]:
+    """Methods by label under each of `SIGNS` that the study's data has.
+
+    Of FPR95 a cell is a column of PhotoTour's protocol, with resamples of test points; of HPatches'
+    tasks a train set, with resamples of what sequences show. Real places have wide pairs and matching
+    between photographs besides, of which a cell is a place.
+    """
+    source, labels = study.place.source, {run.job.name: run.job.label for run in runs}
+    measured = {FPR95: fpr95_by_column(runs, source.tested)}
+    if source.scenes is not None:
+        rates, matching = frames.fpr95(runs), frames.tidy(runs, "image_pairs")
+        measured[FPR95_WIDE] = _by_place(rates[rates["test_set"].str.endswith(WIDE)])
+        matching = matching[matching["test_set"].str.endswith(IMAGES_OF)]
+        measured[PHOTOGRAPHS] = _by_place(matching[matching["metric"] == f"ap.{TOLERANCE}"])
+    if source.own_hpatches is not None:
+        by_set = [[run for run in runs if run.job.train_set == name] for name in source.sets]
+        numbers = [hpatches.numbers(trained, tested_on(study)) for trained in by_set if trained]
+        for task in hpatches.TASKS:
+            parts = [hpatches_by_task(table, [task]) for table in numbers]
+            measured[task] = {key: side_by_side([part[key] for part in parts]) for key in parts[0]}
+    return {
+        measure: {labels[key]: values for key, values in methods.items()}
+        for measure, methods in measured.items()
+    }
 
 
-def table(of: Mapping[str, Methods]) -> pd.DataFrame:
+def _by_place(frame: pd.DataFrame) -> dict[str, Measured]:
+    """Of a tidy frame each method by key, a cell a test set."""
+    table = frames.wide(frame, "test_set")
+    return by_method(table, list(table), None)
+
+
+def on_scale(measure: str, methods: Methods) -> Methods:
+    """Methods' values as a measure compares them: logarithms of rates, all else as it is."""
+    if measure not in RATES:
+        return methods
+    return {label: method.logarithm() for label, method in methods.items()}
+
+
+def shown(measure: str, name: str, estimate: Estimate) -> dict[str, float]:
+    """An estimate on a measure's scale with its interval, of rates as a ratio."""
+    row = with_interval(name, estimate)
+    return {key: math.exp(value) for key, value in row.items()} if measure in RATES else row
+
+
+def table(by_measure: Mapping[str, Methods]) -> pd.DataFrame:
     """A row a method, under each measure its `lib.study.report.changes.levels`."""
-    return pd.concat({measure: levels(each) for measure, each in of.items()}, axis=1)
+    return pd.concat({measure: levels(methods) for measure, methods in by_measure.items()}, axis=1)
 
 
 # Torch's names of optimisers as readers know them.
@@ -51,88 +90,96 @@ OPTIMISERS = {"sgd": "SGD", "adam": "Adam"}
 ByOptimiser = Mapping[str, Mapping[str, Methods]]
 
 
-def by_optimiser(found: Sequence[Found], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
+def by_optimiser(runs: Sequence[Found], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
     """`by_measure` of the runs with each of `OPTIMISERS`, methods in one order under all."""
-    runs = {name: [run for run in found if run.job.recipe.optimizer.name == name] for name in OPTIMISERS}
-    order = list(dict.fromkeys(run.job.label for run in found))
-    return {
-        OPTIMISERS[name]: {
+    order, measured = list(dict.fromkeys(run.job.label for run in runs)), {}
+    for key, name in OPTIMISERS.items():
+        trained = [run for run in runs if run.job.recipe.optimizer.name == key]
+        measured[name] = {
             measure: {label: methods[label] for label in order if label in methods}
-            for measure, methods in by_measure(of, study).items()
+            for measure, methods in by_measure(trained, study).items()
         }
-        for name, of in runs.items()
-    }
+    return measured
 
 
-def optimisers(of: ByOptimiser) -> pd.DataFrame:
-    """A row a method, under each measure its mean with "SGD" and with "Adam", and the "change" from the
-    first to the second, paired by seeds, with its interval "from" and "to"."""
+def optimisers(measured: ByOptimiser) -> pd.DataFrame:
+    """What Adam in place of SGD changes, a row a method.
+
+    Returns:
+        Under each measure the mean with "SGD" and with "Adam"; the "ratio" of rates, or the "change" in
+        points, from the first to the second, paired by seeds, with its interval "from" and "to"; and its
+        p by Holm's correction over the methods, "Holm".
+    """
     tables = {}
-    for measure in SIGNS:
-        sgd, adam = (of[name][measure] for name in OPTIMISERS.values())
-        rows = {
-            label: {name: of[name][measure][label].values.mean() for name in OPTIMISERS.values()}
-            | with_interval("change", contrast([(1.0, adam[label]), (-1.0, sgd[label])]))
-            for label in sgd
-        }
+    for measure in measured["SGD"]:
+        means = {name: measured[name][measure] for name in OPTIMISERS.values()}
+        sgd, adam = (on_scale(measure, methods) for methods in means.values())
+        rows, name = {}, "ratio" if measure in RATES else "change"
+        for label in sgd:
+            estimate = contrast([(1.0, adam[label]), (-1.0, sgd[label])])
+            row = {optimiser: methods[label].values.mean() for optimiser, methods in means.items()}
+            rows[label] = row | shown(measure, name, estimate) | {"Holm": estimate.p_value()}
         tables[measure] = pd.DataFrame.from_dict(rows, orient="index")
+        tables[measure]["Holm"] = holm(tables[measure]["Holm"])
     return pd.concat(tables, axis=1).rename_axis("method")
 
 
-def chosen(of: ByOptimiser, optimiser: Mapping[str, str]) -> dict[str, dict[str, Measured]]:
+def chosen(measured: ByOptimiser, optimiser: Mapping[str, str]) -> dict[str, dict[str, Measured]]:
     """Each method under each measure with one optimiser.
 
     Args:
-        of: of `by_optimiser`.
+        measured: of `by_optimiser`.
         optimiser: by method's label, a key of `OPTIMISERS`.
     """
     return {
-        measure: {label: of[OPTIMISERS[name]][measure][label] for label, name in optimiser.items()}
-        for measure in SIGNS
+        measure: {label: measured[OPTIMISERS[key]][measure][label] for label, key in optimiser.items()}
+        for measure in measured["SGD"]
     }
 
 
-def residual(of: Methods) -> tuple[float, int]:
+def residual(methods: Methods) -> tuple[float, int]:
     """The standard deviation of a run once its method and its seed are taken off, one for all methods,
-    and its degrees of freedom: of three seeds a pair by itself has but two.
+    and its degrees of freedom. Of three seeds a pair by itself has but two.
 
     Args:
-        of: two methods or more, with the same seeds, two or more.
+        methods: two or more, with the same seeds, two or more.
     """
-    runs = np.stack([each.values.mean(axis=1) for each in of.values()])
+    runs = np.stack([method.values.mean(axis=1) for method in methods.values()])
     left = runs - runs.mean(axis=0) - runs.mean(axis=1, keepdims=True) + runs.mean()
     freedom = (runs.shape[0] - 1) * (runs.shape[1] - 1)
     return math.sqrt((left**2).sum() / freedom), freedom
 
 
-def pairs(of: Methods, sign: int) -> pd.DataFrame:
+def pairs(measure: str, methods: Methods) -> pd.DataFrame:
     """Every two methods, the one with the better mean first.
 
     Args:
-        of: as for `residual`, which intervals are by, and jointly over what was tested on.
-        sign: of `SIGNS`.
+        measure: of `SIGNS`.
+        methods: as for `residual`, which intervals are by, and jointly over what was tested on.
 
     Returns:
-        By "better" and "worse" how far the first is "ahead", with the interval "from" and "to"; the
-        two-sided "p" of that, and by Holm's correction over all pairs "Holm"; the probability that a run
-        of the first is better than one of the second, "improvement", with Newcombe's interval "low" to
-        "high".
+        By "better" and "worse" the "ratio" of the second's rate to the first's, or how many points the
+        first is "ahead", with the interval "from" and "to"; the two-sided "p" of that, and by Holm's
+        correction over all pairs "Holm"; the probability that a run of the first is better than one of
+        the second, "improvement", with Newcombe's interval "low" to "high".
     """
-    rows, left = {}, residual(of)
-    for names in combinations(of, 2):
-        better, worse = sorted(names, key=lambda name: sign * of[name].values.mean())
-        ahead = _by_residual([(sign, of[worse]), (-sign, of[better])], left)
-        effect = vargha_delaney(*(sign * of[name].values.mean(axis=1) for name in (worse, better)))
+    methods, sign = on_scale(measure, methods), SIGNS[measure]
+    rows, left, name = {}, residual(methods), "ratio" if measure in RATES else "ahead"
+    for names in combinations(methods, 2):
+        better, worse = sorted(names, key=lambda label: sign * methods[label].values.mean())
+        ahead = _by_residual([(sign, methods[worse]), (-sign, methods[better])], left)
+        runs = (sign * methods[label].values.mean(axis=1) for label in (worse, better))
+        effect = vargha_delaney(*runs)
         chance = {"improvement": effect.value, "low": effect.low, "high": effect.high}
-        rows[better, worse] = {**with_interval("ahead", ahead), "p": ahead.p_value(), **chance}
-    found = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["better", "worse"])
-    found.insert(4, "Holm", holm(found["p"]))
-    return found
+        rows[better, worse] = {**shown(measure, name, ahead), "p": ahead.p_value(), **chance}
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["better", "worse"])
+    table.insert(4, "Holm", holm(table["p"]))
+    return table
 
 
-def _by_residual(two: Sequence[tuple[float, Measured]], left: tuple[float, int]) -> Estimate:
+def _by_residual(terms: Sequence[tuple[float, Measured]], left: tuple[float, int]) -> Estimate:
     """The difference of two methods, over seeds by the `residual` of all."""
-    difference, (spread, freedom) = contrast(two), left
+    difference, (spread, freedom) = contrast(terms), left
     over_seeds = spread * math.sqrt(2 / difference.seeds)
     return replace(difference, over_seeds=over_seeds, seed_freedom=freedom)
 
@@ -148,78 +195,128 @@ def orders(names: Collection[str], sure: Collection[tuple[str, str]]) -> int:
     return left(frozenset())
 
 
-def ordered(of: Mapping[str, Methods]) -> pd.DataFrame:
+def ordered(measured: Mapping[str, Methods]) -> pd.DataFrame:
     """By measure the number of "pairs", of how many the difference is "significant", p being 5% at most
     by Holm's correction, and how many "rankings" of all methods contradict none of these, "of" how many.
     """
     rows = {}
-    for measure, each in of.items():
-        found = pairs(each, SIGNS[measure])
-        sure = list(found.index[found["Holm"] <= LEVEL])
-        counts = {"pairs": len(found), "significant": len(sure), "rankings": orders(tuple(each), sure)}
-        rows[measure] = {**counts, "of": math.factorial(len(each))}
+    for measure, methods in measured.items():
+        table = pairs(measure, methods)
+        sure = list(table.index[table["Holm"] <= LEVEL])
+        rows[measure] = {
+            "pairs": len(table),
+            "significant": len(sure),
+            "rankings": orders(tuple(methods), sure),
+            "of": math.factorial(len(methods)),
+        }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("measure")
 
 
-def draws(of: Methods, seed: int = 0) -> np.ndarray:
+def draws(methods: Methods, seed: int = 0) -> np.ndarray:
     """(`DRAWS`, methods) the means that other studies might find, seeds and test points drawn jointly.
 
     What is due to seeds is Student's by the `residual`, what a seed does to all methods left out, which
     changes no rank; what is due to test points is one of the resamples, the same for all. So of any two
     methods the difference has about the interval of `pairs`.
+
+    Args:
+        methods: of `on_scale`.
+        seed: of the draws.
     """
-    random, (spread, freedom) = np.random.default_rng(seed), residual(of)
-    means = np.array([each.values.mean() for each in of.values()])
-    seeds = len(next(iter(of.values())).values)
+    random, (spread, freedom) = np.random.default_rng(seed), residual(methods)
+    means = np.array([method.values.mean() for method in methods.values()])
+    seeds = len(next(iter(methods.values())).values)
     length = np.sqrt(seeds * random.chisquare(freedom, (DRAWS, 1)) / freedom)
     over_seeds = spread * random.normal(size=(DRAWS, len(means))) / length
-    moved = np.stack([_moved(each) for each in of.values()], axis=1)
+    moved = np.stack([_moved(method) for method in methods.values()], axis=1)
     return means + over_seeds + moved[random.integers(len(moved), size=DRAWS)]
 
 
-def _moved(of: Measured) -> np.ndarray:
+def _moved(method: Measured) -> np.ndarray:
     """(B,) how far test points drawn anew move a mean; zeros where none were drawn."""
-    if of.resampled is None:
+    if method.resampled is None:
         return np.zeros(1)
-    means = of.resampled[0].mean(axis=(0, 1), dtype=float)
+    means = method.resampled[0].mean(axis=(0, 1), dtype=float)
     # As wide as they are once what is counted too often is taken off.
     spread = means.std(ddof=1)
-    return (means - means.mean()) * (contrast([(1.0, of)]).over_units / spread if spread else 1.0)
+    return (means - means.mean()) * (contrast([(1.0, method)]).over_units / spread if spread else 1.0)
 
 
-def ranks(of: Methods, sign: int) -> pd.DataFrame:
+def ranks(measure: str, methods: Methods) -> pd.DataFrame:
     """By "method" the "rank" of its mean, 1 the best; "from" and "to", between which it lies in 95% of
     `draws`; and the share of them in which it is "first"."""
-    ranked = stats.rankdata(sign * draws(of), axis=1)
+    methods, sign = on_scale(measure, methods), SIGNS[measure]
+    ranked = stats.rankdata(sign * draws(methods), axis=1)
     low, high = np.quantile(ranked, [LEVEL / 2, 1 - LEVEL / 2], axis=0, method="inverted_cdf")
-    rank = stats.rankdata([sign * each.values.mean() for each in of.values()])
+    rank = stats.rankdata([sign * method.values.mean() for method in methods.values()])
     columns = {"rank": rank, "from": low, "to": high, "first": (ranked == 1).mean(axis=0)}
-    return pd.DataFrame(columns, pd.Index(of, name="method"))
+    return pd.DataFrame(columns, pd.Index(methods, name="method"))
 
 
-def cost(found: Sequence[Found], of: Methods) -> pd.DataFrame:
+def last_fifth(runs: Sequence[Found]) -> pd.Series:
+    """By method's label by how many percent FPR95 fell over the last fifth of training, the mean over
+    runs and over the test sets' pairs on which training was followed."""
+    epochs = frames.epochs(runs)
+    last = epochs["epoch"].max()
+    means = epochs.pivot_table("FPR95 (%)", "label", "epoch", sort=False)
+    return 100 * (1 - means[last] / means[round(0.8 * last)])
+
+
+def conclusion(
+    methods: Mapping[str, Methods], runs: Sequence[Found], measured: ByOptimiser | None = None
+) -> str:
+    """What the comparison comes to, in a few sentences.
+
+    Args:
+        methods: of `chosen`.
+        runs: their records.
+        measured: of `by_optimiser`, where each method was trained with either.
+    """
+    rates, counts = methods[FPR95], ordered(methods)
+    best = min(rates, key=lambda label: rates[label].values.mean())
+    decided = ", ".join(f"{row['significant']} in {name}" for name, row in counts.iterrows())
+    sentences = [
+        f"{best} has the lowest FPR95, {rates[best].values.mean():.2f}%.",
+        f"Of {counts['pairs'].iloc[0]} pairs of methods these differ significantly: {decided}.",
+    ]
+    if measured is not None:
+        adam = optimisers(measured)[FPR95]
+        least, most = adam["ratio"].idxmin(), adam["ratio"].idxmax()
+        sentences.append(
+            f"Adam in place of SGD multiplies FPR95 by {adam['ratio'][least]:.2f} ({least}) to "
+            f"{adam['ratio'][most]:.2f} ({most}), significantly for {(adam['Holm'] <= LEVEL).sum()} of "
+            f"{len(adam)} methods."
+        )
+    falling = last_fifth(runs)
+    sentences.append(
+        f"FPR95 fell by {falling.mean():.0f}% over the last fifth of training ({falling.min():.0f} to "
+        f"{falling.max():.0f}% by method), so the order may change with longer training."
+    )
+    return "\n".join(sentences)
+
+
+def cost(runs: Sequence[Found], methods: Methods) -> pd.DataFrame:
     """What a step costs beside what it gains.
 
     Args:
-        found: of `lib.study.artefacts.together`, on one train set.
-        of: FPR95 of those that are compared.
+        runs: of `lib.study.artefacts.together`, on one train set.
+        methods: FPR95 of those that are compared.
 
     Returns:
         By "method" the milliseconds "ms" of a step in its fastest run, which other work on the machine
-        slowed least; "times" those of HardNet+; and the "change" of FPR95 from HardNet+'s in points,
-        with its interval, by the `residual` as in `pairs`.
+        slowed least; "times" those of HardNet+; and the "ratio" of its FPR95 to HardNet+'s with its
+        interval, by the `residual` as in `pairs`.
     """
-    steps = frames.by_label([run for run in found if run.job.label in of])
+    steps = frames.by_label([run for run in runs if run.job.label in methods])
     fastest = {
-        label: min(1000 * run.content["seconds"] / run.content["curve"]["step"][-1] for run in runs)
-        for label, runs in steps.items()
+        label: min(1000 * run.content["seconds"] / run.content["curve"]["step"][-1] for run in own)
+        for label, own in steps.items()
     }
-    left = residual(of)
-    against = {
-        label: with_interval("change", _by_residual([(1.0, each), (-1.0, of[BASE])], left))
-        for label, each in of.items()
-        if label != BASE
-    }
-    table = pd.DataFrame({"ms": fastest}).rename_axis("method")
+    methods = on_scale(FPR95, methods)
+    left, against = residual(methods), {}
+    for label in [label for label in methods if label != BASE]:
+        estimate = _by_residual([(1.0, methods[label]), (-1.0, methods[BASE])], left)
+        against[label] = shown(FPR95, "ratio", estimate)
+    table = pd.DataFrame({"ms": fastest}).reindex(list(methods)).rename_axis("method")
     table["times"] = table["ms"] / fastest[BASE]
     return table.join(pd.DataFrame.from_dict(against, orient="index"))
