@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,13 +108,19 @@ def test_a_pair_has_the_better_first_whichever_way_the_measure_goes():
     logs = contrast([(1, of["a"].logarithm()), (-1, of["b"].logarithm())])
     assert row[["ratio", "from", "to"]].tolist() == pytest.approx(np.exp([logs.value, *logs.limits()]))
     expected = contrast([(1, of["a"]), (-1, of["b"])])
-    assert points[["ahead", "from", "to"]].tolist() == pytest.approx([expected.value, *expected.limits()])
+    assert points[["ahead", "from", "to"]].tolist() == pytest.approx(
+        [expected.value, *expected.limits()]
+    )
     assert row["improvement"] == 1
     assert row["low"] < 1
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.floats(8, 14), min_size=2, max_size=5), st.integers(0, 100), st.sampled_from(["FPR95", "matching"]))
+@given(
+    st.lists(st.floats(8, 14), min_size=2, max_size=5),
+    st.integers(0, 100),
+    st.sampled_from(["FPR95", "matching"]),
+)
 def test_pairs_are_all_there_the_first_ahead_and_p_fits_its_interval(means, seed, measure):
     of = {str(place): drawn(seed + place, mean, seeds=3) for place, mean in enumerate(means)}
     table = together.pairs(measure, of)
@@ -212,3 +219,23 @@ def test_a_step_costs_what_the_fastest_run_took(study: Study):
     ratio, _, _ = intervals.ratio(methods["HyNet+"], methods["HardNet+"])
     assert table.loc["HyNet+", ["ms", "times", "ratio"]].tolist() == pytest.approx([200, 2, ratio])
     assert math.isnan(table.loc["HardNet+", "ratio"])
+
+
+def standing(means, spread: float, seed: int = 0) -> together.Standing:
+    names, random = list("abcdefgh")[: len(means)], np.random.default_rng(seed)
+    drawn = np.array(means) + spread * random.normal(size=(together.DRAWS, len(means)))
+    return together.Standing(pd.Series(means, names), pd.DataFrame(drawn, columns=names))
+
+
+def test_orders_agree_wholly_reversed_or_as_far_as_draws_leave_open():
+    means = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    sharp, reverse = standing(means, 1e-3), standing(means[::-1], 1e-3)
+    alike = {"methods": 6, "tau": 1, "from": 1, "to": 1}
+    assert together.agreement(sharp, sharp) == pytest.approx(alike)
+    assert together.agreement(sharp, reverse)["tau"] == pytest.approx(-1)
+    fewer = together.Standing(sharp.means[:3], sharp.draws)
+    assert together.agreement(sharp, fewer)["methods"] == 3
+    # Of noise alone, τ of n methods has the variance 2 (2n + 5) / 9n(n − 1).
+    noise = together.agreement(standing([0.0] * 6, 1.0), standing([0.0] * 6, 1.0, seed=1))
+    half = 1.96 * math.sqrt(2 * (2 * 6 + 5) / (9 * 6 * 5))
+    assert (noise["from"], noise["to"]) == pytest.approx((-half, half), abs=0.08)

@@ -7,7 +7,7 @@ the same seeds.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 
@@ -251,6 +251,53 @@ def ranks(measure: str, methods: Methods) -> pd.DataFrame:
     rank = stats.rankdata([sign * method.values.mean() for method in methods.values()])
     columns = {"rank": rank, "from": low, "to": high, "first": (ranked == 1).mean(axis=0)}
     return pd.DataFrame(columns, pd.Index(methods, name="method"))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Methods under one measure of one size and kind of data, the lower the better.
+
+    Attributes:
+        means: by method and optimiser.
+        draws: (`DRAWS`, methods) of `draws`.
+    """
+
+    means: pd.Series
+    draws: pd.DataFrame
+
+
+def standings(runs: Sequence[Found], study: Study) -> dict[str, Standing]:
+    """By measure how methods stand, each with each optimiser that it was trained with."""
+    named = [
+        replace(run, job=replace(run.job, label=f"{run.job.label}, {OPTIMISERS[optimiser]}"))
+        for run in runs
+        for optimiser in [run.job.recipe.optimizer.name]
+    ]
+    standing = {}
+    for measure, methods in by_measure(named, study).items():
+        scaled, sign = on_scale(measure, methods), SIGNS[measure]
+        means = pd.Series({label: sign * method.values.mean() for label, method in scaled.items()})
+        standing[measure] = Standing(means, pd.DataFrame(sign * draws(scaled), columns=means.index))
+    return standing
+
+
+def agreement(one: Standing, other: Standing) -> dict[str, float]:
+    """How far two orders of the same methods agree.
+
+    Returns:
+        How many "methods" both have; Kendall's "tau" of their means, 1 for one order and −1 for the
+        reverse; "from" and "to", between which it lies in 95% of joint draws of seeds and test points.
+    """
+    common = one.means.index.intersection(other.means.index)
+    first, second = np.array(list(combinations(range(len(common)), 2))).T
+
+    def signs(values: np.ndarray) -> np.ndarray:
+        return np.sign(values[..., first] - values[..., second])
+
+    drawn = signs(one.draws[common].to_numpy()) * signs(other.draws[common].to_numpy()[::-1])
+    low, high = np.quantile(drawn.mean(axis=1), [LEVEL / 2, 1 - LEVEL / 2])
+    tau = stats.kendalltau(one.means[common], other.means[common]).statistic
+    return {"methods": len(common), "tau": tau, "from": low, "to": high}
 
 
 def last_fifth(runs: Sequence[Found]) -> pd.Series:
