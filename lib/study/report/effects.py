@@ -11,7 +11,6 @@ from lib.statistics.intervals import Measured
 from lib.study.report.changes import changes, levels
 
 DEFAULT = "default"
-UNMEASURED = "*not measured yet*"
 _MARK = re.compile(r"<!-- effect: (?P<recipe>[\w+*-]+), (?P<option>[^>]+?) -->[^|\n]*")
 _PROFILE = re.compile(r"[(;] ?([a-z]+), ")
 
@@ -42,7 +41,7 @@ def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
 
     Args:
         text: Markdown whose cells hold ``<!-- effect: RECIPE, OPTION -->`` and what was last filled in,
-            or `UNMEASURED`.
+            or nothing.
         table: from `effects`.
         where: profile and data. What was last filled in of another profile stays as it is.
 
@@ -55,7 +54,7 @@ def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
         mark, end, filled = found[0].partition("-->")
         of, key = _PROFILE.search(filled), (found["recipe"], found["option"])
         of_another = of is not None and of[1] != where.partition(",")[0]
-        if of_another or (key not in known.index and filled.strip() == UNMEASURED):
+        if of_another or (key not in known.index and not filled.strip()):
             return found[0]
         if key not in known.index:
             raise ValueError(f"the document asks for the effect of {key}, which was not computed")
