@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
-from lib.study.artefacts.rows import Runs
+from lib.study.artefacts.rows import HANDCRAFTED, Runs
 from lib.study.artefacts.searches import best_of
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -70,8 +70,10 @@ scenes = Runs(EQUAL, sets="grid", recipes=EQUAL, hpatches="a")
 
 def equal_footing(study: Study) -> list[Job]:
     """Every method with its own optimiser, on the first train set; and with the other one, but at the
-    quick size, where these searches would take longer than all else that is asked of it together."""
-    jobs = replace(scenes, sets="first")(study)
+    quick size, where these searches would take longer than all else that is asked of it together. On
+    real places SIFT and RootSIFT stand beside them."""
+    handcrafted = () if study.place.source.scenes is None else tuple(HANDCRAFTED)
+    jobs = replace(scenes, sets="first", handcrafted=handcrafted)(study)
     if study.place.profile.name == "quick":
         return jobs
     return jobs + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)

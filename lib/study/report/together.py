@@ -62,8 +62,8 @@ def by_measure(runs: Sequence[Found], study: Study) -> dict[str, dict[str, Measu
 
 
 def _by_place(frame: pd.DataFrame) -> dict[str, Measured]:
-    """Of a tidy frame each method by key, a cell a test set."""
-    table = frames.wide(frame, "test_set")
+    """Of a tidy frame each method by key, a cell a test set that all of them have."""
+    table = frames.wide(frame, "test_set").dropna(axis="columns")
     return by_method(table, list(table), None)
 
 
@@ -92,6 +92,7 @@ ByOptimiser = Mapping[str, Mapping[str, Methods]]
 
 def by_optimiser(runs: Sequence[Found], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
     """`by_measure` of the runs with each of `OPTIMISERS`, methods in one order under all."""
+    runs = [run for run in runs if run.job.recipe]
     order, measured = list(dict.fromkeys(run.job.label for run in runs)), {}
     for key, name in OPTIMISERS.items():
         trained = [run for run in runs if run.job.recipe.optimizer.name == key]
@@ -124,17 +125,18 @@ def optimisers(measured: ByOptimiser) -> pd.DataFrame:
     return pd.concat(tables, axis=1).rename_axis("method")
 
 
-def chosen(measured: ByOptimiser, optimiser: Mapping[str, str]) -> dict[str, dict[str, Measured]]:
-    """Each method under each measure with one optimiser.
+def suited(runs: Sequence[Found], optimiser: Mapping[str, str]) -> list[Found]:
+    """The runs of each method with one optimiser, and descriptors that nobody trains.
 
     Args:
-        measured: of `by_optimiser`.
+        runs: of `lib.study.artefacts.together.equal_footing`.
         optimiser: by method's label, a key of `OPTIMISERS`.
     """
-    return {
-        measure: {label: measured[OPTIMISERS[key]][measure][label] for label, key in optimiser.items()}
-        for measure in measured["SGD"]
-    }
+    return [
+        run
+        for run in runs
+        if run.job.recipe is None or run.job.recipe.optimizer.name == optimiser[run.job.label]
+    ]
 
 
 def residual(methods: Methods) -> tuple[float, int]:
@@ -271,6 +273,7 @@ def standings(runs: Sequence[Found], study: Study) -> dict[str, Standing]:
     named = [
         replace(run, job=replace(run.job, label=f"{run.job.label}, {OPTIMISERS[optimiser]}"))
         for run in runs
+        if run.job.recipe
         for optimiser in [run.job.recipe.optimizer.name]
     ]
     standing = {}
@@ -315,7 +318,7 @@ def conclusion(
     """What the comparison comes to, in a few sentences.
 
     Args:
-        methods: of `chosen`.
+        methods: under each measure, the trained ones.
         runs: their records.
         measured: of `by_optimiser`, where each method was trained with either.
     """
