@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,7 @@ from lib.statistics import intervals
 from lib.statistics.intervals import Measured, contrast
 from lib.statistics.significance import holm
 from lib.study.artefacts import together as experiments
-from lib.study.open import Found, Study
+from lib.study.open import Found, Study, open_study
 from lib.study.report import together
 
 LEVELS = {"dsm_long": 12.0, "equal_hynet_aug": 8.0, "equal_adasample_aug_gen": 30.0}
@@ -239,3 +241,37 @@ def test_orders_agree_wholly_reversed_or_as_far_as_draws_leave_open():
     noise = together.agreement(standing([0.0] * 6, 1.0), standing([0.0] * 6, 1.0, seed=1))
     half = 1.96 * math.sqrt(2 * (2 * 6 + 5) / (9 * 6 * 5))
     assert (noise["from"], noise["to"]) == pytest.approx((-half, half), abs=0.08)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Study:
+    """Four places of empty photographs: three that train and test, one that only tests."""
+    for place in "abcd":
+        (tmp_path / place / "images").mkdir(parents=True)
+        for number in range(3):
+            (tmp_path / place / "images" / f"{number}.jpg").touch()
+    roles = {"places": {p: [p] for p in "abcd"}, "train_and_test": ["a", "b", "c"], "test": ["d"]}
+    (tmp_path / "scenes.json").write_text(json.dumps(roles))
+    return open_study("quick", f"scenes:{tmp_path}")
+
+
+def test_on_real_places_methods_stand_by_random_and_wide_pairs_and_by_matching(places: Study):
+    jobs = experiments.equal_footing(places)
+    asked = {(measure, name) for job in jobs if job.recipe for measure, name in job.measures}
+    patches = {("fpr95", name + kind) for name in "bcd" for kind in ("", "-wide")}
+    assert asked == patches | {("image_pairs", f"{name}-images") for name in "bcd"}
+    measured = {"expected": 2.0, "ap.3": 70.0, "ap.5": 60.0}
+    runs = []
+    for job in jobs:
+        metrics: dict[str, dict] = {}
+        for measure, name in job.measures:
+            harder = 4 * name.startswith("d")
+            metrics.setdefault(name, {})[measure] = {k: v + harder for k, v in measured.items()}
+        runs.append(Found(job, Path("record.json"), {"metrics": metrics, "probes": {}}, False))
+    methods = together.by_measure(runs, places)
+    assert list(methods) == [together.FPR95, together.FPR95_WIDE, together.PHOTOGRAPHS]
+    for measure, mean in zip(methods, (10 / 3, 10 / 3, 70 + 4 / 3), strict=True):
+        assert {"SIFT", "RootSIFT", "HardNet+"} <= methods[measure].keys()
+        # SIFT is compared on the places that the networks are tested on.
+        assert {method.values.shape[-1] for method in methods[measure].values()} == {3}
+        assert methods[measure]["SIFT"].values.mean() == pytest.approx(mean)
