@@ -84,14 +84,13 @@ def test_either_optimiser_has_every_method_and_the_change_is_from_sgd_to_adam(ev
     labels = [experiments.EQUAL[key].label for key in experiments.SWAPPED_KEYS.values()]
     assert [list(of[name]["matching"]) for name in ("SGD", "Adam")] == [labels, labels]
     table = together.optimisers(of)
-    for label, (sgd, adam) in {"DSM+": (LEVELS["dsm_long"], 12.0), "HyNet+": (15.0, 5.0)}.items():
-        # One of the two test sets is a point harder.
-        logs = [
-            np.log([(adam + seed / 10 + more) / (sgd + seed / 10 + more) for more in (0, 1)]).mean()
-            for seed in range(5)
-        ]
-        half = stats.t.ppf(0.975, 4) * np.std(logs, ddof=1) / np.sqrt(5)
-        expected = np.exp(np.mean(logs) + np.array([0, -half, half]))
+    rates = {name: methods["FPR95"] for name, methods in of.items()}
+    logs = [np.log(rates[name][label].values).mean(axis=1) for name in rates for label in labels]
+    left = logs - np.mean(logs, axis=0) - np.mean(logs, axis=1, keepdims=True) + np.mean(logs)
+    half = stats.t.ppf(0.975, 15 * 4) * np.sqrt(2 / 5 * (left**2).sum() / (15 * 4))
+    for label in ("DSM+", "HyNet+"):
+        change = np.log(rates["Adam"][label].values / rates["SGD"][label].values).mean()
+        expected = np.exp(change + np.array([0, -half, half]))
         assert table.loc[label, "FPR95"][["ratio", "from", "to"]].tolist() == pytest.approx(expected)
     matching = table["matching"]
     adam = (matching["SGD"] + matching["change"]).to_numpy()

@@ -108,16 +108,17 @@ def optimisers(measured: ByOptimiser) -> pd.DataFrame:
 
     Returns:
         Under each measure the mean with "SGD" and with "Adam"; the "ratio" of rates, or the "change" in
-        points, from the first to the second, paired by seeds, with its interval "from" and "to"; and its
-        p by Holm's correction over the methods, "Holm".
+        points, from the first to the second, with its interval "from" and "to" by the `residual` of all
+        methods with either; and its p by Holm's correction over the methods, "Holm".
     """
     tables = {}
     for measure in measured["SGD"]:
         means = {name: measured[name][measure] for name in OPTIMISERS.values()}
         sgd, adam = (on_scale(measure, methods) for methods in means.values())
+        left = residual({**sgd, **{f"{label}, Adam": method for label, method in adam.items()}})
         rows, name = {}, "ratio" if measure in RATES else "change"
         for label in sgd:
-            estimate = contrast([(1.0, adam[label]), (-1.0, sgd[label])])
+            estimate = _by_residual([(1.0, adam[label]), (-1.0, sgd[label])], left)
             row = {optimiser: methods[label].values.mean() for optimiser, methods in means.items()}
             rows[label] = row | shown(measure, name, estimate) | {"Holm": estimate.p_value()}
         tables[measure] = pd.DataFrame.from_dict(rows, orient="index")
