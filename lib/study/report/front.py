@@ -7,13 +7,13 @@ import pandas as pd
 from lib.files import write_bytes
 from lib.study.claims import read_claims
 from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, OPEN
-from lib.study.report.together import FPR95, OPTIMISERS
+from lib.study.report.together import FPR95, OPTIMISERS, PHOTOGRAPHS
 
-# Below the reference: the four papers' methods with either optimiser.
-EQUAL_FOOTING = "evening/photos/tables/together/equal_footing_optimisers.csv"
+# Below the reference: the four papers' methods with either optimiser, on real places.
+EQUAL_FOOTING = "evening/scenes/tables/together/equal_footing_optimisers.csv"
 # Below the reference: whose verdicts count. The first that has a claim decides; quick judges only
 # computations.
-JUDGED = ("evening/photos", "quick/mini")
+JUDGED = ("evening/scenes", "evening/photos", "quick/mini")
 # By paper, its method and what it adds to HardNet's training.
 PAPERS = {
     "adasample": ("AdaSample", "samples hard positives"),
@@ -22,7 +22,7 @@ PAPERS = {
     "tcdesc": ("TCDesc", "compares neighbourhoods"),
 }
 # What the columns of the methods are called.
-MEASURED = {FPR95: "FPR95", "matching": "matching mAP, synthetic sequences"}
+MEASURED = {FPR95: "FPR95", PHOTOGRAPHS: "matching AP"}
 OUTCOMES = (HELD, NOT_HELD, OPEN, NOT_JUDGED)
 
 
@@ -49,11 +49,11 @@ def scoreboard(reference: Path) -> str:
     """A table in Markdown of the papers and how many of their quoted sentences came out how.
 
     A sentence did not hold where one of its comparisons did not, held where all did, is not judged where
-    none is, and is open otherwise. Without verdicts at the first size of `JUDGED` there are no rows.
+    none is, and is open otherwise. Without verdicts of longer runs there are no rows.
     """
     files = [sorted((reference / size).glob("tables/*/*_verdicts*.csv")) for size in JUDGED]
     counts = pd.DataFrame()
-    if files[0]:
+    if any(files[:-1]):
         verdicts = pd.concat(pd.read_csv(file) for size in files for file in size)
         verdicts = verdicts.drop_duplicates("claim").set_index("claim")["verdict"]
         claims = [claim for claim in read_claims() if claim.kind == "claim"]
@@ -79,16 +79,16 @@ def outcome(verdicts: pd.Series) -> str:
 
 
 def equal_footing(measured: pd.DataFrame) -> str:
-    """A table in Markdown of methods: FPR95 and matching mAP in percent with either optimiser, the
-    lowest FPR95 of either first.
+    """A table in Markdown of methods: FPR95 and AP of matching photographs in percent with either
+    optimiser, the lowest FPR95 of either first.
 
     Args:
-        measured: columns `method` and, e.g., "FPR95 Adam" and "matching Adam".
+        measured: columns `method` and, e.g., "FPR95 Adam" and "matching of photographs Adam".
     """
     methods, names = measured.set_index("method"), tuple(OPTIMISERS.values())
     columns = {
         f"{MEASURED[metric]}, {name}": methods[f"{metric} {name}"].map(f"{{:.{digits}f}}".format)
-        for metric, digits in ((FPR95, 2), ("matching", 1))
+        for metric, digits in ((FPR95, 2), (PHOTOGRAPHS, 1))
         for name in names
     }
     best = methods[[f"{FPR95} {name}" for name in names]].min(axis=1)
