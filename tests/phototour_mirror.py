@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 import sys
 import threading
 import zipfile
@@ -28,9 +27,7 @@ class Mirror:
     """A server on loopback and how it misbehaves. `asked` lists path and Range of each GET."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    etag: str = '"first"'
     ranges: bool = True
-    length_error: int = 0
     cuts: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     halfway: Callable[[], object] | None = None
@@ -43,13 +40,14 @@ def handler_of(mirror: Mirror) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 10
 
-        def do_HEAD(self) -> None:
-            if (body := self._head()) is not None:
-                self._answer(200, body)
-
         def do_GET(self) -> None:
             mirror.asked.append((self.path, self.headers["Range"]))
-            if (body := self._head()) is None:
+            status = mirror.statuses.pop(0) if mirror.statuses else 200
+            body = mirror.files.get(self.path)
+            if status != 200 or body is None:
+                self.send_response(404 if status == 200 else status, "No \x1b[31m\x07such")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
                 return
             start = re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "")
             if start and mirror.ranges:
@@ -63,20 +61,9 @@ def handler_of(mirror: Mirror) -> type[BaseHTTPRequestHandler]:
                 return
             self.wfile.write(body[: mirror.cuts.pop(0) if mirror.cuts else len(body)])
 
-        def _head(self) -> bytes | None:
-            status = mirror.statuses.pop(0) if mirror.statuses else 200
-            content = mirror.files.get(self.path)
-            if status == 200 and content is not None:
-                return content
-            self.send_response(404 if status == 200 else status, "No \x1b[31m\x07such")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return None
-
         def _answer(self, status: int, body: bytes) -> None:
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body) + mirror.length_error))
-            self.send_header("ETag", mirror.etag)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -99,8 +86,7 @@ class Server(ThreadingHTTPServer):
 def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     """A mirror that answers until the block ends."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(fetching, "TRIES", 3)
-    monkeypatch.setattr(fetching, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(fetching, "WAITS", (0.0, 0.0))
     monkeypatch.setattr(fetching, "SILENCE", 5.0)
     kept = Mirror()
     with Server(("127.0.0.1", 0), handler_of(kept)) as server:
@@ -144,9 +130,3 @@ def tiny_scenes(root: Path) -> Scenes:
 def names_in(folder: Path) -> list[str]:
     """What lies in a folder, hidden files too."""
     return sorted(path.name for path in folder.iterdir())
-
-
-def with_free(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
-    """Have the disk say that it has so many bytes free."""
-    usage = type(shutil.disk_usage("/"))
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))

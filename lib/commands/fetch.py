@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lib.data.fetching import MIRROR, fetch, kept_parts
+from lib.data.fetching import MIRROR, fetch
 from lib.data.phototour import KNOWN_COUNTS
 
 
@@ -33,9 +33,7 @@ def main(arguments: Sequence[str] | None = None, counts: Mapping[str, int] = KNO
     try:
         fetch(folder, chosen.sets, chosen.mirror, counts, keep_archives=chosen.keep_archives)
     except KeyboardInterrupt:
-        parts = [part for name in chosen.sets for part in kept_parts(folder / f"{name}.zip")]
-        kept = ", ".join(f"{part} ({part.stat().st_size:,} bytes)" for part in parts)
-        print(f"\nStopped. Kept: {kept or 'what was whole'}; the same command continues.")
+        print(f"\nStopped. What has come stays in {folder}; the same command continues.")
         return 130
     except (ValueError, OSError) as error:
         print(f"fetch: {error}", file=sys.stderr)

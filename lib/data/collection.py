@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,6 @@ class Collection:
         generate: fills a folder with the files of a set, by folder and name.
         read: a set from its folder and name.
     """
-
-    folder: Path
-    size: object
-    names: tuple[str, ...]
-    modules: Callable[[str], tuple[str, ...]]
-    content: Callable[[str], object]
-    released: Callable[[str], Path | None]
-    generate: Callable[[Path, str], None]
-    read: Callable[[Path, str], Any]
 
     def folder_name(self, name: str) -> str:
         """How a generated set's folder is called before its digest; sets that share files share it."""
@@ -65,8 +55,9 @@ class Collection:
         self.make(name)
         return self.read(self.folder_of(name), name)
 
-    def make(self, name: str) -> None:
-        """Generate a set that is to be generated, unless it is there."""
+    def make(self, name: str = "") -> None:
+        """Generate a set that is to be generated, unless it is there; its name matters where sets do not
+        share their files."""
         if self.released(name) is None:
             shared = self.folder_name(name)
             make_checked(self.folder_of(name), shared, lambda new: self.generate(new, name))

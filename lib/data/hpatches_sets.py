@@ -10,18 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from lib.data import states
 from lib.data.collection import Collection
 from lib.data.hpatches import RELEASE, TASKS
-from lib.data.patchset import PatchSet
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import SEQUENCES, SequencesSize
-
-if TYPE_CHECKING:
-    from lib.data.hpatches.homographies import ImageSequences
-    from lib.data.hpatches.tasks import HPatchesSplit
 
 _READERS = ("lib.data.hpatches.classes", "lib.data.hpatches.tasks")
 # With patches to train on; the others test on all their sequences, or train on what is no other kind.
@@ -71,17 +66,14 @@ class HPatchesSets(Collection):
 
     @property
     def names(self) -> tuple[str, ...]:
-        trained = [self.train_set(split) for split in self.splits if split in PARTITIONS]
-        images = [self.images] if self.images else []
-        return (*(self.test_set(split) for split in self.splits), *trained, *images)
+        tested = map(self.test_set, self.splits)
+        trained = (self.train_set(split) for split in self.splits if split in PARTITIONS)
+        return (*tested, *trained, *filter(None, [self.images]))
 
     @property
     def root(self) -> Path:
         """The folder that holds ``hpatches-release`` and ``tasks``; perhaps not there yet."""
         return self.folder_of(self.stem)
-
-    def make(self, name: str = "") -> None:
-        super().make(name)
 
     def modules(self, name: str) -> tuple[str, ...]:
         if self.photographs:
@@ -116,11 +108,12 @@ class HPatchesSets(Collection):
         else:
             build_hpatches(folder, self.homographies, self.size)
 
-    def read(self, folder: Path, name: str) -> HPatchesSplit | PatchSet | ImageSequences:
-        """A set of a folder with ``hpatches-release`` and ``tasks``.
+    def read(self, folder: Path, name: str) -> Any:
+        """A set of a folder with ``hpatches-release`` and ``tasks``: an `HPatchesSplit` to test on, a
+        `PatchSet` to train on, or `ImageSequences`.
 
         Raises:
-            ValueError: files are damaged, or the split trains on nothing.
+            ValueError: files are damaged.
             FileNotFoundError: files are missing.
         """
         from lib.data.hpatches.classes import read_classes
@@ -133,10 +126,8 @@ class HPatchesSets(Collection):
             return read_images(name, self.homographies or [folder / SEQUENCES])
         split = name.removeprefix(f"{self.stem}-").removesuffix(_TRAIN)
         if name.endswith(_TRAIN):
-            trained = read_split(tasks, split).train
-            if not trained:
-                raise ValueError(f"{tasks}: split {split} trains on no sequence")
-            return read_classes(open_sequences(release, trained), self.folder / "decoded", name)
+            trained = open_sequences(release, read_split(tasks, split).train)
+            return read_classes(trained, self.folder / "decoded", name)
         tested = open_split(release, tasks, split, name)
         kept = (replace(sequence, kept=not self.real) for sequence in tested.sequences)
         return replace(tested, sequences=tuple(kept))

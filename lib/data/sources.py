@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lib.data import states
 from lib.data.collection import Collection
@@ -30,10 +30,6 @@ from lib.data.synthetic.allotment import (
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import ImagesSize, SequencesSize, SyntheticSize
 from lib.data.whole_images import KINDS, WholeImages
-
-if TYPE_CHECKING:
-    from lib.data.hpatches.homographies import ImageSequences
-    from lib.data.hpatches.tasks import HPatchesSplit
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
 _READER, _UNION = "lib.data.phototour", "lib.data.union"
@@ -173,8 +169,8 @@ class Source:
         for collection in self.collections:
             if name in collection.names:
                 return collection
-        known = [name for collection in self.collections for name in collection.names]
-        raise ValueError(f"no set {name!r} in source {self.name}: choose from {', '.join(known)}")
+        known = ", ".join(name for collection in self.collections for name in collection.names)
+        raise ValueError(f"no set {name!r} in source {self.name}: choose from {known}")
 
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another, as `Collection.digest` says;
@@ -200,12 +196,12 @@ class Source:
             return self.folder / "decoded" / name
         return self.collection(name).folder_of(name)
 
-    def load(self, name: str) -> PatchSet | HPatchesSplit | ImageSequences | Any:
+    def load(self, name: str) -> Any:
         """A set, generated and decoded first where it is not there yet.
 
         Returns:
-            Of what an HPatches split tests on the split with its tasks; of images their sequences; of
-            whole images what their kind reads; of everything else, a union too, a set of patches.
+            `HPatchesSplit` of what an HPatches split tests on; `ImageSequences` of their images; of
+            whole images what their kind reads; of everything else, a union too, a `PatchSet`.
 
         Raises:
             ValueError: the source has no such set, or its files are damaged.
@@ -285,40 +281,37 @@ def open_source(
         FileNotFoundError: a folder, the manifest, or one of the three sets is missing.
         ValueError: no data named, or a folder of photographs has fewer than 5 that can be read.
     """
-    folder, (kind, _, photos) = Path(folder), data.partition(":")
-    real_hpatches = real_images = None
-    if homographies:
-        real_hpatches = HPatchesSets("real-hp", folder, sequences, homographies=tuple(homographies))
-    if images is not None:
-        real_images = WholeImages("real", folder, ImagesSize(), {}, images)
-    beside = {"real_hpatches": real_hpatches, "real_images": real_images}
-    skipped: Mapping[str, str] = {}
-    if kind == _SCENES and (photos or manifest is not None):
-        root = Path(photos).resolve() if photos else None
+    folder, (kind, _, given) = Path(folder), data.partition(":")
+    real_hpatches = HPatchesSets("real-hp", folder, sequences, homographies=tuple(homographies))
+    others = {
+        "real_hpatches": real_hpatches if homographies else None,
+        "real_images": WholeImages("real", folder, ImagesSize(), {}, images) if images else None,
+    }
+    if kind == _SCENES and (given or manifest is not None):
+        root = Path(given).resolve() if given else None
         scenes = SceneSets(root, folder, None if root else read_manifest(manifest))
         # A folder that holds none is refused here, before anything is made.
         _ = scenes.places
-        return Source(_SCENES, folder, size, {}, scenes=scenes, **beside)
+        return Source(_SCENES, folder, size, {}, scenes=scenes, **others)
+    packaged, skipped = packaged_photographs(), {}
     if data == "mini":
-        allotted = packaged_photographs()
-    elif kind == _PHOTOS and photos:
-        allotted, skipped = folder_photographs(Path(photos))
+        allotted = packaged
+    elif kind == _PHOTOS and given:
+        allotted, skipped = folder_photographs(Path(given))
     elif data == _PHOTOS and manifest is not None:
         allotted = read_manifest(manifest).photographs
     elif not data or kind == _PHOTOS:
         raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
     else:
-        real, own_hpatches = Path(data), None
-        for needed in (real, *(real / name for name in REAL_SETS)):
+        real = Path(data)
+        for needed in (real / name for name in REAL_SETS):
             if not needed.is_dir():
                 raise FileNotFoundError(f"{needed} is no folder: {', '.join(REAL_SETS)} are needed")
         if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
-            own_hpatches = HPatchesSets("hpatches", folder, sequences, real=real)
-        packaged = packaged_photographs()
+            others["own_hpatches"] = HPatchesSets("hpatches", folder, sequences, real=real)
         reserve = {part: packaged[part] for part in RESERVE}
         own_images = WholeImages("ubc", folder, ImagesSize(), {}, real)
-        return Source("ubc", folder, size, reserve, real, own_hpatches, own_images=own_images, **beside)
-    own_hpatches = HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY])
-    own_images = WholeImages(kind, folder, ImagesSize(), allotted)
-    own = {"own_hpatches": own_hpatches, "own_images": own_images}
-    return Source(kind, folder, size, allotted, skipped=skipped, **own, **beside)
+        return Source("ubc", folder, size, reserve, real, own_images=own_images, **others)
+    others["own_hpatches"] = HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY])
+    others["own_images"] = WholeImages(kind, folder, ImagesSize(), allotted)
+    return Source(kind, folder, size, allotted, skipped=skipped, **others)
