@@ -8,6 +8,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -44,6 +45,7 @@ from lib.data.hpatches.release import FILES, LEVELS, read_sequences
 from lib.features.detectors import oriented
 from lib.features.homographies import local_affine, transfer
 from lib.features.keypoints import Keypoints
+from lib.study.open import REFERENCE
 
 SHAPE = (120, 160)
 IDENTITIES = np.stack([np.eye(3)] * 5)
@@ -153,6 +155,16 @@ def test_the_factors_are_those_of_the_stated_overlaps(level):
     assert FACTORS["hard"] == 1
     solved = PROPORTIONS.factor(MEDIAN_OVERLAP[level], draws=2**14)
     assert solved == pytest.approx(FACTORS[level], rel=0.005)
+
+
+def test_the_proportions_are_those_that_were_fitted():
+    fitted = pd.read_csv(REFERENCE / "hpatches_jitter" / "parameters.csv", index_col=0)["used"]
+    assert np.rad2deg(PROPORTIONS.rotation) == pytest.approx(fitted["rotation"], rel=0.01)
+    assert PROPORTIONS.translation == fitted["translation"] == 0
+    # Octaves of scale and of anisotropy that a share of 1 stood for.
+    share = 0.15 * (1 - fitted["anisotropy"]) / (0.2 * fitted["anisotropy"])
+    assert PROPORTIONS.octaves / PROPORTIONS.anisotropy == pytest.approx(share, rel=0.01)
+    assert MEDIAN_OVERLAP["tough"] == pytest.approx(fitted["tough"], abs=0.005)
 
 
 @pytest.mark.parametrize(

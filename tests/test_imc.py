@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import cv2
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -24,53 +25,50 @@ from lib.models import sift
 
 TAKEN = cameras(4)
 GREY = np.full((360, 480), 90, np.uint8)
-SHARED = {(0, 1): 0.75, (0, 2): 0.35, (0, 3): 0.05, (1, 2): 0.6, (1, 3): 0.3, (2, 3): 0.1}
+PAIRS = ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2))
+BAGS = {"3bag_000": (0, 1, 2), "3bag_001": (1, 2, 3), "4bag_000": (0, 1, 2, 3)}
+NAMES = [f"{number:08}_51145" for number in range(4)]
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """The folder of a scene's files."""
-    folder = tmp_path / "scene"
-    bags = [(0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]
-    layout.write_scene(folder, [GREY] * 4, TAKEN, lambda *pair: SHARED[pair], bags)
-    return folder / "set_100"
+    """The folder of a scene's files, as the challenge has them."""
+    folder = tmp_path / "scene" / "set_100"
+    for part in ("images", "calibration", "new-vis-pairs", "sub_set"):
+        (folder / part).mkdir(parents=True)
+    for name, camera in zip(NAMES, TAKEN, strict=True):
+        cv2.imwrite(str(folder / "images" / f"{name}.jpg"), GREY)
+        with h5py.File(folder / "calibration" / f"calibration_{name}.h5", "w") as file:
+            file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
+    keys = [f"{NAMES[first]}-{NAMES[second]}" for first, second in PAIRS]
+    np.save(folder / "new-vis-pairs" / "keys-th-0.1.npy", keys)
+    for file, bag in BAGS.items():
+        listed = "".join(f"images/{NAMES[view]}.jpg\n" for view in bag)
+        (folder / "sub_set" / f"{file}.txt").write_text(listed)
+    return folder
 
 
 def read(data: Path) -> layout.ChallengeScene:
     return layout.read("set", data.parents[1]).scenes[0]
 
 
-def test_a_scene_is_read_as_it_was_written(data: Path) -> None:
+def test_the_challenges_files_are_read(data: Path) -> None:
     scene = read(data)
-    names = [f"{number:08}" for number in range(4)]
-    assert (scene.name, list(scene.views)) == ("scene", names)
+    assert (scene.name, list(scene.views)) == ("scene", NAMES)
     for camera, view in zip(TAKEN, scene.views.values(), strict=True):
         np.testing.assert_array_equal(view.rotation, camera.rotation)
         np.testing.assert_array_equal(view.translation, camera.translation)
         np.testing.assert_array_equal(view.intrinsics, camera.intrinsics)
-    assert scene.bags == (tuple(names[:3]), tuple(names[1:]), tuple(names))
-    # Those that share a tenth, the greater name first, as in the challenge.
-    pairs = [(names[b], names[a]) for (a, b), share in SHARED.items() if share >= 0.1]
-    assert scene.pairs == tuple(pairs)
-    assert sorted(path.name for path in (data / "sub_set").iterdir()) == [
-        *("3bag_000.txt", "3bag_001.txt", "4bag_000.txt")
-    ]
+    assert scene.bags == tuple(tuple(NAMES[view] for view in bag) for bag in BAGS.values())
+    assert scene.pairs == tuple((NAMES[first], NAMES[second]) for first, second in PAIRS)
 
 
-def test_names_may_hold_the_sign_between_two(data: Path) -> None:
-    for part in ("images/{}.jpg", "calibration/calibration_{}.h5"):
-        (data / part.format("00000000")).rename(data / part.format("a-b"))
-    np.save(data / "new-vis-pairs" / "keys-th-0.1.npy", ["a-b-00000001", "00000002-a-b"])
-    for bag in (data / "sub_set").iterdir():
-        bag.write_text("images/a-b.jpg\nimages/00000001.jpg\n")
-    assert read(data).pairs == (("a-b", "00000001"), ("00000002", "a-b"))
-
-
-@pytest.mark.parametrize("names", [[], [1, 2, 1]])
-def test_a_subset_is_of_two_photographs_or_more(data: Path, names: list[int]) -> None:
-    listed = "".join(f"images/{name:08}.jpg\n" for name in names)
-    (data / "sub_set" / "3bag_001.txt").write_text(listed)
-    with pytest.raises(ValueError, match=r"3bag_001\.txt is to name two photographs or more"):
+@pytest.mark.parametrize(
+    "file", ["images/00000001_51145.jpg", "calibration/calibration_00000001_51145.h5", "new-vis-pairs"]
+)
+def test_a_scene_that_lacks_a_file_is_named(data: Path, file: str) -> None:
+    (data / file).rename(data / "elsewhere")
+    with pytest.raises(ValueError, match="set_100 lacks a file"):
         read(data)
 
 

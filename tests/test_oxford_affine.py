@@ -17,7 +17,7 @@ from lib.benchmarks import oxford_affine, oxford_affine_of_signs
 from lib.benchmarks.region_overlap import Correspondences, one_to_one
 from lib.benchmarks.subject import Subject, describe
 from lib.data import oxford_affine as layout
-from lib.data.synthetic import oxford_affine as generator
+from lib.data.synthetic import posters
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.features.homographies import transfer
 from lib.models import orb, sift
@@ -140,8 +140,8 @@ def grey() -> np.ndarray:
 
 @pytest.mark.parametrize("nuisance", layout.NUISANCES)
 def test_embedded_homographies_carry_the_poster(grey: np.ndarray, nuisance: str) -> None:
-    steps = generator.STEPS[nuisance]
-    images, homographies = generator.sequence(grey, steps, np.random.default_rng(0))
+    steps = posters.STEPS[nuisance]
+    images, homographies = posters.sequence(grey, steps, np.random.default_rng(0))
     assert {image.shape for image in images} == {grey.shape}
     assert len(homographies) == 5
     alike = []
@@ -165,4 +165,4 @@ def test_embedded_homographies_carry_the_poster(grey: np.ndarray, nuisance: str)
 
 def test_the_embedded_sets_photographs_train_nothing() -> None:
     allotment = packaged_photographs()
-    assert [of.name for of in generator.photographs(allotment)] == ["page", "text", "rocket"]
+    assert [of.name for of in posters.photographs(allotment)] == ["page", "text", "rocket"]

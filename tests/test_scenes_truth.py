@@ -21,11 +21,11 @@ from lib.data.scenes.places import CAMERAS, IMAGES
 from lib.data.scenes.prepared import Scene, prepare
 from lib.data.scenes.sets import TRAINING, SceneSets
 from lib.data.scenes.views import carry, lift
-from lib.data.synthetic import relief
+from lib.data.synthetic import walls
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.geometry import Camera, Plane
-from lib.data.synthetic.relief import truly_carried, write_relief
 from lib.data.synthetic.scenes import Piece, Site
+from lib.data.synthetic.walls import truly_carried, write_relief
 from lib.features.keypoints import Keypoints
 from lib.theory import label_errors
 
@@ -43,8 +43,8 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
     root = tmp_path_factory.mktemp("scenes")
     photographs = [photo for part in "bc" for photo in packaged_photographs()[part]][:3]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(relief, "VIEWS", 6)
-        patch.setattr(relief, "SIZE", (800, 600))
+        patch.setattr(walls, "VIEWS", 6)
+        patch.setattr(walls, "VIEW_SIZE", (800, 600))
         patch.setattr(patches_module, "MATCHING", 300)
         patch.setattr(patches_module, "NON_MATCHING", 400)
         site = write_relief(root / "wall", photographs)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -21,8 +24,9 @@ from lib.benchmarks.sparse_models import features, sparse_model
 from lib.benchmarks.subject import Subject, describe
 from lib.data import eth
 from lib.data.colmap import posed_model
-from lib.data.images import read_grey
-from lib.data.synthetic.geometry import axis_rotation
+from lib.data.images import read_grey, write_image
+from lib.data.strecha import write_strecha_camera
+from lib.data.synthetic.geometry import Camera, axis_rotation
 from lib.data.synthetic.scenes import render_view
 from lib.data.synthetic.walls import plan_wall
 from lib.data.views import View
@@ -34,13 +38,20 @@ WORLD = points(60)
 GREY = np.full((360, 480), 90, np.uint8)
 
 
+def write_scene(folder: Path, images: Sequence[np.ndarray], taken: Sequence[Camera]) -> None:
+    """Photographs with their camera files."""
+    for number, (grey, camera) in enumerate(zip(images, taken, strict=True), 1):
+        write_image(folder / "images" / f"{number:04}.png", grey)
+        write_strecha_camera(folder / "cameras" / f"{number:04}.png.camera", camera)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    eth.write_scene(tmp_path / "scene", [GREY] * len(TAKEN), TAKEN)
+    write_scene(tmp_path / "scene", [GREY] * len(TAKEN), TAKEN)
     return tmp_path
 
 
-def test_a_scene_is_read_as_it_was_written(folder: Path) -> None:
+def test_a_scene_is_read_by_its_camera_files(folder: Path) -> None:
     (scene,) = eth.read("set", folder).scenes
     assert scene.name == "scene"
     assert list(scene.images) == [f"{number:04}.png" for number in range(1, 5)]
@@ -49,91 +60,41 @@ def test_a_scene_is_read_as_it_was_written(folder: Path) -> None:
         np.testing.assert_allclose(pose.rotation, camera.rotation, atol=1e-12)
         np.testing.assert_allclose(pose.translation, camera.translation, atol=1e-12)
         np.testing.assert_allclose(pose.intrinsics, camera.intrinsics, atol=1e-9)
-        np.testing.assert_allclose(pose.centre, camera.centre, atol=1e-12)
-        assert (lens.width, lens.height, lens.has_prior_focal_length) == (480, 360, True)
+        assert (lens.camera_id, lens.has_prior_focal_length) == (1, True)
+        assert (lens.width, lens.height) == (480, 360)
         # Half a pixel farther, where COLMAP's first pixel ends.
         np.testing.assert_allclose(lens.params, [576, 576, 240, 180])
-
-
-def test_a_scene_that_lacks_something_is_refused_by_name(folder: Path) -> None:
-    (folder / "scene" / "images" / "0003.png").unlink()
-    with pytest.raises(FileNotFoundError, match=r"database\.db names 0003\.png, which is not in"):
-        eth.read("set", folder)
-    (folder / "scene" / "database.db").unlink()
-    with pytest.raises(FileNotFoundError, match=r"holds no scene: images with database\.db or"):
-        eth.read("set", folder)
-
-
-CAMERA_FILE = """576 0 240
-0 576 180
-0 0 1
-0 0 0
-{rotation}
-{centre}
-480 360
-"""
-
-
-def write_camera_files(scene: Path) -> None:
-    """Poses of `TAKEN` as Strecha's files have them: rotations from camera to world, and centres."""
-    (scene / "cameras").mkdir()
-    for number, camera in enumerate(TAKEN, 1):
-        rotation = "\n".join(" ".join(map(repr, row)) for row in camera.rotation.T.tolist())
-        centre = " ".join(map(repr, camera.centre.tolist()))
-        path = scene / "cameras" / f"{number:04}.png.camera"
-        path.write_text(CAMERA_FILE.format(rotation=rotation, centre=centre))
-
-
-@pytest.mark.parametrize("with_database", [True, False])
-def test_camera_files_say_what_a_database_and_a_model_do(folder: Path, with_database: bool) -> None:
-    (expected,) = eth.read("set", folder).scenes
-    shutil.rmtree(folder / "scene" / "sparse")
-    write_camera_files(folder / "scene")
-    if not with_database:
-        (folder / "scene" / "database.db").unlink()
-    (scene,) = eth.read("set", folder).scenes
-    assert scene.images == expected.images
-    for name, lens in scene.cameras.items():
-        known = expected.cameras[name]
-        assert (lens.camera_id, lens.model, lens.width, lens.height) == (1, known.model, 480, 360)
-        np.testing.assert_allclose(lens.params, known.params)
-        pose = scene.poses[name]
-        np.testing.assert_allclose(pose.intrinsics, expected.poses[name].intrinsics, atol=1e-9)
-        np.testing.assert_allclose(pose.rotation, expected.poses[name].rotation, atol=1e-12)
-        np.testing.assert_allclose(pose.translation, expected.poses[name].translation, atol=1e-12)
-
-
-def test_camera_files_that_fit_no_image_or_not_all_are_refused(folder: Path) -> None:
-    write_camera_files(folder / "scene")
-    (folder / "scene" / "cameras" / "0002.png.camera").unlink()
-    with pytest.raises(ValueError, match=r"scene has no pose of 0002\.png"):
-        eth.read("set", folder)
-    (folder / "scene" / "database.db").unlink()
     (folder / "scene" / "images" / "0003.png").unlink()
     with pytest.raises(FileNotFoundError, match=r"0003\.png"):
         eth.read("set", folder)
 
 
-def test_poses_of_all_images_or_of_none(folder: Path) -> None:
-    listed = folder / "scene" / "sparse" / "images.txt"
-    lines = listed.read_text().splitlines(keepends=True)
-    last = next(place for place, line in enumerate(lines) if "0004.png" in line)
-    listed.write_text("".join(lines[:last]))
-    with pytest.raises(ValueError, match=r"scene has no pose of 0004\.png"):
+def test_a_database_of_the_benchmarks_time_says_the_cameras(folder: Path) -> None:
+    database = folder / "scene" / "database.db"
+    with contextlib.closing(sqlite3.connect(database)) as opened, opened:
+        opened.execute(
+            "CREATE TABLE cameras (camera_id INTEGER, model INTEGER, width INTEGER, height INTEGER,"
+            " params BLOB, prior_focal_length INTEGER)"
+        )
+        opened.execute("CREATE TABLE images (image_id INTEGER, name TEXT, camera_id INTEGER)")
+        params = np.array([576.0, 240, 180, 0.01])
+        opened.execute("INSERT INTO cameras VALUES (7, 2, 480, 360, ?, 0)", [params.tobytes()])
+        for number in (2, 1):
+            opened.execute("INSERT INTO images VALUES (?, ?, 7)", (number, f"{number:04}.png"))
+    (scene,) = eth.read("set", folder).scenes
+    assert list(scene.images) == list(scene.poses) == ["0001.png", "0002.png"]
+    lens = scene.cameras["0002.png"]
+    assert (lens.camera_id, lens.model.name) == (7, "SIMPLE_RADIAL")
+    assert lens.params.tolist() == params.tolist()
+    assert not lens.has_prior_focal_length
+    shutil.rmtree(folder / "scene" / "cameras")
+    (scene,) = eth.read("set", folder).scenes
+    assert (len(scene.cameras), scene.poses) == (2, {})
+    database.write_bytes(b"no database")
+    with pytest.raises(ValueError, match=r"database\.db is no COLMAP database"):
         eth.read("set", folder)
-
-
-@pytest.mark.parametrize("form", ["text", "binary"])
-def test_a_quaternion_that_is_no_rotations_is_refused(folder: Path, form: str) -> None:
-    sparse = folder / "scene" / "sparse"
-    model = pycolmap.Reconstruction(sparse)
-    pose = model.frame(2).rig_from_world
-    pose.rotation = pycolmap.Rotation3d(2 * pose.rotation.quat)
-    model.frame(2).rig_from_world = pose
-    for file in sparse.iterdir():
-        file.unlink()
-    (model.write_text if form == "text" else model.write_binary)(sparse)
-    with pytest.raises(ValueError, match=r"sparse, image 0002\.png, holds a singular pose"):
+    database.unlink()
+    with pytest.raises(FileNotFoundError, match="holds no scene"):
         eth.read("set", folder)
 
 
@@ -202,7 +163,7 @@ def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = replace(site, photometry=tuple(plain))
     made = tmp_path_factory.mktemp("easy")
     images = [render_view(site, textures, number) for number in range(4)]
-    eth.write_scene(made / "wall", images, site.cameras)
+    write_scene(made / "wall", images, site.cameras)
     return made
 
 

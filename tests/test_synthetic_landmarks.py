@@ -43,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     photographed_wall = generator.photographed_wall
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generator, "photographed_wall", noted)
-        generator.write(folder, generator.photographs(packaged_photographs()), SMALL)
+        generator.write_landmarks(folder, generator.photographs(packaged_photographs()), SMALL)
     return Made(folder, layout.read("small", folder), sites)
 
 
@@ -78,7 +78,7 @@ def test_a_photograph_is_in_one_city_alone(made: Made, tmp_path: Path) -> None:
         for landmark in landmarks_of(made.found.cities[city]):
             assert any(landmark.startswith(photograph.name) for photograph in some)
     # With other photographs in one city, not a byte of the other changes.
-    generator.write(tmp_path / "other", [*shown[:3], *shown[:3]], SMALL)
+    generator.write_landmarks(tmp_path / "other", [*shown[:3], *shown[:3]], SMALL)
     kept, other = (
         {path.name: path.read_bytes() for path in sorted((folder / layout.CITIES[0]).rglob("*.*"))}
         for folder in (made.folder, tmp_path / "other")

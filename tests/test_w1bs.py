@@ -16,7 +16,7 @@ from skimage import data
 from lib.benchmarks import w1bs
 from lib.benchmarks.subject import Subject, describe
 from lib.data import w1bs as layout
-from lib.data.synthetic import w1bs as generator
+from lib.data.synthetic import posters
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import ImagesSize
 from lib.models import sift
@@ -91,7 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     grey = data.camera()
     cv2.imwrite(str(made / "camera.png"), grey)
     photograph = Photograph("camera", made / "camera.png", "CC0")
-    generator.write(made / "set", [photograph], ImagesSize(longest_side=260))
+    posters.write_w1bs(made / "set", [photograph], ImagesSize(longest_side=260))
     return made / "set"
 
 

@@ -4,7 +4,6 @@
 ``describe DATA OUT --descriptor NAME`` writes descriptors in the benchmark's CSV layout, by one of the
 committed networks, a handcrafted descriptor or a checkpoint's file; ``--record R`` by a run.
 ``score DATA DESCRIPTORS --split a`` measures the three tasks on such files, made here or elsewhere.
-``fit-jitter OUT PUBLISHED CHECKPOINT SEQUENCES…`` fits the jitter that ``build`` draws to published AP.
 
 DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
 """
@@ -21,15 +20,11 @@ from lib.commands.describe import add_descriptor, carry_out, network_of
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_hpatches
 from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, write_descriptors
-from lib.data.hpatches.homographies import read_homography_sequences
-from lib.data.hpatches.release import FILES, LEVELS, as_64, read_sequences, read_splits
+from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
 from lib.data.hpatches.tasks import open_split
 from lib.data.synthetic.sizes import SequencesSize
 from lib.files import make_once, write_bytes
 from lib.study.report.hpatches import PROTOCOLS
-
-# Its row in the published numbers that are stored with iago-suarez/hpatches-benchmark.
-PUBLISHED_TFEAT = "tfeat-margin-star"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,14 +64,6 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--device", default="cpu")
     score.add_argument("--json", type=Path, help="all numbers into this file")
     score.set_defaults(run=_score)
-
-    jitter = commands.add_parser("fit-jitter", help="the jitter's proportions from published matching")
-    jitter.add_argument("out", type=Path, help="gets parameters.csv, cells.csv and evaluations.csv")
-    text = "CSV: descriptor, sequence, easy, hard, tough; AP of 0 to 1"
-    jitter.add_argument("published", type=Path, help=text)
-    jitter.add_argument("checkpoint", type=Path, help=f"the network that is {PUBLISHED_TFEAT} there")
-    jitter.add_argument("sequences", type=Path, nargs="+", help="sequences, or folders of them")
-    jitter.set_defaults(run=_fit_jitter)
     return parser
 
 
@@ -122,29 +109,6 @@ def _score(options: argparse.Namespace) -> None:
         print(f"  {protocol:<34}{numbers[key]:7.2f}")
     if options.json:
         write_bytes(options.json, (json.dumps(numbers, indent=1) + "\n").encode())
-
-
-def _fit_jitter(options: argparse.Namespace) -> None:
-    import pandas as pd
-
-    from lib.benchmarks.jitter_fit import Matching, fitted_tables, levels_of
-    from lib.models import orb, published, sift
-
-    sequences = read_homography_sequences(*options.sequences)
-    networks = {
-        "sift": sift.build(),
-        "rootsift": sift.build(root=True),
-        "orb": orb.build(),
-        PUBLISHED_TFEAT: published.build(options.checkpoint),
-    }
-    precision = pd.read_csv(options.published, index_col=["descriptor", "sequence"])
-    cells = [(name, sequence.name) for name in networks for sequence in sequences]
-    tables = fitted_tables(Matching(sequences, networks), 100 * precision.loc[cells, list(LEVELS)])
-    for name, table in tables.items():
-        text = table.to_csv(index=name != "evaluations", float_format="%.4f")
-        write_bytes(options.out / f"{name}.csv", text.encode())
-    print(tables["parameters"].to_string())
-    print(*levels_of(tables["parameters"]["used"]), sep="\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 CITIES = ("oxford5k", "paris6k")
@@ -81,38 +80,29 @@ def read_city(name: str, root: Path) -> City:
 
     Raises:
         FileNotFoundError: no photographs, no queries, or a list of a query is missing.
-        ValueError: two photographs of one name; a query that is no name and box; a list that names a
-            photograph which is not there, or one of two grades. The message names the file.
+        ValueError: a query that is no name and box, or a photograph that is not there, or is of two
+            grades; the message names the query's file.
     """
-    images: dict[str, Path] = {}
-    for path in sorted(root.rglob("*.jpg"), key=lambda path: path.stem):
-        if path.stem in images:
-            raise ValueError(f"{path} and {images[path.stem]} have one name: remove one")
-        images[path.stem] = path
+    images = {path.stem: path for path in sorted(root.rglob("*.jpg"), key=lambda path: path.stem)}
     queries = sorted(root.rglob(f"*{QUERY}"))
     if not images or not queries:
-        lacks = "ground truth *" + QUERY if images else "photographs *.jpg"
-        raise FileNotFoundError(f"{root} holds no {lacks}: unpack it there")
+        raise FileNotFoundError(f"{root} lacks photographs *.jpg or queries *{QUERY}: unpack them there")
     return City(name, images, tuple(_read_query(path, images) for path in queries))
 
 
 def _read_query(path: Path, images: Mapping[str, Path]) -> Query:
     name = path.name.removesuffix(QUERY)
+    lists = [path.with_name(f"{name}_{grade}.txt") for grade in GRADES]
+    graded = [file.read_text(encoding="utf-8").split() for file in lists]
     try:
         shown, *corners = path.read_text(encoding="utf-8").split()[:5]
         left, top, right, bottom = map(float, corners)
+        image = shown.removeprefix(OXFORD_PREFIX)
+        named = {*graded[0], *graded[1], *graded[2]}
+        if not (left < right and top < bottom and {image, *named} <= images.keys()):
+            raise ValueError("an empty box, or a photograph that is not there")
+        if len(named) < sum(map(len, map(set, graded))):
+            raise ValueError("a photograph is of two grades")
     except ValueError as error:
-        raise ValueError(f"{path} holds no photograph's name and x y x y of a box") from error
-    image = shown if shown in images else shown.removeprefix(OXFORD_PREFIX)
-    if not (left < right and top < bottom and image in images):
-        raise ValueError(f"{path} names a photograph that is not there ({image}), or an empty box")
-    grades: dict[str, frozenset[str]] = {}
-    for grade in GRADES:
-        file = path.with_name(f"{name}_{grade}.txt")
-        grades[grade] = frozenset(file.read_text(encoding="utf-8").split())
-        if absent := grades[grade] - images.keys():
-            raise ValueError(f"{file} names {min(absent)}, and there is no such photograph")
-    for first, second in combinations(GRADES, 2):
-        if both := grades[first] & grades[second]:
-            raise ValueError(f"{path.parent / name}: {min(both)} is both {first} and {second}")
-    return Query(name, image, (left, top, right, bottom), **grades)
+        raise ValueError(f"{path} or its lists are damaged ({error}): unpack them again") from error
+    return Query(name, image, (left, top, right, bottom), *map(frozenset, graded))

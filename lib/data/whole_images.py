@@ -1,8 +1,8 @@
 """Sets that benchmarks of whole images are of, by name: ``mini-w1bs`` is the synthetic set of kind w1bs.
 
-A kind is two modules of one name: `lib.data.KIND`, whose ``read(name, folder)`` opens the released
-layout, and `lib.data.synthetic.KIND`, which makes the like of photographs: ``photographs(allotment)``
-chooses them, ``write(folder, photographs, size)`` makes the set. Cheap to import and to ask for digests.
+Of a kind the module `lib.data.KIND` has ``read(name, folder)``, which opens the released layout. One of
+`lib.data.synthetic` makes the like of photographs: ``photographs(allotment)`` chooses them,
+``write_KIND(folder, photographs, size)`` makes the set. Cheap to import and to ask for digests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from lib.data.collection import Collection
 from lib.data.synthetic.allotment import Allotment
 from lib.data.synthetic.sizes import ImagesSize
 
-KINDS = ("oxford_affine", "w1bs", "eth", "imc", "landmarks")
+# By kind the module that makes synthetic sets of it.
+GENERATORS = {
+    **{"oxford_affine": "posters", "w1bs": "posters"},
+    **{"eth": "multiview", "imc": "multiview", "landmarks": "landmarks"},
+}
+KINDS = tuple(GENERATORS)
 # Of a released set: what is small is told by its content, what is an image by its size.
 _SMALLEST_IMAGE = 100_000
 
@@ -55,7 +60,8 @@ class WholeImages(Collection):
 
     def modules(self, name: str) -> tuple[str, ...]:
         kind = self._kind(name)
-        return (f"lib.data.{kind}", *([] if self.real else [f"lib.data.synthetic.{kind}"]))
+        generator = f"lib.data.synthetic.{GENERATORS[kind]}"
+        return (f"lib.data.{kind}", *([] if self.real else [generator]))
 
     def content(self, name: str) -> object:
         if self.real is None:
@@ -74,7 +80,8 @@ class WholeImages(Collection):
 
     def generate(self, folder: Path, name: str) -> None:
         generator = import_module(self.modules(name)[1])
-        generator.write(folder, generator.photographs(self.allotment), self.size)
+        write = getattr(generator, f"write_{self._kind(name)}")
+        write(folder, generator.photographs(self.allotment), self.size)
 
     def read(self, folder: Path, name: str) -> object:
         return import_module(self.modules(name)[0]).read(name, folder)

@@ -18,8 +18,8 @@ from lib.data.scenes.correspondences import Carried, Tolerance, classes, matches
 from lib.data.scenes.prepared import Scene, open_scene, prepare
 from lib.data.scenes.views import carry, lift
 from lib.data.synthetic.allotment import SCENES, packaged_photographs
-from lib.data.synthetic.relief import truly_carried, write_relief
 from lib.data.synthetic.scenes import Site
+from lib.data.synthetic.walls import truly_carried, write_relief
 from lib.features.patches import PATCH_WIDTH
 
 TOLERANCES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)

@@ -8,7 +8,8 @@ which came later.
 The maps here turn, scale, stretch and shift, each by normal draws whose proportions are fixed, so that a
 level is one factor. Overlap is blind to turning (a disc turned is the same disc). The proportions and
 the overlap at tough were fitted to the AP of four descriptors as published for two of the release's
-sequences (`lib.benchmarks.jitter_fit`; ranges and residuals are in notebooks/data/hpatches.ipynb):
+sequences (results/reference/hpatches_jitter; ranges and residuals are in notebooks/data/hpatches.ipynb,
+which names the commit that has the fit):
 
 - rotation: 23.2 degrees at hard (17.7 to 24.3 in fits of all that leave out a descriptor or a
   sequence; 10.35 before);

@@ -50,7 +50,7 @@ def photographs(allotment: Allotment) -> list[Photograph]:
     return [photograph for scene in SCENES[1:] for photograph in allotment[scene][:TEXTURES]]
 
 
-def write(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
+def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
     """Write both cities.
 
     Raises:
