@@ -13,7 +13,7 @@ from lib.descriptions import drawn
 from lib.objective import build as build_objective
 from lib.recipes import RECIPES, values
 from lib.study.artefacts import dsm, rows
-from lib.study.artefacts.options import by_option, option_jobs
+from lib.study.artefacts.variants import by_option, changed, option_jobs
 from lib.study.open import Study
 from lib.theory import narrow_weights
 
@@ -76,8 +76,8 @@ def test_options_change_one_axis_of_dsm_at_its_rate(study: Study) -> None:
     assert {rate_of(job) for job in jobs} == {"dsm_aug"}
     assert len(jobs) == 3 * len(dsm.OPTIONS["dsm_aug"])
     assert len({str(values(job.recipe)) for job in jobs}) == len(dsm.OPTIONS["dsm_aug"])
-    for changed in dsm.OPTIONS["dsm_aug"].values():
-        build_objective(replace(RECIPES["dsm_aug"], **changed))
+    for changes in dsm.OPTIONS["dsm_aug"].values():
+        build_objective(changed(RECIPES["dsm_aug"], "DSM+", changes))
     grouped = by_option(jobs, study, dsm.OPTIONS)
     assert list(grouped["DSM+"]) == list(dsm.OPTIONS["dsm_aug"])
     assert [job.seed for job in grouped["DSM+"]["32 bins"]] == list(study.test_seeds[:3])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from small_study import open_small
 
-from lib.commands.stamp import numbers, repeated, short, stamp
+from lib.commands.stamp import kind_of, repeated, short_runs, stamp
 from lib.recipes import part
 from lib.study import records
 from lib.study.artefacts.rows import training_job
@@ -87,23 +87,23 @@ def test_what_the_checkout_did_not_make_stays_as_it_is(
 def test_what_is_compared_is_a_run_of_twenty_steps_evaluated_as_the_whole_one(
     made: tuple[Study, Job, dict], tmp_path: Path
 ) -> None:
-    opened, job, _ = made
-    (few,) = short(opened, {"one": job}).values()
+    place, job, _ = made[0].place, *made[1:]
+    other_seed = training_job(made[0], "hardnet", "mini-b", 1)
+    runs = short_runs([job, other_seed], place)
+    ((kind, few),) = runs.items()
+    assert kind == kind_of(other_seed, place)
     assert (few.measures, few.probes) == (job.measures, job.probes)
-    other_seed = training_job(opened, "hardnet", "mini-b", 1)
-    first = numbers(open_small(tmp_path / "first"), {"one": job, "other": other_seed})
-    (kind,) = first
-    assert first[kind]["numbers"]["training"]["curve"]["step"][-1] == 20
-    second = numbers(open_small(tmp_path / "second"), {"other": other_seed}, first)
-    assert repeated(first, second) == ({kind}, EVALUATED)
-    moved = copy.deepcopy(second)
-    moved[kind]["numbers"]["training"]["curve"]["loss"][1] += 1e-6
-    moved[kind]["numbers"]["distance_histogram.mini-b"] = "0"
-    assert repeated(first, moved) == (set(), {"fpr95"})
-    failed = {kind: {**second[kind], "numbers": None}}
-    assert repeated(first, failed) == (set(), set())
-    narrow = replace(job, recipe=replace(job.recipe, loss=part("hinge", margin=0.1)))
-    (third,) = numbers(open_small(tmp_path / "third"), {"one": narrow}).values()
-    before, after = first[kind]["numbers"], third["numbers"]
-    assert all(before[name] != after[name] for name in ("training", "fpr95.mini-b"))
-    assert all(before["training"][name] != after["training"][name] for name in before["training"])
+    first, second = (replace(place, folder=tmp_path / name) for name in ("first", "second"))
+    assert records.read(carry_out(few, first))["curve"]["step"][-1] == 20
+    assert repeated(runs, first, second) == (set(), set()), "it failed there"
+    path = carry_out(few, second)
+    assert repeated(runs, first, second) == ({kind}, EVALUATED)
+    record = records.read(path)
+    moved = copy.deepcopy(record)
+    moved["curve"]["loss"][1] += 1e-6
+    moved["probes"]["distance_histogram.mini-b"] = "0"
+    records.write(path, moved)
+    assert repeated(runs, first, second) == (set(), {"fpr95"})
+    narrow = replace(few, recipe=replace(job.recipe, loss=part("hinge", margin=0.1)))
+    other = records.read(carry_out(narrow, second))
+    assert all(record[name] != other[name] for name in ("curve", "epoch_fpr95", "weights", "metrics"))

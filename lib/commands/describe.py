@@ -11,48 +11,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lib.commands.options import add_descriptor, exit_status, network_of
 from lib.files import make_once, write_bytes
-
-if TYPE_CHECKING:
-    from torch import nn
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit status."""
-    return carry_out(_parser(), arguments)
-
-
-def carry_out(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
-    """Does what a command line asks, by the ``run`` of its subcommand; returns the exit status."""
-    options = parser.parse_args(arguments)
-    try:
-        options.run(options)
-    except (ValueError, OSError, KeyError, RuntimeError, AssertionError) as error:
-        # The last two are torch's, of a device that is not there.
-        print(f"{parser.prog.rpartition('.')[2]}: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def add_descriptor(parser: argparse.ArgumentParser) -> None:
-    """The options that name a descriptor: ``--descriptor``, as `lib.matching.networks.find` takes it, or
-    ``--record``; and ``--device``."""
-    descriptor = parser.add_mutually_exclusive_group(required=True)
-    text = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
-    descriptor.add_argument("--descriptor", metavar="NAME", help=text)
-    descriptor.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
-    parser.add_argument("--device", default="cpu")
-
-
-def network_of(options: argparse.Namespace) -> "nn.Module":
-    """The network that the options of `add_descriptor` name, on their device."""
-    from lib.matching.networks import find
-    from lib.study.runs import load_network
-
-    network = load_network(options.record) if options.record else find(options.descriptor)
-    return network.to(options.device)
+    return exit_status(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lib.commands.options import exit_status
 from lib.data.fetching import MIRROR, fetch
 from lib.data.phototour import KNOWN_COUNTS
 
@@ -26,21 +27,13 @@ def main(arguments: Sequence[str] | None = None, counts: Mapping[str, int] = KNO
     add("--sets", nargs="+", choices=list(counts), default=list(counts), metavar="SET", help=known)
     add("--mirror", default=MIRROR, metavar="URL", help=f"the address before NAME.zip ({MIRROR})")
     add("--keep-archives", action="store_true", help="keep DIR/NAME.zip once a set is in place")
-    chosen = parser.parse_args(arguments)
-    folder = chosen.folder
-    if not chosen.mirror.startswith(("http://", "https://")):
-        parser.error(f"--mirror {chosen.mirror!r} must start with http:// or https://")
-    try:
-        fetch(folder, chosen.sets, chosen.mirror, counts, keep_archives=chosen.keep_archives)
-    except KeyboardInterrupt:
-        print(f"\nStopped. What has come stays in {folder}; the same command continues.")
-        return 130
-    except (ValueError, OSError) as error:
-        print(f"fetch: {error}", file=sys.stderr)
-        return 1
-    if all((folder / name).is_dir() for name in counts):
-        print(f"All sets are there: ./run_all.sh --data {folder}")
-    return 0
+
+    def run(options: argparse.Namespace) -> None:
+        fetch(options.folder, options.sets, options.mirror, counts, keep_archives=options.keep_archives)
+        if all((options.folder / name).is_dir() for name in counts):
+            print(f"All sets are there: ./run_all.sh --data {options.folder}")
+
+    return exit_status(parser, arguments, run)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.commands.describe import add_descriptor, carry_out, network_of
+from lib.commands.options import add_descriptor, exit_status, network_of
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_hpatches
 from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, write_descriptors
@@ -29,7 +29,7 @@ from lib.study.report.hpatches import PROTOCOLS
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit status."""
-    return carry_out(_parser(), arguments)
+    return exit_status(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,7 +1,53 @@
-"""Options that the commands of the study share: data, machine and folder."""
+"""What the command lines share: options that name data, machine and network, and the exit status."""
 
 import argparse
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def exit_status(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, run: Callable | None = None
+) -> int:
+    """Does what a command line asks and says on stderr why it could not.
+
+    Args:
+        parser: of the command.
+        arguments: those of the process by default.
+        run: takes the options and returns None or an exit status; by default the options' own ``run``.
+
+    Returns:
+        The exit status: that of ``run``, 1 if something failed, 130 after Ctrl-C.
+    """
+    options = parser.parse_args(arguments)
+    try:
+        return (run or options.run)(options) or 0
+    except KeyboardInterrupt:
+        print("\nStopped. What was done is kept, nothing is half-written; the same command continues.")
+        return 130
+    except (ValueError, OSError, KeyError, RuntimeError, AssertionError) as error:
+        # The last two are torch's, of a device that is not there.
+        name = parser.prog.split()[-1].removeprefix("./").removeprefix("lib.commands.")
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+
+
+def folder(text: str) -> str:
+    """The folder that an option names; an empty text, as of an unset variable, names none."""
+    if not text:
+        raise ValueError("no folder is named")
+    return text
+
+
+def positive(text: str) -> int:
+    """The number that an option names, 1 or more."""
+    if int(text) < 1:
+        raise ValueError("it must be 1 or more")
+    return int(text)
 
 
 def add_study_options(parser: argparse.ArgumentParser, results: str) -> None:
@@ -12,18 +58,39 @@ def add_study_options(parser: argparse.ArgumentParser, results: str) -> None:
         results: what lies in the folder of results.
     """
     data = parser.add_mutually_exclusive_group().add_argument
-    data("--data", metavar="DIR", help="folder with liberty, notredame and yosemite as downloaded")
-    data("--photos", metavar="DIR", help="folder of photographs to make the embedded data from")
-    data("--scenes", metavar="DIR", help="folder of real multi-view photographs, a folder a scene")
+    sets = {"type": folder, "metavar": "DIR"}
+    data("--data", help="folder with liberty, notredame and yosemite as downloaded", **sets)
+    data("--photos", help="folder of photographs to make the embedded data from", **sets)
+    data("--scenes", help="folder of real multi-view photographs, a folder a scene", **sets)
     add = parser.add_argument
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    add("--jobs", type=int, metavar="N", help="runs at once (default: as many as the cores hold)")
-    add("--results", default="results", metavar="DIR", help=f"{results} (default: results)")
+    text = "runs at once (default: as many as the cores hold)"
+    add("--jobs", type=positive, metavar="N", help=text)
+    add("--results", default="results", help=f"{results} (default: results)", **sets)
 
 
 def data_of(options: argparse.Namespace) -> str:
     """The data that the options name, as `lib.study.open.open_study` takes it; "mini" by default."""
     for kind in ("photos", "scenes"):
-        if folder := getattr(options, kind):
-            return f"{kind}:{Path(folder).resolve()}"
+        if getattr(options, kind):
+            return f"{kind}:{Path(getattr(options, kind)).resolve()}"
     return str(Path(options.data).resolve()) if options.data else "mini"
+
+
+def add_descriptor(parser: argparse.ArgumentParser) -> None:
+    """The options that name a descriptor: ``--descriptor``, as `lib.matching.networks.find` takes it, or
+    ``--record``; and ``--device``."""
+    descriptor = parser.add_mutually_exclusive_group(required=True)
+    text = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
+    descriptor.add_argument("--descriptor", metavar="NAME", help=text)
+    descriptor.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
+    parser.add_argument("--device", default="cpu")
+
+
+def network_of(options: argparse.Namespace) -> "nn.Module":
+    """The network that the options of `add_descriptor` name, on their device."""
+    from lib.matching.networks import find
+    from lib.study.runs import load_network
+
+    network = load_network(options.record) if options.record else find(options.descriptor)
+    return network.to(options.device)

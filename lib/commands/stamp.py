@@ -17,121 +17,104 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from lib import profiles
 from lib.commands.options import add_study_options, data_of
 from lib.digests import value_digest
 from lib.files import write_bytes
+from lib.profiles import PROFILES
 from lib.recipes import Budget
 from lib.study import pool, records
 from lib.study.artefacts import searches
 from lib.study.catalogue import ARTEFACTS, SEARCHED
-from lib.study.jobs import Job, configuration, digests, look, merged, record_path
+from lib.study.jobs import Job, Place, configuration, digests, merged, record_path
 from lib.study.open import ROOT, Study, open_study, reference_folder
 
 STEPS, EVALUATED = 20, 3
 TRAINED = ("curve", "epoch_fpr95", "weights")
+# In a folder of short runs, by record or search the digests that their code has for it.
+DIGESTS = "digests.json"
 
 
-def jobs_on_record(study: Study, folder: Path) -> tuple[dict[Path, Job], dict[Path, Mapping]]:
+def jobs_on_record(study: Study, folder: Path) -> dict[Path, tuple[Job, Mapping]]:
     """By path, the runs that records below a folder and searches of the study's data are of, and the
     digests that today's code has for them. An artefact that lacks a search has no runs."""
-    place, every = study.place, []
+    place, jobs = study.place, []
     for artefact in ARTEFACTS.values():
-        try:
-            every += artefact.jobs(study)
-        except searches.NoSearch:
-            continue
-    jobs, today = {}, {}
-    for job in merged(every, place):
-        path = record_path(job, place, folder)
-        if job.recipe and path.exists():
-            jobs[path], today[path] = job, digests(job, place)
+        with suppress(searches.NoSearch):
+            jobs += artefact.jobs(study)
+    paths = {record_path(job, place, folder): job for job in merged(jobs, place) if job.recipe}
+    on_record = {path: (job, digests(job, place)) for path, job in paths.items() if path.exists()}
     for name, recipe in SEARCHED.items():
         path = searches.search_path(place.profile.name, place.source.name, name)
         if path.exists():
-            jobs[path] = searches.search_jobs(place, name, recipe, records.read(path)["best"])[0]
-            today[path] = searches.search_digests(place, recipe)
-    return jobs, today
+            job = searches.search_jobs(place, name, recipe, records.read(path)["best"])[0]
+            on_record[path] = (job, searches.search_digests(place, recipe))
+    return on_record
 
 
-def kind_of(job: Job, study: Study) -> str:
+def kind_of(job: Job, place: Place) -> str:
     """Digest of all that tells which code a run is trained by: seed and train set do not."""
-    config = configuration(job, study.place)
+    config = configuration(job, place)
     return value_digest({name: config[name] for name in config if name not in ("seed", "train_set")})
 
 
-def short(study: Study, jobs: Mapping[Path, Job]) -> dict[str, Job]:
-    """By `kind_of` a run in 20 steps, followed as the whole one is. Each measure and each probe is taken
-    on the first three sets that runs ask it for."""
+def short_runs(jobs: Iterable[Job], place: Place) -> dict[str, Job]:
+    """By `kind_of` the run that asks for most, in 20 steps and followed as the whole one is. Each
+    measure and each probe is taken on three sets in all."""
     runs, taken = {}, Counter()
-    for job in jobs.values():
-        kind = kind_of(job, study)
+
+    def few(wanted: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        kept = []
+        for module, test_set in wanted:
+            taken[module] += 1
+            if module == "fpr95" or taken[module] <= EVALUATED:
+                kept.append((module, test_set))
+        return tuple(kept)
+
+    for job in sorted(jobs, key=lambda job: len(job.measures) + len(job.probes), reverse=True):
+        kind = kind_of(job, place)
         if kind not in runs:
-            pairs = job.profile(study.place).budget_for(job.recipe).batch_pairs
-            budget = {"budget": Budget(pairs, pairs * STEPS, 1)}
-            followed = tuple(wanted for wanted in job.measures if wanted[0] == "fpr95")
-            overrides = {**job.overrides, **budget}
-            runs[kind] = replace(job, measures=followed, probes=(), overrides=overrides)
-        for name in ("measures", "probes"):
-            held = getattr(runs[kind], name)
-            more = [
-                wanted
-                for wanted in getattr(job, name)
-                if wanted not in held and wanted[0] != "fpr95" and taken[wanted[0]] < EVALUATED
-            ]
-            taken.update(module for module, _ in more)
-            runs[kind] = replace(runs[kind], **{name: (*held, *more)})
+            pairs = job.profile(place).budget_for(job.recipe).batch_pairs
+            overrides = {**job.overrides, "budget": Budget(pairs, pairs * STEPS, 1)}
+            wanted = {"measures": few(job.measures), "probes": few(job.probes)}
+            runs[kind] = replace(job, **wanted, overrides=overrides)
     return runs
 
 
-def numbers(study: Study, jobs: Mapping[Path, Job], then: Mapping | None = None) -> dict[str, Mapping]:
-    """What comes out of short runs, made in the study's folder.
+def repeated(runs: Mapping[str, Job], then: Place, now: Place) -> tuple[set[str], set[str]]:
+    """The kinds whose training, and the modules whose numbers, are equal to the last digit.
 
     Args:
-        study: whose folder, profile and data it is.
-        jobs: by path, runs.
-        then: the same by other code, to make the same runs; None chooses them.
-
-    Returns:
-        By `kind_of` the run's "train_set", "seed", "measures" and "probes", and its "numbers", or None
-        where it failed: those of "training" and, by "module.set", of measures and probes.
+        runs: `short_runs`.
+        then, now: where they were made by other code and by today's.
     """
-    runs = short(study, jobs)
-    for kind in runs.keys() & (then or {}).keys():
-        wanted = {name: tuple(map(tuple, then[kind][name])) for name in ("measures", "probes")}
-        same = {name: then[kind][name] for name in ("train_set", "seed")}
-        runs[kind] = replace(runs[kind], **same, **wanted)
-    every = list(runs.values())
-    for job, why in pool.complete(every, study.place, study.at_once, pool.printed(len(every))):
-        print(f"{job.title}: {why}")
-    made = {}
-    for kind, job in runs.items():
-        record = look(job, study.place).content
-        made[kind] = {name: getattr(job, name) for name in ("train_set", "seed", "measures", "probes")}
-        made[kind]["numbers"] = record and {
-            "training": {name: record[name] for name in TRAINED},
-            **{f"{of}.{test_set}": record["metrics"][test_set][of] for of, test_set in job.measures},
-            **record["probes"],
-        }
-    # As read back, since JSON knows no tuples.
-    return json.loads(json.dumps(made))
-
-
-def repeated(then: Mapping, now: Mapping) -> tuple[set[str], set[str]]:
-    """The kinds whose training, and the modules whose numbers, are equal to the last digit."""
     trained, equal = set(), {}
-    for kind in then.keys() & now.keys():
-        before, after = (side[kind]["numbers"] or {} for side in (then, now))
-        for key in before.keys() & after.keys():
-            if key != "training":
-                equal.setdefault(key.partition(".")[0], set()).add(before[key] == after[key])
-            elif before[key] == after[key]:
-                trained.add(kind)
+    for kind, job in runs.items():
+        paths = [record_path(job, place) for place in (then, now)]
+        if not all(path.exists() for path in paths):
+            continue
+        before, after = map(records.read, paths)
+        if all(before[name] == after[name] for name in TRAINED):
+            trained.add(kind)
+        one, other = map(_numbers, (before, after))
+        for key in one.keys() | other.keys():
+            same = one.get(key) == other.get(key)
+            equal.setdefault(key.partition(".")[0], set()).add(same)
     return trained, {module for module, values in equal.items() if values == {True}}
+
+
+def _numbers(record: Mapping) -> dict[str, object]:
+    """By "module.set" what a record holds of a measure, and the hash of a probe."""
+    measured = {
+        f"{module}.{test_set}": values
+        for test_set, by_module in record["metrics"].items()
+        for module, values in by_module.items()
+    }
+    return measured | record["probes"]
 
 
 def stamp(path: Path, then: Mapping, now: Mapping, trained: bool, modules: Set[str]) -> str | None:
@@ -156,7 +139,7 @@ def stamp(path: Path, then: Mapping, now: Mapping, trained: bool, modules: Set[s
         return _renamed(held[part], then.get(part), now.get(part))
 
     stamped = {part: renamed(part, trained, held, then, now) for part in held if part != "evaluation"}
-    evaluated = [side["evaluation"] for side in (held, then, now)]
+    evaluated = [side.get("evaluation", {}) for side in (held, then, now)]
     stamped["evaluation"] = {part: renamed(part, part in modules, *evaluated) for part in evaluated[0]}
     if stamped != held:
         history = [*record.get("stamped", ()), {"steps": STEPS, "instead_of": held}]
@@ -177,53 +160,49 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     checkout = "the code that made the records, e.g. a git worktree, or what its --numbers wrote"
-    add("checkout", type=Path, nargs="?", help=checkout)
-    add("--profile", default="quick", choices=list(profiles.PROFILES))
+    add("checkout", type=Path, help=checkout)
+    add("--profile", default="quick", choices=list(PROFILES))
     add_study_options(parser, "where the records lie")
-    add("--numbers", type=Path, metavar="FILE", help="write this code's numbers, and stamp nothing")
+    text = "write this code's short runs into a folder, and stamp nothing"
+    add("--numbers", type=Path, metavar="DIR", help=text)
     chosen = parser.parse_args()
-    if not (chosen.checkout or chosen.numbers):
-        parser.error("name the checkout that made the records")
     study = open_study(chosen.profile, data_of(chosen), "results", None, chosen.device, chosen.jobs)
     own = (chosen.profile, study.place.source.name)
     folder, reference = Path(ROOT, chosen.results, *own), reference_folder(*own)
-    jobs, today = jobs_on_record(study, folder)
-    names = {path: path.relative_to(folder if folder in path.parents else reference) for path in jobs}
+    on_record = jobs_on_record(study, folder)
+    names = {
+        path: path.relative_to(folder if folder in path.parents else reference).as_posix()
+        for path in on_record
+    }
+    runs = short_runs([job for job, _ in on_record.values()], study.place)
     with tempfile.TemporaryDirectory() as made:
-        then = None if chosen.numbers else _numbers_of(chosen, study, Path(made, "then.json"))
-        apart = replace(study, place=replace(study.place, folder=Path(made)))
-        runs = numbers(apart, jobs, then and then["runs"])
-    if chosen.numbers:
-        named = {
-            names[path].as_posix(): {"digests": today[path], "run": kind_of(job, study)}
-            for path, job in jobs.items()
-        }
-        write_bytes(chosen.numbers, json.dumps({"records": named, "runs": runs}).encode())
-        return
-    trained, modules = repeated(then["runs"], runs)
-    for path, name in names.items():
-        known = then["records"].get(name.as_posix(), {"digests": {"evaluation": {}}, "run": None})
-        if why := stamp(path, known["digests"], today[path], known["run"] in trained, modules):
-            print(f"{name} {why}")
-    same = sum(records.read(path)["digests"] == today[path] for path in names)
-    print(f"{same} of {len(names)} records and searches are by today's code")
+        now = replace(study.place, folder=chosen.numbers or Path(made, "now"))
+        failures = pool.complete(runs.values(), now, study.at_once, pool.printed(len(runs)))
+        for job, why in failures:
+            print(f"{job.title}: {why}")
+        if chosen.numbers:
+            today = {names[path]: digests for path, (_, digests) in on_record.items()}
+            write_bytes(chosen.numbers / DIGESTS, json.dumps(today).encode())
+            return
+        then = replace(study.place, folder=_made_by(chosen.checkout, Path(made, "then"), chosen.results))
+        trained, modules = repeated(runs, then, now)
+        known = json.loads((then.folder / DIGESTS).read_bytes())
+    for path, (job, today) in on_record.items():
+        repeats = kind_of(job, study.place) in trained
+        if why := stamp(path, known.get(names[path], {}), today, repeats, modules):
+            print(f"{names[path]} {why}")
+    same = sum(records.read(path)["digests"] == today for path, (_, today) in on_record.items())
+    print(f"{same} of {len(on_record)} records and searches are by today's code")
 
 
-def _numbers_of(chosen: argparse.Namespace, study: Study, written: Path) -> Mapping:
-    """What the checkout's own command writes over these records, or what it has written."""
-    if chosen.checkout.is_file():
-        return json.loads(chosen.checkout.read_bytes())
-    asked = {"profile": chosen.profile, "device": chosen.device, "jobs": study.at_once}
-    asked |= {"results": ROOT / chosen.results, "numbers": written}
-    kinds = {kind: getattr(chosen, kind) for kind in ("data", "photos", "scenes")}
-    asked |= {kind: Path(root).resolve() for kind, root in kinds.items() if root}
-    subprocess.run(
-        [sys.executable, "-m", "lib.commands.stamp", *(f"--{name}={of}" for name, of in asked.items())],
-        env={**os.environ, "PYTHONPATH": str(chosen.checkout.resolve())},
-        cwd=chosen.checkout,
-        check=True,
-    )
-    return json.loads(written.read_bytes())
+def _made_by(checkout: Path, folder: Path, results: str) -> Path:
+    """The folder of a checkout's own short runs for these records, which it makes unless it has."""
+    if (checkout / DIGESTS).is_file():
+        return checkout
+    again = [*sys.argv[1:], "--results", str(ROOT / results), "--numbers", str(folder)]
+    command = [sys.executable, "-P", "-m", "lib.commands.stamp", *again]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": str(checkout.resolve())}, check=True)
+    return folder
 
 
 if __name__ == "__main__":

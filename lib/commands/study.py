@@ -23,10 +23,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import profiles
-from lib.commands.options import add_study_options, data_of
-from lib.data.hpatches import RELEASE, TASKS
+from lib.commands.options import add_study_options, data_of, exit_status
 from lib.data.manifest import write_manifest
+from lib.profiles import PROFILES
 from lib.study import cluster, pool
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
 from lib.study.catalogue import ARTEFACTS, Artefact
@@ -49,9 +48,8 @@ Failures = list[tuple[str, str]]
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
 
 
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line; exits with 2 and a line that says why if it cannot be taken. ``data`` is what
-    `lib.study.open.open_study` takes."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the study and returns the exit status: 0, 1 if something failed, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(
         prog="./run_all.sh",
         description="Regenerate every table and figure of the study. With no option: train and "
@@ -59,7 +57,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "reference and build a report. './run_all.sh test' runs the tests instead.",
     )
     add = parser.add_argument
-    add("--profile", default="quick", help=f"size: {', '.join(profiles.PROFILES)} (default: quick)")
+    add("--profile", default="quick", choices=list(PROFILES), help="size (default: quick)")
     add("--plan", action="store_true", help="print what would be run, hours and disk, and stop")
     add("--only", default="*", metavar="PATTERN", help="artefacts by name, e.g. 'adasample/*'")
     add("--extras", action="store_true", help="also what the default leaves out for time")
@@ -71,53 +69,22 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--collect", help="train nothing; add to the reference the records that are complete")
     text = "write the reference of this profile and data anew, extras too, and its notebooks' outputs"
     add("--update-reference", help=text)
-    chosen = parser.parse_args(arguments)
-    updates, data = chosen.update_reference, data_of(chosen)
-    folders = (chosen.data, chosen.photos, chosen.scenes, chosen.results)
-    results = (ROOT / chosen.results).resolve()
-    in_reference = chosen.results == "reference" or REFERENCE in (results, *results.parents)
-    idle = next((name for name in ("cached", "collect", "plan", "jobs") if getattr(chosen, name)), None)
-    every, default = (_selected(chosen.only, extras) for extras in (True, chosen.extras or updates))
-    for wrong, why in (
-        (chosen.jobs is not None and chosen.jobs < 1, f"--jobs must be 1 or more, got {chosen.jobs}"),
-        (not every, f"--only {chosen.only!r} fits no artefact; there are: {', '.join(ARTEFACTS)}"),
-        (not default, f"--only {chosen.only!r} fits extras alone; add --extras"),
-        ("" in folders, "--data, --photos, --scenes and --results name a folder each, got nothing"),
-        (in_reference, "--results must not be the committed reference, which --update-reference writes"),
-        (chosen.cached and data != "mini", "--cached renders the reference; leave out other data"),
-        (chosen.cluster and idle, f"--cluster hands out runs; leave out --{idle}"),
-        (updates and chosen.only != "*", "--update-reference writes all of it; leave out --only"),
-    ):
-        if wrong:
-            parser.error(why)
-    # The notebooks are tested as they stand, the extras among them.
-    chosen.extras |= updates
-    # The data that a reference of this profile is of.
-    kinds = ("mini", "photos", "scenes") if chosen.cached else ()
-    on_record = (kind for kind in kinds if manifest_path(chosen.profile, kind).exists())
-    chosen.data = next(on_record, data)
-    return chosen
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the study and returns the exit status: 0, 1 if something failed, 130 after Ctrl-C."""
-    options = parse(arguments)
-    try:
-        return _run(options)
-    except KeyboardInterrupt:
-        print("\nStopped. What was done is kept, nothing is half-written; the same command continues.")
-        return 130
-    except (ValueError, OSError, RuntimeError, AssertionError) as error:
-        # The last two are torch's, of a device that is not there.
-        print(f"run_all.sh: {error}", file=sys.stderr)
-        return 1
+    return exit_status(parser, arguments, _run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    selected = _selected(options.only, options.extras)
-    results = "reference" if options.cached else options.results
-    study = open_study(options.profile, options.data, results, None, options.device, options.jobs)
-    selected = _with_data(study, selected)
+    results, data = (ROOT / options.results).resolve(), data_of(options)
+    if options.results == "reference" or REFERENCE in (results, *results.parents):
+        raise ValueError("--results is the committed reference, which --update-reference writes")
+    if options.update_reference and options.only != "*":
+        raise ValueError("--update-reference writes all of it: leave out --only")
+    if options.cached and data == "mini":
+        # The data that a reference of this profile is of.
+        kinds = ("mini", "photos", "scenes")
+        data = next((kind for kind in kinds if manifest_path(options.profile, kind).exists()), data)
+    read = "reference" if options.cached else options.results
+    study = open_study(options.profile, data, read, None, options.device, options.jobs)
+    selected = _selected(study, options.only, options.extras or options.update_reference)
     if options.plan:
         print(plan(study, selected))
         return 0
@@ -130,21 +97,28 @@ def _run(options: argparse.Namespace) -> int:
         torch.empty(0, device=options.device)
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
-        folder = ROOT / options.results / options.profile / study.place.source.name
+        folder = results / options.profile / study.place.source.name
         rendered = replace(study.place, folder=folder)
         study = replace(study, place=rendered, reading=study.reading[:1])
     failures = [] if options.cached else make(study, selected, options.cluster)
-    if options.records_only:
-        return _closing(failures)
+    if not options.records_only:
+        failures += _report(study, selected, options, read)
+    for name, why in failures:
+        print(f"FAILED {name}: {why}", file=sys.stderr)
+    return 1 if failures else 0
 
+
+def _report(
+    study: Study, selected: Mapping[str, Artefact], options: argparse.Namespace, read: str
+) -> Failures:
+    """Executes the notebooks, builds the report and returns what failed or is missing."""
     from lib.study.report import execution
 
     folder = ROOT / options.results / options.profile / "report"
     runs = (_on_record if options.cached else execution.standing)(study, selected)
-    failures += execution.execute(study, runs, results, folder)
-    place = study.place
-    compared = not options.cached and is_on_record(place)
-    reference = reference_folder(place.profile.name, place.source.name) if compared else None
+    failures = execution.execute(study, runs, read, folder)
+    compared = not options.cached and is_on_record(study.place)
+    reference = _reference(study) if compared else None
     index, missing = execution.report(study, runs, folder, failures, reference)
     if options.update_reference:
         # What the old reference has and the study no longer makes is what an update is for.
@@ -152,45 +126,31 @@ def _run(options: argparse.Namespace) -> int:
         if not failures:
             update_reference(study, selected)
     print(f"\nThe report: {index}")
-    return _closing(failures + missing)
+    return failures + missing
 
 
-def _closing(failures: Failures) -> int:
-    for name, why in failures:
-        print(f"FAILED {name}: {why}", file=sys.stderr)
-    return 1 if failures else 0
+def _reference(study: Study) -> Path:
+    return reference_folder(study.place.profile.name, study.place.source.name)
 
 
-def _selected(pattern: str, extras: bool) -> dict[str, Artefact]:
-    return {
-        name: artefact
-        for name, artefact in ARTEFACTS.items()
-        if fnmatch.fnmatch(name, pattern) and (extras or not artefact.extras)
-    }
-
-
-def _with_data(study: Study, selected: dict[str, Artefact]) -> dict[str, Artefact]:
-    """The artefacts that the study has data for; says which it has none for."""
-    source, needed = study.place.source, {}
-    for name, artefact in selected.items():
-        if artefact.longer and study.place.profile.name == "quick":
-            print(f"left out: {name}, whose runs are made at longer profiles")
+def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
+    """The artefacts of a pattern that the study has data for; says which it has none for."""
+    selected = {}
+    for name in fnmatch.filter(ARTEFACTS, pattern):
+        artefact = ARTEFACTS[name]
+        if artefact.extras and not extras:
             continue
-        lacking = artefact.images if artefact.images in source.lacking_images else ""
-        if artefact.hpatches and source.own_hpatches is None:
-            lacking = f"{RELEASE} with {TASKS}"
-        needed.setdefault(lacking, []).append(name)
-    kept = {name: selected[name] for name in needed.pop("", [])}
-    for lacking, names in needed.items():
-        left_out = f"{study.data} holds no {lacking}, needed for {', '.join(names)}"
-        if not kept:
-            raise FileNotFoundError(f"{left_out}; unpack it there")
-        print(f"left out: {left_out}")
-    return kept
+        if lacking := artefact.lacking(study):
+            print(f"left out: {name}, {lacking}")
+        else:
+            selected[name] = artefact
+    if not selected:
+        raise ValueError(f"--only {pattern!r} leaves no artefact; --extras has more of them")
+    return selected
 
 
 def _on_record(
-    study: Study, selected: dict[str, Artefact]
+    study: Study, selected: Mapping[str, Artefact]
 ) -> Mapping[str, Sequence[tuple[Job, OnRecord]]]:
     """`execution.standing` of the artefacts whose records are all there; says which are not."""
     from lib.study.report import execution
@@ -206,11 +166,11 @@ def _on_record(
     return kept
 
 
-def _jobs(study: Study, selected: dict[str, Artefact]) -> list[Job]:
+def _jobs(study: Study, selected: Mapping[str, Artefact]) -> list[Job]:
     return [job for artefact in selected.values() for job in artefact.jobs(study)]
 
 
-def plan(study: Study, selected: dict[str, Artefact]) -> str:
+def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
     """What a run of the study would do, as text: runs by artefact, hours and disk."""
     jobs = {name: artefact.jobs(study) for name, artefact in selected.items()}
     jobs["all, shared runs once"] = [job for asked in jobs.values() for job in asked]
@@ -238,15 +198,14 @@ def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
     return list(dict.fromkeys([*study.place.source.sets, *named]))
 
 
-def make(study: Study, selected: dict[str, Artefact], address: str | None = None) -> Failures:
+def make(study: Study, selected: Mapping[str, Artefact], address: str | None = None) -> Failures:
     """Has all missing records made, here or by the cluster at an address, and returns what failed."""
     print(f"{study.heading()}{borrowed_rates(study)}")
     source, jobs = study.place.source, _jobs(study, selected)
     # Asked first, so that one that does not answer is known before data is made.
     runs_at_once = max(1, cluster.at_once(address)) if address else study.at_once
-    if source.skipped:
-        reasons = "; ".join(f"{name}: {why}" for name, why in source.skipped.items())
-        print(f"photographs left out: {reasons}")
+    for name, why in source.skipped.items():
+        print(f"photograph left out: {name}: {why}")
     print("data: making or checking it …", flush=True)
     pool.prepare(source, _sets(study, jobs), study.at_once)
     todo = to_do(study, jobs)
@@ -256,19 +215,15 @@ def make(study: Study, selected: dict[str, Artefact], address: str | None = None
     seconds = wall_clock([remaining(job, study.place).seconds for job in todo], runs_at_once)
     where = f"{runs_at_once} at once" + (f" at {address}" if address else "")
     print(f"runs: {len(todo)} to make, {where}, about {pool.span(seconds)}", flush=True)
-    report = pool.printed(len(todo))
-    if address:
-        failures = cluster.complete(todo, study.place, address, report)
-    else:
-        failures = pool.complete(todo, study.place, study.at_once, report)
+    complete, by = (cluster.complete, address) if address else (pool.complete, study.at_once)
+    failures = complete(todo, study.place, by, pool.printed(len(todo)))
     return [(job.title, reason) for job, reason in failures]
 
 
-def collect(study: Study, selected: dict[str, Artefact]) -> int:
+def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
     """Adds to the reference of the study's profile and data what is complete of the artefacts' records,
     and returns how many it did not have. A long study is put on record so while it goes on."""
-    place = study.place
-    reference = reference_folder(place.profile.name, place.source.name)
+    place, reference = study.place, _reference(study)
     new = [
         job
         for job in merged(_jobs(study, selected), place)
@@ -290,12 +245,12 @@ def _put_on_record(jobs: Sequence[Job], study: Study, reference: Path) -> None:
 
 def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
     for file in files:
-        place = target / file.relative_to(made)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, place)
+        copy = target / file.relative_to(made)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
 
 
-def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
+def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
     """Writes the reference of the study's profile and data anew: records, probes, tables, figures.
 
     It is put together beside the old one and takes its place at once. The notebooks that are committed
@@ -309,7 +264,7 @@ def update_reference(study: Study, selected: dict[str, Artefact]) -> None:
     from lib.study.report.reproduced import saved_files
 
     made, profile, data = study.place.folder, study.place.profile.name, study.place.source.name
-    folder = reference_folder(profile, data)
+    folder = _reference(study)
     new, old = (folder.with_name(f".{folder.name}.{state}") for state in ("new", "old"))
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)

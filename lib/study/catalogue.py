@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from lib.data.hpatches import RELEASE, TASKS
 from lib.recipes import RECIPES, Recipe
 from lib.study.artefacts import (
     adasample,
@@ -13,11 +14,10 @@ from lib.study.artefacts import (
     hynet,
     tcdesc,
     together,
-    training,
     whole_images,
 )
-from lib.study.artefacts.options import option_jobs
 from lib.study.artefacts.rows import several
+from lib.study.artefacts.variants import option_jobs
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -39,6 +39,17 @@ class Artefact:
     hpatches: bool = False
     images: str = ""
     longer: bool = False
+
+    def lacking(self, study: Study) -> str:
+        """What a study lacks for it, in words; empty if nothing."""
+        source = study.place.source
+        if self.longer and study.place.profile.name == "quick":
+            return "whose runs are made at longer profiles"
+        if self.hpatches and source.own_hpatches is None:
+            return f"since {study.data} holds no {RELEASE} with {TASKS}"
+        return (
+            f"since {study.data} holds no {self.images}" if self.images in source.lacking_images else ""
+        )
 
 
 # Every recipe that has a learning rate of its own.
@@ -62,7 +73,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "data/embedded": Artefact(datasets.embedded),
     "adasample/table1": Artefact(adasample.table1),
     "study/learning_rate": Artefact(several()),
-    "study/stated_settings": Artefact(training.stated_settings, longer=True),
+    "study/stated_settings": Artefact(adasample.stated_settings, longer=True),
     "adasample/table3": Artefact(several(adasample.table3, adasample.table3_shared)),
     "adasample/ladder": Artefact(adasample.ladder, extras=True),
     "adasample/generation": Artefact(adasample.generation, extras=True),
@@ -70,7 +81,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "adasample/figure3": Artefact(adasample.figure3),
     "adasample/figure1": Artefact(adasample.figure1),
     "adasample/theory": Artefact(adasample.theory),
-    "study/precision": Artefact(training.precision, extras=True),
+    "study/precision": Artefact(adasample.precision, extras=True),
     "data/hpatches": Artefact(datasets.hpatches, hpatches=True),
     "data/scenes": Artefact(datasets.scenes),
     "data/ranking": Artefact(datasets.ranking, hpatches=True),

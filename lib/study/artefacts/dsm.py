@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 
-from lib.recipes import RECIPES, TURNED, Part, Recipe, part, replace_options
-from lib.study.artefacts.options import Options
-from lib.study.artefacts.rows import Computations, Runs, handcrafted_job, probed, several, variants
+from lib.recipes import RECIPES, TURNED, Recipe, part
+from lib.study.artefacts.rows import Computations, Runs, handcrafted_job, probed, several
+from lib.study.artefacts.variants import Options, variants
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -43,14 +44,14 @@ def _variants(kind: str, unit: str, scale: float) -> dict[str, Recipe]:
         f"{kind}_softplus": ("softplus", part("softplus", beta=1.0)),
         f"{kind}_hardest_eighth": ("hardest 1/8", part("hardest_fraction", fraction=1 / 8)),
         f"{kind}_hardest_quarter": ("hardest 1/4", part("hardest_fraction", fraction=1 / 4)),
-        f"{kind}_pdf_positive": ("PDF of d_pos", replace_options(base.loss, of="positive", **codes)),
-        f"{kind}_pdf_negative": ("PDF of d_neg", replace_options(base.loss, of="negative", **codes)),
+        f"{kind}_pdf_positive": ("PDF of d_pos", {"of": "positive", **codes}),
+        f"{kind}_pdf_negative": ("PDF of d_neg", {"of": "negative", **codes}),
         f"{kind}_pdf_gaussian": ("Gaussian of d_pos − d_neg", gaussian),
     }
     return _with_losses(base, losses)
 
 
-def _with_losses(base: Recipe, losses: Mapping[str, tuple[str, Part]]) -> dict[str, Recipe]:
+def _with_losses(base: Recipe, losses: Mapping[str, tuple[str, object]]) -> dict[str, Recipe]:
     return variants(base, {name: (shown, {"loss": loss}) for name, (shown, loss) in losses.items()})
 
 
@@ -58,37 +59,35 @@ REAL = _variants("real", "", 1.0)
 BINARY = _variants("binary", " bits", 2 / BITS)
 VARIANTS: Mapping[str, Recipe] = {**REAL, **BINARY}
 
-_DSM = RECIPES["dsm_aug"]
 # DSM's margin is soft, it adapts, and its weights shorten a step by their mean. Each of these keeps some
 # of the three. What does not adapt has a place and a width written down beforehand, near what networks
 # come to: d_pos − d_neg of −0.25 with a standard deviation of 0.25. Beside them stand two variants of
 # DSM, weights of 1 (`real_margin_2`) and a hard margin in that place (`real_margin_0.25`).
-_CONTROLS = {
-    # The step's length alone.
-    "control_even_weights": ("the mean weight for all", part("even_weights", loss=_DSM.loss)),
-    # Adapts, and is hard.
-    "control_hardest_half": ("hardest 1/2", part("hardest_fraction", fraction=1 / 2)),
-    # As soft as the CDF, in its place.
-    "control_fixed_soft": ("fixed soft margin", part("soft_margin", margin=0.25, deviation=0.25)),
-    # As soft, at the decision boundary.
-    "control_fixed_softplus": (
-        "softplus of the CDF's spread",
-        part("soft_margin", margin=0.0, deviation=0.25),
-    ),
-}
-CONTROLS: Mapping[str, Recipe] = _with_losses(_DSM, _CONTROLS)
-# Those that have a learning rate of their own. `real_margin_1` has HardNet's loss and DSM's setting.
-SEARCHED: Mapping[str, Recipe] = {
-    **{
-        name: VARIANTS[name]
-        for name in (
-            *("real_margin_2", "real_margin_1", "binary_margin_256"),
-            *("real_softplus", "real_hardest_eighth", "real_hardest_quarter"),
-            *("binary_softplus", "binary_hardest_eighth", "binary_hardest_quarter"),
-        )
+CONTROLS: Mapping[str, Recipe] = _with_losses(
+    RECIPES["dsm_aug"],
+    {
+        # The step's length alone.
+        "control_even_weights": (
+            "the mean weight for all",
+            part("even_weights", loss=RECIPES["dsm_aug"].loss),
+        ),
+        # Adapts, and is hard.
+        "control_hardest_half": ("hardest 1/2", part("hardest_fraction", fraction=1 / 2)),
+        # As soft as the CDF, in its place.
+        "control_fixed_soft": ("fixed soft margin", part("soft_margin", margin=0.25, deviation=0.25)),
+        # As soft, at the decision boundary.
+        "control_fixed_softplus": (
+            "softplus of the CDF's spread",
+            part("soft_margin", margin=0.0, deviation=0.25),
+        ),
     },
-    **CONTROLS,
-}
+)
+# Those that have a learning rate of their own. `real_margin_1` has HardNet's loss and DSM's setting.
+_OWN_RATE = (
+    *("real_margin_2", "real_margin_1", "binary_margin_256"),
+    *(f"{kind}_{loss}" for kind in KINDS for loss in ("softplus", "hardest_eighth", "hardest_quarter")),
+)
+SEARCHED: Mapping[str, Recipe] = {**{name: VARIANTS[name] for name in _OWN_RATE}, **CONTROLS}
 # The search whose rate another takes: a margin, of the grid of margins, that of the largest; a PDF, of
 # the grid of PDFs, that of DSM.
 SEARCH_OF: Mapping[str, str] = {
@@ -101,21 +100,17 @@ SEARCH_OF: Mapping[str, str] = {
 
 # Runs of variants, controls and recipes.
 dsm_runs = partial(Runs, recipes={**VARIANTS, **CONTROLS}, searched=SEARCH_OF)
-# Methods that a claim on Table 1 compares with seeds, and rows that stand beside them.
-TABLE1_COMPARED = (
+# What a claim on Table 1 compares, on as many train sets as tables have and with seeds; other baselines
+# on the first set; real-valued ones by their signs too.
+_COMPARED = (
     *("dsm_aug", "hardnet_aug", "doap_aug", "real_margin_1"),
     *("dsm_binary_aug", "doap_binary_aug"),
 )
-TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug", "cs_l2net_aug")
-BY_SIGN = ("l2net_aug", "cs_l2net_aug", "hardnet_aug")
-
-
-# What is compared on as many train sets as tables have, with seeds; other baselines on the first set;
-# real-valued ones by their signs too.
+_BASELINES = ("tfeat_m_aug", "l2net_aug", "cs_l2net_aug")
 table1 = several(
     dsm_runs(handcrafted=("sift", "orb")),
-    dsm_runs(TABLE1_COMPARED, sets="grid", by_sign=BY_SIGN),
-    dsm_runs(TABLE1_BESIDE, "grid", by_sign=BY_SIGN),
+    dsm_runs(_COMPARED, sets="grid", by_sign=("hardnet_aug",)),
+    dsm_runs(_BASELINES, "grid", by_sign=_BASELINES[1:]),
 )
 
 
@@ -125,8 +120,6 @@ def _with_dsm(*names: str) -> dict[str, list[str]]:
 
 
 TABLE3 = _with_dsm("softplus", "hardest_eighth", "hardest_quarter")
-TABLE4 = _with_dsm("pdf_positive", "pdf_negative", "pdf_gaussian")
-FIGURE2 = {kind: [*MARGINS[kind].values(), DSM[kind]] for kind in KINDS}
 
 
 def tested_on(study: Study) -> str:
@@ -150,9 +143,10 @@ def table3(study: Study) -> list[Job]:
 # All at DSM's rate; and what the weights of the table's forms are where all triplets are about equally
 # hard (Sec. 4.2).
 small_variance = Computations({"narrow_weights": "DSM's weights at a small variance"})
-table4 = dsm_runs([name for names in TABLE4.values() for name in names], "grid", hpatches="full")
+_TABLE4 = _with_dsm("pdf_positive", "pdf_negative", "pdf_gaussian").values()
+table4 = dsm_runs(tuple(chain.from_iterable(_TABLE4)), "grid", hpatches="full")
 # Static margins and DSM.
-figure2 = dsm_runs([name for names in FIGURE2.values() for name in names], "grid")
+figure2 = dsm_runs([name for kind in KINDS for name in (*MARGINS[kind].values(), DSM[kind])], "grid")
 # HardNet+, and one run of its loss in DSM's setting.
 figure1 = several(
     dsm_runs(["hardnet_aug"], probes=("triplets_in_batch",)),
@@ -170,8 +164,6 @@ FIGURE4_REAL = ("hardnet_aug", "real_margin_1", "doap_aug", "dsm_aug")
 FIGURE4_BINARY = ("doap_binary_aug", "dsm_binary_aug")
 # Real-valued ones that stand among the binary ones by their signs.
 FIGURE4_SIGNS = ("l2net_aug", "hardnet_aug")
-
-
 FIGURE4 = tuple(dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY)))
 
 
@@ -187,10 +179,10 @@ softness = dsm_runs(["dsm_aug", "real_margin_2", *CONTROLS, "real_margin_0.25"])
 OPTIONS: Options = {
     "dsm_aug": {
         "default": {},
-        "momentum 0.01": {"loss": replace_options(_DSM.loss, momentum=0.01)},
-        "32 bins": {"loss": replace_options(_DSM.loss, bins=32)},
-        "interpolated lookup": {"loss": replace_options(_DSM.loss, lookup="interpolated")},
-        "dropout 0.3": {"model": replace_options(_DSM.model, dropout=0.3)},
+        "momentum 0.01": {"loss": {"momentum": 0.01}},
+        "32 bins": {"loss": {"bins": 32}},
+        "interpolated lookup": {"loss": {"lookup": "interpolated"}},
+        "dropout 0.3": {"model": {"dropout": 0.3}},
         "points drawn anew": {"points": None},
         "eight symmetries alike": {"augment": TURNED},
     }

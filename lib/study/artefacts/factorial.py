@@ -14,7 +14,7 @@ from operator import xor
 from statistics import fmean
 
 from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
-from lib.study.artefacts.rows import jobs_of, measured, on, on_hpatches, probes_of
+from lib.study.artefacts.rows import jobs_of, measured, on, on_hpatches, probes_of, several
 from lib.study.artefacts.searches import shared_rate
 from lib.study.artefacts.together import on_equal_footing
 from lib.study.jobs import Job
@@ -202,9 +202,7 @@ def on_quick_record() -> Halves | None:
     return halves_of(found) if found else None
 
 
-def jobs(study: Study) -> list[Job]:
-    """`factorial` and `halved`."""
-    return [*factorial(study), *halved(study)]
+jobs = several(factorial, halved)
 
 
 def confirmed(study: Study) -> list[Job]:

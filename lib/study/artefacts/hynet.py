@@ -8,9 +8,9 @@ from functools import partial
 
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, hybrid, part, replace_options
 from lib.study.artefacts import rows
-from lib.study.artefacts.options import Options
 from lib.study.artefacts.rows import Computations, Runs, at_profile, measured, several
 from lib.study.artefacts.searches import read_search
+from lib.study.artefacts.variants import Options, changed, variants
 from lib.study.jobs import Job, merged
 from lib.study.open import Study, open_study
 
@@ -27,47 +27,45 @@ MARGINS: Mapping[str, Mapping[float, str]] = {
 SHOWN = {"h": "s_H", "d": "d", "s": "s"}
 
 
-def _hynet(shown: str, **changed: object) -> Recipe:
-    return replace(HYNET, label=f"HyNet+: {shown}", **changed)
-
-
 def _with_loss_of(other: Recipe, label: str, norm: str) -> Recipe:
     """HyNet's setting and network, with the loss of HardNet or SOSNet."""
     own = {axis: getattr(other, axis) for axis in ("distance", "negatives", "loss", "regularizers")}
-    return replace(HYNET, label=label, model=replace_options(HYNET.model, norm=norm), **own)
+    return changed(HYNET, label, {"model": {"norm": norm}, **own})
 
 
-_BN, _IN = (replace_options(HYNET.model, norm=norm) for norm in ("batch", "instance"))
+def _hybrid(alpha: float, margin: float, shown: str) -> Recipe:
+    return replace(hybrid(HYNET, alpha, margin), label=f"{HYNET.label}: {shown}, margin {margin:g}")
+
+
 # Table 3 and Eq. 9, each at a learning rate of its own.
 ABLATION: Mapping[str, Recipe] = {
     **{
-        key: replace(
-            hybrid(HYNET, ALPHAS[similarity], margin),
-            label=f"HyNet+: {SHOWN[similarity]}, margin {margin:g}",
-        )
+        key: _hybrid(ALPHAS[similarity], margin, SHOWN[similarity])
         for similarity, margins in MARGINS.items()
         for margin, key in margins.items()
         if key != "hynet_aug"
     },
-    "hynet_no_norm": _hynet("without R_L2", regularizers=()),
-    "hynet_bn": _hynet("BN", model=_BN),
-    "hynet_in": _hynet("IN", model=_IN),
-    # The authors' form of BN has no affine parameters, thresholds and biases; ours of IN likewise.
-    "hynet_bn_alone": _hynet("BN, all else kept", model=replace_options(_BN, around="hynet")),
-    "hynet_in_alone": _hynet("IN, all else kept", model=replace_options(_IN, around="hynet")),
+    **variants(
+        HYNET,
+        {
+            "hynet_no_norm": ("without R_L2", {"regularizers": ()}),
+            "hynet_bn": ("BN", {"model": {"norm": "batch"}}),
+            "hynet_in": ("IN", {"model": {"norm": "instance"}}),
+            # The authors' form of BN has no affine parameters, thresholds and biases; ours of IN too.
+            "hynet_bn_alone": ("BN, all else kept", {"model": {"norm": "batch", "around": "hynet"}}),
+            "hynet_in_alone": ("IN, all else kept", {"model": {"norm": "instance", "around": "hynet"}}),
+        },
+    ),
     "hard_bn": _with_loss_of(HARDNET, "Hard+BN", "batch"),
     "hard_frn": _with_loss_of(HARDNET, "Hard+FRN", "frn"),
     "sos_bn": _with_loss_of(SOSNET, "SOSNet+BN", "batch"),
     "sos_frn": _with_loss_of(SOSNET, "SOSNet+FRN", "frn"),
 }
 _ON_D = hybrid(HYNET, 0.0)
+_STACKED = part("stacked_hinge", alpha=2.0, similarity_margin=0.9, distance_margin=1.2)
 OTHER_LOSSES: Mapping[str, Recipe] = {
     "hynet_mixed": replace(_ON_D, label="HyNet+: L_A", loss=part("mixed_hinge", margin=1.0)),
-    "hynet_stacked": replace(
-        _ON_D,
-        label="HyNet+: L_B",
-        loss=part("stacked_hinge", alpha=2.0, similarity_margin=0.9, distance_margin=1.2),
-    ),
+    "hynet_stacked": replace(_ON_D, label="HyNet+: L_B", loss=_STACKED),
     "hynet_sosr": replace(
         HYNET, label="HyNet+SOSR+", regularizers=(*HYNET.regularizers, *SOSNET.regularizers)
     ),
@@ -75,15 +73,14 @@ OTHER_LOSSES: Mapping[str, Recipe] = {
 # Each rung has the one choice more that its label names; SOSNet with HyNet's network and BN, and then
 # with FRN, stand between the first and the second; HyNet+ without R_L2, and so without SOSR, and HyNet+
 # come before the last. A similarity comes with its margin.
+_ADAM = {axis: getattr(HYNET, axis) for axis in ("optimizer", "schedule", "budget")}
 _HINGE = replace(ABLATION["sos_frn"], label="… plain hinge", loss=part("hinge", margin=1.0))
 SUMMED = {
     "reduction": "sum",
     "regularizers": tuple(replace_options(of, reduction="sum") for of in HYNET.regularizers),
 }
 RUNGS: Mapping[str, Recipe] = {
-    "rung_adam": replace(
-        SOSNET, label="… Adam", optimizer=HYNET.optimizer, schedule=HYNET.schedule, budget=HYNET.budget
-    ),
+    "rung_adam": replace(SOSNET, label="… Adam", **_ADAM),
     "rung_hinge": _HINGE,
     "rung_hybrid": replace(hybrid(_HINGE), label="… s_H, margin 1.2"),
     "rung_summed": replace(HYNET, label="… summed", **SUMMED),
@@ -101,10 +98,7 @@ _OTHERS = {f"grid_{alpha:g}_{margin:g}": (alpha, margin) for alpha, margin in _A
 GRID: Mapping[str, tuple[float, float]] = {**_OTHERS, "hynet_aug": (2.0, 1.2)}
 VARIANTS: Mapping[str, Recipe] = {
     **SEARCHED,
-    **{
-        key: replace(hybrid(HYNET, *of), label="HyNet+: α = {:g}, margin {:g}".format(*of))
-        for key, of in _OTHERS.items()
-    },
+    **{key: _hybrid(alpha, margin, f"α = {alpha:g}") for key, (alpha, margin) in _OTHERS.items()},
 }
 
 
@@ -133,18 +127,15 @@ def searched_fpr95(key: str) -> Mapping[str, float]:
     return read_search(open_study(), key)["metrics"]["mean_fpr95"]
 
 
-# Methods that a claim on Table 1 compares column by column, and rows that stand beside them.
-TABLE1_COMPARED = ("hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug")
-TABLE1_BESIDE = ("tfeat_m_aug", "l2net_aug")
-
-
-# What is compared on as many train sets as tables have, other baselines on the first set.
+# Methods that a claim on Table 1 compares column by column, on as many train sets as tables have; other
+# baselines on the first set.
+_COMPARED = ("hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug")
 table1 = several(
-    hynet_runs(TABLE1_COMPARED, sets="grid", handcrafted=("sift",)),
-    hynet_runs(TABLE1_BESIDE),
+    hynet_runs(_COMPARED, sets="grid", handcrafted=("sift",)),
+    hynet_runs(("tfeat_m_aug", "l2net_aug")),
 )
-TABLE5 = ("hardnet_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
-table5 = hynet_runs(TABLE5, sets="grid", handcrafted=("sift",))
+_TABLE5 = ("hardnet_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
+table5 = hynet_runs(_TABLE5, sets="grid", handcrafted=("sift",))
 
 
 def table3(study: Study) -> list[Job]:
@@ -167,16 +158,16 @@ def table3(study: Study) -> list[Job]:
 
 
 # Figures 4 and 6: HPatches' test set "a".
-FIGURE4 = ("l2net_aug", "hardnet_aug", "doap_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
-figure4 = hynet_runs(FIGURE4, handcrafted=("sift",), hpatches="a")
+_FIGURE4 = ("l2net_aug", *_COMPARED, "hynet_sosr")
+figure4 = hynet_runs(_FIGURE4, handcrafted=("sift",), hpatches="a")
 # Descent directions of the four measures, with Eq. 3 beside them.
 figure1 = Computations({"descent_directions": "Descent directions"})
 # Gradient magnitudes of s, d and s_H by the angle (Figures 2(b) and 5(b)): a single record.
 similarities = Computations({"similarity_gradients": "Gradient magnitudes by the angle"})
 # Those, and triplets of two methods in batches of their training; the figure calls them HardNet and
 # SOSNet.
-FIGURE2 = ("hardnet_aug", "sosnet_aug")
-figure2 = several(similarities, hynet_runs(FIGURE2, probes=("triplets_in_batch",)))
+_TRIPLETS = hynet_runs(("hardnet_aug", "sosnet_aug"), probes=("triplets_in_batch",))
+figure2 = several(similarities, _TRIPLETS)
 # HyNet's layers and L2-Net's.
 figure3 = Computations({"architecture": "Layers of HyNet and L2-Net"})
 # By the key of a case of `lib.theory.loss_shapes`, the runs that show it in a trained network.
@@ -196,7 +187,6 @@ gradient_magnitudes = several(
     Computations({"gradient_magnitudes": "Gradient magnitudes of each loss"}),
     hynet_runs(tuple(MEASURED.values()), "grid", 1, probes=("gradient_magnitudes",)),
 )
-NORMS, INTENSITY = ("hynet_aug", "hynet_bn", "hynet_in"), ("hynet_aug", "hynet_no_norm")
 AT_ONE_RATE = "HyNet+: without R_L2, same rate"
 
 
@@ -204,10 +194,10 @@ def norms(study: Study) -> list[Job]:
     """How orthogonal gradients are to feature maps, with FRN, BN and IN; and what changes of exposure do
     to HyNet+, without R_L2 at its own rate, and without it at HyNet+'s, `AT_ONE_RATE`; both with the
     seeds of a table."""
-    probes = hynet_runs(NORMS, probes=("orthogonality",))(study)
+    probes = hynet_runs(("hynet_aug", "hynet_bn", "hynet_in"), probes=("orthogonality",))(study)
     # One of `OPTIONS`, by whose name its record is found.
     without = replace(at_profile(study, "hynet_aug"), label=AT_ONE_RATE, regularizers=())
-    exposed = hynet_runs(INTENSITY)(study)
+    exposed = hynet_runs(("hynet_aug", "hynet_no_norm"))(study)
     exposed += rows.jobs_of(study, {"hynet_aug": without}, study.table_seeds)
     return [*probes, *(measured(job, "intensity_changes") for job in exposed)]
 
@@ -248,7 +238,6 @@ def epochs(study: Study) -> list[Job]:
 
 _WITHOUT_Z = hybrid(HYNET, z=1.0)
 _TENTH = tuple(replace_options(of, weight=of.options["weight"] / 10) for of in HYNET.regularizers)
-_ACROSS = {"negatives": replace_options(HYNET.negatives, scope="across")}
 [_SOSR] = SOSNET.regularizers
 # What the paper leaves open, or its code has otherwise.
 OPTIONS: Options = {
@@ -256,19 +245,19 @@ OPTIONS: Options = {
         "default": {},
         "not divided by Z": {"distance": _WITHOUT_Z.distance, "negatives": _WITHOUT_Z.negatives},
         "summed": SUMMED,
-        "negatives across": _ACROSS,
-        "dropout 0.1": {"model": replace_options(HYNET.model, dropout=0.1)},
+        "negatives across": {"negatives": {"scope": "across"}},
+        "dropout 0.1": {"model": {"dropout": 0.1}},
         # At one rate, what Table 3 and the ladder change with each side at its own.
         "without R_L2": {"regularizers": ()},
         "a tenth of R_L2's weight": {"regularizers": _TENTH},
         "d in place of s_H": {"distance": _ON_D.distance, "negatives": _ON_D.negatives},
-        "a rate of 0.005": {"optimizer": replace_options(HYNET.optimizer, lr=0.005)},
+        "a rate of 0.005": {"optimizer": {"lr": 0.005}},
         "eight symmetries alike": {"augment": TURNED},
         "points shuffled": {"points": part("shuffled")},
     },
     "sosnet_aug": {
         "default": {},
-        "margin 1.2": {"loss": replace_options(SOSNET.loss, margin=1.2)},
+        "margin 1.2": {"loss": {"margin": 1.2}},
         "neighbours symmetrised": {"regularizers": (replace_options(_SOSR, symmetric=True),)},
         "neighbours across the sets": {"regularizers": (replace_options(_SOSR, across=True),)},
     },

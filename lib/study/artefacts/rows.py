@@ -96,21 +96,6 @@ def several(*parts: Row) -> Row:
     return lambda study: [job for part in parts for job in part(study)]
 
 
-def variants(
-    recipe: Recipe, changes: Mapping[str, tuple[str, Mapping[str, object]]]
-) -> dict[str, Recipe]:
-    """Recipes that change a few axes of one, by name.
-
-    Args:
-        recipe: what they vary.
-        changes: by name what stands behind the recipe's label, and the axes changed.
-    """
-    return {
-        name: replace(recipe, label=f"{recipe.label}: {shown}", **changed)
-        for name, (shown, changed) in changes.items()
-    }
-
-
 def at_profile(study: Study, name: str, recipe: Recipe | None = None) -> Recipe:
     """A recipe as the study's profile trains it: at its own learning rate, found on the reserve, with
     the schedule that all recipes of the profile share; under `paper` as the authors state.

@@ -10,20 +10,10 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from lib.recipes import (
-    ADASAMPLE_TC,
-    DSM,
-    HYNET_TC,
-    SOSNET,
-    TCDESC_DSM,
-    TCDESC_HN,
-    Recipe,
-    part,
-    replace_options,
-)
-from lib.study.artefacts.options import Options
-from lib.study.artefacts.rows import Runs, handcrafted_job, measured, probed, several, variants
+from lib.recipes import ADASAMPLE_TC, DSM, HYNET_TC, SOSNET, TCDESC_DSM, TCDESC_HN, Recipe, part
+from lib.study.artefacts.rows import Runs, handcrafted_job, measured, probed, several
 from lib.study.artefacts.together import EQUAL, on_equal_footing
+from lib.study.artefacts.variants import Options, variants
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -35,8 +25,8 @@ LONG: Mapping[str, Recipe] = {
 METHODS = ("hardnet_long", "tcdesc_hn_aug", "dsm_long", "tcdesc_dsm_aug")
 
 
-def _positive(**changed: object) -> dict[str, object]:
-    return {"positive": replace_options(TCDESC_DSM.positive, **changed)}
+def _positive(**options: object) -> dict[str, object]:
+    return {"positive": options}
 
 
 # Those that have a learning rate of their own. Table II has SOSNet without flips and turns; on other
@@ -56,27 +46,24 @@ GRID: Mapping[str, tuple[int, float]] = {
     for gamma in (0.5, 1.0, 2.0)
     for k in (16, 32, 64)
 }
-# Eq. 12's t is that of the hard weight; the rest of Tables III and IV have Eq. 3's.
-HARD = 1000.0
-TEMPERATURES = (0.1, 0.5, 1.0, 5.0, 10.0)
-LAMBDAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-# By runs' key the name, and what differs in the positive.
-WEIGHTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
-    "tc_hard": ("hard weight", _positive(weights="heat", t=HARD)),
-    **{f"tc_heat_{t:g}": (f"t = {t:g}", _positive(weights="heat", t=t)) for t in TEMPERATURES},
+# Weights of Tables III and IV by Eq. 3's t, and the hard weight, Eq. 12, whose t is 1000.
+_WEIGHTS = {"tc_hard": ("hard weight", _positive(weights="heat", t=1000.0))} | {
+    f"tc_heat_{t:g}": (f"t = {t:g}", _positive(weights="heat", t=t)) for t in (0.1, 0.5, 1.0, 5.0, 10.0)
 }
-FIXED = {f"tc_lambda_{lam:g}": (f"λ = {lam:g}", _positive(lam=lam)) for lam in LAMBDAS}
+_FIXED = {
+    f"tc_lambda_{lam:g}": (f"λ = {lam:g}", _positive(lam=lam)) for lam in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+}
 _VARIED = {
     key: (f"k = {k}, γ = {gamma:g}", _positive(neighbours=k, gamma=gamma))
     for key, (k, gamma) in GRID.items()
     if key != "tcdesc_dsm_aug"
 }
-VARIANTS: Mapping[str, Recipe] = {**SEARCHED, **variants(TCDESC_DSM, {**_VARIED, **WEIGHTS, **FIXED})}
+VARIANTS: Mapping[str, Recipe] = {**SEARCHED, **variants(TCDESC_DSM, {**_VARIED, **_WEIGHTS, **_FIXED})}
 
 
 # Runs of variants and recipes; what varies TCDesc-DSM trains at its rate.
-_AT_ITS_RATE = dict.fromkeys(VARIANTS.keys() - SEARCHED.keys(), "tcdesc_dsm_aug")
-tcdesc_runs = partial(Runs, recipes=VARIANTS, searched=_AT_ITS_RATE)
+_SEARCH_OF = dict.fromkeys(VARIANTS.keys() - SEARCHED.keys(), "tcdesc_dsm_aug")
+tcdesc_runs = partial(Runs, recipes=VARIANTS, searched=_SEARCH_OF)
 
 
 # Table I and Figure 3: k and γ, and DSM+ as long.
@@ -85,10 +72,10 @@ table1 = tcdesc_runs(("dsm_long", *GRID), "grid", hpatches="a")
 # of a table; topology weights with those of a grid.
 table3 = several(
     tcdesc_runs(("tcdesc_dsm_aug", "tc_control"), hpatches="a"),
-    tcdesc_runs(WEIGHTS, "grid", hpatches="a"),
+    tcdesc_runs(_WEIGHTS, "grid", hpatches="a"),
 )
 # Table V: fixed λ and the adaptive one.
-table5 = tcdesc_runs(("tcdesc_dsm_aug", *FIXED), "grid")
+table5 = tcdesc_runs(("tcdesc_dsm_aug", *_FIXED), "grid")
 
 
 # Rows of Table II that other papers' tables have with the seeds of a table, and others.
@@ -106,11 +93,9 @@ def table2(study: Study) -> list[Job]:
     )(study)
 
 
-FIGURE4_BESIDE = ("hardnet_aug", "doap_aug", "sosnet_aug")
-
-
 # HPatches, on the first train set with the seeds of a table.
-figure4 = tcdesc_runs((*FIGURE4_BESIDE, *METHODS), handcrafted=("sift",), hpatches="a")
+FIGURE4 = ("hardnet_aug", "doap_aug", "sosnet_aug", *METHODS)
+figure4 = tcdesc_runs(FIGURE4, handcrafted=("sift",), hpatches="a")
 COMPARED = ("dsm_long", "tcdesc_dsm_aug")
 
 
@@ -155,6 +140,7 @@ other_losses = Runs(tuple(chain.from_iterable(LOSSES.values())), recipes={**EQUA
 
 
 # What the paper leaves open and is most likely to matter.
+_UNMIXED = part("unmixed", loss=DSM.loss, distance=DSM.distance)
 OPTIONS: Options = {
     "tcdesc_dsm_aug": {
         "default": {},
@@ -163,9 +149,7 @@ OPTIONS: Options = {
         "neighbours detached": _positive(detached=True),
         "weights sum to one": _positive(sum_to_one=True),
         "ridge 0.01": _positive(ridge=0.01),
-        "CDF on the Euclidean difference": {
-            "loss": part("unmixed", loss=DSM.loss, distance=DSM.distance)
-        },
+        "CDF on the Euclidean difference": {"loss": _UNMIXED},
         "heat kernel, t = 1": _positive(weights="heat"),
         "heat kernel on d²": _positive(weights="heat", squared=True),
     }
