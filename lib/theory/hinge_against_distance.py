@@ -7,6 +7,7 @@ puts d_pos² in L's place under a power, which needs L proportional to d_pos².
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import torch
@@ -36,11 +37,10 @@ def compute(batches: Sequence[int] = (64, 1024)) -> Computed:
         what power of d_pos² the loss grows there; 1 where they are proportional). Arrays: "negative"
         (B,) and "zero_<loss>" (B,), see `zero_below`, also for "HardNet".
     """
-    rows = []
-    for name, module in LOSSES.items():
-        for batch in batches:
-            positive, negative = _mined(module.build(power=2), batch)
-            rows.append({"loss": name, "batch": batch, **_row(positive, negative)})
+    rows = [
+        {"loss": name, "batch": batch, **_row(*_mined(module.build(power=2), batch))}
+        for (name, module), batch in product(LOSSES.items(), batches)
+    ]
     negative = np.linspace(0.0, 2.0, 201)
     zero = {f"zero_{name}": below for name, below in zero_below(negative).items()}
     return {"rows": rows}, {"negative": negative, **zero}
@@ -74,31 +74,21 @@ def _row(positive: np.ndarray, negative: np.ndarray) -> dict[str, float]:
     losses = np.maximum(1 + positive - negative, 0)
     ratio, rho = negative.std() / positive.std(), np.corrcoef(positive, negative)[0, 1]
     above = losses > 0
-    row = {
-        "positive": np.sqrt(positive).mean(),
-        "negative": np.sqrt(negative).mean(),
-        "correlation": np.corrcoef(losses, positive)[0, 1],
-        "formula": correlation_by_formula(ratio, rho),
-        "ratio": ratio,
-        "rho": rho,
-        "zero_share": (~above).mean(),
-        "elasticity": np.median(positive[above] / losses[above]),
-    }
+    row = {"positive": np.sqrt(positive).mean(), "negative": np.sqrt(negative).mean()}
+    row["correlation"] = np.corrcoef(losses, positive)[0, 1]
+    row |= {"formula": correlation_by_formula(ratio, rho), "ratio": ratio, "rho": rho}
+    row |= {"zero_share": (~above).mean(), "elasticity": np.median(positive[above] / losses[above])}
     return {name: float(value) for name, value in row.items()}
 
 
-def _mined(distance: Distance, batch: int) -> tuple[np.ndarray, np.ndarray]:
-    """Squared distances of 4096 matching pairs and of their hardest negatives (Eq. 14)."""
-    generator, distances = torch.Generator().manual_seed(0), []
-
-    def random(*shape: int, draw: object = torch.randn) -> torch.Tensor:
-        return draw(*shape, generator=generator, dtype=torch.float64)
-
+def _mined(distance: Distance, batch: int) -> np.ndarray:
+    """(2, 4096) squared distances of matching pairs and of their hardest negatives (Eq. 14)."""
+    drawn = {"generator": torch.Generator().manual_seed(0), "dtype": torch.float64}
+    distances = []
     for _ in range(4096 // batch):
-        centre, strength = random(batch, DIMENSIONS), random(batch, 1, draw=torch.rand)
-        noise = random(2, batch, DIMENSIONS)
+        centre, strength = torch.randn(batch, DIMENSIONS, **drawn), torch.rand(batch, 1, **drawn)
+        noise = torch.randn(2, batch, DIMENSIONS, **drawn)
         pairs = torch.nn.functional.normalize(centre + strength * noise, dim=-1)
         mined = hardest(pairs, distance, scope="within", floor=0.008)
         distances.append(torch.stack([distance.paired(*pairs), mined.distances(pairs, distance)]))
-    positive, negative = torch.cat(distances, dim=1).numpy()
-    return positive, negative
+    return torch.cat(distances, dim=1).numpy()

@@ -10,6 +10,7 @@ import tempfile
 from itertools import combinations, permutations, product
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pandas as pd
 
@@ -48,21 +49,20 @@ def compute() -> tuple[dict[str, float], dict[str, np.ndarray]]:
     photographs = [photo for scene in SCENES[1:] for photo in packaged_photographs()[scene]]
     for depth, seed in product(DEPTHS, SEEDS):
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            (folder / "made").mkdir()
-            site = write_relief(folder / "scene", photographs[:_PHOTOGRAPHS], seed, depth)
-            prepare(folder / "scene", folder / "made")
-            scene = open_scene(folder / "scene", folder / "made")
-            for key, value in _errors(site, scene).items():
-                numbers[f"{key}/{depth:g}/{seed}"] = value
-            for (what, px), value in _labels(site, scene).items():
-                numbers[f"{what}/{depth:g}/{px:g}/{seed}"] = value
+            folder, made = Path(name, "scene"), Path(name, "made")
+            made.mkdir()
+            site = write_relief(folder, photographs[:_PHOTOGRAPHS], seed, depth)
+            prepare(folder, made)
+            scene = open_scene(folder, made)
+            for (counted, *pixels), value in (_errors(site, scene) | _labels(site, scene)).items():
+                key = (counted, f"{depth:g}", *(f"{px:g}" for px in pixels), f"{seed}")
+                numbers["/".join(key)] = float(value)
             if (depth, seed) == (DEPTHS[1], SEEDS[0]):
                 arrays = _drawn(scene)
     return numbers, arrays
 
 
-def _errors(site: Site, scene: Scene) -> dict[str, float]:
+def _errors(site: Site, scene: Scene) -> dict[tuple[str], float]:
     errors = []
     for first, second in permutations(range(len(scene.views)), 2):
         keypoints = scene.carried.keypoints[scene.carried.view == first]
@@ -73,12 +73,11 @@ def _errors(site: Site, scene: Scene) -> dict[str, float]:
     x, y = np.median(error, axis=0)
     points = len(np.unique(np.concatenate([view.points for view in scene.views]), axis=0))
     length = np.median(np.linalg.norm(error, axis=1))
-    return {"error": float(length), "x": float(x), "y": float(y), "points": float(points)}
+    return {("error",): length, ("x",): x, ("y",): y, ("points",): points}
 
 
 def _labels(site: Site, scene: Scene) -> dict[tuple[str, float], float]:
-    carried = scene.carried
-    near = _true_overlaps(site, carried)
+    near = _true_overlaps(site, scene.carried)
     overlap = near.set_index(["first", "second"])["overlap"]
     best = near[near["turned"] & (near["overlap"] >= LEAST_OVERLAP)].sort_values("overlap")
     by_first = best.drop_duplicates(["first", "other"], keep="last")
@@ -86,16 +85,16 @@ def _labels(site: Site, scene: Scene) -> dict[tuple[str, float], float]:
     true = pd.MultiIndex.from_frame(pd.merge(by_first, by_second)[["first", "second"]])
     numbers = {}
     for pixels in TOLERANCES:
-        label = classes(carried, Tolerance(pixels))
-        matched = pd.MultiIndex.from_frame(matches(carried, Tolerance(pixels))[["first", "second"]])
-        ends = label[np.array(matched.to_list())]
-        labelled = matched[(ends[:, 0] >= 0) & (ends[:, 0] == ends[:, 1])]
+        label = classes(scene.carried, Tolerance(pixels))
+        matched = matches(scene.carried, Tolerance(pixels))[["first", "second"]]
+        ends = label[matched.to_numpy()]
+        labelled = pd.MultiIndex.from_frame(matched[(ends[:, 0] >= 0) & (ends[:, 0] == ends[:, 1])])
         right = (overlap.reindex(labelled).fillna(0.0) >= LEAST_OVERLAP).sum()
         numbers["wrong", pixels] = 100 * (1 - right / len(labelled))
         numbers["missed", pixels] = 100 * (1 - true.isin(labelled).mean())
-        numbers["classes", pixels] = float(label.max() + 1)
-        numbers["right", pixels] = float(right)
-    return {key: float(value) for key, value in numbers.items()}
+        numbers["classes", pixels] = label.max() + 1
+        numbers["right", pixels] = right
+    return numbers
 
 
 def _true_overlaps(site: Site, carried: Carried) -> pd.DataFrame:
@@ -104,41 +103,32 @@ def _true_overlaps(site: Site, carried: Carried) -> pd.DataFrame:
     Regions are what patches show; "turned" says that the orientations agree as `Tolerance` asks.
     """
     parts = []
-    of_view = [np.flatnonzero(carried.view == view) for view in range(carried.view.max() + 1)]
-    for one, other in combinations(range(len(of_view)), 2):
-        here, detected = (carried.keypoints[of_view[view]] for view in (one, other))
-        there, affine, seen = truly_carried(site, one, other, here)
-        near = near_pairs(there[seen], detected, _REACH)
+    by_view = [np.flatnonzero(carried.view == view) for view in range(carried.view.max() + 1)]
+    for (one, here), (other, there) in combinations(enumerate(by_view), 2):
+        keypoints, detected = carried.keypoints[here], carried.keypoints[there]
+        moved, affine, seen = truly_carried(site, one, other, keypoints)
+        near = near_pairs(moved[seen], detected, _REACH)
         first, second = np.flatnonzero(seen)[near["source"]], near["target"].to_numpy()
         # Where the detected region is the unit disc.
-        radius = PATCH_WIDTH / 2 * detected.scale[second]
-        linear = affine[first] * (here.scale[first] / detected.scale[second])[:, None, None]
-        shift = (there.position[first] - detected.position[second]) / radius[:, None]
-        pairs = {
-            "first": of_view[one][first],
-            "second": of_view[other][second],
-            "one": one,
-            "other": other,
-            "overlap": overlaps(np.concatenate([linear, shift[:, :, None]], axis=2)),
-            "turned": near["angle"].to_numpy() <= Tolerance(0).angle,
-        }
-        parts.append(pd.DataFrame(pairs))
+        scale = detected.scale[second]
+        linear = affine[first] * (keypoints.scale[first] / scale)[:, None, None]
+        shift = (moved.position[first] - detected.position[second]) / (PATCH_WIDTH / 2 * scale)[:, None]
+        overlap = overlaps(np.concatenate([linear, shift[:, :, None]], axis=2))
+        pairs = {"first": here[first], "second": there[second], "one": one, "other": other}
+        turned = near["angle"].to_numpy() <= Tolerance(0).angle
+        parts.append(pd.DataFrame({**pairs, "overlap": overlap, "turned": turned}))
     return pd.concat(parts, ignore_index=True)
 
 
 def _drawn(scene: Scene) -> dict[str, np.ndarray]:
-    import cv2
-
     view, grey = scene.views[0], scene.grey(0)
     factor = _SHOWN_SIDE / max(grey.shape)
-    small = cv2.resize(grey, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
-    sparse, _ = view.project(view.points)
     label = classes(scene.carried, Tolerance(2.5))
     largest = np.argsort(-np.bincount(label[label >= 0]), kind="stable")[:_SHOWN_CLASSES]
     shown = np.flatnonzero(np.isin(label, largest))
     return {
-        "image": small,
-        "sparse": (sparse * factor).astype(np.float32),
+        "image": cv2.resize(grey, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA),
+        "sparse": (view.project(view.points)[0] * factor).astype(np.float32),
         "triangles": view.triangles.simplices[np.isfinite(view.planes[:, 0])].astype(np.int32),
         "patches": scene.patches(shown),
         "points": label[shown],

@@ -48,14 +48,12 @@ class Triplets:
         """(n,) Euclidean distance of anchor and positive."""
         return np.linalg.norm(self.anchor - self.positive, axis=1)
 
-    def turn(self) -> np.ndarray:
-        """(n,) cos ω of the angle at the positive between the directions to anchor and negative."""
-        return np.vecdot(*(_orthogonal(y, self.positive) for y in (self.anchor, self.negative)))
-
-    def pull_and_push(self, of_angle: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """(n,) length of a pull towards the anchor, by θ, and a push off the negative, by φ, at ω."""
-        pull, push = of_angle(self.theta), of_angle(self.phi)
-        return np.sqrt(np.maximum(pull**2 + push**2 - 2 * pull * push * self.turn(), 0.0))
+    def resultant(self, pull: np.ndarray, push: np.ndarray) -> np.ndarray:
+        """(n,) length of a pull towards the anchor and a push off the negative, (n,) each, which are at
+        an angle ω to each other at the positive."""
+        sides = (_orthogonal(patch, self.positive) for patch in (self.anchor, self.negative))
+        square = pull**2 + push**2 - 2 * pull * push * np.vecdot(*sides)
+        return np.sqrt(np.maximum(square, 0.0))
 
 
 @dataclass(frozen=True)
@@ -89,24 +87,20 @@ def _difference(x: Tensor, y: Tensor) -> Tensor:
     return ((x - y) ** 2).sum(-1)
 
 
-def _length(x: Tensor, y: Tensor) -> Tensor:
-    return _difference(x, y).sqrt()
-
-
-def _aht(t: Triplets) -> np.ndarray:
+def _over_sine(t: Triplets) -> np.ndarray:
     return 2 * t.theta / np.sin(t.theta)
 
 
-def _ht_positive(t: Triplets) -> np.ndarray:
+def _from_negative(t: Triplets) -> np.ndarray:
     return 2 * np.linalg.norm(t.anchor - t.negative, axis=1)
 
 
-def _ht_normalised_positive(t: Triplets) -> np.ndarray:
-    return 2 * t.pull_and_push(np.sin)
+def _by_sines(t: Triplets) -> np.ndarray:
+    return 2 * t.resultant(np.sin(t.theta), np.sin(t.phi))
 
 
-def _aht_normalised_positive(t: Triplets) -> np.ndarray:
-    return 2 * t.pull_and_push(np.asarray)
+def _by_angles(t: Triplets) -> np.ndarray:
+    return 2 * t.resultant(t.theta, t.phi)
 
 
 _INNER = euclidean.build(power=2).paired
@@ -115,17 +109,17 @@ _ANGLE = angular.build(power=1, epsilon=0.0).paired
 _ANGLE2 = angular.build(power=2, epsilon=0.0).paired
 _SINES, _ANGLES = "2 √(sin²θ + sin²φ − 2 sin θ sin φ cos ω)", "2 √(θ² + φ² − 2 θ φ cos ω)"
 CASES = (
-    Case("ht", "HT, ‖x − x⁺‖²", _difference, "2d", lambda t: 2 * t.d, normalised=False),
-    Case("ht_inner", "HT, 2 − 2 x·x⁺", _INNER, "2", lambda t: 2.0, normalised=False),
+    Case("ht", "HT, ‖x − x⁺‖²", _difference, "2d", lambda t: 2 * t.d, False),
+    Case("ht_inner", "HT, 2 − 2 x·x⁺", _INNER, "2", lambda t: 2.0, False),
     Case("ht_normalised", "HT", _INNER, "2 sin θ = d √(4 − d²)", lambda t: t.d * np.sqrt(4 - t.d**2)),
-    Case("root", "HardNet, ‖x − x⁺‖", _length, "1", lambda t: 1.0, normalised=False),
+    Case("root", "HardNet, ‖x − x⁺‖", lambda x, y: _difference(x, y).sqrt(), "1", lambda t: 1.0, False),
     Case("root_normalised", "HardNet", _ROOT, "cos(θ/2) = √(1 − d²/4)", lambda t: np.cos(t.theta / 2)),
-    Case("aht", "AHT, arccos(x·x⁺)²", _ANGLE2, "2θ / sin θ", _aht, normalised=False),
+    Case("aht", "AHT, arccos(x·x⁺)²", _ANGLE2, "2θ / sin θ", _over_sine, False),
     Case("aht_normalised", "AHT", _ANGLE2, "2θ", lambda t: 2 * t.theta),
     Case("angle_normalised", "angle, no square", _ANGLE, "1", lambda t: 1.0),
-    Case("ht_positive", "HT", _difference, "2 ‖x − x⁻‖", _ht_positive, False, "positive"),
-    Case("ht_normalised_positive", "HT", _INNER, _SINES, _ht_normalised_positive, side="positive"),
-    Case("aht_normalised_positive", "AHT", _ANGLE2, _ANGLES, _aht_normalised_positive, side="positive"),
+    Case("ht_positive", "HT", _difference, "2 ‖x − x⁻‖", _from_negative, False, "positive"),
+    Case("ht_normalised_positive", "HT", _INNER, _SINES, _by_sines, side="positive"),
+    Case("aht_normalised_positive", "AHT", _ANGLE2, _ANGLES, _by_angles, side="positive"),
 )
 # Distances between which "variation" and "correlation" are taken; of the records' "at".
 USUAL, AT = (0.2, 1.4), np.array([0.5, 1.0, 1.4])
@@ -156,30 +150,24 @@ def compute(points: int = 61, dots: int = 60) -> Computed:
     # The forms are 0/0 at the very ends, where the two patches or their antipodes coincide.
     inside = np.clip(along, 1e-3, 2 - 1e-6)
     usual = np.linspace(*USUAL, 200)
-    arrays = {"distance": along, "dot_distance": scattered}
-    rows = []
+    arrays, rows = {"distance": along, "dot_distance": scattered}, []
     for case in CASES:
         dotted = draw(scattered, case.side, NEGATIVE_DISTANCE, 128, random)
         curved, three, even = (
             draw(distances, case.side, NEGATIVE_DISTANCE, 128, random, square=True)
             for distances in (inside, AT, usual)
         )
-        found = by_autograd(case, dotted)
-        by = even.theta if "aht" in case.key else usual
-        norms = case.norms(even)
+        gradient = by_autograd(case, dotted)
+        by, norms = even.theta if "aht" in case.key else usual, case.norms(even)
         constant = np.ptp(norms) < 1e-9 * norms.max()
-        named = ("key", "loss", "formula", "normalised", "side")
-        rows.append(
-            {name: getattr(case, name) for name in named}
-            | {
-                "error": float(np.abs(found / case.norms(dotted) - 1).max()),
-                "at": case.norms(three).tolist(),
-                "variation": float((norms / by).max() / (norms / by).min()),
-                "correlation": None if constant else float(np.corrcoef(norms, by)[0, 1]),
-            }
-        )
+        row = {name: getattr(case, name) for name in ("key", "loss", "formula", "normalised", "side")}
+        row["error"] = float(np.abs(gradient / case.norms(dotted) - 1).max())
+        row["at"] = case.norms(three).tolist()
+        row["variation"] = float((norms / by).max() / (norms / by).min())
+        row["correlation"] = None if constant else float(np.corrcoef(norms, by)[0, 1])
+        rows.append(row)
         arrays[f"curve_{case.key}"] = case.norms(curved).astype(np.float32)
-        arrays[f"dot_{case.key}"] = found.astype(np.float32)
+        arrays[f"dot_{case.key}"] = gradient.astype(np.float32)
     return {"usual": list(USUAL), "cases": rows}, arrays
 
 
@@ -197,7 +185,7 @@ def draw(
         square: directions from there to the negative and to the other patch are at a right angle.
     """
     near = _unit(random.normal(size=(len(distances), k)))
-    other = _away(near, np.asarray(distances), random)
+    other = _away(near, distances, random)
     far = _away(near, np.full(len(distances), negative), random, other if square else None)
     return Triplets(*((near, other) if side == "anchor" else (other, near)), far)
 

@@ -1,18 +1,40 @@
 """AdaSample's Theorem 1: what a step of SGD is expected to gain, by enumeration and by formula.
 
-Both sides of Eq. 16 at θ_t of a small least-squares problem whose θ* is known, for many sampling
-probabilities p, once with the weights of Eq. 4 (w_i = 1/(K p_i)) and once with weights of any kind.
+Both sides of Eq. 16, for many sampling probabilities p, once with the weights of Eq. 4 (w_i = 1/(K p_i))
+and once with weights of any kind. The problem is linear least squares, small enough that everything of
+Sec. 3.2 is explicit: L_i = ½ (x_i·θ − y_i)², and θ* of Eq. 1 solves the normal equations.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from lib.theory import Computed
-from lib.theory.least_squares import Problem, draw, trace_variance
 
 NAMES = ("uniform", "p ∝ ‖∇L‖ (stated)", "p ∝ L", "p ∝ 1/‖∇L‖")
-SAMPLES, DRAWS = 12, 300
+SAMPLES, DRAWS, DIMENSIONS = 12, 300, 3
 # Of the Dirichlet distribution of random p; 1 is even over the simplex.
 CONCENTRATION = 5.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """K samples of a loss with D parameters, seen from the parameters θ_t.
+
+    Attributes:
+        losses: (K,) L_i.
+        gradients: (K, D) ∇L_i.
+        offset: (D,) θ_t − θ*, where θ* minimises the average loss (Eq. 1).
+    """
+
+    losses: np.ndarray
+    gradients: np.ndarray
+    offset: np.ndarray
+
+    def stated_probabilities(self, alpha: float) -> np.ndarray:
+        """(K,) p_i of Eq. 17, L_i^(α−1) ‖∇L_i‖ / Z."""
+        weight = self.losses ** (alpha - 1) * np.linalg.norm(self.gradients, axis=1)
+        return weight / weight.sum()
 
 
 def compute() -> Computed:
@@ -27,29 +49,50 @@ def compute() -> Computed:
         of the random p whose gain is below the stated p's. Arrays: "gain" and "trace_variance"
         (named + draws,), the named first.
     """
-    problem, random = draw(SAMPLES, 3, seed=0), np.random.default_rng(1)
+    problem, random = draw(SAMPLES, seed=0), np.random.default_rng(1)
     norms = np.linalg.norm(problem.gradients, axis=1)
-    uniform, stated = np.full(SAMPLES, 1 / SAMPLES), problem.stated_probabilities(1.0)
-    named = [uniform, stated, problem.losses / problem.losses.sum(), (1 / norms) / (1 / norms).sum()]
-    drawn = random.dirichlet(np.full(SAMPLES, CONCENTRATION), DRAWS)
-    probabilities = np.stack([*named, *drawn])
+    stated = problem.stated_probabilities(1.0)
+    shares = [problem.losses, 1 / norms]
+    named = [np.full(SAMPLES, 1 / SAMPLES), stated, *(share / share.sum() for share in shares)]
+    probabilities = [*named, *random.dirichlet(np.full(SAMPLES, CONCENTRATION), DRAWS)]
 
-    offset = problem.parameters - problem.optimum
     estimates = problem.gradients / (SAMPLES * stated)[:, None]
-    rate = offset @ (stated @ estimates) / (stated @ (estimates**2).sum(axis=1))
+    rate = problem.offset @ (stated @ estimates) / (stated @ (estimates**2).sum(axis=1))
     rows = np.array([terms(problem, p, 1 / (SAMPLES * p), rate) for p in probabilities])
     any_weights = [terms(problem, p, random.lognormal(size=SAMPLES), rate) for p in probabilities]
-    gain, variance = rows[:, 0], rows[:, 4]
-    columns = zip(("gain", "drift", "mean_square", "noise"), rows[: len(named)].T, strict=False)
+    gain = rows[:, 0]
+    columns = ("gain", "drift", "mean_square", "noise")
     numbers = {
         "rate": float(rate),
         "name": list(NAMES),
-        **{name: column.tolist() for name, column in columns},
-        "largest_error": max(map(_error, rows.tolist())),
-        "largest_error_any_weights": max(map(_error, any_weights)),
+        **dict(zip(columns, rows[: len(named), :4].T.tolist(), strict=True)),
+        "largest_error": _largest_error(rows),
+        "largest_error_any_weights": _largest_error(np.array(any_weights)),
         "share": float((gain[len(named) :] < gain[1]).mean()),
     }
-    return numbers, {"gain": gain, "trace_variance": variance}
+    return numbers, {"gain": gain, "trace_variance": rows[:, 4]}
+
+
+def draw(samples: int, seed: int) -> Problem:
+    """A problem with an intercept, whose θ_t lies off the one that the targets were made with.
+
+    The offset along the intercept gives most residuals one sign, so that losses and gradients differ by
+    factors of a few and none is near zero by the mere chance of a change of sign.
+
+    Args:
+        samples: K, 1 or more.
+        seed: of NumPy's generator.
+    """
+    random = np.random.default_rng(seed)
+    inputs = random.normal(size=(samples, DIMENSIONS))
+    inputs[:, 0] = 1
+    truth = random.normal(size=DIMENSIONS)
+    targets = inputs @ truth + 0.5 * random.normal(size=samples)
+    start = truth + 0.5 * random.normal(size=DIMENSIONS)
+    start[0] = truth[0] + 2
+    residuals = inputs @ start - targets
+    optimum = np.linalg.lstsq(inputs, targets, rcond=None)[0]
+    return Problem(0.5 * residuals**2, residuals[:, None] * inputs, start - optimum)
 
 
 def terms(
@@ -62,16 +105,18 @@ def terms(
         probabilities, weights: (K,) p_i and w_i, any positive ones.
         rate: η_t.
     """
-    estimates = weights[:, None] * problem.gradients
-    offset = problem.parameters - problem.optimum
-    stepped = offset - rate * estimates
-    gain = -(probabilities @ ((stepped**2).sum(axis=1) - offset @ offset))
+    estimates, offset = weights[:, None] * problem.gradients, problem.offset
+    gain = -(probabilities @ (((offset - rate * estimates) ** 2).sum(axis=1) - offset @ offset))
+    mean, variance = probabilities @ estimates, trace_variance(probabilities, estimates)
+    return gain, 2 * rate * offset @ mean, -(rate**2) * mean @ mean, -(rate**2) * variance, variance
+
+
+def trace_variance(probabilities: np.ndarray, estimates: np.ndarray) -> float:
+    """tr Var[G] of an index drawn with probabilities (K,) and estimates G_i (K, D), from its meaning."""
     mean = probabilities @ estimates
-    variance = trace_variance(probabilities, estimates)
-    drift, mean_square = 2 * rate * offset @ mean, -(rate**2) * mean @ mean
-    return float(gain), float(drift), float(mean_square), -(rate**2) * variance, variance
+    return float(probabilities @ ((estimates - mean) ** 2).sum(axis=1))
 
 
-def _error(row: tuple[float, float, float, float, float]) -> float:
-    gain, *right = row[:4]
-    return abs(gain - sum(right)) / sum(map(abs, right))
+def _largest_error(rows: np.ndarray) -> float:
+    gain, right = rows[:, 0], rows[:, 1:4]
+    return float((np.abs(gain - right.sum(axis=1)) / np.abs(right).sum(axis=1)).max())

@@ -8,20 +8,23 @@ then drawn at random with the library's own sampler and weights.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import combinations, product
 
 import numpy as np
 import torch
 from scipy.stats import sem
+from torch import Tensor
 
 from lib.distances import euclidean
 from lib.pair_weights.inverse_distance import inverse_distance
 from lib.samplers import adasample
 from lib.samplers.candidates import Pool
 from lib.theory import EXPONENTS, Computed
-from lib.theory.small_classes import Pairs, draw
 
+# Lengths of an input and of a descriptor.
+INPUTS, OUTPUTS = 6, 4
 # Form of w_i by the name it has here; all but the first with Alg. 1's probabilities.
 ONE_Z = "one Z, 1/d"
 SCHEMES = (ONE_Z, "per class, none", "raw", "batch_mean", "class, raw", "class")
@@ -30,6 +33,34 @@ BATCH_SCALED = {"batch_mean": "raw", "class": "class, raw"}
 DRAWN_EXPONENT, SPREAD_EXPONENTS = 10, (10, 20, 50)
 # Class sizes of a second problem; patches a class of all others.
 UNEQUAL, PATCHES = (2, 3, 4, 5, 2, 3, 4, 5), 3
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All Q pairs of an anchor and another patch of its class, at one θ.
+
+    Attributes:
+        descriptors: (P, k) of all patches, unit length, float64.
+        sizes: (C,) patches of each class, which lie side by side.
+        class_of, anchor, positive: (Q,) the class, and the two patches.
+        distance: (Q,) Euclidean matching distance d.
+        gradients: (Q, dim θ) of d².
+        hinge, hinge_gradients: (Q,) max(1 + d² − d_neg², 0), and (Q, dim θ) of it.
+    """
+
+    descriptors: np.ndarray
+    sizes: np.ndarray
+    class_of: np.ndarray
+    anchor: np.ndarray
+    positive: np.ndarray
+    distance: np.ndarray
+    gradients: np.ndarray
+    hinge: np.ndarray
+    hinge_gradients: np.ndarray
+
+    def needed(self, exponent: float) -> np.ndarray:
+        """(Q,) L^(α−1) of L = d², to which Eq. 9 wants p_i w_i proportional, at 2α − 1."""
+        return self.distance ** (exponent - 1)
 
 
 def compute(
@@ -64,7 +95,6 @@ def compute(
         "batch_sizes" (B,) and "by_batch_<scheme>" (B,), cosines at the drawn exponent.
     """
     pairs, *others = (draw((PATCHES,) * classes, seed) for seed in range(1 + problems))
-    sizes = np.arange(1, largest_batch + 1)
     arrays = {
         "class_distance": np.bincount(pairs.class_of, pairs.distance) / (PATCHES * (PATCHES - 1)),
         "exponents": np.array(exponents, dtype=float),
@@ -72,15 +102,16 @@ def compute(
     for scheme in SCHEMES:
         rows = [_expected(pairs, exponent, scheme, batch) for exponent in exponents]
         arrays |= {f"{name}_{scheme}": np.array([row[name] for row in rows]) for name in rows[0]}
-    arrays["batch_sizes"] = sizes
+    arrays["batch_sizes"] = np.arange(1, largest_batch + 1)
     for scheme in BATCH_SCALED:
-        cosines = [_cosine(pairs, DRAWN_EXPONENT, scheme, int(size)) for size in sizes]
+        cosines = [_cosine(pairs, DRAWN_EXPONENT, scheme, size) for size in range(1, largest_batch + 1)]
         arrays[f"by_batch_{scheme}"] = np.array(cosines)
     spread = []
     for scheme, exponent in product(SCHEMES, SPREAD_EXPONENTS):
         cosines = [_cosine(other, exponent, scheme, batch) for other in others]
-        ends = zip(("lowest", "median", "highest"), np.quantile(cosines, (0, 0.5, 1)), strict=True)
-        spread.append({"scheme": scheme, "exponent": exponent} | {k: float(v) for k, v in ends})
+        low, middle, high = np.quantile(cosines, (0, 0.5, 1)).tolist()
+        row = {"scheme": scheme, "exponent": exponent}
+        spread.append({**row, "lowest": low, "median": middle, "highest": high})
     numbers = {
         "drawn_exponent": DRAWN_EXPONENT,
         "monte_carlo": _monte_carlo(pairs, batch, draws),
@@ -90,21 +121,59 @@ def compute(
     return numbers, arrays
 
 
+def draw(sizes: Sequence[int], seed: int) -> Pairs:
+    """A problem whose classes differ in how far apart their patches lie, by a factor of five.
+
+    Descriptors are x = W X / ‖W X‖ of inputs X, so that θ = W. A pair's negative is the patch of another
+    class that is closest to its anchor; it is chosen once, which makes the hinge the pair's own.
+
+    Args:
+        sizes: patches of each class, 2 or more each; two classes or more.
+        seed: of NumPy's generator.
+    """
+    random = np.random.default_rng(seed)
+    class_of = np.repeat(np.arange(len(sizes)), sizes)
+    spread = np.geomspace(0.2, 1.0, len(sizes))[class_of, None]
+    centres = random.normal(size=(len(sizes), INPUTS))[class_of]
+    patches = torch.from_numpy(centres + spread * random.normal(size=(len(class_of), INPUTS)))
+    theta = torch.from_numpy(random.normal(size=(OUTPUTS, INPUTS)))
+    same = class_of[:, None] == class_of
+    anchor, positive = np.nonzero(same & ~np.eye(len(class_of), dtype=bool))
+
+    def descriptors(theta: Tensor) -> Tensor:
+        return torch.nn.functional.normalize(patches @ theta.mT, dim=1)
+
+    def squared(theta: Tensor, other: np.ndarray) -> Tensor:
+        x = descriptors(theta)
+        return ((x[anchor] - x[other]) ** 2).sum(1)
+
+    def hinge(theta: Tensor) -> Tensor:
+        return (1 + squared(theta, positive) - squared(theta, negative)).clamp(min=0)
+
+    described = descriptors(theta)
+    apart = torch.cdist(described, described).numpy()
+    negative = np.where(same, np.inf, apart).argmin(axis=1)[anchor]
+    distance = squared(theta, positive).sqrt().numpy()
+    losses = (lambda theta: squared(theta, positive), hinge)
+    gradients, of_hinge = (torch.func.jacrev(loss)(theta).flatten(1).numpy() for loss in losses)
+    of_pairs = class_of[anchor], anchor, positive, distance, gradients, hinge(theta).numpy(), of_hinge
+    return Pairs(described.numpy(), np.array(sizes), *of_pairs)
+
+
 def _expected(pairs: Pairs, exponent: float, scheme: str, batch: int) -> dict[str, object]:
-    got, needed = coefficients(pairs, exponent, scheme, batch), pairs.distance ** (exponent - 1)
+    got, needed = coefficients(pairs, exponent, scheme, batch), pairs.needed(exponent)
     share, right = (np.bincount(pairs.class_of, c) / c.sum() for c in (got, needed))
     alpha = (exponent + 1) / 2
-    goal, expected = (c @ pairs.gradients["distance"] for c in (needed, got))
-    goal = goal * alpha / len(needed)
-    hinge = pairs.losses["hinge"]
+    expected, goal = got @ pairs.gradients, needed @ pairs.gradients * alpha / len(needed)
+    hinge = pairs.hinge
     # A pair with zero hinge has zero gradient; for α < 1 its power would still be infinite.
     by_hinge = np.power(hinge, alpha - 1, out=np.zeros_like(hinge), where=hinge > 0)
-    drawn, weight = probabilities(pairs, exponent, scheme), weights(pairs, exponent, scheme)
+    drawn, weight = drawn_and_weighted(pairs, exponent, scheme)
     return {
         "factor": share / right,
         "cosine": cosine(expected, goal),
         "length": float(expected @ goal / (goal @ goal)),
-        "hinge": cosine(*(c @ pairs.gradients["hinge"] for c in (got, by_hinge))),
+        "hinge": cosine(got @ pairs.hinge_gradients, by_hinge @ pairs.hinge_gradients),
         "effective": float((drawn @ weight) ** 2 / (drawn @ weight**2)),
     }
 
@@ -112,33 +181,43 @@ def _expected(pairs: Pairs, exponent: float, scheme: str, batch: int) -> dict[st
 def coefficients(pairs: Pairs, exponent: float, scheme: str, batch: int) -> np.ndarray:
     """c_q with E[(1/n) Σ w ∇L] = Σ_q c_q ∇L_q over the draw of a batch of n pairs, (Q,).
 
+    Where weights are scaled to a mean of 1, every batch of n distinct classes is enumerated:
+    E[(1/n) Σ_j n w_j/Σw 1(q_j = q)].
+
     Args:
         pairs: all Q pairs.
         exponent: 2α − 1.
         scheme: of `SCHEMES`.
         batch: n; matters where weights are scaled by the batch's mean.
     """
-    drawn, weight = probabilities(pairs, exponent, scheme), weights(pairs, exponent, scheme)
-    return _batch_scaled(pairs, drawn, weight, batch) if scheme in BATCH_SCALED else drawn * weight
+    drawn, weight = drawn_and_weighted(pairs, exponent, scheme)
+    if scheme not in BATCH_SCALED:
+        return drawn * weight
+    within, total = drawn * len(pairs.sizes), np.zeros_like(drawn)
+    by_class = [np.flatnonzero(pairs.class_of == c) for c in range(len(pairs.sizes))]
+    groups = list(combinations(by_class, batch))
+    for group in groups:
+        chance = reduce(np.multiply.outer, (within[members] for members in group))
+        mass = reduce(np.add.outer, (weight[members] for members in group))
+        for axis, members in enumerate(group):
+            others = tuple(other for other in range(batch) if other != axis)
+            total[members] += weight[members] * (chance / mass).sum(axis=others)
+    return total / len(groups)
 
 
-def probabilities(pairs: Pairs, exponent: float, scheme: str) -> np.ndarray:
-    """P(q), (Q,): of Alg. 1 a random class, a random anchor of it, and Eq. 13 within the class; of
-    Eq. 12 with one normaliser for all pairs."""
-    powers = pairs.distance**exponent
+def drawn_and_weighted(pairs: Pairs, exponent: float, scheme: str) -> tuple[np.ndarray, np.ndarray]:
+    """P(q) and w_q before any scaling by the batch, (Q,) each.
+
+    P is of Alg. 1 a random class, a random anchor of it, and Eq. 13 within the class; of Eq. 12 it has
+    one normaliser for all pairs.
+    """
+    d, powers = pairs.distance, pairs.distance**exponent
     if scheme == ONE_Z:
-        return powers / powers.sum()
-    normaliser = np.bincount(pairs.anchor, powers)[pairs.anchor]
-    return powers / normaliser / (len(pairs.sizes) * np.array(pairs.sizes)[pairs.class_of])
-
-
-def weights(pairs: Pairs, exponent: float, scheme: str) -> np.ndarray:
-    """w_q before any scaling by the batch, (Q,)."""
-    if scheme == "per class, none":
-        return np.ones_like(pairs.distance)
-    if BATCH_SCALED.get(scheme, scheme) in ("raw", ONE_Z):
-        return 1 / pairs.distance
-    return np.bincount(pairs.anchor, pairs.distance**exponent)[pairs.anchor] / pairs.distance
+        return powers / powers.sum(), 1 / d
+    z = np.bincount(pairs.anchor, powers)[pairs.anchor]
+    weights = {"per class, none": np.ones_like(d), "raw": 1 / d, "class, raw": z / d}
+    drawn = powers / z / (len(pairs.sizes) * pairs.sizes[pairs.class_of])
+    return drawn, weights[BATCH_SCALED.get(scheme, scheme)]
 
 
 def cosine(first: np.ndarray, second: np.ndarray) -> float:
@@ -146,25 +225,9 @@ def cosine(first: np.ndarray, second: np.ndarray) -> float:
     return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
 
 
-def _batch_scaled(pairs: Pairs, drawn: np.ndarray, weight: np.ndarray, batch: int) -> np.ndarray:
-    """E[(1/n) Σ_j n w_j/Σw 1(q_j = q)] over batches of n distinct classes, every one enumerated."""
-    members = [np.flatnonzero(pairs.class_of == c) for c in range(len(pairs.sizes))]
-    within = drawn * len(pairs.sizes)
-    groups = list(combinations(members, batch))
-    total = np.zeros_like(drawn)
-    for group in groups:
-        chance = reduce(np.multiply.outer, (within[pairs_of_class] for pairs_of_class in group))
-        mass = reduce(np.add.outer, (weight[pairs_of_class] for pairs_of_class in group))
-        for axis, pairs_of_class in enumerate(group):
-            others = tuple(other for other in range(batch) if other != axis)
-            total[pairs_of_class] += weight[pairs_of_class] * (chance / mass).sum(axis=others)
-    return total / len(groups)
-
-
 def _cosine(pairs: Pairs, exponent: float, scheme: str, batch: int) -> float:
-    gradients = pairs.gradients["distance"]
-    got = coefficients(pairs, exponent, scheme, batch) @ gradients
-    return cosine(got, pairs.distance ** (exponent - 1) @ gradients)
+    got = coefficients(pairs, exponent, scheme, batch)
+    return cosine(got @ pairs.gradients, pairs.needed(exponent) @ pairs.gradients)
 
 
 def _monte_carlo(pairs: Pairs, batch: int, draws: int) -> list[dict]:
@@ -181,37 +244,30 @@ def _monte_carlo(pairs: Pairs, batch: int, draws: int) -> list[dict]:
 
     number = np.full((len(pairs.descriptors),) * 2, -1)
     number[pairs.anchor, pairs.positive] = np.arange(len(pairs.anchor))
-    rows = torch.arange(len(patch))
-    drawn = number[patch[rows, choice.anchor].numpy(), patch[rows, choice.positive].numpy()]
-    all_gradients = pairs.gradients["distance"]
-    gradients = all_gradients[drawn].reshape(draws, batch, -1)
-    goal = pairs.distance ** (DRAWN_EXPONENT - 1) @ all_gradients
-    results = []
+    anchor, positive = (
+        patch.gather(1, place[:, None])[:, 0] for place in (choice.anchor, choice.positive)
+    )
+    gradients = pairs.gradients[number[anchor, positive]].reshape(draws, batch, -1)
+    goal, results = pairs.needed(DRAWN_EXPONENT) @ pairs.gradients, []
     for scheme in ("batch_mean", "raw", "class"):
         weigh = torch.vmap(partial(inverse_distance, scale=scheme))
         weight = weigh(choice.distance.view(draws, batch), choice.log_normaliser.view(draws, batch))
         by_batch = (weight.numpy()[:, :, None] * gradients).mean(axis=1)
         mean = by_batch.mean(axis=0)
-        exact = coefficients(pairs, DRAWN_EXPONENT, scheme, batch) @ all_gradients
-        results.append(
-            {
-                "scheme": scheme,
-                "largest_z": float(np.abs((mean - exact) / sem(by_batch)).max()),
-                "components": len(mean),
-                "cosine": cosine(exact, goal),
-                "cosine_drawn": cosine(mean, goal),
-            }
-        )
+        exact = coefficients(pairs, DRAWN_EXPONENT, scheme, batch) @ pairs.gradients
+        row = {"scheme": scheme, "largest_z": float(np.abs((mean - exact) / sem(by_batch)).max())}
+        row |= {"components": len(mean), "cosine": cosine(exact, goal)}
+        results.append({**row, "cosine_drawn": cosine(mean, goal)})
     return results
 
 
 def _unequal(exponents: Sequence[float]) -> list[dict]:
     pairs, rows = draw(UNEQUAL, seed=0), []
-    gradients = pairs.gradients["distance"]
     for exponent in exponents:
-        schemes = {name: coefficients(pairs, exponent, name, 1) for name in (ONE_Z, "class, raw")}
-        schemes["class, raw, times k"] = schemes["class, raw"] * np.array(pairs.sizes)[pairs.class_of]
-        goal = pairs.distance ** (exponent - 1) @ gradients
-        for name, c in schemes.items():
-            rows.append({"scheme": name, "exponent": exponent, "cosine": cosine(c @ gradients, goal)})
+        forms = {name: coefficients(pairs, exponent, name, 1) for name in (ONE_Z, "class, raw")}
+        forms["class, raw, times k"] = forms["class, raw"] * pairs.sizes[pairs.class_of]
+        goal = pairs.needed(exponent) @ pairs.gradients
+        for name, c in forms.items():
+            angle = cosine(c @ pairs.gradients, goal)
+            rows.append({"scheme": name, "exponent": exponent, "cosine": angle})
     return rows

@@ -8,13 +8,14 @@ inversely proportional to one: with H the harmonic mean of the p_i weighted by c
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
 from lib.theory import EXPONENTS, Computed
-from lib.theory.least_squares import Problem, draw, needed_scale, trace_variance
+from lib.theory.progress import Problem, draw, trace_variance
 
 # Exponents for which the simplex of three samples is kept, and triangles along an edge of it.
 DRAWN, EDGES = (1, 3, 10), 60
@@ -37,38 +38,40 @@ def compute(
         "points" (G, 3) and for each exponent e drawn "relative_e" (G,), tr Var[G] over its least;
         "stated_e" (3,) and "searched_e" (3,).
     """
-    arrays: dict[str, np.ndarray] = {"points": simplex_grid(EDGES)}
+    arrays, rows = {"points": simplex_grid(EDGES)}, []
+    for count, exponent in product(samples, exponents):
+        problem, alpha = draw(count, seed=0), (exponent + 1) / 2
+        scale, stated = needed_scale(problem, alpha), problem.stated_probabilities(alpha)
+        factor = scale * np.linalg.norm(problem.gradients, axis=1)
+        drawn = np.random.default_rng(1).dirichlet(np.ones(count), starts)
+        ends = [search(factor, start) for start in drawn]
+        distances = [0.5 * float(np.abs(end - stated).sum()) for end in ends]
+        least, uniform = (variance_at(p, problem, scale) for p in (stated, np.full(count, 1 / count)))
+        effective = float(1 / (stated**2).sum())
+        rows.append((count, exponent, least, uniform, uniform / least, max(distances), effective))
+        if count == 3 and exponent in DRAWN:
+            relative = np.array([variance_at(p, problem, scale) for p in arrays["points"]]) / least
+            arrays[f"relative_{exponent:g}"] = relative.astype(np.float32)
+            arrays[f"stated_{exponent:g}"] = stated
+            arrays[f"searched_{exponent:g}"] = ends[int(np.argmax(distances))]
     columns = ("samples", "exponent", "least", "uniform", "gain", "distance", "effective")
-    rows = []
-    for count in samples:
-        problem = draw(count, dimensions=3, seed=0)
-        norms = np.linalg.norm(problem.gradients, axis=1)
-        for exponent in exponents:
-            alpha = (exponent + 1) / 2
-            scale, stated = needed_scale(problem.losses, alpha), problem.stated_probabilities(alpha)
-            drawn = np.random.default_rng(1).dirichlet(np.ones(count), starts)
-            ends = [search(scale * norms, start) for start in drawn]
-            distances = [0.5 * float(np.abs(end - stated).sum()) for end in ends]
-            least, uniform = (_at(problem, scale, p) for p in (stated, np.full(count, 1 / count)))
-            effective = float(1 / (stated**2).sum())
-            rows.append((count, exponent, least, uniform, uniform / least, max(distances), effective))
-            if count == 3 and exponent in DRAWN:
-                relative = np.array([_at(problem, scale, p) for p in arrays["points"]]) / least
-                arrays[f"relative_{exponent:g}"] = relative.astype(np.float32)
-                arrays[f"stated_{exponent:g}"] = stated
-                arrays[f"searched_{exponent:g}"] = ends[int(np.argmax(distances))]
     return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), arrays
 
 
 def simplex_grid(edges: int) -> np.ndarray:
     """(G, 3) points inside the simplex of three probabilities: centres of upright triangles."""
-    steps = [(i, j) for i in range(edges) for j in range(edges - i)]
-    first, second = (np.array(steps) + 1 / 3).T / edges
+    corners = np.argwhere(np.add.outer(np.arange(edges), np.arange(edges)) < edges)
+    first, second = (corners + 1 / 3).T / edges
     return np.stack([first, second, 1 - first - second], axis=1)
 
 
-def _at(problem: Problem, scale: np.ndarray, probabilities: np.ndarray) -> float:
-    """tr Var[G] at any p (K,), with the weights that Eq. 9 then asks for."""
+def needed_scale(problem: Problem, alpha: float) -> np.ndarray:
+    """p_i w_i of Eq. 9, α/K · L_i^(α−1), (K,)."""
+    return alpha / len(problem.losses) * problem.losses ** (alpha - 1)
+
+
+def variance_at(probabilities: np.ndarray, problem: Problem, scale: np.ndarray) -> float:
+    """tr Var[G] at any p (K,), with the weights that p_i w_i of Eq. 9 (K,) then asks for."""
     return trace_variance(probabilities, (scale / probabilities)[:, None] * problem.gradients)
 
 
