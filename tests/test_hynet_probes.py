@@ -21,8 +21,7 @@ from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
 from lib.objective import build as build_objective
 from lib.probes import gradient_magnitudes, orthogonality
-from lib.probes.training_batch import with_statistics
-from lib.probes.triplets_in_batch import draw_images
+from lib.probes.training_batch import draw_images, with_statistics
 from lib.recipes import HYNET, RECIPES, Recipe, part, replace_options
 from lib.study.artefacts.hynet import MEASURED, VARIANTS
 from lib.theory.gradient_magnitudes import slopes

@@ -13,8 +13,9 @@ from skimage import data
 from small_files import write_oxford_sequence
 from test_matching_keypoints import texture
 
-from lib.benchmarks import oxford_affine, oxford_affine_of_signs
+from lib.benchmarks import oxford_affine
 from lib.benchmarks.region_overlap import Correspondences, one_to_one
+from lib.benchmarks.signs import of_signs
 from lib.benchmarks.subject import Subject, describe
 from lib.data import oxford_affine as layout
 from lib.data.synthetic import posters
@@ -127,9 +128,8 @@ def test_binary_descriptors_and_signs_are_measured(folder: Path, tmp_path: Path)
     (tmp_path / "graf").symlink_to(folder / "graf")
     one = layout.read("one", tmp_path)
     assert oxford_affine.measure(Subject(partial(describe, orb.build())), one)["score"] > 30
-    signs = oxford_affine_of_signs.measure(
-        Subject(lambda patches: describe(sift.build(), patches) - 0.05), one
-    )
+    shifted = Subject(lambda patches: describe(sift.build(), patches) - 0.05)
+    signs = oxford_affine.measure(of_signs(shifted), one)
     assert 20 < signs["score"] <= 100
 
 

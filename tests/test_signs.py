@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from test_evaluation_hpatches import make_split
 
-from lib.benchmarks import fpr95, fpr95_of_signs, hpatches, hpatches_of_signs
+from lib.benchmarks import fpr95, hpatches
 from lib.benchmarks.signs import of_signs
 from lib.benchmarks.subject import Subject
 from lib.data.hpatches.release import FILES, read_sequence, write_sequence
@@ -37,7 +37,7 @@ def test_fpr95_is_that_of_hamming_distances(small_set: PatchSet) -> None:
     matching = sorted(d for d, match in zip(distances, pairs.match, strict=True) if match)
     others = [d for d, match in zip(distances, pairs.match, strict=True) if not match]
     threshold = matching[math.ceil(0.95 * len(matching)) - 1]
-    found = fpr95_of_signs.measure(Subject(projected), small_set)
+    found = fpr95.measure(of_signs(Subject(projected)), small_set)
     assert found["low"] == pytest.approx(100 * sum(d < threshold for d in others) / len(others))
     assert found["high"] == pytest.approx(100 * sum(d <= threshold for d in others) / len(others))
     assert found["threshold"] == threshold
@@ -49,7 +49,7 @@ def test_fpr95_is_that_of_hamming_distances(small_set: PatchSet) -> None:
 def test_a_subject_keeps_its_own_distances_apart_from_those_of_its_signs(small_set: PatchSet) -> None:
     subject = Subject(projected)
     before = subject.pair_distances(small_set)[0]
-    fpr95_of_signs.measure(subject, small_set)
+    fpr95.measure(of_signs(subject), small_set)
     assert subject.pair_distances(small_set)[0] is before
     assert of_signs(subject).describe(small_set.patches).shape == (120, LENGTH // 8)
 
@@ -69,7 +69,7 @@ def test_hpatches_is_that_of_the_bits(tmp_path: Path) -> None:
         write_sequence(tmp_path / sequence.name, dict(zip(FILES, patches, strict=True)))
     sequences = tuple(read_sequence(tmp_path / sequence.name) for sequence in split.sequences)
     split = replace(split, sequences=sequences)
-    found = hpatches_of_signs.measure(Subject(projected), split)
+    found = hpatches.measure(of_signs(Subject(projected)), split)
     as_numbers = Subject(lambda patches: (projected(patches) > 0).astype(np.float32) + 0.5)
     expected = hpatches.measure(as_numbers, split)
     assert found == pytest.approx(expected)

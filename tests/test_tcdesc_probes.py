@@ -13,7 +13,6 @@ import torch
 from literal_tcdesc import Options
 from test_dsm_probes import TINY, size, subject_of
 
-from lib.benchmarks import image_matches
 from lib.benchmarks.subject import Subject, describe
 from lib.data.hpatches.homographies import MATCHED, HomographySequence, ImageSequences
 from lib.data.patchset import PatchSet
@@ -21,8 +20,7 @@ from lib.descriptions import descriptions
 from lib.features.keypoints import Keypoints
 from lib.models.sift import build as sift
 from lib.probes import matches_on_brisk, matches_on_dog, neighbourhoods
-from lib.probes.training_batch import with_statistics
-from lib.probes.triplets_in_batch import draw_images
+from lib.probes.training_batch import draw_images, with_statistics
 from lib.recipes import RECIPES, Budget, at_rate
 from lib.training import train
 
@@ -151,7 +149,7 @@ def test_matches_are_right_by_the_homography_and_wrong_by_another(
         assert (of.sum(), arrays["is_right"][of].sum()) == (matches[place], right[place])
     first, second = arrays["places"][arrays["of"] == 0].reshape(-1, 2, 2).transpose(1, 0, 2)
     ok = arrays["is_right"][arrays["of"] == 0]
-    assert np.linalg.norm(second - first - [SHIFT, 0], axis=1)[ok].max() <= image_matches.RIGHT
+    assert np.linalg.norm(second - first - [SHIFT, 0], axis=1)[ok].max() <= matches_on_brisk.RIGHT
     assert size(arrays) < 50_000
 
 
@@ -164,7 +162,7 @@ def test_matches_are_each_others_nearest(images: ImageSequences) -> None:
     counts = iter([2, 3])
     subject = Subject(lambda patches: next(numbers))
     one = ImageSequences("one", images.sequences[:1])
-    arrays = image_matches.image_matches(subject, one, lambda image, most: some[: next(counts)])
+    arrays = matches_on_brisk.image_matches(subject, one, lambda image, most: some[: next(counts)])
     assert arrays["matches"].tolist() == [2]
     assert arrays["places"].tolist() == [[100, 50, 100, 50], [120, 60, 140, 70]]
     assert arrays["right"].tolist() == [0]

@@ -53,13 +53,12 @@ def _ask(
     """(images,) sums of weights, of words by their (words,) rarity, and how many matches are strict."""
     asked, entry = collection.entries(words)
     apart = np.bitwise_count(signatures[asked] ^ collection.signature[entry]).sum(axis=1)
-    kept = apart <= LOOSE
-    asked, entry, apart = asked[kept], entry[kept], apart[kept]
-    image = collection.image[entry]
-    bits = 8 * signatures.shape[1]
-    weight = np.exp(-((apart / (bits / 4)) ** 2)) * rarity[words[asked]]
-    bursts, burst = np.unique(asked * collection.images + image, return_inverse=True)
-    sums = np.bincount(burst, weight, len(bursts)) / np.sqrt(np.bincount(burst, minlength=len(bursts)))
+    loose = apart <= LOOSE
+    asked, image, apart = asked[loose], collection.image[entry[loose]], apart[loose]
+    weight = np.exp(-((apart / (2 * signatures.shape[1])) ** 2)) * rarity[words[asked]]
+    pair = asked * collection.images + image
+    bursts, burst, count = np.unique(pair, return_inverse=True, return_counts=True)
+    sums = np.bincount(burst, weight, len(bursts)) / np.sqrt(count)
     total = np.bincount(bursts % collection.images, sums, collection.images)
     return total, np.bincount(image[apart <= STRICT], minlength=collection.images)
 
@@ -70,19 +69,18 @@ def expanded(
     """The query with what reliable images add: its words, each once, and a signature of each."""
     among = np.flatnonzero(np.isin(collection.image, reliable))
     having = np.unique(np.stack([collection.word[among], collection.image[among]]), axis=1)[0]
-    found, count = np.unique(having, return_counts=True)
-    found = found[np.argsort(-count, kind="stable")]
+    candidates, count = np.unique(having, return_counts=True)
+    candidates = candidates[np.argsort(-count, kind="stable")]
     own = np.unique(words)
-    new = np.cumsum(~np.isin(found, own))
-    most = int(NEW * len(own))
+    new, most = np.cumsum(~np.isin(candidates, own)), int(NEW * len(own))
     # Up to the last of the new words, where there are more than so many.
-    end = np.searchsorted(new, most) + 1 if len(new) and most and new[-1] >= most else len(found)
-    added = among[np.isin(collection.word[among], found[:end])]
-    every = np.concatenate([words, collection.word[added]])
-    signed = np.unpackbits(np.concatenate([signatures, collection.signature[added]]), axis=1)
-    kept, of = np.unique(every, return_inverse=True)
-    ones = np.zeros((len(kept), signed.shape[1]))
-    np.add.at(ones, of, signed)
-    share = ones / np.bincount(of)[:, None]
+    end = np.searchsorted(new, most) + 1 if len(new) and most and new[-1] >= most else len(candidates)
+    added = among[np.isin(collection.word[among], candidates[:end])]
+    joined = np.concatenate([words, collection.word[added]])
+    bits = np.unpackbits(np.concatenate([signatures, collection.signature[added]]), axis=1)
+    kept, row, count = np.unique(joined, return_inverse=True, return_counts=True)
+    ones = np.zeros((len(kept), bits.shape[1]))
+    np.add.at(ones, row, bits)
+    share = ones / count[:, None]
     ties = np.random.default_rng(0).random(share.shape) > 0.5
     return kept, np.packbits(np.where(share == 0.5, ties, share > 0.5), axis=1)

@@ -12,12 +12,13 @@ translation; the mAA is the mean over 1 to 10 degrees of the share of pairs belo
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import cv2
 import numpy as np
+import pandas as pd
 import pycolmap
 
 from lib.benchmarks.sfm import rotation_angle
@@ -36,8 +37,6 @@ FEWEST = 8
 LARGEST = 10
 # COLMAP's guess of a focal length of which an image says nothing, in longer sides.
 FOCAL_GUESS = 1.2
-# Of a scene, means over the scenes too.
-MEANS = ("stereo", "multiview", "matches", "inliers", "registered")
 # Of a scene, pairs of both tasks together of which each is told, so that records stay small.
 MOST_TOLD = 400
 # What a pair is given of which no pose is found.
@@ -66,65 +65,55 @@ def measure(subject: Subject, test_set: ChallengeScenes) -> dict[str, float]:
     """
     kind = "dog" if test_set.keynet is None else "keynet"
     detector = Detector(kind, most=MOST_KEYPOINTS, weights=test_set.keynet)
-    scenes: dict[str, dict[str, float]] = {}
-    single: dict[str, float] = {}
+    scenes, single = {}, {}
     for scene in test_set.scenes:
-        scenes[scene.name], pairs = _scene(subject, scene, detector)
-        single |= pairs if len(pairs) <= MOST_TOLD else {}
+        scenes[scene.name], errors = _scene(subject, scene, detector)
+        if len(errors) <= MOST_TOLD:
+            single |= {name: round(100 * mean_average_accuracy([e])) for name, e in errors.items()}
     numbers = {f"{key}.{name}": scenes[name][key] for name in scenes for key in scenes[name]}
-    numbers |= {key: float(np.mean([scene[key] for scene in scenes.values()])) for key in MEANS}
+    numbers |= pd.DataFrame(scenes).mean(axis=1).to_dict()
     numbers["average"] = (numbers["stereo"] + numbers["multiview"]) / 2
     numbers |= {"degensac": float(DEGENSAC), "keynet": float(kind == "keynet")}
-    return numbers | single
+    return numbers | {name: float(accuracy) for name, accuracy in single.items()}
+
+
+Errors = tuple[float, float]
 
 
 def _scene(
     subject: Subject, scene: ChallengeScene, detector: Detector
-) -> tuple[dict[str, float], dict[str, float]]:
-    """The numbers of a scene as `MEANS` names them, and those of its single pairs."""
+) -> tuple[dict[str, float], dict[str, Errors]]:
+    """The numbers of a scene, and by name the errors of its single pairs."""
     images = {name: view.path for name, view in scene.views.items()}
     described = features(subject, images, detector)
     of_bags = {pair for bag in scene.bags for pair in combinations(bag, 2)}
     matches = matched(described, sorted({*scene.pairs, *of_bags}), RATIO)
-    poses = []
-    for first, second in scene.pairs:
-        rows = matches[first, second].T
+    number = {name: number for number, name in enumerate(scene.views)}
+    errors, inliers, single = [], [], {}
+    for pair in scene.pairs:
         positions = (
-            described[name].position[row] for name, row in zip((first, second), rows, strict=True)
+            described[name].position[row] for name, row in zip(pair, matches[pair].T, strict=True)
         )
-        poses.append(stereo(scene.views[first], scene.views[second], *positions))
-    errors, inliers = zip(*poses, strict=True)
-    pairs = _single(scene, f"stereo.{scene.name}", scene.pairs, errors)
+        error, kept = stereo(*(scene.views[name] for name in pair), *positions)
+        errors.append(error)
+        inliers.append(kept)
+        single[f"stereo.{scene.name}.{number[pair[0]]}-{number[pair[1]]}"] = error
     by_size: dict[int, list[float]] = {}
     registered = []
-    for number, bag in enumerate(scene.bags):
+    for place, bag in enumerate(scene.bags):
         wrong, share = _multiview(scene, bag, described, matches)
         by_size.setdefault(len(bag), []).append(mean_average_accuracy(wrong))
         registered.append(share)
-        pairs |= _single(scene, f"multiview.{scene.name}.{number}", combinations(bag, 2), wrong)
-    accuracy = np.mean([np.mean(values) for values in by_size.values()])
-    numbers = (
-        100 * mean_average_accuracy(errors),
-        100 * float(accuracy),
-        float(np.mean([len(matches[pair]) for pair in scene.pairs])),
-        float(np.mean(inliers)),
-        100 * float(np.mean(registered)),
-    )
-    return dict(zip(MEANS, numbers, strict=True)), pairs
-
-
-def _single(
-    scene: ChallengeScene,
-    task: str,
-    pairs: Iterable[tuple[str, str]],
-    errors: Iterable[tuple[float, float]],
-) -> dict[str, float]:
-    """The accuracy in percent of each of a scene's pairs."""
-    number = {name: number for number, name in enumerate(scene.views)}
-    return {
-        f"{task}.{number[first]}-{number[second]}": float(round(100 * mean_average_accuracy([error])))
-        for (first, second), error in zip(pairs, errors, strict=True)
+        for (first, second), error in zip(combinations(bag, 2), wrong, strict=True):
+            single[f"multiview.{scene.name}.{place}.{number[first]}-{number[second]}"] = error
+    numbers = {
+        "stereo": 100 * mean_average_accuracy(errors),
+        "multiview": 100 * np.mean([np.mean(accuracies) for accuracies in by_size.values()]),
+        "matches": np.mean([len(matches[pair]) for pair in scene.pairs]),
+        "inliers": np.mean(inliers),
+        "registered": 100 * np.mean(registered),
     }
+    return {name: float(number) for name, number in numbers.items()}, single
 
 
 def stereo(

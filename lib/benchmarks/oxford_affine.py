@@ -15,11 +15,11 @@ overlap (`region_overlap`):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from lib.benchmarks.region_overlap import (
     LARGEST_ERROR,
@@ -30,8 +30,8 @@ from lib.benchmarks.region_overlap import (
 from lib.benchmarks.subject import Subject
 from lib.data.hpatches.homographies import read_homography_sequence
 from lib.data.hpatches.release import IMAGES
-from lib.data.oxford_affine import AffineSequence, AffineSequences
-from lib.features.detectors import Detector, Regions, detect
+from lib.data.oxford_affine import AffineSequences
+from lib.features.detectors import Detector, detect
 from lib.features.matches import all_distances
 from lib.features.patches import MAGNIFICATION, extract
 
@@ -63,39 +63,41 @@ def measure(
     Raises:
         ValueError: an image has no regions, or as the subject raises; the message names the file.
     """
-    numbers: dict[str, float] = {}
+    numbers, means = {}, {}
     for sequence in test_set.sequences:
-        for image, scores in enumerate(_scores(subject, sequence, magnification, largest_error), 2):
-            stem = f"{sequence.name}.{image}"
-            numbers |= {f"{score}.{stem}": 100 * float(scores[score]) for score in SCORES}
-    nuisances: dict[str, list[str]] = {}
-    for sequence in test_set.sequences:
-        nuisances.setdefault(sequence.nuisance, []).append(sequence.name)
-    for score in SCORES:
-        means = {}
-        for sequence in test_set.sequences:
-            stem = f"{score}.{sequence.name}"
-            means[sequence.name] = np.mean([numbers[f"{stem}.{n}"] for n in range(2, IMAGES + 1)])
-        numbers |= {f"{score}.{name}": float(mean) for name, mean in means.items()}
-        for nuisance, names in nuisances.items():
-            numbers[f"{score}.{nuisance}"] = float(np.mean([means[name] for name in names]))
-        numbers[score] = float(np.mean(list(means.values())))
-    return numbers
+        patches, right = _known(sequence.images.folder, magnification, largest_error)
+        first, *others = map(subject.describe, patches)
+        pairs = zip(others, right, strict=True)
+        scores = pd.DataFrame([score_pair(first, other, own) for other, own in pairs]) * 100
+        scores.index += 2
+        numbers |= {f"{s}.{sequence.name}.{n}": v for (n, s), v in scores.stack().items()}
+        means[sequence.name] = scores.mean()
+    by_sequence = pd.DataFrame(means).T
+    by_nuisance = by_sequence.groupby([sequence.nuisance for sequence in test_set.sequences]).mean()
+    for table in (by_sequence, by_nuisance):
+        numbers |= {f"{score}.{name}": v for (name, score), v in table.stack().items()}
+    return numbers | by_sequence.mean().to_dict()
 
 
-def _scores(
-    subject: Subject, sequence: AffineSequence, magnification: float, largest_error: float
-) -> Iterator[Mapping[str, float]]:
-    """Of images 2 to 6."""
-    described = []
-    for file in sequence.images.images:
-        patches = _patches(file, magnification)
-        if not len(patches):
+# What no descriptor changes is found once a process.
+@cache
+def _known(
+    folder: Path, magnification: float, largest_error: float
+) -> tuple[list[np.ndarray], list[Correspondences]]:
+    """(N, 64, 64) uint8 patches of each image's regions, and what images 2 to 6 share with the first."""
+    sequence = read_homography_sequence(folder)
+    greys = [sequence.grey(number) for number in range(IMAGES)]
+    regions = [detect(grey, DETECTOR) for grey in greys]
+    for file, detected in zip(sequence.images, regions, strict=True):
+        if not len(detected):
             raise ValueError(f"{file} has no regions to match: leave it out")
-        described.append(subject.describe(patches))
-    for number in range(1, IMAGES):
-        right = _correspondences(sequence.images.folder, number, largest_error)
-        yield score_pair(described[0], described[number], right)
+    shapes = [grey.shape for grey in greys]
+    right = [
+        correspondences(regions[0], regions[n], homography, (shapes[0], shapes[n]), largest_error)
+        for n, homography in enumerate(sequence.homographies, 1)
+    ]
+    images = zip(greys, regions, strict=True)
+    return [extract(grey, detected, magnification) for grey, detected in images], right
 
 
 def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) -> dict[str, float]:
@@ -113,25 +115,3 @@ def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) ->
         "common": right.common[inside][one_to_one(common)].sum() / max(1, min(common.shape)),
         "right500": right.described[one_to_one(distances[:STRONGEST, :STRONGEST])].sum() / STRONGEST,
     }
-
-
-# What no descriptor changes is found once a process.
-@cache
-def _regions(file: Path) -> Regions:
-    sequence = read_homography_sequence(file.parent)
-    return detect(sequence.grey(sequence.images.index(file)), DETECTOR)
-
-
-@cache
-def _patches(file: Path, magnification: float) -> np.ndarray:
-    """(N, 64, 64) uint8 at an image's regions."""
-    sequence = read_homography_sequence(file.parent)
-    return extract(sequence.grey(sequence.images.index(file)), _regions(file), magnification)
-
-
-@cache
-def _correspondences(folder: Path, number: int, largest_error: float) -> Correspondences:
-    sequence = read_homography_sequence(folder)
-    regions = [_regions(sequence.images[n]) for n in (0, number)]
-    shapes = tuple(sequence.grey(n).shape for n in (0, number))
-    return correspondences(*regions, sequence.homographies[number - 1], shapes, largest_error)

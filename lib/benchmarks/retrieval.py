@@ -12,6 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -60,39 +61,36 @@ def measure(subject: Subject, test_set: Landmarks) -> dict[str, float]:
     Raises:
         ValueError: packed bits, too few features for a word, or a query's box without any.
     """
-    numbers: dict[str, float] = {}
+    numbers, cities = {}, test_set.cities
     with tempfile.TemporaryDirectory() as folder:
-        described = {
-            name: _described(subject, city, Path(folder, name)) for name, city in test_set.cities.items()
-        }
-        for name, city in test_set.cities.items():
+        described = {name: _described(subject, cities[name], Path(folder, name)) for name in cities}
+        for name, city in cities.items():
             [other] = described.keys() - {name}
             for engine, answers in _engines(described[other], described[name]).items():
                 precisions = _precisions(city, described[name], answers)
-                numbers |= {f"{engine}.{name}.{of}": 100 * value for of, value in precisions.items()}
+                numbers |= {f"{engine}.{name}.{key}": 100 * value for key, value in precisions.items()}
                 numbers[f"{engine}.{name}"] = 100 * float(np.mean([*precisions.values()]))
-    for engine in ENGINES:
-        numbers[engine] = float(np.mean([numbers[f"{engine}.{name}"] for name in test_set.cities]))
-    return numbers
+    means = {engine: np.mean([numbers[f"{engine}.{name}"] for name in cities]) for engine in ENGINES}
+    return numbers | {engine: float(mean) for engine, mean in means.items()}
 
 
 def _described(subject: Subject, city: City, file: Path) -> Described:
-    maps, sides, counts, length = [], [], [0], 0
+    maps, sides = [], []
     with file.open("wb") as descriptors:
         for path in city.images.values():
             image = read_grey(path, orientation=STORED)
-            found = image_features(image, regions(path, DETECTOR), subject.describe)
-            if found.descriptors.dtype == np.uint8:
+            features = image_features(image, regions(path, DETECTOR), subject.describe)
+            if features.descriptors.dtype == np.uint8:
                 raise ValueError("visual words are of real-valued descriptors; these are packed bits")
-            descriptors.write(found.descriptors.astype(np.float32).tobytes())
-            maps.append(found.regions.maps)
-            sides.append(max(found.size))
-            counts.append(len(found))
-            length = found.descriptors.shape[1]
-    if not sum(counts):
+            descriptors.write(features.descriptors.astype(np.float32).tobytes())
+            maps.append(features.regions.maps)
+            sides.append(max(features.size))
+            length = features.descriptors.shape[1]
+    ends = np.cumsum([0, *map(len, maps)])
+    if not ends[-1]:
         raise ValueError(f"{city.name}: no photograph has any keypoints")
-    every = np.memmap(file, np.float32, "r", shape=(sum(counts), length))
-    parts = tuple(every[first:last] for first, last in pairwise(np.cumsum(counts)))
+    stored = np.memmap(file, np.float32, "r", shape=(ends[-1], length))
+    parts = tuple(stored[first:last] for first, last in pairwise(ends))
     return Described(parts, tuple(maps), tuple(sides))
 
 
@@ -109,33 +107,27 @@ def _engines(learned_on: Described, searched: Described) -> dict[str, Answers]:
     if len(words.centres) == visual_index.WORDS:
         signing = learn(learned_on.descriptors, hamming_expansion.WORDS, bits)
         collection = invert(signing, searched.descriptors)
-    placed = [
-        visual_index.Placed(words.words(of)[:, 0], maps, side)
-        for of, maps, side in zip(searched.descriptors, searched.maps, searched.sides, strict=True)
-    ]
+    images = zip(searched.descriptors, searched.maps, searched.sides, strict=True)
+    placed = [visual_index.Placed(words.words(own)[:, 0], maps, side) for own, maps, side in images]
 
     def verified(image: int, chosen: np.ndarray) -> np.ndarray:
-        of = placed[image]
-        query = visual_index.Placed(of.word[chosen], of.maps[chosen], of.side)
+        asked = placed[image]
+        query = visual_index.Placed(asked.word[chosen], asked.maps[chosen], asked.side)
         return visual_index.scores(query, inverted, placed)
 
-    def expanding(count: int) -> Answers:
-        def answers(image: int, chosen: np.ndarray) -> np.ndarray:
-            own = searched.descriptors[image][chosen]
-            several = min(count, len(signing.centres))
-            word = signing.words(own, several).ravel()
-            signed = signing.signatures(np.repeat(own, several, axis=0), word)
-            return hamming_expansion.scores(word, signed, collection)
+    def expanded(image: int, chosen: np.ndarray, count: int) -> np.ndarray:
+        own, several = searched.descriptors[image][chosen], min(count, len(signing.centres))
+        word = signing.words(own, several).ravel()
+        signed = signing.signatures(np.repeat(own, several, axis=0), word)
+        return hamming_expansion.scores(word, signed, collection)
 
-        return answers
-
-    answering = (verified, expanding(1), expanding(hamming_expansion.ASSIGNED))
+    assigned = (1, hamming_expansion.ASSIGNED)
+    answering = (verified, *(partial(expanded, count=count) for count in assigned))
     return dict(zip(ENGINES, answering, strict=True))
 
 
 def _precisions(city: City, described: Described, answers: Answers) -> dict[str, float]:
-    names = [*city.images]
-    found = {}
+    names, precisions = [*city.images], {}
     for query in city.queries:
         image = names.index(query.image)
         x, y = described.maps[image][:, :, 2].T
@@ -144,8 +136,8 @@ def _precisions(city: City, described: Described, answers: Answers) -> dict[str,
         if not chosen.any():
             raise ValueError(f"{city.images[query.image]} has no keypoints in the box of {query.name}")
         ranked = np.argsort(-answers(image, chosen), kind="stable")
-        found[query.name] = average_precision([names[place] for place in ranked], query)
-    return found
+        precisions[query.name] = average_precision([names[place] for place in ranked], query)
+    return precisions
 
 
 def average_precision(ranked: Sequence[str], query: Query) -> float:

@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pycolmap
+from scipy.spatial.transform import Rotation
 
 from lib.benchmarks.sparse_models import features, matched, sparse_model
 from lib.benchmarks.subject import Subject
@@ -53,14 +55,9 @@ def measure(subject: Subject, test_set: EthScenes) -> dict[str, float]:
     Raises:
         FileNotFoundError, ValueError: as `lib.benchmarks.sparse_models.features`.
     """
-    numbers: dict[str, float] = {}
-    for scene in test_set.scenes:
-        numbers |= {f"{name}.{scene.name}": value for name, value in _scene(subject, scene).items()}
-    for statistic in (*COUNTED, *MEASURED, *POSED):
-        values = [value for name, value in numbers.items() if name.startswith(f"{statistic}.")]
-        if len(values) == len(test_set.scenes):
-            numbers[statistic] = float(np.mean(values))
-    return numbers
+    scenes = {scene.name: _scene(subject, scene) for scene in test_set.scenes}
+    numbers = {f"{key}.{name}": scenes[name][key] for name in scenes for key in scenes[name]}
+    return numbers | pd.DataFrame(scenes).mean(axis=1, skipna=False).dropna().to_dict()
 
 
 def _scene(subject: Subject, scene: EthScene) -> dict[str, float]:
@@ -120,7 +117,5 @@ def pose_errors(model: pycolmap.Reconstruction, poses: Mapping[str, View]) -> di
 
 
 def rotation_angle(rotation: np.ndarray) -> float:
-    """The angle of a (3, 3) rotation, degrees; near 0 as precise as elsewhere."""
-    skew = rotation - rotation.T
-    sine = np.linalg.norm([skew[2, 1], skew[0, 2], skew[1, 0]]) / 2
-    return float(np.degrees(np.arctan2(sine, (np.trace(rotation) - 1) / 2)))
+    """The angle of a (3, 3) rotation, degrees."""
+    return float(np.degrees(Rotation.from_matrix(rotation).magnitude()))

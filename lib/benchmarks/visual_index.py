@@ -69,7 +69,7 @@ def agreeing(first: Placed, second: Placed) -> int:
     _, here, there = np.intersect1d(first.word, second.word, return_indices=True)
     if not len(here):
         return 0
-    one, other = (of.maps[at].astype(float) for of, at in ((first, here), (second, there)))
+    one, other = first.maps[here].astype(float), second.maps[there].astype(float)
     wide, fitted, refined = (share * second.side for share in TOLERANCES)
     a, b = one[:, :, 2], other[:, :, 2]
     linear = other[:, :, :2] @ np.linalg.inv(one[:, :, :2])

@@ -75,8 +75,7 @@ class Inverted:
     @cached_property
     def idf(self) -> np.ndarray:
         """(words,) log of the images by those that have the word; 0 of words that none has."""
-        having = np.bincount(np.unique(self.word * self.images + self.image) // self.images)
-        having = np.pad(having, (0, self.words - len(having)))
+        having = (self.counts > 0).sum(axis=0)
         return np.where(having, np.log(self.images / np.maximum(having, 1)), 0.0)
 
     def entries(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -101,27 +100,26 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int, seed: int = 
         ValueError: too few features for one word.
     """
     rng = np.random.default_rng(seed)
-    each = -(-SAMPLED * words // max(1, len(descriptors)))
-    counts = [min(len(of), each) for of in descriptors]
-    found, length = sum(counts), max((of.shape[1] for of in descriptors), default=0)
-    words = min(words, found // SAMPLED)
+    most = -(-SAMPLED * words // max(1, len(descriptors)))
+    ends = np.cumsum([0, *(min(len(own), most) for own in descriptors)])
+    count, length = int(ends[-1]), max((own.shape[1] for own in descriptors), default=0)
+    words = min(words, count // SAMPLED)
     if not words:
-        raise ValueError(f"{found} features are too few for a visual word: {SAMPLED} at least")
+        raise ValueError(f"{count} features are too few for a visual word: {SAMPLED} at least")
     # The only copy of what is drawn, for it may be most of what the memory holds.
-    sample, first = np.empty((found, length), np.float32), 0
-    for of, count in zip(descriptors, counts, strict=True):
-        chosen = np.sort(rng.choice(len(of), each, replace=False)) if len(of) > each else slice(None)
-        sample[first : first + count] = of[chosen]
-        first += count
+    sample = np.empty((count, length), np.float32)
+    for own, first, last in zip(descriptors, ends, ends[1:], strict=False):
+        chosen = np.sort(rng.choice(len(own), most, replace=False)) if len(own) > most else slice(None)
+        sample[first:last] = own[chosen]
     # As many points of each word as there are, so that faiss draws none of its own.
-    bounds = {"min_points_per_centroid": 1, "max_points_per_centroid": found}
+    bounds = {"min_points_per_centroid": 1, "max_points_per_centroid": count}
     means = faiss.Kmeans(length, words, niter=ITERATIONS, seed=seed, **bounds)
     means.train(sample)
     projection = np.linalg.qr(rng.standard_normal((length, length)))[0][:, :bits].astype(np.float32)
     bare = Vocabulary(means.centroids, projection, np.zeros((words, bits), np.float32))
     nearest = bare.words(sample)[:, 0]
     # In place of the features themselves, which are of no more use.
-    for first in range(0, found, _BLOCK):
+    for first in range(0, count, _BLOCK):
         block = sample[first:][:_BLOCK]
         block[:, :bits] = block @ projection
     order = np.argsort(nearest, kind="stable")
@@ -133,10 +131,9 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int, seed: int = 
 
 def invert(vocabulary: Vocabulary, descriptors: Sequence[np.ndarray]) -> Inverted:
     """The features (n_i, k) of each image of a collection by their words."""
-    words = [vocabulary.words(of)[:, 0] if len(of) else np.empty(0, np.int64) for of in descriptors]
-    signed = [vocabulary.signatures(of, word) for of, word in zip(descriptors, words, strict=True)]
-    image = np.repeat(np.arange(len(words)), [len(of) for of in words])
-    word = np.concatenate(words)
+    words = [vocabulary.words(own)[:, 0] if len(own) else np.empty(0, np.int64) for own in descriptors]
+    signed = [vocabulary.signatures(own, word) for own, word in zip(descriptors, words, strict=True)]
+    image, word = np.repeat(np.arange(len(words)), [*map(len, words)]), np.concatenate(words)
     order = np.argsort(word, kind="stable")
     sizes = {"images": len(words), "words": len(vocabulary.centres)}
     return Inverted(word[order], image[order], np.concatenate(signed)[order], **sizes)

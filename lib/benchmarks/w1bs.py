@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
+import pandas as pd
 
 from lib.augmentation import PATCH_SIZE
 from lib.benchmarks.subject import Subject
@@ -20,7 +21,6 @@ from lib.data.w1bs import PatchPairs
 from lib.features.matches import nearest
 
 THRESHOLDS = 100
-CONFIDENCES = ("ratio", "distance", "difference")
 # Added to what a distance is divided by.
 _EPSILON = 1e-12
 
@@ -35,28 +35,23 @@ def measure(subject: Subject, test_set: PatchPairs) -> dict[str, float]:
     Raises:
         ValueError: a pair's files are damaged or have fewer than two patches; the message names one.
     """
-    areas: dict[str, dict[str, dict[str, float]]] = {}
-    for pair in test_set.pairs:
-        measured = {name: 100 * area(*curve) for name, curve in curves(subject, *pair.patches()).items()}
-        areas.setdefault(pair.subset, {})[pair.name] = measured
-    means = {
-        subset: {name: float(np.mean([pair[name] for pair in pairs.values()])) for name in CONFIDENCES}
-        for subset, pairs in areas.items()
+    areas = {
+        (pair.subset, pair.name): {
+            name: 100 * area(*curve) for name, curve in curves(subject, *pair.patches()).items()
+        }
+        for pair in test_set.pairs
     }
-    numbers = {
-        f"mauc.{subset}.{name}": pair["ratio"]
-        for subset, pairs in areas.items()
-        for name, pair in pairs.items()
-    }
-    numbers |= {f"mauc.{subset}": mean["ratio"] for subset, mean in means.items()}
-    totals = {name: float(np.mean([mean[name] for mean in means.values()])) for name in CONFIDENCES}
-    return numbers | {"mauc": totals.pop("ratio"), **totals}
+    table = pd.DataFrame(areas).T
+    subsets = table.groupby(level=0, sort=False).mean()
+    numbers = {f"mauc.{subset}.{name}": pair["ratio"] for (subset, name), pair in areas.items()}
+    numbers |= {f"mauc.{subset}": mean for subset, mean in subsets["ratio"].items()}
+    return numbers | subsets.mean().rename({"ratio": "mauc"}).to_dict()
 
 
 def curves(
     subject: Subject, first: np.ndarray, second: np.ndarray
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Recall and precision at each threshold, (100,) each, by `CONFIDENCES`.
+    """Recall and precision at each threshold, (100,) each, by "ratio", "distance" and "difference".
 
     Args:
         subject: what describes.
@@ -72,10 +67,11 @@ def curves(
     right = columns[:, 0] == np.arange(len(columns))
     near, far = distances.astype(float).T
     ratio, difference = near / (far + _EPSILON), near - far
+    ends = {"ratio": (ratio, 0, ratio.max()), "distance": (near, 0, near.max())}
+    ends["difference"] = (difference, difference.min(), 0)
     return {
-        "ratio": _curve(ratio, right, np.linspace(0, ratio.max(), THRESHOLDS)),
-        "distance": _curve(near, right, np.linspace(0, near.max(), THRESHOLDS)),
-        "difference": _curve(difference, right, np.linspace(difference.min(), 0, THRESHOLDS)),
+        name: _curve(value, right, np.linspace(lowest, highest, THRESHOLDS))
+        for name, (value, lowest, highest) in ends.items()
     }
 
 

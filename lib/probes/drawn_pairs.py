@@ -15,10 +15,9 @@ from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.objective import build as build_objective
 from lib.probes import array, stacked
-from lib.probes.training_batch import draw, unit, with_statistics
+from lib.probes.training_batch import SEED, draw, unit, with_statistics
 from lib.samplers.adasample import anchor_distances, log_probabilities
 
-SEED = 0
 CLASSES = 6
 
 

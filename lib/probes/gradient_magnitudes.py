@@ -26,7 +26,7 @@ from lib.descriptions import descriptions
 from lib.objective import Objective
 from lib.objective import build as build_objective
 from lib.pair_weights.inverse_distance import inverse_distance
-from lib.probes.triplets_in_batch import draw_images
+from lib.probes.training_batch import draw_images
 from lib.recipes import Recipe, part
 from lib.theory.gradient_magnitudes import by_angle
 from lib.theory.loss_shapes import Case

@@ -29,11 +29,10 @@ from lib.descriptions import drawn
 from lib.objective import Objective
 from lib.objective import build as build_objective
 from lib.probes import array, stacked
-from lib.probes.training_batch import TrainingBatch, draw, unit, with_statistics
+from lib.probes.training_batch import SEED, TrainingBatch, draw, unit, with_statistics
 from lib.samplers.adasample import anchor_distances
 from lib.samplers.candidates import uniform_below
 
-SEED = 0
 CLASSES = 32
 # Triplets described at once: what a core's cache bears, and what fills a GPU.
 CHUNK = {"cpu": 16, "cuda": 256}

@@ -1,13 +1,73 @@
-"""Probe: matches between images on BRISK's keypoints, as TCDesc's Figure 2 has them of learned ones."""
+"""Probe: matches between two images of a plane, right or wrong by its homography (TCDesc, Fig. 2).
+
+Keypoints are BRISK's; TCDesc's Figure 2 has learned ones. Matched are those that are each other's
+nearest by their descriptors.
+"""
+
+from collections.abc import Callable
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
-from lib.benchmarks.image_matches import image_matches
 from lib.benchmarks.subject import Subject
-from lib.data.hpatches.homographies import ImageSequences
+from lib.data.hpatches.homographies import MATCHED, HomographySequence, ImageSequences
 from lib.features.detectors import brisk_keypoints
+from lib.features.homographies import transfer
+from lib.features.keypoints import Keypoints
+from lib.features.patches import cut
+
+# From an image and a number to so many keypoints of it at most.
+Detect = Callable[[np.ndarray, int], Keypoints]
+MOST = 300
+# Px in the other image up to which a match is right.
+RIGHT = 3.0
+# Pairs of images of a kind, illumination and viewpoint, whose matches are kept to be drawn.
+DRAWN = 2
 
 
 def probe(subject: Subject, images: ImageSequences) -> dict[str, np.ndarray]:
-    """As `lib.benchmarks.image_matches.image_matches`."""
+    """As `image_matches`, on BRISK's keypoints."""
     return image_matches(subject, images, brisk_keypoints)
+
+
+def image_matches(subject: Subject, images: ImageSequences, detect: Detect) -> dict[str, np.ndarray]:
+    """Matches of a descriptor between two images of each sequence.
+
+    Returns:
+        By sequence, S of them in the order of their names: "name" (S,) text, "right" and "matches" (S,)
+        int32. Of the first and the last of each kind, or the only one: "of" (M,) int32, a match's
+        sequence, "places" (M, 4) float32, x and y in either image, px, and "is_right" (M,) bool.
+    """
+    sequences = sorted(images.sequences, key=lambda sequence: sequence.name)
+    names = [sequence.name for sequence in sequences]
+    kinds = [[n for n, name in enumerate(names) if name.startswith(kind)] for kind in ("i_", "v_")]
+    drawn = sorted({n for kind in kinds for n in (*kind[: DRAWN - 1], *kind[-1:])})
+    positions, is_right = zip(
+        *(_matched(subject, sequence, detect) for sequence in sequences), strict=True
+    )
+    counts = np.array([len(right) for right in is_right], np.int32)
+    return {
+        "name": np.array(names),
+        "right": np.array([right.sum() for right in is_right], np.int32),
+        "matches": counts,
+        "of": np.repeat(drawn, counts[drawn]).astype(np.int32),
+        "places": np.concatenate([positions[n] for n in drawn]).astype(np.float32),
+        "is_right": np.concatenate([is_right[n] for n in drawn]),
+    }
+
+
+def _matched(
+    subject: Subject, sequence: HomographySequence, detect: Detect
+) -> tuple[np.ndarray, np.ndarray]:
+    """(m, 4) positions of matches in both images, and (m,) whether each is right."""
+    greys = [sequence.grey(index) for index in MATCHED]
+    keypoints = [detect(grey, MOST) for grey in greys]
+    if not all(map(len, keypoints)):
+        return np.empty((0, 4)), np.empty(0, bool)
+    pairs = zip(greys, keypoints, strict=True)
+    distances = cdist(*(subject.describe(cut(grey, points)) for grey, points in pairs))
+    nearest = distances.argmin(1)
+    mutual = np.flatnonzero(distances.argmin(0)[nearest] == np.arange(len(nearest)))
+    first, second = keypoints[0].position[mutual], keypoints[1].position[nearest[mutual]]
+    carried = transfer(sequence.homographies[MATCHED[1] - 1], first)
+    return np.hstack([first, second]), np.linalg.norm(carried - second, axis=1) <= RIGHT

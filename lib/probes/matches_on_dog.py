@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from lib.benchmarks.image_matches import image_matches
 from lib.benchmarks.subject import Subject
 from lib.data.hpatches.homographies import ImageSequences
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
+from lib.probes.matches_on_brisk import image_matches
 
 # OpenCV's own.
 CONTRAST = 0.04
 
 
 def probe(subject: Subject, images: ImageSequences) -> dict[str, np.ndarray]:
-    """As `lib.benchmarks.image_matches.image_matches`."""
+    """As `lib.probes.matches_on_brisk.image_matches`."""
     return image_matches(subject, images, detect)
 
 

@@ -6,7 +6,6 @@ steps or so; what training kept of it lies beside the weights. As in training, n
 mode, with dropout and each batch's own statistics, but in float32 whatever the precision of training.
 """
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +19,7 @@ from lib.descriptions import descriptions
 from lib.objective import Objective
 from lib.objective import build as build_objective
 from lib.probes import stacked
-from lib.probes.triplets_in_batch import SEED, draw_images
+from lib.probes.training_batch import SEED, draw_images, in_training_mode
 
 BATCHES = 30
 # Triplets at most, and samples drawn, of the test whether they are Gaussian.
@@ -53,7 +52,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
 
 def _at_stage(subject: Subject, model: nn.Module, drawn: Sequence[Tensor]) -> dict[str, np.ndarray]:
     objective = build_objective(subject.recipe, subject.device)
-    values, weights = _seen(objective, copy.deepcopy(model).train(), drawn)
+    values, weights = _seen(objective, model, drawn)
     loss, histogram = objective.loss, objective.loss.histogram.double().cpu().numpy()
     nodes = np.linspace(-loss.extent, loss.extent, len(histogram))
     mean = histogram @ nodes
@@ -78,11 +77,10 @@ def _seen(
     objective: Objective, model: nn.Module, drawn: Sequence[Tensor]
 ) -> tuple[np.ndarray, np.ndarray]:
     """(30, n) values and their weights, batch by batch, by which the objective's histogram is built."""
-    seen, loss, device = [], objective.loss, drawn[0].device
-    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]):
-        torch.manual_seed(SEED)
+    seen, loss = [], objective.loss
+    with in_training_mode(model, drawn[0].device) as training:
         for images in drawn:
-            triplets = objective.triplets(descriptions(model, model.raw(images)))
+            triplets = objective.triplets(descriptions(training, training.raw(images)))
             loss(triplets)
             values = loss.values(triplets)
             seen.append(torch.stack([values, loss.weights(values)]))

@@ -14,8 +14,7 @@ from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
 from lib.positives.topology import matches, topology_distance
 from lib.positives.topology_weights import linear_combination, nearest
-from lib.probes.training_batch import with_statistics
-from lib.probes.triplets_in_batch import draw_images
+from lib.probes.training_batch import draw_images, with_statistics
 
 NEIGHBOURS = 16
 BATCHES = 4
@@ -51,13 +50,8 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
     matched, topology, euclidean, unshared = map(torch.stack, zip(*by_stage, strict=True))
     code, near = codes[0], _near(codes[0])
     planes, explained = zip(*(_plane(code, near, pair) for pair in range(DRAWN)), strict=True)
-    half = {
-        "matched": matched,
-        "topology": topology,
-        "euclidean": euclidean,
-        "plane": torch.stack(planes),
-        "explained": torch.stack(explained),
-    }
+    half = {"matched": matched, "topology": topology, "euclidean": euclidean}
+    half |= {"plane": torch.stack(planes), "explained": torch.stack(explained)}
     return {
         "stage": np.array(list(subject.networks), np.float32),
         "unshared": unshared.mean(1).cpu().numpy(),

@@ -9,7 +9,7 @@ Maps are what convolutions give, which is where all of these norms take their in
 networks are in training mode, with dropout and each batch's own statistics, but in float32.
 """
 
-import copy
+from itertools import product
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
 from lib.objective import Objective
 from lib.objective import build as build_objective
-from lib.probes.triplets_in_batch import SEED, draw_images
+from lib.probes.training_batch import draw_images, in_training_mode
 
 BATCHES = 4
 # Of |cos|, in percent.
@@ -46,18 +46,15 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
     objective = build_objective(subject.recipe, subject.device)
     *_, last = subject.networks.values()
-    model, device = copy.deepcopy(last).train(), drawn[0].device
-    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]):
-        torch.manual_seed(SEED)
+    with in_training_mode(last, drawn[0].device) as model:
         batches = [_maps_and_gradients(objective, model, images) for images in drawn]
     rows: dict[str, list[list[float]]] = {"map": [], "channel": []}
-    for layer in zip(*batches, strict=True):
-        by_map = [[maps.flatten(0, 1).flatten(1) for maps in both] for both in layer]
-        by_channel = [[maps.transpose(0, 1).flatten(1) for maps in both] for both in layer]
-        for name, pairs in (("map", by_map), ("channel", by_channel)):
-            values = torch.cat([cosines(*both) for both in pairs]).cpu().numpy()
-            percentiles = np.percentile(values, PERCENTILES) if len(values) else [np.nan] * 2
-            rows[name].append([*percentiles, pairs[0][0].shape[1]])
+    flat = {"map": lambda maps: maps.flatten(0, 1), "channel": lambda maps: maps.transpose(0, 1)}
+    for layer, (name, as_rows) in product(zip(*batches, strict=True), flat.items()):
+        pairs = [[as_rows(maps).flatten(1) for maps in both] for both in layer]
+        values = torch.cat([cosines(*both) for both in pairs]).cpu().numpy()
+        percentiles = np.percentile(values, PERCENTILES) if len(values) else [np.nan] * 2
+        rows[name].append([*percentiles, pairs[0][0].shape[1]])
     return {name: np.array(values, np.float32) for name, values in rows.items()}
 
 

@@ -1,18 +1,21 @@
-"""A batch as a recipe's training draws it, drawn once and looked at by the networks of every stage."""
+"""Batches as a recipe's training draws them, drawn once and looked at by the networks of every stage."""
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from lib.batches import open_batches
+from lib import parts
+from lib.batches import Batch, Batches, open_batches
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, descriptions
 from lib.samplers import candidates
 
+SEED = 0
 CHUNK = 256
 
 
@@ -21,23 +24,25 @@ class TrainingBatch:
     """Candidates of n classes, c at most, on the device of the networks that look at them.
 
     Attributes:
-        pool: which patches they are.
+        drawn: which patches they are.
         images: (n, c, 1, S, S) float32, 0 to 255; zero at empty places.
         anchor: (n,) int64, the anchor's place.
     """
 
-    pool: candidates.Pool
+    drawn: Batch
     images: Tensor
     anchor: Tensor
+
+    @property
+    def pool(self) -> candidates.Pool:
+        """Which patches they are, and at which places."""
+        return self.drawn.pool
 
     @torch.no_grad()
     def raw_descriptors(self, model: nn.Module) -> Tensor:
         """(n, c, k) by a network in its present mode, before normalisation; zero at empty places."""
-        valid = self.pool.valid
-        outputs = [model.raw(images) for images in self.images[valid].split(CHUNK)]
-        described = torch.cat([out[0] if isinstance(out, tuple) else out for out in outputs])
-        filled = described.new_zeros(*valid.shape, described.shape[1])
-        return filled.masked_scatter(valid[:, :, None], described)
+        outputs = [model.raw(images) for images in self.images[self.pool.valid].split(CHUNK)]
+        return self.drawn.lay_out(torch.cat([o[0] if isinstance(o, tuple) else o for o in outputs]))
 
     def shuffled(self, generator: torch.Generator) -> tuple[Tensor, ...]:
         """All candidates in random order, in batches of about the images that a step of training has."""
@@ -70,7 +75,7 @@ def with_statistics(model: nn.Module, batches: Sequence[Tensor]) -> nn.Module:
         A copy in evaluation mode whose running statistics are the means of those of the batches; the
         network itself where its batch norms, if it has any, have seen a step.
     """
-    if not any(norm.num_batches_tracked == 0 for norm in _batch_norms(model)):
+    if all(norm.num_batches_tracked > 0 for norm in _batch_norms(model)):
         return model
     model = copy.deepcopy(model)
     for norm in _batch_norms(model):
@@ -83,6 +88,15 @@ def with_statistics(model: nn.Module, batches: Sequence[Tensor]) -> nn.Module:
 
 def _batch_norms(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+
+
+@contextmanager
+def in_training_mode(model: nn.Module, device: torch.device) -> Iterator[nn.Module]:
+    """A copy of a network as it is in training, whose dropout repeats and leaves other draws as they
+    were."""
+    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]):
+        torch.manual_seed(SEED)
+        yield copy.deepcopy(model).train()
 
 
 def unit(model: nn.Module, raw: Tensor) -> Tensor:
@@ -102,12 +116,37 @@ def draw(subject: Subject, train_set: PatchSet, generator: torch.Generator) -> T
     Returns:
         A batch on the subject's device.
     """
-    size = next(iter(subject.stages.values())).input_size
-    batch = open_batches(subject.recipe, train_set, size=size).draw(subject.batch_pairs, generator)
-    anchor = candidates.uniform_below(batch.pool.counts, generator)
+    batch = _batches(subject, train_set).draw(subject.batch_pairs, generator)
+    anchor = candidates.uniform_below(batch.pool.counts, generator).to(subject.device)
     images = batch.images(batch.pool.valid)
-    filled = images.new_zeros(*batch.pool.valid.shape, *images.shape[1:])
-    filled[batch.pool.valid] = images
-    device = subject.device
-    moved = candidates.Pool(*(getattr(batch.pool, name).to(device) for name in vars(batch.pool)))
-    return TrainingBatch(moved, filled.to(device), anchor.to(device))
+    laid_out = batch.lay_out(images.flatten(1)).unflatten(2, images.shape[1:])
+    pool = candidates.Pool(*(value.to(subject.device) for value in vars(batch.pool).values()))
+    return TrainingBatch(replace(batch, pool=pool), laid_out.to(subject.device), anchor)
+
+
+def draw_images(subject: Subject, train_set: PatchSet, pairs: Sequence[int]) -> list[Tensor]:
+    """Batches of pairs as the subject's training draws them, the same for each of its stages.
+
+    Args:
+        subject: a network trained on random pairs.
+        train_set: where classes are drawn from.
+        pairs: of each batch.
+
+    Returns:
+        Images (2n, 1, S, S) float32, 0 to 255, of a batch's n anchors and then of its n positives, on
+        the subject's device.
+    """
+    batches, images = _batches(subject, train_set), []
+    sampler = parts.build("sampler", subject.recipe.sampler)
+    # On the CPU, so that the same is drawn for every device.
+    generator = torch.Generator().manual_seed(SEED)
+    for n in pairs:
+        batch = batches.draw(n, generator)
+        choice = sampler.choose(batch.pool, lambda: None, generator)
+        images.append(batch.images(choice.places).to(subject.device))
+    return images
+
+
+def _batches(subject: Subject, train_set: PatchSet) -> Batches:
+    size = next(iter(subject.stages.values())).input_size
+    return open_batches(subject.recipe, train_set, size=size)

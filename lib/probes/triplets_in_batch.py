@@ -8,24 +8,20 @@ the size that the network was trained with, and all in one batch, of the paper's
 has as many classes.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from lib import parts
-from lib.batches import open_batches
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, descriptions
 from lib.objective import Objective
 from lib.objective import build as build_objective
 from lib.probes import stacked
-from lib.probes.training_batch import with_statistics
+from lib.probes.training_batch import draw_images, with_statistics
 
-SEED = 0
 MOST = 1024
+KINDS = ("positive", "negative", "negative_of_all")
 
 
 @torch.no_grad()
@@ -55,39 +51,10 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         codes = [descriptions(model, model.raw(some)).code for some in batches]
         positive, negative = zip(*(_distances(objective, code) for code in codes), strict=True)
         _, negative_of_all = _distances(objective, torch.cat(codes, dim=1))
-        by_stage.append(
-            {
-                "positive": torch.cat(positive).half(),
-                "negative": torch.cat(negative).half(),
-                "negative_of_all": negative_of_all.half(),
-            }
-        )
+        distances = torch.cat(positive), torch.cat(negative), negative_of_all
+        by_stage.append({name: far.half() for name, far in zip(KINDS, distances, strict=True)})
     once = {"stage": np.array(list(subject.networks), np.float32), "batch_pairs": np.array(n, np.int32)}
     return once | stacked(by_stage)
-
-
-def draw_images(subject: Subject, train_set: PatchSet, pairs: Sequence[int]) -> list[Tensor]:
-    """Batches of pairs as the subject's training draws them, the same for each of its stages.
-
-    Args:
-        subject: a network trained on random pairs.
-        train_set: where classes are drawn from.
-        pairs: of each batch.
-
-    Returns:
-        Images (2n, 1, S, S) float32, 0 to 255, of a batch's n anchors and then of its n positives, on
-        the subject's device.
-    """
-    size = next(iter(subject.stages.values())).input_size
-    batches = open_batches(subject.recipe, train_set, size=size)
-    sampler, drawn = parts.build("sampler", subject.recipe.sampler), []
-    # On the CPU, so that the same is drawn for every device.
-    generator = torch.Generator().manual_seed(SEED)
-    for n in pairs:
-        batch = batches.draw(n, generator)
-        choice = sampler.choose(batch.pool, lambda: None, generator)
-        drawn.append(batch.images(choice.places).to(subject.device))
-    return drawn
 
 
 def _distances(objective: Objective, codes: Tensor) -> tuple[Tensor, Tensor]:

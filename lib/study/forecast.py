@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lib.study.jobs import Job, Place, look
+from lib.study.jobs import SIGNS, Job, Place, look
 
 # Seconds on one CPU thread: of each module of `lib.benchmarks` or `lib.probes` that takes long, and of
 # any "other", on one set of embedded data; of a computation, and of executing a notebook.
@@ -46,7 +46,7 @@ def cost(job: Job, place: Place) -> Cost:
     speeds = place.profile.patches_per_second
     speed = speeds[place.device.partition(":")[0]]
     larger = (1.0 if place.source.embedded else _REAL) * speeds["cpu"] / speed
-    modules = [module.removesuffix("_of_signs") for module, _ in (*job.measures, *job.probes)]
+    modules = [module.removesuffix(SIGNS) for module, _ in (*job.measures, *job.probes)]
     evaluation = larger * sum(_SECONDS.get(module, _SECONDS["other"]) for module in modules)
     if job.recipe is None:
         return Cost(0.0, evaluation)

@@ -17,6 +17,8 @@ from lib.recipes import Part, Recipe, values
 from lib.study import records
 
 NO_SET = "none"
+# Behind the name of a module of `lib.benchmarks`: it measures the signs of descriptors.
+SIGNS = "_of_signs"
 # What a run takes from its profile besides its budget, which may be the recipe's own.
 _SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
 
@@ -52,7 +54,8 @@ class Job:
         computation: one without data: a module of `lib.theory` with ``compute(**options)`` giving
             (numbers, arrays), which become the record's metrics and its probe; it is the one measure and
             the one probe of the job, both of set "none".
-        measures: what is measured: a module of `lib.benchmarks`, and a set.
+        measures: what is measured: a module of `lib.benchmarks`, with `SIGNS` behind its name where the
+            signs of descriptors are measured, and a set.
         probes: likewise, a module of `lib.probes`.
         overrides: fields of `Profile` that this run takes other values for.
     """
@@ -134,12 +137,18 @@ def digests(job: Job, place: Place) -> dict:
         modules, sets, made = [f"lib.{package}.{own.name}"], [], {}
     # What a computation measures and probes is its own.
     asked = (("lib.benchmarks", job.measures), ("lib.probes", job.probes)) if not job.computation else ()
-    evaluation = {
-        module: _made_by([f"{package}.{module}"], (name for own, name in wanted if own == module), place)
-        for package, wanted in asked
-        for module, _ in wanted
-    }
+    evaluation = {}
+    for package, wanted in asked:
+        for name in dict(wanted):
+            test_sets = [test_set for own, test_set in wanted if own == name]
+            evaluation[name] = _made_by(evaluating(package, name), test_sets, place)
     return {"training": _made_by(modules, sets, place), **made, "evaluation": evaluation}
+
+
+def evaluating(package: str, name: str) -> list[str]:
+    """The modules that measure or probe under a name, the one with ``measure`` or ``probe`` first."""
+    signs = ["lib.benchmarks.signs"] if name.endswith(SIGNS) else []
+    return [f"{package}.{name.removesuffix(SIGNS)}", *signs]
 
 
 def record_path(job: Job, place: Place, folder: Path | None = None) -> Path:

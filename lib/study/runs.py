@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from lib import parts
 from lib.benchmarks.following import few_pairs, follow
 from lib.benchmarks.image_subject import ImageSubject
+from lib.benchmarks.signs import of_signs
 from lib.benchmarks.subject import Subject, describe
 from lib.bfloat16 import fast_convolutions
 from lib.data.states import content_half
@@ -27,7 +28,7 @@ from lib.digests import value_digest
 from lib.files import locked, set_aside, write_bytes
 from lib.recipes import Part
 from lib.study import jobs, records
-from lib.study.jobs import NO_SET, Job, OnRecord, Place
+from lib.study.jobs import NO_SET, SIGNS, Job, OnRecord, Place
 from lib.training import ForeignCheckpoint, Trained, part_state, train
 
 OnStep = Callable[[int, int], None]
@@ -241,10 +242,10 @@ def _evaluate(
         data = place.source.load(test_set)
         for name in (module for module, own in wanted if own == test_set):
             measured = (name, test_set) in job.measures
-            module, started = _evaluating("benchmarks" if measured else "probes", name), time.monotonic()
-            key = f"{name}.{test_set}"
+            package, started = "lib.benchmarks" if measured else "lib.probes", time.monotonic()
+            module, key = _evaluating(jobs.evaluating(package, name)[0]), f"{name}.{test_set}"
             if measured:
-                values = module.measure(subject, data)
+                values = module.measure(of_signs(subject) if name.endswith(SIGNS) else subject, data)
                 record["metrics"].setdefault(test_set, {})[name] = {
                     key: round(value, 6) for key, value in values.items()
                 }
@@ -261,8 +262,8 @@ def _evaluate(
         records.write(path, record)
 
 
-def _evaluating(package: str, name: str) -> ModuleType:
-    ours, module = signal.getsignal(signal.SIGTERM), import_module(f"lib.{package}.{name}")
+def _evaluating(name: str) -> ModuleType:
+    ours, module = signal.getsignal(signal.SIGTERM), import_module(name)
     # Some import pycolmap, which puts a handler in the place of ours that ends a process without
     # unwinding it. Only a process's main thread may set one; a cluster works in others.
     if threading.current_thread() is threading.main_thread():

@@ -11,7 +11,7 @@ from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.files import sha256
 from lib.recipes import Recipe, at_rate, find, part
 from lib.study.artefacts.searches import own_rate
-from lib.study.jobs import NO_SET, Job
+from lib.study.jobs import NO_SET, SIGNS, Job
 from lib.study.open import Study
 
 HANDCRAFTED = {
@@ -19,8 +19,6 @@ HANDCRAFTED = {
     "rootsift": ("RootSIFT", part("sift", root=True)),
 }
 ORB = {"orb": ("ORB", part("orb"))}
-# How the modules of `lib.benchmarks` end that measure the signs of descriptors.
-SIGNS = "_of_signs"
 # The split whose patches the papers' HPatches-trained models train on; all are tested on its other part.
 HPATCHES_SPLIT = "a"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lib.study.artefacts.rows import SIGNS
+from lib.study.jobs import SIGNS
 from lib.study.open import Found
 
 METHOD = ["key", "label"]
