@@ -19,7 +19,6 @@ import numpy as np
 from scipy.special import fdtri, stdtr, stdtrit
 
 CONFIDENCE = 0.95
-MOST_SEEDS = 200
 # Half of one pair of 50,000, in percent: what stands for a rate of 0 where its logarithm is taken.
 LEAST_RATE = 1e-3
 
@@ -39,6 +38,7 @@ class Measured:
         label: the method's name for readers, or none.
         units: what was drawn anew, for readers.
         seeds: the seeds of the first axis, or none where they are not named.
+        pairs: of rates the non-matching pairs behind each cell, or none where that is unknown.
 
     Raises:
         ValueError: shapes do not fit, or a value is not finite.
@@ -51,6 +51,7 @@ class Measured:
     label: str = ""
     units: str = "tests"
     seeds: tuple[int, ...] = ()
+    pairs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -64,9 +65,14 @@ class Measured:
 
     def one(self, cell: int) -> "Measured":
         """One cell alone."""
-        some = slice(cell, cell + 1)
+        return self.of_cells([cell])
+
+    def of_cells(self, some: Sequence[int]) -> "Measured":
+        """Some of its cells alone, by their places, in the order given."""
         drawn = None if self.resampled is None else self.resampled[..., some, :]
-        return replace(self, values=self.values[..., some], resampled=drawn, cells=self.cells[some])
+        cells, pairs = (tuple(own[i] for i in some if own) for own in (self.cells, self.pairs))
+        values = self.values[..., some]
+        return replace(self, values=values, resampled=drawn, cells=cells, pairs=pairs)
 
     def runs(self) -> list["Measured"]:
         """Each seed's values by themselves, as those of a method without seeds."""
@@ -101,6 +107,7 @@ def side_by_side(parts: Sequence[Measured]) -> Measured:
         min(part.freedom for part in parts),
         tuple(cell for part in parts for cell in part.cells),
         seeds=parts[0].seeds,
+        pairs=tuple(count for part in parts for count in part.pairs),
     )
 
 
@@ -137,37 +144,12 @@ class Estimate:
         half = error and float(stdtrit(freedom, (1 + confidence) / 2) * error)
         return self.value - half, self.value + half
 
-    def seeds_to_tell(self, bound: float, confidence: float = CONFIDENCE) -> int | None:
-        """The fewest seeds with which the interval around today's value would not hold the bound.
-
-        The part of the test points stays what it is. None where `MOST_SEEDS` do not suffice, or one seed
-        says nothing of their spread.
-        """
-        if math.isinf(self.over_seeds):
-            return None
-        for seeds in range(2, MOST_SEEDS + 1):
-            # Freedom grows like the seeds less one, as it does in either way of pairing.
-            freedom = self.seed_freedom * (seeds - 1) / max(1, self.seeds - 1)
-            over_seeds = self.over_seeds * math.sqrt(self.seeds / seeds)
-            if not replace(self, over_seeds=over_seeds, seed_freedom=freedom)._holds(bound, confidence):
-                return seeds
-        return None
-
-    def units_forbid(self, bound: float, confidence: float = CONFIDENCE) -> bool:
-        """Whether by the test points alone the interval would hold the bound, whatever the seeds."""
-        many = replace(self, over_seeds=0.0, seed_freedom=math.inf)
-        return self.value != bound and many._holds(bound, confidence)
-
     def p_value(self, bound: float = 0.0) -> float:
         """Two-sided p of the hypothesis that the sum is the bound: what the confidence of the interval
         that ends there leaves to 1. It is 1 where one seed leaves the spread unknown."""
         error, freedom = self._error()
         gap = abs(self.value - bound)
         return float(2 * stdtr(freedom, -gap / error)) if error else float(gap == 0)
-
-    def _holds(self, bound: float, confidence: float) -> bool:
-        half = replace(self, value=0.0).limits(confidence)[1]
-        return half >= abs(self.value - bound)
 
     def _error(self) -> tuple[float, float]:
         """The standard error of the sum, and its degrees of freedom."""
@@ -179,8 +161,44 @@ class Estimate:
         return math.sqrt(total), 1 / inverse if inverse else math.inf
 
 
-def contrast(terms: Sequence[tuple[float, Measured]]) -> Estimate:
+def resampled_means(parts: np.ndarray, groups: Sequence[str], resamples: int) -> tuple[np.ndarray, int]:
+    """By how much means move when the groups that their parts belong to are drawn anew.
+
+    Deviations of n groups are widened by √(n / (n − 1)). The same groups are drawn for every row.
+
+    Args:
+        parts: (runs, parts) whose mean over the second axis is resampled, NaN where one is missing.
+        groups: of each part its group.
+        resamples: how many.
+
+    Returns:
+        (runs, resamples) deviations from the mean, and the number of groups.
+    """
+    if not parts.size:
+        return np.zeros((len(parts), resamples)), 0
+    names, group = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
+    number, member = len(names), np.eye(len(names))[group]
+    random = np.random.default_rng([resamples, number])
+    times = random.multinomial(number, np.full(number, 1 / number), resamples).T
+    there = np.isfinite(parts)
+    means = (np.where(there, parts, 0) @ member @ times) / (there @ member @ times)
+    return math.sqrt(number / max(1, number - 1)) * (means - means.mean(axis=1, keepdims=True)), number
+
+
+def difference(a: Measured, b: Measured, pooled: tuple[float, int] | None = None) -> Estimate:
+    """The `contrast` of two methods."""
+    return contrast([(1.0, a), (-1.0, b)], pooled)
+
+
+def contrast(
+    terms: Sequence[tuple[float, Measured]], pooled: tuple[float, int] | None = None
+) -> Estimate:
     """Of methods' means over common seeds and cells the sum, each times its weight, e.g. 1 and −1.
+
+    Args:
+        terms: weights and methods.
+        pooled: of `residual`, by which a sum of methods is judged that all have the same seeds and whose
+            weights add up to 0, in place of its own spread over them.
 
     Raises:
         ValueError: some methods have resamples and others not, or not as many.
@@ -194,33 +212,52 @@ def contrast(terms: Sequence[tuple[float, Measured]]) -> Estimate:
             groups[len(runs)] = groups.get(len(runs), 0.0) + weight * runs
     variances = [runs.var(ddof=1) / n if n > 1 else math.inf for n, runs in groups.items()]
     over_seeds, freedom = math.sqrt(sum(variances)), min(groups, default=math.inf) - 1
-    if 0 < over_seeds < math.inf:
+    if pooled and all(method.values.ndim == 2 for method in methods):
+        spread, freedom = pooled
+        over_seeds = spread * math.sqrt(sum(weight**2 for weight in weights) / min(groups))
+    elif 0 < over_seeds < math.inf:
         squares = sum(v**2 / (n - 1) for v, n in zip(variances, groups, strict=True))
         freedom = sum(variances) ** 2 / squares
     value = float(sum(weight * method.values.mean() for weight, method in terms))
     return Estimate(value, over_seeds, freedom, *_over_units(terms), min(groups, default=1))
 
 
-def ratio(a: Measured, b: Measured) -> tuple[float, float, float]:
+def residual(methods: Sequence[Measured]) -> tuple[float, int]:
+    """The standard deviation of a run's mean over cells once its method and its seed are taken off, one
+    for all methods, and its degrees of freedom: of three seeds a pair by itself has but two.
+
+    Honest where methods have the same spread, as `Measured.logarithm` has of FPR95.
+
+    Args:
+        methods: two or more, with the same seeds, two or more.
+    """
+    runs = np.stack([method.values.mean(axis=1) for method in methods])
+    left = runs - runs.mean(axis=0) - runs.mean(axis=1, keepdims=True) + runs.mean()
+    freedom = (runs.shape[0] - 1) * (runs.shape[1] - 1)
+    return math.sqrt((left**2).sum() / freedom), freedom
+
+
+def ratio(
+    a: Measured, b: Measured, pooled: tuple[float, int] | None = None
+) -> tuple[float, float, float]:
     """The geometric mean over seeds and cells of the rates of `a` over those of `b`, and its interval's
-    ends; the p of no difference is that of `contrast` of the logarithms."""
-    difference = contrast([(1.0, a.logarithm()), (-1.0, b.logarithm())])
-    value, low, high = np.exp([difference.value, *difference.limits()])
+    ends, paired by seed.
+
+    Args:
+        a, b: rates in percent, such as FPR95.
+        pooled: of `residual` of the logarithms of all methods that are compared, as for `contrast`.
+    """
+    logarithm = difference(a.logarithm(), b.logarithm(), pooled)
+    value, low, high = np.exp([logarithm.value, *logarithm.limits()])
     return float(value), float(low), float(high)
 
 
 def relative_gain(a: Measured, b: Measured) -> Estimate:
     """By how many percent the mean of `a` is below that of `b`: (b − a) / b, by the delta method."""
-    change = relative_difference(a, b)
-    return replace(change, value=-change.value)
-
-
-def relative_difference(a: Measured, b: Measured) -> Estimate:
-    """By how many percent the mean of `a` is above that of `b`: (a − b) / b, by the delta method."""
     a, b = on_common_seeds((a, b))
     mean_a, mean_b = a.values.mean(), b.values.mean()
-    linear = contrast([(100 / mean_b, a), (-100 * mean_a / mean_b**2, b)])
-    return replace(linear, value=float(100 * (mean_a - mean_b) / mean_b))
+    linear = contrast([(-100 / mean_b, a), (100 * mean_a / mean_b**2, b)])
+    return replace(linear, value=float(100 * (mean_b - mean_a) / mean_b))
 
 
 @dataclass(frozen=True)
@@ -229,68 +266,42 @@ class SpreadRatio:
 
     Attributes:
         value: root of the ratio of the mean variances over the cells; NaN with one seed.
-        seeds: of either method, the fewest.
-        per_seed: degrees of freedom that a seed more gives, of either; 1 where cells go together
-            wholly or are of one train set, more where those of several are independent.
+        seeds: of either method.
+        over_seeds, over_units: as of `Estimate`, whether it varies with seeds or with test points.
     """
 
     value: float
-    seeds: int
-    per_seed: tuple[float, float]
+    seeds: tuple[int, int]
+    over_seeds: float = 1.0
+    over_units: float = 0.0
 
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """As of `Estimate`, for normal values (Fisher's F); 0 to infinity with one seed."""
         if math.isnan(self.value):
             return 0.0, math.inf
-        freedoms = [freedom * (self.seeds - 1) for freedom in self.per_seed]
+        freedoms = [seeds - 1 for seeds in self.seeds]
         ends = fdtri(*freedoms, [(1 + confidence) / 2, (1 - confidence) / 2])
         return tuple(float(self.value / math.sqrt(end)) for end in ends)
-
-    def seeds_to_tell(self, bound: float, confidence: float = CONFIDENCE) -> int | None:
-        """As of `Estimate`."""
-        for seeds in range(2, MOST_SEEDS + 1):
-            low, high = replace(self, seeds=seeds).limits(confidence)
-            if not low <= bound <= high:
-                return seeds
-        return None
 
 
 def spread_ratio(a: Measured, b: Measured) -> SpreadRatio:
     """Whether `a` varies less over seeds than `b`, over all cells.
 
-    Cells of one run go together, so that six cells of five seeds have fewer than 24 degrees of freedom:
-    as many as the eigenvalues of their covariance say (Satterthwaite), each seed at least one, and at
-    most one less than there are train sets, by the cells' names before ">": few seeds say too little of
-    the covariance, and with more of them the interval misses in up to 8% instead of 5%.
+    A seed has one degree of freedom, since the cells of its runs go together: five seeds say too little
+    of how far. Where the cells are independent the interval is too wide.
 
     Raises:
         ValueError: a method has no seeds, or `b` does not vary.
     """
     if a.values.ndim != 2 or b.values.ndim != 2:
         raise ValueError("a spread over seeds needs methods that have seeds")
-    seeds = min(len(a.values), len(b.values))
-    if seeds < 2:
-        return SpreadRatio(math.nan, seeds, (1.0, 1.0))
+    seeds = len(a.values), len(b.values)
+    if min(seeds) < 2:
+        return SpreadRatio(math.nan, seeds)
     variances = [method.values.var(axis=0, ddof=1).mean() for method in (a, b)]
     if variances[1] == 0:
         raise ValueError("the second method does not vary over seeds")
-    ratio = math.sqrt(variances[0] / variances[1])
-    return SpreadRatio(ratio, seeds, (_independent_cells(a), _independent_cells(b)))
-
-
-def _independent_cells(method: Measured) -> float:
-    """How many independent cells would vary as these do: (tr Σ)² / tr Σ², 1 to train sets less one."""
-    freedom = len(method.values) - 1
-    most = len({name.rpartition(">")[0] for name in method.cells}) - 1
-    if most < 2 or freedom < 2:
-        return 1.0
-    covariance = np.cov(method.values.T)
-    trace, square = np.trace(covariance), (covariance**2).sum()
-    # Unbiased for tr Σ² and (tr Σ)² of normal values.
-    scale = freedom**2 / ((freedom - 1) * (freedom + 2))
-    of_squares = scale * (square - trace**2 / freedom)
-    of_trace = scale * ((1 + 1 / freedom) * trace**2 - 2 / freedom * square)
-    return float(np.clip(of_trace / of_squares, 1, most)) if of_squares > 0 else float(most)
+    return SpreadRatio(math.sqrt(variances[0] / variances[1]), seeds)
 
 
 def _over_units(terms: Sequence[tuple[float, Measured]]) -> tuple[float, float]:

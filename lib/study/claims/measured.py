@@ -2,18 +2,19 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from lib.statistics.intervals import Measured
+from lib.statistics.intervals import Measured, resampled_means
 from lib.study.claims.rows import Claim
 from lib.study.open import Found
 from lib.study.report import frames, hpatches, phototour
 
 # From a claim to the values of the methods that it names.
 OfClaim = Callable[[Claim], Mapping[str, Measured | np.ndarray]]
-RESAMPLED = "resampled_fpr95"
+RESAMPLED, COUNTED = "resampled_fpr95", "distance_histogram"
 SEQUENCES_DRAWN = 400
 
 
@@ -59,7 +60,8 @@ def fpr95_by_column(runs: Sequence[Found], sets: Sequence[str]) -> dict[str, Mea
 
     Args:
         runs: records of one profile and data, with the probe `resampled_fpr95` of every test set; where
-            one has none, no method has resamples.
+            one has none, no method has resamples. Non-matching pairs are counted by the probe
+            `distance_histogram` of any run.
         sets: as `phototour.by_column` takes them.
 
     Returns:
@@ -71,29 +73,26 @@ def fpr95_by_column(runs: Sequence[Found], sets: Sequence[str]) -> dict[str, Mea
     table = phototour.by_column(runs, sets).drop(columns="Mean").dropna(axis="columns")
     if table.empty:
         raise ValueError("the methods share no column")
-    draws, drawn = _draws(runs, sets), None
-    if draws:
+    role, drawn = phototour.roles_of(sets), None
+    tests = [(r, name) for r in runs for name in sets if "fpr95" in r.content["metrics"].get(name, {})]
+    if all(f"{RESAMPLED}.{name}" in run.content["probes"] for run, name in tests):
+        draws = {}
+        for run, name in tests:
+            probe = run.probe(RESAMPLED, name)
+            rates = np.stack([probe["rates"], probe["pair_rates"]])
+            for train in [role[run.job.train_set]] if run.job.train_set in role else phototour.ROLES:
+                draws[run.job.name, run.job.seed, phototour.column_name(train, role[name])] = rates
         seeds = [None if pd.isna(seed) else int(seed) for seed in table.index.get_level_values("seed")]
         keys = zip(table.index.get_level_values("key"), seeds, strict=True)
         by_run = np.array([[draws[key, seed, cell] for cell in table] for key, seed in keys])
         drawn = np.ascontiguousarray(np.moveaxis(by_run, 2, 0))
-    return by_method(table, list(table), drawn)
-
-
-def _draws(runs: Sequence[Found], sets: Sequence[str]) -> dict[tuple, np.ndarray]:
-    """By key, seed (None without) and column (2, B): the rates of points and of pairs drawn anew; none
-    where a record has no such probe."""
-    role, draws = phototour.roles_of(sets), {}
-    for run in runs:
-        measured = {name for name, metrics in run.content["metrics"].items() if "fpr95" in metrics}
-        for test_set in measured & set(sets):
-            if f"{RESAMPLED}.{test_set}" not in run.content["probes"]:
-                return {}
-            probe = run.probe(RESAMPLED, test_set)
-            rates = np.stack([probe["rates"], probe["pair_rates"]])
-            for train in [role[run.job.train_set]] if run.job.train_set in role else phototour.ROLES:
-                draws[run.job.name, run.job.seed, phototour.column_name(train, role[test_set])] = rates
-    return draws
+    counted = {name: run for run, name in tests if f"{COUNTED}.{name}" in run.content["probes"]}
+    count = {role[name]: run.probe(COUNTED, name)["non_matching"].sum() for name, run in counted.items()}
+    named = {phototour.SHORT.get(test, test): int(number) for test, number in count.items()}
+    tested = [cell.partition(">")[2] for cell in table]
+    pairs = tuple(named[test] for test in tested) if named.keys() >= set(tested) else ()
+    methods = by_method(table, list(table), drawn)
+    return {key: replace(method, pairs=pairs) for key, method in methods.items()}
 
 
 def by_method(
@@ -128,11 +127,9 @@ def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) 
 def by_things(
     runs: pd.DataFrame, parts: Sequence[tuple[pd.DataFrame, Sequence[str]]]
 ) -> dict[str, Measured]:
-    """Numbers of each method that are means, with resamples of the things that they are means over.
+    """Numbers of each method, with resamples of what single sequences or images show.
 
-    What is shown is drawn, not sequences or pairs, since several may show one thing; a drawn thing
-    brings all of its own, and all runs share the draws. With m things, the resamples' deviations are
-    widened by √(m / (m − 1)), and have m − 1 degrees of freedom.
+    Those that show one thing go together, and the deviations of n things are widened by √(n / (n − 1)).
 
     Args:
         runs: as of `frames.wide`, a column a cell.
@@ -141,22 +138,11 @@ def by_things(
     Returns:
         By key; without resamples where there is one thing alone.
     """
-    moved, counts = zip(*(over_things(*part) for part in parts), strict=True)
+    moved, counts = zip(
+        *(resampled_means(part.to_numpy(float), things, SEQUENCES_DRAWN) for part, things in parts),
+        strict=True,
+    )
     fewest = min(filter(None, counts), default=0)
     values = runs.to_numpy(dtype=np.float64)[..., None]
     drawn = (values + np.stack(moved, axis=1))[None] if fewest > 1 else None
     return by_method(runs, list(runs), drawn, max(1, fewest - 1))
-
-
-def over_things(parts: pd.DataFrame, things: Sequence[str]) -> tuple[np.ndarray, int]:
-    """(runs, B) by how much a mean moves when the things that it is over are drawn anew, and how many
-    these are; `parts` and `things` as for `by_things`."""
-    if parts.empty:
-        return np.zeros((len(parts), SEQUENCES_DRAWN)), 0
-    by_thing = parts.T.groupby(pd.Index(things))
-    sums, counts = by_thing.sum().to_numpy().T, by_thing.count().to_numpy().T
-    number = sums.shape[1]
-    random = np.random.default_rng([SEQUENCES_DRAWN, number])
-    times = random.multinomial(number, np.full(number, 1 / number), SEQUENCES_DRAWN).T
-    means = (sums @ times) / (counts @ times)
-    return np.sqrt(number / max(1, number - 1)) * (means - means.mean(axis=1, keepdims=True)), number
