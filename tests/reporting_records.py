@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
-from lib.study.claims import Claim, Verdict, read_claims, verdict
+from lib.study import claims
+from lib.study.claims import Claim, read_claims
 from lib.study.jobs import Job
 from lib.study.open import Found
 
@@ -42,6 +44,12 @@ def with_fpr95(
     return found(key, train_set, seed, label=label, metrics=metrics)
 
 
+def verdict(claim: Claim, *judged_by: object) -> SimpleNamespace:
+    """The columns of `lib.study.claims.verdict` as attributes; a finding has the outcome of a claim."""
+    row = claims.verdict(replace(claim, kind="claim"), *judged_by)
+    return SimpleNamespace(**row | {"claim": claim, "outcome": row["verdict"]})
+
+
 def claims_on(paper: str, artefact: str) -> list[Claim]:
     """The claims on an artefact, those on parts of it too."""
     return [claim for claim in read_claims(paper) if claim.artefact.split(", ")[0] == artefact]
@@ -49,7 +57,7 @@ def claims_on(paper: str, artefact: str) -> list[Claim]:
 
 def verdicts(
     paper: str, artefact: str, values: object, seeds: Sequence[int] = (0, 1, 2)
-) -> dict[str, Verdict]:
+) -> dict[str, SimpleNamespace]:
     """By id, without the paper's name, the verdicts of an evening on the claims on an artefact;
     `values` as `lib.study.report.artefact.Artefact.judge` takes them."""
     of = values if callable(values) else lambda claim: values

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from lib.statistics.intervals import (
@@ -69,7 +67,6 @@ def test_a_method_without_seeds_adds_nothing_and_one_seed_leaves_the_interval_wi
     assert against_sift.limits() == pytest.approx((expected.low - 1.5, expected.high - 1.5))
     one = difference(Measured(a[:1]), Measured(a[1:2]))
     assert one.limits() == (-math.inf, math.inf)
-    assert one.seeds_to_tell(0.0) is None
     without = difference(Measured(np.array([1.0])), Measured(np.array([3.0])))
     assert without.limits() == (-2.0, -2.0)
 
@@ -121,24 +118,6 @@ def test_the_joint_interval_holds_the_true_difference_in_95_of_100_studies(seeds
     assert 0.925 <= held / studies <= 0.985
 
 
-@given(st.floats(0.01, 2), st.floats(0.05, 3), st.sampled_from([0.0, 0.2]))
-@settings(deadline=None, max_examples=50)
-def test_the_seeds_that_tell_are_the_fewest_whose_interval_leaves_the_bound(gap, spread, over_units):
-    now = Estimate(gap, spread / math.sqrt(5), 4, over_units, math.inf, 5)
-
-    def with_seeds(n: int) -> Estimate:
-        return Estimate(gap, spread / math.sqrt(n), n - 1, over_units, math.inf, n)
-
-    needed = now.seeds_to_tell(0.0)
-    if needed is None:
-        assert with_seeds(200).limits()[0] <= 0
-    else:
-        assert with_seeds(needed).limits()[0] > 0
-        assert needed == 2 or with_seeds(needed - 1).limits()[0] <= 0
-    if now.units_forbid(0.0):
-        assert needed is None
-
-
 def test_a_ratio_of_rates_is_paired_by_seed_on_logarithms():
     a, b = np.exp(drawn(0, (5, 6), 1.0, 0.3)), np.exp(drawn(1, (5, 6), 1.2, 0.3))
     change = (np.log(a) - np.log(b)).mean(axis=1)
@@ -167,23 +146,13 @@ def test_a_gain_in_percent_is_that_of_the_means_and_its_interval_the_delta_metho
     assert found.over_seeds == pytest.approx(np.std(gains), rel=0.1)
 
 
-def test_a_ratio_of_spreads_has_fishers_interval_and_cells_count_by_how_far_they_go_together():
+def test_a_ratio_of_spreads_has_fishers_interval():
     a, b = drawn(0, (5, 1)), drawn(1, (5, 1), 0, 2.0)
     found = spread_ratio(Measured(a), Measured(b))
     f = a.var(ddof=1) / b.var(ddof=1)
     expected = np.sqrt(f / stats.f.ppf([0.975, 0.025], 4, 4))
     assert found.value == pytest.approx(np.sqrt(f))
     assert found.limits() == pytest.approx(tuple(expected))
-
-    def per_seed(values: np.ndarray, cells: tuple[str, ...] = ()) -> tuple[float, float]:
-        return spread_ratio(*[Measured(values, cells=cells)] * 2).per_seed
-
-    same, apart = np.repeat(drawn(0, (40, 1)), 6, axis=1), drawn(1, (40, 6))
-    assert per_seed(same, COLUMNS) == pytest.approx((1, 1))
-    assert per_seed(apart, COLUMNS) == pytest.approx((2, 2)), "one less than train sets"
-    assert per_seed(apart[:, :2], COLUMNS[:2]) == per_seed(apart) == (1, 1), (
-        "of one train set, or unnamed"
-    )
     assert spread_ratio(Measured(a[:1]), Measured(b[:1])).limits() == (0.0, math.inf)
 
 

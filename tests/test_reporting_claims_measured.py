@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import reporting_records
-from reporting_records import with_fpr95
+from reporting_records import verdict, with_fpr95
 
 from lib.statistics.intervals import contrast
-from lib.study.claims import read_claims, verdict
+from lib.study.claims import read_claims
 from lib.study.claims.measured import fpr95_by_column, hpatches_by_task, values_of
 from lib.study.open import Found
 from lib.study.report.hpatches import LEVELS, numbers

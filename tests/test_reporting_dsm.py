@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from paper_records import records
-from reporting_records import Run, claims_on, outcomes, verdicts
+from reporting_records import Run, claims_on, outcomes, verdict, verdicts
 from scipy.stats import norm
 
 from lib.benchmarks.hpatches import LEVELS
 from lib.recipes import RECIPES, Recipe
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import dsm as artefacts
-from lib.study.claims import Claim, read_claims, verdict
+from lib.study.claims import Claim, read_claims
 from lib.study.claims.measured import OfClaim, values_of
 from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.jobs import Job
@@ -62,8 +62,8 @@ def test_a_claim_on_table_1_is_about_all_columns_that_its_methods_have(study: St
     assert set(beside) == {"dsm_binary_aug", "orb", "l2net_aug_signs", "cs_l2net_aug_signs"}
     assert beside["l2net_aug_signs"].cells == ("Lib>Ntr", "Lib>Yos")
     result = verdicts("dsm", "Table 1", values)["t1-hardnet-mean"]
-    assert (result.outcome, result.observed) == ("held", pytest.approx(-15))
-    assert result.printed == pytest.approx(7.09 / 6 - 9.11 / 6)
+    assert (result.outcome, result.points) == ("held", pytest.approx(-15))
+    assert 7.09 / 9.11 - 0.01 < result.printed < 7.09 / 9.11 + 0.01, "means by column, not of columns"
     assert outcomes("dsm", "Sec. 5.1", values) == {"s51-loss-alone": "held", "s51-major-factor": "held"}
 
 
@@ -111,7 +111,7 @@ def test_a_claim_on_table_3_is_on_its_own_task_alone(study: Study) -> None:
     matching = results["t3-real-matching"]
     assert (matching.outcome, matching.observed, matching.part) == ("held", pytest.approx(10), "")
     assert matching.printed == pytest.approx(53.25 - 52.84)
-    assert results["t3-binary-fpr95"].printed == pytest.approx(2.31 - 2.73)
+    assert results["t3-binary-fpr95"].printed == pytest.approx(2.31 / 2.73)
     assert results["t3-eighth"].outcome == "did not hold"
     assert results["t3-quarter"].outcome == "held"
     assert "could not be read" in results["t3-wang"].why
@@ -149,7 +149,10 @@ def test_the_tables_as_printed_against_the_claims_on_them() -> None:
 
     assert counted("Table 1", "table1") == {"t1-doap-each"}
     assert counted("Table 3", "table3") == set()
-    assert counted("Table 4", "table4") == {"t4-real-negative-map"}
+    assert counted("Table 4", "table4") == {
+        "t4-real-negative-map",
+        "t4-real-gaussian-small-fpr95",
+    }, "13.7 percent, within a hundredth of the margin"
 
 
 def test_what_is_as_good_is_within_half_of_what_the_worst_pdf_loses_as_printed() -> None:
@@ -159,9 +162,9 @@ def test_what_is_as_good_is_within_half_of_what_the_worst_pdf_loses_as_printed()
     margins = {claim.id: claim.margin for claim in read_claims("dsm", "Table 4")}
     for kind, key in artefacts.DSM.items():
         worst = f"{kind}_pdf_negative"
-        loss = 50 * (fpr95[worst] / fpr95[key] - 1)
-        assert margins[f"dsm-t4-{kind}-positive-fpr95"] == pytest.approx(loss, abs=0.5)
-        assert margins[f"dsm-t4-{kind}-gaussian-small-fpr95"] == pytest.approx(loss, abs=0.5)
+        loss = 1 + (fpr95[worst] / fpr95[key] - 1) / 2
+        assert margins[f"dsm-t4-{kind}-positive-fpr95"] == pytest.approx(loss, abs=0.005)
+        assert margins[f"dsm-t4-{kind}-gaussian-small-fpr95"] == pytest.approx(loss, abs=0.005)
         lost = (tasks[key] - tasks[worst]) / 2
         assert margins[f"dsm-t4-{kind}-positive-map"] == pytest.approx(lost, abs=0.005)
         assert margins[f"dsm-t4-{kind}-gaussian-small-map"] == pytest.approx(lost, abs=0.005)
@@ -373,7 +376,6 @@ def test_figure_3_s_claims_get_all_stages_and_the_mean_weight_all_seeds() -> Non
     assert found["f3-gaussian"] == "held"
     assert found["f3-non-gaussian"] == "did not hold"
     assert found["f3-hardest"] == found["f3-easiest"] == "held"
-    assert found["f3-mean-weight"] == "held"
 
 
 def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reporting_records import found
+from reporting_records import found, verdict
 
-from lib.study.claims import read_claims, verdict
+from lib.study.claims import read_claims
 from lib.study.report import adasample as gradients
 from lib.study.report import frames
 from lib.study.report.adasample import Reading

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from paper_records import followed
-from reporting_records import Run, outcomes
+from reporting_records import Run, outcomes, verdict
 
 from lib.recipes import RECIPES
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import hynet as artefacts
 from lib.study.artefacts.hynet import VARIANTS
-from lib.study.claims import Claim, read_claims, verdict
+from lib.study.claims import Claim, read_claims
 from lib.study.claims.measured import values_of
 from lib.study.claims.verdicts import HELD, NOT_HELD, NOT_JUDGED
 from lib.study.jobs import Job
@@ -277,7 +277,8 @@ def as_printed(claim: Claim, table: str) -> dict[str, Measured]:
     ("artefact", "table", "contradicted"),
     [
         ("Table 1", "table1", {"t1-sosnet-each"}),
-        ("Table 3", "table3", {"t3-similarity-order"}),
+        # As printed the least gain is that which the paper names, to the last digit.
+        ("Table 3", "table3", {"t3-similarity-order", "t3-least"}),
         ("Table 5", "table5", {"t5-each"}),
     ],
 )

@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 import pytest
 from paper_records import records
-from reporting_records import Run, outcomes, verdicts
+from reporting_records import Run, outcomes, verdict, verdicts
 
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import tcdesc as experiments
-from lib.study.claims import Claim, read_claims, verdict
+from lib.study.claims import Claim, read_claims
 from lib.study.claims.measured import values_of
 from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.jobs import Job, configuration
@@ -239,7 +239,9 @@ def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_no
         lambda key, stage, training: (30 - 10 * stage) * (0.8 if key.startswith("tcdesc") else 1.0),
     )
     lost = outcomes("tcdesc", "Overfitting", tcdesc.overfitting_values(never))
-    assert set(lost.values()) == {"did not hold"}
+    gains = {key for key in lost if key.startswith("s3-gain")}
+    assert {outcome for key, outcome in lost.items() if key not in gains} == {"did not hold"}
+    assert "held" not in lost.values()
 
 
 def test_a_quick_training_is_too_short_for_a_verdict_on_whether_fpr95_rises_at_its_end(
@@ -354,12 +356,12 @@ def as_printed(table: str) -> Callable[[Claim], dict[str, Measured]]:
     ("artefact", "table", "contradicted"),
     [
         # By 0.01 points k = 32 and γ = 1 are below k = 16 and γ = 0.5.
-        ("Table 1", "table1", {"t1-best"}),
+        # Of k = 16 and 64 it is within 5 percent by less than a hundredth.
+        ("Table 1", "table1", {"t1-best", "t1-same"}),
         ("Table 2", "table2", set()),
         ("Table 3", "table3", {"t3-mean"}),
         ("Table 4", "table4", set()),
-        # By the columns of λ = 0.3 its mean is 0.865.
-        ("Table 5", "table5", {"t5-best"}),
+        ("Table 5", "table5", set()),
     ],
 )
 def test_the_tables_as_printed_against_the_claims_on_them(

@@ -18,7 +18,7 @@ from scipy import stats
 
 from lib.profiles import EVENING
 from lib.statistics import intervals
-from lib.statistics.intervals import Measured, contrast
+from lib.statistics.intervals import Measured, contrast, residual
 from lib.statistics.significance import holm
 from lib.study.artefacts import together as experiments
 from lib.study.open import Found, Study, open_study
@@ -165,7 +165,7 @@ def test_of_many_methods_intervals_are_by_what_seeds_leave_open_of_all():
     of = {name: drawn(place, 10.0 + place, seeds=3) for place, name in enumerate("abcdefgh")}
     runs = np.stack([each.values.mean(axis=1) for each in of.values()])
     left = runs - runs.mean(axis=0) - runs.mean(axis=1, keepdims=True) + runs.mean()
-    assert together.residual(of) == (pytest.approx(np.sqrt((left**2).sum() / 14)), 14)
+    assert residual(of.values()) == (pytest.approx(np.sqrt((left**2).sum() / 14)), 14)
     table, joint = together.pairs("matching", of), together.draws(of)
     half = stats.t.ppf(0.975, 14) * np.sqrt(2 / 3 * (left**2).sum() / 14)
     assert (table["to"] - table["from"]).to_numpy() == pytest.approx(2 * half)

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from reporting_records import Run, outcomes
+from reporting_records import Run, outcomes, verdict
 
 from lib.data.oxford_affine import NUISANCES
 from lib.study.artefacts import whole_images as experiments
-from lib.study.claims import read_claims, verdict
+from lib.study.claims import read_claims
 from lib.study.claims.rows import printed_values
 from lib.study.claims.verdicts import HELD, NOT_HELD, NOT_JUDGED
 from lib.study.jobs import Job

@@ -10,7 +10,7 @@ seeds are not named, or none is common, those with different numbers of them are
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -222,7 +222,7 @@ def contrast(
     return Estimate(value, over_seeds, freedom, *_over_units(terms), min(groups, default=1))
 
 
-def residual(methods: Sequence[Measured]) -> tuple[float, int]:
+def residual(methods: Iterable[Measured]) -> tuple[float, int]:
     """The standard deviation of a run's mean over cells once its method and its seed are taken off, one
     for all methods, and its degrees of freedom: of three seeds a pair by itself has but two.
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.statistics.intervals import Measured, contrast
+from lib.statistics.intervals import Measured, contrast, residual
 from lib.statistics.significance import holm
 from lib.study.artefacts import factorial, together
 from lib.study.artefacts.factorial import AXES, CELLS, HALVED, SEARCHED_CELLS, TERMS, Cell, sign
@@ -21,7 +21,7 @@ from lib.study.claims.measured import fpr95_by_column
 from lib.study.forecast import cost
 from lib.study.open import Found, Study, obtain
 from lib.study.report.changes import methods, with_interval
-from lib.study.report.together import FPR95, LEVEL, by_measure, residual
+from lib.study.report.together import FPR95, LEVEL, by_measure
 
 POWER, ONE_AXIS, HALVED_WAY = 0.8, "one axis", "half beside DSM's loss"
 NAMES = [" × ".join(term) for term in TERMS]
@@ -40,7 +40,7 @@ def plan(study: Study) -> pd.DataFrame:
     """
     jobs, seeds = factorial.factorial(study), len(study.table_seeds)
     equal = together.equal_footing(study)
-    spread, _ = residual(by_measure(obtain(study, equal), study)[FPR95])
+    spread, _ = residual(by_measure(obtain(study, equal), study)[FPR95].values())
     row = {"combinations": len(CELLS), "seeds": seeds, "runs": len(jobs)}
     row |= {"core hours": sum(cost(job, study.place).seconds for job in jobs) / 3600}
     return pd.DataFrame([row | _least(spread, len(jobs), len(jobs) - seeds - len(TERMS))])
@@ -148,7 +148,7 @@ def four_means(methods: Mapping[Cell, Measured], effect: str) -> tuple[pd.DataFr
     levels = pd.DataFrame([["on" if axis in cell else "off" for axis in both] for cell in methods])
     levels = levels.set_axis(both, axis=1).assign(mean=[m.values.mean() for m in methods.values()])
     means = levels.groupby(both)["mean"].mean().unstack(second)
-    (spread, freedom), combinations = residual(methods), len(methods) // 4
+    (spread, freedom), combinations = residual(methods.values()), len(methods) // 4
     runs = combinations * len(next(iter(methods.values())).values)
     return means, stats.t.ppf(1 - LEVEL / 2, freedom) * spread / math.sqrt(runs)
 

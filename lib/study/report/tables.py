@@ -42,7 +42,7 @@ def of_verdicts(verdicts: pd.DataFrame) -> str:
     A reason that all verdicts share stands once, below the table.
 
     Args:
-        verdicts: of `lib.study.claims.verdict_table`.
+        verdicts: of `lib.study.claims.judge`.
     """
     ours = [
         _estimate(*row)

@@ -234,9 +234,7 @@ def overfitting_values(runs: Sequence[Found]) -> dict[str, Measured | str]:
     Returns:
         Of each key FPR95 on the test sets after the first stage, "first_{key}", at the end, "last_…",
         and at the stage that is lowest in the mean over the other seeds, "best_…", since the lowest of
-        several would be below the last by chance alone; the gap at the end, "gap_…"; and 100 ln FPR95
-        after the first stage and at the end, "log_first_…" and "log_last_…", since FPR95 falls several
-        times over, and what is taken off in points with it.
+        several would be below the last by chance alone; and the gap at the end, "gap_…".
     """
     values = {}
     for (key, label), of_method in fpr95_by_stage(runs).groupby(frames.METHOD, sort=False):
@@ -245,7 +243,6 @@ def overfitting_values(runs: Sequence[Found]) -> dict[str, Measured | str]:
         best = [test.loc[seed, stage] for seed, stage in zip(test.index, lowest, strict=True)]
         first, last = test.iloc[:, 0], test.iloc[:, -1]
         columns = {"first": first, "last": last, "best": best, "gap": gap.iloc[:, -1]}
-        columns |= {"log_first": 100 * np.log(first), "log_last": 100 * np.log(last)}
         for name, column in columns.items():
             values[f"{name}_{key}"] = Measured(np.c_[column], label=f"{label} ({name})")
         if runs[0].content.get("profile") == "quick":

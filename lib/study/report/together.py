@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from lib.data.scenes.sets import IMAGES_OF, WIDE
-from lib.statistics.intervals import Estimate, Measured, contrast, side_by_side
+from lib.statistics.intervals import Estimate, Measured, contrast, difference, residual, side_by_side
 from lib.statistics.significance import holm, vargha_delaney
 from lib.study.artefacts.rows import tested_on
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
@@ -115,10 +115,10 @@ def optimisers(measured: ByOptimiser) -> pd.DataFrame:
     for measure in measured["SGD"]:
         means = {name: measured[name][measure] for name in OPTIMISERS.values()}
         sgd, adam = (on_scale(measure, methods) for methods in means.values())
-        left = residual({**sgd, **{f"{label}, Adam": method for label, method in adam.items()}})
+        left = residual([*sgd.values(), *adam.values()])
         rows, name = {}, "ratio" if measure in RATES else "change"
         for label in sgd:
-            estimate = _by_residual([(1.0, adam[label]), (-1.0, sgd[label])], left)
+            estimate = difference(adam[label], sgd[label], left)
             row = {optimiser: methods[label].values.mean() for optimiser, methods in means.items()}
             rows[label] = row | shown(measure, name, estimate) | {"Holm": estimate.p_value()}
         tables[measure] = pd.DataFrame.from_dict(rows, orient="index")
@@ -140,19 +140,6 @@ def suited(runs: Sequence[Found], optimiser: Mapping[str, str]) -> list[Found]:
     ]
 
 
-def residual(methods: Methods) -> tuple[float, int]:
-    """The standard deviation of a run once its method and its seed are taken off, one for all methods,
-    and its degrees of freedom. Of three seeds a pair by itself has but two.
-
-    Args:
-        methods: two or more, with the same seeds, two or more.
-    """
-    runs = np.stack([method.values.mean(axis=1) for method in methods.values()])
-    left = runs - runs.mean(axis=0) - runs.mean(axis=1, keepdims=True) + runs.mean()
-    freedom = (runs.shape[0] - 1) * (runs.shape[1] - 1)
-    return math.sqrt((left**2).sum() / freedom), freedom
-
-
 def pairs(measure: str, methods: Methods) -> pd.DataFrame:
     """Every two methods, the one with the better mean first.
 
@@ -167,10 +154,10 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
         the second, "improvement", with Newcombe's interval "low" to "high".
     """
     methods, sign = on_scale(measure, methods), SIGNS[measure]
-    rows, left, name = {}, residual(methods), "ratio" if measure in RATES else "ahead"
+    rows, left, name = {}, residual(methods.values()), "ratio" if measure in RATES else "ahead"
     for names in combinations(methods, 2):
         better, worse = sorted(names, key=lambda label: sign * methods[label].values.mean())
-        ahead = _by_residual([(sign, methods[worse]), (-sign, methods[better])], left)
+        ahead = contrast([(sign, methods[worse]), (-sign, methods[better])], left)
         runs = (sign * methods[label].values.mean(axis=1) for label in (worse, better))
         effect = vargha_delaney(*runs)
         chance = {"improvement": effect.value, "low": effect.low, "high": effect.high}
@@ -178,13 +165,6 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["better", "worse"])
     table.insert(4, "Holm", holm(table["p"]))
     return table
-
-
-def _by_residual(terms: Sequence[tuple[float, Measured]], left: tuple[float, int]) -> Estimate:
-    """The difference of two methods, over seeds by the `residual` of all."""
-    difference, (spread, freedom) = contrast(terms), left
-    over_seeds = spread * math.sqrt(2 / difference.seeds)
-    return replace(difference, over_seeds=over_seeds, seed_freedom=freedom)
 
 
 def orders(names: Collection[str], sure: Collection[tuple[str, str]]) -> int:
@@ -226,7 +206,7 @@ def draws(methods: Methods, seed: int = 0) -> np.ndarray:
         methods: of `on_scale`.
         seed: of the draws.
     """
-    random, (spread, freedom) = np.random.default_rng(seed), residual(methods)
+    random, (spread, freedom) = np.random.default_rng(seed), residual(methods.values())
     means = np.array([method.values.mean() for method in methods.values()])
     seeds = len(next(iter(methods.values())).values)
     length = np.sqrt(seeds * random.chisquare(freedom, (DRAWS, 1)) / freedom)
@@ -364,9 +344,9 @@ def cost(runs: Sequence[Found], methods: Methods) -> pd.DataFrame:
         for label, own in steps.items()
     }
     methods = on_scale(FPR95, methods)
-    left, against = residual(methods), {}
+    left, against = residual(methods.values()), {}
     for label in [label for label in methods if label != BASE]:
-        estimate = _by_residual([(1.0, methods[label]), (-1.0, methods[BASE])], left)
+        estimate = difference(methods[label], methods[BASE], left)
         against[label] = shown(FPR95, "ratio", estimate)
     table = pd.DataFrame({"ms": fastest}).reindex(list(methods)).rename_axis("method")
     table["times"] = table["ms"] / fastest[BASE]
