@@ -59,10 +59,13 @@ def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(
     for size, verdicts in zip(front.JUDGED[1:], (evening, quick), strict=True):
         table = tmp_path / size / "tables" / "dsm" / "table1_verdicts.csv"
         table.parent.mkdir(parents=True)
-        pd.DataFrame({"claim": verdicts.keys(), "verdict": verdicts.values()}).to_csv(table, index=False)
-    rows = [line.split(" | ")[1:] for line in front.scoreboard(tmp_path).splitlines()[2:]]
+        columns = {"claim": verdicts.keys(), "verdict": verdicts.values(), "low": 0.0}
+        pd.DataFrame(columns).to_csv(table, index=False)
+    *table, _, chance = front.scoreboard(tmp_path).splitlines()
+    rows = [line.split(" | ")[1:] for line in table[2:]]
     counts = np.array([[int(number.strip(" |")) for number in row] for row in rows]).sum(axis=0)
     assert counts.tolist() == [1, 0, 1, len(quoted) - 2]
+    assert chance.startswith(f"{len(two) + 1} verdicts rest on a 95% interval")
 
 
 def test_outcomes_of_a_sentence() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.files import write_bytes
-from lib.study.claims import read_claims
+from lib.study.claims import read_claims, wrong_by_chance
 from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, OPEN
 from lib.study.report.together import FPR95, OPTIMISERS, PHOTOGRAPHS
 
@@ -46,17 +46,20 @@ def filled_in(text: str, reference: Path) -> str:
 
 
 def scoreboard(reference: Path) -> str:
-    """A table in Markdown of the papers and how many of their quoted sentences came out how.
+    """A table in Markdown of the papers and how many of their quoted sentences came out how, and how many
+    of the verdicts behind it may be wrong by chance.
 
     A sentence did not hold where one of its comparisons did not, held where all did, is not judged where
     none is, and is open otherwise. Without verdicts of longer runs there are no rows.
     """
     files = [sorted((reference / size).glob("tables/*/*_verdicts*.csv")) for size in JUDGED]
-    counts = pd.DataFrame()
+    counts, chance = pd.DataFrame(), ""
     if any(files[:-1]):
         verdicts = pd.concat(pd.read_csv(file) for size in files for file in size)
-        verdicts = verdicts.drop_duplicates("claim").set_index("claim")["verdict"]
         claims = [claim for claim in read_claims() if claim.kind == "claim"]
+        verdicts = verdicts.drop_duplicates("claim").set_index("claim")
+        chance = f"\n{wrong_by_chance(verdicts.reindex([claim.id for claim in claims]))}\n"
+        verdicts = verdicts["verdict"]
         sentences = pd.DataFrame(
             [(c.paper, c.quote, verdicts.get(c.id, NOT_JUDGED)) for c in claims],
             columns=["paper", "quote", "verdict"],
@@ -68,7 +71,7 @@ def scoreboard(reference: Path) -> str:
     for paper, *row in counts.itertuples():
         name, adds = PAPERS[paper]
         rows.append((f"[{name}](lib/study/claims/{paper}.csv): {adds}", *map(str, row)))
-    return _markdown([("paper", *OUTCOMES), *rows])
+    return _markdown([("paper", *OUTCOMES), *rows]) + chance
 
 
 def outcome(verdicts: pd.Series) -> str:
