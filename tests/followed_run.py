@@ -7,11 +7,11 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lib.study.jobs import Job, Place
+from lib.study.jobs import Job, Setting
 from lib.study.pool import Tell
 
 
-def followed(job: Job, place: Place, folder: Path, tell: Tell) -> None:
+def followed(job: Job, setting: Setting, folder: Path, tell: Tell) -> None:
     """Does a job with a checkpoint at each step; stays at step 5 unless `folder` has a file "killed"."""
     from lib import training
     from lib.study import runs
@@ -30,7 +30,7 @@ def followed(job: Job, place: Place, folder: Path, tell: Tell) -> None:
 
     training.train = partial(training.train, checkpoint_seconds=0)
     runs.train = training.train
-    runs.carry_out(job, place, step)
+    runs.carry_out(job, setting, step)
 
 
 def undone(tell: Tell) -> None:

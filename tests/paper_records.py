@@ -11,7 +11,7 @@ import pytest
 from lib.recipes import Recipe
 from lib.study.artefacts import hynet, rows
 from lib.study.jobs import Job
-from lib.study.open import Found, Study, open_study
+from lib.study.open import Record, Study, open_study
 
 # What the searches of HyNet's margins found best, of each similarity its last.
 BEST = {"hynet_aug", "hynet_d_1.4", "hynet_s_1"}
@@ -21,7 +21,7 @@ def searched(monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int] | None = None
     """A quick study whose searches all found a rate that tells whose it was, and the margins `BEST`."""
 
     def found(study: Study, key: str) -> dict:
-        assert study.place.profile.name == "quick"
+        assert study.setting.profile.name == "quick"
         return {"metrics": {"mean_fpr95": {"0.005": 30.0, "0.01": 20.0 if key in BEST else 25.0}}}
 
     monkeypatch.setattr(hynet, "read_search", found)
@@ -51,13 +51,13 @@ def rate_of(job: Job) -> str:
 
 def records(
     jobs: Sequence[Job], fpr95: Callable[[Job], float], number: Callable[[Job], float] | None = None
-) -> list[Found]:
+) -> list[Record]:
     """A record a job with the same FPR95 on every set, one point more on the second, and 10 points more
     by its signs; and with the same number in all of HPatches' tasks."""
     return [_record(job, fpr95, number) for job in jobs]
 
 
-def _record(job: Job, fpr95: Callable[[Job], float], number: Callable[[Job], float] | None) -> Found:
+def _record(job: Job, fpr95: Callable[[Job], float], number: Callable[[Job], float] | None) -> Record:
     metrics: dict[str, dict] = {}
     for module, test_set in job.measures:
         value = fpr95(job) + 10 * module.endswith("signs") + test_set.endswith("-b")
@@ -66,7 +66,7 @@ def _record(job: Job, fpr95: Callable[[Job], float], number: Callable[[Job], flo
         )
     curve = {"zero_share": [0.0] * 8 + [0.1, 0.3]}
     content = {"metrics": metrics, "probes": {}, "curve": curve}
-    return Found(job, Path("record.json"), content, False)
+    return Record(job, Path("record.json"), content, False)
 
 
 def _tasks(value: float) -> dict[str, float]:
@@ -76,7 +76,7 @@ def _tasks(value: float) -> dict[str, float]:
 
 def followed(
     jobs: Sequence[Job], fpr95: Callable[[Job], float], number: Callable[[Job], float] | None = None
-) -> list[Found]:
+) -> list[Record]:
     """`records` that were followed for five epochs, a point lower at each, down to their FPR95."""
     found = []
     for run in records(jobs, fpr95, number):

@@ -1,4 +1,4 @@
-"""Records for the tests of reporting, as `lib.study.open.obtain` gives them, and verdicts on claims."""
+"""Records for the tests of reporting, as `lib.study.open.records_of` gives them, and verdicts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from lib.study import claims
 from lib.study.claims import Claim, read_claims
 from lib.study.jobs import Job
-from lib.study.open import Found
+from lib.study.open import Record
 
 
 @dataclass(frozen=True)
-class Run(Found):
+class Run(Record):
     """A record whose probes are given by name; FPR95 has 400 resamples about it."""
 
     arrays_of: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
@@ -30,15 +30,15 @@ class Run(Found):
 
 def found(
     key: str, train_set: str | None, seed: int | None, *, label: str = "", **content: object
-) -> Found:
+) -> Record:
     """A record of a method, labelled by its key in capitals; `content` as a record file holds it."""
     job = Job(key, label or key.upper(), train_set=train_set, seed=seed)
-    return Found(job, Path("record.json"), {"metrics": {}, "probes": {}, **content}, False)
+    return Record(job, Path("record.json"), {"metrics": {}, "probes": {}, **content}, False)
 
 
 def with_fpr95(
     key: str, train_set: str | None, seed: int | None, *, label: str = "", **fpr95: float
-) -> Found:
+) -> Record:
     """A record with an FPR95 a test set."""
     metrics = {name: {"fpr95": {"expected": value, "low": 0.0}} for name, value in fpr95.items()}
     return found(key, train_set, seed, label=label, metrics=metrics)

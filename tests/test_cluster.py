@@ -21,7 +21,7 @@ from small_study import made_cold
 from lib.commands import study
 from lib.study import cluster, jobs, pool, records
 from lib.study.catalogue import Artefact
-from lib.study.jobs import Job, Place
+from lib.study.jobs import Job, Setting
 from lib.study.open import Study
 from lib.study.runs import weights_path
 
@@ -50,9 +50,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
 
 
 @pytest.fixture
-def place(here: tuple[Study, Job, Path], tmp_path: Path) -> Place:
+def setting(here: tuple[Study, Job, Path], tmp_path: Path) -> Setting:
     """The same study's, with an empty folder."""
-    return replace(here[0].place, folder=tmp_path)
+    return replace(here[0].setting, folder=tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -81,17 +81,17 @@ def same(one: Path, other: Path) -> bool:
 
 
 def test_a_record_made_by_a_worker_is_the_one_made_here(
-    here: tuple[Study, Job, Path], place: Place, address: str
+    here: tuple[Study, Job, Path], setting: Setting, address: str
 ) -> None:
     _, job, path = here
     seen: list[pool.Standing] = []
-    assert cluster.complete([job], place, address, seen.append) == []
-    assert same(jobs.record_path(job, place), path)
+    assert cluster.complete([job], setting, address, seen.append) == []
+    assert same(jobs.record_path(job, setting), path)
     assert records.read(path)["threads"] == 1, "a worker has two"
     assert [standing.ended.title for standing in seen if standing.ended] == [job.title]
     assert seen[-1].left == 0
     assert seen[-1].share == pytest.approx(1)
-    assert not list((place.folder / "locks").iterdir())
+    assert not list((setting.folder / "locks").iterdir())
 
 
 @pytest.fixture
@@ -100,15 +100,15 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "seen"
     folder.mkdir()
 
-    def task(job: Job, place: Place) -> pool.Task:
-        return pool.Task(job.title, partial(followed, job, place, folder))
+    def task(job: Job, setting: Setting) -> pool.Task:
+        return pool.Task(job.title, partial(followed, job, setting, folder))
 
     monkeypatch.setattr(pool, "task", task)
     return folder
 
 
 def test_a_run_whose_worker_is_killed_goes_on_elsewhere_from_its_checkpoint(
-    here: tuple[Study, Job, Path], place: Place, address: str, seen: Path
+    here: tuple[Study, Job, Path], setting: Setting, address: str, seen: Path
 ) -> None:
     _, job, path = here
     waiting, killed = seen / "waiting", seen / "killed"
@@ -118,24 +118,24 @@ def test_a_run_whose_worker_is_killed_goes_on_elsewhere_from_its_checkpoint(
             killed.write_text(waiting.read_text())
             os.kill(int(waiting.read_text()), signal.SIGKILL)
 
-    assert cluster.complete([job], place, address, kill) == []
+    assert cluster.complete([job], setting, address, kill) == []
     first = seen / f"{killed.read_text()}.steps"
     (other,) = set(seen.glob("*.steps")) - {first}
     assert first.read_text().split() == ["1", "2", "3", "4", "5"]
     assert other.read_text().split() == ["5", "6", "7", "8"], "the 4 steps before are not done again"
-    assert same(jobs.record_path(job, place), path)
-    assert not list((place.folder / "checkpoints").iterdir())
+    assert same(jobs.record_path(job, setting), path)
+    assert not list((setting.folder / "checkpoints").iterdir())
 
 
 def test_two_workers_make_a_record_once(
-    here: tuple[Study, Job, Path], place: Place, address: str, seen: Path
+    here: tuple[Study, Job, Path], setting: Setting, address: str, seen: Path
 ) -> None:
     _, job, path = here
     (seen / "killed").touch()
-    assert cluster.complete([job] * 3, place, address, quiet) == []
+    assert cluster.complete([job] * 3, setting, address, quiet) == []
     (steps,) = seen.glob("*.steps")
     assert steps.read_text().split() == [f"{number}" for number in range(1, 9)]
-    assert same(jobs.record_path(job, place), path)
+    assert same(jobs.record_path(job, setting), path)
 
 
 def working(address: str) -> list[psutil.Process]:
@@ -157,7 +157,7 @@ def _command(process: psutil.Process) -> str:
 
 def test_ctrl_c_ends_the_runs_and_not_the_cluster(
     here: tuple[Study, Job, Path],
-    place: Place,
+    setting: Setting,
     address: str,
     seen: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -169,34 +169,34 @@ def test_ctrl_c_ends_the_runs_and_not_the_cluster(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cluster.complete([replace(job, seed=seed) for seed in range(5)], place, address, interrupt)
+        cluster.complete([replace(job, seed=seed) for seed in range(5)], setting, address, interrupt)
     ended = time.monotonic()
     while any(process.is_running() for process in working(address)):
         time.sleep(0.5)
     assert time.monotonic() - ended < 60, "two seconds, on a machine that does nothing else"
     # What says here what they do may be ended too.
-    left = [file for file in place.folder.rglob("*") if ".half" in file.name and seen != file.parent]
+    left = [file for file in setting.folder.rglob("*") if ".half" in file.name and seen != file.parent]
     assert left == []
-    assert not list((place.folder / "locks").iterdir())
-    assert list((place.folder / "checkpoints").iterdir()), "what was done is kept"
+    assert not list((setting.folder / "locks").iterdir())
+    assert list((setting.folder / "checkpoints").iterdir()), "what was done is kept"
     monkeypatch.undo()
     assert cluster.at_once(address) == 4
-    assert cluster.complete([job], place, address, quiet) == []
-    assert same(jobs.record_path(job, place), path)
+    assert cluster.complete([job], setting, address, quiet) == []
+    assert same(jobs.record_path(job, setting), path)
 
 
 def test_a_worker_of_other_code_is_refused(
-    here: tuple[Study, Job, Path], place: Place, address: str, monkeypatch: pytest.MonkeyPatch
+    here: tuple[Study, Job, Path], setting: Setting, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, job, _ = here
     monkeypatch.setattr(jobs, "code_digest", lambda modules: "0" * 16)
     with pytest.raises(ValueError, match=r"refused: it has code \w{16} \(here: \w{16}\)"):
-        cluster.complete([job], place, address, quiet)
-    assert not (place.folder / "records").exists()
+        cluster.complete([job], setting, address, quiet)
+    assert not (setting.folder / "records").exists()
 
 
 def test_a_worker_of_other_libraries_is_refused(
-    here: tuple[Study, Job, Path], place: Place, address: str, monkeypatch: pytest.MonkeyPatch
+    here: tuple[Study, Job, Path], setting: Setting, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, job, _ = here
     theirs = records.libraries()
@@ -204,7 +204,7 @@ def test_a_worker_of_other_libraries_is_refused(
     monkeypatch.setattr(records, "libraries", lambda: ours)
     told = rf"is refused: it has more None \(here: 1\.0\), numpy {theirs['numpy']} \(here: 0\.1\);"
     with pytest.raises(ValueError, match=told):
-        cluster.complete([job], place, address, quiet)
+        cluster.complete([job], setting, address, quiet)
 
 
 @pytest.mark.parametrize(
@@ -212,23 +212,23 @@ def test_a_worker_of_other_libraries_is_refused(
     [(False, "it does not see .*, so it does not share"), (True, "locks in .* do not hold between")],
 )
 def test_a_worker_that_shares_no_folder_or_no_locks_is_refused(
-    held: bool, told: str, here: tuple[Study, Job, Path], place: Place
+    held: bool, told: str, here: tuple[Study, Job, Path], setting: Setting
 ) -> None:
-    lock = place.folder / "locks" / "study.lock"
+    lock = setting.folder / "locks" / "study.lock"
     lock.parent.mkdir(parents=True)
     if held:
         lock.touch()  # by a client whose locks are not seen here
-    refused = cluster._checked(pool.Task("a", quiet), here[1], place, lock)
+    refused = cluster._checked(pool.Task("a", quiet), here[1], setting, lock)
     assert re.match(told, refused.do(quiet))
 
 
 def test_a_record_that_is_not_seen_here_is_a_failure(
-    here: tuple[Study, Job, Path], place: Place, address: str, monkeypatch: pytest.MonkeyPatch
+    here: tuple[Study, Job, Path], setting: Setting, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, job, _ = here
     monkeypatch.setattr(cluster, "_SEEN", 1.0)
-    monkeypatch.setattr(pool, "task", lambda job, place: pool.Task(job.title, undone))
-    ((failed, reason),) = cluster.complete([job], place, address, quiet)
+    monkeypatch.setattr(pool, "task", lambda job, setting: pool.Task(job.title, undone))
+    ((failed, reason),) = cluster.complete([job], setting, address, quiet)
     assert failed == job
     assert "its record" in reason
     assert "is missing here" in reason
@@ -243,7 +243,7 @@ def test_where_nobody_listens_is_said_soon(monkeypatch: pytest.MonkeyPatch) -> N
                 cluster.at_once(nobody)
 
 
-def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], place: Place) -> None:
+def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], setting: Setting) -> None:
     with LocalCluster(
         n_workers=0, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
     ) as local:
@@ -253,16 +253,18 @@ def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], pla
                 local.close()
 
         with pytest.raises(OSError, match="is gone; what was done is kept"):
-            cluster.complete([here[1]], place, local.scheduler_address, end)
+            cluster.complete([here[1]], setting, local.scheduler_address, end)
 
 
 def test_the_command_hands_its_runs_to_the_cluster(
-    here: tuple[Study, Job, Path], place: Place, address: str, capsys: pytest.CaptureFixture[str]
+    here: tuple[Study, Job, Path], setting: Setting, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened, job, path = here
     selected = {"one": Artefact(lambda study: [job])}
-    assert study.make(replace(opened, place=place, reading=(place.folder,)), selected, address) == []
-    assert same(jobs.record_path(job, place), path)
+    assert (
+        study.make(replace(opened, setting=setting, reading=(setting.folder,)), selected, address) == []
+    )
+    assert same(jobs.record_path(job, setting), path)
     said = capsys.readouterr().out
     assert f"runs: 1 to make, 4 at once at {address}, about" in said
     assert f"[  1/1] {job.title}: done" in said

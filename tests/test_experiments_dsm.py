@@ -66,7 +66,7 @@ def test_an_evening_has_the_real_valued_rows_of_table_3_and_asks_for_no_other_se
 ) -> None:
     asked = set()
     monkeypatch.setattr(rows, "own_rate", lambda of, name: asked.add(name) or 1.0)
-    evening = replace(study, place=replace(study.place, profile=profiles.find("evening")))
+    evening = replace(study, setting=replace(study.setting, profile=profiles.find("evening")))
     assert by_name(dsm.table3(evening)) == {name: {0, 1, 2, 3, 4} for name in dsm.TABLE3["real"]}
     assert asked == set(dsm.TABLE3["real"])
 

@@ -115,11 +115,13 @@ def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study:
     seeds = {name: [job.seed for job in jobs if job.name == name] for name in names}
     assert all(of == list(study.table_seeds) for of in seeds.values())
     assert {rate_of(job) for job in jobs} == set(names), "each at its own rate"
-    tested = study.place.source.homographies.test_set("a")
+    tested = study.setting.source.homographies.test_set("a")
     assert all((("hpatches", tested) in job.measures) == (job.seed == 0) for job in jobs)
     keys = set(printed("hynet", "table3")["key"])
     assert keys - {"hynet_h", "hynet_d", "hynet_s"} <= set(names)
-    evening = hynet.table3(replace(study, place=replace(study.place, profile=profiles.find("evening"))))
+    evening = hynet.table3(
+        replace(study, setting=replace(study.setting, profile=profiles.find("evening")))
+    )
     assert {job.name for job in evening} == set(names) - {"hynet_bn_alone", "hynet_in_alone"}
 
 
@@ -140,6 +142,6 @@ def test_epochs_keep_weights_at_each_epoch_s_end(study: Study) -> None:
     assert by_name == {**linear, **dict.fromkeys(constant, "constant")}
     assert len(jobs) == 6 * len(study.table_seeds)
     for job in jobs:
-        assert job.profile(study.place).stages == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+        assert job.profile(study.setting).stages == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
         assert job.sets_of("fpr95_by_stage") == job.sets_of("fpr95")
         assert rate_of(job) == job.name.removesuffix("_constant")

@@ -21,7 +21,7 @@ from lib.study.catalogue import ARTEFACTS
 from lib.study.claims import read_claims
 from lib.study.claims.verdicts import HELD, NOT_JUDGED
 from lib.study.jobs import Job, record_path
-from lib.study.open import Found, Study, open_study
+from lib.study.open import Record, Study, open_study
 from lib.study.printed import BENCHMARKS, printed
 from lib.study.report import dsm as dsm_report
 from lib.study.report import hynet as hynet_report
@@ -33,8 +33,8 @@ EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/tab
 @EACH
 def test_no_network_is_trained_for_them_alone(study: Study, name: str) -> None:
     others = (hynet.table1, dsm.table1, whole_images.dsm_figure5)
-    there = {record_path(job, study.place) for of in others for job in of(study) if job.recipe}
-    asked = {record_path(job, study.place) for job in ARTEFACTS[name].jobs(study) if job.recipe}
+    there = {record_path(job, study.setting) for of in others for job in of(study) if job.recipe}
+    asked = {record_path(job, study.setting) for job in ARTEFACTS[name].jobs(study) if job.recipe}
     assert asked <= there
 
 
@@ -53,7 +53,7 @@ def laid_out(study: Study, name: str, of: Callable[[float], Mapping[str, float]]
     kind = ARTEFACTS[name].images
     measure, own = whole_images.MEASURES[kind], f"mini-{kind}"
     found = [
-        Found(job, Path("record.json"), {"metrics": {own: {measure: dict(of(ahead(job)))}}}, False)
+        Record(job, Path("record.json"), {"metrics": {own: {measure: dict(of(ahead(job)))}}}, False)
         for job in ARTEFACTS[name].jobs(study)
     ]
     return by_set(found, study, kind, measure)[own]

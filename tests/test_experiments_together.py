@@ -31,7 +31,7 @@ from lib.study.artefacts.factorial import (
 )
 from lib.study.artefacts.rows import training_job
 from lib.study.jobs import Job, record_path
-from lib.study.open import Found, Study, open_study
+from lib.study.open import Record, Study, open_study
 
 SHARED = {"model", "points", "augment", "schedule", "budget"}
 
@@ -48,9 +48,9 @@ def columns(cells, terms=TERMS) -> np.ndarray:
     return np.array([[sign(term, cell) for term in terms] for cell in cells])
 
 
-def found(job: Job, fpr95: float) -> Found:
+def found(job: Job, fpr95: float) -> Record:
     metrics = {name: {"fpr95": {"expected": fpr95}} for name in job.sets_of("fpr95")}
-    return Found(job, Path("record.json"), {"metrics": metrics}, False)
+    return Record(job, Path("record.json"), {"metrics": metrics}, False)
 
 
 def test_on_equal_footing_all_share_what_no_paper_proposes():
@@ -71,7 +71,7 @@ def test_dsm_and_tcdesc_on_it_share_their_runs_with_tcdesc_s_own_tables(study: S
     assert values(together.EQUAL["dsm_long"]) == values(without), "the topology alone differs"
     [job] = [of for of in together.equal_footing(study) if (of.name, of.seed) == ("tcdesc_dsm_aug", 0)]
     own = training_job(study, "tcdesc_dsm_aug", job.train_set, 0)
-    assert record_path(job, study.place) == record_path(own, study.place)
+    assert record_path(job, study.setting) == record_path(own, study.setting)
 
 
 def test_with_the_other_optimiser_a_method_differs_in_that_alone():
@@ -244,16 +244,16 @@ def test_what_is_confirmed_follows_from_the_effects(with_rates: None):
 
 def test_it_is_confirmed_on_seeds_and_scenes_that_nothing_has_read(with_rates: None):
     evening = open_study("evening", "photos")
-    place = evening.place
+    setting = evening.setting
     jobs = factorial.confirmation(evening, HALVES)
-    read = {*place.source.sets, *place.source.reserve}
-    seeds = {*place.profile.test_seeds, *place.profile.table_seeds, *place.profile.search.seeds}
+    read = {*setting.source.sets, *setting.source.reserve}
+    seeds = {*setting.profile.test_seeds, *setting.profile.table_seeds, *setting.profile.search.seeds}
     assert {job.seed for job in jobs}.isdisjoint(seeds)
-    assert len(place.source.confirmation) == 2
+    assert len(setting.source.confirmation) == 2
     for job in jobs:
-        assert job.train_set == place.source.sets[0]
-        assert {name for _, name in (*job.measures, *job.probes)} == set(place.source.confirmation)
-    assert read.isdisjoint(place.source.confirmation)
+        assert job.train_set == setting.source.sets[0]
+        assert {name for _, name in (*job.measures, *job.probes)} == set(setting.source.confirmation)
+    assert read.isdisjoint(setting.source.confirmation)
 
 
 def test_real_sequences_are_described_beside_the_second_reserve(with_rates: None, tmp_path: Path):

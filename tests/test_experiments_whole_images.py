@@ -24,8 +24,8 @@ EACH = pytest.mark.parametrize("name", ASKED)
 @EACH
 def test_networks_are_trained_for_them_alone_only_with_two_collections(study: Study, name: str) -> None:
     others = (dsm.figure4, tcdesc.table2, tcdesc.figure4)
-    there = {record_path(job, study.place) for of in others for job in of(study)}
-    alone = [job for job in ARTEFACTS[name].jobs(study) if record_path(job, study.place) not in there]
+    there = {record_path(job, study.setting) for of in others for job in of(study)}
+    alone = [job for job in ARTEFACTS[name].jobs(study) if record_path(job, study.setting) not in there]
     assert {job.name for job in alone} == ({*experiments.UNITED} if name == "dsm/figure5" else set())
 
 
@@ -39,13 +39,13 @@ def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patch
         assert changed(job.recipe, RECIPES[name]) <= {"optimizer", "schedule", "budget"}
         assert rate_of(job) == name
         assert job.label == label
-        assert job.train_set == study.place.source.united == "mini-a+mini-hp-a-train"
+        assert job.train_set == study.setting.source.united == "mini-a+mini-hp-a-train"
         assert not job.measures
 
 
 @EACH
 def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) -> None:
-    source, [sets] = study.place.source, study.place.source.whole_images
+    source, [sets] = study.setting.source, study.setting.source.whole_images
     generator = import_module(f"lib.data.synthetic.{ARTEFACTS[name].images}")
     tested = {photograph.name for photograph in generator.photographs(sets.allotment)}
     assert tested
@@ -70,7 +70,7 @@ def test_every_job_is_measured_on_the_studys_own_set(
     assert jobs
     for job in jobs:
         assert (measure, f"mini-{kind}") in job.measures
-        assert f"mini-{kind}" in digests(job, study.place)["evaluation"][measure]["data"]
+        assert f"mini-{kind}" in digests(job, study.setting)["evaluation"][measure]["data"]
     assert ARTEFACTS[name].images == kind
 
 
@@ -81,7 +81,7 @@ def test_real_sets_beside_are_measured_too(monkeypatch: pytest.MonkeyPatch, tmp_
     study = open_study(real=str(tmp_path))
     assert experiments.image_sets(study, "oxford_affine") == ["mini-oxford_affine", "real-oxford_affine"]
     assert experiments.image_sets(study, "w1bs") == ["mini-w1bs"]
-    (job,) = merged(experiments.tcdesc_table6(study)[:1], study.place)
+    (job,) = merged(experiments.tcdesc_table6(study)[:1], study.setting)
     assert ("oxford_affine", "real-oxford_affine") in job.measures
 
 

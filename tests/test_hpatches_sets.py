@@ -23,7 +23,7 @@ from lib.profiles import find
 from lib.recipes import Budget
 from lib.study.artefacts import datasets
 from lib.study.artefacts.rows import training_job
-from lib.study.jobs import Job, Place, look
+from lib.study.jobs import Job, Setting, record_status
 from lib.study.open import open_study
 from lib.study.runs import carry_out
 
@@ -149,7 +149,7 @@ def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, t
     (tmp_path / "photos" / "2020").mkdir(parents=True)
     (tmp_path / "README.md").write_text("loose")
     opened = open_study(real=str(tmp_path))
-    found = opened.place.source.real_hpatches.homographies
+    found = opened.setting.source.real_hpatches.homographies
     assert [path.name for path in found] == ["i_coins", "v_coins"]
     with pytest.raises(FileNotFoundError, match=r"photos' is no folder with homography sequences"):
         open_study(real=str(tmp_path / "photos"))
@@ -158,7 +158,7 @@ def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, t
 
 
 @pytest.fixture(scope="module")
-def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Place, Job]:
+def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Setting, Job]:
     """A run of four steps on HPatches' own patches, measured on the other side of the split."""
     profile = replace(
         find("quick"),
@@ -168,13 +168,13 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
         sequences=SMALL,
     )
     source = replace(open_source("mini", made.folder, profile.mini, SMALL), own_hpatches=made)
-    place = Place(profile, source, tmp_path_factory.mktemp("results"))
+    setting = Setting(profile, source, tmp_path_factory.mktemp("results"))
     opened = open_study()
     job = training_job(opened, "adasample_aug_gen", "mini-hp-a-train", 0)
     job = replace(job, measures=(("hpatches", "mini-hp-a"),), probes=())
-    path = carry_out(job, place)
-    assert look(job, place).state == "complete"
-    return path, place, job
+    path = carry_out(job, setting)
+    assert record_status(job, setting).state == "complete"
+    return path, setting, job
 
 
 def test_a_network_trains_on_classes_of_sixteen_and_is_measured_in_all_tasks(trained) -> None:
@@ -196,7 +196,7 @@ def test_a_network_trains_on_classes_of_sixteen_and_is_measured_in_all_tasks(tra
 def test_other_test_data_costs_an_evaluation_and_other_training_data_a_training(
     trained, monkeypatch: pytest.MonkeyPatch, changed: str, half: str, state: str, kind: str
 ) -> None:
-    _, place, job = trained
+    _, setting, job = trained
     digest = Source.digest
 
     def of_another_day(source: Source, name: str) -> str:
@@ -205,9 +205,9 @@ def test_other_test_data_costs_an_evaluation_and_other_training_data_a_training(
             return now
         return f"{now[:8]}00000000" if half == "code" else f"00000000{now[8:]}"
 
-    assert look(job, place).state == "complete"
+    assert record_status(job, setting).state == "complete"
     monkeypatch.setattr(Source, "digest", of_another_day)
-    there = look(job, place)
+    there = record_status(job, setting)
     assert there.state == state
     assert not kind or getattr(there, kind) == (("hpatches", changed),)
 

@@ -220,11 +220,11 @@ def test_a_row_is_known_by_the_files_content_wherever_it_lies(checkpoint, tmp_pa
     shutil.copy(checkpoint, elsewhere)
     (here,), (there,) = (published_jobs(study, [path]) for path in (checkpoint, elsewhere))
     assert here.label == "tfeat (published)"
-    assert record_path(here, study.place) == record_path(there, study.place)
-    assert str(tmp_path) not in str(configuration(here, study.place))
+    assert record_path(here, study.setting) == record_path(there, study.setting)
+    assert str(tmp_path) not in str(configuration(here, study.setting))
     save(elsewhere, random_state(tfeat.build(), seed=2))
     (changed,) = published_jobs(study, [elsewhere])
-    assert record_path(changed, study.place) != record_path(here, study.place)
+    assert record_path(changed, study.setting) != record_path(here, study.setting)
 
 
 def test_a_row_is_measured_as_sift_is(checkpoint):

@@ -13,7 +13,7 @@ from reporting_records import verdict, with_fpr95
 from lib.statistics.intervals import contrast
 from lib.study.claims import read_claims
 from lib.study.claims.measured import fpr95_by_column, hpatches_by_task, values_of
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report.hpatches import LEVELS, numbers
 
 SETS = ("fountain", "wall", "street")
@@ -23,14 +23,14 @@ SETS = ("fountain", "wall", "street")
 def probed(monkeypatch):
     """Records whose probe tells its own run and set: rates around FPR95, with 7 resamples."""
 
-    def probe(self: Found, name: str, test_set: str) -> dict:
+    def probe(self: Record, name: str, test_set: str) -> dict:
         assert name == "resampled_fpr95"
         rates = self.fpr95(test_set) + np.arange(7.0)
         return {"rates": rates, "pair_rates": rates / 2}
 
-    monkeypatch.setattr(Found, "probe", probe)
+    monkeypatch.setattr(Record, "probe", probe)
 
-    def record(*args, **rates) -> Found:
+    def record(*args, **rates) -> Record:
         found = with_fpr95(*args, **rates)
         found.content["probes"] = {f"resampled_fpr95.{name}": {} for name in rates}
         return found

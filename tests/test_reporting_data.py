@@ -22,7 +22,7 @@ from lib.data.synthetic.scenes import Piece
 from lib.features.keypoints import Keypoints
 from lib.study import records
 from lib.study.jobs import Job, probe_path
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.printed import printed
 from lib.study.report import data, pictures
 
@@ -44,7 +44,7 @@ def a_probe(level: float) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> list[Found]:
+def found(tmp_path: Path) -> list[Record]:
     """SIFT with FPR95 10, 20 and 30, RootSIFT with 15, 25 and 35."""
     made = []
     for label, shift in (("SIFT", 0), ("RootSIFT", 5)):
@@ -68,11 +68,11 @@ def found(tmp_path: Path) -> list[Found]:
             "label": label,
         }
         content |= {"name": label.lower(), "train_set": None, "seed": None}
-        made.append(Found(job, path, content, older=False))
+        made.append(Record(job, path, content, older=False))
     return made
 
 
-def test_counts_are_whole_numbers_and_shares_percent(found: list[Found]):
+def test_counts_are_whole_numbers_and_shares_percent(found: list[Record]):
     table = data.counts_table(found[0])
     assert list(table.index) == list(SETS)
     assert table.loc["mini-b", "non-matching"] == 8
@@ -81,7 +81,7 @@ def test_counts_are_whole_numbers_and_shares_percent(found: list[Found]):
     assert table.loc["mini-a", "more (%)"] == pytest.approx(20)
 
 
-def test_each_set_stands_beside_the_one_whose_part_it_plays(found: list[Found]):
+def test_each_set_stands_beside_the_one_whose_part_it_plays(found: list[Record]):
     papers = printed("adasample", "table1").query("key == 'sift' and statistic == 'fpr95'")
     table = data.difficulty_table(found, SETS, papers)
     assert list(table.columns) == ["beside", "SIFT, papers", "SIFT", "RootSIFT"]
@@ -90,7 +90,7 @@ def test_each_set_stands_beside_the_one_whose_part_it_plays(found: list[Found]):
     assert table.loc["mini-b", "SIFT, papers"] == 22.53
 
 
-def test_what_one_threshold_costs_is_the_mean_over_sets(found: list[Found]):
+def test_what_one_threshold_costs_is_the_mean_over_sets(found: list[Record]):
     table = data.filled_bins_table(found)
     expected = pd.DataFrame(
         [[10, 20, 30, 20, 2, -0.2], [15, 25, 35, 25, 2, -0.2]],

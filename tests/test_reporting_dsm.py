@@ -20,7 +20,7 @@ from lib.study.claims import Claim, read_claims
 from lib.study.claims.measured import OfClaim, values_of
 from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.jobs import Job
-from lib.study.open import Found, Study, open_study
+from lib.study.open import Record, Study, open_study
 from lib.study.printed import printed
 from lib.study.report import dsm, frames, hpatches, phototour
 from lib.study.report.hpatches import TASKS
@@ -32,13 +32,13 @@ SETS = ("b", "c")
 MARGINS = (0.375, 1.0)
 
 
-def claim_values(runs: list[Found], study: Study, **arrays: object) -> OfClaim:
+def claim_values(runs: list[Record], study: Study, **arrays: object) -> OfClaim:
     every = [*runs, *frames.by_sign(runs)]
-    return partial(values_of, runs=every, sets=study.place.source.sets, arrays=arrays)
+    return partial(values_of, runs=every, sets=study.setting.source.sets, arrays=arrays)
 
 
-def margin_claims(runs: list[Found], study: Study) -> OfClaim:
-    return claim_values(runs, study, **dsm.margin_values(runs, study.place.source.sets))
+def margin_claims(runs: list[Record], study: Study) -> OfClaim:
+    return claim_values(runs, study, **dsm.margin_values(runs, study.setting.source.sets))
 
 
 def level(job) -> float:
@@ -91,7 +91,7 @@ def test_one_seed_of_a_rival_leaves_a_claim_open(study: Study) -> None:
 
 def test_table_3_stands_beside_the_paper_with_rows_of_our_own_last(study: Study) -> None:
     runs = records(artefacts.table3(study), level, number)
-    fpr95 = phototour.by_column(runs, study.place.source.sets)["Mean"]
+    fpr95 = phototour.by_column(runs, study.setting.source.sets)["Mean"]
     table = hpatches.paper_beside_ours(printed("dsm", "table3"), runs, fpr95)
     assert list(table.index[:8]) == list(printed("dsm", "table3")["label"].unique())
     assert list(table.index[8:]) == ["DSM+: hardest 1/4", "DSM+ binary: hardest 1/8", "ORB"]
@@ -309,8 +309,8 @@ FIGURE4 = {
 }
 
 
-def figure4_records() -> list[Found]:
-    tested = open_study().place.source.homographies.test_set("full")
+def figure4_records() -> list[Record]:
+    tested = open_study().setting.source.homographies.test_set("full")
     found = []
     for name, level in FIGURE4.items():
         recipe = RECIPES.get(name) or artefacts.REAL.get(name)
@@ -322,7 +322,7 @@ def figure4_records() -> list[Found]:
             trained = {"recipe": recipe, "train_set": "a"} if recipe else {}
             job = Job(name, label, seed=seed, measures=(("hpatches", tested),), **trained)
             content = {"metrics": {tested: measured}, "probes": {}}
-            found.append(Found(job, Path("record.json"), content, False))
+            found.append(Record(job, Path("record.json"), content, False))
     return found
 
 
@@ -423,7 +423,7 @@ def test_the_jobs_ask_for_their_probes_and_for_signs(monkeypatch: pytest.MonkeyP
     assert [job.seed for job in others] == list(study.table_seeds[1:])
     assert all(("moving_histogram", "mini-a") not in job.probes for job in others)
     jobs = artefacts.figure4(study)
-    tested = study.place.source.homographies.test_set("full")
+    tested = study.setting.source.homographies.test_set("full")
     assert all(("hpatches", tested) in job.measures for job in jobs)
     signs = {job.name for job in jobs if ("hpatches_of_signs", tested) in job.measures}
     assert signs == set(artefacts.FIGURE4_SIGNS)

@@ -17,7 +17,7 @@ from lib.study.artefacts import factorial as experiments
 from lib.study.artefacts import searches, together
 from lib.study.artefacts.factorial import CELLS, PAPERS, SEARCHED_CELLS, TERMS, at, sign
 from lib.study.jobs import Job
-from lib.study.open import Found, Study, open_study
+from lib.study.open import Record, Study, open_study
 from lib.study.report import factorial
 
 NONE = dict.fromkeys(((), *TERMS), 0.0)
@@ -124,12 +124,12 @@ def test_the_plan_says_what_can_be_found_before_it_is_looked_for(
     random = np.random.default_rng(0)
     asked: list[Job] = []
 
-    def obtain(_: Study, jobs: list[Job]) -> list[Found]:
+    def records_of(_: Study, jobs: list[Job]) -> list[Record]:
         asked.extend(jobs)
         # What a seed does to all methods alike is no part of what an effect is judged by.
         return records(jobs, lambda job: 100 * job.seed + random.normal(), level)
 
-    monkeypatch.setattr(factorial, "obtain", obtain)
+    monkeypatch.setattr(factorial, "records_of", records_of)
     [row] = factorial.plan(study).to_dict("records")
     assert {job.name for job in asked} == together.EQUAL.keys()
     assert (row["combinations"], row["seeds"], row["runs"]) == (32, 3, 96)
@@ -182,14 +182,14 @@ def test_what_a_shared_rate_loses_is_told_by_combination_and_by_axis(monkeypatch
 HALVES = {**NONE, (): 20.0, ("loss",): -2.0, ("network",): -1.0, ("distance", "positive"): -0.9}
 
 
-def confirmed(study: Study, halves, of) -> list[Found]:
+def confirmed(study: Study, halves, of) -> list[Record]:
     found = []
     for job in experiments.confirmation(study, halves):
         cell = next(c for c in experiments.EVERY if experiments.key_of(c) == job.name)
         metrics = {
             name: {"fpr95": {"expected": at(of, cell) + job.seed}} for name in job.sets_of("fpr95")
         }
-        found.append(Found(job, Path("record.json"), {"metrics": metrics, "probes": {}}, False))
+        found.append(Record(job, Path("record.json"), {"metrics": metrics, "probes": {}}, False))
     return found
 
 

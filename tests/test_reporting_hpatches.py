@@ -12,7 +12,7 @@ from scipy import stats
 from lib.study.artefacts.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
 from lib.study.claims import read_claims
 from lib.study.claims.measured import hpatches_by_task
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import adasample
 from lib.study.report import hpatches as tables
 from lib.study.report.changes import changes, levels
@@ -45,7 +45,9 @@ def metrics(level: float, sequences: tuple[str, ...] = SEQUENCES) -> dict[str, f
     return found | {key: level + shift for key, shift in whole.items()} | {"retrieval.pools": level - 30}
 
 
-def run(key: str, level: float, seed: int | None = 0, train_set: str | None = "some-a", **kind) -> Found:
+def run(
+    key: str, level: float, seed: int | None = 0, train_set: str | None = "some-a", **kind
+) -> Record:
     return reporting_records.found(
         key, train_set, seed, metrics={TEST: {"hpatches": metrics(level, **kind)}}
     )

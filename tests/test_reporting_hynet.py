@@ -18,7 +18,7 @@ from lib.study.claims import Claim, read_claims
 from lib.study.claims.measured import values_of
 from lib.study.claims.verdicts import HELD, NOT_HELD, NOT_JUDGED
 from lib.study.jobs import Job
-from lib.study.open import Found, Study
+from lib.study.open import Record, Study
 from lib.study.printed import printed
 from lib.study.report import hynet
 from lib.study.report.hpatches import TASKS
@@ -39,7 +39,7 @@ def number(job: Job) -> float:
     return 100.0 - level(job) - 0.2 * (job.seed or 0)
 
 
-def staged(study: Study, lowest: dict[str, int]) -> list[Found]:
+def staged(study: Study, lowest: dict[str, int]) -> list[Record]:
     """Runs of `epochs`, lowest at an epoch by test set, a point higher at each before and after."""
     runs = []
     for job in artefacts.epochs(study):
@@ -80,7 +80,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
         "Figure 6": artefacts.figure4(seeded),
         "Ladder": artefacts.ladder(seeded),
     }
-    sets, better = seeded.place.source.sets, {"t3-hard-more", "t3-sos-more"}
+    sets, better = seeded.setting.source.sets, {"t3-hard-more", "t3-sos-more"}
     for artefact, jobs in by_artefact.items():
         runs = followed(jobs, level, number)
         runs += hynet.at_best_margin(runs)
@@ -115,7 +115,7 @@ def test_a_margin_binds_where_some_stretch_of_some_run_has_triplets_beyond_it(st
 
 
 def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
-    _, first, second = study.place.source.sets
+    _, first, second = study.setting.source.sets
 
     def chosen(lowest: dict[str, int]) -> dict[str, list[float]]:
         epochs = hynet.by_epoch(staged(study, lowest))
@@ -249,7 +249,7 @@ def test_norms_speak_for_and_against_the_claims() -> None:
 
 
 def test_jobs_ask_for_their_probes_and_measures(study: Study) -> None:
-    train_set = study.place.source.sets[0]
+    train_set = study.setting.source.sets[0]
     _, *runs = artefacts.figure2(study)
     assert [job.name for job in runs] == ["hardnet_aug"] * 3 + ["sosnet_aug"] * 3
     assert all(("triplets_in_batch", train_set) in job.probes for job in runs)

@@ -13,7 +13,7 @@ from scipy import stats
 from lib.recipes import RECIPES, Recipe, at_rate
 from lib.study.artefacts.adasample import LADDER, RUNGS
 from lib.study.jobs import Job
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report.changes import fpr95_of, levels
 from lib.study.report.ladder import WHOLE, rungs_figure, rungs_table, surely_changed
 
@@ -24,7 +24,7 @@ SEEDS = np.array([0.0, 0.9, -0.4, 0.3, -0.8])
 
 
 @dataclass(frozen=True)
-class Run(Found):
+class Run(Record):
     """A run whose probe's 400 resamples scatter around its FPR95, alike for every method."""
 
     scatter: float = 0.0

@@ -63,7 +63,7 @@ def execute(opened: Study, root: Path, selected: dict = A_B) -> list[tuple[str, 
 
 
 def printed(opened: Study, name: str = "a/b") -> str:
-    copy = nbformat.read(opened.place.folder / f"notebooks/{name}.ipynb", as_version=4)
+    copy = nbformat.read(opened.setting.folder / f"notebooks/{name}.ipynb", as_version=4)
     outputs = (output for cell in copy.cells for output in cell.get("outputs", ()))
     return "".join(output.text for output in outputs)
 
@@ -104,7 +104,7 @@ def test_no_notebook_sees_what_another_did_and_each_works_in_its_folder(root, op
 
 
 def test_what_failed_is_named_with_its_cell_and_has_a_page_and_the_next_is_executed(root, opened):
-    earlier, other = (opened.place.folder / f"tables/a/{name}.csv" for name in ("b", "c"))
+    earlier, other = (opened.setting.folder / f"tables/a/{name}.csv" for name in ("b", "c"))
     earlier.parent.mkdir(parents=True)
     for file in (earlier, other):
         file.touch()
@@ -131,10 +131,10 @@ def test_a_notebook_whose_runs_failed_is_not_executed(root, opened):
 
 
 def test_a_notebook_that_only_reads_the_reference_removes_nothing(root, opened):
-    saved = opened.place.folder / "tables/a/b.csv"
+    saved = opened.setting.folder / "tables/a/b.csv"
     saved.parent.mkdir(parents=True)
     saved.touch()
-    execute(replace(opened, reading=(root / "reference", opened.place.folder)), root)
+    execute(replace(opened, reading=(root / "reference", opened.setting.folder)), root)
     assert saved.exists()
 
 

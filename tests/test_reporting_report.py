@@ -13,7 +13,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lib.recipes import RECIPES
-from lib.study.jobs import Job, OnRecord
+from lib.study.jobs import Job, RecordStatus
 from lib.study.report import pages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,7 +135,7 @@ def write_index(folder: Path, **changes: object) -> str:
     write_page(folder)
     job = Job("hardnet", "HardNet", RECIPES["hardnet"], "mini-a", 3)
     content = {"seconds": 6.04, "device": "a GPU"}
-    record = OnRecord(folder / "records/hardnet.json", "older code", content)
+    record = RecordStatus(folder / "records/hardnet.json", "older code", content)
     runs = {"dsm/table1": [(job, record)], "dsm/table3": [(job, record)]}
     notebooks = {"dsm/table1": folder / "executed/dsm/table1.ipynb", "dsm/table3": folder / "absent"}
     told = {"heading": "profile quick", "reproduced": "Of 3 means 2 are."}

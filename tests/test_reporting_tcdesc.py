@@ -17,7 +17,7 @@ from lib.study.claims import Claim, read_claims
 from lib.study.claims.measured import values_of
 from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.jobs import Job, configuration
-from lib.study.open import Found, Study
+from lib.study.open import Record, Study
 from lib.study.printed import printed
 from lib.study.report import tcdesc
 from lib.study.report.hpatches import TASKS
@@ -63,7 +63,7 @@ def trained(
     found = []
     for run in records(jobs, level, number):
         content = {**run.content, "curve": curves(run.job)}
-        content["config"] = configuration(run.job, study.place) if run.job.recipe else {}
+        content["config"] = configuration(run.job, study.setting) if run.job.recipe else {}
         found.append(Run(run.job, run.path, content, False, probe(run.job)))
     return found
 
@@ -78,7 +78,7 @@ def test_what_the_positive_saw_is_of_runs_with_topology_alone(study: Study) -> N
 
 
 def test_gains_are_of_pairs_that_are_there_and_paired_by_seed(study: Study) -> None:
-    sets = study.place.source.sets
+    sets = study.setting.source.sets
     table = tcdesc.changes_by_topology(trained(experiments.table2(study), study), sets)
     assert list(table.index) == ["topology on HardNet", "topology on DSM", *tcdesc.SETTING]
     assert table["change"].tolist() == pytest.approx([-6, -5, -8, -10])
@@ -176,7 +176,7 @@ def test_claims_on_figure_2_are_of_the_kind_they_name(study: Study) -> None:
     assert wrong["sift"].values.tolist() == [10]
 
 
-def match_values(runs: Sequence[Found]) -> dict[str, dict[str, Measured]]:
+def match_values(runs: Sequence[Record]) -> dict[str, dict[str, Measured]]:
     return tcdesc.match_values(tcdesc.matches(runs, "mini-hp-images"))
 
 
@@ -194,7 +194,7 @@ def test_one_sequence_that_differs_decides_nothing_about_matches(study: Study) -
     assert set(results.values()) == {"open"}
 
 
-def staged(study: Study, fpr95: Callable[[str, float, bool], float]) -> list[Found]:
+def staged(study: Study, fpr95: Callable[[str, float, bool], float]) -> list[Record]:
     """Runs of `overfitting`: FPR95 by key, stage and whether it is of the set trained on."""
     found = []
     for run in trained(experiments.overfitting(study), study):
@@ -265,10 +265,10 @@ def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
     assert abs(np.mean(gaps)) < 3 * np.std(gaps) / np.sqrt(len(gaps))
 
 
-def values_on(artefact: str, runs: Sequence[Found], study: Study) -> Callable[[Claim], Mapping]:
+def values_on(artefact: str, runs: Sequence[Record], study: Study) -> Callable[[Claim], Mapping]:
     """The values by which a notebook judges the claims on a table or figure."""
     arrays = tcdesc.grid_values(runs) if artefact in ("Table 1", "Figure 3") else {}
-    return partial(values_of, runs=runs, sets=study.place.source.sets, arrays=arrays)
+    return partial(values_of, runs=runs, sets=study.setting.source.sets, arrays=arrays)
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:
@@ -313,7 +313,7 @@ def test_text_and_caption_of_figure_3_cannot_both_hold(seeded: Study) -> None:
     assert {results[f"f3-k-{task}"] for task in TASKS} == {"held"}
 
 
-def _with_tasks(run: Found, tasks: Mapping[str, float]) -> Found:
+def _with_tasks(run: Record, tasks: Mapping[str, float]) -> Record:
     metrics = {
         name: {**of, **({"hpatches": {**of["hpatches"], **tasks}} if "hpatches" in of else {})}
         for name, of in run.content["metrics"].items()

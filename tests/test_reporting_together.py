@@ -21,7 +21,7 @@ from lib.statistics import intervals
 from lib.statistics.intervals import Measured, contrast, residual
 from lib.statistics.significance import holm
 from lib.study.artefacts import together as experiments
-from lib.study.open import Found, Study, open_study
+from lib.study.open import Record, Study, open_study
 from lib.study.report import together
 
 LEVELS = {"dsm_long": 12.0, "equal_hynet_aug": 8.0, "equal_adasample_aug_gen": 30.0}
@@ -34,10 +34,10 @@ def level(job) -> float:
 
 @pytest.fixture
 def evening(study: Study) -> Study:
-    return replace(study, place=replace(study.place, profile=EVENING))
+    return replace(study, setting=replace(study.setting, profile=EVENING))
 
 
-def made(jobs) -> list[Found]:
+def made(jobs) -> list[Record]:
     """Records of 100 steps that take a second more with each seed, HyNet's twice as long."""
     return [
         replace(
@@ -266,7 +266,7 @@ def test_on_real_places_methods_stand_by_random_and_wide_pairs_and_by_matching(p
         for measure, name in job.measures:
             harder = 4 * name.startswith("d")
             metrics.setdefault(name, {})[measure] = {k: v + harder for k, v in measured.items()}
-        runs.append(Found(job, Path("record.json"), {"metrics": metrics, "probes": {}}, False))
+        runs.append(Record(job, Path("record.json"), {"metrics": metrics, "probes": {}}, False))
     methods = together.by_measure(runs, places)
     assert list(methods) == [together.FPR95, together.FPR95_WIDE, together.PHOTOGRAPHS]
     for measure, mean in zip(methods, (10 / 3, 10 / 3, 70 + 4 / 3), strict=True):

@@ -32,7 +32,7 @@ def quick() -> Study:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_the_rate_is_the_best_of_the_search_on_record(name: str, quick: Study) -> None:
-    found, search = searches.read_search(quick, name), quick.place.profile.search
+    found, search = searches.read_search(quick, name), quick.setting.profile.search
     by_rate: dict[float, list[float]] = {}
     for run in found["runs"]:
         by_rate.setdefault(run["rate"], []).append(run["fpr95"])
@@ -46,15 +46,15 @@ def test_the_rate_is_the_best_of_the_search_on_record(name: str, quick: Study) -
 def test_the_searches_were_trained_by_today_s_code(quick: Study) -> None:
     """On patches cut before DoG keypoints moved by 0.25 px, as docs/choices.md says."""
     for name in QUICK:
-        today = searches.search_digests(quick.place, SEARCHED[name])["training"]
+        today = searches.search_digests(quick.setting, SEARCHED[name])["training"]
         assert searches.read_search(quick, name)["digests"]["training"] == today, name
 
 
 def test_rates_are_those_searched_on_the_same_data_or_else_on_photographs(
     quick: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    source = replace(quick.place.source, name="scenes")
-    scenes = replace(quick, place=replace(quick.place, source=source))
+    source = replace(quick.setting.source, name="scenes")
+    scenes = replace(quick, setting=replace(quick.setting, source=source))
     monkeypatch.setattr("lib.study.open.REFERENCE", tmp_path)
     for data, best in (("mini", 0.1), ("photos", 0.2), ("scenes", 0.5)):
         path = searches.search_path("quick", data, "hardnet")
@@ -84,11 +84,11 @@ def test_the_grid_goes_on_beyond_an_end_by_ones_twos_and_fives() -> None:
 
 
 def test_a_search_takes_the_rate_with_the_lowest_mean_over_its_runs() -> None:
-    place = open_study().place
+    setting = open_study().setting
     runs = [
         {**RUN, "rate": rate, "fpr95": value} for rate, value in ((0.1, 9.0), (0.1, 5.0), (0.2, 6.9))
     ]
-    found = searches.outcome(place, "hardnet", find("hardnet"), runs)
+    found = searches.outcome(setting, "hardnet", find("hardnet"), runs)
     assert found["metrics"]["mean_fpr95"] == {"0.1": 7.0, "0.2": 6.9}
     assert found["best"] == 0.2
 
@@ -119,12 +119,12 @@ def test_rates_that_no_grid_goes_on_from_are_refused(
 
 
 def test_a_search_looks_at_nothing_but_the_reserve() -> None:
-    place = open_study().place
-    jobs = searches.search_jobs(place, "hardnet", find("hardnet"), 0.5)
-    assert {name for job in jobs for name in job.sets} == set(place.source.reserve)
-    assert not set(place.source.reserve) & set(place.source.sets)
+    setting = open_study().setting
+    jobs = searches.search_jobs(setting, "hardnet", find("hardnet"), 0.5)
+    assert {name for job in jobs for name in job.sets} == set(setting.source.reserve)
+    assert not set(setting.source.reserve) & set(setting.source.sets)
     assert {(job.train_set, job.seed) for job in jobs} == {
-        (name, seed) for name in place.source.reserve for seed in place.profile.search.seeds
+        (name, seed) for name in setting.source.reserve for seed in setting.profile.search.seeds
     }
 
 
@@ -138,7 +138,7 @@ def test_what_a_profile_shares_is_the_schedule_and_what_each_has_of_its_own_the_
 
 def test_under_paper_a_recipe_is_what_its_authors_state() -> None:
     study = open_study()
-    paper = replace(study, place=replace(study.place, profile=profiles.find("paper")))
+    paper = replace(study, setting=replace(study.setting, profile=profiles.find("paper")))
     assert at_profile(paper, "adasample_gen") == find("adasample_gen")
 
 

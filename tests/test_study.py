@@ -31,7 +31,7 @@ from lib.study import forecast, jobs, pool, records, runs
 from lib.study.artefacts.rows import handcrafted_job, training_job
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job
-from lib.study.open import REFERENCE, ROOT, Found, Study, find, obtain, open_study, to_do
+from lib.study.open import REFERENCE, ROOT, Record, Study, find, open_study, records_of, to_do
 from lib.study.report import effects
 from lib.study.runs import carry_out, load_weights, weights_path
 
@@ -45,8 +45,8 @@ def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
 def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Path]) -> None:
     opened, job, path = cold
     record = records.read(path)
-    assert record["config"] == jobs.configuration(job, opened.place)
-    assert record["digests"] == jobs.digests(job, opened.place)
+    assert record["config"] == jobs.configuration(job, opened.setting)
+    assert record["digests"] == jobs.digests(job, opened.setting)
     assert set(record["metrics"]) == set(record["epoch_fpr95"]) == {"mini-b", "mini-c"}
     assert all(len(by_epoch) == 2 for by_epoch in record["epoch_fpr95"].values())
     assert record["weights"] == sha256(weights_path(path))
@@ -56,14 +56,14 @@ def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Pat
         for name in ("mini-b", "mini-c")
     }
     assert set(record["evaluation_seconds"]) == {".".join(of) for of in (*job.measures, *job.probes)}
-    assert jobs.look(job, opened.place).state == "complete"
+    assert jobs.record_status(job, opened.setting).state == "complete"
 
 
 def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
     job = training_job(opened, "hardnet", "mini-a", 0)
-    ours = records.read(carry_out(job, opened.place))
-    theirs = records.read(jobs.record_path(job, opened.place, REFERENCE / "quick/mini"))
+    ours = records.read(carry_out(job, opened.setting))
+    theirs = records.read(jobs.record_path(job, opened.setting, REFERENCE / "quick/mini"))
     for part in ("training", "following"):
         assert ours["digests"][part] == theirs["digests"][part]
     for module, by in ours["digests"]["evaluation"].items():
@@ -83,9 +83,9 @@ def test_a_new_metric_is_computed_from_the_weights_without_training(
     opened, job, path = cold
     record = records.read(path)
     records.write(path, {**record, "metrics": {}})
-    assert jobs.look(job, opened.place).state == "incomplete"
+    assert jobs.record_status(job, opened.setting).state == "incomplete"
     steps: list[int] = []
-    carry_out(job, opened.place, lambda step, total: steps.append(step))
+    carry_out(job, opened.setting, lambda step, total: steps.append(step))
     assert steps == []
     assert records.read(path)["metrics"] == record["metrics"]
 
@@ -94,52 +94,52 @@ def test_a_damaged_record_is_set_aside_and_made_anew(cold: tuple[Study, Job, Pat
     opened, job, path = cold
     whole = records.read(path)
     path.write_text(path.read_text()[:100])
-    assert jobs.look(job, opened.place).state == "damaged"
-    carry_out(job, opened.place)
+    assert jobs.record_status(job, opened.setting).state == "damaged"
+    carry_out(job, opened.setting)
     assert path.with_name(path.name + ".damaged").exists()
     again = records.read(path)
     assert again["metrics"] == whole["metrics"], "the same seed on the same machine gives the same bits"
     assert again["curve"] == whole["curve"]
 
 
-def flip_a_bit(file: Path, place: float) -> None:
+def flip_a_bit(file: Path, share: float) -> None:
     content = bytearray(file.read_bytes())
-    content[int(place * len(content))] ^= 1
+    content[int(share * len(content))] ^= 1
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize("place", [0.0, 0.999])
+@pytest.mark.parametrize("share", [0.0, 0.999])
 def test_weights_damaged_anywhere_are_set_aside_and_made_anew(
-    cold: tuple[Study, Job, Path], place: float, capfd: pytest.CaptureFixture[str]
+    cold: tuple[Study, Job, Path], share: float, capfd: pytest.CaptureFixture[str]
 ) -> None:
     opened, job, path = cold
     record, weights = records.read(path), weights_path(path)
     whole = load_weights(path)
-    flip_a_bit(weights, place)
+    flip_a_bit(weights, share)
     with pytest.raises(records.DamagedRecord, match=r"\.safetensors is damaged"):
         load_weights(path)
     records.write(path, {**record, "metrics": {}})
-    carry_out(job, opened.place)
+    carry_out(job, opened.setting)
     assert same(load_weights(path), whole), "the same seed on the same machine gives the same bits"
     assert weights.with_name(weights.name + ".damaged").exists()
     assert f"{weights} is damaged: set aside as" in capfd.readouterr().err
     assert records.read(path)["metrics"] == record["metrics"]
 
 
-@pytest.mark.parametrize("place", [0.0, 0.999])
+@pytest.mark.parametrize("share", [0.0, 0.999])
 def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
-    cold: tuple[Study, Job, Path], place: float, capfd: pytest.CaptureFixture[str]
+    cold: tuple[Study, Job, Path], share: float, capfd: pytest.CaptureFixture[str]
 ) -> None:
     opened, job, path = cold
     probe = jobs.probe_path(path, "distance_histogram", "mini-b")
     whole = probe.read_bytes()
-    flip_a_bit(probe, place)
-    found = jobs.look(job, opened.place)
+    flip_a_bit(probe, share)
+    found = jobs.record_status(job, opened.setting)
     assert (found.state, found.readable, found.damaged) == ("incomplete", False, (probe,))
     with pytest.raises(records.DamagedRecord, match=r"\.npz is damaged"):
-        Found(job, path, records.read(path), older=False).probe("distance_histogram", "mini-b")
+        Record(job, path, records.read(path), older=False).probe("distance_histogram", "mini-b")
     steps: list[int] = []
-    carry_out(job, opened.place, lambda step, total: steps.append(step))
+    carry_out(job, opened.setting, lambda step, total: steps.append(step))
     assert steps == []
     assert probe.read_bytes() == whole
     assert f"{probe} is damaged: set aside as" in capfd.readouterr().err
@@ -148,9 +148,9 @@ def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
 def as_reference(cold: tuple[Study, Job, Path], folder: Path) -> tuple[Study, Path]:
     """A study that reads a copy of the cold records as a reference, and the record in it."""
     opened, job, _ = cold
-    shutil.copytree(opened.place.folder / "records", folder / "records")
-    return replace(opened, reading=(folder, opened.place.folder)), jobs.record_path(
-        job, opened.place, folder
+    shutil.copytree(opened.setting.folder / "records", folder / "records")
+    return replace(opened, reading=(folder, opened.setting.folder)), jobs.record_path(
+        job, opened.setting, folder
     )
 
 
@@ -159,23 +159,23 @@ def test_damage_in_the_reference_is_said_and_not_made_anew(
     cold: tuple[Study, Job, Path], tmp_path: Path, suffix: str
 ) -> None:
     reading, record = as_reference(cold, tmp_path / "reference")
-    assert obtain(reading, [cold[1]])[0].path == record
+    assert records_of(reading, [cold[1]])[0].path == record
     file = record.with_name(record.stem + suffix)
     flip_a_bit(file, 0.5)
     with pytest.raises(records.DamagedRecord, match=f"{file.name} is damaged.* git checkout"):
-        obtain(reading, [cold[1]])
+        records_of(reading, [cold[1]])
 
 
 def test_a_record_that_is_no_record_is_made_anew_and_planned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened = open_study(results=str(tmp_path))
-    (job,) = jobs.merged([training_job(opened, "hardnet", "mini-a", 0)], opened.place)
-    path = jobs.record_path(job, opened.place)
+    (job,) = jobs.merged([training_job(opened, "hardnet", "mini-a", 0)], opened.setting)
+    path = jobs.record_path(job, opened.setting)
     path.parent.mkdir(parents=True)
     for content in ("[]", '{"digests": null}', '{"kind": "run", "metrics": 3, "digests": []}'):
         path.write_text(content)
-        assert jobs.look(job, opened.place).state == "damaged"
+        assert jobs.record_status(job, opened.setting).state == "damaged"
         assert to_do(opened, [job]) == [job]
         assert study.main(["--plan", "--only", "adasample/table1", "--results", str(tmp_path)]) == 0
 
@@ -196,7 +196,7 @@ def test_a_run_trained_or_followed_by_other_code_is_older_code(cold: tuple[Study
     others = [(part, "code") for part in ("training", "following")]
     for keys in (*others, ("training", "data", "mini-a"), ("following", "data", "mini-b")):
         records.write(path, stale(record, *keys))
-        assert jobs.look(job, opened.place).state == "older code"
+        assert jobs.record_status(job, opened.setting).state == "older code"
         assert find(opened, job).older
         assert to_do(opened, [job]) == [job]
     records.write(path, record)
@@ -205,29 +205,29 @@ def test_a_run_trained_or_followed_by_other_code_is_older_code(cold: tuple[Study
 def test_numbers_of_other_data_are_not_shown(tmp_path: Path) -> None:
     opened, job, _ = made_cold(tmp_path)
     sift = handcrafted_job(opened, "sift")
-    (first,) = obtain(opened, [sift])
+    (first,) = records_of(opened, [sift])
     # The second set holds other photographs under the name that it had.
-    source = opened.place.source
+    source = opened.setting.source
     others = {**source.allotment, "b": source.allotment["reserve-a"]}
-    place = replace(opened.place, source=replace(source, allotment=others))
-    elsewhere = replace(opened, place=place)
-    assert {test_set for _, test_set in jobs.look(sift, place).lacking} == {"mini-b"}
+    setting = replace(opened.setting, source=replace(source, allotment=others))
+    elsewhere = replace(opened, setting=setting)
+    assert {test_set for _, test_set in jobs.record_status(sift, setting).lacking} == {"mini-b"}
     assert find(elsewhere, sift) is None
-    (second,) = obtain(elsewhere, [sift])
+    (second,) = records_of(elsewhere, [sift])
     assert second.fpr95("mini-b") != first.fpr95("mini-b")
     assert second.fpr95("mini-a") == first.fpr95("mini-a")
     # A run was followed on it, so that its curves are of other data too; trained on it, it is another.
-    assert jobs.look(job, place).state == "other data"
+    assert jobs.record_status(job, setting).state == "other data"
     assert find(elsewhere, job) is None
     assert to_do(elsewhere, [job]) == [job]
     trained_there = replace(job, train_set="mini-b")
-    assert jobs.record_path(trained_there, place) != jobs.record_path(trained_there, opened.place)
+    assert jobs.record_path(trained_there, setting) != jobs.record_path(trained_there, opened.setting)
 
 
 def test_older_code_is_kept_and_marked_where_runs_are_costly(cold: tuple[Study, Job, Path]) -> None:
     opened, job, path = cold
-    costly = replace(opened.place, profile=replace(opened.place.profile, name="standard"))
-    costly_study, moved = replace(opened, place=costly), jobs.record_path(job, costly)
+    costly = replace(opened.setting, profile=replace(opened.setting.profile, name="standard"))
+    costly_study, moved = replace(opened, setting=costly), jobs.record_path(job, costly)
     for file in path.parent.glob(f"{path.stem}.*.npz"):
         shutil.copyfile(file, moved.with_name(file.name.replace(path.stem, moved.stem)))
     records.write(moved, stale(records.read(path), "training", "code"))
@@ -244,11 +244,13 @@ def test_a_metric_by_other_code_is_measured_anew_and_others_are_not_restamped(
     record = records.read(path)
     records.write(path, stale(record, "evaluation", "fpr95", "code"))
     only_b = replace(job, measures=(("fpr95", "mini-b"),), probes=())
-    assert jobs.look(only_b, opened.place).stale == (("fpr95", "mini-b"),)
-    carry_out(only_b, opened.place)
-    assert jobs.look(only_b, opened.place).state == "complete"
-    assert jobs.look(job, opened.place).stale == (("fpr95", "mini-c"),), "it was not measured anew"
-    carry_out(job, opened.place)
+    assert jobs.record_status(only_b, opened.setting).stale == (("fpr95", "mini-b"),)
+    carry_out(only_b, opened.setting)
+    assert jobs.record_status(only_b, opened.setting).state == "complete"
+    assert jobs.record_status(job, opened.setting).stale == (("fpr95", "mini-c"),), (
+        "it was not measured anew"
+    )
+    carry_out(job, opened.setting)
     assert records.read(path)["digests"] == record["digests"]
 
 
@@ -261,26 +263,26 @@ def same(one: Stages, other: Stages) -> bool:
     )
 
 
-def killed_at_step_5(job: Job, place: jobs.Place) -> None:
+def killed_at_step_5(job: Job, setting: jobs.Setting) -> None:
     def kill(step: int, total: int) -> None:
         if step == 5:
             os.kill(os.getpid(), signal.SIGKILL)
 
     training.train = partial(training.train, checkpoint_seconds=0)
     runs.train = training.train
-    carry_out(job, place, kill)
+    carry_out(job, setting, kill)
 
 
 def test_a_killed_job_goes_on_from_its_checkpoint(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
     opened, job, path = cold
-    place = replace(opened.place, folder=tmp_path)
-    worker = multiprocessing.get_context("spawn").Process(target=killed_at_step_5, args=(job, place))
+    setting = replace(opened.setting, folder=tmp_path)
+    worker = multiprocessing.get_context("spawn").Process(target=killed_at_step_5, args=(job, setting))
     worker.start()
     worker.join(120)
     assert worker.exitcode == -signal.SIGKILL
     (checkpoint,) = (tmp_path / "checkpoints").glob("*.pt")
     steps: list[int] = []
-    made = carry_out(job, place, lambda step, total: steps.append(step))
+    made = carry_out(job, setting, lambda step, total: steps.append(step))
     assert steps[0] == 5, "the 4 steps before are not done again"
     assert same(load_weights(made), load_weights(path))
     assert not checkpoint.exists()
@@ -316,12 +318,12 @@ def test_a_checkpoint_that_is_none_of_the_run_is_set_aside_and_the_run_starts_an
     small: tuple[Study, Job], spoil: Callable[[Path], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     opened, job = small
-    checkpoint = runs.checkpoint_path(job, opened.place)
+    checkpoint = runs.checkpoint_path(job, opened.setting)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     torch.save({"progress": torch.zeros(10_000)}, checkpoint)
     spoil(checkpoint)
     steps: list[int] = []
-    carry_out(job, opened.place, lambda step, total: steps.append(step))
+    carry_out(job, opened.setting, lambda step, total: steps.append(step))
     assert steps[0] == 1
     assert checkpoint.with_name(checkpoint.name + ".damaged").exists()
     assert f"{checkpoint} is damaged: set aside as" in capfd.readouterr().err
@@ -331,33 +333,33 @@ def test_a_checkpoint_that_is_none_of_the_run_is_set_aside_and_the_run_starts_an
 def small(cold: tuple[Study, Job, Path], tmp_path: Path) -> tuple[Study, Job]:
     """The same run, in an empty folder."""
     opened, job, _ = cold
-    return replace(opened, place=replace(opened.place, folder=tmp_path / "quick")), job
+    return replace(opened, setting=replace(opened.setting, folder=tmp_path / "quick")), job
 
 
 def test_a_checkpoint_is_of_all_that_training_reads(
     small: tuple[Study, Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, job = small
-    place = opened.place
+    setting = opened.setting
 
     def with_code(of: str) -> Path:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(jobs, "code_digest", lambda modules: "1" * 16 if of in modules else "0" * 16)
-            return runs.checkpoint_path(job, place)
+            return runs.checkpoint_path(job, setting)
 
     def with_data(of: str) -> Path:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Source, "digest", lambda source, name: "1" * 16 if of == name else "0" * 16)
-            return runs.checkpoint_path(job, place)
+            return runs.checkpoint_path(job, setting)
 
     def with_torch(version: str) -> Path:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(torch, "__version__", version)
-            return runs.checkpoint_path(job, place)
+            return runs.checkpoint_path(job, setting)
 
     paths = [
         *(
-            runs.checkpoint_path(replace(job, **changed), place)
+            runs.checkpoint_path(replace(job, **changed), setting)
             for changed in (
                 {},
                 {"seed": 1},
@@ -370,10 +372,10 @@ def test_a_checkpoint_is_of_all_that_training_reads(
         *map(with_code, ("nothing", "lib.training", "lib.benchmarks.following")),
         *map(with_data, ("nothing", "mini-a", "mini-b")),
         with_torch("2.0"),
-        runs.checkpoint_path(job, replace(place, device="cuda")),
+        runs.checkpoint_path(job, replace(setting, device="cuda")),
     ]
     assert len(set(paths)) == len(paths)
-    assert runs.checkpoint_path(replace(job, label="another", probes=()), place) == paths[0]
+    assert runs.checkpoint_path(replace(job, label="another", probes=()), setting) == paths[0]
 
 
 def full_disk(*_: object) -> None:
@@ -388,12 +390,12 @@ def test_a_full_disk_at_the_end_of_training_costs_no_training(
     with pytest.MonkeyPatch.context() as full:
         full.setattr(runs, "write_bytes", full_disk)
         with pytest.raises(OSError, match="No space left"):
-            carry_out(job, opened.place)
+            carry_out(job, opened.setting)
     steps: list[int] = []
-    carry_out(job, opened.place, lambda step, total: steps.append(step))
+    carry_out(job, opened.setting, lambda step, total: steps.append(step))
     assert steps == [], "the last checkpoint held the whole training"
-    assert jobs.look(job, opened.place).state == "complete"
-    assert not list((opened.place.folder / "checkpoints").iterdir())
+    assert jobs.record_status(job, opened.setting).state == "complete"
+    assert not list((opened.setting.folder / "checkpoints").iterdir())
 
 
 def test_a_full_disk_at_a_checkpoint_is_said_and_the_one_before_is_kept(
@@ -407,10 +409,10 @@ def test_a_full_disk_at_a_checkpoint_is_said_and_the_one_before_is_kept(
             monkeypatch.setattr(os, "replace", full_disk)
 
     with pytest.raises(OSError, match="the disk is full: make room and run again, what is done is kept"):
-        carry_out(job, opened.place, fills)
+        carry_out(job, opened.setting, fills)
     monkeypatch.undo()
     steps: list[int] = []
-    carry_out(job, opened.place, lambda step, total: steps.append(step))
+    carry_out(job, opened.setting, lambda step, total: steps.append(step))
     assert steps[0] == 5, "the checkpoint after step 4 was kept"
 
 
@@ -418,13 +420,13 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
     cold: tuple[Study, Job, Path], tmp_path: Path
 ) -> None:
     opened, job, _ = cold
-    place = replace(opened.place, folder=tmp_path)
+    setting = replace(opened.setting, folder=tmp_path)
     impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
     seen: list[pool.Standing] = []
-    ((failed, reason),) = pool.complete([impossible, job], place, 2, seen.append)
+    ((failed, reason),) = pool.complete([impossible, job], setting, 2, seen.append)
     assert failed == impossible
     assert "2 pairs or more" in reason
-    assert jobs.look(job, place).state == "complete"
+    assert jobs.record_status(job, setting).state == "complete"
     assert seen[-1].left == 0
     assert seen[-1].share == pytest.approx(1)
 
@@ -433,7 +435,7 @@ def test_ctrl_c_ends_the_workers_and_leaves_nothing_half_written(
     cold: tuple[Study, Job, Path], tmp_path: Path
 ) -> None:
     opened, job, _ = cold
-    place = replace(opened.place, folder=tmp_path)
+    setting = replace(opened.setting, folder=tmp_path)
     many = [replace(job, seed=seed) for seed in range(6)]
 
     def interrupt(standing: pool.Standing) -> None:
@@ -442,7 +444,7 @@ def test_ctrl_c_ends_the_workers_and_leaves_nothing_half_written(
 
     before = set(multiprocessing.active_children())
     with pytest.raises(KeyboardInterrupt):
-        pool.complete(many, place, 2, interrupt)
+        pool.complete(many, setting, 2, interrupt)
     assert set(multiprocessing.active_children()) <= before
     left = [file for file in tmp_path.rglob("*") if ".half" in file.name]
     assert left == []
@@ -460,15 +462,15 @@ def test_the_reference_renders_without_training_where_it_is_told_to(
 
 def test_two_processes_do_one_job_once(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
     opened, job, path = cold
-    place = replace(opened.place, folder=tmp_path)
+    setting = replace(opened.setting, folder=tmp_path)
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=carry_out, args=(job, place)) for _ in range(2)]
+    workers = [context.Process(target=carry_out, args=(job, setting)) for _ in range(2)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(300)
     assert [worker.exitcode for worker in workers] == [0, 0]
-    made = records.read(jobs.record_path(job, place))
+    made = records.read(jobs.record_path(job, setting))
     assert made["metrics"] == records.read(path)["metrics"]
     assert len(list((tmp_path / "records" / "hardnet").glob("*.json"))) == 1
 
@@ -478,7 +480,7 @@ def test_a_folder_that_cannot_be_written_is_named(cold: tuple[Study, Job, Path],
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     with pytest.raises(OSError, match=r"cannot write .*file.quick"):
-        carry_out(job, replace(opened.place, folder=blocked / "quick"))
+        carry_out(job, replace(opened.setting, folder=blocked / "quick"))
 
 
 @pytest.mark.parametrize(
@@ -503,22 +505,22 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     filled: list[str] = []
     monkeypatch.setattr(effects, "fill_in", lambda path, table, where: filled.append(where))
-    place = replace(
-        opened.place,
+    setting = replace(
+        opened.setting,
         folder=tmp_path / "made",
         profile=replace(SMALL, name="standard"),
-        source=replace(opened.place.source, name="photos"),
+        source=replace(opened.setting.source, name="photos"),
     )
-    made = replace(opened, place=place, reading=(place.folder,))
+    made = replace(opened, setting=setting, reading=(setting.folder,))
     job = training_job(made, "hardnet", "photos-a", 0, recipes.at_rate(recipes.HARDNET, 0.1))
     artefact = Artefact(lambda _: [job])
-    carry_out(job, place)
+    carry_out(job, setting)
     old = tmp_path / "reference/standard/photos"
     for file in (
         old / "searches/hardnet.json",
         old / "tables/adasample/gone.csv",
-        place.folder / "tables/adasample/options.csv",
-        place.folder / "tables/other/table1.csv",
+        setting.folder / "tables/adasample/options.csv",
+        setting.folder / "tables/other/table1.csv",
     ):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("a,b\n1,2\n")
@@ -535,7 +537,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     assert [of.name for of in old.parent.iterdir()] == ["photos"]
 
     shared = open_source("photos", tmp_path / "x", SMALL.mini, manifest=old / "manifest.json")
-    assert jobs.look(job, replace(place, source=shared), old).state == "complete"
+    assert jobs.record_status(job, replace(setting, source=shared), old).state == "complete"
     with pytest.raises(FileNotFoundError):
         shared.load("photos-a")
 
@@ -648,9 +650,9 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_the_forecast_is_within_a_factor_of_two_of_what_the_reference_took() -> None:
     opened = open_study()
     jobs_of = (job for artefact in ARTEFACTS.values() for job in artefact.jobs(opened))
-    asked = jobs.merged(jobs_of, opened.place)
+    asked = jobs.merged(jobs_of, opened.setting)
     found = [find(opened, job).content for job in asked]
-    costs = [forecast.cost(job, opened.place) for job in asked]
+    costs = [forecast.cost(job, opened.setting) for job in asked]
     took = sum(record.get("seconds", 0) for record in found)
     assert 0.5 < sum(cost.training for cost in costs) / took < 2
     took = sum(sum(record["evaluation_seconds"].values()) for record in found)
@@ -660,7 +662,7 @@ def test_the_forecast_is_within_a_factor_of_two_of_what_the_reference_took() -> 
 def test_the_reference_holds_every_record_of_today_s_code() -> None:
     opened = open_study()
     standing = {
-        job.title: jobs.look(job, opened.place, opened.reading[0]).state
+        job.title: jobs.record_status(job, opened.setting, opened.reading[0]).state
         for artefact in ARTEFACTS.values()
         for job in artefact.jobs(opened)
         if not artefact.extras
@@ -678,7 +680,7 @@ def test_the_reference_is_small_enough_to_commit() -> None:
 def test_reading_records_imports_no_torch(tmp_path: Path) -> None:
     code = (
         "import sys; from lib.study.artefacts import adasample as a; from lib.study import open as o;"
-        "s = o.open_study(); assert o.obtain(s, a.table1(s)); assert 'torch' not in sys.modules"
+        "s = o.open_study(); assert o.records_of(s, a.table1(s)); assert 'torch' not in sys.modules"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ)

@@ -30,7 +30,7 @@ from lib.recipes import Budget
 from lib.study import pool, records
 from lib.study.artefacts import searches
 from lib.study.catalogue import ARTEFACTS, SEARCHED
-from lib.study.jobs import Job, Place, configuration, digests, merged, record_path
+from lib.study.jobs import Job, Setting, configuration, digests, merged, record_path
 from lib.study.open import ROOT, Study, open_study, reference_folder
 
 STEPS, EVALUATED = 20, 3
@@ -42,27 +42,27 @@ DIGESTS = "digests.json"
 def jobs_on_record(study: Study, folder: Path) -> dict[Path, tuple[Job, Mapping]]:
     """By path, the runs that records below a folder and searches of the study's data are of, and the
     digests that today's code has for them. An artefact that lacks a search has no runs."""
-    place, jobs = study.place, []
+    setting, jobs = study.setting, []
     for artefact in ARTEFACTS.values():
         with suppress(searches.NoSearch):
             jobs += artefact.jobs(study)
-    paths = {record_path(job, place, folder): job for job in merged(jobs, place) if job.recipe}
-    on_record = {path: (job, digests(job, place)) for path, job in paths.items() if path.exists()}
+    paths = {record_path(job, setting, folder): job for job in merged(jobs, setting) if job.recipe}
+    on_record = {path: (job, digests(job, setting)) for path, job in paths.items() if path.exists()}
     for name, recipe in SEARCHED.items():
-        path = searches.search_path(place.profile.name, place.source.name, name)
+        path = searches.search_path(setting.profile.name, setting.source.name, name)
         if path.exists():
-            job = searches.search_jobs(place, name, recipe, records.read(path)["best"])[0]
-            on_record[path] = (job, searches.search_digests(place, recipe))
+            job = searches.search_jobs(setting, name, recipe, records.read(path)["best"])[0]
+            on_record[path] = (job, searches.search_digests(setting, recipe))
     return on_record
 
 
-def kind_of(job: Job, place: Place) -> str:
+def kind_of(job: Job, setting: Setting) -> str:
     """Digest of all that tells which code a run is trained by: seed and train set do not."""
-    config = configuration(job, place)
+    config = configuration(job, setting)
     return value_digest({name: config[name] for name in config if name not in ("seed", "train_set")})
 
 
-def short_runs(jobs: Iterable[Job], place: Place) -> dict[str, Job]:
+def short_runs(jobs: Iterable[Job], setting: Setting) -> dict[str, Job]:
     """By `kind_of` the run that asks for most, in 20 steps and followed as the whole one is. Each
     measure and each probe is taken on three sets in all."""
     runs, taken = {}, Counter()
@@ -76,16 +76,16 @@ def short_runs(jobs: Iterable[Job], place: Place) -> dict[str, Job]:
         return tuple(kept)
 
     for job in sorted(jobs, key=lambda job: len(job.measures) + len(job.probes), reverse=True):
-        kind = kind_of(job, place)
+        kind = kind_of(job, setting)
         if kind not in runs:
-            pairs = job.profile(place).budget_for(job.recipe).batch_pairs
+            pairs = job.profile(setting).budget_for(job.recipe).batch_pairs
             overrides = {**job.overrides, "budget": Budget(pairs, pairs * STEPS, 1)}
             wanted = {"measures": few(job.measures), "probes": few(job.probes)}
             runs[kind] = replace(job, **wanted, overrides=overrides)
     return runs
 
 
-def repeated(runs: Mapping[str, Job], then: Place, now: Place) -> tuple[set[str], set[str]]:
+def repeated(runs: Mapping[str, Job], then: Setting, now: Setting) -> tuple[set[str], set[str]]:
     """The kinds whose training, and the modules whose numbers, are equal to the last digit.
 
     Args:
@@ -94,7 +94,7 @@ def repeated(runs: Mapping[str, Job], then: Place, now: Place) -> tuple[set[str]
     """
     trained, equal = set(), {}
     for kind, job in runs.items():
-        paths = [record_path(job, place) for place in (then, now)]
+        paths = [record_path(job, setting) for setting in (then, now)]
         if not all(path.exists() for path in paths):
             continue
         before, after = map(records.read, paths)
@@ -167,16 +167,16 @@ def main() -> None:
     add("--numbers", type=Path, metavar="DIR", help=text)
     chosen = parser.parse_args()
     study = open_study(chosen.profile, data_of(chosen), "results", None, chosen.device, chosen.jobs)
-    own = (chosen.profile, study.place.source.name)
+    own = (chosen.profile, study.setting.source.name)
     folder, reference = Path(ROOT, chosen.results, *own), reference_folder(*own)
     on_record = jobs_on_record(study, folder)
     names = {
         path: path.relative_to(folder if folder in path.parents else reference).as_posix()
         for path in on_record
     }
-    runs = short_runs([job for job, _ in on_record.values()], study.place)
+    runs = short_runs([job for job, _ in on_record.values()], study.setting)
     with tempfile.TemporaryDirectory() as made:
-        now = replace(study.place, folder=chosen.numbers or Path(made, "now"))
+        now = replace(study.setting, folder=chosen.numbers or Path(made, "now"))
         failures = pool.complete(runs.values(), now, study.at_once, pool.printed(len(runs)))
         for job, why in failures:
             print(f"{job.title}: {why}")
@@ -184,11 +184,13 @@ def main() -> None:
             today = {names[path]: digests for path, (_, digests) in on_record.items()}
             write_bytes(chosen.numbers / DIGESTS, json.dumps(today).encode())
             return
-        then = replace(study.place, folder=_made_by(chosen.checkout, Path(made, "then"), chosen.results))
+        then = replace(
+            study.setting, folder=_made_by(chosen.checkout, Path(made, "then"), chosen.results)
+        )
         trained, modules = repeated(runs, then, now)
         known = json.loads((then.folder / DIGESTS).read_bytes())
     for path, (job, today) in on_record.items():
-        repeats = kind_of(job, study.place) in trained
+        repeats = kind_of(job, study.setting) in trained
         if why := stamp(path, known.get(names[path], {}), today, repeats, modules):
             print(f"{names[path]} {why}")
     same = sum(records.read(path)["digests"] == today for path, (_, today) in on_record.items())

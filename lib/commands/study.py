@@ -30,7 +30,7 @@ from lib.study import cluster, pool
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.forecast import NOTEBOOK, remaining, wall_clock
-from lib.study.jobs import Job, OnRecord, look, merged, probe_path, record_path
+from lib.study.jobs import Job, RecordStatus, merged, probe_path, record_path, record_status
 from lib.study.open import (
     REFERENCE,
     ROOT,
@@ -97,9 +97,9 @@ def _run(options: argparse.Namespace) -> int:
         torch.empty(0, device=options.device)
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
-        folder = results / options.profile / study.place.source.name
-        rendered = replace(study.place, folder=folder)
-        study = replace(study, place=rendered, reading=study.reading[:1])
+        folder = results / options.profile / study.setting.source.name
+        rendered = replace(study.setting, folder=folder)
+        study = replace(study, setting=rendered, reading=study.reading[:1])
     failures = [] if options.cached else make(study, selected, options.cluster)
     if not options.records_only:
         failures += _report(study, selected, options, read)
@@ -117,7 +117,7 @@ def _report(
     folder = ROOT / options.results / options.profile / "report"
     runs = (_on_record if options.cached else execution.standing)(study, selected)
     failures = execution.execute(study, runs, read, folder)
-    compared = not options.cached and is_on_record(study.place)
+    compared = not options.cached and is_on_record(study.setting)
     reference = _reference(study) if compared else None
     index, missing = execution.report(study, runs, folder, failures, reference)
     if options.update_reference:
@@ -130,7 +130,7 @@ def _report(
 
 
 def _reference(study: Study) -> Path:
-    return reference_folder(study.place.profile.name, study.place.source.name)
+    return reference_folder(study.setting.profile.name, study.setting.source.name)
 
 
 def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
@@ -151,7 +151,7 @@ def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
 
 def _on_record(
     study: Study, selected: Mapping[str, Artefact]
-) -> Mapping[str, Sequence[tuple[Job, OnRecord]]]:
+) -> Mapping[str, Sequence[tuple[Job, RecordStatus]]]:
     """`execution.standing` of the artefacts whose records are all there; says which are not."""
     from lib.study.report import execution
 
@@ -177,7 +177,7 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
     rows = {}
     for name, asked in jobs.items():
         todo = to_do(study, asked)
-        costs = [remaining(job, study.place) for job in todo]
+        costs = [remaining(job, study.setting) for job in todo]
         seconds = {part: [getattr(cost, part) for cost in costs] for part in ("training", "evaluation")}
         hours = {part: f"{wall_clock(s, study.at_once) / 3600:.2f} h" for part, s in seconds.items()}
         rows[name] = {"runs": len(asked), "to make": len(todo), **hours}
@@ -185,23 +185,23 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
     # The last of the loop are all of the study's.
     runs = wall_clock([cost.seconds for cost in costs], study.at_once)
     rendering = wall_clock([NOTEBOOK] * len(selected), study.at_once)
-    disk = len(todo) * _MEGABYTES_PER_RUN[study.place.profile.width < 1] / 1000
+    disk = len(todo) * _MEGABYTES_PER_RUN[study.setting.profile.width < 1] / 1000
     return (
         f"{study.heading()}\n\n{table.to_string(col_space=13)}\n\n{pool.span(runs + rendering)} in all "
         f"(runs {pool.span(runs)}, notebooks {pool.span(rendering)}), forecast within a factor of two;\n"
-        f"{study.at_once} at once on {study.place.device}; about {disk:.1f} GB of disk; data aside"
+        f"{study.at_once} at once on {study.setting.device}; about {disk:.1f} GB of disk; data aside"
     )
 
 
 def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
     named = (name for job in jobs for name in job.sets)
-    return list(dict.fromkeys([*study.place.source.sets, *named]))
+    return list(dict.fromkeys([*study.setting.source.sets, *named]))
 
 
 def make(study: Study, selected: Mapping[str, Artefact], address: str | None = None) -> Failures:
     """Has all missing records made, here or by the cluster at an address, and returns what failed."""
     print(f"{study.heading()}{borrowed_rates(study)}")
-    source, jobs = study.place.source, _jobs(study, selected)
+    source, jobs = study.setting.source, _jobs(study, selected)
     # Asked first, so that one that does not answer is known before data is made.
     runs_at_once = max(1, cluster.at_once(address)) if address else study.at_once
     for name, why in source.skipped.items():
@@ -212,22 +212,23 @@ def make(study: Study, selected: Mapping[str, Artefact], address: str | None = N
     if not todo:
         print("runs: all on record")
         return []
-    seconds = wall_clock([remaining(job, study.place).seconds for job in todo], runs_at_once)
+    seconds = wall_clock([remaining(job, study.setting).seconds for job in todo], runs_at_once)
     where = f"{runs_at_once} at once" + (f" at {address}" if address else "")
     print(f"runs: {len(todo)} to make, {where}, about {pool.span(seconds)}", flush=True)
     complete, by = (cluster.complete, address) if address else (pool.complete, study.at_once)
-    failures = complete(todo, study.place, by, pool.printed(len(todo)))
+    failures = complete(todo, study.setting, by, pool.printed(len(todo)))
     return [(job.title, reason) for job, reason in failures]
 
 
 def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
     """Adds to the reference of the study's profile and data what is complete of the artefacts' records,
     and returns how many it did not have. A long study is put on record so while it goes on."""
-    place, reference = study.place, _reference(study)
+    setting, reference = study.setting, _reference(study)
     new = [
         job
-        for job in merged(_jobs(study, selected), place)
-        if look(job, place).state == "complete" and look(job, place, reference).state != "complete"
+        for job in merged(_jobs(study, selected), setting)
+        if record_status(job, setting).state == "complete"
+        and record_status(job, setting, reference).state != "complete"
     ]
     _put_on_record(new, study, reference)
     return len(new)
@@ -235,12 +236,12 @@ def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
 
 def _put_on_record(jobs: Sequence[Job], study: Study, reference: Path) -> None:
     """Copies jobs' records and probes, and lists what the sets contain that they are of."""
-    place = study.place
-    write_manifest(reference / "manifest.json", place.source.manifest(_sets(study, jobs)))
+    setting = study.setting
+    write_manifest(reference / "manifest.json", setting.source.manifest(_sets(study, jobs)))
     for job in jobs:
-        record = record_path(job, place)
+        record = record_path(job, setting)
         files = [record, *(probe_path(record, *probe) for probe in job.probes)]
-        _copy(files, place.folder, reference)
+        _copy(files, setting.folder, reference)
 
 
 def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
@@ -263,12 +264,12 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
     from lib.study.report import effects, execution, front
     from lib.study.report.reproduced import saved_files
 
-    made, profile, data = study.place.folder, study.place.profile.name, study.place.source.name
+    made, profile, data = study.setting.folder, study.setting.profile.name, study.setting.source.name
     folder = _reference(study)
     new, old = (folder.with_name(f".{folder.name}.{state}") for state in ("new", "old"))
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
-    _put_on_record(merged(_jobs(study, selected), study.place), study, new)
+    _put_on_record(merged(_jobs(study, selected), study.setting), study, new)
     _copy([made / path for path in saved_files(made, selected)], made, new)
     if (folder / "searches").is_dir():
         # Searches for learning rates are made by lib.commands.tuning and no part of a run.
@@ -286,7 +287,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
         front.fill_in(ROOT / "README.md", REFERENCE)
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
-        where = f"{profile}, {study.place.source.sets[0]}"
+        where = f"{profile}, {study.setting.source.sets[0]}"
         effects.fill_in(ROOT / "docs" / "choices.md", pd.concat(measured), where)
 
 

@@ -15,7 +15,7 @@ from lib.recipes import Recipe
 from lib.study import pool, records
 from lib.study.artefacts import searches
 from lib.study.catalogue import SEARCHED
-from lib.study.jobs import Job, look
+from lib.study.jobs import Job, record_status
 from lib.study.open import Study, open_study
 
 
@@ -32,17 +32,17 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
     Raises:
         RuntimeError: another run failed.
     """
-    place, runs = study.place, []
-    rates = sorted({*searches.first_rates(place.profile.search, recipe), *besides})
+    setting, runs = study.setting, []
+    rates = sorted({*searches.first_rates(setting.profile.search, recipe), *besides})
     while rates:
-        jobs = {rate: searches.search_jobs(place, name, recipe, rate) for rate in rates}
+        jobs = {rate: searches.search_jobs(setting, name, recipe, rate) for rate in rates}
         every = [job for of in jobs.values() for job in of]
-        failures = pool.complete(every, place, study.at_once, pool.printed(len(every)))
+        failures = pool.complete(every, setting, study.at_once, pool.printed(len(every)))
         other = [f"{job.title}: {why}" for job, why in failures if not why.startswith("FloatingPoint")]
         if other:
             raise RuntimeError("; ".join(other))
         runs += [_run(study, rate, job) for rate, of in jobs.items() for job in of]
-        found = searches.outcome(place, name, recipe, runs)
+        found = searches.outcome(setting, name, recipe, runs)
         means = found["metrics"]["mean_fpr95"]
         further = searches.further_rate({float(rate): mean for rate, mean in means.items()})
         rates = [] if further is None else [further]
@@ -50,7 +50,7 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
 
 
 def _run(study: Study, rate: float, job: Job) -> Mapping[str, object]:
-    (_, test_set), record = job.measures[0], look(job, study.place).content
+    (_, test_set), record = job.measures[0], record_status(job, study.setting).content
     run = {"rate": rate, "seed": job.seed, "train_set": job.train_set, "test_set": test_set}
     if record is None:
         return {**run, "fpr95": searches.FAILED}
@@ -72,11 +72,11 @@ def main() -> None:
     chosen = parser.parse_args()
     named = (chosen.profile, data_of(chosen), chosen.results)
     study = open_study(*named, None, chosen.device, chosen.jobs)
-    searched = {name for pair in searches.pairs_of_sets(study.place.source) for name in pair}
-    pool.prepare(study.place.source, sorted(searched), study.at_once)
+    searched = {name for pair in searches.pairs_of_sets(study.setting.source) for name in pair}
+    pool.prepare(study.setting.source, sorted(searched), study.at_once)
     for name in chosen.recipes:
         found = search(study, name, SEARCHED[name], chosen.rates)
-        path = searches.search_path(chosen.profile, study.place.source.name, name)
+        path = searches.search_path(chosen.profile, study.setting.source.name, name)
         records.write(path, found)
         print(f"{found['label']}: {found['metrics']['mean_fpr95']} best: {found['best']}", flush=True)
 

@@ -42,8 +42,8 @@ class Artefact:
 
     def lacking(self, study: Study) -> str:
         """What a study lacks for it, in words; empty if nothing."""
-        source = study.place.source
-        if self.longer and study.place.profile.name == "quick":
+        source = study.setting.source
+        if self.longer and study.setting.profile.name == "quick":
             return "whose runs are made at longer profiles"
         if self.hpatches and source.own_hpatches is None:
             return f"since {study.data} holds no {RELEASE} with {TASKS}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from lib.digests import value_digest
 from lib.files import locked
 from lib.study import pool, records
-from lib.study.jobs import Job, Place, digests, look
+from lib.study.jobs import Job, Setting, digests, record_status
 from lib.study.pool import Outcome, Report, Standing, Task, Tell
 
 if TYPE_CHECKING:
@@ -40,14 +40,16 @@ def at_once(address: str) -> int:
         return sum(client.nthreads().values())
 
 
-def complete(jobs: Iterable[Job], place: Place, address: str, report: Report) -> list[tuple[Job, str]]:
-    """Does jobs as `lib.study.pool.complete` does, at the same place seen from every worker.
+def complete(
+    jobs: Iterable[Job], setting: Setting, address: str, report: Report
+) -> list[tuple[Job, str]]:
+    """Does jobs as `lib.study.pool.complete` does, in the same folder seen from every worker.
 
     Workers may come and go; while there is none it waits. However this ends, the cluster lives on, and
     what it still does of these jobs ends within seconds.
 
     Args:
-        jobs, place, report: as there.
+        jobs, setting, report: as there.
         address: of the cluster's scheduler, e.g. "tcp://10.0.0.1:8786".
 
     Returns:
@@ -60,12 +62,12 @@ def complete(jobs: Iterable[Job], place: Place, address: str, report: Report) ->
         KeyboardInterrupt, or what ``report`` raises.
     """
     jobs, started, done = list(jobs), time.monotonic(), 0.0
-    lock = place.folder / "locks" / f"study-{uuid.uuid4().hex}.lock"
-    tasks = [_checked(pool.task(job, place), job, place, lock) for job in jobs]
+    lock = setting.folder / "locks" / f"study-{uuid.uuid4().hex}.lock"
+    tasks = [_checked(pool.task(job, setting), job, setting, lock) for job in jobs]
     outcomes, whole = {}, sum(task.weight for task in tasks)
     with locked(lock), _connected(address) as client:
         futures = [
-            client.submit(_do, task, place.profile.threads or 1, pure=False, priority=-number)
+            client.submit(_do, task, setting.profile.threads or 1, pure=False, priority=-number)
             for number, task in enumerate(tasks)
         ]
         while len(outcomes) < len(tasks):
@@ -79,7 +81,7 @@ def complete(jobs: Iterable[Job], place: Place, address: str, report: Report) ->
             report(Standing(None, None, len(tasks) - len(outcomes), done, time.monotonic() - started))
     failures = {number: outcome.failure for number, outcome in outcomes.items() if outcome.failure}
     made = [job for number, job in enumerate(jobs) if number not in failures]
-    return [(jobs[number], failure) for number, failure in failures.items()] + _unseen(made, place)
+    return [(jobs[number], failure) for number, failure in failures.items()] + _unseen(made, setting)
 
 
 @contextlib.contextmanager
@@ -125,19 +127,19 @@ def _outcome(future: "Future", address: str) -> Outcome:
     return outcome
 
 
-def _unseen(jobs: Iterable[Job], place: Place) -> list[tuple[Job, str]]:
+def _unseen(jobs: Iterable[Job], setting: Setting) -> list[tuple[Job, str]]:
     # A network file system may show what was not there a moment ago only after a minute.
     until, unseen = time.monotonic() + _SEEN, []
     for job in jobs:
-        while (state := look(job, place).state) != "complete" and time.monotonic() < until:
+        while (state := record_status(job, setting).state) != "complete" and time.monotonic() < until:
             time.sleep(1)
         if state != "complete":
-            unseen.append((job, f"done by a worker, and its record in {place.folder} is {state} here"))
+            unseen.append((job, f"done by a worker, and its record in {setting.folder} is {state} here"))
     return unseen
 
 
-def _checked(task: Task, job: Job, place: Place, lock: Path) -> Task:
-    return replace(task, do=partial(_do_if_alike, task, job, place, lock, _state(job, place)))
+def _checked(task: Task, job: Job, setting: Setting, lock: Path) -> Task:
+    return replace(task, do=partial(_do_if_alike, task, job, setting, lock, _state(job, setting)))
 
 
 def _do(task: Task, threads: int) -> Outcome:
@@ -157,7 +159,7 @@ def _do(task: Task, threads: int) -> Outcome:
 
 
 def _do_if_alike(
-    task: Task, job: Job, place: Place, lock: Path, theirs: Mapping, tell: Tell
+    task: Task, job: Job, setting: Setting, lock: Path, theirs: Mapping, tell: Tell
 ) -> str | None:
     """Does a task, or says why this machine must not."""
     from filelock import FileLock, Timeout
@@ -169,7 +171,7 @@ def _do_if_alike(
         with FileLock(lock, timeout=0, fallback_to_soft=False):
             return f"locks in {lock.parent} do not hold between its machine and the client's"
     except Timeout:
-        ours = _state(job, place)
+        ours = _state(job, setting)
     except OSError as error:
         return f"it cannot lock files in {lock.parent}: {error}"
     other = [
@@ -180,8 +182,8 @@ def _do_if_alike(
     return f"it has {', '.join(other)}" if other else task.do(tell)
 
 
-def _state(job: Job, place: Place) -> dict[str, str]:
+def _state(job: Job, setting: Setting) -> dict[str, str]:
     """What has to be the same on both machines for a job to have the same record."""
     # A local label such as +cpu names a build of the same version.
     versions = {name: version.partition("+")[0] for name, version in records.libraries().items()}
-    return {**versions, "code": value_digest(digests(job, place))}
+    return {**versions, "code": value_digest(digests(job, setting))}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lib.study.jobs import SIGNS, Job, Place, look
+from lib.study.jobs import SIGNS, Job, Setting, record_status
 
 # Seconds on one CPU thread: of each module of `lib.benchmarks` or `lib.probes` that takes long, and of
 # any "other", on one set of embedded data; of a computation, and of executing a notebook.
@@ -35,7 +35,7 @@ class Cost:
         return self.training + self.evaluation
 
 
-def cost(job: Job, place: Place) -> Cost:
+def cost(job: Job, setting: Setting) -> Cost:
     """What a job takes from nothing.
 
     Training goes by the patches forwarded, a backward pass counted as two forward ones, at the speed
@@ -43,14 +43,14 @@ def cost(job: Job, place: Place) -> Cost:
     """
     if job.computation is not None:
         return Cost(_COMPUTATION, 0.0)
-    speeds = place.profile.patches_per_second
-    speed = speeds[place.device.partition(":")[0]]
-    larger = (1.0 if place.source.embedded else _REAL) * speeds["cpu"] / speed
+    speeds = setting.profile.patches_per_second
+    speed = speeds[setting.device.partition(":")[0]]
+    larger = (1.0 if setting.source.embedded else _REAL) * speeds["cpu"] / speed
     modules = [module.removesuffix(SIGNS) for module, _ in (*job.measures, *job.probes)]
     evaluation = larger * sum(_SECONDS.get(module, _SECONDS["other"]) for module in modules)
     if job.recipe is None:
         return Cost(0.0, evaluation)
-    budget = job.profile(place).budget_for(job.recipe)
+    budget = job.profile(setting).budget_for(job.recipe)
     steps = budget.epochs * max(1, budget.epoch_pairs // budget.batch_pairs)
     candidates = 0
     if job.recipe.sampler.name != "random_pair":
@@ -59,12 +59,12 @@ def cost(job: Job, place: Place) -> Cost:
     return Cost(steps * budget.batch_pairs * (6.0 + candidates) / speed, evaluation)
 
 
-def remaining(job: Job, place: Place) -> Cost:
-    """What is left to be done of a job in the place's folder."""
-    whole, there = cost(job, place), look(job, place)
-    if there.state != "incomplete" or job.computation is not None:
+def remaining(job: Job, setting: Setting) -> Cost:
+    """What is left to be done of a job in the setting's folder."""
+    whole, status = cost(job, setting), record_status(job, setting)
+    if status.state != "incomplete" or job.computation is not None:
         return whole
-    share = len({*there.lacking, *there.stale}) / len((*job.measures, *job.probes))
+    share = len({*status.lacking, *status.stale}) / len((*job.measures, *job.probes))
     return Cost(0.0, share * whole.evaluation)
 
 

@@ -24,8 +24,8 @@ _SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "s
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where and at which size jobs are done.
+class Setting:
+    """On which data, at which size and where jobs are done.
 
     Attributes:
         profile, source: the size and the data.
@@ -97,20 +97,20 @@ class Job:
         """The sets on which FPR95 is measured, without the wide pairs of places among them."""
         return tuple(name for name in self.sets_of("fpr95") if not name.endswith(WIDE))
 
-    def profile(self, place: Place) -> Profile:
-        """The size this run has at a place."""
-        return replace(place.profile.sized_for(self.recipe), **self.overrides)
+    def profile(self, setting: Setting) -> Profile:
+        """The size that this run has in a setting."""
+        return replace(setting.profile.sized_for(self.recipe), **self.overrides)
 
 
-def configuration(job: Job, place: Place) -> dict:
+def configuration(job: Job, setting: Setting) -> dict:
     """All values that decide a job's numbers besides its code and data; JSON-able."""
     if job.computation is not None:
         return {"computation": values(job.computation)}
     if job.descriptor is not None:
-        return {"data": place.source.name, "descriptor": values(job.descriptor)}
-    profile = job.profile(place)
+        return {"data": setting.source.name, "descriptor": values(job.descriptor)}
+    profile = job.profile(setting)
     return {
-        "data": place.source.name,
+        "data": setting.source.name,
         "recipe": values(job.recipe),
         "profile": {
             **{name: values(getattr(profile, name)) for name in _SIZE},
@@ -121,7 +121,7 @@ def configuration(job: Job, place: Place) -> dict:
     }
 
 
-def digests(job: Job, place: Place) -> dict:
+def digests(job: Job, setting: Setting) -> dict:
     """Digests of today's code and data, as a record made today holds them.
 
     Returns:
@@ -131,7 +131,7 @@ def digests(job: Job, place: Place) -> dict:
     """
     if job.recipe is not None:
         modules, sets = ["lib.training", *parts.modules(job.recipe)], [job.train_set]
-        made = {"following": _following(job.sets_of("fpr95"), place)}
+        made = {"following": _following(job.sets_of("fpr95"), setting)}
     else:
         package, own = ("theory", job.computation) if job.computation else ("models", job.descriptor)
         modules, sets, made = [f"lib.{package}.{own.name}"], [], {}
@@ -141,8 +141,8 @@ def digests(job: Job, place: Place) -> dict:
     for package, wanted in asked:
         for name in dict(wanted):
             test_sets = [test_set for own, test_set in wanted if own == name]
-            evaluation[name] = _made_by(evaluating(package, name), test_sets, place)
-    return {"training": _made_by(modules, sets, place), **made, "evaluation": evaluation}
+            evaluation[name] = _made_by(evaluating(package, name), test_sets, setting)
+    return {"training": _made_by(modules, sets, setting), **made, "evaluation": evaluation}
 
 
 def evaluating(package: str, name: str) -> list[str]:
@@ -151,15 +151,15 @@ def evaluating(package: str, name: str) -> list[str]:
     return [f"{package}.{name.removesuffix(SIGNS)}", *signs]
 
 
-def record_path(job: Job, place: Place, folder: Path | None = None) -> Path:
-    """Where a job's record lies below a folder, by default the place's own. What the train set contains
-    is part of the name: a run on other data has another record."""
+def record_path(job: Job, setting: Setting, folder: Path | None = None) -> Path:
+    """Where a job's record lies below a folder, by default that of the setting. What the train set
+    contains is part of the name: a run on other data has another record."""
     stem = "untrained"
     if job.recipe is not None:
-        content = content_half(place.source.digest(job.train_set))
+        content = content_half(setting.source.digest(job.train_set))
         stem = f"{job.train_set}-{content}-seed{job.seed}"
-    short = value_digest(configuration(job, place))[:8]
-    return (folder or place.folder) / "records" / job.name / f"{stem}-{short}.json"
+    short = value_digest(configuration(job, setting))[:8]
+    return (folder or setting.folder) / "records" / job.name / f"{stem}-{short}.json"
 
 
 def probe_path(record: Path, probe: str, test_set: str) -> Path:
@@ -168,7 +168,7 @@ def probe_path(record: Path, probe: str, test_set: str) -> Path:
 
 
 @dataclass(frozen=True)
-class OnRecord:
+class RecordStatus:
     """How a job's record stands in a folder.
 
     Attributes:
@@ -195,16 +195,16 @@ class OnRecord:
         return self.content is not None and not self.lacking and self.state != "other data"
 
 
-def look(job: Job, place: Place, folder: Path | None = None) -> OnRecord:
-    """How a job's record stands in a folder, by default the place's own."""
-    path = record_path(job, place, folder)
+def record_status(job: Job, setting: Setting, folder: Path | None = None) -> RecordStatus:
+    """How a job's record stands in a folder, by default that of the setting."""
+    path = record_path(job, setting, folder)
     try:
         record = records.read(path)
     except FileNotFoundError:
-        return OnRecord(path, "missing")
+        return RecordStatus(path, "missing")
     except records.DamagedRecord:
-        return OnRecord(path, "damaged", damaged=(path,))
-    today, then = digests(job, place), record["digests"]
+        return RecordStatus(path, "damaged", damaged=(path,))
+    today, then = digests(job, setting), record["digests"]
     lacking, stale, damaged = [], [], []
     for wanted in dict.fromkeys((*job.measures, *job.probes)):
         (code, data), (code_now, data_now) = _made(then, *wanted), _made(today, *wanted)
@@ -220,7 +220,7 @@ def look(job: Job, place: Place, folder: Path | None = None) -> OnRecord:
             stale.append(wanted)
     # What training itself looked at: its own set, and those on which it was followed.
     followed = then.get("following", {"data": {}})["data"]
-    following = _following(followed, place)
+    following = _following(followed, setting)
     trained = then["training"] == today["training"] and then.get("following", following) == following
     if any(content_half(followed[name]) != content_half(following["data"][name]) for name in followed):
         state = "other data"
@@ -228,7 +228,7 @@ def look(job: Job, place: Place, folder: Path | None = None) -> OnRecord:
         state = "older code"
     else:
         state = "incomplete" if lacking or stale else "complete"
-    return OnRecord(path, state, record, tuple(lacking), tuple(stale), tuple(damaged))
+    return RecordStatus(path, state, record, tuple(lacking), tuple(stale), tuple(damaged))
 
 
 def _made(digests: Mapping, module: str, test_set: str) -> tuple[str | None, str | None]:
@@ -236,20 +236,20 @@ def _made(digests: Mapping, module: str, test_set: str) -> tuple[str | None, str
     return evaluated["code"], evaluated["data"].get(test_set)
 
 
-def _made_by(modules: Iterable[str], sets: Iterable[str], place: Place) -> dict:
-    data = {name: place.source.digest(name) for name in dict.fromkeys(sets)}
+def _made_by(modules: Iterable[str], sets: Iterable[str], setting: Setting) -> dict:
+    data = {name: setting.source.digest(name) for name in dict.fromkeys(sets)}
     return {"code": code_digest(modules), "data": data}
 
 
-def _following(sets: Iterable[str], place: Place) -> dict:
-    return _made_by(["lib.benchmarks.following"], sets, place)
+def _following(sets: Iterable[str], setting: Setting) -> dict:
+    return _made_by(["lib.benchmarks.following"], sets, setting)
 
 
-def merged(jobs: Iterable[Job], place: Place) -> list[Job]:
+def merged(jobs: Iterable[Job], setting: Setting) -> list[Job]:
     """The jobs, each record's once, with all that any of them asks to evaluate on it."""
     by_path: dict[Path, Job] = {}
     for job in jobs:
-        path = record_path(job, place)
+        path = record_path(job, setting)
         other = by_path.get(path, job)
         both = {
             name: tuple(dict.fromkeys((*getattr(other, name), *getattr(job, name))))

@@ -13,7 +13,7 @@ from lib.data.states import content_half
 from lib.data.whole_images import KINDS
 from lib.study import pool, records
 from lib.study.forecast import remaining, wall_clock
-from lib.study.jobs import NO_SET, Job, Place, look, merged, probe_path
+from lib.study.jobs import NO_SET, Job, Setting, merged, probe_path, record_status
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "results" / "reference"
@@ -25,14 +25,14 @@ class Study:
 
     Attributes:
         data: as `open_study` takes it.
-        place: profile, data, the folder that new records go to, device.
+        setting: profile, data, the folder that new records go to, device.
         reading: folders that records are looked for in, first come first served.
         seeds: asked for, or None for the profile's.
         at_once: runs at once where some are missing.
     """
 
     data: str
-    place: Place
+    setting: Setting
     reading: tuple[Path, ...]
     seeds: tuple[int, ...] | None
     at_once: int
@@ -40,28 +40,28 @@ class Study:
     @property
     def grid_seeds(self) -> tuple[int, ...]:
         """The seeds of a grid over a parameter."""
-        return self.seeds or self.place.profile.grid_seeds
+        return self.seeds or self.setting.profile.grid_seeds
 
     @property
     def table_seeds(self) -> tuple[int, ...]:
         """The seeds of a table of methods."""
-        return self.seeds or self.place.profile.table_seeds
+        return self.seeds or self.setting.profile.table_seeds
 
     @property
     def test_seeds(self) -> tuple[int, ...]:
         """The seeds of a comparison that needs a spread."""
-        return self.seeds or self.place.profile.test_seeds
+        return self.seeds or self.setting.profile.test_seeds
 
     @property
     def grid_sets(self) -> tuple[str, ...]:
         """The train sets of a table of many rows."""
-        return self.place.source.sets[: self.place.profile.grid_sets]
+        return self.setting.source.sets[: self.setting.profile.grid_sets]
 
     @property
     def saving(self) -> Path | None:
         """Where tables and figures are saved; None while reading the reference, which no notebook
         writes."""
-        return self.place.folder if self.reading[0] == self.place.folder else None
+        return self.setting.folder if self.reading[0] == self.setting.folder else None
 
     def data_name(self, hpatches: bool = False) -> str:
         """What a claim's data is called; "ubc+hpatches" was trained on the one and tested on the other.
@@ -69,22 +69,22 @@ class Study:
         Args:
             hpatches: whether the claim is about HPatches.
         """
-        source = self.place.source
+        source = self.setting.source
         return f"{source.name}+hpatches" if hpatches and not source.embedded else source.name
 
     @property
     def where(self) -> str:
         """Profile and data in two words, for a figure's note."""
-        return f"{self.place.profile.name}, {self.place.source.name}"
+        return f"{self.setting.profile.name}, {self.setting.source.name}"
 
     def heading(self) -> str:
         """One line that says what the numbers come from."""
-        source = self.place.source
-        return f"profile {self.place.profile.name}, data {source.name} ({', '.join(source.sets)})"
+        source = self.setting.source
+        return f"profile {self.setting.profile.name}, data {source.name} ({', '.join(source.sets)})"
 
 
 @dataclass(frozen=True)
-class Found:
+class Record:
     """A job's record.
 
     Attributes:
@@ -179,7 +179,7 @@ def open_study(
     folder, reference = made / source.name, reference_folder(profile, source.name)
     return Study(
         data=data,
-        place=Place(chosen, source, folder, device),
+        setting=Setting(chosen, source, folder, device),
         reading=(reference, folder) if results == "reference" else (folder,),
         seeds=None if seeds is None else tuple(seeds),
         at_once=at_once or pool.default_at_once(chosen, device),
@@ -197,16 +197,16 @@ def manifest_path(profile: str, data: str) -> Path:
     return reference_folder(profile, data) / "manifest.json"
 
 
-def is_on_record(place: Place) -> bool:
-    """Whether a reference is of a place's profile and of data with the same content."""
-    path, source = manifest_path(place.profile.name, place.source.name), place.source
+def is_on_record(setting: Setting) -> bool:
+    """Whether a reference is of a setting's profile and of data with the same content."""
+    path, source = manifest_path(setting.profile.name, setting.source.name), setting.source
     if not path.exists():
         return False
     listed = read_manifest(path).sets
     return all(listed.get(name) == content_half(source.digest(name)) for name in source.sets)
 
 
-def on_record(study: Study, jobs: Sequence[Job]) -> list[Found]:
+def on_record(study: Study, jobs: Sequence[Job]) -> list[Record]:
     """The records of jobs, in their order, where all of them are there, or else none."""
     runs = [find(study, job) for job in jobs]
     return [] if None in runs else runs
@@ -225,10 +225,10 @@ def _sequences_in(real: str | None) -> tuple[Path, ...]:
     return folders
 
 
-def obtain(study: Study, jobs: Sequence[Job]) -> list[Found]:
+def records_of(study: Study, jobs: Sequence[Job]) -> list[Record]:
     """The records of jobs, in their order; what is missing is trained there and then.
 
-    What is on record is read, also where it is by older code (`Found.older`).
+    What is on record is read, also where it is by older code (`Record.older`).
 
     Raises:
         RuntimeError: a job failed; the message names each and why.
@@ -237,11 +237,11 @@ def obtain(study: Study, jobs: Sequence[Job]) -> list[Found]:
     runs = [find(study, job) for job in jobs]
     missing = [job for job, run in zip(jobs, runs, strict=True) if run is None]
     if missing:
-        _make(study, merged(missing, study.place))
+        _make(study, merged(missing, study.setting))
     return [run or find(study, job) for job, run in zip(jobs, runs, strict=True)]
 
 
-def find(study: Study, job: Job) -> Found | None:
+def find(study: Study, job: Job) -> Record | None:
     """A job's record: the first that is complete, or else the first by older code that holds everything.
 
     Raises:
@@ -249,16 +249,16 @@ def find(study: Study, job: Job) -> Found | None:
     """
     older = None
     for folder in study.reading:
-        there = look(job, study.place, folder)
-        if there.damaged and folder != study.place.folder:
+        status = record_status(job, study.setting, folder)
+        if status.damaged and folder != study.setting.folder:
             raise records.DamagedRecord(
-                f"{there.damaged[0]} is damaged: it does not hold what was committed; bring it back, "
+                f"{status.damaged[0]} is damaged: it does not hold what was committed; bring it back, "
                 "e.g. with git checkout"
             )
-        if there.state == "complete":
-            return Found(job, there.path, there.content, older=False)
-        if there.readable and older is None:
-            older = Found(job, there.path, there.content, older=True)
+        if status.state == "complete":
+            return Record(job, status.path, status.content, older=False)
+        if status.readable and older is None:
+            older = Record(job, status.path, status.content, older=True)
     return older
 
 
@@ -268,32 +268,32 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
     Records by older code are made anew at the quick size and kept at others, where they are costly;
     the report marks them.
     """
-    quick = study.place.profile.name == "quick"
+    quick = study.setting.profile.name == "quick"
 
     def done(job: Job) -> bool:
-        there = look(job, study.place)
-        kept = there.state == "older code" and there.readable and not quick
-        return there.state == "complete" or kept
+        status = record_status(job, study.setting)
+        kept = status.state == "older code" and status.readable and not quick
+        return status.state == "complete" or kept
 
-    return [job for job in merged(jobs, study.place) if not done(job)]
+    return [job for job in merged(jobs, study.setting) if not done(job)]
 
 
 def _make(study: Study, missing: Sequence[Job]) -> None:
-    seconds = [remaining(job, study.place).seconds for job in missing]
+    seconds = [remaining(job, study.setting).seconds for job in missing]
     print(
         f"{len(missing)} of the records asked for are missing; making them takes about "
         f"{pool.span(wall_clock(seconds, study.at_once))} with {study.at_once} at once on "
-        f"{study.place.device}.",
+        f"{study.setting.device}.",
         file=sys.stderr,
     )
-    pool.prepare(study.place.source, {name for job in missing for name in job.sets}, study.at_once)
-    failures = pool.complete(missing, study.place, study.at_once, pool.printed(len(missing)))
+    pool.prepare(study.setting.source, {name for job in missing for name in job.sets}, study.at_once)
+    failures = pool.complete(missing, study.setting, study.at_once, pool.printed(len(missing)))
     if failures:
         reasons = "\n".join(f"  {job.title}: {reason}" for job, reason in failures)
         raise RuntimeError(f"{len(failures)} of {len(missing)} failed:\n{reasons}")
 
 
-def provenance(runs: Sequence[Found]) -> str:
+def provenance(runs: Sequence[Record]) -> str:
     """One line on what the numbers shown come from: how many records, and how many by older code."""
     older = sum(run.older for run in runs)
     line = f"{len(runs)} records, all by today's code and data"

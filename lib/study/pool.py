@@ -20,7 +20,7 @@ from unittest.mock import patch
 from lib.data.sources import Source
 from lib.profiles import Profile
 from lib.study.forecast import cost
-from lib.study.jobs import Job, Place
+from lib.study.jobs import Job, Setting
 
 _STEPS_PER_MESSAGE = 10
 # glibc's allocator keeps what a step frees: returned to the system and fetched again at each step,
@@ -224,13 +224,15 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def complete(jobs: Iterable[Job], place: Place, at_once: int, report: Report) -> list[tuple[Job, str]]:
+def complete(
+    jobs: Iterable[Job], setting: Setting, at_once: int, report: Report
+) -> list[tuple[Job, str]]:
     """Does jobs in the order given, so that what was asked first is first on record; those already
     complete cost nothing.
 
     Args:
         jobs: what to have.
-        place: where.
+        setting: data, size and folder.
         at_once, report: as for `run`.
 
     Returns:
@@ -240,15 +242,15 @@ def complete(jobs: Iterable[Job], place: Place, at_once: int, report: Report) ->
         KeyboardInterrupt: as `run` does.
     """
     jobs = list(jobs)
-    outcomes = run([task(job, place) for job in jobs], at_once, report, place.profile.threads)
+    outcomes = run([task(job, setting) for job in jobs], at_once, report, setting.profile.threads)
     ended = zip(jobs, outcomes, strict=True)
     return [(job, outcome.failure) for job, outcome in ended if outcome.failure]
 
 
-def task(job: Job, place: Place) -> Task:
+def task(job: Job, setting: Setting) -> Task:
     """What having a job's record comes to; it returns None."""
-    whole = cost(job, place)
-    do = partial(_carry_out, job, place, whole.training / whole.seconds)
+    whole = cost(job, setting)
+    do = partial(_carry_out, job, setting, whole.training / whole.seconds)
     return Task(job.title, do, whole.seconds)
 
 
@@ -304,14 +306,14 @@ def span(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def _carry_out(job: Job, place: Place, training: float, tell: Tell) -> None:
+def _carry_out(job: Job, setting: Setting, training: float, tell: Tell) -> None:
     from lib.study.runs import carry_out  # torch is imported here, in the worker, and not by the parent
 
     def on_step(step: int, total: int) -> None:
         if step % _STEPS_PER_MESSAGE == 0:
             tell(training * step / total)
 
-    carry_out(job, place, on_step)
+    carry_out(job, setting, on_step)
 
 
 def _load(source: Source, name: str, tell: Tell) -> None:

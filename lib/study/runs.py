@@ -28,13 +28,13 @@ from lib.digests import value_digest
 from lib.files import locked, set_aside, write_bytes
 from lib.recipes import Part
 from lib.study import jobs, records
-from lib.study.jobs import NO_SET, SIGNS, Job, OnRecord, Place
+from lib.study.jobs import NO_SET, SIGNS, Job, RecordStatus, Setting
 from lib.training import ForeignCheckpoint, Trained, part_state, train
 
 OnStep = Callable[[int, int], None]
 
 
-def carry_out(job: Job, place: Place, on_step: OnStep | None = None) -> Path:
+def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path:
     """Does a job in this process, unless its record is complete, and returns the record's path.
 
     Training is skipped where weights by today's code are there. Probes and weights are written
@@ -44,28 +44,28 @@ def carry_out(job: Job, place: Place, on_step: OnStep | None = None) -> Path:
 
     Args:
         job: what to have.
-        place: where.
+        setting: data, size and folder.
         on_step: called with steps done and steps in all.
 
     Raises:
         ValueError, FloatingPointError: as training and evaluation do.
         OSError: results cannot be written, or the disk is full; what was done is kept.
     """
-    path = jobs.record_path(job, place)
-    lock = place.folder / "locks" / f"{job.name}-{path.stem}.lock"
+    path = jobs.record_path(job, setting)
+    lock = setting.folder / "locks" / f"{job.name}-{path.stem}.lock"
     with locked(lock):
-        before = jobs.look(job, place)
+        before = jobs.record_status(job, setting)
         for file in before.damaged:
             _put_aside(file)
         if before.state == "complete":
             return path
         if job.computation is not None:
-            records.write(path, _compute(job, place, path))
+            records.write(path, _compute(job, setting, path))
         else:
-            record, subject = _subject(job, place, before, on_step)
+            record, subject = _subject(job, setting, before, on_step)
             fresh = record is not before.content
             wanted = (*job.measures, *job.probes) if fresh else (*before.lacking, *before.stale)
-            _evaluate(job, place, path, record, subject, tuple(dict.fromkeys(wanted)))
+            _evaluate(job, setting, path, record, subject, tuple(dict.fromkeys(wanted)))
     return path
 
 
@@ -114,28 +114,30 @@ def _network(config: Mapping, weights: Mapping[str, Tensor], device: str) -> nn.
     return model.to(device, memory_format=torch.channels_last).eval()
 
 
-def checkpoint_path(job: Job, place: Place) -> Path:
+def checkpoint_path(job: Job, setting: Setting) -> Path:
     """Where an unfinished run's checkpoint lies, named by all that it must not be continued across."""
     begun_with = {
-        "config": jobs.configuration(job, place),
-        "digests": {**jobs.digests(job, place), "evaluation": {}},
-        "device": torch.device(place.device).type,
-        "threads": job.profile(place).threads or torch.get_num_threads(),
+        "config": jobs.configuration(job, setting),
+        "digests": {**jobs.digests(job, setting), "evaluation": {}},
+        "device": torch.device(setting.device).type,
+        "threads": job.profile(setting).threads or torch.get_num_threads(),
         "torch": torch.__version__,
     }
-    name = f"{job.name}-{jobs.record_path(job, place).stem}-{value_digest(begun_with)[:8]}.pt"
-    return place.folder / "checkpoints" / name
+    name = f"{job.name}-{jobs.record_path(job, setting).stem}-{value_digest(begun_with)[:8]}.pt"
+    return setting.folder / "checkpoints" / name
 
 
-def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -> tuple[dict, Subject]:
+def _subject(
+    job: Job, setting: Setting, before: RecordStatus, on_step: OnStep | None
+) -> tuple[dict, Subject]:
     record = before.content if before.state == "incomplete" else None
     if job.descriptor is not None:
-        model = parts.build("model", job.descriptor, **job.paths).to(place.device).eval()
-        described = partial(describe, model, device=place.device)
-        subject = Subject(described, device=place.device)
+        model = parts.build("model", job.descriptor, **job.paths).to(setting.device).eval()
+        described = partial(describe, model, device=setting.device)
+        subject = Subject(described, device=setting.device)
         if hasattr(model, "of_image"):
-            subject = ImageSubject(described, device=place.device, of_image=model.of_image)
-        return record or _record(job, place), subject
+            subject = ImageSubject(described, device=setting.device, of_image=model.of_image)
+        return record or _record(job, setting), subject
 
     stages, weights = None, weights_path(before.path)
     if record is not None and records.is_whole(weights, record["weights"]):
@@ -143,23 +145,23 @@ def _subject(job: Job, place: Place, before: OnRecord, on_step: OnStep | None) -
     elif record is not None and weights.exists():
         _put_aside(weights)
     if stages is None:
-        checkpoint = checkpoint_path(job, place)
-        trained = _train(job, place, checkpoint, on_step)
-        record, stages = _record(job, place, trained), trained.stages
+        checkpoint = checkpoint_path(job, setting)
+        trained = _train(job, setting, checkpoint, on_step)
+        record, stages = _record(job, setting, trained), trained.stages
         record["weights"] = _save_weights(before.path, stages)
         # From here on the training is on record, and what ends the evaluation costs no more than it.
         records.write(before.path, record)
         checkpoint.unlink(missing_ok=True)
-    models = {name: _network(record["config"], kept, place.device) for name, kept in stages.items()}
-    described = partial(describe, models[max(models, key=float)], device=place.device)
-    return record, Subject(described, job.recipe, models, record, place.device)
+    models = {name: _network(record["config"], kept, setting.device) for name, kept in stages.items()}
+    described = partial(describe, models[max(models, key=float)], device=setting.device)
+    return record, Subject(described, job.recipe, models, record, setting.device)
 
 
-def _compute(job: Job, place: Place, path: Path) -> dict:
+def _compute(job: Job, setting: Setting, path: Path) -> dict:
     name = job.computation.name
     started = time.monotonic()
     numbers, arrays = import_module(f"lib.theory.{name}").compute(**job.computation.options)
-    record = _record(job, place)
+    record = _record(job, setting)
     record["seconds"] = round(time.monotonic() - started, 2)
     record["metrics"] = {NO_SET: {name: numbers}}
     file = jobs.probe_path(path, name, NO_SET)
@@ -167,24 +169,24 @@ def _compute(job: Job, place: Place, path: Path) -> dict:
     return record
 
 
-def _train(job: Job, place: Place, checkpoint: Path, on_step: OnStep | None) -> Trained:
-    profile = job.profile(place)
-    sets = {name: place.source.load(name) for name in job.sets_of("fpr95")}
+def _train(job: Job, setting: Setting, checkpoint: Path, on_step: OnStep | None) -> Trained:
+    profile = job.profile(setting)
+    sets = {name: setting.source.load(name) for name in job.sets_of("fpr95")}
     few = {name: few_pairs(whole, profile.followed_pairs) for name, whole in sets.items()}
     begin = partial(
         train,
         job.recipe,
         profile,
-        place.source.load(job.train_set),
+        setting.source.load(job.train_set),
         job.seed,
-        device=place.device,
-        evaluate=lambda model: follow(model, few, place.device),
+        device=setting.device,
+        evaluate=lambda model: follow(model, few, setting.device),
         checkpoint=checkpoint,
         on_step=on_step,
     )
     if checkpoint.exists() and not _is_whole(checkpoint):
         _put_aside(checkpoint)
-    with fast_convolutions(place.device):
+    with fast_convolutions(setting.device):
         try:
             return begin()
         except ForeignCheckpoint:
@@ -206,20 +208,20 @@ def _put_aside(file: Path) -> None:
     print(f"{file} is damaged: set aside as {aside.name} and made anew", file=sys.stderr, flush=True)
 
 
-def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
+def _record(job: Job, setting: Setting, trained: Trained | None = None) -> dict:
     record = {
         "kind": "run" if job.recipe else "descriptor" if job.descriptor else "computation",
         "name": job.name,
         "label": job.label,
         "train_set": job.train_set,
         "seed": job.seed,
-        "profile": place.profile.name,
-        "data": place.source.name,
-        "config": jobs.configuration(job, place),
-        "digests": {**jobs.digests(job, place), "evaluation": {}},
+        "profile": setting.profile.name,
+        "data": setting.source.name,
+        "config": jobs.configuration(job, setting),
+        "digests": {**jobs.digests(job, setting), "evaluation": {}},
         "libraries": records.libraries(),
         "python": platform.python_version(),
-        "device": _device_name(place.device),
+        "device": _device_name(setting.device),
         "threads": torch.get_num_threads(),
         "metrics": {},
         "probes": {},
@@ -234,12 +236,17 @@ def _record(job: Job, place: Place, trained: Trained | None = None) -> dict:
 
 
 def _evaluate(
-    job: Job, place: Place, path: Path, record: dict, subject: Subject, wanted: Sequence[tuple[str, str]]
+    job: Job,
+    setting: Setting,
+    path: Path,
+    record: dict,
+    subject: Subject,
+    wanted: Sequence[tuple[str, str]],
 ) -> None:
-    today, there = jobs.digests(job, place)["evaluation"], record["digests"]["evaluation"]
+    today, there = jobs.digests(job, setting)["evaluation"], record["digests"]["evaluation"]
     # A set is read and described once for all that is asked of it, and on record when it is done.
     for test_set in dict.fromkeys(name for _, name in wanted):
-        data = place.source.load(test_set)
+        data = setting.source.load(test_set)
         for name in (module for module, own in wanted if own == test_set):
             measured = (name, test_set) in job.measures
             package, started = "lib.benchmarks" if measured else "lib.probes", time.monotonic()

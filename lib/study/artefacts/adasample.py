@@ -54,7 +54,7 @@ table3 = Runs(TABLE3_RECIPES, "test", sets="all")
 def table3_shared(study: Study) -> list[Job]:
     """Both methods at one shared learning rate, on the first train set, with the same seeds; none under
     `paper`, where the authors state the rates."""
-    if study.place.profile.search is None:
+    if study.setting.profile.search is None:
         return []
     rate = shared_rate(study, TABLE3_RECIPES)
     methods = {name: recipes.at_rate(rows.at_profile(study, name), rate) for name in TABLE3_RECIPES}
@@ -83,11 +83,11 @@ def stated_settings(study: Study) -> list[Job]:
     """The first 150 steps of both methods as Sec. 5.1 states them: learning rate 10, momentum 0.5, no
     decay of the rate so early, full width, 1,024 pairs. None at the quick size, which they would take an
     hour of."""
-    if study.place.profile.name == "quick":
+    if study.setting.profile.name == "quick":
         return []
     recipes = {name: replace(RECIPES[name], schedule=part("constant")) for name in TABLE3_RECIPES}
     jobs = rows.jobs_of(study, recipes, study.table_seeds[:1], **STATED)
-    return [rows.measured(job, "descriptor_spread", study.place.source.sets[1:2]) for job in jobs]
+    return [rows.measured(job, "descriptor_spread", study.setting.source.sets[1:2]) for job in jobs]
 
 
 # What the papers leave open and is most likely to matter.
@@ -155,7 +155,7 @@ _FIGURE2 = (
 
 def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
-    own = study.place.source.homographies.train_set(rows.HPATCHES_SPLIT)
+    own = study.setting.source.homographies.train_set(rows.HPATCHES_SPLIT)
     jobs = [
         *(handcrafted_job(study, name) for name in HANDCRAFTED),
         *published_jobs(study, checkpoints),

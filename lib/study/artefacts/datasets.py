@@ -30,7 +30,7 @@ def embedded(study: Study) -> list[Job]:
         )
         for job in as_cut
     ]
-    return [rows.probed(job, "filled_bins", study.place.source.sets) for job in (*as_cut, *smoothed)]
+    return [rows.probed(job, "filled_bins", study.setting.source.sets) for job in (*as_cut, *smoothed)]
 
 
 # How hard each level of HPatches' patches is for SIFT.
@@ -47,7 +47,7 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     Raises:
         FileNotFoundError, ValueError: as `published_jobs`.
     """
-    sets = [sets.test_set("full") for sets in study.place.source.hpatches]
+    sets = [sets.test_set("full") for sets in study.setting.source.hpatches]
     jobs = [handcrafted_job(study, name) for name in HANDCRAFTED]
     jobs += published_jobs(study, checkpoints)
     ours = ("hardnet_aug_gen", "adasample_aug_gen")
@@ -66,7 +66,7 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     Raises:
         FileNotFoundError, ValueError: as `published_jobs`.
     """
-    sets = study.place.source.scenes
+    sets = study.setting.source.scenes
     if sets is None:
         return [rows.computation_job("label_errors", "labels of a synthetic scene")]
     shown = (*sets.places.train_and_test, *sets.places.test)

@@ -124,12 +124,12 @@ TABLE3 = _with_dsm("softplus", "hardest_eighth", "hardest_quarter")
 
 def tested_on(study: Study) -> str:
     """The set of HPatches patches that Tables 3 and 4 test on: the full split, as Figure 4 says."""
-    return study.place.source.homographies.test_set("full")
+    return study.setting.source.homographies.test_set("full")
 
 
 def table3_kinds(study: Study) -> Sequence[str]:
     """Of `KINDS` those that Table 3 has: an evening's time is for the real-valued rows alone."""
-    return KINDS[:1] if study.place.profile.name == "evening" else KINDS
+    return KINDS[:1] if study.setting.profile.name == "evening" else KINDS
 
 
 def table3(study: Study) -> list[Job]:

@@ -18,7 +18,7 @@ from lib.study.artefacts.rows import jobs_of, measured, on, on_hpatches, probes_
 from lib.study.artefacts.searches import shared_rate
 from lib.study.artefacts.together import on_equal_footing
 from lib.study.jobs import Job
-from lib.study.open import Found, Study, on_record, open_study
+from lib.study.open import Record, Study, on_record, open_study
 
 # What all combinations share: the setting of `on_equal_footing`, Adam, negatives across the pair sets,
 # and no generated positives.
@@ -105,7 +105,7 @@ _HALF = tuple(replace_options(of, weight=of.options["weight"] / 2) for of in HYN
 
 
 def _trained(study: Study, cell: Cell) -> Recipe:
-    return at_rate(recipe_of(cell), rate_of(study, cell), study.place.profile.schedule)
+    return at_rate(recipe_of(cell), rate_of(study, cell), study.setting.profile.schedule)
 
 
 def factorial(study: Study) -> list[Job]:
@@ -134,7 +134,7 @@ def sign(term: Term, cell: Cell) -> int:
 Halves = Mapping[Term, float]
 
 
-def halves_of(found: Sequence[Found]) -> Halves:
+def halves_of(found: Sequence[Record]) -> Halves:
     """Effects on FPR95 by least squares, which in a balanced design are means with signs.
 
     Args:
@@ -178,8 +178,8 @@ def confirmation(study: Study, halves: Halves) -> list[Job]:
     HardNet's, on unseen seeds, tested on the second reserve, which nothing else reads. None where the
     data has no second reserve, or under `paper`, whose rates are stated of the methods alone. Real
     homography sequences, where the study has them, are an illustration beside it."""
-    tested = study.place.source.confirmation
-    if not tested or study.place.profile.search is None:
+    tested = study.setting.source.confirmation
+    if not tested or study.setting.profile.search is None:
         return []
     cells = [best(halves), rival(halves), PAPERS["HardNet"]]
     cells += [cell for term in largest(halves) for cell in around(term, cells[0])]
@@ -189,7 +189,7 @@ def confirmation(study: Study, halves: Halves) -> list[Job]:
         replace(job, measures=on(("fpr95",), tested), probes=on(probes_of(study), tested))
         for job in runs
     ]
-    sequences = study.place.source.real_hpatches
+    sequences = study.setting.source.real_hpatches
     if sequences:
         runs = [measured(job, "hpatches", [sequences.test_set("full")]) for job in runs]
     return runs
@@ -207,5 +207,5 @@ jobs = several(factorial, halved)
 
 def confirmed(study: Study) -> list[Job]:
     """The `confirmation` of what is `on_quick_record`; none at quick."""
-    halves = None if study.place.profile.name == "quick" else on_quick_record()
+    halves = None if study.setting.profile.name == "quick" else on_quick_record()
     return confirmation(study, halves) if halves else []

@@ -147,7 +147,7 @@ def table3(study: Study) -> list[Job]:
         NoSearch: the search of a margin is not on record.
     """
     # An evening's time is for the paper's rows.
-    alone = () if study.place.profile.name == "evening" else ("hynet_bn_alone", "hynet_in_alone")
+    alone = () if study.setting.profile.name == "evening" else ("hynet_bn_alone", "hynet_in_alone")
     names = (
         *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS), "hynet_bn", "hynet_in", *alone),
         *("hard_bn", "hard_frn", "sos_bn", "sos_frn"),
@@ -208,7 +208,7 @@ def figure5(study: Study) -> list[Job]:
     best margins, with those of a table."""
     names = ("hynet_aug", "hynet_mixed", "hynet_stacked", best_margin("d"), best_margin("s"))
     grid = hynet_runs(GRID, "grid", hpatches="a")
-    runs = merged([*grid(study), *hynet_runs(names)(study)], study.place)
+    runs = merged([*grid(study), *hynet_runs(names)(study)], study.setting)
     return [*similarities(study), *runs]
 
 
@@ -230,7 +230,7 @@ def epochs(study: Study) -> list[Job]:
     }
     jobs = []
     for name, recipe in recipes.items():
-        count = study.place.profile.budget_for(recipe).epochs
+        count = study.setting.profile.budget_for(recipe).epochs
         kept = tuple(epoch / count for epoch in range(count + 1))
         jobs += rows.jobs_of(study, {name: recipe}, study.table_seeds, stages=kept)
     return [measured(job, "fpr95_by_stage") for job in jobs]

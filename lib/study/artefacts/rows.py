@@ -56,7 +56,7 @@ class Runs:
 
     def __call__(self, study: Study) -> list[Job]:
         """The row's jobs in a study, methods as they come, train sets and seeds ascending."""
-        every = study.place.source.sets
+        every = study.setting.source.sets
         sets = {"first": every[:1], "grid": study.grid_sets, "all": every}.get(self.sets, self.sets)
         seeds = {kind: getattr(study, f"{kind}_seeds") for kind in ("grid", "table", "test")}
         recipes = {
@@ -107,7 +107,7 @@ def at_profile(study: Study, name: str, recipe: Recipe | None = None) -> Recipe:
     Raises:
         ValueError: an unknown recipe, or no search of that name is on record.
     """
-    profile, chosen = study.place.profile, recipe or find(name)
+    profile, chosen = study.setting.profile, recipe or find(name)
     if profile.search is None:
         return chosen
     return at_rate(chosen, own_rate(study, name), profile.schedule)
@@ -128,7 +128,7 @@ def training_job(
     Raises:
         ValueError: as `at_profile`.
     """
-    others = [name for name in study.place.source.tested if name != train_set]
+    others = [name for name in study.setting.source.tested if name != train_set]
     chosen = recipe or at_profile(study, name)
     return Job(
         name,
@@ -160,21 +160,21 @@ def jobs_of(
     return [
         training_job(study, name, train_set, seed, recipe, **overrides)
         for name, recipe in recipes.items()
-        for train_set, seed in itertools.product(sets or study.place.source.sets[:1], seeds)
+        for train_set, seed in itertools.product(sets or study.setting.source.sets[:1], seeds)
     ]
 
 
 def probes_of(study: Study) -> tuple[str, ...]:
     """Probes of every set of patches that something is tested on. Resamples are for verdicts, which
     quick runs give none."""
-    resampled = () if study.place.profile.name == "quick" else ("resampled_fpr95",)
+    resampled = () if study.setting.profile.name == "quick" else ("resampled_fpr95",)
     return ("distance_histogram", *resampled)
 
 
 def on_scenes(study: Study, places: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """What is measured of real places besides FPR95 of random pairs: that of the widest pairs, and
     matching between photographs. Nothing of other sets."""
-    if study.place.source.scenes is None:
+    if study.setting.source.scenes is None:
         return ()
     wide = on(("fpr95",), [f"{name}{WIDE}" for name in places])
     return (*wide, *on(("image_pairs",), [f"{name}{IMAGES_OF}" for name in places]))
@@ -187,7 +187,7 @@ def on(modules: Sequence[str], sets: Sequence[str]) -> tuple[tuple[str, str], ..
 def handcrafted_job(study: Study, name: str) -> Job:
     """SIFT, RootSIFT or ORB, evaluated on all that the source tests on."""
     label, descriptor = {**HANDCRAFTED, **ORB}[name]
-    sets = study.place.source.tested
+    sets = study.setting.source.tested
     return Job(
         name,
         label,
@@ -267,12 +267,12 @@ def tested_on(study: Study) -> str:
     DSM's paper, all sequences and the whole pool (`lib.study.artefacts.dsm.tested_on`), which has 61
     percent of retrieval for DSM where TCDesc's has 70 for TCDesc.
     """
-    return study.place.source.homographies.test_set(HPATCHES_SPLIT)
+    return study.setting.source.homographies.test_set(HPATCHES_SPLIT)
 
 
 def on_hpatches(study: Study, jobs: Iterable[Job], split: str = HPATCHES_SPLIT) -> list[Job]:
     """The jobs, measured on what a split of HPatches tests on, too, where the study has HPatches."""
-    if study.place.source.own_hpatches is None:
+    if study.setting.source.own_hpatches is None:
         return list(jobs)
-    tested = [study.place.source.homographies.test_set(split)]
+    tested = [study.setting.source.homographies.test_set(split)]
     return [measured(job, "hpatches", tested) for job in jobs]

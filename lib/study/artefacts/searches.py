@@ -17,7 +17,7 @@ from lib.digests import code_digest
 from lib.profiles import Search
 from lib.recipes import Recipe, at_rate, values
 from lib.study import records
-from lib.study.jobs import Job, Place
+from lib.study.jobs import Job, Setting
 from lib.study.open import Study, reference_folder
 
 
@@ -41,8 +41,8 @@ def searches_folder(study: Study) -> Path:
     """The searches that a study's rates come from: those on its own data's reserve or, where none is of
     this data, those on the reserve of photographs or of the packaged ones."""
     own, *others = (
-        search_path(study.place.profile.name, data, "").parent
-        for data in (study.place.source.name, "photos", "mini")
+        search_path(study.setting.profile.name, data, "").parent
+        for data in (study.setting.source.name, "photos", "mini")
     )
     return next((folder for folder in (own, *others) if folder.is_dir()), own)
 
@@ -51,7 +51,7 @@ def borrowed_rates(study: Study) -> str:
     """A clause that names the data on whose reserve a study's rates were searched, where that is not its
     own; else nothing."""
     data = searches_folder(study).parent.name
-    return "" if data == study.place.source.name else f"; learning rates searched on {data}"
+    return "" if data == study.setting.source.name else f"; learning rates searched on {data}"
 
 
 def searched(study: Study) -> list[str]:
@@ -68,7 +68,7 @@ def read_search(study: Study, name: str) -> Mapping:
     try:
         return records.read(searches_folder(study) / f"{name}.json")
     except FileNotFoundError:
-        profile, data = study.place.profile.name, study.place.source.name
+        profile, data = study.setting.profile.name, study.setting.source.name
         raise NoSearch(
             f"no learning rate of {name!r} is on record for the {profile} profile on {data}: search it "
             f"with .venv/bin/python -m lib.commands.tuning --profile {profile} --recipes {name}"
@@ -134,10 +134,10 @@ def pairs_of_sets(source: Source) -> list[tuple[str, str]]:
     return list(permutations(source.reserve, 2))
 
 
-def search_jobs(place: Place, name: str, recipe: Recipe, rate: float) -> list[Job]:
+def search_jobs(setting: Setting, name: str, recipe: Recipe, rate: float) -> list[Job]:
     """The runs of one rate: each seed on each of `pairs_of_sets`."""
-    search = place.profile.search
-    trained = at_rate(recipe, rate, place.profile.schedule)
+    search = setting.profile.search
+    trained = at_rate(recipe, rate, setting.profile.schedule)
     overrides = {} if search.budget is None else {"budget": search.budget}
     return [
         Job(
@@ -149,7 +149,7 @@ def search_jobs(place: Place, name: str, recipe: Recipe, rate: float) -> list[Jo
             measures=tuple((measure, test_set) for measure in MEASURES),
             overrides=overrides,
         )
-        for seed, (train_set, test_set) in product(search.seeds, pairs_of_sets(place.source))
+        for seed, (train_set, test_set) in product(search.seeds, pairs_of_sets(setting.source))
     ]
 
 
@@ -166,12 +166,12 @@ def further_rate(means: Mapping[float, float]) -> float | None:
 
 
 def outcome(
-    place: Place, name: str, recipe: Recipe, runs: Sequence[Mapping[str, object]]
+    setting: Setting, name: str, recipe: Recipe, runs: Sequence[Mapping[str, object]]
 ) -> dict[str, object]:
     """The record of a search.
 
     Args:
-        place: whose profile and data it was made with.
+        setting: whose profile and data it was made with.
         name, recipe: what was searched.
         runs: each with "rate", "seed", "train_set", "test_set" and "fpr95" in percent.
     """
@@ -181,23 +181,23 @@ def outcome(
         "kind": "search",
         "name": name,
         "label": recipe.label,
-        "data": place.source.name,
-        "config": {"profile": place.profile.name, "search": values(place.profile.search)},
-        "digests": search_digests(place, recipe),
+        "data": setting.source.name,
+        "config": {"profile": setting.profile.name, "search": values(setting.profile.search)},
+        "digests": search_digests(setting, recipe),
         "metrics": {"mean_fpr95": {str(rate): round(mean, 4) for rate, mean in means.items()}},
         "best": min(means, key=means.get),
         "runs": list(runs),
     }
 
 
-def search_digests(place: Place, recipe: Recipe) -> dict[str, object]:
+def search_digests(setting: Setting, recipe: Recipe) -> dict[str, object]:
     """Digests of the code and data that a search of a recipe would be made by today."""
-    trained = replace(recipe, schedule=place.profile.schedule)
+    trained = replace(recipe, schedule=setting.profile.schedule)
     return {
         "training": code_digest(["lib.training", *parts.modules(trained)]),
         "evaluation": {name: code_digest([f"lib.benchmarks.{name}"]) for name in MEASURES},
         "data": {
-            name: place.source.digest(name)
-            for name in dict.fromkeys(chain.from_iterable(pairs_of_sets(place.source)))
+            name: setting.source.digest(name)
+            for name in dict.fromkeys(chain.from_iterable(pairs_of_sets(setting.source)))
         },
     }

@@ -7,7 +7,7 @@ from itertools import islice
 from lib.recipes import RECIPES, Recipe, replace_options
 from lib.study.artefacts.rows import at_profile, jobs_of
 from lib.study.jobs import Job
-from lib.study.open import Found, Study
+from lib.study.open import Record, Study
 
 # By axis what stands there instead; a dict changes options of the part that is there.
 Changes = Mapping[str, object]
@@ -46,8 +46,8 @@ def option_jobs(study: Study, options: Options) -> list[Job]:
 
 
 def by_option(
-    runs: Sequence[Found], study: Study, options: Options
-) -> dict[str, dict[str, list[Found]]]:
+    runs: Sequence[Record], study: Study, options: Options
+) -> dict[str, dict[str, list[Record]]]:
     """The runs of `option_jobs`, in their order, by recipe's label and by option."""
     left, seeds = iter(runs), len(study.test_seeds[:OPTION_SEEDS])
     return {

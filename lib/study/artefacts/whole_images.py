@@ -28,7 +28,7 @@ UNITED: Mapping[str, tuple[str, str]] = {
 
 def image_sets(study: Study, kind: str) -> list[str]:
     """The sets of a kind that a study has: its own, and real ones where it was given some."""
-    return [sets.name(kind) for sets in study.place.source.whole_images if kind in sets.kinds]
+    return [sets.name(kind) for sets in study.setting.source.whole_images if kind in sets.kinds]
 
 
 def on_images(study: Study, jobs: Iterable[Job], kind: str) -> list[Job]:
@@ -42,7 +42,7 @@ def united_jobs(study: Study) -> list[Job]:
     recipes = {
         key: replace(rows.at_profile(study, name), label=label) for key, (name, label) in UNITED.items()
     }
-    jobs = rows.jobs_of(study, recipes, study.table_seeds, [study.place.source.united])
+    jobs = rows.jobs_of(study, recipes, study.table_seeds, [study.setting.source.united])
     return [replace(job, measures=(), probes=()) for job in jobs]
 
 
@@ -98,7 +98,7 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
         study: whose data it takes.
         checkpoints: of networks that were trained elsewhere, as `rows.published_jobs` takes them.
     """
-    source, scenes = study.place.source, image_sets(study, ETH)
+    source, scenes = study.setting.source, image_sets(study, ETH)
     ours = () if source.own_images is None else source.own_images.names
     own = [name for name in scenes if source.real is not None or name in ours]
     given = [replace(job, measures=(), probes=()) for job in rows.published_jobs(study, checkpoints)]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.statistics.intervals import Measured, resampled_means
 from lib.study.claims.rows import Claim
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import frames, hpatches, phototour
 
 # From a claim to the values of the methods that it names.
@@ -20,7 +20,7 @@ SEQUENCES_DRAWN = 400
 
 def values_of(
     claim: Claim,
-    runs: Sequence[Found],
+    runs: Sequence[Record],
     sets: Sequence[str],
     arrays: Mapping[str, Mapping[str, Measured | np.ndarray]] = {},
 ) -> Mapping[str, Measured | np.ndarray]:
@@ -28,7 +28,7 @@ def values_of(
 
     Only of these methods, so that a claim is about all columns that they have where others have fewer.
 
-        table = judge(claims, lambda claim: values_of(claim, runs, study.place.source.sets), study)
+        table = judge(claims, lambda claim: values_of(claim, runs, study.setting.source.sets), study)
 
     Args:
         claim: whose metric is "fpr95" (the columns of `lib.study.report.phototour`), one of these
@@ -55,7 +55,7 @@ def values_of(
     return hpatches_by_task(hpatches.numbers(tested), tasks) if tested else {}
 
 
-def fpr95_by_column(runs: Sequence[Found], sets: Sequence[str]) -> dict[str, Measured]:
+def fpr95_by_column(runs: Sequence[Record], sets: Sequence[str]) -> dict[str, Measured]:
     """FPR95 of each method along the columns that all of them have, with the resamples of test points.
 
     Args:

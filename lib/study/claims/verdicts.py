@@ -39,7 +39,7 @@ def judge(
     """Judge claims by the values of one study.
 
         claims = read_claims("dsm", "Table 1")
-        table = judge(claims, lambda claim: values_of(claim, runs, study.place.source.sets), study)
+        table = judge(claims, lambda claim: values_of(claim, runs, study.setting.source.sets), study)
 
     Args:
         claims: e.g. of `lib.study.claims.read_claims`.
@@ -59,7 +59,7 @@ def judge(
     for claim in claims:
         own = values if not callable(values) else {} if claim.why else values(claim)
         data_name = study.data_name(claim.on_hpatches)
-        rows.append(verdict(claim, own, seeds, study.place.profile.name, data_name))
+        rows.append(verdict(claim, own, seeds, study.setting.profile.name, data_name))
     return pd.DataFrame(rows, columns=TABLE).astype(dict.fromkeys(NUMBERS, "float64"))
 
 

@@ -16,7 +16,7 @@ from lib.statistics import significance
 from lib.statistics.intervals import Measured, contrast, side_by_side
 from lib.study.artefacts.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
 from lib.study.claims.measured import hpatches_by_task
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import frames, hpatches
 from lib.theory import EXPONENTS
 
@@ -39,7 +39,7 @@ def table2_key(lam: float, loss: str) -> str:
     return f"lambda_{lam:g}_{loss.lower()}"
 
 
-def table2_runs(runs: Sequence[Found], test_set: str | None = None) -> pd.DataFrame:
+def table2_runs(runs: Sequence[Record], test_set: str | None = None) -> pd.DataFrame:
     """HPatches' numbers of runs of any λ and loss, as `hpatches.numbers`, under `table2_key`."""
     keys = {lambda_name(lam, loss): table2_key(lam, loss) for loss in TRIPLET_LOSSES for lam in LAMBDAS}
     return hpatches.numbers(runs, test_set).rename(index=keys, level="key")
@@ -185,7 +185,7 @@ LOSSES = {
 }
 
 
-def probes_of(runs: Sequence[Found], name: str = "adasample_aug_gen") -> dict[str, Probe]:
+def probes_of(runs: Sequence[Record], name: str = "adasample_aug_gen") -> dict[str, Probe]:
     """The probes of a recipe's runs, by run."""
     return {run.job.title: run.probe("gradient_norms") for run in runs if run.job.name == name}
 

@@ -22,7 +22,7 @@ from lib.study.artefacts.searches import borrowed_rates
 from lib.study.catalogue import ARTEFACTS
 from lib.study.claims.measured import values_of
 from lib.study.jobs import Job
-from lib.study.open import Found, Study, obtain, open_study, provenance
+from lib.study.open import Record, Study, open_study, provenance, records_of
 from lib.study.report import style, tables
 
 Values = Mapping[str, object]
@@ -43,12 +43,12 @@ class Artefact:
 
     name: str
     study: Study
-    runs: Sequence[Found]
+    runs: Sequence[Record]
 
     @property
     def sets(self) -> tuple[str, ...]:
         """The data source's sets of patches, in the order of their roles, then those that only test."""
-        return self.study.place.source.tested
+        return self.study.setting.source.tested
 
     def table(
         self,
@@ -161,10 +161,10 @@ def open_artefact(
 
     Raises:
         ValueError, FileNotFoundError: a parameter, as for `open_study`.
-        RuntimeError, DamagedRecord: as for `lib.study.open.obtain`, which makes what is missing.
+        RuntimeError, DamagedRecord: as for `lib.study.open.records_of`, which makes what is missing.
     """
     study = open_study(profile, data, results, seeds, real=real)
-    runs = obtain(study, (jobs or ARTEFACTS[name].jobs)(study, **options))
+    runs = records_of(study, (jobs or ARTEFACTS[name].jobs)(study, **options))
     style.use()
     display(Markdown(f"*{study.heading()}; {provenance(runs)}{borrowed_rates(study)}*"))
     return Artefact(name, study, runs)

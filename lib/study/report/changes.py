@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 
 from lib.statistics.intervals import Estimate, Measured, contrast
 from lib.study.claims.measured import fpr95_by_column
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import frames, plots
 from lib.study.report.style import DOUBLE_WIDTH, GREY, PALETTE, panels
 
 
-def fpr95_of(groups: Mapping[str, Sequence[Found]]) -> dict[str, Measured]:
+def fpr95_of(groups: Mapping[str, Sequence[Record]]) -> dict[str, Measured]:
     """FPR95 of groups of runs on one train set, (seeds, test sets), with resamples of test points.
 
     Args:
@@ -30,7 +30,7 @@ def fpr95_of(groups: Mapping[str, Sequence[Found]]) -> dict[str, Measured]:
     return measured
 
 
-def methods(found: Sequence[Found]) -> dict[str, Measured]:
+def methods(found: Sequence[Record]) -> dict[str, Measured]:
     """`fpr95_of` each method by its label, of runs on one train set, in the order to show."""
     return fpr95_of(frames.by_label(found))
 
@@ -44,13 +44,13 @@ def levels(of: Mapping[str, Measured]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
 
 
-def with_rates(table: pd.DataFrame, groups: Mapping[str, Sequence[Found]]) -> pd.DataFrame:
+def with_rates(table: pd.DataFrame, groups: Mapping[str, Sequence[Record]]) -> pd.DataFrame:
     """A table of `levels` after each method's learning "rate", that of its first run."""
     rates = {name: runs[0].job.recipe.optimizer.options["lr"] for name, runs in groups.items()}
     return table.assign(rate=[f"{rates[name]:g}" for name in table.index])[["rate", *table.columns]]
 
 
-def levels_at_rates(found: Sequence[Found]) -> pd.DataFrame:
+def levels_at_rates(found: Sequence[Record]) -> pd.DataFrame:
     """`levels` of `methods`, after each one's learning "rate"."""
     return with_rates(levels(methods(found)), frames.by_label(found))
 

@@ -12,7 +12,7 @@ from lib.data.hpatches.building import REPORT, Plan
 from lib.data.hpatches.release import FILES
 from lib.data.synthetic.geometry import Camera
 from lib.data.synthetic.scenes import Piece
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import frames
 from lib.study.report.phototour import roles_of
 
@@ -20,7 +20,7 @@ DETECTORS = {"hessian": "Hessian", "harris": "Harris", "dog": "DoG"}
 _COUNTS = ["patches", "points", "matching_pairs", "non_matching_pairs"]
 
 
-def counts_table(run: Found) -> pd.DataFrame:
+def counts_table(run: Record) -> pd.DataFrame:
     """What each set holds, a row a set: counts, and shares of points by number of patches in percent.
 
     Args:
@@ -35,7 +35,7 @@ def counts_table(run: Found) -> pd.DataFrame:
     return counts.assign(**{"patches a point": counts["patches"] / counts["points"]}).join(shares)
 
 
-def difficulty_table(runs: Sequence[Found], sets: Sequence[str], printed: pd.DataFrame) -> pd.DataFrame:
+def difficulty_table(runs: Sequence[Record], sets: Sequence[str], printed: pd.DataFrame) -> pd.DataFrame:
     """FPR95 in percent, a row a set and one of the mean: the papers' SIFT and ours.
 
     Args:
@@ -53,7 +53,7 @@ def difficulty_table(runs: Sequence[Found], sets: Sequence[str], printed: pd.Dat
     return table
 
 
-def filled_bins_table(runs: Sequence[Found]) -> pd.DataFrame:
+def filled_bins_table(runs: Sequence[Record]) -> pd.DataFrame:
     """What one threshold for all pairs costs, a row a descriptor.
 
     Args:

@@ -15,7 +15,7 @@ from lib.data.landmarks import CITIES
 from lib.statistics.intervals import Measured
 from lib.study.artefacts.dsm import BITS, FIGURE4_BINARY, FIGURE4_REAL, FIGURE4_SIGNS, MARGINS
 from lib.study.claims.measured import by_things, fpr95_by_column, hpatches_by_task
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import frames, hpatches
 
 Probe = Mapping[str, np.ndarray]
@@ -26,7 +26,7 @@ LOGISTIC = math.pi / math.sqrt(3)
 PROTOCOLS = {"visual_index": "Visual Index", "hqe_single": "HQE (SA)", "hqe_multiple": "HQE (MA)"}
 
 
-def triplets(run: Found) -> dict[int, np.ndarray]:
+def triplets(run: Record) -> dict[int, np.ndarray]:
     """The triplets of a run at the end of its training.
 
     Returns:
@@ -46,7 +46,7 @@ def excluded(d_pos: np.ndarray, d_neg: np.ndarray, margins: Sequence[float]) -> 
     return {f"{margin:g}": 100 * (d_neg - d_pos > margin).mean(axis=-1) for margin in margins}
 
 
-def triplet_table(runs: Sequence[Found], margins: Sequence[float]) -> pd.DataFrame:
+def triplet_table(runs: Sequence[Record], margins: Sequence[float]) -> pd.DataFrame:
     """How many triplets each margin excludes at the end of training, a row a run and size of batch.
 
     Returns:
@@ -72,7 +72,7 @@ def triplet_table(runs: Sequence[Found], margins: Sequence[float]) -> pd.DataFra
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["run", "seed", "pairs"])
 
 
-def triplet_values(runs: Sequence[Found], margins: Sequence[float]) -> dict[str, Measured]:
+def triplet_values(runs: Sequence[Record], margins: Sequence[float]) -> dict[str, Measured]:
     """The values of the claims on Figure 1, with negatives of batches as in training.
 
     Args:
@@ -100,7 +100,7 @@ def triplet_values(runs: Sequence[Found], margins: Sequence[float]) -> dict[str,
     return {name: Measured(own[name][:, None], drawn[name][None, :, None], *about) for name in own}
 
 
-def zero_shares(runs: Sequence[Found], over: str | Callable[[pd.Series], float]) -> pd.DataFrame:
+def zero_shares(runs: Sequence[Record], over: str | Callable[[pd.Series], float]) -> pd.DataFrame:
     """What of the curve of triplets without loss, in percent: a row a seed, a column a static margin."""
     curves = frames.steps([run for run in runs if run.job.recipe.loss.name == "hinge"])
     return 100 * curves.groupby(["seed", "key"])["zero_share"].agg(over).unstack("key")
@@ -111,7 +111,7 @@ def last_fifth(curve: pd.Series) -> float:
     return curve[-max(1, round(len(curve) / 5)) :].mean()
 
 
-def margin_values(runs: Sequence[Found], sets: Sequence[str]) -> dict[str, Mapping[str, np.ndarray]]:
+def margin_values(runs: Sequence[Record], sets: Sequence[str]) -> dict[str, Mapping[str, np.ndarray]]:
     """The values of the claims on Figure 2 other than FPR95's, by metric and key, (seeds, 1).
 
     "best_margin" is each seed's margin with the lowest mean FPR95, as a distance from 0 to 2;
@@ -172,7 +172,7 @@ def histogram_table(probe: Probe) -> pd.DataFrame:
     return pd.DataFrame(columns, index=stages)
 
 
-def histogram_values(runs: Sequence[Found]) -> dict[str, Measured | np.ndarray]:
+def histogram_values(runs: Sequence[Record]) -> dict[str, Measured | np.ndarray]:
     """The values of the claims on Figure 3.
 
     Returns:
@@ -195,7 +195,7 @@ def histogram_values(runs: Sequence[Found]) -> dict[str, Measured | np.ndarray]:
     }
 
 
-def mean_weights(runs: Sequence[Found]) -> pd.DataFrame:
+def mean_weights(runs: Sequence[Record]) -> pd.DataFrame:
     """The mean weight of a batch's triplets at each step, `mean weight`, with the runs' `label` and
     `seed`.
 

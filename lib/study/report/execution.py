@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lib.study import pool
 from lib.study.catalogue import Artefact
-from lib.study.jobs import Job, OnRecord, look
+from lib.study.jobs import Job, RecordStatus, record_status
 from lib.study.open import ROOT, Study
 from lib.study.report import pages, reproduced
 
@@ -30,13 +30,15 @@ PARAMETERS: Mapping[str, object] = {
 
 
 # By artefact's name its jobs, and how their records stand.
-Runs = Mapping[str, Sequence[tuple[Job, OnRecord]]]
+Runs = Mapping[str, Sequence[tuple[Job, RecordStatus]]]
 
 
 def standing(study: Study, selected: Mapping[str, Artefact]) -> Runs:
     """The artefacts' jobs, and how their records stand in the folder that is read first."""
     return {
-        name: [(job, look(job, study.place, study.reading[0])) for job in artefact.jobs(study)]
+        name: [
+            (job, record_status(job, study.setting, study.reading[0])) for job in artefact.jobs(study)
+        ]
         for name, artefact in selected.items()
     }
 
@@ -54,12 +56,12 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
     Returns:
         The notebooks that failed, each with the cell and the error.
     """
-    parameters = {"profile": study.place.profile.name, "data": study.data, "results": results}
+    parameters = {"profile": study.setting.profile.name, "data": study.data, "results": results}
     for name in reproduced.saved_files(study.saving, runs) if study.saving else ():
         (study.saving / name).unlink()
     failures, tasks = [], []
     for name, records in runs.items():
-        copy, notebook = study.place.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
+        copy, notebook = study.setting.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
         copy.unlink(missing_ok=True)
         (report / f"{name}.html").unlink(missing_ok=True)
         missing = [job for job, of in records if of.state != "complete" and not of.readable]
@@ -73,7 +75,7 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
         )
         tasks.append(pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters, page)))
     # A notebook that computes has as many threads as a run, since as many are executed at once.
-    outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)), study.place.profile.threads)
+    outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)), study.setting.profile.threads)
     failed = [(task.title, of.failure) for task, of in zip(tasks, outcomes, strict=True) if of.failure]
     return failures + [(title, why.removeprefix("RuntimeError: ")) for title, why in failed]
 
@@ -213,7 +215,7 @@ def report(
     missing = [(name, "it is in the reference and was not made") for name in lacking]
     index = pages.write_index(
         folder,
-        {name: study.place.folder / f"notebooks/{name}.ipynb" for name in runs},
+        {name: study.setting.folder / f"notebooks/{name}.ipynb" for name in runs},
         reproduced.saved_verdicts(kept, runs),
         runs,
         [*failures, *missing],

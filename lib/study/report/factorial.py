@@ -19,7 +19,7 @@ from lib.study.artefacts.factorial import AXES, CELLS, HALVED, SEARCHED_CELLS, T
 from lib.study.artefacts.searches import read_search
 from lib.study.claims.measured import fpr95_by_column
 from lib.study.forecast import cost
-from lib.study.open import Found, Study, obtain
+from lib.study.open import Record, Study, records_of
 from lib.study.report.changes import methods, with_interval
 from lib.study.report.together import FPR95, LEVEL, by_measure
 
@@ -40,9 +40,9 @@ def plan(study: Study) -> pd.DataFrame:
     """
     jobs, seeds = factorial.factorial(study), len(study.table_seeds)
     equal = together.equal_footing(study)
-    spread, _ = residual(by_measure(obtain(study, equal), study)[FPR95].values())
+    spread, _ = residual(by_measure(records_of(study, equal), study)[FPR95].values())
     row = {"combinations": len(CELLS), "seeds": seeds, "runs": len(jobs)}
-    row |= {"core hours": sum(cost(job, study.place).seconds for job in jobs) / 3600}
+    row |= {"core hours": sum(cost(job, study.setting).seconds for job in jobs) / 3600}
     return pd.DataFrame([row | _least(spread, len(jobs), len(jobs) - seeds - len(TERMS))])
 
 
@@ -80,7 +80,7 @@ def _least_squares(of: Mapping[Cell, Measured]) -> tuple[np.ndarray, float, int,
     return halves[: len(TERMS)], math.sqrt(left / freedom), runs.size, freedom
 
 
-def by_cell(found: Sequence[Found], study: Study) -> dict[str, dict[Cell, Measured]]:
+def by_cell(found: Sequence[Record], study: Study) -> dict[str, dict[Cell, Measured]]:
     """Runs of `lib.study.artefacts.factorial.factorial`, which may be among others, by measure and
     combination."""
     cells = {run.job.label: CELLS[run.job.name] for run in found if run.job.name in CELLS}
@@ -112,7 +112,7 @@ def effects(of: Mapping[Cell, Measured]) -> pd.DataFrame:
     )
 
 
-def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
+def at_half_weight(found: Sequence[Record], study: Study) -> pd.DataFrame:
     """The effects on FPR95 of DSM's loss, of R_L2 and of both together, and the three largest, beside
     those with half of R_L2's weight wherever DSM's loss is on.
 
@@ -124,7 +124,7 @@ def at_half_weight(found: Sequence[Found], study: Study) -> pd.DataFrame:
         By "effect" under "all" and `HALVED_WAY` what `effects` has of it but for Holm's
         correction; each way's three largest are among the rows.
     """
-    of, taken = fpr95_by_column(found, study.place.source.sets), set(HALVED.values())
+    of, taken = fpr95_by_column(found, study.setting.source.sets), set(HALVED.values())
     ways = {"all": CELLS, HALVED_WAY: {k: c for k, c in CELLS.items() if c not in taken} | HALVED}
     tables = {
         way: effects({cell: of[key] for key, cell in cells.items()})[["points", "from", "to", "p"]]
@@ -172,7 +172,7 @@ def rates(study: Study) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("combination")
 
 
-def confirmed(found: Sequence[Found], halves: factorial.Halves) -> pd.DataFrame:
+def confirmed(found: Sequence[Record], halves: factorial.Halves) -> pd.DataFrame:
     """The confirmation, on unseen seeds and the second reserve.
 
     Args:

@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 
 from lib.study.jobs import SIGNS
-from lib.study.open import Found
+from lib.study.open import Record
 
 METHOD = ["key", "label"]
 RUN = [*METHOD, "seed"]
 
 
-def tidy(found: Sequence[Found], measure: str) -> pd.DataFrame:
+def tidy(found: Sequence[Record], measure: str) -> pd.DataFrame:
     """All numbers of a measure.
 
     Args:
@@ -33,13 +33,13 @@ def tidy(found: Sequence[Found], measure: str) -> pd.DataFrame:
     )
 
 
-def fpr95(found: Sequence[Found]) -> pd.DataFrame:
+def fpr95(found: Sequence[Record]) -> pd.DataFrame:
     """FPR95 in percent of every record and test set, the expected value over tie orders; as `tidy`."""
     frame = tidy(found, "fpr95")
     return frame[frame["metric"] == "expected"].drop(columns="metric")
 
 
-def on_set(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame:
+def on_set(found: Sequence[Record], measure: str, test_set: str) -> pd.DataFrame:
     """The rows of `tidy` of one test set.
 
     Raises:
@@ -52,7 +52,7 @@ def on_set(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame:
     return frame[frame["test_set"] == test_set]
 
 
-def by_sign(found: Sequence[Found]) -> list[Found]:
+def by_sign(found: Sequence[Record]) -> list[Record]:
     """The runs that were measured by their descriptors' signs too, as methods of their own.
 
     Their keys end with "_signs" and their labels with "by sign"; what was measured of the signs stands
@@ -70,15 +70,15 @@ def by_sign(found: Sequence[Found]) -> list[Found]:
     return runs
 
 
-def by_label(found: Sequence[Found]) -> dict[str, list[Found]]:
+def by_label(found: Sequence[Record]) -> dict[str, list[Record]]:
     """The runs of each method, by its label."""
-    groups: dict[str, list[Found]] = {}
+    groups: dict[str, list[Record]] = {}
     for run in found:
         groups.setdefault(run.job.label, []).append(run)
     return groups
 
 
-def epochs(found: Sequence[Found]) -> pd.DataFrame:
+def epochs(found: Sequence[Record]) -> pd.DataFrame:
     """FPR95 at the end of each epoch, from 1: as `tidy`, with `epoch` and `FPR95 (%)` for the number."""
     return _frame(
         {**_about(record), "test_set": test_set, "epoch": epoch, "FPR95 (%)": value}
@@ -88,7 +88,7 @@ def epochs(found: Sequence[Found]) -> pd.DataFrame:
     )
 
 
-def steps(found: Sequence[Found]) -> pd.DataFrame:
+def steps(found: Sequence[Record]) -> pd.DataFrame:
     """What training said of itself: a row a record and step, `step` and a column a curve; of the records
     that are of training."""
     curves = []
@@ -185,7 +185,7 @@ def beside(
     return named(pd.DataFrame(columns), *(rows or (paper, runs))).astype({("", "n"): "Int64"})
 
 
-def _about(record: Found) -> Mapping[str, object]:
+def _about(record: Record) -> Mapping[str, object]:
     job, content = record.job, record.content
     of = {"key": job.name, "label": job.label, "train_set": job.train_set, "seed": job.seed}
     changed = {name: value for name, value in job.overrides.items() if np.isscalar(value)}

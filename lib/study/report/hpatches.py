@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import frames
 
 # As in lib.data.hpatches.release, which needs OpenCV.
@@ -23,7 +23,7 @@ PROTOCOLS = {
 METHOD, FPR95 = "Method (in %)", "FPR95"
 
 
-def tested_on(runs: Sequence[Found]) -> str:
+def tested_on(runs: Sequence[Record]) -> str:
     """The one set of HPatches patches that runs were measured on, "" where none was.
 
     Raises:
@@ -36,7 +36,7 @@ def tested_on(runs: Sequence[Found]) -> str:
 
 
 def numbers(
-    runs: Sequence[Found], test_set: str | None = None, hp_train: str | None = None
+    runs: Sequence[Record], test_set: str | None = None, hp_train: str | None = None
 ) -> pd.DataFrame:
     """All numbers of runs on one set of HPatches patches.
 
@@ -75,7 +75,7 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def paper_beside_ours(
-    printed: pd.DataFrame, runs: Sequence[Found], fpr95: pd.Series, tasks: Sequence[str] = TASKS
+    printed: pd.DataFrame, runs: Sequence[Record], fpr95: pd.Series, tasks: Sequence[str] = TASKS
 ) -> pd.DataFrame:
     """A printed table of FPR95 and tasks, or of tasks alone, and ours side by side.
 

@@ -10,7 +10,7 @@ from lib.statistics.intervals import Measured
 from lib.study.artefacts.hynet import AT_ONE_RATE, MARGINS, SHOWN, best_margin, searched_fpr95
 from lib.study.claims import Claim
 from lib.study.claims.measured import SEQUENCES_DRAWN, by_method
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import frames
 
 FPR95 = "FPR95 (%)"
@@ -31,7 +31,7 @@ _SINGLE = {
 }
 
 
-def at_best_margin(runs: Sequence[Found]) -> list[Found]:
+def at_best_margin(runs: Sequence[Record]) -> list[Record]:
     """The runs of each similarity at its best margin, as rows of Table 3: "hynet_h", "hynet_d" and
     "hynet_s"."""
     rows = {best_margin(similarity): f"hynet_{similarity}" for similarity in MARGINS}
@@ -55,7 +55,7 @@ def margins() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def zero_shares(runs: Sequence[Found]) -> pd.DataFrame:
+def zero_shares(runs: Sequence[Record]) -> pd.DataFrame:
     """Whether margins bind: a row a method, its "margin" and, in percent, the largest share of triplets
     beyond it, those without loss, in any stretch of any seed's training.
 
@@ -68,7 +68,7 @@ def zero_shares(runs: Sequence[Found]) -> pd.DataFrame:
     return table.reindex(list(stated)).rename_axis("method")
 
 
-def by_epoch(runs: Sequence[Found]) -> pd.DataFrame:
+def by_epoch(runs: Sequence[Record]) -> pd.DataFrame:
     """FPR95 on all pairs at the end of each epoch, from 1: a row a run, test set and epoch.
 
     Args:
@@ -96,7 +96,7 @@ def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
     return {name: np.take_along_axis(values, at, axis=2).mean(axis=1) for name, at in chosen.items()}
 
 
-def angles(run: Found, negatives: str = "negative") -> np.ndarray:
+def angles(run: Record, negatives: str = "negative") -> np.ndarray:
     """(2, T) θ = 2 arcsin(d/2) in radians of the positives and of their hardest negatives at the end of
     training.
 
@@ -109,7 +109,7 @@ def angles(run: Found, negatives: str = "negative") -> np.ndarray:
     return 2 * np.arcsin(np.clip(distances / 2, 0, 1))
 
 
-def beyond_right_angle(runs: Sequence[Found]) -> dict[str, Measured]:
+def beyond_right_angle(runs: Sequence[Record]) -> dict[str, Measured]:
     """By method's key (seeds, 2) the percentage of its positives and of its negatives of `angles` beyond
     π/2, with resamples of the triplets."""
     shares = {}
@@ -123,7 +123,7 @@ def beyond_right_angle(runs: Sequence[Found]) -> dict[str, Measured]:
     return shares
 
 
-def cosines(runs: Sequence[Found]) -> pd.DataFrame:
+def cosines(runs: Sequence[Record]) -> pd.DataFrame:
     """|cos| between maps and gradients at the end of training.
 
     Args:
@@ -146,7 +146,7 @@ def cosines(runs: Sequence[Found]) -> pd.DataFrame:
     return table
 
 
-def exposures(runs: Sequence[Found]) -> pd.DataFrame:
+def exposures(runs: Sequence[Record]) -> pd.DataFrame:
     """What changes of exposure do, a row a run, test set and change.
 
     Args:

@@ -10,13 +10,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.statistics.intervals import Estimate, Measured, contrast
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import changes
 
 WHOLE = "the whole ladder"
 
 
-def rungs_table(found: Sequence[Found]) -> pd.DataFrame:
+def rungs_table(found: Sequence[Record]) -> pd.DataFrame:
     """The rungs, what each changes from the one below, and its share of the whole change.
 
     Args:
@@ -48,7 +48,7 @@ def rungs_table(found: Sequence[Found]) -> pd.DataFrame:
     return table.astype({("FPR95", "seeds"): "Int64"})
 
 
-def surely_changed(found: Sequence[Found]) -> str:
+def surely_changed(found: Sequence[Record]) -> str:
     """Which rungs, and whether the whole ladder, lower FPR95 and which raise it, by intervals that leave
     out 0; `found` as for `rungs_table`."""
     change, lines = rungs_table(found)["change"].dropna(), []
@@ -58,7 +58,7 @@ def surely_changed(found: Sequence[Found]) -> str:
     return "\n".join(lines).replace("(-", "(−")
 
 
-def rungs_figure(found: Sequence[Found], note: str) -> Figure:
+def rungs_figure(found: Sequence[Record], note: str) -> Figure:
     """`lib.study.report.changes.changes_figure` of the rungs, each change in the row of its rung."""
     of = changes.methods(found)
     return changes.changes_figure(of, changes.changes(of, _steps(of)), note)

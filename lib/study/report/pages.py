@@ -14,7 +14,7 @@ import pandas as pd
 
 from lib.files import write_bytes
 from lib.parts import modules
-from lib.study.jobs import Job, OnRecord
+from lib.study.jobs import Job, RecordStatus
 from lib.study.open import ROOT
 
 TITLE = "AdaSample, DSM, TCDesc and HyNet under one protocol"
@@ -95,7 +95,7 @@ def write_index(
     report: Path,
     notebooks: Mapping[str, Path],
     verdicts: pd.DataFrame,
-    runs: Mapping[str, Sequence[tuple[Job, OnRecord]]],
+    runs: Mapping[str, Sequence[tuple[Job, RecordStatus]]],
     failures: Sequence[tuple[str, str]],
     **shown: str,
 ) -> Path:
@@ -182,7 +182,9 @@ def number(value: object) -> str:
     return "" if value == "" else f"{float(value):.3g}".replace("-", "−")
 
 
-def _runs(runs: Mapping[str, Sequence[tuple[Job, OnRecord]]], report: Path) -> list[dict[str, object]]:
+def _runs(
+    runs: Mapping[str, Sequence[tuple[Job, RecordStatus]]], report: Path
+) -> list[dict[str, object]]:
     """The records, each once, and the artefacts that show it."""
     by_path: dict[Path, dict] = {}
     for name, records in runs.items():

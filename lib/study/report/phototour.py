@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.study.open import Found, Study
+from lib.study.open import Record, Study
 from lib.study.printed import printed
 from lib.study.report import frames
 
@@ -39,7 +39,7 @@ def roles_of(sets: Sequence[str]) -> dict[str, str]:
     return dict(zip(sets, (*ROLES, *sets[len(ROLES) :]), strict=True))
 
 
-def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
+def by_column(found: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
     """FPR95 of records along the six columns.
 
     Args:
@@ -68,7 +68,7 @@ def by_column(found: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
     return table.assign(Mean=table.mean(axis=1, skipna=False))
 
 
-def of_most_sets(found: Sequence[Found]) -> list[Found]:
+def of_most_sets(found: Sequence[Record]) -> list[Record]:
     """The records of methods that are trained on as many sets as any, and of those without training:
     what can be compared along all columns."""
     sets: dict[str, set] = {}
@@ -108,9 +108,9 @@ def _by_column(frame: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=[*COLUMN_NAMES, *(name for name in table if name not in COLUMN_NAMES)])
 
 
-def verification(paper: str, table: str, found: Sequence[Found], study: Study) -> pd.DataFrame:
+def verification(paper: str, table: str, found: Sequence[Record], study: Study) -> pd.DataFrame:
     """A paper's table of FPR95, e.g. "hynet", "table1", as `paper_beside_ours`."""
-    return paper_beside_ours(printed(paper, table), by_column(found, study.place.source.sets))
+    return paper_beside_ours(printed(paper, table), by_column(found, study.setting.source.sets))
 
 
 def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:

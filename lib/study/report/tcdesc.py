@@ -9,7 +9,7 @@ import pandas as pd
 from lib.statistics.intervals import Measured, side_by_side
 from lib.study.artefacts.tcdesc import GRID, LOSSES
 from lib.study.claims.measured import by_method, by_things, fpr95_by_column, hpatches_by_task
-from lib.study.open import Found
+from lib.study.open import Record
 from lib.study.report import frames, hpatches
 from lib.study.report.changes import changes
 
@@ -26,12 +26,12 @@ KINDS = {"i": "illumination", "v": "viewpoint"}
 TOO_SHORT = "the quick training is too short to overfit, whatever the loss"
 
 
-def with_topology(runs: Sequence[Found]) -> list[Found]:
+def with_topology(runs: Sequence[Record]) -> list[Record]:
     """The runs of TCDesc, whose curves tell λ."""
     return [run for run in runs if "mean_lambda" in run.content.get("curve", {})]
 
 
-def topology_in_training(runs: Sequence[Found]) -> pd.DataFrame:
+def topology_in_training(runs: Sequence[Record]) -> pd.DataFrame:
     """What TCDesc's positive saw in training, a row a method, over all of its steps and seeds.
 
     Returns:
@@ -56,14 +56,14 @@ def topology_in_training(runs: Sequence[Found]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Method")
 
 
-def mean_lambda(runs: Sequence[Found]) -> dict[str, Measured]:
+def mean_lambda(runs: Sequence[Record]) -> dict[str, Measured]:
     """By key (seeds, 1) the mean λ over all steps, of the runs of TCDesc."""
     steps = frames.steps(with_topology(runs))
     means = steps.groupby(frames.RUN, sort=False)[["mean_lambda"]].mean()
     return by_method(means, ["mean_lambda"], None)
 
 
-def grid_values(runs: Sequence[Found]) -> dict[str, dict[str, Measured]]:
+def grid_values(runs: Sequence[Record]) -> dict[str, dict[str, Measured]]:
     """Values of the claims on Figure 3, by metric: "mean_lambda", and each task of HPatches by key and,
     with a cell for each k, by "gamma_0.5", …
 
@@ -80,7 +80,7 @@ def grid_values(runs: Sequence[Found]) -> dict[str, dict[str, Measured]]:
     return values
 
 
-def changes_by_topology(runs: Sequence[Found], sets: Sequence[str]) -> pd.DataFrame:
+def changes_by_topology(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
     """What topology changes in FPR95, all else alike, and what TCDesc's setting alone.
 
     Args:
@@ -98,12 +98,12 @@ def changes_by_topology(runs: Sequence[Found], sets: Sequence[str]) -> pd.DataFr
     return changes(values, pairs)
 
 
-def neighbourhoods(run: Found) -> Probe:
+def neighbourhoods(run: Record) -> Probe:
     """The probe `lib.probes.neighbourhoods` of a run, among points of its first test set."""
     return run.probe("neighbourhoods", run.job.sets_of("fpr95")[0])
 
 
-def neighbourhoods_by_stage(runs: Sequence[Found]) -> pd.DataFrame:
+def neighbourhoods_by_stage(runs: Sequence[Record]) -> pd.DataFrame:
     """Neighbourhoods through training, means over pairs: a row a run and stage.
 
     Returns:
@@ -128,7 +128,7 @@ def neighbourhoods_by_stage(runs: Sequence[Found]) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def neighbourhood_values(runs: Sequence[Found]) -> dict[str, Measured]:
+def neighbourhood_values(runs: Sequence[Record]) -> dict[str, Measured]:
     """Values of the claims on Figure 1, (seeds, 1), shares in percent.
 
     Args:
@@ -157,7 +157,7 @@ def neighbourhood_values(runs: Sequence[Found]) -> dict[str, Measured]:
     return values
 
 
-def match_probes(runs: Sequence[Found], images: str) -> list[tuple[Found, str, Probe]]:
+def match_probes(runs: Sequence[Record], images: str) -> list[tuple[Record, str, Probe]]:
     """Runs with the keypoints that were matched, of `DETECTORS`, and the probe of matches.
 
     Args:
@@ -172,7 +172,7 @@ def match_probes(runs: Sequence[Found], images: str) -> list[tuple[Found, str, P
     ]
 
 
-def matches(runs: Sequence[Found], images: str) -> pd.DataFrame:
+def matches(runs: Sequence[Record], images: str) -> pd.DataFrame:
     """Matches between two images of each sequence, a row a run and sequence.
 
     Args:
@@ -208,7 +208,7 @@ def match_values(matched: pd.DataFrame) -> dict[str, dict[str, Measured]]:
     return values
 
 
-def fpr95_by_stage(runs: Sequence[Found]) -> pd.DataFrame:
+def fpr95_by_stage(runs: Sequence[Record]) -> pd.DataFrame:
     """FPR95 on all pairs by stage of training, in percent: a row a run and stage.
 
     Args:
@@ -225,7 +225,7 @@ def fpr95_by_stage(runs: Sequence[Found]) -> pd.DataFrame:
     return table.astype({"stage": float})
 
 
-def overfitting_values(runs: Sequence[Found]) -> dict[str, Measured | str]:
+def overfitting_values(runs: Sequence[Record]) -> dict[str, Measured | str]:
     """Values of the claims on overfitting, one cell.
 
     Args:

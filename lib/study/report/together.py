@@ -20,7 +20,7 @@ from lib.statistics.intervals import Estimate, Measured, contrast, difference, r
 from lib.statistics.significance import holm, vargha_delaney
 from lib.study.artefacts.rows import tested_on
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
-from lib.study.open import Found, Study
+from lib.study.open import Record, Study
 from lib.study.report import frames, hpatches
 from lib.study.report.changes import levels, with_interval
 
@@ -35,14 +35,14 @@ LEVEL, DRAWS = 0.05, 20_000
 Methods = Mapping[str, Measured]
 
 
-def by_measure(runs: Sequence[Found], study: Study) -> dict[str, dict[str, Measured]]:
+def by_measure(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Measured]]:
     """Methods by label under each of `SIGNS` that the study's data has.
 
     Of FPR95 a cell is a column of PhotoTour's protocol, with resamples of test points; of HPatches'
     tasks a train set, with resamples of what sequences show. Real places have wide pairs and matching
     between photographs besides, of which a cell is a place.
     """
-    source, labels = study.place.source, {run.job.name: run.job.label for run in runs}
+    source, labels = study.setting.source, {run.job.name: run.job.label for run in runs}
     measured = {FPR95: fpr95_by_column(runs, source.tested)}
     if source.scenes is not None:
         rates, matching = frames.fpr95(runs), frames.tidy(runs, "image_pairs")
@@ -90,7 +90,7 @@ OPTIMISERS = {"sgd": "SGD", "adam": "Adam"}
 ByOptimiser = Mapping[str, Mapping[str, Methods]]
 
 
-def by_optimiser(runs: Sequence[Found], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
+def by_optimiser(runs: Sequence[Record], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
     """`by_measure` of the runs with each of `OPTIMISERS`, methods in one order under all."""
     runs = [run for run in runs if run.job.recipe]
     order, measured = list(dict.fromkeys(run.job.label for run in runs)), {}
@@ -126,7 +126,7 @@ def optimisers(measured: ByOptimiser) -> pd.DataFrame:
     return pd.concat(tables, axis=1).rename_axis("method")
 
 
-def suited(runs: Sequence[Found], optimiser: Mapping[str, str]) -> list[Found]:
+def suited(runs: Sequence[Record], optimiser: Mapping[str, str]) -> list[Record]:
     """The runs of each method with one optimiser, and descriptors that nobody trains.
 
     Args:
@@ -249,7 +249,7 @@ class Standing:
     draws: pd.DataFrame
 
 
-def standings(runs: Sequence[Found], study: Study) -> dict[str, Standing]:
+def standings(runs: Sequence[Record], study: Study) -> dict[str, Standing]:
     """By measure how methods stand, each with each optimiser that it was trained with."""
     named = [
         replace(run, job=replace(run.job, label=f"{run.job.label}, {OPTIMISERS[optimiser]}"))
@@ -284,7 +284,7 @@ def agreement(one: Standing, other: Standing) -> dict[str, float]:
     return {"methods": len(common), "tau": tau, "from": low, "to": high}
 
 
-def last_fifth(runs: Sequence[Found]) -> pd.Series:
+def last_fifth(runs: Sequence[Record]) -> pd.Series:
     """By method's label by how many percent FPR95 fell over the last fifth of training, the mean over
     runs and over the test sets' pairs on which training was followed."""
     epochs = frames.epochs(runs)
@@ -294,7 +294,7 @@ def last_fifth(runs: Sequence[Found]) -> pd.Series:
 
 
 def conclusion(
-    methods: Mapping[str, Methods], runs: Sequence[Found], measured: ByOptimiser | None = None
+    methods: Mapping[str, Methods], runs: Sequence[Record], measured: ByOptimiser | None = None
 ) -> str:
     """What the comparison comes to, in a few sentences.
 
@@ -326,7 +326,7 @@ def conclusion(
     return "\n".join(sentences)
 
 
-def cost(runs: Sequence[Found], methods: Methods) -> pd.DataFrame:
+def cost(runs: Sequence[Record], methods: Methods) -> pd.DataFrame:
     """What a step costs beside what it gains.
 
     Args:

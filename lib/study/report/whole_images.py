@@ -11,7 +11,7 @@ from lib.statistics.intervals import Measured
 from lib.study.artefacts.whole_images import image_sets
 from lib.study.claims import Claim
 from lib.study.claims.measured import OfClaim, by_things
-from lib.study.open import Found, Study
+from lib.study.open import Record, Study
 from lib.study.report import frames
 
 # Of `lib.benchmarks.oxford_affine`, by key: what readers are told.
@@ -26,7 +26,7 @@ IMAGE, RIGHT = "image", "right matches (%)"
 BY_NUISANCE = "_by_nuisance"
 
 
-def numbers(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame:
+def numbers(found: Sequence[Record], measure: str, test_set: str) -> pd.DataFrame:
     """All numbers of runs on one set, one row a run as of `lib.study.report.frames.wide`.
 
     Args:
@@ -40,7 +40,7 @@ def numbers(found: Sequence[Found], measure: str, test_set: str) -> pd.DataFrame
     return frames.wide(frames.on_set(found, measure, test_set))
 
 
-def by_set(runs: Sequence[Found], study: Study, kind: str, measure: str) -> dict[str, pd.DataFrame]:
+def by_set(runs: Sequence[Record], study: Study, kind: str, measure: str) -> dict[str, pd.DataFrame]:
     """By each set of a kind that a study has, the `numbers` of the runs that are measured there.
 
     Args:
