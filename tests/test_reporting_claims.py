@@ -129,7 +129,7 @@ def test_what_is_computed_without_training_is_judged_at_any_size():
 
 def test_a_difference_equal_to_the_margin_does_not_hold():
     at = {"a": np.zeros((5, 1)), "b": np.full((5, 1), 0.5)}
-    assert judge(claim(margin=0.5), at).outcome == "open"
+    assert judge(claim(margin=0.5), at).outcome == "did not hold"
     assert judge(claim(margin=0.499), at).outcome == "held"
     assert judge(claim(margin=0.0), {**at, "b": at["a"]}).outcome == "did not hold"
 
@@ -277,6 +277,8 @@ def test_what_the_margin_alone_would_decide_is_open():
     result = judge(gain, {"a": runs(-0.104 - 0.01, 0.1), "b": np.zeros(1)})
     assert (result.outcome, result.why) == ("open", "the margin alone would decide")
     assert judge(gain, {"a": runs(-0.13, 0.1), "b": np.zeros(1)}).outcome == "did not hold"
+    one = claim(statistic="maximum", b=(), direction="at_most", margin=1)
+    assert judge(one, {"a": [1]}).outcome == "held"
     above = claim(statistic="minimum", b=(), direction="greater", margin=0.05)
     for value, outcome in ((0.0473, "open"), (0.03, "did not hold"), (0.052, "open"), (0.07, "held")):
         assert judge(above, {"a": [value]}).outcome == outcome

@@ -277,8 +277,7 @@ def as_printed(claim: Claim, table: str) -> dict[str, Measured]:
     ("artefact", "table", "contradicted"),
     [
         ("Table 1", "table1", {"t1-sosnet-each"}),
-        # As printed the least gain is that which the paper names, to the last digit.
-        ("Table 3", "table3", {"t3-similarity-order", "t3-least"}),
+        ("Table 3", "table3", {"t3-similarity-order"}),
         ("Table 5", "table5", {"t5-each"}),
     ],
 )

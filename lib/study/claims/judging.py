@@ -199,7 +199,9 @@ def _printed(claim: Claim, cells: tuple[str, ...], cell: int) -> float | None:
 
 def _side(claim: Claim, low: float, high: float) -> int:
     """1 where an interval lies wholly on the claim's side of its bounds, -1 on the other, else 0."""
-    sides = {_side_of(claim, bound, low, high) for bound in claim.bounds}
+    # A count that is just the bound is decided by it.
+    bounds = (claim.bound,) if low == high == claim.bound else claim.bounds
+    sides = {_side_of(claim, bound, low, high) for bound in bounds}
     return sides.pop() if len(sides) == 1 else 0
 
 

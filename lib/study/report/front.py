@@ -46,8 +46,8 @@ def filled_in(text: str, reference: Path) -> str:
 
 
 def scoreboard(reference: Path) -> str:
-    """A table in Markdown of the papers and how many of their quoted sentences came out how, and how many
-    of the verdicts behind it may be wrong by chance.
+    """A table in Markdown of the papers and how many of their quoted sentences came out how, and a
+    sentence on how many of the verdicts behind it may be wrong by chance.
 
     A sentence did not hold where one of its comparisons did not, held where all did, is not judged where
     none is, and is open otherwise. Without verdicts of longer runs there are no rows.
