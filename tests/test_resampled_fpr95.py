@@ -34,8 +34,9 @@ def variance(rates: np.ndarray, pair_rates: np.ndarray) -> float:
 def test_pairs_taken_once_give_exactly_fpr95(seed, half, levels):
     distances, match, _ = made_pairs(seed, 2 * half, 5, levels)
     kinds = [np.sort(distances[kind]) for kind in (match, ~match)]
-    once = [np.arange(len(kind) + 1)[:, None] for kind in kinds]
-    assert Ranked(*kinds).rates(*once).tolist() == [fpr95(distances, match).expected]
+    matching, others = (np.ones((1, len(kind)), dtype=int) for kind in kinds)
+    rates = Ranked(*kinds).rates(matching, lambda count: others[:, :count], others.sum(axis=1))
+    assert rates.tolist() == [fpr95(distances, match).expected]
 
 
 @pytest.mark.parametrize("levels", [None, 5])
@@ -53,7 +54,7 @@ def test_resamples_are_fpr95_of_the_pairs_that_the_drawn_points_write_out(monkey
     rates, pair_rates = resampled(distances, match, shown, resamples=35)
     # As many tables of pairs as of points; one draw that left no pair would have added a table.
     assert len(kept) == 6
-    by_points, by_pairs = (np.concatenate(part, axis=1) for part in (kept[:3], kept[3:]))
+    by_points, by_pairs = (np.concatenate(part).T for part in (kept[:3], kept[3:]))
     for b in range(35):
         times = [
             by_points[i, b] if same else by_points[i, b] * by_points[j, b]

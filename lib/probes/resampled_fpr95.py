@@ -19,9 +19,10 @@ is the same for every descriptor. This is, by simulation, the variance that is r
 share points (Fafchamps and Gubert, 2007).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from scipy import sparse
 
 from lib.benchmarks.fpr95 import RECALL
 from lib.benchmarks.subject import Subject
@@ -69,37 +70,51 @@ def resampled(
     matching, others = order[match[order]], order[~match[order]]
     ranked = Ranked(distances[matching], distances[others])
 
+    # How often two points have a non-matching pair: of the 2,000,000 pairs of a real place few lie below
+    # any threshold, and of the others their number alone matters.
+    often = sparse.coo_array(
+        (np.ones(len(others), dtype=np.int32), (first[others], second[others])), (len(points),) * 2
+    ).tocsr()
     random = np.random.default_rng([SEED, len(points)])
     rates, pair_rates = [], []
     for drawn in _draws(len(points), resamples, random):
         while True:
-            weights = drawn[first[matching]], drawn[first[others]] * drawn[second[others]]
+            weights, totals = drawn[:, first[matching]], ((drawn @ often) * drawn).sum(axis=1)
             # A draw that leaves no pair of a kind has no FPR95; a further one takes its place.
-            empty = ~(weights[0].any(axis=0) & weights[1].any(axis=0))
+            empty = ~weights.any(axis=1) | (totals == 0)
             if not empty.any():
                 break
-            drawn[:, empty] = next(_draws(len(points), int(empty.sum()), random))
-        rates.append(ranked.rates(*map(_running, weights)))
+            drawn[empty] = next(_draws(len(points), int(empty.sum()), random))
 
-    fixed = _running(np.ones((len(matching), BLOCK), dtype=np.int32))
+        def repeated(count: int, drawn: np.ndarray = drawn) -> np.ndarray:
+            return drawn[:, first[others[:count]]] * drawn[:, second[others[:count]]]
+
+        rates.append(ranked.rates(weights, repeated, totals))
+
     # Pairs are drawn in the set's order, since `others` is in that of the descriptor's distances.
     number = (np.cumsum(~match) - 1)[others]
     for drawn in _draws(len(others), resamples, np.random.default_rng([SEED, len(others)])):
-        pair_rates.append(ranked.rates(fixed[:, : drawn.shape[1]], _running(drawn[number])))
+        once = np.ones((len(drawn), len(matching)), dtype=np.int32)
+        rates_of_pairs = ranked.rates(
+            once, lambda count, drawn=drawn: drawn[:, number[:count]], np.full(len(drawn), len(others))
+        )
+        pair_rates.append(rates_of_pairs)
     return np.concatenate(rates), np.concatenate(pair_rates)
 
 
 def _draws(things: int, resamples: int, random: np.random.Generator) -> Iterator[np.ndarray]:
+    """(block, things) how often each is drawn, block after block."""
     for start in range(0, resamples, BLOCK):
         width = min(BLOCK, resamples - start)
-        drawn = random.integers(things, size=(width, things)) + things * np.arange(width)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=width * things)
-        yield np.ascontiguousarray(counts.reshape(width, things).T, dtype=np.int32)
+        counts = [
+            np.bincount(random.integers(things, size=things), minlength=things) for _ in range(width)
+        ]
+        yield np.array(counts, dtype=np.int32)
 
 
 def _running(weights: np.ndarray) -> np.ndarray:
-    """(n + 1, block) sums of the first 0 to n of (n, block) weights."""
-    return np.concatenate([np.zeros_like(weights[:1]), np.cumsum(weights, axis=0, dtype=np.int32)])
+    """(block, n + 1) sums of the first 0 to n of (block, n) weights."""
+    return np.pad(np.cumsum(weights, axis=1, dtype=np.int32), ((0, 0), (1, 0)))
 
 
 class Ranked:
@@ -116,18 +131,22 @@ class Ranked:
         self.before = np.searchsorted(others, matching, "left")
         self.through = np.searchsorted(others, matching, "right")
 
-    def rates(self, matching: np.ndarray, others: np.ndarray) -> np.ndarray:
+    def rates(
+        self, matching: np.ndarray, repeated: Callable[[int], np.ndarray], totals: np.ndarray
+    ) -> np.ndarray:
         """FPR95 in percent, (b,), of pairs that each count as often as they are repeated.
 
         Args:
-            matching: (m + 1, b) how many matching pairs there are among the first 0 to m; at last more
-                than 0.
-            others: (k + 1, b) likewise.
+            matching: (b, m) how often each matching pair is repeated; some are in every row.
+            repeated: from n to (b, n), how often each of the first n non-matching pairs is.
+            totals: (b,) of all non-matching pairs, more than 0.
         """
-        needed = np.maximum(1, np.ceil(RECALL * matching[-1] - 1e-9))
-        pair = [np.searchsorted(sums, n) - 1 for sums, n in zip(matching.T, needed, strict=True)]
-        column = np.arange(len(pair))
-        within, level = matching[self.start[pair], column], matching[self.end[pair], column]
-        sure, reached = others[self.before[pair], column], others[self.through[pair], column]
+        sums = _running(matching)
+        needed = np.maximum(1, np.ceil(RECALL * sums[:, -1] - 1e-9))
+        pair = np.array([np.searchsorted(row, n) - 1 for row, n in zip(sums, needed, strict=True)])
+        row = np.arange(len(pair))
+        within, level = sums[row, self.start[pair]], sums[row, self.end[pair]]
+        others = _running(repeated(int(self.through[pair].max())))
+        sure, reached = others[row, self.before[pair]], others[row, self.through[pair]]
         before = (needed - within) * (reached - sure) / (level - within + 1)
-        return 100 * (sure + before) / others[-1]
+        return 100 * (sure + before) / totals
