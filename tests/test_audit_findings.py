@@ -8,9 +8,9 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 import pandas as pd
 
 from lib.study.audit import p_values
-from lib.study.audit.cells import WEIGHTS, all_cells, listed, places
+from lib.study.audit.cells import WEIGHTS, all_cells, cell_columns, listed
 
-CELLS, FINDINGS, TRAVELS = all_cells(), listed("findings"), listed("travels")
+CELLS, FINDINGS, REPRINTED = all_cells(), listed("findings"), listed("reprinted")
 PLACE = ["paper", "table", "row", "printed"]
 LOWER_IS_BETTER = ("fpr95", "fpr95_mean", "seed_mean", "seed_std", "reprojection_error")
 
@@ -114,7 +114,7 @@ def test_p_values_are_listed_that_the_likeliest_test_gives_only_with_equal_runs(
 def test_what_is_bold_is_the_best_of_its_column_and_block():
     marked = CELLS[CELLS.groupby(["paper", "table"])["bold"].transform(lambda bold: bold.ne("").any())]
     assert len(marked) > 100
-    where = [name for name in places(marked) if name != "train"]
+    where = [name for name in cell_columns(marked) if name != "train"]
     for _, block in marked.groupby(["paper", "table", "block", *where]):
         trains = [None] if block["key"].is_unique else filter(None, block["train"].unique())
         for train in trains:
@@ -166,11 +166,11 @@ def test_rows_that_travel_are_told_apart_by_what_changes_on_the_way():
     for (paper, _, name), numbers in rates().items():
         # Of two rows under one name the real-valued one comes first.
         known.setdefault((paper, name), numbers)
-    for _, rows in TRAVELS.groupby("method", sort=False):
+    for _, rows in REPRINTED.groupby("method", sort=False):
         numbers = [known[row.paper, row.row] for row in rows.itertuples()]
         for before, own, row in zip(numbers, numbers[1:], rows.iloc[1:].itertuples(), strict=False):
             unequal = [at for at in before if at in own and not agree(before[at], own[at])]
             assert (row.other == "numbers") == bool(unequal), row
             if len(unequal) == 1:
                 assert row.change == f"{before[unequal[0]]} → {own[unequal[0]]}"
-    assert (pd.Series(TRAVELS["other"]).value_counts()[["name", "numbers"]] == [4, 5]).all()
+    assert (pd.Series(REPRINTED["other"]).value_counts()[["name", "numbers"]] == [4, 5]).all()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from lib.benchmarks import hpatches as tasks
 from lib.benchmarks.subject import describe
 from lib.commands import hpatches
 from lib.data.hpatches import RELEASE
@@ -85,25 +84,6 @@ def test_a_checkpoint_that_does_not_fit_is_refused_before_anything_is_written(
     assert "nearest is that of TFeat: descr.0.bias is missing" in told
     assert "Traceback" not in told
     assert not out.exists()
-
-
-def test_numbers_for_a_folder_are_refused_before_the_work(
-    data: Path,
-    described: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def work(*_: object) -> None:
-        pytest.fail("it worked first")
-
-    monkeypatch.setattr(tasks, "score", work)
-    score = ["score", str(data), str(described), "--json"]
-    assert hpatches.main([*score, str(tmp_path)]) == 1
-    assert f"Is a directory: '{tmp_path}'" in capsys.readouterr().err
-    (tmp_path / "file").write_text("")
-    assert hpatches.main([*score, str(tmp_path / "file" / "numbers.json")]) == 1
-    assert "file" in capsys.readouterr().err
 
 
 def test_numbers_go_to_a_file_in_a_folder_that_is_made(

@@ -29,12 +29,6 @@ def test_a_record_reads_as_it_was_written(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path], "nothing else is left in the folder"
 
 
-def test_a_number_that_is_not_finite_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        records.write(tmp_path / "a.json", {**RECORD, "seconds": float("nan")})
-    assert not (tmp_path / "a.json").exists()
-
-
 @pytest.mark.parametrize("content", ["", "null", '{"kind": "run"}', "[" * 100_000, "9" * 5000])
 def test_a_damaged_record_is_named(content: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"

@@ -108,16 +108,6 @@ def test_rates_asked_for_are_tried_besides_and_the_search_goes_on_from_them(
     assert found["best"] == 0.02
 
 
-@pytest.mark.parametrize("rate", ["0.3", "nan"])
-def test_rates_that_no_grid_goes_on_from_are_refused(
-    rate: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
-    monkeypatch.setattr("sys.argv", ["tuning", "--recipes", "hardnet", f"--rates={rate}"])
-    with pytest.raises(SystemExit):
-        tuning.main()
-    assert f"invalid choice: {rate} (choose from " in capsys.readouterr().err
-
-
 def test_a_search_looks_at_nothing_but_the_reserve() -> None:
     setting = open_study().setting
     jobs = searches.search_jobs(setting, "hardnet", find("hardnet"), 0.5)
@@ -140,8 +130,3 @@ def test_under_paper_a_recipe_is_what_its_authors_state() -> None:
     study = open_study()
     paper = replace(study, setting=replace(study.setting, profile=profiles.find("paper")))
     assert at_profile(paper, "adasample_gen") == find("adasample_gen")
-
-
-def test_a_recipe_without_a_search_is_refused_with_the_command_that_makes_one() -> None:
-    with pytest.raises(searches.NoSearch, match=r"lib\.commands\.tuning --profile quick --recipes mine"):
-        at_profile(open_study(), "mine", find("hardnet"))

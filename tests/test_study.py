@@ -475,14 +475,6 @@ def test_two_processes_do_one_job_once(cold: tuple[Study, Job, Path], tmp_path: 
     assert len(list((tmp_path / "records" / "hardnet").glob("*.json"))) == 1
 
 
-def test_a_folder_that_cannot_be_written_is_named(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
-    opened, job, _ = cold
-    blocked = tmp_path / "file"
-    blocked.write_text("in the way")
-    with pytest.raises(OSError, match=r"cannot write .*file.quick"):
-        carry_out(job, replace(opened.setting, folder=blocked / "quick"))
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -637,12 +629,11 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert study.main(["--plan", "--results", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
     head, *lines = [line for line in printed.splitlines() if "left out" not in line][2:]
-    assert head.split() == ["artefact", "runs", "to", "make", "training", "evaluation"]
+    assert head.split() == ["artefact", "runs", "to", "make", "hours"]
     row = next(line.split() for line in lines if line.startswith("adasample/table1 "))
     # SIFT, RootSIFT, eight recipes on three sets with three seeds, and six baselines once.
     assert row[1:3] == ["80", "80"]
-    assert float(row[3]) > 0, "hours of training"
-    assert float(row[5]) > 0, "hours of evaluation"
+    assert float(row[3]) > 0
     assert "GB of disk" in printed
     assert not (tmp_path / "new").exists()
 

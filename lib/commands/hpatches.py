@@ -93,10 +93,6 @@ def _describe(options: argparse.Namespace) -> None:
 def _score(options: argparse.Namespace) -> None:
     from lib.benchmarks import hpatches
 
-    if options.json:
-        # Before an hour's work rather than after it.
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.open("a").close()
     splits = read_splits(options.data / TASKS)
     name = options.split or (next(iter(splits)) if len(splits) == 1 else "a")
     split = open_split(options.data / RELEASE, options.data / TASKS, name)

@@ -31,7 +31,7 @@ from lib.study import pool, records
 from lib.study.artefacts import searches
 from lib.study.catalogue import ARTEFACTS, SEARCHED
 from lib.study.jobs import Job, Setting, configuration, digests, merged, record_path
-from lib.study.open import ROOT, Study, open_study, reference_folder
+from lib.study.open import ROOT, Study, open_study
 
 STEPS, EVALUATED = 20, 3
 TRAINED = ("curve", "epoch_fpr95", "weights")
@@ -167,11 +167,10 @@ def main() -> None:
     add("--numbers", type=Path, metavar="DIR", help=text)
     chosen = parser.parse_args()
     study = open_study(chosen.profile, data_of(chosen), "results", None, chosen.device, chosen.jobs)
-    own = (chosen.profile, study.setting.source.name)
-    folder, reference = Path(ROOT, chosen.results, *own), reference_folder(*own)
+    folder = ROOT / chosen.results / chosen.profile / study.setting.source.name
     on_record = jobs_on_record(study, folder)
     names = {
-        path: path.relative_to(folder if folder in path.parents else reference).as_posix()
+        path: path.relative_to(folder if folder in path.parents else study.reference).as_posix()
         for path in on_record
     }
     runs = short_runs([job for job, _ in on_record.values()], study.setting)

@@ -38,7 +38,6 @@ from lib.study.open import (
     is_on_record,
     manifest_path,
     open_study,
-    reference_folder,
     to_do,
 )
 
@@ -118,7 +117,7 @@ def _report(
     runs = (_on_record if options.cached else execution.standing)(study, selected)
     failures = execution.execute(study, runs, read, folder)
     compared = not options.cached and is_on_record(study.setting)
-    reference = _reference(study) if compared else None
+    reference = study.reference if compared else None
     index, missing = execution.report(study, runs, folder, failures, reference)
     if options.update_reference:
         # What the old reference has and the study no longer makes is what an update is for.
@@ -127,10 +126,6 @@ def _report(
             update_reference(study, selected)
     print(f"\nThe report: {index}")
     return failures + missing
-
-
-def _reference(study: Study) -> Path:
-    return reference_folder(study.setting.profile.name, study.setting.source.name)
 
 
 def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
@@ -177,17 +172,14 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
     rows = {}
     for name, asked in jobs.items():
         todo = to_do(study, asked)
-        costs = [remaining(job, study.setting) for job in todo]
-        seconds = {part: [getattr(cost, part) for cost in costs] for part in ("training", "evaluation")}
-        hours = {part: f"{wall_clock(s, study.at_once) / 3600:.2f} h" for part, s in seconds.items()}
-        rows[name] = {"runs": len(asked), "to make": len(todo), **hours}
+        runs = wall_clock((remaining(job, study.setting).seconds for job in todo), study.at_once)
+        rows[name] = {"runs": len(asked), "to make": len(todo), "hours": f"{runs / 3600:.2f}"}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="artefact")
     # The last of the loop are all of the study's.
-    runs = wall_clock([cost.seconds for cost in costs], study.at_once)
     rendering = wall_clock([NOTEBOOK] * len(selected), study.at_once)
     disk = len(todo) * _MEGABYTES_PER_RUN[study.setting.profile.width < 1] / 1000
     return (
-        f"{study.heading()}\n\n{table.to_string(col_space=13)}\n\n{pool.span(runs + rendering)} in all "
+        f"{study.heading()}\n\n{table.to_string(col_space=9)}\n\n{pool.span(runs + rendering)} in all "
         f"(runs {pool.span(runs)}, notebooks {pool.span(rendering)}), forecast within a factor of two;\n"
         f"{study.at_once} at once on {study.setting.device}; about {disk:.1f} GB of disk; data aside"
     )
@@ -223,7 +215,7 @@ def make(study: Study, selected: Mapping[str, Artefact], address: str | None = N
 def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
     """Adds to the reference of the study's profile and data what is complete of the artefacts' records,
     and returns how many it did not have. A long study is put on record so while it goes on."""
-    setting, reference = study.setting, _reference(study)
+    setting, reference = study.setting, study.reference
     new = [
         job
         for job in merged(_jobs(study, selected), setting)
@@ -265,7 +257,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
     from lib.study.report.reproduced import saved_files
 
     made, profile, data = study.setting.folder, study.setting.profile.name, study.setting.source.name
-    folder = _reference(study)
+    folder = study.reference
     new, old = (folder.with_name(f".{folder.name}.{state}") for state in ("new", "old"))
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)

@@ -58,6 +58,11 @@ class Study:
         return self.setting.source.sets[: self.setting.profile.grid_sets]
 
     @property
+    def reference(self) -> Path:
+        """Where the committed records of its profile and data lie."""
+        return reference_folder(self.setting.profile.name, self.setting.source.name)
+
+    @property
     def saving(self) -> Path | None:
         """Where tables and figures are saved; None while reading the reference, which no notebook
         writes."""

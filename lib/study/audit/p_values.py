@@ -128,7 +128,7 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
     for (form, sides), p in p_values(outcomes).items():
         best = {name: _simplest(p, value, outcomes) for name, value in paper["p"].items()}
         fits = [outcome for outcome in best.values() if outcome is not None]
-        texts = {name: np.nan if of is None else _with_ties(of) for name, of in best.items()}
+        texts = {name: _with_ties(outcome) for name, outcome in best.items()}
         untied = sum(not outcome["tied"] for outcome in fits)
         rows.append({"form": form, "sides": sides, "fits": len(fits), "untied": untied, **texts})
     table = pd.DataFrame(rows).sort_values(["fits", "untied"], ascending=False, kind="stable")
@@ -142,7 +142,9 @@ def _simplest(p: pd.Series, value: float, outcomes: pd.DataFrame) -> pd.Series |
     return None if fitting.empty else fitting.iloc[0]
 
 
-def _with_ties(outcome: pd.Series) -> str:
+def _with_ties(outcome: pd.Series | None) -> str | float:
+    if outcome is None:
+        return np.nan
     return f"{outcome['u']:g}" + (f" ({outcome['ties']})" if outcome["tied"] else "")
 
 

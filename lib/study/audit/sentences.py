@@ -12,7 +12,7 @@ import re
 
 import pandas as pd
 
-from lib.study.audit.cells import places
+from lib.study.audit.cells import cell_columns
 from lib.study.claims.rows import read_rows
 
 HOLDS, FAILS, PART = "holds", "fails", "holds only for part"
@@ -86,7 +86,7 @@ def behind(rule: str, paper: str, cells: pd.DataFrame, wanted: str = "value") ->
     cells = cells[chosen]
     names = cells[by or "key"]
     # What a row has but one of belongs to it, not to the column.
-    varies = cells[places(cells)].groupby(names).nunique().max() > 1
+    varies = cells[cell_columns(cells)].groupby(names).nunique().max() > 1
     index = [name for name in varies.index[varies] if name != "statistic"]
     if len(kinds) > 1:
         names = names + "__" + cells["statistic"]
