@@ -60,6 +60,20 @@ def test_where_one_record_has_no_probe_no_method_has_resamples(probed):
     assert all(of.resampled is None for of in fpr95_by_column([sift, run], SETS).values())
 
 
+def test_non_matching_pairs_are_counted_where_any_run_has_their_distances(monkeypatch):
+    counts = {"wall": [300, 200], "street": [40, 60]}
+    monkeypatch.setattr(
+        Record, "probe", lambda run, name, test_set: {"non_matching": np.array(counts[test_set])}
+    )
+    runs = [with_fpr95(key, "fountain", 0, wall=10.0, street=20.0) for key in ("net", "other")]
+    assert all(method.pairs == () for method in fpr95_by_column(runs, SETS).values())
+    runs[1].content["probes"] = {f"distance_histogram.{name}": "" for name in counts}
+    methods = fpr95_by_column(runs, SETS)
+    assert methods["net"].cells == ("Lib>Ntr", "Lib>Yos")
+    assert methods["net"].pairs == methods["other"].pairs == (500, 100)
+    assert methods["net"].one(1).pairs == (100,)
+
+
 def test_methods_may_have_different_numbers_of_seeds(probed):
     runs = [probed("net", "fountain", seed, wall=10.0, street=20.0) for seed in range(3)]
     found = fpr95_by_column([*runs, probed("other", "fountain", 0, wall=9.0, street=9.0)], SETS)

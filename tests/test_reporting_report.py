@@ -125,7 +125,7 @@ VERDICTS = pd.DataFrame(
     [
         verdict("A", "held", low=-5.1, high=-3.0, printed=-0.13, rival="B"),
         verdict("B", "did not hold", paper="tcdesc", notebook="tcdesc/figure4"),
-        verdict("C", "held", kind="reading"),
+        verdict("C", "held", kind="finding"),
         verdict("D", "not judged", observed="", why="no run decides it"),
     ]
 )
@@ -169,7 +169,7 @@ def test_a_claim_stands_with_its_printed_value_ours_and_a_link(tmp_path):
     assert '−0.13</td> <td data-head="ours">−4.54 points (−5.1 to −3)' in text
     assert "against B" in text
     assert "no run decides it" in text
-    assert text.count("a reading of ours") == 1
+    assert text.count("a finding of ours") == 1
     assert '<a href="dsm/table1.html">Table 1</a>' in text
     assert "tcdesc/figure4.html" not in text, "it has no page"
 
