@@ -29,7 +29,7 @@ from lib.data.synthetic.allotment import (
 )
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import ImagesSize, SequencesSize, SyntheticSize
-from lib.data.whole_images import KINDS, WholeImages
+from lib.data.whole_images import WholeImages
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
 _READER, _UNION = "lib.data.phototour", "lib.data.union"
@@ -240,18 +240,12 @@ class Source:
     @property
     def hpatches(self) -> tuple[HPatchesSets, ...]:
         """All sets of HPatches patches, the study's own first."""
-        return tuple(sets for sets in (self.own_hpatches, self.real_hpatches) if sets is not None)
+        return tuple(filter(None, (self.own_hpatches, self.real_hpatches)))
 
     @property
     def whole_images(self) -> tuple[WholeImages, ...]:
         """All sets of whole images, the study's own first."""
-        return tuple(sets for sets in (self.own_images, self.real_images) if sets is not None)
-
-    @property
-    def lacking_images(self) -> tuple[str, ...]:
-        """The kinds of whole images that the study has none of."""
-        there = self.own_images.kinds if self.own_images else ()
-        return tuple(kind for kind in KINDS if kind not in there)
+        return tuple(filter(None, (self.own_images, self.real_images)))
 
 
 def open_source(

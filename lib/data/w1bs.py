@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.images import decode_grey, read_image
+from lib.data.images import read_grey
 
 SUBSETS = {
     "A": "appearance",
@@ -77,8 +77,7 @@ def read(name: str, folder: Path) -> PatchPairs:
 
 
 def _column(file: Path) -> np.ndarray:
-    read_image(file)
-    grey = decode_grey(file)
-    if grey is None or grey.shape[0] % grey.shape[1]:
+    grey = read_grey(file)
+    if grey.shape[0] % grey.shape[1]:
         raise ValueError(f"{file} is no column of square patches: unpack it again")
     return grey.reshape(-1, grey.shape[1], grey.shape[1])

@@ -47,9 +47,8 @@ class Artefact:
             return "whose runs are made at longer profiles"
         if self.hpatches and source.own_hpatches is None:
             return f"since {study.data} holds no {RELEASE} with {TASKS}"
-        return (
-            f"since {study.data} holds no {self.images}" if self.images in source.lacking_images else ""
-        )
+        kinds = source.own_images.kinds if source.own_images else ()
+        return "" if self.images in ("", *kinds) else f"since {study.data} holds no {self.images}"
 
 
 # Every recipe that has a learning rate of its own.

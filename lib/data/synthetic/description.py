@@ -1,5 +1,6 @@
 """What a notebook shows of a generated scene: read from its files, views drawn again from them."""
 
+from bisect import bisect
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,15 +26,13 @@ def redraw_view(folder: Path, photographs: Sequence[Photograph], image: int) -> 
         (H, W) uint8, the image that patches were cut from.
 
     Raises:
-        ValueError: no such image, or a photograph is missing or is not the one the scene was made of.
+        IndexError: no such image.
+        KeyError: a photograph is missing or is not the one the scene was made of.
     """
     facts, sites = read_sites(folder)
-    for number, (entry, site) in enumerate(zip(facts["sites"], sites, strict=True)):
-        index = image - entry["first_image"]
-        if 0 <= index < len(site.cameras):
-            return render_view(site, textures_of(facts, number, photographs), index)
-    last = facts["sites"][-1]["first_image"] + len(sites[-1].cameras) - 1
-    raise ValueError(f"{folder} has no image {image}: give 0 to {last}")
+    firsts = [site["first_image"] for site in facts["sites"]]
+    number = bisect(firsts, image) - 1
+    return render_view(sites[number], textures_of(facts, number, photographs), image - firsts[number])
 
 
 def textures_of(facts: dict, number: int, photographs: Sequence[Photograph]) -> list[np.ndarray]:
@@ -45,14 +44,11 @@ def textures_of(facts: dict, number: int, photographs: Sequence[Photograph]) -> 
         photographs: at least those of the site.
 
     Raises:
-        ValueError: a photograph is missing or is not the one the scene was made of.
+        KeyError: a photograph is missing or is not the one the scene was made of.
     """
     by_hash = {photograph.sha256: photograph for photograph in photographs}
-    shown = facts["sites"][number]["photographs"]
-    missing = [p["name"] for p in shown if p["sha256"] not in by_hash]
-    if missing:
-        raise ValueError(f"not among the photographs given: {', '.join(missing)}")
-    return [by_hash[p["sha256"]].grey(facts["size"]["longest_side"]) for p in shown]
+    shown = [by_hash[recorded["sha256"]] for recorded in facts["sites"][number]["photographs"]]
+    return [photograph.grey(facts["size"]["longest_side"]) for photograph in shown]
 
 
 def detections(folder: Path, image: int) -> np.ndarray:

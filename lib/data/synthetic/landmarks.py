@@ -54,7 +54,7 @@ def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: Image
     """Write both cities.
 
     Raises:
-        ValueError: a photograph cannot be read, or no landmark is seen well.
+        ValueError: a photograph cannot be read.
         OSError: the folder cannot be written.
     """
     half = len(photographs) - len(photographs) // 2
@@ -114,25 +114,20 @@ def _city(
         street, rng = distracting[first : first + 3], drawing(f"street {number}")
         _, views = photographed_wall(street, ARC, DISTRACTING_VIEWS, SIZE, AZIMUTH, ASIDE, rng)
         images |= {f"{city}_street_{number}_{n:06}": grey for n, grey in enumerate(views)}
-    if not queries:
-        raise ValueError(f"{city}: no landmark is seen well in any of its {VIEWS} photographs")
     return images, queries
 
 
 def _queries(landmark: str, images: Sequence[str], site: Site) -> list[Query]:
     """Queries for the middle texture of a wall: the first photographs that show it clearly."""
-    shown = [_shown(site, view) for view in range(len(images))]
-    graded: dict[str, set[str]] = {grade: set() for grade in GRADES}
-    for image, (share, _) in zip(images, shown, strict=True):
+    lists: dict[str | None, list[str]] = {grade: [] for grade in (*GRADES, None)}
+    boxes = {}
+    for view, image in enumerate(images):
+        share, boxes[image] = _shown(site, view)
         grade = next((grade for grade, least in LEAST_SHOWN.items() if share >= least), None)
-        if grade is not None:
-            graded[grade].add(image)
-    lists = {grade: frozenset(names) for grade, names in graded.items()}
-    asked = [number for number, image in enumerate(images) if image in lists["good"]][:QUERIES]
-    return [
-        Query(f"{landmark}_{count}", images[number], shown[number][1], **lists)
-        for count, number in enumerate(asked, 1)
-    ]
+        lists[grade].append(image)
+    graded = {grade: frozenset(lists[grade]) for grade in GRADES}
+    asked = enumerate(lists["good"][:QUERIES], 1)
+    return [Query(f"{landmark}_{count}", image, boxes[image], **graded) for count, image in asked]
 
 
 def _shown(site: Site, view: int) -> tuple[float, tuple[float, ...]]:
