@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from lib.commands import hpatches, study
+from lib.data.collection import HPatchesSets
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
-from lib.data.hpatches_sets import HPatchesSets
 from lib.data.patchset import PatchSet
 from lib.data.sources import Source, open_source
 from lib.data.synthetic.allotment import packaged_photographs

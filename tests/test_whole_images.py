@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from small_files import write_oxford_sequence
 
+from lib.data.collection import KINDS, WholeImages
 from lib.data.sources import open_source
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.sizes import ImagesSize, SyntheticSize
-from lib.data.whole_images import KINDS, WholeImages
 
 SMALL = ImagesSize(longest_side=120)
 

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from lib.data import states
-from lib.data.collection import Collection
+from lib.data.collection import REAL_SETS, Collection, HPatchesSets, PatchSets, WholeImages
 from lib.data.hpatches import RELEASE, TASKS
-from lib.data.hpatches_sets import HPatchesSets
 from lib.data.manifest import Manifest, read_manifest
-from lib.data.patchset import PatchSet
 from lib.data.scenes.sets import SceneSets
 from lib.data.synthetic.allotment import (
     CONFIRMATION,
@@ -29,62 +27,11 @@ from lib.data.synthetic.allotment import (
 )
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import ImagesSize, SequencesSize, SyntheticSize
-from lib.data.whole_images import WholeImages
 
-REAL_SETS = ("liberty", "notredame", "yosemite")
-_READER, _UNION = "lib.data.phototour", "lib.data.union"
-_GENERATOR = "lib.data.synthetic.writing"
+_UNION = "lib.data.union"
 _PHOTOS, _SCENES = "photos", "scenes"
 # Between names in that of a union, and the split of HPatches that a part of it is trained on by.
 _AND, _SPLIT = "+", "a"
-
-
-@dataclass(frozen=True)
-class PatchSets(Collection):
-    """Sets in PhotoTour's layout: generated of photographs, and the released ones of a real source.
-
-    Attributes:
-        photographs: of which each generated set is made, by its name.
-        real: the folder that holds `REAL_SETS`; None where all is generated.
-    """
-
-    folder: Path
-    size: SyntheticSize
-    photographs: Mapping[str, tuple[Photograph, ...]]
-    real: Path | None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*(REAL_SETS if self.real else ()), *self.photographs)
-
-    def modules(self, name: str) -> tuple[str, ...]:
-        return (_GENERATOR, _READER) if name in self.photographs else (_READER,)
-
-    def content(self, name: str) -> object:
-        if name in self.photographs:
-            return [name, states.of_photographs(self.photographs[name])]
-        return self._files[name]
-
-    @cached_property
-    def _files(self) -> Mapping[str, list]:
-        patterns = {"read": ["*.txt"], "sized": ["*.bmp"]}
-        return {name: states.of_files(self.real / name, **patterns) for name in REAL_SETS}
-
-    def released(self, name: str) -> Path | None:
-        return None if name in self.photographs else self.real / name
-
-    def generate(self, folder: Path, name: str) -> None:
-        from lib.data.synthetic.writing import write_scene
-
-        write_scene(folder, name, self.photographs[name], self.size)
-
-    def read(self, folder: Path, name: str) -> PatchSet:
-        from lib.data.phototour import read_phototour, verify_counts
-
-        generated = name in self.photographs
-        patch_set = read_phototour(folder, (folder if generated else self.folder) / "decoded", name)
-        verify_counts(patch_set)
-        return patch_set
 
 
 @dataclass(frozen=True)

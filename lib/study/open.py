@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib import profiles
+from lib.data.collection import KINDS
 from lib.data.manifest import read_manifest
 from lib.data.sources import open_source
 from lib.data.states import content_half
-from lib.data.whole_images import KINDS
 from lib.study import pool, records
 from lib.study.forecast import remaining, wall_clock
 from lib.study.jobs import NO_SET, Job, Setting, merged, probe_path, record_status
