@@ -10,6 +10,7 @@ import pytest
 from paper_records import changed, rate_of, searched
 from small_files import write_oxford_sequence
 
+from lib.data.collection import GENERATORS
 from lib.recipes import RECIPES
 from lib.study.artefacts import dsm, tcdesc
 from lib.study.artefacts import whole_images as experiments
@@ -46,7 +47,7 @@ def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patch
 @EACH
 def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) -> None:
     source, [sets] = study.setting.source, study.setting.source.whole_images
-    generator = import_module(f"lib.data.synthetic.{ARTEFACTS[name].images}")
+    generator = import_module(f"lib.data.synthetic.{GENERATORS[ARTEFACTS[name].images]}")
     tested = {photograph.name for photograph in generator.photographs(sets.allotment)}
     assert tested
     assert not tested & {of.name for of in source.photographs[source.sets[0]]}

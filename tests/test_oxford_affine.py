@@ -59,16 +59,6 @@ def test_the_released_layout_is_read_with_its_nuisances(folder: Path) -> None:
     assert set(layout.RELEASED.values()) == set(layout.NUISANCES)
 
 
-@pytest.mark.parametrize("content", ["1 0 0\n0 1 0\n0 0 0\n", "1 0 0\n2 0 0\n0 0 1\n"])
-def test_a_singular_homography_is_named(folder: Path, tmp_path: Path, content: str) -> None:
-    for file in (folder / "graf").iterdir():
-        (tmp_path / "set" / "graf").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "set" / "graf" / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "set" / "graf" / "H1to4p").write_text(content)
-    with pytest.raises(ValueError, match="H1to4p"):
-        layout.read("set", tmp_path / "set")
-
-
 def test_what_is_seen_alike_is_matched(measured: dict[str, float]) -> None:
     assert measured["score.graf.2"] > 70
     assert measured["common.graf.2"] > measured["score.graf.2"]

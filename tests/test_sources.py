@@ -236,13 +236,6 @@ def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_pa
     assert [here.digest(name) for name in names] == [there.digest(name) for name in names]
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"sets": {}, "photographs": 3}'])
-def test_a_manifest_that_is_none_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / "manifest.json").write_text(content)
-    with pytest.raises(ValueError, match=r"manifest\.json is no manifest"):
-        open_source("photos", tmp_path, SMALL, manifest=tmp_path / "manifest.json")
-
-
 def test_real_sets_are_read_in_the_papers_order(real: Path, tmp_path: Path) -> None:
     source = open_source(str(real), tmp_path / "data", SMALL)
     assert (source.name, source.embedded) == ("ubc", False)

@@ -133,10 +133,10 @@ def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
     np.testing.assert_allclose(areas, [measured["mauc.G"], measured["mauc.L"]], rtol=1e-3)
 
 
-def write(folder: Path, patches: int, other: int, side: int = 41) -> None:
+def write(folder: Path, patches: int, other: int, more_rows: int = 0) -> None:
     for number, n in ((1, patches), (2, other)):
         (folder / "A" / str(number)).mkdir(parents=True, exist_ok=True)
-        column = np.zeros((n * 41 + (side - 41), 41), np.uint8)
+        column = np.zeros((n * 41 + more_rows, 41), np.uint8)
         cv2.imwrite(str(folder / "A" / str(number) / "x.bmp"), column)
 
 
@@ -147,7 +147,7 @@ def test_columns_that_do_not_go_together_are_named(tmp_path: Path) -> None:
     (pair,) = layout.read("a", tmp_path).pairs
     with pytest.raises(ValueError, match=r"1/x\.bmp.*2/x\.bmp.* have 3 and 4 patches"):
         pair.patches()
-    write(tmp_path, 3, 3, side=50)
+    write(tmp_path, 3, 3, more_rows=9)
     with pytest.raises(ValueError, match=r"x\.bmp is no column"):
         pair.patches()
     write(tmp_path, 1, 1)
