@@ -24,6 +24,7 @@ Slips of the printed paper (arXiv text), none of which changes a formula below e
 - Eq. 9: s must be read as 1 − s (as printed, positives are pulled apart).
 """
 
+import functools
 import math
 
 import numpy as np
@@ -52,67 +53,35 @@ def cosine(x, y, eps_unit=0.0):
     return dot(x, y) / (length(x, eps_unit) * length(y, eps_unit))
 
 
-def cosine_gradients(x, y, eps_unit=0.0):
-    """∂s/∂x = (y − xᵀy/‖x‖² x)/(‖x‖‖y‖) and with x, y exchanged (Eq. 3).
-
-    Exact for eps_unit > 0 too, with ‖·‖ read as √(‖·‖² + eps_unit).
-    """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    lx, ly, xy = length(x, eps_unit), length(y, eps_unit), dot(x, y)
-    return (y - xy / lx**2 * x) / (lx * ly), (x - xy / ly**2 * y) / (lx * ly)
-
-
 # ---- functions of the angle
-
-
-def d_of_angle(theta):
-    """d(θ) = √(2(1 − cos θ)) (Eq. 4), with 1 − cos θ = 2 sin²(θ/2) so that small angles keep their
-    digits."""
-    return math.sqrt(2.0 * (2.0 * math.sin(theta / 2.0) ** 2))
 
 
 def g_d(theta):
     """g_d(θ) = |d′(θ)| = |sin θ / √(2(1 − cos θ))| (Eq. 4); its limit 1 where the fraction is 0/0.
 
-    It equals |cos(θ/2)|; the fraction is kept, as printed.
+    It equals |cos(θ/2)|; the fraction is kept, as printed, with 1 − cos θ = 2 sin²(θ/2) so that small
+    angles keep their digits.
     """
-    d = d_of_angle(theta)
-    if d < 1e-150:
-        return 1.0
-    return abs(math.sin(theta) / d)
+    d = math.sqrt(2.0 * (2.0 * math.sin(theta / 2.0) ** 2))
+    return 1.0 if d < 1e-150 else abs(math.sin(theta) / d)
 
 
-def _signed_slope(theta, alpha):
-    """(α(1 − s) + d)′ = α sin θ + cos(θ/2) on [0, π] (from Eq. 6 and Eq. 4): both parts are
-    non-negative there."""
-    return alpha * math.sin(theta) + g_d(theta)
-
-
-_Z = {}
-
-
+@functools.cache
 def normaliser(alpha):
-    """Z(α): the largest |α(1 − s(θ)) + d(θ)|′ over 0 ≤ θ ≤ π (below Eq. 6), by a dense search, then
-    one in the best cells.
+    """Z(α): the largest |α(1 − s(θ)) + d(θ)|′ = α sin θ + g_d(θ), 0 ≤ θ ≤ π (below Eq. 6), by a dense
+    search, then one in the best cells.
 
     α = ∞ is its own case: s_H = 1 − s, whose slope sin θ is at most 1, so Z = 1.
     """
     if math.isinf(alpha):
         return 1.0
-    if alpha not in _Z:
-        points = 20001
-        low, high = 0.0, math.pi
-        best, best_theta = -1.0, 0.0
-        for _ in range(2):
-            step = (high - low) / (points - 1)
-            for t in range(points):
-                theta = low + t * step
-                value = abs(_signed_slope(theta, alpha))
-                if value > best:
-                    best, best_theta = value, theta
-            low, high = max(0.0, best_theta - step), min(math.pi, best_theta + step)
-        _Z[alpha] = best
-    return _Z[alpha]
+    low, high, points = 0.0, math.pi, 20001
+    for _ in range(2):
+        step = (high - low) / (points - 1)
+        angles = [low + t * step for t in range(points)]
+        largest, angle = max((alpha * math.sin(theta) + g_d(theta), theta) for theta in angles)
+        low, high = max(0.0, angle - step), min(math.pi, angle + step)
+    return largest
 
 
 # ---- dissimilarities in losses
@@ -132,18 +101,6 @@ def dissimilarity(s, kind="hybrid", alpha=2.0, z=None, eps_d=0.0):
         return 1.0 - s
     z = normaliser(alpha) if z is None else z
     return (alpha * (1.0 - s) + d_of_s(s, eps_d)) / z
-
-
-def dissimilarity_slope(s, kind="hybrid", alpha=2.0, z=None, eps_d=0.0):
-    """Its derivative by s: d: −1/d (s ≤ 1; −∞ at d = 0), s_H: (−α − 1/d)/Z, at α = ∞: −1."""
-    if kind == "hybrid" and math.isinf(alpha):
-        return -1.0
-    d = d_of_s(s, eps_d)
-    slope_d = -math.inf if d == 0.0 else (-1.0 if s <= 1.0 else 1.0) / d
-    if kind == "d":
-        return slope_d
-    z = normaliser(alpha) if z is None else z
-    return (-alpha + slope_d) / z
 
 
 def pair_cosine(raw, p, q, eps_unit=0.0):
@@ -195,29 +152,21 @@ def select_negatives(raw, eps_d=1e-6, eps_unit=1e-10):
 
 
 # ---- losses
-#
-# Every loss returns (value, slopes, extra): slopes[(p, q)] = ∂L/∂s of the two nodes, extra = (2, n, k)
-# of ∂L/∂raw that does not go through a cosine. Eq. 1 then gives the whole gradient: see
-# `closed_gradient`.
 
 
-def _scale(n, reduction):
-    return {"mean": 1.0 / n, "sum": 1.0}[reduction]
+def triplets(raw, eps_d=1e-6, eps_unit=1e-10):
+    """(s of the pair, s of its hardest negative) of each pair that has a negative."""
+    cosines = []
+    for i, (p, q) in enumerate(select_negatives(raw, eps_d, eps_unit)):
+        if p is not None:
+            s_pos, s_neg = pair_cosine(raw, (0, i), (1, i), eps_unit), pair_cosine(raw, p, q, eps_unit)
+            cosines.append((s_pos, s_neg))
+    return cosines
 
 
-def _add(slopes, p, q, value):
-    slopes[p, q] = slopes.get((p, q), 0.0) + value
-
-
-def _join(*parts):
-    """The weighted sum of (weight, (value, slopes, extra))."""
-    value, slopes, extra = 0.0, {}, 0.0
-    for weight, (v, sl, ex) in parts:
-        value += weight * v
-        extra = extra + weight * ex
-        for (p, q), slope in sl.items():
-            _add(slopes, p, q, weight * slope)
-    return value, slopes, extra
+def reduced(losses, n, reduction="mean"):
+    """1/N Σ, or Σ."""
+    return sum(losses) / {"mean": n, "sum": 1}[reduction]
 
 
 def triplet(
@@ -235,95 +184,43 @@ def triplet(
 
     A pair without a negative adds 0.
     """
-    n = len(raw[0])
-    negatives = select_negatives(raw, eps_d, eps_unit)
-    scale = _scale(n, reduction)
-    value, slopes = 0.0, {}
-    for i in range(n):
-        p, q = negatives[i]
-        if p is None:
-            continue
-        s_pos, s_neg = pair_cosine(raw, (0, i), (1, i), eps_unit), pair_cosine(raw, p, q, eps_unit)
+    losses = []
+    for s_pos, s_neg in triplets(raw, eps_d, eps_unit):
         positive = dissimilarity(s_pos, kind, alpha, z, eps_d)
         negative = dissimilarity(s_neg, kind, alpha, z, eps_d)
-        hinge = max(0.0, margin + positive - negative)
-        value += scale * hinge**power
-        if hinge > 0.0:
-            outer = scale * (1.0 if power == 1 else power * hinge ** (power - 1))
-            _add(slopes, (0, i), (1, i), outer * dissimilarity_slope(s_pos, kind, alpha, z, eps_d))
-            _add(slopes, p, q, -outer * dissimilarity_slope(s_neg, kind, alpha, z, eps_d))
-    return value, slopes, 0.0
+        losses.append(max(0.0, margin + positive - negative) ** power)
+    return reduced(losses, len(raw[0]), reduction)
 
 
 def norm_regulariser(raw, reduction="mean", eps_norm=1e-6):
     """R_L2 = 1/N Σ (‖x_i‖ − ‖x_i⁺‖)² (Eq. 5), of raw descriptors; ‖x‖ = √(Σ x² + eps_norm)."""
-    n = len(raw[0])
-    scale = _scale(n, reduction)
-    value, extra = 0.0, np.zeros(np.shape(raw))
-    for i in range(n):
-        a, p = length(raw[0][i], eps_norm), length(raw[1][i], eps_norm)
-        value += scale * (a - p) ** 2
-        extra[0, i] += scale * 2.0 * (a - p) * np.asarray(raw[0][i]) / a
-        extra[1, i] -= scale * 2.0 * (a - p) * np.asarray(raw[1][i]) / p
-    return value, {}, extra
+    losses = [(length(a, eps_norm) - length(p, eps_norm)) ** 2 for a, p in zip(*raw, strict=True)]
+    return reduced(losses, len(raw[0]), reduction)
 
 
-def hynet_loss(
-    raw,
-    alpha=2.0,
-    z=None,
-    reduction="mean",
-    eps_d=1e-6,
-    eps_unit=1e-10,
-    eps_norm=1e-6,
-):
+def hynet_loss(raw, alpha=2.0, z=None, reduction="mean", eps_d=1e-6, eps_unit=1e-10, eps_norm=1e-6):
     """L = L_Triplet + γ R_L2 (Eq. 7), γ = 0.1."""
     first = triplet(raw, "hybrid", alpha, 1.2, z, reduction, eps_d, eps_unit)
-    return _join((1.0, first), (0.1, norm_regulariser(raw, reduction, eps_norm)))
+    return first + 0.1 * norm_regulariser(raw, reduction, eps_norm)
 
 
 def loss_a(raw, eps_d=1e-6, eps_unit=1e-10):
     """L_A = 1/N Σ max(0, m_A + (1 − s(θ⁺)) − d(θ⁻)) (Eq. 9, s read as 1 − s), m_A = 1."""
-    n = len(raw[0])
-    negatives = select_negatives(raw, eps_d, eps_unit)
-    scale = 1.0 / n
-    value, slopes = 0.0, {}
-    for i in range(n):
-        p, q = negatives[i]
-        if p is None:
-            continue
-        s_pos, s_neg = pair_cosine(raw, (0, i), (1, i), eps_unit), pair_cosine(raw, p, q, eps_unit)
-        hinge = max(0.0, 1.0 + (1.0 - s_pos) - d_of_s(s_neg, eps_d))
-        value += scale * hinge
-        if hinge > 0.0:
-            _add(slopes, (0, i), (1, i), -scale)
-            _add(slopes, p, q, -scale * dissimilarity_slope(s_neg, "d", eps_d=eps_d))
-    return value, slopes, 0.0
+    cosines = triplets(raw, eps_d, eps_unit)
+    losses = [max(0.0, 1.0 + (1.0 - s_pos) - d_of_s(s_neg, eps_d)) for s_pos, s_neg in cosines]
+    return reduced(losses, len(raw[0]))
 
 
 def loss_b(raw, eps_d=1e-6, eps_unit=1e-10):
     """L_B = α/N Σ max(0, m_B1 + s(θ⁻) − s(θ⁺)) + 1/N Σ max(0, m_B2 + d(θ⁺) − d(θ⁻)) (Eq. 9, s read as
     1 − s), α = 2, m_B1 = 0.9, m_B2 = 1.2.
     """
-    n = len(raw[0])
-    negatives = select_negatives(raw, eps_d, eps_unit)
-    scale = 1.0 / n
-    value, slopes = 0.0, {}
-    for i in range(n):
-        p, q = negatives[i]
-        if p is None:
-            continue
-        s_pos, s_neg = pair_cosine(raw, (0, i), (1, i), eps_unit), pair_cosine(raw, p, q, eps_unit)
-        hinge_s = max(0.0, 0.9 + s_neg - s_pos)
-        hinge_d = max(0.0, 1.2 + d_of_s(s_pos, eps_d) - d_of_s(s_neg, eps_d))
-        value += scale * (2.0 * hinge_s + hinge_d)
-        if hinge_s > 0.0:
-            _add(slopes, (0, i), (1, i), -2.0 * scale)
-            _add(slopes, p, q, 2.0 * scale)
-        if hinge_d > 0.0:
-            _add(slopes, (0, i), (1, i), scale * dissimilarity_slope(s_pos, "d", eps_d=eps_d))
-            _add(slopes, p, q, -scale * dissimilarity_slope(s_neg, "d", eps_d=eps_d))
-    return value, slopes, 0.0
+    losses = []
+    for s_pos, s_neg in triplets(raw, eps_d, eps_unit):
+        by_s = max(0.0, 0.9 + s_neg - s_pos)
+        by_d = max(0.0, 1.2 + d_of_s(s_pos, eps_d) - d_of_s(s_neg, eps_d))
+        losses.append(2.0 * by_s + by_d)
+    return reduced(losses, len(raw[0]))
 
 
 # ---- second-order similarity (SOSNet)
@@ -378,40 +275,18 @@ def sosr(
     """R_SOS = 1/N Σ_i √(Σ_{j in c_i} (d(x_i, x_j) − d(x_i⁺, x_j⁺))² + eps_root) (SOSNet's second-order
     similarity).
 
-    c_i are `sos_neighbours`. Where the root's inside is 0, its slope is taken as 0.
+    c_i are `sos_neighbours`.
     """
-    n = len(raw[0])
-    neighbours = sos_neighbours(raw, k, symmetric, cross, eps_d, eps_unit)
-    scale = _scale(n, reduction)
-    value, slopes = 0.0, {}
-    for i in range(n):
-        inside, terms = 0.0, []
-        for j in neighbours[i]:
-            s_a, s_p = (
-                pair_cosine(raw, (0, i), (0, j), eps_unit),
-                pair_cosine(raw, (1, i), (1, j), eps_unit),
+    roots = []
+    for i, neighbours in enumerate(sos_neighbours(raw, k, symmetric, cross, eps_d, eps_unit)):
+        inside = eps_root
+        for j in neighbours:
+            d_a, d_p = (
+                d_of_s(pair_cosine(raw, (side, i), (side, j), eps_unit), eps_d) for side in (0, 1)
             )
-            difference = d_of_s(s_a, eps_d) - d_of_s(s_p, eps_d)
-            inside += difference**2
-            terms.append((j, s_a, s_p, difference))
-        root = math.sqrt(inside + eps_root)
-        value += scale * root
-        if root == 0.0:
-            continue
-        for j, s_a, s_p, difference in terms:
-            _add(
-                slopes,
-                (0, i),
-                (0, j),
-                scale * difference / root * dissimilarity_slope(s_a, "d", eps_d=eps_d),
-            )
-            _add(
-                slopes,
-                (1, i),
-                (1, j),
-                -scale * difference / root * dissimilarity_slope(s_p, "d", eps_d=eps_d),
-            )
-    return value, slopes, 0.0
+            inside += (d_a - d_p) ** 2
+        roots.append(math.sqrt(inside))
+    return reduced(roots, len(raw[0]), reduction)
 
 
 def squared_hinge(raw, reduction="mean", eps_d=1e-6, eps_unit=1e-10):
@@ -419,48 +294,19 @@ def squared_hinge(raw, reduction="mean", eps_d=1e-6, eps_unit=1e-10):
     return triplet(raw, "d", 0.0, 1.0, 1.0, reduction, eps_d, eps_unit, 2)
 
 
-def sosnet_loss(
-    raw,
-    k=8,
-    reduction="mean",
-    symmetric=False,
-    cross=False,
-    eps_root=0.0,
-    eps_d=1e-6,
-    eps_unit=1e-10,
-):
+def sosnet_loss(raw, reduction="mean", eps_d=1e-6, eps_unit=1e-10, **second_order):
     """SOSNet: squared hinge + SOSR."""
     first = squared_hinge(raw, reduction, eps_d, eps_unit)
-    second = sosr(raw, k, reduction, symmetric, cross, eps_root, eps_d, eps_unit)
-    return _join((1.0, first), (1.0, second))
+    return first + sosr(raw, reduction=reduction, eps_d=eps_d, eps_unit=eps_unit, **second_order)
 
 
-def hynet_sosr_loss(
-    raw,
-    k=8,
-    eps_root=0.0,
-    eps_d=1e-6,
-    eps_unit=1e-10,
-    eps_norm=1e-6,
-):
+def hynet_sosr_loss(raw, k=8, eps_root=0.0, eps_d=1e-6, eps_unit=1e-10, eps_norm=1e-6):
     """HyNet + SOSR (Sec. 7.2): Eq. 7 + SOSR."""
     first = hynet_loss(raw, eps_d=eps_d, eps_unit=eps_unit, eps_norm=eps_norm)
-    second = sosr(raw, k, eps_root=eps_root, eps_d=eps_d, eps_unit=eps_unit)
-    return _join((1.0, first), (1.0, second))
+    return first + sosr(raw, k, eps_root=eps_root, eps_d=eps_d, eps_unit=eps_unit)
 
 
-# ---- gradients by the raw descriptors
-
-
-def closed_gradient(loss, raw, **options):
-    """∂L/∂raw (2, n, k): Eq. 1's chain, ∂L/∂s of each pair times Eq. 3's ∂s/∂x and ∂s/∂y, plus what
-    does not go through s."""
-    raw = np.asarray(raw, dtype=np.float64)
-    eps_unit = options.get("eps_unit", 1e-10)
-    _, slopes, extra = loss(raw, **options)
-    gradient = np.zeros_like(raw) + extra
-    for (p, q), slope in slopes.items():
-        by_x, by_y = cosine_gradients(raw[p], raw[q], eps_unit)
-        gradient[p] += slope * by_x
-        gradient[q] += slope * by_y
-    return gradient
+def slope_along(loss, raw, direction, step=1e-6, **options):
+    """The derivative of a loss along a direction (2, n, k), by central differences."""
+    raw, ahead = np.asarray(raw, dtype=np.float64), step * np.asarray(direction)
+    return (loss(raw + ahead, **options) - loss(raw - ahead, **options)) / (2 * step)

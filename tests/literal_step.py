@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
+from literal_dsm import MovingHistogram
 from torch import Tensor, nn
 
 from lib.batches import open_batches
@@ -27,7 +28,7 @@ def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, s
     budget = profile.budget
     total = budget.epochs * (budget.epoch_pairs // budget.batch_pairs)
     momenta = {name: None for name, _ in model.named_parameters()}
-    average = histogram = None
+    average, histogram = None, MovingHistogram()
     for step in range(steps):
         batch = batches.draw(budget.batch_pairs, generator)
         pool, n = batch.pool, budget.batch_pairs
@@ -43,7 +44,7 @@ def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, s
         output = raw.tanh() if network is l2net_binary else raw / (raw**2).sum(1, keepdim=True).sqrt()
         a, p = list(output[:n]), list(output[n:])
         if recipe.loss.name == "cdf":
-            losses, histogram = dynamic(recipe, a, p, histogram)
+            losses = dynamic(recipe, a, p, histogram)
         else:
             losses = [triplet(recipe, a, p, i) for i in range(n)]
         weights = [1.0] * n
@@ -110,10 +111,10 @@ def mixed(recipe: Recipe, a: list[Tensor], p: list[Tensor], i: int, apart: Tenso
 
 
 def dynamic(
-    recipe: Recipe, a: list[Tensor], p: list[Tensor], histogram: list[float] | None
-) -> tuple[list[Tensor], list[float]]:
-    """w_i (d_pos − d_neg), and the histogram that the weights are from (DSM, Eq. 4 and 5)."""
-    options, bins, n = recipe.loss.options, recipe.loss.options["bins"], len(a)
+    recipe: Recipe, a: list[Tensor], p: list[Tensor], histogram: MovingHistogram
+) -> list[Tensor]:
+    """w_i (d_pos − d_neg), for which the batch is counted into the histogram (DSM, Eq. 4 and 5)."""
+    n = len(a)
 
     def apart(x: Tensor, y: Tensor) -> Tensor:
         if recipe.distance.name == "hamming":
@@ -140,17 +141,8 @@ def dynamic(
         )
         positive = mixed(recipe, *at_test, i, apart(at_test[0][i], at_test[1][i]))
         mined.append(float(positive) - closest)
-    places = [(d + 2) * (bins - 1) / 4 for d in mined]
-    counted = [0.0] * bins
-    for place in places:
-        counted[int(place)] += (1 - place % 1) / n
-        counted[int(place) + 1] += place % 1 / n
-    rate = 1.0 if histogram is None else options["momentum"]
-    histogram = [
-        (1 - rate) * old + rate * new for old, new in zip(histogram or counted, counted, strict=True)
-    ]
-    weights = [sum(histogram[: int(place) + 1]) for place in places]
-    return [w * d for w, d in zip(weights, differences, strict=True)], histogram
+    histogram.update(mined)
+    return [histogram.cdf(value) * d for value, d in zip(mined, differences, strict=True)]
 
 
 def drawn(recipe: Recipe, model: nn.Module, batch, anchor: Tensor, exponent: float, generator):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from literal_dsm import MovingHistogram
 
 Array = np.ndarray
 
@@ -137,11 +138,6 @@ def heat_kernel(centre: Array, hood: Array, t: float, on: str = "d", eps: float 
     return np.array(weights)
 
 
-def hard_weight(centre: Array, hood: Array, on: str = "d", eps: float = 0.0) -> Array:
-    """Eq. 12: the differentiable stand-in for the hard weight, a heat kernel with t = 10³."""
-    return heat_kernel(centre, hood, 1e3, on, eps)
-
-
 def topology_weights(centre: Array, hood: Array, options: Options) -> Array:
     """W_i by any of Eq. 3, 6, 12, the LLE form, or zeros ("none": the control without topology)."""
     if options.weights == "linear":
@@ -149,7 +145,8 @@ def topology_weights(centre: Array, hood: Array, options: Options) -> Array:
     if options.weights == "lle":
         return sum_to_one(centre, hood)
     if options.weights == "hard":
-        return hard_weight(centre, hood, options.kernel_on, options.kernel_eps)
+        # Eq. 12: its differentiable stand-in is a heat kernel with t = 10³.
+        return heat_kernel(centre, hood, 1e3, options.kernel_on, options.kernel_eps)
     if options.weights == "heat":
         return heat_kernel(centre, hood, options.t, options.kernel_on, options.kernel_eps)
     if options.weights == "none":
@@ -233,11 +230,6 @@ def matched_neighbours(x: Array, hoods: Array, options: Options) -> Array:
     return np.array(counts, dtype=np.int64)
 
 
-def adaptive_lambda(m: float, k: int, gamma: float) -> float:
-    """Eq. 11: min((m/k)^γ, 0.5)."""
-    return min((m / k) ** gamma, 0.5)
-
-
 def lambdas(matches: Array, options: Options) -> Array:
     """λ of Eq. 11 for every pair, (n,). "sample": each its own; "batch_mean": the mean of those; a
     number: fixed.
@@ -245,7 +237,7 @@ def lambdas(matches: Array, options: Options) -> Array:
     n = len(matches)
     if not isinstance(options.lam, str):
         return np.full(n, float(options.lam))
-    own = [adaptive_lambda(int(m), options.k, options.gamma) for m in matches]
+    own = [min((int(m) / options.k) ** options.gamma, 0.5) for m in matches]
     if options.lam == "sample":
         return np.array(own)
     if options.lam == "batch_mean":
@@ -280,33 +272,11 @@ def hardest_negatives(x: Array, options: Options) -> list[tuple[int, int] | None
 # DSM's weights on one first batch
 
 
-def dsm_histogram(values: Array, bins: int) -> Array:
-    """The PDF of one batch: nodes at −2 + j·4/(B − 1), a value's share f to the upper one; sums to 1."""
-    width = 4.0 / (bins - 1)
-    histogram = np.zeros(bins)
-    for value in values:
-        position = (min(max(float(value), -2.0), 2.0) + 2.0) / width
-        lower = min(math.floor(position), bins - 1)
-        share = position - lower
-        histogram[lower] += 1.0 - share
-        if lower + 1 < bins:
-            histogram[lower + 1] += share
-    return histogram / len(values)
-
-
 def dsm_weights(values: Array, bins: int) -> Array:
-    """w_i: the batch's own histogram, summed up to and with the floor bin of value i. Clamped at ±2."""
-    width = 4.0 / (bins - 1)
-    histogram = dsm_histogram(values, bins)
-    weights = []
-    for value in values:
-        position = (min(max(float(value), -2.0), 2.0) + 2.0) / width
-        place = min(math.floor(position), bins - 1)
-        total = 0.0
-        for j in range(place + 1):
-            total += histogram[j]
-        weights.append(total)
-    return np.array(weights)
+    """w_i by the histogram of the batch itself (`literal_dsm`)."""
+    histogram = MovingHistogram(bins)
+    histogram.update(values)
+    return np.array([histogram.cdf(value) for value in values])
 
 
 def node_gap(values: Array, bins: int) -> float:
@@ -379,65 +349,32 @@ def dsm_hardness(x: Array, options: Options, frozen: Frozen | None = None) -> Ar
     return positive_distances(x, options, frozen) - negative_distances(x, options, frozen)
 
 
-def sample_losses_hn(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
-    """Eq. 9's summands, (n,): max(0, margin + d⁺_i − d⁻_i); 0 for a pair without a negative."""
-    frozen = frozen or freeze(x, options)
-    positives = positive_distances(x, options, frozen)
-    negatives = negative_distances(x, options, frozen)
-    return np.array(
-        [max(0.0, options.margin + p - m) for p, m in zip(positives, negatives, strict=True)]
-    )
-
-
 def loss_hn(x: Array, options: Options, frozen: Frozen | None = None) -> float:
-    """Eq. 9 with Eq. 10: TCDesc-HN's loss, the mean over the batch."""
-    return float(sum(sample_losses_hn(x, options, frozen)) / x.shape[1])
-
-
-def sample_losses_dsm(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
-    """TCDesc-DSM's summands, (n,): w_i (d⁺_i − d⁻_i) by Eq. 10, not clamped, w_i of a first batch."""
-    frozen = frozen or freeze(x, options, with_dsm=True)
-    positives = positive_distances(x, options, frozen)
-    negatives = negative_distances(x, options, frozen)
-    return np.array([w * (p - m) for w, p, m in zip(frozen.weights, positives, negatives, strict=True)])
+    """Eq. 9 with Eq. 10: TCDesc-HN's loss, the mean of max(0, margin + d⁺_i − d⁻_i), which is 0 for a
+    pair without a negative."""
+    differences = dsm_hardness(x, options, frozen)
+    return float(sum(max(0.0, options.margin + d) for d in differences) / x.shape[1])
 
 
 def loss_dsm(x: Array, options: Options, frozen: Frozen | None = None) -> float:
-    """TCDesc-DSM's loss on a first batch: (1/n) Σ w_i (d⁺_i − d⁻_i)."""
-    return float(sum(sample_losses_dsm(x, options, frozen)) / x.shape[1])
+    """TCDesc-DSM's loss on a first batch: (1/n) Σ w_i (d⁺_i − d⁻_i), not clamped."""
+    frozen = frozen or freeze(x, options, with_dsm=True)
+    differences = dsm_hardness(x, options, frozen)
+    return float(sum(w * d for w, d in zip(frozen.weights, differences, strict=True)) / x.shape[1])
 
 
-# Gradients: free descriptors, central differences
+# Gradients
 
 
-def central_differences(function: Callable[[Array], Array], x: Array, step: float = 1e-5) -> Array:
-    """The Jacobian of a vector function, (outputs, *x.shape), by (f(x + h) − f(x − h)) / 2h."""
-    x = np.array(x, dtype=np.float64)
-    columns = []
-    for place in np.ndindex(*x.shape):
-        above = x.copy()
-        above[place] += step
-        below = x.copy()
-        below[place] -= step
-        columns.append((np.asarray(function(above)) - np.asarray(function(below))) / (2.0 * step))
-    return np.stack(columns, axis=-1).reshape(-1, *x.shape)
-
-
-def gradient_hn(x: Array, options: Options, step: float = 1e-5) -> Array:
-    """∂/∂x of TCDesc-HN's loss (Eq. 9 and 10), (2, n, dim); neighbours, λ and negatives held."""
-    frozen = freeze(x, options)
-    return central_differences(lambda y: np.array([loss_hn(y, options, frozen)]), x, step)[0]
-
-
-def gradient_dsm(x: Array, options: Options, step: float = 1e-5) -> Array:
-    """∂/∂x of TCDesc-DSM's loss on a first batch, (2, n, dim); neighbours, λ, negatives and w held."""
+def slope_along(
+    loss: Callable[[Array, Options, Frozen], float],
+    x: Array,
+    direction: Array,
+    options: Options,
+    step: float = 1e-5,
+) -> float:
+    """The derivative of a loss along a direction (2, n, dim), by central differences; what is
+    `Frozen` is constant."""
     frozen = freeze(x, options, with_dsm=True)
-    return central_differences(lambda y: np.array([loss_dsm(y, options, frozen)]), x, step)[0]
-
-
-def tangent(gradient: Array, x: Array) -> Array:
-    """The part of a gradient (…, 2, n, dim) along the unit sphere at x: what normalising lets through.
-
-    It does not depend on how the distance goes on off the sphere (see `euclidean`).
-    """
-    return gradient - (gradient * x).sum(-1, keepdims=True) * x
+    above, below = (loss(x + sign * step * direction, options, frozen) for sign in (1, -1))
+    return (above - below) / (2 * step)

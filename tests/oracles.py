@@ -16,10 +16,7 @@ Metric = Callable[[Vector, Vector], float]
 
 def inner(x: Vector, y: Vector) -> float:
     """x · y."""
-    total = 0.0
-    for a, b in zip(x, y, strict=True):
-        total += a * b
-    return total
+    return sum(a * b for a, b in zip(x, y, strict=True))
 
 
 def unit(x: Vector) -> list[float]:
@@ -30,10 +27,7 @@ def unit(x: Vector) -> list[float]:
 
 def euclidean(x: Vector, y: Vector, epsilon: float = 0.0) -> float:
     """‖x − y‖, with ε inside the root."""
-    total = 0.0
-    for a, b in zip(x, y, strict=True):
-        total += (a - b) ** 2
-    return math.sqrt(total + epsilon)
+    return math.sqrt(sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) + epsilon)
 
 
 def angular(x: Vector, y: Vector) -> float:
@@ -73,13 +67,8 @@ def hardest_negative(
     floor: float = 0.0,
 ) -> tuple[float, int, int] | None:
     """The closest competitor that is no closer than the floor; None where there is none."""
-    closest = None
-    for candidate in competitors(anchors, positives, i, scope, d):
-        if candidate[0] < floor:
-            continue
-        if closest is None or candidate[0] < closest[0]:
-            closest = candidate
-    return closest
+    allowed = [c for c in competitors(anchors, positives, i, scope, d) if c[0] >= floor]
+    return min(allowed, key=lambda c: c[0], default=None)
 
 
 def batch_loss(
@@ -119,13 +108,8 @@ def slope(
 
 def sampling_probabilities(distances: Sequence[float | None], exponent: float) -> list[float]:
     """p_i ∝ d_i^(λ / L_avg), i ≠ i0 (AdaSample Eq. 13); None stands at the anchor and empty places."""
-    powers = []
-    for d in distances:
-        powers.append(0.0 if d is None else d**exponent)
-    total = 0.0
-    for power in powers:
-        total += power
-    return [power / total for power in powers]
+    powers = [0.0 if d is None else d**exponent for d in distances]
+    return [power / sum(powers) for power in powers]
 
 
 def average_loss(losses: Sequence[float], kind: str) -> float:
@@ -137,19 +121,15 @@ def average_loss(losses: Sequence[float], kind: str) -> float:
         return average
     if kind == "windowed":
         losses = losses[-100:]
-    total = 0.0
-    for loss in losses:
-        total += loss
-    return total / len(losses)
+    return sum(losses) / len(losses)
 
 
 def inverse_distance_weights(
     distances: Sequence[float], class_sums: Sequence[float] | None = None
 ) -> list[float]:
     """w_i ∝ 1/d_i (Eq. 13), or Z_i/d_i, scaled to a mean of one."""
-    weights = []
-    for i, d in enumerate(distances):
-        weights.append((1.0 if class_sums is None else class_sums[i]) / d)
+    class_sums = class_sums or [1.0] * len(distances)
+    weights = [z / d for z, d in zip(class_sums, distances, strict=True)]
     mean = sum(weights) / len(weights)
     return [w / mean for w in weights]
 
@@ -184,12 +164,7 @@ def hardnet_fpr95(distances: Sequence[float], match: Sequence[bool]) -> float:
     """HardNet's convention: what stands before the first place where the recall is reached is below."""
     order = sorted(range(len(distances)), key=lambda i: distances[i])
     labels = [match[i] for i in order]
-    cumulated = []
-    total = 0
-    for label in labels:
-        total += label
-        cumulated.append(total)
-    first = next(i for i, c in enumerate(cumulated) if c >= 0.95 * total)
+    first = next(i for i in range(len(labels)) if sum(labels[: i + 1]) >= 0.95 * sum(labels))
     below = sum(not label for label in labels[:first])
     above = sum(not label for label in labels[first:])
     return 100 * below / (below + above)
@@ -197,18 +172,19 @@ def hardnet_fpr95(distances: Sequence[float], match: Sequence[bool]) -> float:
 
 def halved(image: Sequence[Sequence[int]]) -> list[list[float]]:
     """Means of 2×2 blocks."""
-    size = len(image) // 2
-    result = []
-    for row in range(size):
-        line = []
-        for column in range(size):
-            total = 0
-            for down in (0, 1):
-                for right in (0, 1):
-                    total += image[2 * row + down][2 * column + right]
-            line.append(total / 4)
-        result.append(line)
-    return result
+    means, size = window_means(image), len(image)
+    return [[means[row][column] for column in range(0, size, 2)] for row in range(0, size, 2)]
+
+
+def window_means(image: Sequence[Sequence[int]]) -> list[list[float]]:
+    """Means of 2×2 windows at all positions."""
+    return [
+        [
+            (above[column] + above[column + 1] + below[column] + below[column + 1]) / 4
+            for column in range(len(above) - 1)
+        ]
+        for above, below in pairwise(image)
+    ]
 
 
 def turned_and_halved(image: Sequence[Sequence[int]], angle: float) -> list[list[float]]:
@@ -219,21 +195,7 @@ def turned_and_halved(image: Sequence[Sequence[int]], angle: float) -> list[list
     the mean is interpolated bilinearly; beyond the outermost positions the border is reflected.
     """
     size = len(image)
-    means = []
-    for row in range(size - 1):
-        line = []
-        for column in range(size - 1):
-            line.append(
-                (
-                    image[row][column]
-                    + image[row][column + 1]
-                    + image[row + 1][column]
-                    + image[row + 1][column + 1]
-                )
-                / 4
-            )
-        means.append(line)
-    last = size - 2
+    means, last = window_means(image), size - 2
     middle = last / 2
 
     def inside(position: float) -> float:
@@ -261,8 +223,5 @@ def standardised(image: Sequence[Sequence[float]]) -> list[list[float]]:
     """Zero mean and unit variance, the standard deviation unbiased, plus 1e-7."""
     values = [value for line in image for value in line]
     mean = sum(values) / len(values)
-    variance = 0.0
-    for value in values:
-        variance += (value - mean) ** 2
-    std = math.sqrt(variance / (len(values) - 1))
+    std = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
     return [[(value - mean) / (std + 1e-7) for value in line] for line in image]

@@ -26,19 +26,19 @@ def test_losses_by_hand():
     c, d = math.cos(math.pi / 6), 2 * math.sin(math.pi / 12)
     near, far = (2 * 0.5 + 1) / z, (2 * (1 - c) + d) / z
     expected = (max(0, 1.2 + 0 - near) + max(0, 1.2 + far - near)) / 2
-    assert lit.triplet(raw, **plain)[0] == pytest.approx(expected, abs=1e-9)
-    assert lit.norm_regulariser(raw, eps_norm=0.0)[0] == pytest.approx((0.5**2 + 2**2) / 2)
-    total = lit.hynet_loss(raw, eps_norm=0.0, **plain)[0]
+    assert lit.triplet(raw, **plain) == pytest.approx(expected, abs=1e-9)
+    assert lit.norm_regulariser(raw, eps_norm=0.0) == pytest.approx((0.5**2 + 2**2) / 2)
+    total = lit.hynet_loss(raw, eps_norm=0.0, **plain)
     assert total == pytest.approx(expected + 0.1 * 4.25 / 2, abs=1e-9)
-    assert lit.loss_a(raw, **plain)[0] == pytest.approx((0 + (1 - c)) / 2)
+    assert lit.loss_a(raw, **plain) == pytest.approx((0 + (1 - c)) / 2)
     expected_b = (2 * (0.9 + 0.5 - 1) + 0.2 + 2 * (0.9 + 0.5 - c) + 1.2 + d - 1) / 2
-    assert lit.loss_b(raw, **plain)[0] == pytest.approx(expected_b)
-    assert lit.squared_hinge(raw, **plain)[0] == pytest.approx(d**2 / 2)
-    assert lit.sosr(raw, **plain)[0] == pytest.approx(math.sqrt(2) - 1)
-    summed = lit.sosr(raw, reduction="sum", eps_root=0.5, **plain)[0]
+    assert lit.loss_b(raw, **plain) == pytest.approx(expected_b)
+    assert lit.squared_hinge(raw, **plain) == pytest.approx(d**2 / 2)
+    assert lit.sosr(raw, **plain) == pytest.approx(math.sqrt(2) - 1)
+    summed = lit.sosr(raw, reduction="sum", eps_root=0.5, **plain)
     assert summed == pytest.approx(2 * math.sqrt((math.sqrt(2) - 1) ** 2 + 0.5))
-    assert lit.sosnet_loss(raw, **plain)[0] == pytest.approx(d**2 / 2 + math.sqrt(2) - 1)
-    assert lit.hynet_sosr_loss(raw, eps_norm=0.0, **plain)[0] == pytest.approx(total + math.sqrt(2) - 1)
+    assert lit.sosnet_loss(raw, **plain) == pytest.approx(d**2 / 2 + math.sqrt(2) - 1)
+    assert lit.hynet_sosr_loss(raw, eps_norm=0.0, **plain) == pytest.approx(total + math.sqrt(2) - 1)
 
 
 def test_neighbours_by_hand():

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import literal_tcdesc as literal
@@ -43,8 +44,6 @@ CASES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     ),
     "no topology": ({"weights": "none"}, {"weights": "none"}),
 }
-# Differences of the loss by each coordinate take seconds; test_topology.py has gradcheck on all options.
-WITH_GRADIENT = ("as the paper", "neighbours detached")
 
 
 def unit_pairs() -> torch.Tensor:
@@ -55,16 +54,22 @@ def unit_pairs() -> torch.Tensor:
     return F.normalize(point + 0.6 * noise, dim=2)
 
 
-def ours(recipe: Recipe) -> tuple[np.ndarray, float, np.ndarray]:
-    """d⁺ of the pairs, the loss that a step minimises, and its gradient along the sphere."""
+def compare(recipe: Recipe, options: literal.Options, loss: Callable) -> None:
+    """d⁺ of the pairs, the loss that a step minimises, and its slope along the sphere."""
     leaf, built = unit_pairs().requires_grad_(), objective.build(recipe)
     if isinstance(built.loss, torch.nn.Module):
         built.loss.double()
     triplets = built.triplets(Descriptions(leaf, leaf))
     total = built.total(built.loss(triplets), triplets.descriptions)
     total.backward()
-    along = literal.tangent(leaf.grad.numpy(), leaf.detach().numpy())
-    return triplets.positive.detach().numpy(), total.item(), along
+    x = unit_pairs().numpy()
+    expected = literal.positive_distances(x, options)
+    np.testing.assert_allclose(triplets.positive.detach(), expected, rtol=0, atol=1e-9)
+    assert total.item() == pytest.approx(loss(x, options), rel=0, abs=1e-9)
+    for direction in np.random.default_rng(0).normal(size=(2, *x.shape)):
+        along = direction - (direction * x).sum(axis=2, keepdims=True) * x
+        slope = literal.slope_along(loss, x, along, options)
+        assert (leaf.grad.numpy() * along).sum() == pytest.approx(slope, rel=0, abs=1e-7)
 
 
 def with_positive(base: Recipe, **options: object) -> Recipe:
@@ -73,27 +78,15 @@ def with_positive(base: Recipe, **options: object) -> Recipe:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_loss_of_hardnet_and_its_gradient_are_the_literal_ones(case: str) -> None:
+def test_the_loss_of_hardnet_and_its_slope_are_the_literal_ones(case: str) -> None:
     options, asked = CASES[case]
-    positive, loss, gradient = ours(with_positive(TCDESC_HN, **options))
-    of = literal.Options(**{**HN, **asked})
-    x = unit_pairs().numpy()
-    np.testing.assert_allclose(positive, literal.positive_distances(x, of), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(loss, literal.loss_hn(x, of), rtol=0, atol=1e-9)
-    if case in WITH_GRADIENT:
-        expected = literal.tangent(literal.gradient_hn(x, of), x)
-        np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-7)
+    compare(with_positive(TCDESC_HN, **options), literal.Options(**{**HN, **asked}), literal.loss_hn)
 
 
-def test_the_loss_of_dsm_and_its_gradient_are_the_literal_ones() -> None:
+def test_the_loss_of_dsm_and_its_slope_are_the_literal_ones() -> None:
     recipe = with_positive(TCDESC_DSM)
     recipe = replace(recipe, loss=replace_options(recipe.loss, bins=BINS))
-    positive, loss, gradient = ours(recipe)
-    of, x = literal.Options(**DSM), unit_pairs().numpy()
-    np.testing.assert_allclose(positive, literal.positive_distances(x, of), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(loss, literal.loss_dsm(x, of), rtol=0, atol=1e-9)
-    expected = literal.tangent(literal.gradient_dsm(x, of), x)
-    np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-7)
+    compare(recipe, literal.Options(**DSM), literal.loss_dsm)
 
 
 def test_the_batch_is_one_on_which_small_errors_choose_nothing_else() -> None:
