@@ -1,4 +1,5 @@
-"""DOAP's loss against the average precision of soft histograms, one query and one node at a time."""
+"""DOAP's loss, and its binary row, against the average precision of soft histograms, one query and one
+node at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ import oracles
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from lib import objective, recipes
 from lib.descriptions import Descriptions, Triplets
 from lib.distances import Distance, euclidean
 from lib.losses import average_precision
@@ -32,14 +34,13 @@ def of_raw(raw: Tensor, bins: int = 10, distance: Distance = EXACT) -> Tensor:
     return losses(F.normalize(raw, dim=-1), bins, distance)
 
 
-def literal(rows: list[list[float]], query: int, match: int, bins: int) -> float:
-    """AP of one query among all others, by distances from 0 to 2."""
-    width = 2 / bins
+def literal(apart: list[list[float]], query: int, match: int, bins: int, longest: float) -> float:
+    """AP of one query among all others, by distances from 0 to the longest."""
+    width = longest / bins
     at, at_match = [0.0] * (bins + 1), [0.0] * (bins + 1)
-    for other, row in enumerate(rows):
+    for other, d in enumerate(apart[query]):
         if other == query:
             continue
-        d = oracles.euclidean(rows[query], row)
         for node in range(bins + 1):
             pulse = max(0.0, 1 - abs(d - node * width) / width)
             at[node] += pulse
@@ -53,17 +54,22 @@ def literal(rows: list[list[float]], query: int, match: int, bins: int) -> float
     return total
 
 
+def literal_losses(apart: list[list[float]], bins: int, longest: float) -> list[float]:
+    """Minus the mean of a pair's two average precisions, by distances (2n, 2n)."""
+    n = len(apart) // 2
+    both = [
+        (literal(apart, i, n + i, bins, longest), literal(apart, n + i, i, bins, longest))
+        for i in range(n)
+    ]
+    return [-sum(pair) / 2 for pair in both]
+
+
 @given(seed=seeds, n=st.integers(2, 6), bins=st.integers(1, 30))
-@settings(deadline=None, max_examples=30)
 def test_each_pair_has_minus_the_mean_of_its_two_average_precisions(seed: int, n: int, bins: int):
     value = F.normalize(random(seed, n), dim=-1)
     rows = value.flatten(0, 1).tolist()
-    found = losses(value, bins)
-    assert found.shape == (n,)
-    for i in range(n):
-        expected = (literal(rows, i, n + i, bins) + literal(rows, n + i, i, bins)) / 2
-        assert found[i].item() == pytest.approx(-expected, abs=1e-7)
-        assert -1 <= found[i] <= 0
+    apart = [[oracles.euclidean(x, y) for y in rows] for x in rows]
+    assert losses(value, bins).tolist() == pytest.approx(literal_losses(apart, bins, 2.0), abs=1e-7)
 
 
 @pytest.mark.parametrize("bins", [2, 10, 256])
@@ -121,3 +127,36 @@ def test_a_descriptor_that_is_not_finite_makes_the_loss_so(value: float) -> None
     broken = random(5, 4)
     broken[0, 2, 1] = value
     assert torch.isnan(of_raw(broken)).any()
+
+
+BINARY = recipes.find("doap_binary_aug")
+BITS = 256
+
+
+def binary_losses(value: Tensor) -> Tensor:
+    whole = objective.build(BINARY)
+    code = torch.where(value.detach() > 0, 1.0, -1.0)
+    return whole.loss(whole.triplets(Descriptions(value, value, code)))
+
+
+def test_tanh_values_are_ranked_by_their_hamming_distance() -> None:
+    value = random(0, 4, BITS).tanh()
+    value[1] = (value[0] + 0.6 * value[1]) / 1.6
+    rows = value.flatten(0, 1).tolist()
+    apart = [[(BITS - oracles.inner(x, y)) / 2 for y in rows] for x in rows]
+    assert binary_losses(value).tolist() == pytest.approx(literal_losses(apart, 10, BITS), abs=1e-7)
+    # Four values a code, each 64 times: numerical slopes of all 256 would take long.
+    few = random(2, 3).tanh().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: binary_losses(x.repeat(1, 1, BITS // 4)), (few,))
+
+
+def test_saturated_codes_that_match_are_ranked_perfectly_and_equal_ones_tie() -> None:
+    signs = random(1, 5, BITS)[0].sign()
+    torch.testing.assert_close(binary_losses(torch.stack([signs, signs])), -torch.ones(5).double())
+    same = signs[:1].expand(2, 5, BITS)
+    torch.testing.assert_close(binary_losses(same), torch.full((5,), -1 / 5).double())
+
+
+def test_what_the_binary_row_ranks_is_compared_and_mined_in_bits() -> None:
+    assert BINARY.loss.options["distance"] == BINARY.distance
+    assert BINARY.negatives.options["floor"] * BITS / 2 == 2

@@ -11,9 +11,6 @@ from torch import Tensor, nn
 
 from lib.models import hynet
 from lib.models.frn import FRN, TLU
-from networks import check_patch_without_contrast
-
-FORMS = [("frn", "hynet")] + [(n, a) for n in ("batch", "instance") for a in ("l2net", "hynet")]
 
 
 def patches(seed: int, m: int) -> Tensor:
@@ -42,7 +39,7 @@ def network(published: nn.Module) -> hynet.HyNet:
 
 
 @given(seed=st.integers(0, 2**31))
-@settings(deadline=None, max_examples=5)
+@settings(max_examples=5)
 def test_it_gives_the_descriptors_of_another_implementation(network, published, seed):
     some = patches(seed, 3)
     with torch.no_grad():
@@ -67,20 +64,6 @@ def test_it_begins_as_pytorch_initialises_and_with_thresholds_of_minus_one():
     for name, value in theirs.state_dict().items():
         assert torch.equal(ours.state_dict()[name], value), name
     assert all((layer.tau == -1).all() for layer in ours.modules() if isinstance(layer, TLU))
-
-
-@pytest.mark.parametrize(("norm", "around"), FORMS)
-def test_every_form_gives_unit_descriptors_and_gradients_to_all_weights(norm, around):
-    torch.manual_seed(0)
-    network = hynet.build(0.25, norm, around=around).train()
-    described = network(patches(2, 5))
-    assert described.shape == (5, 128)
-    torch.testing.assert_close(described.norm(dim=1), torch.ones(5))
-    (described[:, :3] * torch.randn(5, 3)).sum().backward()
-    for name, parameter in network.named_parameters():
-        assert torch.isfinite(parameter.grad).all(), name
-        # No grey value is negative, and so none at the input is below its threshold.
-        assert (parameter.grad.abs().max() > 0) == (name != "layer1.1.tau"), name
 
 
 @pytest.mark.parametrize("norm", ["batch", "instance"])
@@ -117,24 +100,6 @@ def test_the_form_with_batch_norm_is_the_published_l2net_of_hynets_code():
         torch.testing.assert_close(ours(patches(3, 3)), theirs(patches(3, 3)), atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("value", [0.0, 37.0, 255.0])
-def test_a_patch_without_contrast_gives_no_nan(network, value):
-    check_patch_without_contrast(network, value)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_descriptors_are_normalised_in_float32(network, dtype):
-    described = network.normalise(network.raw(patches(4, 2)).detach().to(dtype))
-    assert described.dtype == torch.float32
-    torch.testing.assert_close(described.norm(dim=1), torch.ones(2))
-
-
 def test_a_raw_descriptor_of_zero_gets_a_direction(network):
     """The authors add 1e-10 to each value, so that nothing is divided by zero."""
     torch.testing.assert_close(network.normalise(torch.zeros(1, 128)), torch.full((1, 128), 128**-0.5))
-
-
-@pytest.mark.parametrize(("width", "channels"), [(1, (32, 64, 128)), (0.25, (8, 16, 32))])
-def test_a_thin_network_keeps_128_outputs(width, channels):
-    sizes = [p.shape[0] for p in hynet.build(width).parameters() if p.dim() == 4 and p.shape[0] > 1]
-    assert sizes == [c for c in channels for _ in range(2)] + [128]

@@ -11,7 +11,6 @@ import torch
 
 from lib.benchmarks.subject import describe, pair_distances
 from lib.data.patchset import PatchSet
-from lib.descriptions import descriptions
 from lib.models import l2net, l2net_binary
 from lib.probes.training_batch import with_statistics
 
@@ -39,23 +38,6 @@ def test_it_is_l2_net_but_for_256_outputs_and_dropout():
     assert not l2net_binary.build().features[20].affine
 
 
-def test_weights_begin_orthogonal_with_gain_six_tenths():
-    torch.manual_seed(0)
-    network = l2net_binary.build(width=0.25)
-    for index in (0, 3, 6, 9, 12, 15, 19):
-        weight = network.features[index].weight.detach().flatten(1)
-        wide = weight.shape[0] <= weight.shape[1]
-        gram = weight @ weight.T if wide else weight.T @ weight
-        torch.testing.assert_close(gram, 0.36 * torch.eye(len(gram)), atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize(("width", "length"), [(1 / 32, 256), (0.25, 256), (0.25, 64), (1.0, 8)])
-def test_a_thin_network_keeps_the_length_of_its_code(width, length):
-    network = l2net_binary.build(width=width, length=length).eval()
-    with torch.no_grad():
-        assert network(patches(0, 2)).shape == (2, length)
-
-
 def test_bits_signs_and_tanh_agree(network):
     some = patches(2, 5)
     with torch.no_grad():
@@ -80,19 +62,6 @@ def test_evaluation_gets_32_bytes_for_256_bits(network):
     images = torch.from_numpy(some).float().unflatten(1, (32, 2)).unflatten(3, (32, 2)).mean((2, 4))
     with torch.no_grad():
         assert np.unpackbits(packed, axis=1).tolist() == network(images[:, None]).int().tolist()
-
-
-def test_the_loss_has_a_gradient_and_the_code_none():
-    torch.manual_seed(0)
-    network = l2net_binary.build(width=0.125).train()
-    of = descriptions(network, network.raw(patches(4, 8)))
-    assert of.value.requires_grad
-    assert not of.code.requires_grad
-    assert torch.equal(of.code, torch.where(of.raw > 0, 1.0, -1.0))
-    of.value[:, :, :3].sum().backward()
-    for name, parameter in network.named_parameters():
-        assert torch.isfinite(parameter.grad).all(), name
-        assert parameter.grad.abs().max() > 0, name
 
 
 def test_a_descriptor_that_is_not_finite_is_not_taken_for_bits(small_set: PatchSet) -> None:

@@ -1,21 +1,47 @@
-"""The hinge triplet loss, alone and as the whole objective of HardNet, HT and AHT."""
+"""Losses of single triplets, and whole objectives of HardNet, HT and AHT."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import replace
 
 import oracles
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.descriptions import Descriptions, drawn
+from lib.descriptions import Descriptions, Triplets, drawn
 from lib.distances import angular, euclidean
-from lib.losses import hinge
+from lib.losses import (
+    hardest_fraction,
+    hinge,
+    mixed_hinge,
+    softplus,
+    squared_hinge,
+    stacked_hinge,
+)
 from lib.negatives import hardest
 from lib.objective import Objective
+from lib.objective import build as build_objective
 from lib.positives import pair
+from lib.recipes import SOSNET, part
 
+distances = st.floats(0, 2)
+# By the paper's formula, of d⁺ and d⁻; s = 1 − d²/2.
+LOSSES = {
+    "hinge": (hinge.build(margin=0.7), lambda p, n: oracles.hinge(p, n, 0.7, 1)),
+    "SOSNet's": (squared_hinge.build(), lambda p, n: max(0, 1 + p - n) ** 2),
+    "L_A": (mixed_hinge.build(), lambda p, n: max(0, 1 + p**2 / 2 - n)),
+    "L_B": (
+        stacked_hinge.build(),
+        lambda p, n: 2 * max(0, 0.9 + (1 - n**2 / 2) - (1 - p**2 / 2)) + max(0, 1.2 + p - n),
+    ),
+    "softplus": (softplus.build(3.0), lambda p, n: math.log(1 + math.exp(3 * (p - n))) / 3),
+}
+EVERY = pytest.mark.parametrize("loss", LOSSES)
+SATURATED = sorted(set(LOSSES) - {"softplus"})
 # name: (distance, literal distance, power, scope)
 OBJECTIVES = {
     "HardNet": (euclidean, oracles.euclidean, 1, "across"),
@@ -43,26 +69,89 @@ def objective(name: str, anchors: torch.Tensor, positives: torch.Tensor, weights
     return parts.total(parts.loss(parts.triplets(of)), of, weights)
 
 
-def hinge_of(d_pos: torch.Tensor, d_neg: torch.Tensor, margin: float = 1.0) -> torch.Tensor:
-    return hinge.build(margin=margin)(drawn(d_pos, d_neg))
+@EVERY
+@given(pairs=st.lists(st.tuples(distances, distances), min_size=1, max_size=8))
+def test_each_triplet_has_the_papers_loss(loss, pairs):
+    build, literal = LOSSES[loss]
+    losses = build(drawn(*torch.tensor(pairs, dtype=torch.float64).T))
+    assert losses.tolist() == pytest.approx([literal(*pair) for pair in pairs], abs=1e-7)
+    if loss in ("SOSNet's", "L_A", "L_B"):
+        without = sum(value == 0 for value in losses.tolist()) / len(pairs)
+        assert build.seen["zero_share"].item() == pytest.approx(without)
+
+
+@EVERY
+def test_the_gradient_is_that_of_differences(loss):
+    draw = torch.Generator().manual_seed(0)
+    pairs = (0.1 + 1.7 * torch.rand(2, 20, generator=draw).double()).requires_grad_()
+    assert torch.autograd.gradcheck(lambda of: LOSSES[loss][0](drawn(*of)), pairs)
+
+
+@pytest.mark.parametrize("loss", SATURATED)
+def test_a_saturated_triplet_has_neither_loss_nor_gradient(loss):
+    pairs = torch.tensor([[0.0, 0.5], [2.0, 0.5]], requires_grad=True)
+    losses = LOSSES[loss][0](drawn(*pairs))
+    losses.sum().backward()
+    assert losses[0].item() == 0
+    assert pairs.grad[:, 0].tolist() == [0, 0]
+    assert (pairs.grad[:, 1] != 0).all()
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_gives_what_float32_gives_but_for_rounding(loss, dtype):
+    pairs = 2 * torch.rand(2, 16, generator=torch.Generator().manual_seed(0))
+    halved, whole = (LOSSES[loss][0](drawn(*of)) for of in (pairs.to(dtype), pairs))
+    torch.testing.assert_close(halved.float(), whole, atol=0.1, rtol=0.05)
+
+
+@pytest.mark.parametrize("difference", [-256.0, 256.0])
+def test_softplus_of_bits_neither_overflows_nor_loses_its_gradient_where_it_has_one(difference):
+    d_pos = torch.tensor([difference], dtype=torch.float64, requires_grad=True)
+    losses = softplus.build()(drawn(d_pos, torch.zeros(1, dtype=torch.float64)))
+    losses.sum().backward()
+    assert losses.item() == pytest.approx(max(difference, 0))
+    assert d_pos.grad.item() == pytest.approx(float(difference > 0))
+
+
+# The hardest fraction
 
 
 @given(
-    pairs=st.lists(st.tuples(st.floats(0, 2), st.floats(0, 2)), min_size=1, max_size=8),
-    margin=st.floats(0, 2),
-    power=st.sampled_from([1, 2]),
+    of=st.lists(st.floats(-2, 2), min_size=1, max_size=9),
+    fraction=st.sampled_from([1 / 8, 1 / 4, 1 / 3, 1.0]),
 )
-@settings(deadline=None, max_examples=60)
-def test_each_triplet_has_the_papers_loss(pairs, margin, power):
-    d_pos, d_neg = torch.tensor(pairs, dtype=torch.float64).T
-    losses = hinge_of(d_pos**power, d_neg**power, margin)
-    expected = [oracles.hinge(p, n, margin, power) for p, n in pairs]
-    assert losses.tolist() == pytest.approx(expected, abs=1e-12)
+def test_the_mean_is_that_of_the_hardest_and_the_others_have_no_gradient(of, fraction):
+    d_pos = torch.tensor(of, dtype=torch.float64, requires_grad=True)
+    loss = hardest_fraction.build(fraction)
+    losses = loss(drawn(d_pos, torch.zeros(len(of), dtype=torch.float64)))
+    losses.mean().backward()
+    kept = max(1, round(fraction * len(of)))
+    largest = sorted(of, reverse=True)[:kept]
+    assert losses.mean().item() == pytest.approx(sum(largest) / kept, abs=1e-9)
+    slopes = sorted(d_pos.grad.tolist())
+    assert slopes == pytest.approx([0.0] * (len(of) - kept) + [1 / kept] * kept)
+    assert loss.seen["margin"].item() == -largest[-1]
+
+
+def test_hard_is_what_is_hard_by_the_codes_and_of_equally_hard_triplets_the_first_are_kept():
+    positive, mined = torch.tensor([0.1, 0.9, 0.2, 0.3]), torch.tensor([0.5, 0.25, 0.5, 0.5])
+    triplets = Triplets(None, positive, torch.zeros(4), None, mined=mined)
+    assert hardest_fraction.build(1 / 2)(triplets).tolist() == pytest.approx([0.2, 0.0, 0.4, 0.0])
+
+
+def test_the_whole_batch_is_the_hinge_that_never_truncates():
+    """Sec. 3.1: a margin of 2 is at least as large as any difference of unit descriptors."""
+    d_pos, d_neg = 2 * torch.rand(2, 20, generator=torch.Generator().manual_seed(0))
+    losses = hardest_fraction.build(1.0)(drawn(d_pos, d_neg))
+    torch.testing.assert_close(hinge.build(margin=2.0)(drawn(d_pos, d_neg)), 2 + losses)
+
+
+# Whole objectives
 
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
 @given(seed=seeds, n=st.integers(2, 6), k=st.integers(2, 8))
-@settings(deadline=None, max_examples=20)
 def test_the_whole_objective_is_the_papers(name, seed, n, k):
     _, literal, power, scope = OBJECTIVES[name]
     anchors, positives = raw(seed, n, k), raw(seed + 1, n, k)
@@ -97,16 +186,6 @@ def test_the_gradient_of_the_whole_objective_is_the_slope_of_the_papers(name):
     assert max(map(abs, found)) > 0.01
 
 
-def test_a_saturated_triplet_has_neither_loss_nor_gradient():
-    d_pos = torch.tensor([0.1, 0.1], requires_grad=True)
-    d_neg = torch.tensor([1.2, 0.5], requires_grad=True)
-    losses = hinge_of(d_pos, d_neg)
-    losses.sum().backward()
-    assert losses[0].item() == 0
-    assert d_pos.grad.tolist() == [0, 1]
-    assert d_neg.grad.tolist() == [0, -1]
-
-
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["identical", "opposite"])
@@ -119,3 +198,11 @@ def test_identical_and_opposite_pairs_leave_loss_and_gradient_finite(name, dtype
     losses.mean().backward()
     for tensor in (losses, anchors.grad, positives.grad):
         assert torch.isfinite(tensor).all()
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "mixed_hinge", "stacked_hinge"])
+def test_under_sosnets_negatives_a_batch_of_identical_descriptors_has_finite_gradients(loss):
+    made = build_objective(replace(SOSNET, loss=part(loss)))
+    both = torch.ones(2, 3, 8, requires_grad=True)
+    made.loss(made.triplets(Descriptions(both, F.normalize(both, dim=-1)))).sum().backward()
+    assert torch.isfinite(both.grad).all()

@@ -1,4 +1,4 @@
-"""Hardest-in-batch negatives over the three sets of competing patches."""
+"""Hardest-in-batch negatives over the three sets of competing patches, and TFeat's random ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.distances import angular, euclidean
-from lib.negatives import Negatives
+from lib.descriptions import Descriptions
+from lib.distances import Distance, angular, euclidean
+from lib.losses import hinge
+from lib.negatives import Negatives, random
 from lib.negatives import hardest as module
+from lib.objective import Objective
+from lib.positives import pair
 
 SCOPES = pytest.mark.parametrize("scope", ["across", "within", "all"])
 METRICS = {"euclidean": (euclidean, oracles.euclidean), "angular": (angular, oracles.angular)}
@@ -38,7 +42,6 @@ def on_circle(*degrees: float) -> torch.Tensor:
 @pytest.mark.parametrize("metric", sorted(METRICS))
 @pytest.mark.parametrize("power", [1, 2])
 @given(seed=seeds, n=st.integers(2, 7), k=st.integers(2, 6), floor=st.sampled_from([0.0, 0.008, 0.7]))
-@settings(deadline=None, max_examples=15)
 def test_the_negative_is_the_literal_minimum_over_all_other_pairs(
     scope, metric, power, seed, n, k, floor
 ):
@@ -120,7 +123,7 @@ def test_where_all_are_duplicates_the_largest_distance_stands_in_without_gradien
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("metric", sorted(METRICS))
 @given(seed=seeds)
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 def test_a_floor_of_zero_skips_not_even_duplicates(scope, power, metric, seed):
     # In float32 the inner product of a descriptor with itself is often a little above one.
     x = descriptors(seed, 16, 128, torch.float32)
@@ -147,3 +150,69 @@ def test_a_single_pair_is_refused():
     x = descriptors(1, 1, 8)
     with pytest.raises(ValueError, match="batch of 1 pair"):
         hardest(x, x, euclidean.build(), scope="across", floor=0.0)
+
+
+# TFeat's: another pair's positive at random, and anchor swapping
+
+RAW = euclidean.build(unit=False, epsilon=0.0)
+SWAPS = pytest.mark.parametrize("swap", [False, True])
+
+
+def drawn_pairs(seed: int, n: int, k: int = 6) -> torch.Tensor:
+    return torch.randn(2, n, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def random_negatives(of: torch.Tensor, swap: bool, seed: int = 0, distance: Distance = RAW) -> Negatives:
+    torch.manual_seed(seed)
+    return random.build(swap=swap)(of, distance)
+
+
+@SWAPS
+@given(seed=seeds, n=st.integers(2, 9))
+def test_the_negative_is_the_positive_of_another_pair(swap: bool, seed: int, n: int) -> None:
+    negatives = random_negatives(drawn_pairs(seed, n), swap, seed)
+    assert ((negatives.patch >= n) & (negatives.patch < 2 * n)).all()
+    assert (negatives.patch % n != torch.arange(n)).all()
+    assert (negatives.query % n).tolist() == list(range(n))
+    assert negatives.found.all()
+    assert swap or negatives.query.tolist() == list(range(n))
+
+
+def test_every_other_pair_is_drawn_equally_often() -> None:
+    n, rounds = 5, 4000
+    of = drawn_pairs(0, n)
+    torch.manual_seed(1)
+    counts = torch.zeros(n, n)
+    for _ in range(rounds):
+        counts[torch.arange(n), random.build()(of, RAW).patch - n] += 1
+    expected = rounds / (n - 1)
+    away = counts[~torch.eye(n, dtype=torch.bool)] - expected
+    assert (counts.diagonal() == 0).all()
+    assert away.abs().max() < 5 * math.sqrt(expected)
+
+
+@SWAPS
+def test_loss_and_gradient_are_those_of_torchs_triplet_loss(swap: bool) -> None:
+    of = drawn_pairs(3, 6).requires_grad_()
+    whole = Objective(RAW, pair.build(RAW), random.build(swap), hinge.build(margin=2.0))
+    torch.manual_seed(4)
+    triplets = whole.triplets(Descriptions(of, of))
+    losses = whole.loss(triplets)
+    other = of.flatten(0, 1)[triplets.negatives.patch]
+    expected = F.triplet_margin_loss(of[0], of[1], other, 2.0, eps=0, swap=swap, reduction="none")
+    torch.testing.assert_close(losses, expected)
+    (found,) = torch.autograd.grad(losses.sum(), of, retain_graph=True)
+    (slope,) = torch.autograd.grad(expected.sum(), of)
+    torch.testing.assert_close(found, slope)
+
+
+@SWAPS
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_identical_and_half_precision_descriptors_leave_loss_and_gradient_finite(swap, dtype) -> None:
+    of = torch.ones(2, 3, 4, dtype=dtype, requires_grad=True)
+    distance = euclidean.build(unit=False)
+    negatives = random_negatives(of.detach(), swap, distance=distance)
+    d_neg = negatives.distances(of, distance)
+    d_neg.sum().backward()
+    assert torch.isfinite(d_neg).all()
+    assert torch.isfinite(of.grad).all()

@@ -9,11 +9,12 @@ import oracles
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from lib.distances import angular, euclidean
+from lib.points import shuffled
 from lib.samplers import adasample, hardpos, random_pair
 from lib.samplers.adasample import anchor_distances, log_probabilities
 from lib.samplers.candidates import Generation, Pool, draw_pool, group
@@ -70,7 +71,6 @@ def test_a_class_of_a_single_patch_is_refused_by_name():
 
 
 @given(seed=seeds, counts=st.lists(st.integers(2, 6), min_size=2, max_size=12), data=st.data())
-@settings(deadline=None, max_examples=30)
 def test_a_pool_holds_all_patches_of_distinct_classes_and_no_others(seed, counts, data):
     points = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
     n = data.draw(st.integers(2, len(counts)))
@@ -100,7 +100,6 @@ def test_classes_are_drawn_uniformly_without_regard_to_their_size():
 
 @pytest.mark.parametrize("renew", [True, False])
 @given(seed=seeds, counts=st.lists(st.integers(2, 20), min_size=2, max_size=8))
-@settings(deadline=None, max_examples=25)
 def test_originals_come_first_untouched_and_count_among_the_fifteen(renew, seed, counts):
     points = np.repeat(np.arange(len(counts)), counts)
     generation = Generation(patches_per_class=15, max_degrees=20.0, renew=renew)
@@ -148,6 +147,17 @@ def test_without_renewal_a_class_always_gets_the_same_patches_and_angles():
     assert len(set(turns)) == 10
 
 
+@given(count=st.integers(2, 40), data=st.data())
+def test_every_point_is_used_once_before_any_is_used_again_each_time_in_another_order(count, data):
+    n, random = data.draw(st.integers(1, count)), generator(data.draw(st.integers(0, 99)))
+    points = shuffled.build(count)
+    orders = [torch.cat([points(n, random) for _ in range(count // n)]).tolist() for _ in range(3)]
+    for order in orders:
+        assert len(set(order)) == count // n * n
+        assert set(order) <= set(range(count))
+    assert count < 20 or len(set(map(tuple, orders))) == 3
+
+
 # All samplers
 
 
@@ -163,7 +173,6 @@ SAMPLERS = {
 
 @pytest.mark.parametrize("name", sorted(SAMPLERS))
 @given(seed=seeds, counts=st.lists(st.integers(2, 6), min_size=1, max_size=30), alike=st.booleans())
-@settings(deadline=None, max_examples=20)
 def test_anchors_are_never_their_own_positive_and_empty_places_are_never_drawn(
     name, seed, counts, alike
 ):
@@ -225,7 +234,6 @@ def test_the_first_batch_is_drawn_uniformly_whatever_lambda():
     counts=st.lists(st.integers(2, 6), min_size=1, max_size=6),
     exponent=st.floats(0, 40),
 )
-@settings(deadline=None, max_examples=25)
 def test_probabilities_are_those_of_equation_13_within_each_class(metric, power, seed, counts, exponent):
     module, literal = METRICS[metric]
     pool = pool_of(*counts, places=7)
@@ -284,7 +292,6 @@ def test_a_large_lambda_or_a_vanished_loss_draws_as_hardpos(lam, loss, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @given(seed=seeds, exponent=st.sampled_from([0.0, 1.0, 1e3, 1e6, 1e9, 1e12, 1e30]))
-@settings(deadline=None, max_examples=20)
 def test_exponents_up_to_1e30_leave_probabilities_and_normalisers_finite(dtype, seed, exponent):
     pool = pool_of(2, 5, 6, places=6)
     described = descriptors(seed, 3, 6, dtype=dtype)
@@ -303,7 +310,6 @@ def test_exponents_up_to_1e30_leave_probabilities_and_normalisers_finite(dtype, 
     kind=st.sampled_from(["exponential", "windowed", "cumulative"]),
     lam=st.floats(0, 50),
 )
-@settings(deadline=None, max_examples=30)
 def test_averages_are_the_literal_ones(losses, kind, lam):
     sampler = adasample.build(angular.build(), lam=lam, average=kind)
     for loss in losses:
@@ -354,7 +360,6 @@ def test_distances_to_the_anchor_carry_no_gradient_and_are_never_zero():
 @pytest.mark.parametrize("metric", sorted(METRICS))
 @pytest.mark.parametrize("kind", ["anchor", "class"])
 @given(seed=seeds, counts=st.lists(st.integers(2, 6), min_size=1, max_size=8))
-@settings(deadline=None, max_examples=20)
 def test_hardpos_takes_the_farthest_of_its_anchor_or_of_the_class(kind, metric, seed, counts):
     module, literal = METRICS[metric]
     described = descriptors(seed, len(counts), 6)

