@@ -8,6 +8,7 @@ import sys
 import joblib
 import numpy as np
 import pytest
+from hypothesis import settings
 from paper_records import searched
 
 from lib.data.patchset import LabelledPairs, PatchSet
@@ -21,6 +22,10 @@ LONGEST = (
     "test_scenes_truth.py",
 )
 
+
+# Tests of random inputs have no deadline, and few inputs, since most have parameters too.
+settings.register_profile("suite", deadline=None, max_examples=25)
+settings.load_profile("suite")
 
 # A shell has what it starts in the background ignore Ctrl-C, and what that starts as well.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import joblib
 import torch
 from looped_gradients import looped_gradient_norms
-from speed_training import in_turns
+from speed_training import show
 
 from lib import parts, profiles, recipes
 from lib.objective import build as build_objective
@@ -41,14 +41,16 @@ def per_sample_gradients(width: float, device: str) -> None:
     yes = torch.ones(SAMPLES, dtype=torch.bool, device=device)
     samples = Samples(255 * torch.rand(SAMPLES, 3, 1, 32, 32, device=device), yes, yes)
 
-    batched, looped = in_turns(
-        lambda: seconds_of(lambda: per_sample_gradient_norms(model, loss, samples), device),
-        lambda: seconds_of(lambda: looped_gradient_norms(model, loss, samples), device),
-    )
-    print(f"\nPer-sample gradients, AdaSample+*, width {width:g}")
-    print(f"  single backwards  {SAMPLES / looped:8.0f} samples/s")
-    print(f"  in batches        {SAMPLES / batched:8.0f} samples/s")
-    print(f"  ratio             {looped / batched:8.2f}")
+    norms = {
+        "in batches": lambda: seconds_of(
+            lambda: per_sample_gradient_norms(model, loss, samples), device
+        ),
+        "single backwards": lambda: seconds_of(
+            lambda: looped_gradient_norms(model, loss, samples), device
+        ),
+    }
+    title = f"Gradients of {SAMPLES} samples, AdaSample+*, width {width:g}"
+    show(title, norms, lambda batched, looped: looped / batched)
 
 
 def seconds_of(work: Callable[[], object], device: str) -> float:

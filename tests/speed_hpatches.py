@@ -16,7 +16,7 @@ import joblib
 import numpy as np
 import torch
 from scipy.spatial.distance import cdist, euclidean
-from speed_training import in_turns
+from speed_training import show
 
 from lib.benchmarks import hpatches
 from lib.data.hpatches.descriptors import Descriptors, lay_out
@@ -83,42 +83,23 @@ def hpatches_tasks(device: str) -> None:
     """The three tasks against plain loops, which two of them run on a part of the work."""
     described, whole = hpatches_data()
     part = hpatches_part(whole)
-    for title, task, plain, split, wanted in (
-        (
-            f"matching, {SEQUENCES} sequences of {PATCHES:,} patches, {LENGTH} floats",
-            hpatches.matching,
-            plain_matching,
-            whole,
-            "  (wanted: 10 or more)",
-        ),
-        (
-            f"verification, {3 * VERIFIED:,} pairs at three levels",
-            hpatches.verification,
-            plain_verification,
-            part,
-            "  (wanted: 10 or more)",
-        ),
-        (
-            f"retrieval, {QUERIES:,} queries × {DISTRACTORS:,} distractors",
-            hpatches.retrieval,
-            plain_retrieval,
-            part,
-            "",
-        ),
+    matched = f"matching, {SEQUENCES} sequences of {PATCHES:,} patches, {LENGTH} floats"
+    verified = f"verification, {3 * VERIFIED:,} pairs at three levels"
+    retrieved = f"retrieval, {QUERIES:,} queries × {DISTRACTORS:,} distractors"
+    for title, task, plain, split, share, wanted in (
+        (matched, hpatches.matching, plain_matching, whole, 1, 10),
+        (verified, hpatches.verification, plain_verification, part, PART, 10),
+        (retrieved, hpatches.retrieval, plain_retrieval, part, PART, None),
     ):
         agree(task(described, split, device), plain(described, split))
-        fast, slow = in_turns(
-            lambda task=task: timed(lambda: task(described, whole, device)),
-            lambda plain=plain, split=split: timed(lambda: plain(described, split)),
-        )
-        note = ""
-        if split is part:
-            slow /= PART
-            note = f", measured on {100 * PART:.0f}% of them and scaled"
-        print(f"\nHPatches: {title}")
-        print(f"  plain, scipy      {slow:8.2f} s{note}")
-        print(f"  batched           {fast:8.2f} s")
-        print(f"  ratio             {slow / fast:8.2f}{wanted}")
+        ways = {
+            "batched": lambda task=task: timed(lambda: task(described, whole, device)),
+            "plain, scipy": lambda plain=plain, split=split, share=share: (
+                timed(lambda: plain(described, split)) / share
+            ),
+        }
+        title = f"{title}; plainly {100 * share:.0f}% of it, scaled"
+        show(f"HPatches: {title}", ways, lambda fast, slow: slow / fast, wanted)
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -63,59 +63,51 @@ def main() -> None:
 def training_step(size: Profile, plain: Profile, patches: PatchSet, device: str) -> None:
     """The standard profile's step against the plain form: float32, contiguous NCHW, eager."""
     recipe = recipes.find("hardnet_aug_gen")
-    ours, theirs = in_turns(
-        lambda: step_seconds(recipe, size, patches, device),
-        lambda: step_seconds(recipe, plain, patches, device),
+    steps = {
+        "standard profile": lambda: step_seconds(recipe, size, patches, device),
+        "plain form": lambda: step_seconds(recipe, plain, patches, device),
+    }
+    show(
+        f"Training step of HardNet+* of {2 * PAIRS} patches",
+        steps,
+        lambda ours, theirs: theirs / ours,
+        2.5,
     )
-    print("\nTraining step of HardNet+*, everything included")
-    for name, seconds in (("plain form", theirs), ("standard profile", ours)):
-        print(f"  {name:<18}{2 * PAIRS / seconds:8.0f} patches/s  {1000 * seconds:7.1f} ms")
-    print(f"  ratio             {theirs / ours:8.2f}  (wanted: 2.5 or more)")
 
 
 def adasample_step(size: Profile, patches: PatchSet, device: str) -> None:
     """AdaSample's step against HardNet*'s and the forward passes over the candidates."""
     blind, sampling = recipes.find("hardnet_aug_gen"), recipes.find("adasample_aug_gen")
     candidates = PAIRS * sampling.generate.options["patches_per_class"]
-    base, whole, forward = in_turns(
-        lambda: step_seconds(blind, size, patches, device),
-        lambda: step_seconds(sampling, size, patches, device),
-        lambda: forward_seconds(sampling, size, candidates, device),
-    )
-    print("\nTraining step of AdaSample+*")
-    print(f"  HardNet+*'s step  {1000 * base:8.1f} ms")
-    print(f"  forward passes    {1000 * forward:8.1f} ms, over {candidates:,} candidates")
-    print(f"  AdaSample+*'s step{1000 * whole:8.1f} ms")
-    print(f"  ratio to the sum  {whole / (base + forward):8.2f}  (wanted: 1.2 or less)")
+    steps = {
+        "AdaSample+*'s step": lambda: step_seconds(sampling, size, patches, device),
+        "HardNet+*'s step": lambda: step_seconds(blind, size, patches, device),
+        f"{candidates:,} candidates": lambda: forward_seconds(sampling, size, candidates, device),
+    }
+    show("Training step of AdaSample+*", steps, lambda whole, *parts: whole / sum(parts), 1.2)
 
 
 def dsm_loss(patches: PatchSet, device: str) -> None:
-    """What DSM's loss adds to an evening's step with the hinge, on one thread."""
+    """The share that DSM's loss adds to an evening's step with the hinge, on one thread."""
     size, hinged = sized("evening"), recipes.find("hardnet_aug")
-    step, hinge, cdf = in_turns(
-        lambda: step_seconds(hinged, size, patches, device),
-        lambda: loss_seconds(hinged.loss, device),
-        lambda: loss_seconds(recipes.find("dsm_aug").loss, device),
-    )
-    print(f"\nDSM's loss in a step of HardNet+ at evening size, {size.threads} thread")
-    print(f"  the step          {1000 * step:8.2f} ms")
-    print(f"  hinge in it       {1000 * hinge:8.2f} ms")
-    print(f"  DSM's loss        {1000 * cdf:8.2f} ms")
-    print(f"  added             {100 * (cdf - hinge) / step:8.2f} % of the step  (wanted: 3 or less)")
+    steps = {
+        "the step": lambda: step_seconds(hinged, size, patches, device),
+        "hinge in it": lambda: loss_seconds(hinged.loss, device),
+        "DSM's loss": lambda: loss_seconds(recipes.find("dsm_aug").loss, device),
+    }
+    title = f"DSM's loss in a step of HardNet+ at evening size, {size.threads} thread"
+    show(title, steps, lambda step, hinge, cdf: (cdf - hinge) / step, 0.03)
 
 
 def hynet_step(size: Profile, patches: PatchSet, device: str) -> None:
     """HyNet's step against one with L2-Net's network, all else kept."""
     hynet = recipes.find("hynet_aug")
     plain = replace(hynet, model=recipes.find("sosnet_aug").model)
-    ours, theirs = in_turns(
-        lambda: step_seconds(hynet, size, patches, device),
-        lambda: step_seconds(plain, size, patches, device),
-    )
-    print("\nTraining step of HyNet+")
-    print(f"  L2-Net's network  {1000 * theirs:8.1f} ms")
-    print(f"  HyNet's           {1000 * ours:8.1f} ms")
-    print(f"  ratio             {ours / theirs:8.2f}  (wanted: 1.5 or less)")
+    steps = {
+        "HyNet's": lambda: step_seconds(hynet, size, patches, device),
+        "L2-Net's network": lambda: step_seconds(plain, size, patches, device),
+    }
+    show("Training step of HyNet+", steps, lambda ours, theirs: ours / theirs, 1.5)
 
 
 def topology_step(size: Profile, patches: PatchSet, device: str) -> None:
@@ -125,18 +117,28 @@ def topology_step(size: Profile, patches: PatchSet, device: str) -> None:
     tcdesc = recipes.find("tcdesc_hn_aug")
     plain = replace(tcdesc, positive=recipes.find("hardnet_aug").positive)
     k = tcdesc.positive.options["neighbours"]
-    ours, theirs, batched, loop = in_turns(
-        lambda: step_seconds(tcdesc, size, patches, device),
-        lambda: step_seconds(plain, size, patches, device),
-        lambda: weights_seconds(linear_combination, k, device),
-        lambda: weights_seconds(one_at_a_time, k, device),
-    )
-    print(f"\nTraining step of TCDesc-HN+, {MORE_PAIRS} pairs")
-    print(f"  HardNet's         {1000 * theirs:8.1f} ms")
-    print(f"  TCDesc's          {1000 * ours:8.1f} ms")
-    print(f"  ratio             {ours / theirs:8.2f}  (wanted: 1.3 or less)")
-    print(f"  its least squares {1000 * batched:8.1f} ms")
-    print(f"  one at a time     {1000 * loop:8.1f} ms")
+    steps = {
+        "TCDesc's": lambda: step_seconds(tcdesc, size, patches, device),
+        "HardNet's": lambda: step_seconds(plain, size, patches, device),
+        "its least squares": lambda: weights_seconds(linear_combination, k, device),
+        "one at a time": lambda: weights_seconds(one_at_a_time, k, device),
+    }
+    title = f"Training step of TCDesc-HN+, {MORE_PAIRS} pairs"
+    show(title, steps, lambda ours, theirs, *_: ours / theirs, 1.3)
+
+
+def show(
+    title: str,
+    measures: dict[str, Callable[[], float]],
+    ratio: Callable[..., float],
+    wanted: float | None = None,
+) -> None:
+    """Print the medians of measures that take turns, and their ratio beside the wanted one."""
+    seconds = in_turns(*measures.values())
+    print(f"\n{title}")
+    for name, median in zip(measures, seconds, strict=True):
+        print(f"  {name:<18}{1000 * median:8.2f} ms")
+    print(f"  ratio             {ratio(*seconds):8.2f}", f"(wanted: {wanted})" if wanted else "")
 
 
 def weights_seconds(weigh: Callable[[Tensor, Tensor], Tensor], neighbours: int, device: str) -> float:

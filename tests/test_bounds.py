@@ -21,13 +21,18 @@ LIMITS = {
     "lines of lib/study and lib/commands": (5_900, 4_000),
     "syntax nodes of lib": (197_500, 155_000),
     "modules of lib": (257, 190),
-    "lines of tests": (20_500, 18_000),
+    "lines of tests": (19_200, 18_000),
     "lines of the longest notebook": (120, 120),
     "lines of the longest cell": (30, 30),
     "lines of all notebooks": (3_500, 3_500),
     "words of README.md": (1_200, 1_200),
 }
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@cache
+def nodes(source: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(source)))
 
 
 def code_lines(source: str) -> int:
@@ -38,7 +43,7 @@ def code_lines(source: str) -> int:
         if line.strip() and not line.lstrip().startswith("#")
     }
     documentation = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno > node.lineno:
             lines.update(range(node.lineno, node.end_lineno + 1))
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
@@ -66,7 +71,7 @@ def sizes() -> dict[str, int]:
         "lines of lib/study and lib/commands": sum(
             map(code_lines, python_files("lib/study", "lib/commands"))
         ),
-        "syntax nodes of lib": sum(len(list(ast.walk(ast.parse(source)))) for source in lib),
+        "syntax nodes of lib": sum(len(nodes(source)) for source in lib),
         "modules of lib": len(lib),
         "lines of tests": sum(map(code_lines, python_files("tests"))),
         "lines of the longest notebook": max(map(sum, notebooks)),

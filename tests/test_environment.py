@@ -9,7 +9,6 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
-import conftest
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -94,50 +93,14 @@ def test_what_is_imported_is_pinned(folder: str) -> None:
                 assert IMPORTED.get(top, top) in PINS, f"{file.name} imports {top}, which is not pinned"
 
 
-def commands_of_the_readme() -> set[str]:
-    """Command lines of README's shell blocks, without their comments."""
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    lines = [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
-    return {line for line in lines if line}
-
-
-def test_both_services_call_what_the_readme_tells_a_visitor_to_call() -> None:
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "study.yml").read_text())
-    called = {step["run"] for step in workflow["jobs"]["ubuntu"]["steps"] if "run" in step}
-    assert called == {"./run_all.sh test", "./run_all.sh"}
-    assert called <= commands_of_the_readme()
-    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "exec ./run_all.sh test"
-
-
-def test_the_files_that_go_first_are_there() -> None:
-    there = {file.name for folder in ("tests", "notebooks") for file in (ROOT / folder).rglob("*.*")}
-    assert set(conftest.LONGEST) <= there
-
-
-def test_the_tests_said_to_be_fast_are_there() -> None:
-    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    names = re.search(r"tests/test_\{(.*?)\}\.py", told).group(1).split(",")
-    assert [name for name in names if not (ROOT / "tests" / f"test_{name}.py").is_file()] == []
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_files_and_modules_that_a_page_names_are_there(page: Path) -> None:
+def test_files_modules_and_headings_that_a_page_names_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     links = {link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")}
     named = {page.parent / link for link in links}
     named |= {ROOT / f"{name.replace('.', '/')}.py" for name in re.findall(r"-m (lib[\w.]+)", text)}
     assert [str(path) for path in sorted(named) if not path.exists()] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_headings_that_a_page_links_to_are_there(page: Path) -> None:
-    for name, anchor in re.findall(r"\]\(([\w/.]*\.md)?#([\w-]+)\)", page.read_text(encoding="utf-8")):
-        text = ((page.parent / name) if name else page).read_text(encoding="utf-8")
-        headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    for name, anchor in re.findall(r"\]\(([\w/.]*\.md)?#([\w-]+)\)", text):
+        linked = ((page.parent / name) if name else page).read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.+)$", linked, flags=re.MULTILINE)
         assert anchor in {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in headings}
-
-
-def test_the_readme_links_every_notebook() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    notebooks = (path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*/*.ipynb"))
-    assert [name for name in sorted(notebooks) if f"({name})" not in text] == []

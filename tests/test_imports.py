@@ -82,23 +82,12 @@ def test_no_imports_go_in_a_circle() -> None:
     TopologicalSorter({name: imports[name] & imports.keys() for name in imports}).prepare()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from lib.benchmarks.fpr95 import fpr95",
-        "from lib.benchmarks import fpr95",
-        "import lib.benchmarks.fpr95",
-        "def late():\n    import lib.benchmarks.fpr95",
-    ],
-)
-def test_an_import_that_points_up_is_named(tmp_path: Path, line: str) -> None:
+def test_an_import_that_points_up_is_found(tmp_path: Path) -> None:
     file = tmp_path / "lib" / "models" / "mine.py"
     file.parent.mkdir(parents=True)
-    file.write_text(line + "\n")
-    assert any(
-        found.startswith("lib.models.mine imports lib.benchmarks")
-        for found in upward(modules(tmp_path / "lib"))
-    )
+    file.write_text("def late():\n    from lib.benchmarks import fpr95")
+    expected = [f"lib.models.mine imports lib.benchmarks{name}" for name in ("", ".fpr95")]
+    assert upward(modules(tmp_path / "lib")) == expected
 
 
 STUDY = ("lib.study", "lib.study.report", "lib.study.artefacts", "lib.commands")
@@ -118,11 +107,3 @@ def test_objective_statistics_and_drawings_come_without(alone: str, without: tup
     ).stdout.split()
     assert alone.split(", ")[0] in loaded
     assert [name for name in loaded if name.startswith(without)] == []
-
-
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "lib" / "benchmarks").glob("*.py")), ids=lambda of: of.stem
-)
-def test_a_module_of_evaluation_measures_or_probes_but_not_both(path: Path) -> None:
-    defined = {of.name for of in ast.parse(path.read_text()).body if isinstance(of, ast.FunctionDef)}
-    assert len(defined & {"measure", "probe"}) <= 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,10 +66,6 @@ def test_a_notebook_is_fit_to_be_committed(path: Path) -> None:
     assert faults(json.loads(path.read_text(encoding="utf-8"))) == []
 
 
-def test_there_are_notebooks() -> None:
-    assert NOTEBOOKS
-
-
 def fit() -> Notebook:
     """The smallest notebook without a fault."""
     title = {"cell_type": "markdown", "metadata": {}, "source": ["# Table 1"]}
@@ -92,60 +87,30 @@ def fit() -> Notebook:
     return {"cells": [title, parameters, shown], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
-def test_the_smallest_notebook_has_no_fault() -> None:
-    assert faults(fit()) == []
-
-
-def untag(notebook: Notebook) -> None:
-    notebook["cells"][1]["metadata"] = {}
-
-
-def compute_a_parameter(notebook: Notebook) -> None:
-    notebook["cells"][1]["source"] = ["seeds = list(range(3))"]
-
-
-def clear(notebook: Notebook) -> None:
-    for cell in notebook["cells"][1:]:
-        cell.update(outputs=[], execution_count=None)
-
-
-def execute_backwards(notebook: Notebook) -> None:
-    for cell in notebook["cells"][1:]:
-        cell["execution_count"] = 3 - cell["execution_count"]
-
-
-def fail(notebook: Notebook) -> None:
-    error = {"output_type": "error", "ename": "KeyError", "evalue": "'x'", "traceback": []}
-    notebook["cells"][2]["outputs"] = [error]
-
-
-def warn(notebook: Notebook) -> None:
-    warning = {"name": "stderr", "output_type": "stream", "text": ["slow\n"]}
-    notebook["cells"][2]["outputs"].append(warning)
-
-
-def leave_times(notebook: Notebook) -> None:
-    notebook["cells"][0]["metadata"]["papermill"] = {"duration": 0.1}
-
-
-def lengthen(notebook: Notebook) -> None:
-    notebook["cells"][2]["source"] = ["print(1)\n", "# A comment.\n"] * 31
-
-
-@pytest.mark.parametrize(
-    ("spoil", "sentences"),
-    [
-        (untag, ["the first code cell is not tagged 'parameters'"]),
-        (compute_a_parameter, ["the parameters cell holds more than names with values"]),
-        (clear, ["it was not executed from top to bottom", "no output is stored"]),
-        (execute_backwards, ["it was not executed from top to bottom"]),
-        (fail, ["a cell ended in KeyError"]),
-        (warn, ["a cell wrote to stderr"]),
-        (leave_times, ["papermill's times and paths are in it"]),
-        (lengthen, ["a cell has more than 30 lines of code"]),
-    ],
-)
-def test_each_fault_is_told(spoil: Callable[[Notebook], None], sentences: list[str]) -> None:
+def changed(cell: int, **parts: object) -> Notebook:
     notebook = fit()
-    spoil(notebook)
-    assert faults(notebook) == sentences
+    notebook["cells"][cell] |= parts
+    return notebook
+
+
+ERROR = {"output_type": "error", "ename": "KeyError", "evalue": "'x'", "traceback": []}
+WARNING = {"name": "stderr", "output_type": "stream", "text": ["slow\n"]}
+FAULTY = [
+    (fit(), None),
+    (changed(1, metadata={}), "the first code cell is not tagged 'parameters'"),
+    (
+        changed(1, source=["seeds = list(range(3))"]),
+        "the parameters cell holds more than names with values",
+    ),
+    (changed(2, execution_count=3), "it was not executed from top to bottom"),
+    (changed(2, outputs=[]), "no output is stored"),
+    (changed(2, outputs=[ERROR]), "a cell ended in KeyError"),
+    (changed(2, outputs=[WARNING]), "a cell wrote to stderr"),
+    (changed(0, metadata={"papermill": {"duration": 0.1}}), "papermill's times and paths are in it"),
+    (changed(2, source=["print(1)\n", "# A comment.\n"] * 31), "a cell has more than 30 lines of code"),
+]
+
+
+@pytest.mark.parametrize(("notebook", "fault"), FAULTY)
+def test_each_fault_is_found(notebook: Notebook, fault: str | None) -> None:
+    assert faults(notebook) == ([fault] if fault else [])
