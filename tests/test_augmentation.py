@@ -35,7 +35,7 @@ def at(angle: float, m: int = 1) -> torch.Tensor:
 
 
 @given(seed=seeds)
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 def test_without_a_turn_every_pixel_is_exactly_the_mean_of_its_two_by_two_block(seed):
     patches = noise(seed, 2)
     found = cut(patches, at(0.0, 2))
@@ -134,7 +134,7 @@ def test_a_turned_patch_is_rotated_first_and_flipped_after():
 
 
 @given(seed=seeds, m=st.integers(1, 6))
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 def test_patches_of_a_batch_do_not_mix(seed, m):
     random = np.random.default_rng(seed)
     patches = noise(seed, m)

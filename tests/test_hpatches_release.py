@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from lib.data.hpatches import classes
 from lib.data.hpatches.classes import read_classes
 from lib.data.hpatches.release import (
     FILES,
     LEVELS,
-    Sequence,
     Split,
     as_64,
     file_index,
@@ -42,22 +39,15 @@ def release(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_sixteen_files_are_in_the_releases_order() -> None:
-    assert " ".join(FILES) == "ref e1 e2 e3 e4 e5 h1 h2 h3 h4 h5 t1 t2 t3 t4 t5"
-
-
 def test_an_image_at_a_level_is_the_file_of_that_letter_and_number() -> None:
+    assert " ".join(FILES) == "ref e1 e2 e3 e4 e5 h1 h2 h3 h4 h5 t1 t2 t3 t4 t5"
     for level in LEVELS:
-        for image in range(6):
-            expected = "ref" if image == 0 else f"{level[0]}{image}"
-            assert FILES[file_index(image, level)] == expected
-        np.testing.assert_array_equal(
-            file_index(np.array([[0, 3], [5, 1]]), level),
-            [[file_index(0, level), file_index(3, level)], [file_index(5, level), file_index(1, level)]],
-        )
+        files = file_index(np.arange(6).reshape(2, 3), level)
+        expected = ["ref", *(f"{level[0]}{image}" for image in range(1, 6))]
+        assert np.array(FILES)[files].ravel().tolist() == expected
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(count=st.integers(1, 6), seed=st.integers(0, 99))
 def test_what_is_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, count: int, seed: int
@@ -86,13 +76,6 @@ def test_a_colour_image_is_read_as_grey(release: Path) -> None:
     np.testing.assert_allclose(read_sequence(release / "v_one").patches("e2"), luma, atol=1)
 
 
-def test_the_name_tells_what_changes() -> None:
-    assert Sequence("v_wall", Path("v_wall"), 1).kind == "viewpoint"
-    assert Sequence("i_fog", Path("i_fog"), 1).kind == "illumination"
-    with pytest.raises(ValueError, match="graf: the name says neither"):
-        _ = Sequence("graf", Path("graf"), 1).kind
-
-
 def test_every_sequence_of_every_release_is_found(release: Path, tmp_path: Path) -> None:
     write_sequence(tmp_path / "more" / "v_zero", noise(1))
     (release / ".cache").mkdir()
@@ -106,30 +89,18 @@ def test_every_sequence_of_every_release_is_found(release: Path, tmp_path: Path)
     assert list(found) == ["i_two", "v_one", "v_zero"]
 
 
-@pytest.mark.parametrize("missing", ["ref", "h3", "t5"])
-def test_a_missing_image_is_named(release: Path, missing: str) -> None:
-    (release / "v_one" / f"{missing}.png").unlink()
-    with pytest.raises(FileNotFoundError, match=rf"v_one/{missing}\.png is missing \(1 of 16"):
-        read_sequences(release)
-
-
-def test_heights_that_disagree_are_refused(release: Path) -> None:
-    Image.new("L", (65, 2 * 65)).save(release / "v_one" / "t1.png")
-    with pytest.raises(ValueError, match=r"different numbers of patches.*'t1': 2"):
-        read_sequence(release / "v_one")
-
-
-@pytest.mark.parametrize("size", [(65, 3 * 65 + 1), (65, 64), (64, 3 * 65), (3 * 65, 65)])
-def test_an_image_that_is_no_column_of_patches_is_refused(release: Path, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("size", [(65, 2 * 65), (65, 3 * 65 + 1), (64, 3 * 65)])
+def test_an_image_that_is_no_column_of_as_many_patches_is_refused(
+    release: Path, size: tuple[int, int]
+) -> None:
     Image.new("L", size).save(release / "v_one" / "e5.png")
-    with pytest.raises(ValueError, match=rf"e5\.png is {size[0]}x{size[1]} px"):
+    with pytest.raises(ValueError, match="e5"):
         read_sequence(release / "v_one")
 
 
-@pytest.mark.parametrize("kept", [60, 1_000, -200])
-def test_an_image_that_is_cut_short_is_refused_when_decoded(release: Path, kept: int) -> None:
+def test_an_image_that_is_cut_short_is_refused_when_decoded(release: Path) -> None:
     path = release / "v_one" / "h2.png"
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:1000])
     sequence = read_sequence(release / "v_one")
     with pytest.raises(ValueError, match=r"h2\.png is cut short"):
         sequence.patches("h2")
@@ -161,7 +132,6 @@ def test_no_patch_is_mixed_with_its_neighbours_when_resized(monkeypatch: pytest.
 names = st.lists(st.text("abcdev_ü", min_size=1, max_size=5), unique=True, min_size=2, max_size=6)
 
 
-@settings(max_examples=25, deadline=None)
 @given(lists=st.dictionaries(st.sampled_from("abc"), names, min_size=1), cut=st.integers(1, 6))
 def test_splits_are_read_as_written(
     tmp_path_factory: pytest.TempPathFactory, lists: dict[str, list[str]], cut: int
@@ -175,28 +145,17 @@ def test_splits_are_read_as_written(
     assert read_splits(folder) == read_splits(folder / "splits.json") == splits
 
 
-@pytest.mark.parametrize("place", ["tasks", "tasks/splits", "python/utils"])
-def test_splits_are_found_where_the_benchmark_has_them(tmp_path: Path, place: str) -> None:
-    (tmp_path / "tasks").mkdir()
-    write_splits(tmp_path / place, {"a": Split("a", ("v_one",))})
-    assert list(read_splits(tmp_path / "tasks")) == ["a"]
-
-
 @pytest.mark.parametrize(
     "content",
     [
         "{",
-        "[]",
-        '{"a": ["v_one"]}',
         '{"a": {"train": ["v_one"]}}',
-        '{"a": {"test": []}}',
-        '{"a": {"test": ["v_one", "i_two", "v_one"]}}',
         '{"a": {"test": ["v_one"], "train": ["v_one"]}}',
     ],
 )
 def test_damaged_splits_are_told_by_file(tmp_path: Path, content: str) -> None:
     (tmp_path / "splits.json").write_text(content)
-    with pytest.raises(ValueError, match=r"splits\.json.*take the"):
+    with pytest.raises(ValueError, match=r"splits\.json"):
         read_splits(tmp_path)
 
 
@@ -225,29 +184,3 @@ def test_a_class_is_the_sixteen_patches_of_a_spot(release: Path, tmp_path: Path)
             np.testing.assert_array_equal(read.image_ids[mine], 6 * s + np.array(images))
             point += 1
     assert read.point_ids.max() == point - 1
-
-
-def test_classes_are_mapped_from_the_disk_and_decoded_once(
-    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sequences = open_sequences(release, ("v_one", "i_two"))
-    first = read_classes(sequences, tmp_path / "cache", "a")
-    assert isinstance(first.patches, np.memmap)
-    with pytest.raises(ValueError, match="read-only"):
-        first.patches[0, 0, 0] = 1
-    monkeypatch.setattr(classes, "as_64", None)
-    second = read_classes(sequences, tmp_path / "cache", "a")
-    np.testing.assert_array_equal(first.patches, second.patches)
-
-
-def test_classes_are_decoded_anew_when_an_image_changes(release: Path, tmp_path: Path) -> None:
-    sequences = open_sequences(release, ("v_one",))
-    read_classes(sequences, tmp_path / "cache", "a")
-    read_classes(sequences, tmp_path / "cache", "another")
-    changed = noise(3, seed=1) | {"t5": noise(3, seed=9)["t5"]}
-    write_sequence(release / "v_one", changed)
-    os.utime(release / "v_one" / "t5.png", ns=(1, 1))
-    read = read_classes(sequences, tmp_path / "cache", "a")
-    np.testing.assert_array_equal(read.patches[-3:], as_64(changed["t5"]))
-    assert len(list((tmp_path / "cache").glob("a-*"))) == 1
-    assert len(list((tmp_path / "cache").glob("another-*"))) == 1

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_files import replace_line
 
@@ -86,16 +86,15 @@ def test_every_drawn_row_keeps_the_benchmarks_rules(sequences: list[Sequence]) -
         s, image, patch = tasks.positives.first[row].tolist()
         other_s, other_image, other_patch = tasks.positives.second[row].tolist()
         assert (other_s, other_patch) == (s, patch)
-        assert image in range(5)
-        assert other_image in range(5)
+        assert {image, other_image} <= set(range(5))
         assert image != other_image
-        assert patch in range(sequences[s].count)
-        assert tasks.intra.first[row].tolist() == [s, image, patch]
-        assert tasks.intra.second[row, :2].tolist() == [s, other_image]
-        assert tasks.intra.second[row, 2] in set(range(sequences[s].count)) - {patch}
-        assert tasks.inter.first[row].tolist() == [s, image, patch]
-        inter_s, inter_image, inter_patch = tasks.inter.second[row].tolist()
-        assert inter_image == other_image
+        for negatives in (tasks.intra, tasks.inter):
+            assert negatives.first[row].tolist() == [s, image, patch]
+            assert negatives.second[row, 1] == other_image
+        intra_s, _, intra_patch = tasks.intra.second[row].tolist()
+        inter_s, _, inter_patch = tasks.inter.second[row].tolist()
+        assert intra_s == s
+        assert intra_patch in set(range(sequences[s].count)) - {patch}
         assert inter_patch in range(sequences[inter_s].count)
         shared += inter_s == s
     assert 0.28 < shared / 3000 < 0.39, "the second sequence is drawn apart: a third is the same"
@@ -159,7 +158,7 @@ def test_queries_and_distractors_come_as_often_as_in_a_literal_draw(tmp_path: Pa
     found = list(read_sequences(tmp_path).values())
     allowed = {(0, 0), (1, 0), (1, 1), (1, 2)}
     size = sized(1, 2, 1)
-    times = 1200
+    times = 600
     ours: Counter = Counter()
     literal: Counter = Counter()
     rng = np.random.default_rng(0)
@@ -173,11 +172,6 @@ def test_queries_and_distractors_come_as_often_as_in_a_literal_draw(tmp_path: Pa
     assert len(ours) == 4 * 3 * 2
     for drawn, count in literal.items():
         assert abs(ours[drawn] - count) < 5 * (2 * count) ** 0.5 + 5
-
-
-def test_queries_that_leave_no_distractor_are_refused(sequences: list[Sequence]) -> None:
-    with pytest.raises(ValueError, match=r"30 reference patches .* too few for 1000 queries"):
-        generate_tasks(sequences, sized(5, 1000, 10), 1)
 
 
 @pytest.mark.parametrize("wanted", [1, 3, 7, 8, 1000])
@@ -226,7 +220,6 @@ def tasks_of(draw: st.DrawFn, counts: tuple[int, ...] = (2, 8, 30)) -> Tasks:
     )
 
 
-@settings(max_examples=15, deadline=None)
 @given(tasks=tasks_of())
 def test_tasks_are_read_as_written(
     tmp_path_factory: pytest.TempPathFactory, sequences: list[Sequence], tasks: Tasks
@@ -273,8 +266,7 @@ def test_a_split_is_opened_with_its_sequences_and_tasks(
     opened = open_split(release, written, "a")
     assert (opened.name, opened.sequences) == ("a", tuple(sequences))
     assert equal(opened.tasks, generate_tasks(sequences, sized(20, 5, 5), 0))
-    assert open_split(release, written, "a", name="mini-a").name == "mini-a"
-    with pytest.raises(ValueError, match="unknown split 'b'; there are: a"):
+    with pytest.raises(ValueError, match="unknown split 'b'"):
         open_split(release, written, "b")
 
 
@@ -286,16 +278,18 @@ STEMS = ("verif_pos", "verif_neg_intra", "verif_neg_inter", "retr_queries", "ret
 
 
 @pytest.mark.parametrize(
-    "row",
+    ("stem", "row"),
     [
-        "i_some,1,8,i_some,2,8",
-        "i_some,1,3,i_some,2,-1",
-        "i_else,1,3,i_some,2,3",
-        "i_some,6,3,i_some,2,3",
-        "i_some,0,3,i_some,-1,3",
+        (STEMS[0], "i_some,1,8,i_some,2,8"),
+        (STEMS[1], "i_some,1,3,i_some,2,-1"),
+        (STEMS[2], "i_else,1,3,i_some,2,3"),
+        (STEMS[0], "i_some,6,3,i_some,2,3"),
+        (STEMS[1], "i_some,0,3,i_some,-1,3"),
+        # Pairs in the wrong file.
+        (STEMS[0], "i_some,0,1,i_some,1,2"),
+        (STEMS[1], "i_some,0,1,v_few,1,1"),
     ],
 )
-@pytest.mark.parametrize("stem", STEMS[:3])
 def test_a_pair_that_is_not_there_is_told_by_file_and_line(
     written: Path, sequences: list[Sequence], stem: str, row: str
 ) -> None:
@@ -304,33 +298,12 @@ def test_a_pair_that_is_not_there_is_told_by_file_and_line(
         read(written, sequences)
 
 
-@pytest.mark.parametrize("row", ["i_some,0,three,i_some,1,3", "i_some,0,2.5,i_some,1,3", "i_some,0,3"])
-def test_a_damaged_pair_is_told_by_file(written: Path, sequences: list[Sequence], row: str) -> None:
-    replace_line(written / "verif_pos_split-a.csv", 7, row)
-    with pytest.raises(ValueError, match=r"verif_pos_split-a\.csv: names and whole numbers expected"):
-        read(written, sequences)
-
-
-@pytest.mark.parametrize(
-    "content", ["", "s,idx\n", "s,patch\nv_few,0\n", "s,idx\nv_few,1,1\nv_few,0,1\n"]
-)
-def test_a_file_without_its_columns_or_rows_is_refused(
+@pytest.mark.parametrize("content", ["s,idx\n", "s,patch\nv_few,0\n", "s,idx\nv_few,one\n"])
+def test_a_file_without_its_columns_rows_or_numbers_is_refused(
     written: Path, sequences: list[Sequence], content: str
 ) -> None:
     (written / "retr_distractors_split-a.csv").write_text(content)
     with pytest.raises(ValueError, match=r"retr_distractors_split-a\.csv"):
-        read(written, sequences)
-
-
-def test_pairs_in_the_wrong_file_are_told(written: Path, sequences: list[Sequence]) -> None:
-    replace_line(written / "verif_pos_split-a.csv", 3, "i_some,0,1,i_some,1,2")
-    with pytest.raises(
-        ValueError, match=r"verif_pos_split-a\.csv, line 3: a positive pair is of one spot"
-    ):
-        read(written, sequences)
-    replace_line(written / "verif_pos_split-a.csv", 3, "i_some,0,1,i_some,1,1")
-    replace_line(written / "verif_neg_intra_split-a.csv", 3, "i_some,0,1,v_few,1,1")
-    with pytest.raises(ValueError, match=r"intra_split-a\.csv, line 3: an intra negative is of one seq"):
         read(written, sequences)
 
 

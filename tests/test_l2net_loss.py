@@ -8,7 +8,7 @@ import oracles
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -75,7 +75,6 @@ def literal(raw: Tensor, *maps: Tensor) -> tuple[float, float, float]:
 
 
 @given(seed=seeds, n=st.integers(3, 6), k=st.integers(2, 5))
-@settings(deadline=None, max_examples=20)
 def test_the_losses_of_the_pairs_sum_to_the_papers(seed: int, n: int, k: int) -> None:
     raw, first = random(seed, 2, n, k), random(seed + 1, 2, n, 2, 3, 3) / 3
     loss = l2net.build()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from pathlib import Path
 
 import cv2
@@ -38,27 +36,16 @@ def test_sixteen_bits_in_colour_are_read_as_grey_of_eight(tmp_path: Path) -> Non
     assert np.abs(read_grey(tmp_path / "a.png") - expected).max() < 2
 
 
-@pytest.mark.parametrize(("bits", "greys"), [(8, 1), (12, 16), (14, 64)])
-def test_what_a_camera_left_in_the_low_bits_of_sixteen_is_refused(
-    tmp_path: Path, bits: int, greys: int
-) -> None:
-    low = (GREY.astype(np.uint16) * 257) >> (16 - bits)
-    told = (
-        f"a\\.png holds 16 bits .* {low.max()} of 65535, .* bits would keep {greys} grey values: stretch"
-    )
-    with pytest.raises(ValueError, match=told):
+def test_what_a_camera_left_in_the_low_bits_of_sixteen_is_refused(tmp_path: Path) -> None:
+    low = (GREY.astype(np.uint16) * 257) >> 4
+    with pytest.raises(ValueError, match=r"a\.png holds 16 bits .* bits would keep 16 grey values"):
         read_grey(saved(tmp_path, "a.png", Image.fromarray(low)))
-    read_grey(saved(tmp_path, "b.png", Image.fromarray(low << (16 - bits))))
+    read_grey(saved(tmp_path, "b.png", Image.fromarray(low << 4)))
 
 
-def test_an_alpha_channel_that_hides_nothing_is_passed_over(tmp_path: Path) -> None:
-    for mode in ("LA", "RGBA"):
-        image = Image.fromarray(GREY).convert(mode)
-        assert np.abs(read_grey(saved(tmp_path, "a.png", image)).astype(int) - GREY).max() <= 1
-
-
-def test_an_image_that_can_be_seen_through_is_refused(tmp_path: Path) -> None:
+def test_an_alpha_channel_is_passed_over_unless_it_hides_something(tmp_path: Path) -> None:
     image = Image.fromarray(GREY).convert("RGBA")
+    assert np.abs(read_grey(saved(tmp_path, "a.png", image)).astype(int) - GREY).max() <= 1
     image.putpixel((3, 4), (0, 0, 0, 128))
     with pytest.raises(ValueError, match=r"a\.png can be seen through"):
         read_grey(saved(tmp_path, "a.png", image))
@@ -69,7 +56,7 @@ def test_an_image_that_its_camera_turned_is_refused_or_read_as_asked_for(tmp_pat
     exif = Image.Exif()
     exif[274] = 6
     path = saved(tmp_path, "a.jpg", Image.fromarray(smooth), exif=exif, quality=95)
-    with pytest.raises(ValueError, match=r"a\.jpg is marked by its camera .* 'stored' \(--as-stored\)"):
+    with pytest.raises(ValueError, match=r"a\.jpg is marked by its camera"):
         read_grey(path)
     assert np.abs(read_grey(path, orientation="stored").astype(int) - smooth).max() < 10
     assert [image_size(path, of) for of in ("stored", "turned")] == [(60, 40), (40, 60)]
@@ -77,43 +64,21 @@ def test_an_image_that_its_camera_turned_is_refused_or_read_as_asked_for(tmp_pat
     assert np.abs(read_grey(path, orientation="turned") - upright).max() < 10
 
 
-@pytest.mark.parametrize("value", [0, 9])
-def test_an_orientation_that_exif_does_not_know_turns_nothing(tmp_path: Path, value: int) -> None:
+def test_an_orientation_that_exif_does_not_know_turns_nothing(tmp_path: Path) -> None:
     exif = Image.Exif()
-    exif[274] = value
+    exif[274] = 9
     path = saved(tmp_path, "a.png", Image.fromarray(GREY), exif=exif)
     np.testing.assert_array_equal(read_grey(path), GREY)
     assert image_size(path, "turned") == (60, 40)
 
 
-def empty_png(path: Path, width: int, height: int) -> Path:
-    """A PNG whose header tells a size and which holds nothing else."""
-    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    chunk = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk + struct.pack(">I", 0) + b"IDAT")
-    return path
-
-
-def test_an_image_that_is_too_large_is_refused_with_its_size_and_not_decoded(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"a\.png is 9000 by 8000 px, more than 50 megapixels"):
-        read_grey(empty_png(tmp_path / "a.png", 9000, 8000))
-    with pytest.raises(ValueError, match=r"b\.png .*1000000000 pixels"):
-        read_grey(empty_png(tmp_path / "b.png", 40_000, 25_000))
-    path = saved(tmp_path, "c.png", Image.fromarray(GREY))
-    with pytest.raises(ValueError, match=r"c\.png is 60 by 40 px"):
+def test_what_is_no_image_or_too_large_a_one_is_refused_by_name(tmp_path: Path) -> None:
+    path = saved(tmp_path, "a.png", Image.fromarray(GREY))
+    with pytest.raises(ValueError, match=r"a\.png is 60 by 40 px"):
         read_grey(path, most_pixels=2000)
-
-
-def test_what_is_no_image_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"none\.png"):
-        read_grey(tmp_path / "none.png")
-    (tmp_path / "text.png").write_text("text")
-    with pytest.raises(ValueError, match=r"text\.png is cut short or no image"):
-        read_grey(tmp_path / "text.png")
-    whole = saved(tmp_path, "cut.png", Image.fromarray(GREY)).read_bytes()
-    (tmp_path / "cut.png").write_bytes(whole[:-900])
-    with pytest.raises(ValueError, match=r"cut\.png is cut short"):
-        read_grey(tmp_path / "cut.png")
+    path.write_bytes(path.read_bytes()[:-900])
+    with pytest.raises(ValueError, match=r"a\.png is cut short"):
+        read_grey(path)
 
 
 def test_places_in_a_reduced_image_are_brought_back(tmp_path: Path) -> None:

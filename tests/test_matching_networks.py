@@ -15,11 +15,9 @@ from lib.matching import networks
 from lib.matching.describe import folded
 from lib.matching.networks import find
 from lib.models import exported, hynet, l2net, l2net_binary, l2net_maps, tfeat
-from lib.recipes import RECIPES
 from lib.study import records
 from lib.study.open import REFERENCE
 
-FORM = Path(networks.__file__).with_name("card.md").read_text(encoding="utf-8")
 # Of the photographs that the committed networks were trained on.
 TERMS = (
     "It was trained on patches that the study's generator made of photographs of the BSDS500 (Arbeláez, "
@@ -95,12 +93,6 @@ def test_the_file_itself_loads_strictly_into_kornias_class(tmp_path: Path, ours:
     loaded = theirs(pretrained=False).eval()
     loaded.load_state_dict(safetensors.torch.load_file(path), strict=True)
     torch.testing.assert_close(loaded(PATCHES), network(PATCHES), rtol=1e-4, atol=1e-5)
-    made = networks.as_kornia(network)
-    assert type(made) is theirs
-    torch.testing.assert_close(made(PATCHES), loaded(PATCHES))
-    assert f"kornia.feature.{theirs.__name__}(pretrained=False)" in networks.card(
-        network, record(ours, 1.0)
-    )
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(l2net, feature.HardNet), (hynet, feature.HyNet)])
@@ -115,41 +107,21 @@ def test_a_network_of_half_the_channels_is_kornias_of_thinner_layers(ours, their
     with torch.no_grad():
         next(made.parameters()).zero_()
     assert next(network.parameters()).any(), "it has weights of its own"
-    told = networks.card(network, record("l2net", 0.5))
-    assert f"kornia.feature.{theirs.__name__}`, with layers as thin" in told
-
-
-@pytest.mark.parametrize(
-    "network",
-    [
-        *(l2net_maps.build(), l2net_binary.build(), hynet.build(norm="batch")),
-        hynet.build(0.5, norm="batch"),
-    ],
-)
-def test_kornia_has_no_class_of_another_architecture(network: torch.nn.Module) -> None:
-    assert networks.as_kornia(network) is None
+    assert networks.as_kornia(l2net_maps.build()) is None, "kornia has no class of this architecture"
 
 
 def test_a_card_says_what_it_was_trained_on_and_how_it_did() -> None:
     photographs = (Photograph("china", None, "CC BY 2.0, danielbuechele", "0" * 64),)
     written = networks.card(l2net.build(width=0.25), record("l2net", 0.25), photographs)
-    for said in (
-        *(
-            "# Mine+",
-            "lib.models.l2net` at width\n0.25, 123,456 parameters",
-            "100 steps of 64 pairs on mini-a",
-        ),
-        *("profile quick, seed 3", "- china: CC BY 2.0, danielbuechele", "| mini-b | 11.50 |"),
-        *("`kornia.feature.HardNet`, with layers as thin as these", "## What for"),
+    for fact in (
+        *("# Mine+", "123,456 parameters", "100 steps of 64 pairs on mini-a", "profile quick, seed 3"),
+        *("- china: CC BY 2.0, danielbuechele", "| mini-b | 11.50 |", "128 numbers"),
     ):
-        assert said in written
+        assert fact in written
     assert "mini-hp-a" not in written
     assert "not on record here" in networks.card(l2net.build(width=0.25), record("l2net", 0.25))
-    assert "Ask them." in networks.card(l2net.build(), record("l2net", 1.0), terms="Ask them.")
-    assert "to 128 numbers that are compared by Euclidean distance" in written
     bits = networks.card(l2net_binary.build(length=64), record("l2net_binary", 1.0))
-    assert "to 64 bits that are compared by Hamming distance" in bits
-    assert "kornia has no class of this architecture" in bits
+    assert "64 bits that are compared by Hamming distance" in bits
 
 
 @pytest.mark.parametrize("key", ["adasample_aug_gen", "dsm_aug", "hynet_aug", "tcdesc_dsm_aug"])
@@ -166,14 +138,9 @@ def test_a_committed_network_is_of_a_record_of_the_evenings_and_its_card_says_wh
     assert written == networks.card(find(key), record, terms=TERMS)
 
 
-def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_network_or_another_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
-    with pytest.raises(FileNotFoundError, match="No such file"):
-        exported.build(path)
     path.write_bytes(b"nothing")
-    with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
-        find(str(path))
-    safetensors.torch.save_file({"weight": torch.zeros(2)}, path)
     with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
         find(str(path))
     for model in ('{"name": "l2net", "options": {}}', '{"name": "../train", "options": {}}', "{}"):
@@ -185,18 +152,12 @@ def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
         exported.build(path, sha256="0" * 64)
 
 
-def test_a_network_of_each_paper_is_at_hand_with_its_card() -> None:
+def test_a_network_of_each_paper_is_at_hand() -> None:
     names = sorted(path.parent.name for path in networks.NETWORKS.glob(f"*/{networks.WEIGHTS}"))
     assert names == ["adasample_aug_gen", "dsm_aug", "hynet_aug", "tcdesc_dsm_aug"]
     for name in names:
         with torch.inference_mode():
             lengths = find(name)(PATCHES).norm(dim=1)
         torch.testing.assert_close(lengths, torch.ones(3))
-        about = (networks.NETWORKS / name / networks.CARD).read_text(encoding="utf-8")
-        assert about.startswith(f"# {RECIPES[name].label}\n")
-        assert "profile evening" in about
-        assert "for research and education only" in about
-        # A card's own words are those that the generator would write today.
-        assert [of for of in FORM.split("\n\n") if "{" not in of and of not in about] == []
     sizes = [path.stat().st_size for path in networks.NETWORKS.rglob("*") if path.is_file()]
     assert sum(sizes) < 8_000_000

@@ -7,7 +7,7 @@ import math
 import oracles
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.pair_weights.inverse_distance import inverse_distance
@@ -21,7 +21,6 @@ def tensor(values, dtype=torch.float64) -> torch.Tensor:
 
 
 @given(d=distances)
-@settings(deadline=None, max_examples=40)
 def test_weights_are_inverse_distances_scaled_to_a_batch_mean_of_one(d):
     found = inverse_distance(tensor(d), None, scale="batch_mean")
     assert found.tolist() == pytest.approx(oracles.inverse_distance_weights(d))
@@ -29,7 +28,6 @@ def test_weights_are_inverse_distances_scaled_to_a_batch_mean_of_one(d):
 
 
 @given(d=distances)
-@settings(deadline=None, max_examples=20)
 def test_raw_weights_are_inverse_distances(d):
     found = inverse_distance(tensor(d), None, scale="raw")
     assert found.tolist() == pytest.approx([1 / x for x in d])
@@ -43,7 +41,6 @@ def test_raw_weights_are_inverse_distances(d):
     ),
     exponent=st.floats(0, 20),
 )
-@settings(deadline=None, max_examples=40)
 def test_class_weights_are_scaled_by_each_class_normaliser(classes, exponent):
     drawn = [d for d, _ in classes]
     sums = [sum(x**exponent for x in [d, *others]) for d, others in classes]

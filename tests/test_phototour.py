@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from PIL import Image
 from small_files import replace_line, write_set
 
-from lib import files
 from lib.data import phototour
 from lib.data.patchset import PatchSet
 from lib.data.phototour import (
@@ -56,7 +54,7 @@ def test_patches_lie_row_by_row_in_sheets_of_sixteen_by_sixteen(scene: Path) -> 
         np.testing.assert_array_equal(patches[index], expected)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(cuts=st.lists(st.integers(0, 520), max_size=4), count=st.sampled_from([20, 256, 258, 520]))
 def test_writing_in_parts_gives_the_files_of_writing_at_once(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], count: int
@@ -98,30 +96,20 @@ def test_the_cache_is_renewed_when_a_sheet_changes(scene: Path) -> None:
     assert len(list((scene / "cache").iterdir())) == 1
 
 
-def cut_off(content: bytearray) -> None:
-    del content[len(content) // 2 :]
+DAMAGE = {
+    "cut off": lambda content: content[: len(content) // 2],
+    "one bit turned": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    "another header": lambda content: b"nothing!" + content[8:],
+}
 
 
-def with_zeros(content: bytearray) -> None:
-    content[500_000:900_000] = bytes(400_000)
-
-
-def with_one_bit_turned(content: bytearray) -> None:
-    content[-1] ^= 1
-
-
-def with_another_header(content: bytearray) -> None:
-    content[:8] = b"nothing!"
-
-
-@pytest.mark.parametrize("damage", [cut_off, with_zeros, with_one_bit_turned, with_another_header])
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_cache_is_set_aside_and_made_anew(
-    scene: Path, damage: Callable[[bytearray], None], caplog: pytest.LogCaptureFixture
+    scene: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     whole = read_phototour(scene, scene / "cache").patches.copy()
     (array,) = (scene / "cache").rglob("*.npy")
-    content = bytearray(array.read_bytes())
-    damage(content)
+    content = DAMAGE[damage](array.read_bytes())
     array.unlink()
     array.write_bytes(content)
     np.testing.assert_array_equal(read_phototour(scene, scene / "cache").patches, whole)
@@ -137,30 +125,12 @@ def test_a_cache_that_lacks_a_file_is_made_anew(scene: Path) -> None:
         np.testing.assert_array_equal(read_phototour(scene, scene / "cache").patches, whole)
 
 
-def test_a_cache_is_hashed_once_a_process_until_it_changes(
-    scene: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hashed = []
-    crc32 = files.zlib.crc32
-    monkeypatch.setattr(files.zlib, "crc32", lambda *a: (hashed.append(len(a[0])), crc32(*a))[1])
-    read_phototour(scene, scene / "cache")
-    (array,) = (scene / "cache").rglob("*.npy")
-    for stamp in (1, 2):
-        os.utime(array, ns=(stamp, stamp))
-        hashed.clear()
-        for _ in range(3):
-            read_phototour(scene, scene / "cache")
-        assert sum(hashed) == array.stat().st_size
-
-
-def test_a_set_without_interest_points_has_no_image_ids(scene: Path) -> None:
-    (scene / "interest.txt").unlink()
-    assert read_phototour(scene, scene / "cache").image_ids is None
-
-
-def test_a_set_without_a_match_file_has_no_pairs(scene: Path) -> None:
-    (scene / phototour.MATCHES).unlink()
-    assert read_phototour(scene, scene / "cache").pairs is None
+def test_interest_points_and_the_match_file_may_be_missing(scene: Path) -> None:
+    for file in ("interest.txt", phototour.MATCHES):
+        (scene / file).unlink()
+    read = read_phototour(scene, scene / "cache")
+    assert read.image_ids is None
+    assert read.pairs is None
 
 
 def test_match_lines_of_seven_columns_are_read(scene: Path) -> None:
@@ -168,16 +138,13 @@ def test_match_lines_of_seven_columns_are_read(scene: Path) -> None:
     np.testing.assert_array_equal(read_phototour(scene, scene / "c").pairs.match, [True, False])
 
 
-@pytest.mark.parametrize("missing", ["info.txt", "patches0000.bmp"])
-def test_a_missing_file_is_named(scene: Path, missing: str) -> None:
-    (scene / missing).unlink()
-    with pytest.raises(FileNotFoundError, match=missing):
+def test_a_missing_sheet_is_named(scene: Path) -> None:
+    (scene / "patches0000.bmp").unlink()
+    with pytest.raises(FileNotFoundError, match=r"patches0000\.bmp"):
         read_phototour(scene, scene / "cache")
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        read_phototour(scene / "nowhere", scene / "cache")
 
 
-@pytest.mark.parametrize("kept", [0, 10, 5_000, 1_000_000])
+@pytest.mark.parametrize("kept", [0, 10, 1_000_000])
 def test_a_truncated_sheet_is_refused_by_name(scene: Path, kept: int) -> None:
     sheet = scene / "patches0001.bmp"
     sheet.write_bytes(sheet.read_bytes()[:kept])
@@ -186,16 +153,7 @@ def test_a_truncated_sheet_is_refused_by_name(scene: Path, kept: int) -> None:
     assert list((scene / "cache").iterdir()) == []
 
 
-@pytest.mark.parametrize(("mode", "size"), [("L", (512, 1024)), ("RGB", (1024, 1024))])
-def test_a_sheet_of_another_size_or_in_colour_is_refused(
-    scene: Path, mode: str, size: tuple[int, int]
-) -> None:
-    Image.new(mode, size).save(scene / "patches0001.bmp")
-    with pytest.raises(ValueError, match=r"patches0001\.bmp is "):
-        read_phototour(scene, scene / "cache")
-
-
-@pytest.mark.parametrize("lines", [0, 1, 256, 514])
+@pytest.mark.parametrize("lines", [256, 514])
 def test_other_lines_than_the_sheets_have_patches_are_refused(scene: Path, lines: int) -> None:
     (scene / "info.txt").write_text("".join(f"{i // 2} 0\n" for i in range(lines)))
     with pytest.raises(ValueError, match=r"info\.txt"):
@@ -206,14 +164,8 @@ def test_other_lines_than_the_sheets_have_patches_are_refused(scene: Path, lines
     ("file", "line", "text"),
     [
         ("info.txt", 41, "seven 0"),
-        ("info.txt", 41, "1.5 0"),
-        ("info.txt", 41, "nan 0"),
-        ("info.txt", 41, "99999999999999999999 0"),
         ("interest.txt", 300, ""),
         (phototour.MATCHES, 2, "300 150 0 1 0 0"),
-        (phototour.MATCHES, 2, "0 0 0 -1 0 0"),
-        (phototour.MATCHES, 2, "0 0 0"),
-        (phototour.MATCHES, 2, "0 0 0 x 0 0"),
         (phototour.MATCHES, 2, "2 1 0 9 1 0"),
     ],
 )

@@ -72,8 +72,7 @@ def checkpoint(tmp_path: Path) -> Path:
     return save(tmp_path / "tfeat.params", random_state(tfeat.build()))
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-@pytest.mark.parametrize("name", list(NETWORKS))
+@pytest.mark.parametrize(("name", "wrapped"), [*((name, False) for name in NETWORKS), ("tfeat", True)])
 def test_a_checkpoint_gives_the_descriptors_of_the_network_it_is_of(tmp_path, name, wrapped):
     network = NETWORKS[name]()
     state = random_state(network)
@@ -135,31 +134,18 @@ def test_hardtfeat_loads_from_what_its_published_file_holds(tmp_path):
     torch.testing.assert_close(found, hardtfeat_literally(state, patches(2, 3)), atol=1e-5, rtol=0)
 
 
-def test_other_tensors_beside_hardtfeats_are_refused(tmp_path):
-    path = save(tmp_path / "more.pth", {**hardtfeat_file(), "SIFT.gx.0.weight": torch.zeros(1, 1, 3, 1)})
-    with pytest.raises(ValueError, match=r"HardTFeat: SIFT\.gx\.0\.weight is unknown$"):
-        published.build(path)
-
-
 # What is refused
 
 
-def refused(path: Path, **changed: object) -> str:
-    """What is said of TFeat's state dict with some entries replaced, or removed where None."""
-    entries = {name.replace("__", "."): value for name, value in changed.items()}
-    state = {**random_state(tfeat.build()), **entries}
-    save(path, {name: value for name, value in state.items() if value is not None})
-    with pytest.raises(ValueError, match=path.name) as caught:
-        published.build(path)
-    return str(caught.value)
-
-
 def test_a_missing_an_unknown_and_a_misshapen_tensor_are_listed(tmp_path):
-    path = tmp_path / "wrong.params"
-    of_all = refused(
-        path, features__4__bias=None, features__9__bias=torch.ones(1), descr__0__bias=torch.ones(1)
-    )
-    assert of_all.endswith(
+    state = random_state(tfeat.build()) | {
+        "features.9.bias": torch.ones(1),
+        "descr.0.bias": torch.ones(1),
+    }
+    del state["features.4.bias"]
+    with pytest.raises(ValueError, match=r"wrong\.params") as refused:
+        published.build(save(tmp_path / "wrong.params", state))
+    assert str(refused.value).endswith(
         "nearest is that of TFeat: features.4.bias is missing; features.9.bias is unknown; "
         "descr.0.bias has shape (1,) and not (128,)"
     )
@@ -187,21 +173,12 @@ def test_a_checkpoint_that_would_execute_code_is_refused_and_not_executed(tmp_pa
     assert trace.exists()  # the file was indeed dangerous
 
 
-@pytest.mark.parametrize("content", [b"", b"a page of text\n", b"\x89PNG\r\n\x1a\n", b"PK\x03\x04 cut"])
-def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
+@pytest.mark.parametrize("content", [b"", b"a page of text\n", b"PK\x03\x04 cut", {"epoch": 3}])
+def test_a_file_that_holds_no_state_dict_is_refused(tmp_path, content):
     path = tmp_path / "foreign.params"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"foreign\.params .*is no checkpoint"):
+    path.write_bytes(content) if isinstance(content, bytes) else save(path, content)
+    with pytest.raises(ValueError, match=r"foreign\.params"):
         published.build(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "kind"),
-    [([torch.zeros(3)], "list"), ({"epoch": 3}, "dict"), ({"state_dict": {"epoch": 3}}, "dict")],
-)
-def test_a_file_without_a_state_dict_is_named(tmp_path, content, kind):
-    with pytest.raises(ValueError, match=rf"other\.params holds no state dict .* but a {kind}"):
-        published.build(save(tmp_path / "other.params", content))
 
 
 def test_another_file_than_the_one_asked_for_is_refused(checkpoint):

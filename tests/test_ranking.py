@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -50,14 +50,12 @@ def walked_precision(pairs, positives: int) -> float:
 
 
 @given(pairs=rankings)
-@settings(deadline=None)
 def test_average_precision_is_the_area_under_the_walk_down_the_ranking(pairs):
     expected = walked_precision(pairs, sum(match for _, match in pairs))
     assert average_precision(*both(pairs)).item() == pytest.approx(expected, abs=1e-12)
 
 
 @given(pairs=rankings, missed=st.integers(0, 5))
-@settings(deadline=None)
 def test_positives_that_are_not_ranked_count_as_never_retrieved(pairs, missed):
     positives = sum(match for _, match in pairs) + missed
     found = average_precision(*both(pairs), positives).item()
@@ -65,7 +63,6 @@ def test_positives_that_are_not_ranked_count_as_never_retrieved(pairs, missed):
 
 
 @given(pairs=rankings)
-@settings(deadline=None)
 def test_roc_auc_is_the_area_under_the_walk_down_the_ranking(pairs):
     positives = sum(match for _, match in pairs)
     negatives = len(pairs) - positives
@@ -94,7 +91,6 @@ def test_of_equally_distant_ones_the_first_given_is_ranked_first(match, precisio
 
 
 @given(seed=st.integers(0, 2**31))
-@settings(deadline=None, max_examples=20)
 def test_a_batch_of_rankings_is_each_of_them(seed):
     random = torch.Generator().manual_seed(seed)
     distances = torch.randint(0, 6, (2, 3, 20), generator=random).double()
@@ -107,7 +103,6 @@ def test_a_batch_of_rankings_is_each_of_them(seed):
 
 
 @given(closer=st.lists(st.lists(st.integers(0, 30), min_size=5, max_size=5).map(sorted), min_size=1))
-@settings(deadline=None)
 def test_average_precision_from_counts_is_that_of_the_ranking_they_describe(closer):
     found = average_precision_by_negatives(torch.tensor(closer))
     for counts, precision in zip(closer, found, strict=True):

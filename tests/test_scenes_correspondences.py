@@ -107,7 +107,7 @@ def tables(draw: st.DrawFn) -> tuple[Carried, Ways]:
     return table(view, [(*ends, *apart) for ends, apart in ways.items()]), ways
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80)
 @given(tables())
 def test_classes_are_complete_apart_and_numbered_whatever_the_table(drawn: tuple[Carried, Ways]) -> None:
     scene, ways = drawn

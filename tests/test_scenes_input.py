@@ -51,22 +51,13 @@ def test_places_have_the_scenes_and_the_role_that_the_file_says(tmp_path: Path) 
 @pytest.mark.parametrize(
     "held",
     [
-        "{",
-        *(
-            json.dumps({"places": {"p": ["a"], "q": ["b"]}, **wrong})
-            for wrong in (
-                {"train_and_test": ["p"], "test": ["q"], "reserve": ["p"]},
-                {"train_and_test": ["p"]},
-                {"test": ["p", "q"]},
-                {"train_and_test": ["p"], "test": ["q"], "places": {"p": ["a"], "q": ["a"]}},
-                {"train_and_test": ["p"], "places": {"p": []}},
-                {"train_and_test": ["p"], "places": {"p": [1]}},
-            )
-        ),
+        {"train_and_test": ["p"], "test": ["q"], "reserve": ["p"]},
+        {"train_and_test": ["p"]},
+        {"train_and_test": ["p"], "test": ["q"], "places": {"p": ["a"], "q": ["a"]}},
     ],
 )
-def test_places_that_are_damaged_or_contradict_themselves_are_refused(tmp_path: Path, held: str) -> None:
-    (write_noise(tmp_path, "a", "b") / "scenes.json").write_text(held)
+def test_places_that_contradict_themselves_are_refused(tmp_path: Path, held: dict) -> None:
+    write_roles(write_noise(tmp_path, "a", "b"), **{"places": {"p": ["a"], "q": ["b"]}, **held})
     with pytest.raises(ValueError, match=f"{tmp_path / 'scenes.json'}"):
         read_places(tmp_path)
 
@@ -77,7 +68,7 @@ def write_model(scene: Path, **wrong: str) -> None:
     Args:
         scene: whose images are 0000.png and so on.
         wrong: "camera", the camera's line; "last", the last image's name; "shift", px by which all are
-            seen elsewhere; "track", of all points.
+            seen elsewhere.
     """
     (scene / "sparse").mkdir()
     shift = float(wrong.get("shift", 0))
@@ -91,7 +82,7 @@ def write_model(scene: Path, **wrong: str) -> None:
         images.append("\n")
     for point, where in enumerate(world, 1):
         ends = " ".join(f"{image} {point - 1}" for image in (1, 2, 3))
-        points.append(f"{point} {' '.join(map(str, where))} 0 0 0 0 {wrong.get('track', ends)}\n")
+        points.append(f"{point} {' '.join(map(str, where))} 0 0 0 0 {ends}\n")
     camera = wrong.get("camera", "1 PINHOLE 64 48 60 60 32 24")
     for file, text in (("cameras", camera), ("images", "".join(images)), ("points3D", "".join(points))):
         (scene / "sparse" / f"{file}.txt").write_text(text)
@@ -108,9 +99,7 @@ def test_a_model_that_fits_its_images_is_taken_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "at_fault"),
     [
-        ({"camera": "1 NO_SUCH_MODEL 64 48 60 60 32 24"}, "sparse"),
         ({"camera": "1 PINHOLE 64 48 60"}, "sparse"),
-        ({"track": "7 0"}, "sparse"),
         ({"last": "0009.png"}, "images/0009.png"),
         ({"camera": "1 PINHOLE 128 96 60 60 32 24"}, "images/0000.png"),
         ({"shift": "5"}, ""),
@@ -125,26 +114,16 @@ def test_a_model_of_other_images_is_refused(
         reconstruction(scene, tmp_path)
 
 
-def test_a_model_of_too_few_points_is_refused(tmp_path: Path) -> None:
-    scene = write_noise(tmp_path, "a") / "a"
-    write_model(scene)
-    with pytest.raises(ValueError, match=rf"{scene}\b"):
-        prepare(scene, tmp_path)
-
-
 def test_images_that_show_nothing_in_common_are_refused(tmp_path: Path) -> None:
     scene = write_noise(tmp_path, "a") / "a"
-    for made in ("mapped", "lacking", "posed"):
+    for made in ("mapped", "posed"):
         (tmp_path / made).mkdir()
     with pytest.raises(ValueError, match=f"{scene}"):
         prepare(scene, tmp_path / "mapped")
     matrix = np.array([[60.0, 0, 31.5], [0, 60, 23.5], [0, 0, 1]])
-    for number in range(2):
+    for number in range(3):
         camera = Camera(matrix, np.eye(3), np.array([number / 10, 0, 0]), *SIZE)
         write_strecha_camera(scene / "cameras" / f"{number:04}.png.camera", camera)
-    with pytest.raises(FileNotFoundError, match=r"cameras/0002\.png\.camera"):
-        prepare(scene, tmp_path / "lacking")
-    write_strecha_camera(scene / "cameras" / "0002.png.camera", camera)
     with pytest.raises(ValueError, match=f"{scene}"):
         prepare(scene, tmp_path / "posed")
 
@@ -158,10 +137,6 @@ def test_a_source_of_scenes_has_its_places_by_role(tmp_path: Path) -> None:
     assert not source.embedded
     for name in ("a-wide", "c", "c-wide-5px", "d-images"):
         assert source.digest(name) != source.digest("a")
-    with pytest.raises(ValueError, match="no set 'e'"):
-        source.digest("e")
-    with pytest.raises(FileNotFoundError, match=f"{root / 'none'}"):
-        open_source(f"scenes:{root / 'none'}", root / "made", SyntheticSize())
 
 
 def test_a_search_trains_on_one_reserve_and_tests_on_the_other_or_tests_on_the_only_one() -> None:

@@ -189,9 +189,9 @@ def test_poses_of_other_images_are_refused(wall: Wall, tmp_path: Path) -> None:
     scene = tmp_path / "wall"
     for folder in (IMAGES, CAMERAS):
         (scene / folder).mkdir(parents=True)
-        for file in (wall.sets.root / "wall" / folder).iterdir():
+        for file in sorted((wall.sets.root / "wall" / folder).iterdir())[:4]:
             number, _, ending = file.name.partition(".")
-            moved = (int(number) + 1) % 6 if folder == CAMERAS else int(number)
+            moved = (int(number) + 1) % 4 if folder == CAMERAS else int(number)
             (scene / folder / f"{moved:04}.{ending}").write_bytes(file.read_bytes())
     (tmp_path / "made").mkdir()
     with pytest.raises(ValueError, match=f"{scene / CAMERAS} contradicts the images"):
@@ -211,9 +211,8 @@ def test_two_places_that_show_one_thing_are_refused_by_both_names(wall: Wall, tm
     # No image is in both.
     halves = {"east": slice(0, 3), "west": slice(3, 6)}
     root = divided(tmp_path / "scenes", wall.sets.root / "wall", halves)
-    for name in ("east", "west-wide", "east-images"):
-        with pytest.raises(ValueError, match=f"east and west in {root} share"):
-            SceneSets(root, tmp_path / "made").load(name)
+    with pytest.raises(ValueError, match=f"east and west in {root} share"):
+        SceneSets(root, tmp_path / "made").load("west-wide")
 
 
 def test_of_scenes_of_one_place_that_show_one_thing_the_one_of_most_images_stays(

@@ -43,7 +43,7 @@ def test_descriptors_are_finite_non_negative_and_of_unit_length(root, smoothing)
 
 
 @given(value=st.integers(0, 255))
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @SMOOTHINGS
 @BOTH
 def test_a_patch_of_one_grey_value_has_the_flat_histogram_and_leaves_others_as_they_are(

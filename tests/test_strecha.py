@@ -56,19 +56,19 @@ def test_of_a_reduced_photograph_a_point_is_seen_in_the_same_part_of_it(camera: 
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "problem"),
+    ("old", "new"),
     [
-        ("3072 2048", "3072", "is no camera file"),
-        ("2764.16", "2764,16", "is no camera file"),
-        ("3072 2048", "nan nan", "states an image of nan by nan px"),
-        ("0 0 0\n", "0.1 0 0\n", "states lens distortion"),
-        ("2759.48 0 ", "2759.48 0.3 ", r"states lens distortion .* a skew of 0\.3"),
-        ("0 2764.16", "0 0", "holds intrinsics that are singular"),
-        ("0.450927 -0.0945642 -0.887537", "-0.450927 0.0945642 0.887537", "holds a pose .* mirrored"),
-        ("0.204446", "inf", "holds a pose that is singular, mirrored or not finite"),
+        ("3072 2048", "3072"),
+        ("0 0 0\n", "0.1 0 0\n"),
+        ("2759.48 0 ", "2759.48 0.3 "),
+        ("0 2764.16", "0 0"),
+        ("0.450927 -0.0945642 -0.887537", "-0.450927 0.0945642 0.887537"),
+        ("0.204446", "inf"),
     ],
+    ids=["no size", "lens distortion", "skew", "singular", "mirrored", "not finite"],
 )
-def test_what_is_no_camera_is_refused_by_name(camera: Path, old: str, new: str, problem: str) -> None:
+def test_what_is_no_pinhole_camera_is_refused_by_name(camera: Path, old: str, new: str) -> None:
+    assert old in REAL
     camera.write_text(REAL.replace(old, new))
-    with pytest.raises(ValueError, match=rf"0000\.jpg\.camera {problem}"):
+    with pytest.raises(ValueError, match=r"0000\.jpg\.camera"):
         read_strecha_camera(camera)

@@ -10,7 +10,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.data.hpatches.homographies import read_homography_sequence
@@ -19,7 +19,6 @@ from lib.data.hpatches.tasks import HPatchesSplit, open_split
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import (
-    Texture,
     illumination_sequence,
     lamp_shading,
     make_splits,
@@ -59,9 +58,8 @@ def correlation_in_the_middle(reference: np.ndarray, view: np.ndarray, homograph
     return float(np.corrcoef(smooth(reference)[middle].ravel(), back[middle].ravel())[0, 1])
 
 
-@pytest.mark.parametrize("name", [p.name for p in packaged_photographs()["homography"]])
-def test_homographies_carry_the_reference_onto_the_views(name: str) -> None:
-    photograph = next(p for p in homography_photographs() if p.name == name)
+@pytest.mark.parametrize("photograph", homography_photographs()[:2], ids=lambda of: of.name)
+def test_homographies_carry_the_reference_onto_the_views(photograph: Photograph) -> None:
     images, homographies = viewpoint_sequence(photograph.grey(320), np.random.default_rng(1))
     for view, homography in zip(images[1:], homographies, strict=True):
         there = correlation_in_the_middle(images[0], view, homography)
@@ -106,7 +104,6 @@ def test_illumination_homographies_are_exactly_the_identity(written: Path) -> No
 
 
 @given(seed=st.integers(0, 10_000), height=st.integers(16, 60), width=st.integers(16, 60))
-@settings(max_examples=40, deadline=None)
 def test_a_lamp_lights_smoothly_and_more_on_its_side(seed: int, height: int, width: int) -> None:
     shading = lamp_shading((height, width), np.random.default_rng(seed))
     assert shading.shape == (height, width)
@@ -118,10 +115,6 @@ def test_a_lamp_lights_smoothly_and_more_on_its_side(seed: int, height: int, wid
     y, x = (np.arange(length) - (length - 1) / 2 for length in (height, width))
     towards = x * np.cos(direction) + y[:, None] * np.sin(direction)
     assert np.corrcoef(towards.ravel(), shading.ravel())[0, 1] > 0.5
-
-
-def parts(made: tuple[Texture, ...]) -> list[np.ndarray]:
-    return [part for texture in made for part in (texture.viewpoint, texture.illumination)]
 
 
 def numbered(name: str, folder: Path, shape: tuple[int, int] = (100, 160)) -> Photograph:
@@ -156,11 +149,11 @@ def test_the_two_sequences_of_a_photograph_share_no_pixel(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("pixels")
 def test_a_photograph_that_is_alone_gives_two_things_without_a_shared_pixel(tmp_path: Path) -> None:
-    left, right = textures([numbered("alone", tmp_path)], 200)
-    assert (left.name, right.name) == ("alone_left", "alone_right")
-    assert left.thing != right.thing
-    seen = np.concatenate([part.ravel() for part in parts((left, right))])
-    np.testing.assert_array_equal(np.sort(seen), np.arange(100 * 160))
+    halves = textures([numbered("alone", tmp_path)], 200)
+    assert [half.name for half in halves] == ["alone_left", "alone_right"]
+    assert halves[0].thing != halves[1].thing
+    parts = [part.ravel() for half in halves for part in (half.viewpoint, half.illumination)]
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(100 * 160))
 
 
 def test_names_are_made_unique_and_fit_for_files() -> None:
@@ -216,7 +209,7 @@ def test_split_a_tests_on_three_things_of_the_packaged_photographs() -> None:
     assert len({shown[name[2:]] for name in tested}) == 3
 
 
-@pytest.mark.parametrize("name", ["a", "b", "c", "illum", "view", "full"])
+@pytest.mark.parametrize("name", ["a", "illum", "full"])
 def test_every_split_is_read_back_with_its_tasks(written: Path, name: str) -> None:
     split = open_split(written / "hpatches-release", written / "tasks", name)
     assert isinstance(split, HPatchesSplit)
@@ -246,7 +239,10 @@ def digest(folder: Path) -> dict[str, str]:
 
 
 def test_the_same_seed_writes_the_same_bytes_and_another_one_others(tmp_path: Path) -> None:
-    photographs, tiny = homography_photographs()[:1], replace(SMALL, patches_per_sequence=8)
+    photographs, tiny = (
+        homography_photographs()[:1],
+        replace(SMALL, longest_side=100, patches_per_sequence=6),
+    )
     for name, seed in (("one", 3), ("same", 3), ("other", 4)):
         write_hpatches(tmp_path / name, photographs, replace(tiny, seed=seed))
     one, same, other = (digest(tmp_path / name) for name in ("one", "same", "other"))
