@@ -53,9 +53,7 @@ PAPERS = (
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_every_paper_recipe_takes_its_own_schedule_for_two_steps(
-    name: str, small_set: PatchSet
-) -> None:
+def test_every_paper_recipe_takes_its_own_schedule_for_two_steps(name: str, small_set: PatchSet) -> None:
     paper, recipe = profiles.find("paper"), recipes.find(name)
     assert paper.budget_for(recipe) == recipe.budget
     # The published batch of 1,024 pairs needs as many classes.
