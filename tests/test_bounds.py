@@ -21,7 +21,7 @@ LIMITS = {
     "lines of lib/study and lib/commands": (5_900, 4_000),
     "syntax nodes of lib": (197_500, 155_000),
     "modules of lib": (257, 190),
-    "lines of tests": (19_200, 18_000),
+    "lines of tests": (19_350, 18_000),
     "lines of the longest notebook": (120, 120),
     "lines of the longest cell": (30, 30),
     "lines of all notebooks": (3_500, 3_500),
