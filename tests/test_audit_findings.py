@@ -8,7 +8,8 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 import pandas as pd
 
 from lib.study.audit import p_values
-from lib.study.audit.cells import WEIGHTS, all_cells, cell_columns, listed
+from lib.study.audit.sentences import WEIGHTS, listed
+from lib.study.printed import all_cells, cell_columns
 
 CELLS, FINDINGS, REPRINTED = all_cells(), listed("findings"), listed("reprinted")
 PLACE = ["paper", "table", "row", "printed"]

@@ -14,8 +14,8 @@ import papers_text
 import pytest
 
 from lib.statistics import significance
-from lib.study.audit.cells import WEIGHTS, all_cells
-from lib.study.audit.sentences import FAILS, HOLDS, PART, UNKNOWN, judged, verdict
+from lib.study.audit.sentences import FAILS, HOLDS, PART, UNKNOWN, WEIGHTS, judged, verdict
+from lib.study.printed import all_cells
 
 CELLS = all_cells()
 ROWS = judged(CELLS)

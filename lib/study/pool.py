@@ -177,14 +177,9 @@ def _start(workers: dict[connection.Connection, _Worker], environment: Mapping[s
 
 def _end_of(process: multiprocessing.Process) -> str:
     process.join()
-    if process.exitcode == -signal.SIGKILL:
-        return (
-            "its process was killed by signal 9, as a system does that is out of memory; --jobs with a "
-            "smaller number takes less"
-        )
-    if process.exitcode < 0:
-        return f"its process was ended by signal {-process.exitcode}"
-    return f"its process ended with status {process.exitcode}"
+    code = process.exitcode
+    ended = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+    return f"its process {ended}; where memory ran out, --jobs with a smaller number takes less"
 
 
 @contextlib.contextmanager

@@ -9,12 +9,15 @@ They are the rows of `lib/study/claims/*.csv`. Those of kind "print" are judged 
 """
 
 import re
+from pathlib import Path
 
 import pandas as pd
 
-from lib.study.audit.cells import cell_columns
 from lib.study.claims.rows import read_rows
+from lib.study.printed import cell_columns
 
+# Of findings, the heaviest first: does it change a conclusion, a number, or only a digit?
+WEIGHTS = ("conclusion", "number", "digit")
 HOLDS, FAILS, PART = "holds", "fails", "holds only for part"
 UNKNOWN = "cannot be checked from print"
 COLUMNS = ["id", "paper", "place", "kind", "sentence", "quote", "in_print", "weight", "left"]
@@ -24,7 +27,7 @@ def judged(cells: pd.DataFrame) -> pd.DataFrame:
     """All sentences with their "verdict" by what is printed.
 
     Args:
-        cells: of `lib.study.audit.cells.all_cells`.
+        cells: of `lib.study.printed.all_cells`.
     """
     rows = read_rows()
     rows["place"] = rows["place"].where(rows["place"] != "", rows["artefact"])
@@ -95,3 +98,16 @@ def behind(rule: str, paper: str, cells: pd.DataFrame, wanted: str = "value") ->
     if table.empty:
         raise ValueError(f"no printed column has all of: {rule}")
     return table
+
+
+def listed(name: str) -> pd.DataFrame:
+    """A list of the audit, "findings" or "reprinted", as text.
+
+    Returns:
+        Of "findings" the "rule" that is not kept, "paper", "table", "row" and "column" of the cell,
+        "what" is wrong, the "printed" text, what would be "expected", and its "weight", of `WEIGHTS`. Of
+        "reprinted" rows the "method" under its first name, "paper" and its own name of the "row", what
+        is "other" than in the first paper (the "name") or the paper before ("numbers"), and the
+        "change".
+    """
+    return pd.read_csv(Path(__file__).with_name(f"{name}.csv"), dtype=str, keep_default_na=False)

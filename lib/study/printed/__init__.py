@@ -11,6 +11,9 @@ import pandas as pd
 PRINTED = Path(__file__).parent
 # What benchmarks print of themselves: eth_sfm of ahojnnes/local-feature-evaluation.
 BENCHMARKS = PRINTED / "benchmarks"
+# What names a row, and what is said of a value; all else of a CSV tells the cells of a row apart.
+ROW_COLUMNS = ("paper", "table", "key", "label", "row", "block", "length")
+VALUE_COLUMNS = ("text", "value", "decimals", "unit", "bold", "note")
 
 
 def printed(paper: str, table: str, folder: Path = PRINTED) -> pd.DataFrame:
@@ -38,3 +41,25 @@ def printed(paper: str, table: str, folder: Path = PRINTED) -> pd.DataFrame:
     frame = frame.astype({"value": "float64", "length": "int64"})
     frame.insert(frame.columns.get_loc("value") + 1, "decimals", decimals)
     return frame
+
+
+def all_cells() -> pd.DataFrame:
+    """The cells of all printed tables, in the tables' own order.
+
+    Returns:
+        As `printed`, and "paper", "table", "row" (the name that the paper itself
+        gives the row) and "text" (the value with the digits that are printed). What a table does not
+        have is "".
+    """
+    frames = []
+    for path in sorted(PRINTED.glob("*.csv")):
+        paper, _, table = path.stem.partition("_")
+        frame = printed(paper, table).assign(paper=paper, table=table)
+        frames.append(frame if "row" in frame else frame.assign(row=frame["label"]))
+    cells = pd.concat(frames, ignore_index=True).fillna("")
+    return cells.assign(text=[f"{cell.value:.{cell.decimals}f}" for cell in cells.itertuples()])
+
+
+def cell_columns(cells: pd.DataFrame) -> list[str]:
+    """The names of the columns that tell the cells of a row apart."""
+    return [name for name in cells if name not in (*ROW_COLUMNS, *VALUE_COLUMNS)]
