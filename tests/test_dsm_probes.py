@@ -92,17 +92,6 @@ def test_a_batch_s_triplets_are_those_of_a_plain_loop(
         assert arrays[key][-1].astype(float) == pytest.approx(distances, abs=2e-3)
 
 
-def test_the_triplets_are_small_repeat_and_are_harder_among_more_pairs(
-    subjects: dict[str, Subject], small_set: PatchSet
-) -> None:
-    arrays = triplets_in_batch.probe(subjects["hardnet_aug"], small_set)
-    assert arrays["stage"].tolist() == [0, 0.5, 1]
-    assert int(arrays["batch_pairs"]) == 16
-    assert (arrays["negative_of_all"] <= arrays["negative"]).all()
-    again = triplets_in_batch.probe(subjects["hardnet_aug"], small_set)
-    assert all(np.array_equal(arrays[key], again[key]) for key in arrays)
-
-
 def test_a_drawn_pair_shows_one_class_and_no_class_comes_twice(
     subjects: dict[str, Subject], small_set: PatchSet
 ) -> None:

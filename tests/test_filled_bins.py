@@ -64,11 +64,6 @@ def test_the_probe_is_that_of_a_loop_over_pairs(root):
     distances, filled = literal(test_set, subject.describe(test_set.patches).astype(np.float64))
     match = test_set.pairs.match
     arrays = probe(subject, test_set)
-    assert {name: array.shape for name, array in arrays.items()} == {
-        "filled": (GROUPS,), "matching": (GROUPS, 5), "non_matching": (GROUPS, 5), "threshold": (),
-        "own_thresholds": (), "correlation": (),
-    }  # fmt: skip
-    assert all(array.dtype == np.float32 for array in arrays.values())
     assert arrays["threshold"] == pytest.approx(fpr95(distances, match).threshold)
     # Six matching pairs a group, the emptiest first.
     order = sorted(np.flatnonzero(match), key=lambda pair: filled[pair])
@@ -99,14 +94,3 @@ def test_own_thresholds_are_those_of_each_group_alone():
     assert measured["own_thresholds"] == pytest.approx(100 * passed / (~match).sum())
     expected = np.corrcoef(filled[~match], distances[~match])[0, 1]
     assert measured["correlation"] == pytest.approx(expected, abs=1e-4)
-
-
-def test_unrelated_histograms_lie_as_far_apart_as_their_filled_bins_say():
-    rng = np.random.default_rng(1)
-    filled = rng.integers(2, BINS, 400)
-    histograms = np.stack([rng.permutation(BINS) < n for n in filled]).astype(float)
-    test_set, _ = a_set(200)
-    arrays = probe(described_by(histograms, True), test_set)
-    expected = np.sqrt(2 - 2 * arrays["filled"] / BINS)
-    np.testing.assert_allclose(arrays["non_matching"][:, 2], expected, atol=0.06)
-    assert arrays["correlation"] < -0.9

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 import torch
 from looped_gradients import looped_gradient_norms
+from test_dsm_probes import TINY, subject_of
 
-from lib import parts, profiles, recipes
+from lib import recipes
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
-from lib.models import hynet, l2net
+from lib.models import l2net
 from lib.objective import build as build_objective
 from lib.probes import drawn_pairs, gradient_norms, training_batch
 from lib.probes.gradient_norms import Samples, per_sample_gradient_norms
 from lib.recipes import Budget
-from lib.training import part_state, train
+from lib.training import train
 
 AHT, HT = (
     recipes.at_rate(recipes.find(name), 0.1) for name in ("adasample_aug_gen", "adasample_aug_gen_ht")
@@ -27,20 +28,8 @@ AHT, HT = (
 
 @pytest.fixture(scope="module", params=[AHT, HT], ids=["AHT", "HT"])
 def subject(request: pytest.FixtureRequest, small_set: PatchSet) -> Subject:
-    tiny = replace(
-        profiles.find("quick"),
-        width=1 / 16,
-        budget=Budget(batch_pairs=16, epoch_pairs=16 * 10, epochs=1),
-        stages=(0.0, 0.5, 1.0),
-    )
-    trained = train(request.param, tiny, small_set, 0)
-    stages = {}
-    for stage, weights in trained.stages.items():
-        model = parts.build("model", request.param.model, width=tiny.width)
-        model.load_state_dict(part_state(weights))
-        stages[stage] = model.eval()
-    record = {"curve": trained.curve, "config": {"profile": {"budget": {"batch_pairs": 16}}}}
-    return Subject(lambda patches: patches, request.param, stages, record)
+    tiny = replace(TINY, budget=Budget(batch_pairs=16, epoch_pairs=16 * 10, epochs=1))
+    return subject_of(request.param, train(request.param, tiny, small_set, 0), tiny)
 
 
 def samples(m: int) -> Samples:
@@ -73,12 +62,6 @@ def test_a_norm_is_that_of_the_plain_loss_by_every_parameter() -> None:
     found = per_sample_gradient_norms(model, gradient_norms.triplet_loss(build_objective(AHT)), some)[0]
     # The angle's ε moves its gradient by parts in a million.
     assert float(found) == pytest.approx(float(literal), rel=1e-4)
-
-
-@pytest.mark.parametrize("model", [l2net.build(1 / 16).train(), hynet.build(1 / 16).eval()])
-def test_training_mode_and_parameters_of_other_layers_are_refused(model: torch.nn.Module) -> None:
-    with pytest.raises(ValueError, match="weights of convolutions"):
-        per_sample_gradient_norms(model, gradient_norms.triplet_loss(build_objective(AHT)), samples(1))
 
 
 def test_before_the_first_step_batch_norms_take_the_mean_statistics_of_the_batches() -> None:

@@ -97,21 +97,6 @@ def last(subject: Subject) -> torch.nn.Module:
     return subject.stages["1.0"]
 
 
-@pytest.mark.parametrize("name", MAGNITUDES)
-def test_magnitudes_are_counted_and_small(
-    subjects: dict[str, Subject], small_set: PatchSet, name: str
-) -> None:
-    arrays = gradient_magnitudes.probe(subjects[name], small_set)
-    assert arrays["edges"][[0, -1]] == pytest.approx([0, math.pi])
-    for kind in ("positive", "negative"):
-        count, mean = arrays[f"count_{kind}"], arrays[f"mean_{kind}"]
-        assert count.sum() == gradient_magnitudes.BATCHES * PAIRS
-        assert (np.isfinite(mean) == (count > 0)).all()
-        low, high = arrays[f"spread_{kind}"][count > 0].T
-        assert (low <= high).all()
-    assert size(arrays) < 20_000
-
-
 def of_batch(
     subject: Subject, small_set: PatchSet, stage: str, longer: float = 1.0
 ) -> tuple[Case, Tensor, Tensor]:
@@ -159,18 +144,6 @@ def test_adasamples_weights_are_in_its_magnitudes(
     curve = arrays["curve_positive"][(theta > 0.2) & (theta < 1.0)]
     assert curve.min() > 0
     assert curve == pytest.approx(curve.mean(), rel=0.05)
-
-
-def test_changes_of_exposure_are_images_of_8_bits() -> None:
-    of = intensity_changes.changes()
-    assert of["none"].tolist() == list(range(256))
-    assert of["gain_1.4"][[0, 100, 200]].tolist() == [0, 140, 255]
-    assert of["offset_-20"][[0, 20, 120, 255]].tolist() == [0, 0, 100, 235]
-    assert of["offset_+20"][[0, 120, 240]].tolist() == [20, 140, 255]
-    assert of["gamma_0.5"][[0, 64, 255]].tolist() == [0, 128, 255]
-    assert of["gamma_1.5"][64] < 64 < of["gamma_0.5"][64]
-    kinds = (intensity_changes.GAINS, intensity_changes.OFFSETS, intensity_changes.GAMMAS)
-    assert len(of) == 1 + sum(map(len, kinds))
 
 
 def test_fpr95_without_a_change_is_the_network_s_own(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from lib.benchmarks.region_overlap import (
     LARGEST_COMMON_ERROR,
@@ -13,7 +12,6 @@ from lib.benchmarks.region_overlap import (
     one_to_one,
     overlap_error,
 )
-from lib.data.hpatches.detection import disc_overlap
 from lib.features.detectors import Regions, regions
 from lib.features.keypoints import Keypoints
 
@@ -46,14 +44,6 @@ def test_the_error_is_that_of_counted_pixels() -> None:
     found = overlap_error(first, second, np.full(12, 3.0))
     expected = [by_pixels(*pair, 3.0) for pair in zip(first, second, strict=True)]
     np.testing.assert_allclose(found, expected, atol=0.01)
-
-
-def test_enlarging_leaves_the_centres_where_they_are() -> None:
-    one, other = discs([[50, 50]], [4.0]), discs([[60, 50]], [4.0])
-    for factor in (1.0, 3.0, 7.5):
-        error = overlap_error(one.maps, other.maps, np.array([factor]))
-        radius = np.array([4.0 * factor])
-        assert error == pytest.approx(1 - disc_overlap(radius, radius, np.array([10.0])), abs=1e-4)
 
 
 def test_the_closest_are_taken_first_and_each_once() -> None:

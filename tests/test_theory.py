@@ -209,12 +209,6 @@ def test_each_closed_form_is_the_gradient_that_autograd_finds(case):
         )
 
 
-def test_eq_24_by_hand_in_the_plane():
-    case = output_gradient.CASES[0]
-    triplet = output_gradient.Triplets(*(np.array([v]) for v in ([1.0, 0], [0, 1.0], [-1.0, 0])))
-    assert output_gradient.by_autograd(case, triplet) == pytest.approx(2 * math.sqrt(2))
-
-
 # Eq. 12 and footnote 5
 
 

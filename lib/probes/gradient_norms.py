@@ -122,8 +122,7 @@ def _with_negatives(
     drawn: Tensor,
 ) -> tuple[tuple[Tensor, Tensor], Samples]:
     """Class and place, (m, 3) each, of triplets' patches, and the triplets, of positives (m, 2)."""
-    n = len(batch.anchor)
-    members, near_anchor, found = [], [], []
+    n, members, sides = len(batch.anchor), [], []
     for row, place in drawn.tolist():
         positives = others.clone()
         positives[row] = place
@@ -131,12 +130,10 @@ def _with_negatives(
         side, other = divmod(int(mined.patch[row]), n)
         negative = (other, int((batch.anchor, positives)[side][other]))
         members.append([(row, int(batch.anchor[row])), (row, place), negative])
-        near_anchor.append(int(mined.query[row]) < n)
-        found.append(bool(mined.found[row]))
-    members, near_anchor, found = (
-        torch.tensor(rows, device=raw.device) for rows in (members, near_anchor, found)
-    )
-    return members.unbind(-1), Samples(batch.images[members.unbind(-1)], near_anchor, found)
+        sides.append((int(mined.query[row]) < n, bool(mined.found[row])))
+    patches = torch.tensor(members, device=raw.device).unbind(-1)
+    near_anchor, found = torch.tensor(sides, device=raw.device).unbind(-1)
+    return patches, Samples(batch.images[patches], near_anchor, found)
 
 
 def triplet_loss(objective: Objective, *, through: str = "products") -> TripletLoss:

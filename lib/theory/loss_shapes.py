@@ -149,13 +149,10 @@ def _weights(case: Case, batch: Tensor) -> Tensor:
 def _row(pull: np.ndarray, push: np.ndarray, *distances: np.ndarray) -> dict[str, float | None]:
     difference = distances[0] - distances[1]
     hardest = difference >= np.quantile(difference, 0.75)
+    row = {"pull": pull.mean(), "push": push.mean(), "none": ((pull == 0) & (push == 0)).mean()}
+    row = {name: float(value) for name, value in row.items()}
+    row["hardest"] = float(pull[hardest].sum() / pull.sum())
     even = np.ptp(pull) < 1e-9 * pull.max()
-    by = [None if even else float(np.corrcoef(pull, distance)[0, 1]) for distance in distances]
-    return {
-        "pull": float(pull.mean()),
-        "push": float(push.mean()),
-        "none": float(((pull == 0) & (push == 0)).mean()),
-        "hardest": float(pull[hardest].sum() / pull.sum()),
-        "by_positive": by[0],
-        "by_negative": by[1],
-    }
+    for name, distance in zip(("by_positive", "by_negative"), distances, strict=True):
+        row[name] = None if even else float(np.corrcoef(pull, distance)[0, 1])
+    return row
