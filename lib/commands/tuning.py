@@ -35,18 +35,18 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
     setting, runs = study.setting, []
     rates = sorted({*searches.first_rates(setting.profile.search, recipe), *besides})
     while rates:
-        jobs = {rate: searches.search_jobs(setting, name, recipe, rate) for rate in rates}
-        every = [job for of in jobs.values() for job in of]
-        failures = pool.complete(every, setting, study.at_once, pool.printed(len(every)))
+        tried = {rate: searches.search_jobs(setting, name, recipe, rate) for rate in rates}
+        jobs = [job for some in tried.values() for job in some]
+        failures = pool.complete(jobs, setting, study.at_once, pool.printed(len(jobs)))
         other = [f"{job.title}: {why}" for job, why in failures if not why.startswith("FloatingPoint")]
         if other:
             raise RuntimeError("; ".join(other))
-        runs += [_run(study, rate, job) for rate, of in jobs.items() for job in of]
-        found = searches.outcome(setting, name, recipe, runs)
-        means = found["metrics"]["mean_fpr95"]
+        runs += [_run(study, rate, job) for rate, some in tried.items() for job in some]
+        outcome = searches.outcome(setting, name, recipe, runs)
+        means = outcome["metrics"]["mean_fpr95"]
         further = searches.further_rate({float(rate): mean for rate, mean in means.items()})
         rates = [] if further is None else [further]
-    return found
+    return outcome
 
 
 def _run(study: Study, rate: float, job: Job) -> Mapping[str, object]:
@@ -75,10 +75,12 @@ def main() -> None:
     searched = {name for pair in searches.pairs_of_sets(study.setting.source) for name in pair}
     pool.prepare(study.setting.source, sorted(searched), study.at_once)
     for name in chosen.recipes:
-        found = search(study, name, SEARCHED[name], chosen.rates)
+        outcome = search(study, name, SEARCHED[name], chosen.rates)
         path = searches.search_path(chosen.profile, study.setting.source.name, name)
-        records.write(path, found)
-        print(f"{found['label']}: {found['metrics']['mean_fpr95']} best: {found['best']}", flush=True)
+        records.write(path, outcome)
+        print(
+            f"{outcome['label']}: {outcome['metrics']['mean_fpr95']} best: {outcome['best']}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How long jobs will take, before any of them is begun. Plain arithmetic, no torch."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lib.study.jobs import SIGNS, Job, Setting, record_status
@@ -70,5 +70,5 @@ def remaining(job: Job, setting: Setting) -> Cost:
 
 def wall_clock(seconds: Iterable[float], at_once: int) -> float:
     """Seconds until work of these lengths is done, so much of it at once."""
-    each: Sequence[float] = list(seconds)
-    return max([sum(each) / at_once, *each], default=0.0)
+    lengths = list(seconds)
+    return max([sum(lengths) / at_once, *lengths])

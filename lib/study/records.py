@@ -57,8 +57,8 @@ def write(path: Path, record: Mapping) -> None:
     plain = json.loads(json.dumps(record, allow_nan=False))
     sealed = {**plain, _SEAL: value_digest(plain)}
     lines = (
-        json.dumps({key: of}, ensure_ascii=False, separators=(",", ":"))[1:-1]
-        for key, of in sealed.items()
+        json.dumps({key: value}, ensure_ascii=False, separators=(",", ":"))[1:-1]
+        for key, value in sealed.items()
     )
     write_bytes(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
 

@@ -243,7 +243,7 @@ def _evaluate(
     subject: Subject,
     wanted: Sequence[tuple[str, str]],
 ) -> None:
-    today, there = jobs.digests(job, setting)["evaluation"], record["digests"]["evaluation"]
+    today, held = jobs.digests(job, setting)["evaluation"], record["digests"]["evaluation"]
     # A set is read and described once for all that is asked of it, and on record when it is done.
     for test_set in dict.fromkeys(name for _, name in wanted):
         data = setting.source.load(test_set)
@@ -260,12 +260,12 @@ def _evaluate(
                 file = jobs.probe_path(path, name, test_set)
                 record["probes"][key] = records.write_probe(file, module.probe(subject, data))
             record["evaluation_seconds"][key] = round(time.monotonic() - started, 2)
-            made = there.setdefault(name, {"code": today[name]["code"], "data": {}})
+            made = held.setdefault(name, {"code": today[name]["code"], "data": {}})
             if made["code"] != today[name]["code"]:
                 # What was measured on other sets was so by other code, which "0…" stands for.
                 others = {own: content_half(digest) + "0" * 8 for own, digest in made["data"].items()}
-                there[name] = {"code": today[name]["code"], "data": others}
-            there[name]["data"][test_set] = today[name]["data"][test_set]
+                held[name] = {"code": today[name]["code"], "data": others}
+            held[name]["data"][test_set] = today[name]["data"][test_set]
         records.write(path, record)
 
 

@@ -92,7 +92,8 @@ def rate_of(study: Study, cell: Cell) -> float:
     Raises:
         NoSearch: one of them is not on record.
     """
-    alike = [key for key, of in SEARCHED_CELLS.items() if not (of ^ cell) & {"loss", "network"}]
+    shared = {"loss", "network"}
+    alike = [key for key, other in SEARCHED_CELLS.items() if shared.isdisjoint(other ^ cell)]
     return shared_rate(study, alike)
 
 
@@ -101,7 +102,8 @@ def rate_of(study: Study, cell: Cell) -> float:
 HALVED: Mapping[str, Cell] = {
     key.replace("cell", "half"): cell for key, cell in CELLS.items() if {"loss", "regulariser"} <= cell
 }
-_HALF = tuple(replace_options(of, weight=of.options["weight"] / 2) for of in HYNET.regularizers)
+[_R_L2] = HYNET.regularizers
+_HALF = (replace_options(_R_L2, weight=_R_L2.options["weight"] / 2),)
 
 
 def _trained(study: Study, cell: Cell) -> Recipe:
@@ -118,8 +120,8 @@ def halved(study: Study) -> list[Job]:
     """`HALVED` on the first train set, with the seeds of a table."""
     whole = {key: _trained(study, cell) for key, cell in HALVED.items()}
     recipes = {
-        key: replace(of, label=f"{of.label}, half of R_L2's weight", regularizers=_HALF)
-        for key, of in whole.items()
+        key: replace(recipe, label=f"{recipe.label}, half of R_L2's weight", regularizers=_HALF)
+        for key, recipe in whole.items()
     }
     return jobs_of(study, recipes, study.table_seeds)
 
@@ -134,14 +136,14 @@ def sign(term: Term, cell: Cell) -> int:
 Halves = Mapping[Term, float]
 
 
-def halves_of(found: Sequence[Record]) -> Halves:
+def halves_of(records: Sequence[Record]) -> Halves:
     """Effects on FPR95 by least squares, which in a balanced design are means with signs.
 
     Args:
-        found: of `factorial`.
+        records: of `factorial`.
     """
-    runs = [(CELLS[run.job.name], fmean(run.fpr95s().values())) for run in found]
-    return {term: fmean(sign(term, cell) * of for cell, of in runs) for term in ((), *TERMS)}
+    runs = [(CELLS[run.job.name], fmean(run.fpr95s().values())) for run in records]
+    return {term: fmean(sign(term, cell) * fpr95 for cell, fpr95 in runs) for term in ((), *TERMS)}
 
 
 def at(halves: Halves, cell: Cell) -> float:
@@ -198,8 +200,8 @@ def confirmation(study: Study, halves: Halves) -> list[Job]:
 def on_quick_record() -> Halves | None:
     """The effects of the quick reference, or None while that lacks a run."""
     quick = open_study()
-    found = on_record(quick, factorial(quick))
-    return halves_of(found) if found else None
+    records = on_record(quick, factorial(quick))
+    return halves_of(records) if records else None
 
 
 jobs = several(factorial, halved)

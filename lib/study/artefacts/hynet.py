@@ -75,10 +75,8 @@ OTHER_LOSSES: Mapping[str, Recipe] = {
 # come before the last. A similarity comes with its margin.
 _ADAM = {axis: getattr(HYNET, axis) for axis in ("optimizer", "schedule", "budget")}
 _HINGE = replace(ABLATION["sos_frn"], label="… plain hinge", loss=part("hinge", margin=1.0))
-SUMMED = {
-    "reduction": "sum",
-    "regularizers": tuple(replace_options(of, reduction="sum") for of in HYNET.regularizers),
-}
+[_R_L2] = HYNET.regularizers
+SUMMED = {"reduction": "sum", "regularizers": (replace_options(_R_L2, reduction="sum"),)}
 RUNGS: Mapping[str, Recipe] = {
     "rung_adam": replace(SOSNET, label="… Adam", **_ADAM),
     "rung_hinge": _HINGE,
@@ -216,6 +214,7 @@ def figure5(study: Study) -> list[Job]:
 ladder = hynet_runs(LADDER, "test")
 # Whose epoch is chosen.
 CHOSEN = ("hardnet_aug", "sosnet_aug", "hynet_aug")
+_CONSTANT = {"schedule": part("constant")}
 
 
 def epochs(study: Study) -> list[Job]:
@@ -225,8 +224,8 @@ def epochs(study: Study) -> list[Job]:
     schedule: how the two schedules compare is not judged, only how much choosing flatters under each."""
     recipes = {name: at_profile(study, name) for name in CHOSEN}
     recipes |= {
-        f"{name}_constant": replace(of, label=f"{of.label}, constant rate", schedule=part("constant"))
-        for name, of in recipes.items()
+        f"{name}_constant": changed(recipe, f"{recipe.label}, constant rate", _CONSTANT)
+        for name, recipe in recipes.items()
     }
     jobs = []
     for name, recipe in recipes.items():
@@ -237,7 +236,7 @@ def epochs(study: Study) -> list[Job]:
 
 
 _WITHOUT_Z = hybrid(HYNET, z=1.0)
-_TENTH = tuple(replace_options(of, weight=of.options["weight"] / 10) for of in HYNET.regularizers)
+_TENTH = (replace_options(_R_L2, weight=_R_L2.options["weight"] / 10),)
 [_SOSR] = SOSNET.regularizers
 # What the paper leaves open, or its code has otherwise.
 OPTIONS: Options = {
