@@ -30,8 +30,11 @@ def penalty(module, raw: Tensor, **options: object) -> Tensor:
 
 @pytest.mark.parametrize("pairs", ["all", "one"])
 @pytest.mark.parametrize(("n", "k"), [(2, 3), (5, 4), (9, 16)])
-def test_gor_is_of_the_moments_of_non_matching_inner_products(n: int, k: int, pairs: str) -> None:
-    raw = raw_pairs(n, k)
+@pytest.mark.parametrize("alike", [0.0, 9.0])
+def test_gor_is_of_the_moments_of_non_matching_inner_products(
+    n: int, k: int, pairs: str, alike: float
+) -> None:
+    raw = alike + raw_pairs(n, k)
     anchors, positives = F.normalize(raw, dim=-1).tolist()
     # Of one negative each it is the next class's.
     taken = [
@@ -41,6 +44,7 @@ def test_gor_is_of_the_moments_of_non_matching_inner_products(n: int, k: int, pa
     first = sum(products) / len(products)
     second = sum(product**2 for product in products) / len(products)
     expected = first**2 + max(0.0, second - 1 / k)
+    assert not alike or second > 1 / k, "points all over the sphere have less"
     assert float(penalty(gor, raw, pairs=pairs)) == pytest.approx(expected, rel=1e-12)
     assert float(penalty(gor, raw, pairs=pairs, weight=3.0)) == pytest.approx(3 * expected, rel=1e-12)
 
