@@ -71,7 +71,7 @@ def training_step(size: Profile, plain: Profile, patches: PatchSet, device: str)
         f"Training step of HardNet+* of {2 * PAIRS} patches",
         steps,
         lambda ours, theirs: theirs / ours,
-        2.5,
+        "2.5 or more",
     )
 
 
@@ -84,7 +84,7 @@ def adasample_step(size: Profile, patches: PatchSet, device: str) -> None:
         "HardNet+*'s step": lambda: step_seconds(blind, size, patches, device),
         f"{candidates:,} candidates": lambda: forward_seconds(sampling, size, candidates, device),
     }
-    show("Training step of AdaSample+*", steps, lambda whole, *parts: whole / sum(parts), 1.2)
+    show("Training step of AdaSample+*", steps, lambda whole, *parts: whole / sum(parts), "1.2 or less")
 
 
 def dsm_loss(patches: PatchSet, device: str) -> None:
@@ -96,7 +96,7 @@ def dsm_loss(patches: PatchSet, device: str) -> None:
         "DSM's loss": lambda: loss_seconds(recipes.find("dsm_aug").loss, device),
     }
     title = f"DSM's loss in a step of HardNet+ at evening size, {size.threads} thread"
-    show(title, steps, lambda step, hinge, cdf: (cdf - hinge) / step, 0.03)
+    show(title, steps, lambda step, hinge, cdf: (cdf - hinge) / step, "0.03 or less")
 
 
 def hynet_step(size: Profile, patches: PatchSet, device: str) -> None:
@@ -107,7 +107,7 @@ def hynet_step(size: Profile, patches: PatchSet, device: str) -> None:
         "HyNet's": lambda: step_seconds(hynet, size, patches, device),
         "L2-Net's network": lambda: step_seconds(plain, size, patches, device),
     }
-    show("Training step of HyNet+", steps, lambda ours, theirs: ours / theirs, 1.5)
+    show("Training step of HyNet+", steps, lambda ours, theirs: ours / theirs, "1.5 or less")
 
 
 def topology_step(size: Profile, patches: PatchSet, device: str) -> None:
@@ -124,14 +124,14 @@ def topology_step(size: Profile, patches: PatchSet, device: str) -> None:
         "one at a time": lambda: weights_seconds(one_at_a_time, k, device),
     }
     title = f"Training step of TCDesc-HN+, {MORE_PAIRS} pairs"
-    show(title, steps, lambda ours, theirs, *_: ours / theirs, 1.3)
+    show(title, steps, lambda ours, theirs, *_: ours / theirs, "1.3 or less")
 
 
 def show(
     title: str,
     measures: dict[str, Callable[[], float]],
     ratio: Callable[..., float],
-    wanted: float | None = None,
+    wanted: str = "",
 ) -> None:
     """Print the medians of measures that take turns, and their ratio beside the wanted one."""
     seconds = in_turns(*measures.values())
