@@ -11,7 +11,7 @@ import pytest
 
 from lib.study.claims import read_claims
 from lib.study.open import REFERENCE, ROOT
-from lib.study.report import front, together
+from lib.study.report import reference, together
 
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 # A paragraph that was written by hand, and the tables below the reference that its numbers are of.
@@ -22,7 +22,7 @@ NUMBER = re.compile(r"(?<![\d.])[+−]?\d+\.\d+")
 def test_methods_stand_with_either_optimiser_the_lowest_fpr95_first() -> None:
     levels = {"method": ["A", "B"], "FPR95 SGD": [3.04, 2.0], "FPR95 Adam": [1.0, 4.0]}
     levels |= {f"{together.PHOTOGRAPHS} SGD": [70.0, 71.0], f"{together.PHOTOGRAPHS} Adam": [72.0, 73.0]}
-    assert front.equal_footing(pd.DataFrame(levels)) == (
+    assert reference.equal_footing(pd.DataFrame(levels)) == (
         "| method | FPR95, SGD | FPR95, Adam | matching AP, SGD | matching AP, Adam |\n"
         "| --- | --- | --- | --- | --- |\n"
         "| A | 3.04 | 1.00 | 70.0 | 72.0 |\n"
@@ -33,18 +33,18 @@ def test_methods_stand_with_either_optimiser_the_lowest_fpr95_first() -> None:
 def test_tables_are_filled_in_between_their_comments(tmp_path: Path) -> None:
     text = "a\n<!-- scoreboard -->\nold\n<!-- end of scoreboard -->\n"
     text += "<!-- equal footing -->\nold\n<!-- end of equal footing -->\nb"
-    table = tmp_path / front.EQUAL_FOOTING
+    table = tmp_path / reference.EQUAL_FOOTING
     table.parent.mkdir(parents=True)
     levels = {
         f"{name} {by}": [2.0] for name in ("FPR95", together.PHOTOGRAPHS) for by in ("SGD", "Adam")
     }
     pd.DataFrame({"method": ["A"]} | levels).to_csv(table, index=False)
-    lines = front.filled_in(text, tmp_path).splitlines()
+    lines = reference.filled_in(text, tmp_path).splitlines()
     assert "old" not in lines
     assert "| A | 2.00 | 2.00 | 2.0 | 2.0 |" in lines
     assert (lines[0], lines[-1]) == ("a", "b")
     with pytest.raises(ValueError, match="no comments around its scoreboard"):
-        front.filled_in("a", tmp_path)
+        reference.filled_in("a", tmp_path)
 
 
 def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(tmp_path: Path) -> None:
@@ -55,13 +55,13 @@ def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(
     two, (one, *_), *_ = sorted((ids for ids in quoted.values() if len(ids) > 1), key=len)
     evening = {two[0]: "held", one: "held"}
     quick = {two[0]: "not judged", **dict.fromkeys(two[1:], "held"), one: "did not hold"}
-    assert "held" not in front.scoreboard(tmp_path).split("\n", 2)[2]
-    for size, verdicts in zip(front.JUDGED[1:], (evening, quick), strict=True):
+    assert "held" not in reference.scoreboard(tmp_path).split("\n", 2)[2]
+    for size, verdicts in zip(reference.JUDGED[1:], (evening, quick), strict=True):
         table = tmp_path / size / "tables" / "dsm" / "table1_verdicts.csv"
         table.parent.mkdir(parents=True)
         columns = {"claim": verdicts.keys(), "verdict": verdicts.values(), "low": 0.0}
         pd.DataFrame(columns).to_csv(table, index=False)
-    *table, _, chance = front.scoreboard(tmp_path).splitlines()
+    *table, _, chance = reference.scoreboard(tmp_path).splitlines()
     rows = [line.split(" | ")[1:] for line in table[2:]]
     counts = np.array([[int(number.strip(" |")) for number in row] for row in rows]).sum(axis=0)
     assert counts.tolist() == [1, 0, 1, len(quoted) - 2]
@@ -69,14 +69,14 @@ def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(
 
 
 def test_outcomes_of_a_sentence() -> None:
-    assert front.outcome(pd.Series(["held", "did not hold", "open"])) == "did not hold"
-    assert front.outcome(pd.Series(["held", "not judged"])) == "open"
-    assert front.outcome(pd.Series(["not judged", "not judged"])) == "not judged"
+    assert reference.outcome(pd.Series(["held", "did not hold", "open"])) == "did not hold"
+    assert reference.outcome(pd.Series(["held", "not judged"])) == "open"
+    assert reference.outcome(pd.Series(["not judged", "not judged"])) == "not judged"
 
 
 def test_the_readme_shows_what_the_reference_holds() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert front.filled_in(text, REFERENCE) == text
+    assert reference.filled_in(text, REFERENCE) == text
 
 
 def strays(document: str) -> list[str]:

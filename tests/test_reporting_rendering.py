@@ -15,7 +15,7 @@ from lib.study.artefacts.rows import training_job
 from lib.study.catalogue import Artefact
 from lib.study.open import ROOT, Study, open_study
 from lib.study.report import execution
-from lib.study.report.reproduced import reproduction
+from lib.study.report.reference import reproduction
 
 A_B = {"a/b": Artefact(lambda study: [])}
 PARAMETERS = """

@@ -253,8 +253,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
         study: what was run, in its own folder, in which executing has left its tables and figures alone.
         selected: the artefacts.
     """
-    from lib.study.report import effects, execution, front
-    from lib.study.report.reproduced import saved_files
+    from lib.study.report import effects, execution, reference
 
     made, profile, data = study.setting.folder, study.setting.profile.name, study.setting.source.name
     folder = study.reference
@@ -262,7 +261,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
     _put_on_record(merged(_jobs(study, selected), study.setting), study, new)
-    _copy([made / path for path in saved_files(made, selected)], made, new)
+    _copy([made / path for path in reference.saved_files(made, selected)], made, new)
     if (folder / "searches").is_dir():
         # Searches for learning rates are made by lib.commands.tuning and no part of a run.
         shutil.copytree(folder / "searches", new / "searches")
@@ -275,8 +274,8 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
         own = execution.own_parameters(notebook)
         if (own["profile"], own["data"]) == (profile, data):
             execution.store_outputs(notebook)
-    if f"{profile}/{data}" in front.JUDGED:
-        front.fill_in(ROOT / "README.md", REFERENCE)
+    if f"{profile}/{data}" in reference.JUDGED:
+        reference.fill_in(ROOT / "README.md", REFERENCE)
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
         where = f"{profile}, {study.setting.source.sets[0]}"

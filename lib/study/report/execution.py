@@ -10,22 +10,14 @@ from lib.study import pool
 from lib.study.catalogue import Artefact
 from lib.study.jobs import Job, RecordStatus, record_status
 from lib.study.open import ROOT, Study
-from lib.study.report import pages, reproduced
+from lib.study.report import pages, reference
 
 # What the report passes for a notebook's parameters other than profile, data and results, so that a
 # value changed by hand in a saved notebook does not come into the report.
 PARAMETERS: Mapping[str, object] = {
-    "seeds": None,
-    "also": [],
-    "checkpoints": [],
-    "real": None,
-    "scenes": None,
-    "train_set": None,
-    "images": None,
-    "descriptor": "dsm_aug",
-    "one_camera": True,
-    "longest_side": 1024,
-    "orientation": "refuse",
+    **dict.fromkeys(("seeds", "real", "scenes", "train_set", "images")),
+    **{"also": [], "checkpoints": [], "descriptor": "dsm_aug"},
+    **{"one_camera": True, "longest_side": 1024, "orientation": "refuse"},
 }
 
 
@@ -57,27 +49,29 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
         The notebooks that failed, each with the cell and the error.
     """
     parameters = {"profile": study.setting.profile.name, "data": study.data, "results": results}
-    for name in reproduced.saved_files(study.saving, runs) if study.saving else ():
+    for name in reference.saved_files(study.saving, runs) if study.saving else ():
         (study.saving / name).unlink()
     failures, tasks = [], []
     for name, records in runs.items():
         copy, notebook = study.setting.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
-        copy.unlink(missing_ok=True)
-        (report / f"{name}.html").unlink(missing_ok=True)
-        missing = [job for job, of in records if of.state != "complete" and not of.readable]
+        for earlier in (copy, report / f"{name}.html"):
+            earlier.unlink(missing_ok=True)
+        missing = [job for job, at in records if at.state != "complete" and not at.readable]
         if missing:
             # Executed, it would train them itself, one notebook after the other.
             why = f"not executed: {len(missing)} of its records are missing, e.g. {missing[0].title}"
             failures.append((notebook, why))
             continue
-        page = partial(
-            pages.write_page, copy, report, tuple(runs), pages.equations(job for job, _ in records)
-        )
+        equations = pages.equations(job for job, _ in records)
+        page = partial(pages.write_page, copy, report, tuple(runs), equations)
         tasks.append(pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters, page)))
     # A notebook that computes has as many threads as a run, since as many are executed at once.
     outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)), study.setting.profile.threads)
-    failed = [(task.title, of.failure) for task, of in zip(tasks, outcomes, strict=True) if of.failure]
-    return failures + [(title, why.removeprefix("RuntimeError: ")) for title, why in failed]
+    return failures + [
+        (task.title, outcome.failure.removeprefix("RuntimeError: "))
+        for task, outcome in zip(tasks, outcomes, strict=True)
+        if outcome.failure
+    ]
 
 
 def _execute(
@@ -115,8 +109,8 @@ def own_parameters(notebook: Path) -> dict[str, object]:
     """A notebook's parameters with the values that stand in it."""
     import papermill
 
-    found = papermill.inspect_notebook(_literal(notebook))
-    return {name: ast.literal_eval(parameter["default"]) for name, parameter in found.items()}
+    parameters = papermill.inspect_notebook(_literal(notebook))
+    return {name: ast.literal_eval(parameter["default"]) for name, parameter in parameters.items()}
 
 
 @cache
@@ -191,7 +185,7 @@ def report(
     runs: Runs,
     folder: Path,
     failures: Sequence[tuple[str, str]],
-    reference: Path | None,
+    compared_with: Path | None,
 ) -> tuple[Path, list[tuple[str, str]]]:
     """Compares with the reference and writes the report's index.
 
@@ -200,26 +194,21 @@ def report(
         runs: of `standing`.
         folder: of the report, which has their pages.
         failures: to be named at the index's head.
-        reference: what the study's folder is compared with, or None.
+        compared_with: the folder of the reference, or None.
 
     Returns:
         The index's path, and the artefacts of the reference that are missing.
     """
-    kept = study.reading[0]
-    compared = None
-    if reference is not None:
+    made, missing, sentence = study.reading[0], [], ""
+    if compared_with is not None:
         paths = {record.path for records in runs.values() for _, record in records}
-        compared = reproduced.reproduction(kept, reference, paths, runs)
-        print(f"\n{compared.sentence() if compared else 'No reference is of this profile and data.'}")
-    lacking = compared.missing if compared else ()
-    missing = [(name, "it is in the reference and was not made") for name in lacking]
-    index = pages.write_index(
-        folder,
-        {name: study.setting.folder / f"notebooks/{name}.ipynb" for name in runs},
-        reproduced.saved_verdicts(kept, runs),
-        runs,
-        [*failures, *missing],
-        heading=study.heading(),
-        reproduced=compared.sentence() if compared else "",
-    )
+        compared = reference.reproduction(made, compared_with, paths, runs)
+        sentence = compared.sentence() if compared else ""
+        print(f"\n{sentence or 'No reference is of this profile and data.'}")
+        names = compared.missing if compared else ()
+        missing = [(name, "it is in the reference and was not made") for name in names]
+    notebooks = {name: study.setting.folder / f"notebooks/{name}.ipynb" for name in runs}
+    verdicts = reference.saved_verdicts(made, runs)
+    texts = {"heading": study.heading(), "reproduced": sentence}
+    index = pages.write_index(folder, notebooks, verdicts, runs, [*failures, *missing], **texts)
     return index, missing

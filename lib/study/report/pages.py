@@ -17,42 +17,6 @@ from lib.parts import modules
 from lib.study.jobs import Job, RecordStatus
 from lib.study.open import ROOT
 
-TITLE = "AdaSample, DSM, TCDesc and HyNet under one protocol"
-# By verdict, the sign that tells it apart without colour.
-SIGNS = {
-    **{"reproduced": "✓", "not reproduced": "✗", "held": "✓", "did not hold": "✗"},
-    **{"open": "≈", "not judged": "–"},
-}
-# By the folder of its notebooks, what a part of the report is called and, of a paper, what it claims.
-PARTS = {
-    "adasample": (
-        "AdaSample",
-        "Positives drawn by their distance, the harder the likelier, train better descriptors of "
-        "patches than positives drawn at random (Zhang et al.).",
-    ),
-    "dsm": (
-        "DSM",
-        "Triplets weighted by how hard they are among recent ones train better descriptors, real-valued "
-        "and binary, than a margin that is set by hand (Zhang and Rusinkiewicz, ICCV 2019).",
-    ),
-    "hynet": (
-        "HyNet",
-        "A similarity between inner product and distance, a bound on how the lengths of a pair differ, "
-        "and filter response normalisation train better descriptors than either similarity alone "
-        "(Tian et al., NeurIPS 2020).",
-    ),
-    "tcdesc": (
-        "TCDesc",
-        "Matching descriptors that have the same neighbours, at the same weights, are better than those "
-        "that are near each other alone (Pan et al.).",
-    ),
-    "together": ("The four together", ""),
-    "audit": ("What the papers print", ""),
-    "study": ("The study itself", ""),
-    "data": ("Data", ""),
-    "use": ("For use", ""),
-}
-_PRINTED = re.compile(r"(table|figure)(\d+)")
 _FINDINGS = re.compile(r"<!-- findings -->\n(.*?)<!-- end of findings -->", re.DOTALL)
 
 
@@ -72,11 +36,12 @@ def write_page(notebook: Path, report: Path, names: Collection[str], equations: 
 
     name = "/".join(notebook.with_suffix("").parts[-2:])
     page = report / f"{name}.html"
-    executed = nbformat.read(notebook, as_version=4)
-    context = {"path": str(ROOT / "notebooks" / Path(name).parent), "page": page, "report": report}
-    body, _ = _exporter().from_notebook_node(executed, {"metadata": {**context, "names": names}})
+    context = {"path": str((ROOT / "notebooks" / name).parent), "page": page, "report": report}
+    resources = {"metadata": {**context, "names": names}}
+    body, _ = _exporter().from_notebook_node(nbformat.read(notebook, as_version=4), resources)
     # What is too wide scrolls by itself, by the keyboard as well.
-    body = re.sub(r"<pre>|(?<=<div )(?=class=\"output_html)", _focusable, body)
+    body = body.replace("<pre>", '<pre tabindex="0">')
+    body = body.replace('<div class="output_html', '<div tabindex="0" class="output_html')
     _write(
         page,
         "page.html",
@@ -87,67 +52,52 @@ def write_page(notebook: Path, report: Path, names: Collection[str], equations: 
     )
 
 
-def _focusable(found: re.Match) -> str:
-    return '<pre tabindex="0">' if found[0] else 'tabindex="0" '
-
-
 def write_index(
     report: Path,
     notebooks: Mapping[str, Path],
     verdicts: pd.DataFrame,
     runs: Mapping[str, Sequence[tuple[Job, RecordStatus]]],
     failures: Sequence[tuple[str, str]],
-    **shown: str,
+    **texts: str,
 ) -> Path:
     """Write the index of the pages that a report's folder holds, and the style sheet.
 
     Args:
         report: the folder of pages.
         notebooks: the executed copies by artefact's name; those without a page are left out.
-        verdicts: of `lib.study.report.reproduced.saved_verdicts`.
+        verdicts: of `lib.study.report.reference.saved_verdicts`.
         runs: by artefact's name its jobs, and how their records stand.
         failures: what failed, and why; named at the head.
-        shown: the texts `heading`, which names profile and data, and `reproduced`, how far the reference
-            was; the latter may be empty.
+        texts: `heading`, which names profile and data, and `reproduced`, how far the reference was; the
+            latter may be empty.
 
     Returns:
         The index's path.
     """
     page = report / "index.html"
-    there = {name: path for name, path in notebooks.items() if (report / f"{name}.html").exists()}
-    parts = {
-        part: sorted((name for name in there if name.startswith(f"{part}/")), key=_order)
-        for part in dict.fromkeys((*PARTS, *(name.partition("/")[0] for name in there)))
+    titles = {
+        name: title(path) for name, path in notebooks.items() if (report / f"{name}.html").exists()
     }
-    titles = {name: _short_title(title(path), name) for name, path in there.items()}
-    rows = verdicts.reindex(columns=list(dict.fromkeys((*verdicts, *_OPTIONAL))))
-    rows = rows.astype(object).fillna("")
-    rows = rows.sort_values("paper", kind="stable")
-    words = [word for word in SIGNS if word in set(rows["verdict"])]
+    rows = verdicts.astype(object).fillna("").sort_values("paper", kind="stable")
     findings = _FINDINGS.search((ROOT / "README.md").read_text(encoding="utf-8"))
-    context = {"path": str(ROOT), "page": page, "report": report, "names": there}
+    context = {"path": str(ROOT), "page": page, "report": report, "names": titles}
     write_bytes(report / "style.css", Path(__file__).with_name("style.css").read_bytes())
     _write(
         page,
         "index.html",
-        title=TITLE,
-        parts={part: names for part, names in parts.items() if names},
-        names=PARTS,
+        title="AdaSample, DSM, TCDesc and HyNet under one protocol",
         titles=titles,
-        tally=pd.crosstab(rows["paper"], rows["verdict"]).reindex(columns=words),
+        # Tables by their numbers, figures by theirs, then what no paper prints.
+        pages=sorted(titles, key=lambda name: ("/table" not in name, "/figure" not in name, name)),
+        tally=pd.crosstab(rows["paper"], rows["verdict"]),
         claims=rows.to_dict("records"),
-        estimate=estimate,
         number=number,
-        signs=SIGNS,
         findings=_html(findings[1], context) if findings else "",
         runs=_runs(runs, report),
         failures=failures,
-        **shown,
+        **texts,
     )
     return page
-
-
-_OPTIONAL = ("artefact", "kind", "observed", "low", "high", "unit", "printed", "rival", "why")
 
 
 def title(notebook: Path) -> str:
@@ -156,25 +106,6 @@ def title(notebook: Path) -> str:
     texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     headings = (text.partition("\n")[0][2:] for text in texts if text.startswith("# "))
     return next(headings, notebook.stem)
-
-
-def _short_title(title: str, name: str) -> str:
-    """A title without the part's, below which it stands."""
-    part, *_ = PARTS.get(name.partition("/")[0], ("", ""))
-    short = title.removeprefix(f"{part}, ")
-    return short[:1].upper() + short[1:]
-
-
-def _order(name: str) -> tuple[int, int]:
-    """Tables by their numbers, figures by theirs, then what no paper prints."""
-    printed = _PRINTED.fullmatch(name.partition("/")[2])
-    return (("table", "figure").index(printed[1]), int(printed[2])) if printed else (2, 0)
-
-
-def estimate(row: Mapping[str, object]) -> str:
-    """A claim's observed statistic and its interval, e.g. "−0.47 points (−3.1 to 2.16)"."""
-    observed, low, high = (number(row[name]) for name in ("observed", "low", "high"))
-    return f"{observed} {row['unit']}" + (f" ({low} to {high})" if low and high else "")
 
 
 def number(value: object) -> str:
@@ -190,14 +121,9 @@ def _runs(
     for name, records in runs.items():
         for job, record in records:
             content = record.content or {}
-            row = {
-                "title": job.title,
-                "state": record.state,
-                "seconds": content.get("seconds"),
-                "device": content.get("device", ""),
-                "link": os.path.relpath(record.path, report) if content else "",
-                "artefacts": [],
-            }
+            row = {"title": job.title, "state": record.state, "seconds": content.get("seconds")}
+            row |= {"device": content.get("device", ""), "artefacts": []}
+            row["link"] = os.path.relpath(record.path, report) if content else ""
             by_path.setdefault(record.path, row)["artefacts"].append(name)
     return list(by_path.values())
 

@@ -1,0 +1,209 @@
+"""What is made of the reference: how far results reproduce it, and README's tables."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lib.files import write_bytes
+from lib.study import records
+from lib.study.claims import read_claims, wrong_by_chance
+from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, OPEN
+from lib.study.report.together import FPR95, OPTIMISERS, PHOTOGRAPHS
+
+# Below the reference: the four papers' methods with either optimiser, on real places.
+EQUAL_FOOTING = "evening/scenes/tables/together/equal_footing_optimisers.csv"
+# Below the reference: whose verdicts count. The first that has a claim decides; quick judges only
+# computations.
+JUDGED = ("evening/scenes", "evening/photos", "quick/mini")
+# By paper, its method and what it adds to HardNet's training.
+PAPERS = {
+    "adasample": ("AdaSample", "samples hard positives"),
+    "dsm": ("DSM", "weights triplets by their difficulty"),
+    "hynet": ("HyNet", "mixes inner product and distance"),
+    "tcdesc": ("TCDesc", "compares neighbourhoods"),
+}
+OUTCOMES = (HELD, NOT_HELD, OPEN, NOT_JUDGED)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Results against the reference.
+
+    Attributes:
+        means: numbers of which both have a mean over the same seeds, two or more.
+        within: how many of ours lie in the interval that the reference's seeds leave for another mean.
+        changed: the claims whose verdict is another, by name.
+        missing: the tables and figures that the results lack, as paths in the folder.
+    """
+
+    means: int
+    within: int
+    changed: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """E.g. "Of the reference's 812 means over seeds, 790 were reproduced …"."""
+        verdicts = f"changed: {', '.join(self.changed)}" if self.changed else "none changed"
+        return (
+            f"Of {self.means:,} means over seeds {self.within:,} lie within the 95% interval of the "
+            f"reference's seeds; of the verdicts, {verdicts}."
+        )
+
+
+def reproduction(
+    results: Path, reference: Path, paths: Iterable[Path], selected: Collection[str]
+) -> Reproduction | None:
+    """Compare results with a reference.
+
+    Args:
+        results, reference: folders with `records`, `tables` and `figures`.
+        paths: of the records that were asked for, below `results`.
+        selected: artefacts by name.
+
+    Returns:
+        None where the reference has none of the records: it is of other data, or there is none.
+    """
+    pairs = [(path, reference / path.relative_to(results)) for path in paths]
+    both = [[records.read(path) for path in pair] for pair in pairs if all(p.exists() for p in pair)]
+    if not both:
+        return None
+    ours, theirs = (_means(side) for side in zip(*both, strict=True))
+    # Of some artefacts alone the reference's records have more measures than ours.
+    ours, theirs = ours.align(theirs, join="inner", axis=0)
+    # Another mean of n seeds differs from this one by t · sd · √(2/n) at most, in 95% of cases.
+    n = theirs["count"]
+    tolerance = stats.t.ppf(0.975, n - 1) * theirs["std"] * np.sqrt(2 / n)
+    # Six digits are on record.
+    within = (ours["mean"] - theirs["mean"]).abs() <= tolerance + 1e-6 * theirs["mean"].abs()
+    verdicts = [
+        saved_verdicts(folder, selected).set_index("claim")["verdict"] for folder in (results, reference)
+    ]
+    now, before = verdicts[0].align(verdicts[1], join="inner")
+    missing = set(saved_files(reference, selected)) - set(saved_files(results, selected))
+    changed = tuple(now.index[now != before])
+    return Reproduction(len(within), int(within.sum()), changed, tuple(sorted(missing)))
+
+
+def _means(runs: Sequence[Mapping]) -> pd.DataFrame:
+    """Mean, standard deviation and number of the metrics of runs that differ in their seed alone, where
+    there are two or more."""
+    rows = [
+        (run["name"], repr({**run["config"], "seed": None}), test_set, measure, name, value)
+        for run in runs
+        if run.get("seed") is not None
+        for test_set, measures in run["metrics"].items()
+        for measure, values in measures.items()
+        for name, value in values.items()
+        if isinstance(value, int | float)
+    ]
+    frame = pd.DataFrame(rows, columns=["name", "config", "set", "measure", "metric", "value"])
+    table = frame.groupby(list(frame.columns[:-1]))["value"].agg(["mean", "std", "count"])
+    return table[table["count"] > 1]
+
+
+def saved_files(folder: Path, selected: Collection[str]) -> list[str]:
+    """The tables and figures that artefacts saved below a folder of results, as paths in it, e.g.
+    `tables/adasample/table1_verdicts.csv` of `adasample/table1`."""
+    return [
+        path.relative_to(folder).as_posix()
+        for kind, suffix in (("tables", "csv"), ("figures", "png"))
+        for name in selected
+        for pattern in (f"{name}.{suffix}", f"{name}_*.{suffix}")
+        for path in (folder / kind).glob(pattern)
+    ]
+
+
+def saved_verdicts(folder: Path, selected: Iterable[str]) -> pd.DataFrame:
+    """The verdicts that artefacts saved below a folder of results; `notebook` is the artefact's name."""
+    columns = ["claim", "paper", "sentence", "verdict", "notebook"]
+    tables = [
+        pd.read_csv(file, keep_default_na=False).assign(notebook=name)
+        for name in selected
+        if (file := folder / "tables" / f"{name}_verdicts.csv").exists()
+    ]
+    return pd.concat([pd.DataFrame(columns=columns), *tables], ignore_index=True)
+
+
+def filled_in(text: str, reference: Path) -> str:
+    """A document with its two tables between their comments: the scoreboard and equal footing. A table
+    stays as it is where the reference lacks the methods' numbers.
+
+    Raises:
+        ValueError: the document lacks such comments.
+    """
+    tables = {"scoreboard": scoreboard(reference)}
+    if (reference / EQUAL_FOOTING).exists():
+        tables["equal footing"] = equal_footing(pd.read_csv(reference / EQUAL_FOOTING))
+    for name, table in tables.items():
+        before, start, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"<!-- end of {name} -->")
+        if not end:
+            raise ValueError(f"the document has no comments around its {name}")
+        text = before + start + table + end + after
+    return text
+
+
+def fill_in(path: Path, reference: Path) -> None:
+    """Fills in a document in place; see `filled_in`."""
+    write_bytes(path, filled_in(path.read_text(encoding="utf-8"), reference).encode())
+
+
+def scoreboard(reference: Path) -> str:
+    """A table in Markdown of the papers and how many of their quoted sentences came out how, and a
+    sentence on how many of the verdicts behind it may be wrong by chance.
+
+    A sentence did not hold where one of its comparisons did not, held where all did, is not judged where
+    none is, and is open otherwise. Without verdicts of longer runs there are no rows.
+    """
+    files = [sorted((reference / size).glob("tables/*/*_verdicts*.csv")) for size in JUDGED]
+    if not any(files[:-1]):
+        return _markdown([("paper", *OUTCOMES)])
+    verdicts = pd.concat(pd.read_csv(file) for size in files for file in size)
+    verdicts = verdicts.drop_duplicates("claim").set_index("claim")
+    claims = [claim for claim in read_claims() if claim.kind == "claim"]
+    chance = wrong_by_chance(verdicts.reindex([claim.id for claim in claims]))
+    by_claim = verdicts["verdict"]
+    rows = [(claim.paper, claim.quote, by_claim.get(claim.id, NOT_JUDGED)) for claim in claims]
+    sentences = pd.DataFrame(rows, columns=["paper", "quote", "verdict"])
+    outcomes = sentences.groupby(["paper", "quote"])["verdict"].agg(outcome).reset_index()
+    counts = pd.crosstab(outcomes["paper"], outcomes["verdict"])
+    counts = counts.reindex(index=list(PAPERS), columns=list(OUTCOMES), fill_value=0)
+    links = (f"[{name}](lib/study/claims/{key}.csv): {adds}" for key, (name, adds) in PAPERS.items())
+    counts.index = list(links)
+    return _markdown([("paper", *OUTCOMES), *counts.itertuples()]) + f"\n{chance}\n"
+
+
+def outcome(verdicts: pd.Series) -> str:
+    """What became of a sentence by the verdicts on its comparisons."""
+    if NOT_HELD in set(verdicts):
+        return NOT_HELD
+    return verdicts.iloc[0] if verdicts.nunique() == 1 else OPEN
+
+
+def equal_footing(measured: pd.DataFrame) -> str:
+    """A table in Markdown of methods: FPR95 and AP of matching photographs in percent with either
+    optimiser, the lowest FPR95 of either first.
+
+    Args:
+        measured: columns `method` and, e.g., "FPR95 Adam" and "matching of photographs Adam".
+    """
+    methods, names = measured.set_index("method"), list(OPTIMISERS.values())
+    columns = {
+        f"{head}, {name}": methods[f"{metric} {name}"].map(form.format)
+        for metric, head, form in ((FPR95, "FPR95", "{:.2f}"), (PHOTOGRAPHS, "matching AP", "{:.1f}"))
+        for name in names
+    }
+    lowest = methods[[f"{FPR95} {name}" for name in names]].min(axis=1).sort_values()
+    table = pd.DataFrame(columns).loc[lowest.index]
+    return _markdown([("method", *table), *table.itertuples()])
+
+
+def _markdown(rows: Sequence[Sequence[object]]) -> str:
+    """Rows as a table, the first of them its head."""
+    head, *body = rows
+    lines = (head, ["---"] * len(head), *body)
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
