@@ -23,9 +23,8 @@ from lib.study.claims.verdicts import HELD, NOT_JUDGED
 from lib.study.jobs import Job, record_path
 from lib.study.open import Record, Study, open_study
 from lib.study.printed import BENCHMARKS, printed
-from lib.study.report import dsm as dsm_report
 from lib.study.report import hynet as hynet_report
-from lib.study.report.whole_images import by_set
+from lib.study.report.whole_images import PROTOCOLS, by_set, retrieval_values
 
 EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/table2"])
 
@@ -177,7 +176,7 @@ def test_photographs_are_drawn_with_all_of_their_pairs(study: Study) -> None:
 
 def precisions(level: float) -> dict[str, float]:
     numbers = {}
-    for engine in dsm_report.PROTOCOLS:
+    for engine in PROTOCOLS:
         for city in ("oxford5k", "paris6k"):
             # Of three landmarks one is easier.
             single = {
@@ -190,7 +189,7 @@ def precisions(level: float) -> dict[str, float]:
 
 def test_landmarks_are_drawn_with_all_of_their_queries(study: Study) -> None:
     found = laid_out(study, "dsm/table2", precisions)
-    of = dsm_report.retrieval_values(found)["dsm_aug"]
+    of = retrieval_values(found)["dsm_aug"]
     assert of.values.shape == (3, 6)
     assert of.freedom == 2
     # None, one, two or three of three drawn are the easier one.
@@ -202,7 +201,7 @@ def test_claims_are_judged_by_what_they_name(study: Study, name: str) -> None:
     of = {"hynet/table2": models, "hynet/table4": accuracies, "dsm/table2": precisions}[name]
     found = laid_out(study, name, of)
     if name.startswith("dsm"):
-        values = dsm_report.retrieval_values(found)
+        values = retrieval_values(found)
     else:
         values = partial(hynet_report.image_values, runs=found)
     paper, _, table = name.partition("/")

@@ -12,7 +12,7 @@ from lib.study.artefacts.adasample import TABLE1_RECIPES
 from lib.study.claims.measured import fpr95_by_column
 from lib.study.open import open_study
 from lib.study.printed import printed
-from lib.study.report import phototour, phototour_figures
+from lib.study.report import changes, phototour
 
 SETS = ("mini-a", "mini-b", "mini-c")
 
@@ -33,7 +33,7 @@ def table1_values(found: list):
 
 
 def table1_common(values):
-    return phototour_figures.common_rows(printed("adasample", "table1"), values)
+    return changes.common_rows(printed("adasample", "table1"), values)
 
 
 def runs(seeds: int = 1, order: int = 1):
@@ -56,19 +56,6 @@ def test_ours_comes_with_the_interval_over_its_seeds():
     assert three["ours"] == 10
     assert three["to"] - 10 == pytest.approx(stats.t.ppf(0.975, 2) / 3**0.5)
     assert table1_common(runs(1)).droplevel("label").loc["hardnet", "to"] == np.inf
-
-
-def test_the_rank_correlation_is_of_the_two_orders_of_trained_rows():
-    common = table1_common(runs())
-    same, opposite = common.assign(ours=common["paper"]), common.assign(ours=-common["paper"])
-    assert phototour_figures.orders(same)["Spearman"].tolist() == pytest.approx([1, 1])
-    assert phototour_figures.orders(opposite)["Spearman"].tolist() == pytest.approx([-1, -1])
-    assert phototour_figures.orders(same)["n"].tolist() == [9, 8]
-    # SIFT last in both is no agreement among the others.
-    trained = common["ours"].where(common["ours"] == 30, -common["paper"])
-    orders = phototour_figures.orders(common.assign(ours=trained))["Spearman"]
-    assert orders["trained"] == pytest.approx(-1)
-    assert orders["all"] > -1
 
 
 def test_baselines_on_fewer_sets_stand_in_the_table_and_take_no_column_from_the_others():

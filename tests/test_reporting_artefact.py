@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from lib.study.claims import read_claims
 from lib.study.open import open_study
-from lib.study.report import artefact, tables
+from lib.study.report import artefact
 from lib.study.report.artefact import Artefact
 
 
@@ -76,7 +76,7 @@ def test_while_the_reference_is_read_nothing_is_saved(
 
 @pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (-1.5, "−1.50"), (np.nan, "·")])
 def test_numbers_have_a_true_minus_and_no_negative_zero(value: float, text: str) -> None:
-    assert f"<td>{text}</td>" in tables.as_html(pd.DataFrame({"x": [value]}))
+    assert f"<td>{text}</td>" in artefact.as_html(pd.DataFrame({"x": [value]}))
 
 
 def test_verdicts_are_those_on_the_artefacts_claims_and_a_shared_reason_stands_once(
@@ -87,7 +87,7 @@ def test_verdicts_are_those_on_the_artefacts_claims_and_a_shared_reason_stands_o
     claims = read_claims("adasample", "Table 3")
     assert table["claim"].tolist() == [claim.id for claim in claims]
     html = displayed[-1].data
-    assert all(tables.escape(claim.sentence) in html for claim in claims)
+    assert all(artefact.escape(claim.sentence) in html for claim in claims)
 
 
 def test_an_artefact_without_claims_is_refused(shown: Artefact) -> None:

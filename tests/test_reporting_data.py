@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from lib.data.hpatches.building import REPORT, Plan, build_release
-from lib.data.hpatches.detection import MAGNIFICATION
-from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
-from lib.data.hpatches.jitter import MEDIAN_OVERLAP
-from lib.data.hpatches.release import LEVELS, read_sequence
-from lib.data.synthetic.geometry import centred_plane, intrinsics, orbiting_camera
-from lib.data.synthetic.scenes import Piece
-from lib.features.keypoints import Keypoints
 from lib.study import records
 from lib.study.jobs import Job, probe_path
 from lib.study.open import Record
 from lib.study.printed import printed
-from lib.study.report import data, pictures
+from lib.study.report import figures, phototour
 
 SETS = ("mini-a", "mini-b", "mini-c")
 STATISTICS = {"patches": 30, "points": 10, "matching_pairs": 7, "non_matching_pairs": 8}
@@ -73,7 +64,7 @@ def found(tmp_path: Path) -> list[Record]:
 
 
 def test_counts_are_whole_numbers_and_shares_percent(found: list[Record]):
-    table = data.counts_table(found[0])
+    table = phototour.counts_table(found[0])
     assert list(table.index) == list(SETS)
     assert table.loc["mini-b", "non-matching"] == 8
     assert table["points"].dtype == int
@@ -83,7 +74,7 @@ def test_counts_are_whole_numbers_and_shares_percent(found: list[Record]):
 
 def test_each_set_stands_beside_the_one_whose_part_it_plays(found: list[Record]):
     papers = printed("adasample", "table1").query("key == 'sift' and statistic == 'fpr95'")
-    table = data.difficulty_table(found, SETS, papers)
+    table = phototour.difficulty_table(found, SETS, papers)
     assert list(table.columns) == ["beside", "SIFT, papers", "SIFT", "RootSIFT"]
     assert list(table["beside"]) == ["liberty", "notredame", "yosemite", ""]
     assert list(table["RootSIFT"]) == [15, 25, 35, 25]
@@ -91,7 +82,7 @@ def test_each_set_stands_beside_the_one_whose_part_it_plays(found: list[Record])
 
 
 def test_what_one_threshold_costs_is_the_mean_over_sets(found: list[Record]):
-    table = data.filled_bins_table(found)
+    table = phototour.filled_bins_table(found)
     expected = pd.DataFrame(
         [[10, 20, 30, 20, 2, -0.2], [15, 25, 35, 25, 2, -0.2]],
         pd.Index(["SIFT", "RootSIFT"], name="FPR95 (%)"),
@@ -100,39 +91,10 @@ def test_what_one_threshold_costs_is_the_mean_over_sets(found: list[Record]):
     pd.testing.assert_frame_equal(table, expected, check_dtype=False, rtol=1e-6)
 
 
-def test_the_tables_of_a_build_hold_what_it_reports(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    y, x = np.mgrid[:240, :320]
-    image = np.full(y.shape, 110.0)
-    for _ in range(70):
-        cx, cy, size = rng.uniform(0, 320), rng.uniform(0, 240), rng.uniform(2, 7)
-        image += rng.uniform(-90, 90) * np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / (2 * size**2))
-    still = np.repeat(np.eye(3)[None], 5, axis=0)
-    write_homography_sequence(tmp_path / "i_blobs", [image.clip(0, 255).astype(np.uint8)] * 6, still)
-    release = tmp_path / "made" / "release"
-    build_release([read_homography_sequence(tmp_path / "i_blobs")], release, 40, 5)
-    report = json.loads((release.parent / REPORT).read_text())["sequences"][0]
-    overlaps, detections = data.build_tables(release.parent)
-    assert list(overlaps.index) == ["i_blobs", "intended"]
-    row = overlaps.loc["i_blobs"]
-    assert row["patches"] == read_sequence(release / "i_blobs").count
-    assert row["patches"] == row["Hessian"] + row["Harris"] + row["DoG"]
-    assert row["Harris"] == report["patches"]["harris"]
-    for level in LEVELS:
-        assert row[level] == report["median_overlap"][level]
-        assert overlaps.loc["intended", level] == MEDIAN_OVERLAP[level]
-    assert overlaps.loc["intended", "patches"] is pd.NA
-    counts = detections.loc["i_blobs"]
-    assert counts["DoG"] == report["detected"]["dog"]
-    lost = counts[["overlapping", "outside", "faint", "beyond limit"]].sum()
-    assert counts[["Hessian", "Harris", "DoG"]].sum() - lost == counts["patches"] == row["patches"]
-
-
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(1, 30), most=st.integers(1, 4))
 def test_regions_drawn_are_the_largest_that_are_well_inside_and_apart(seed, count, most) -> None:
     rng = np.random.default_rng(seed)
     position, radius = rng.uniform(0, [320, 240], (count, 2)), rng.uniform(8, 60, count)
-    plan = Plan(Keypoints(position, radius / MAGNIFICATION, np.zeros(count)), {}, {})
     reach = 2 * radius
     expected: list[int] = []
     for index in sorted(range(count), key=lambda i: -reach[i]):
@@ -141,36 +103,16 @@ def test_regions_drawn_are_the_largest_that_are_well_inside_and_apart(seed, coun
         apart = (np.abs(position[index] - position[i]).max() >= r + reach[i] for i in expected)
         if inside and all(apart):
             expected.append(index)
-    assert data.regions_apart(plan, (240, 320), 2, most) == expected[:most]
-
-
-def test_a_piece_shows_its_part_of_the_photograph_from_corner_to_corner() -> None:
-    plane = centred_plane(np.array([1.0, 2, 3]), np.array([[0.5, 0, 0], [0, 0, 2.0]]), 8, 4)
-    photograph = np.arange(200, dtype=np.uint8).reshape(10, 20)
-    corners, grey = data.textured(Piece(plane, 1, left=3, top=2), [photograph * 0, photograph], 2)
-    assert corners.shape == (3, 3, 3)
-    np.testing.assert_allclose(corners[:, 0, 0], plane.origin)
-    np.testing.assert_allclose(corners[:, -1, -1], plane.origin + 7 * plane.u_axis + 3 * plane.v_axis)
-    np.testing.assert_allclose(corners[:, 0, -1], plane.origin + 7 * plane.u_axis)
-    expected = photograph[2:6, 3:11].reshape(2, 2, 2, 4).mean(axis=(1, 3))
-    np.testing.assert_allclose(grey, expected, atol=1)
-
-
-def test_the_corners_of_a_camera_are_seen_in_the_corners_of_its_image() -> None:
-    camera = orbiting_camera(np.array([0, 0, 9.0]), 8, 0.3, -0.2, 0.1, intrinsics(50, 40, 30), (40, 30))
-    corners = data.camera_corners(camera, 2.5)
-    seen = (corners @ camera.rotation.T + camera.translation) @ camera.intrinsics.T
-    np.testing.assert_allclose(seen[:, 2], 2.5)
-    np.testing.assert_allclose(seen[:, :2] / 2.5, [[0, 0], [39, 0], [39, 29], [0, 29]], atol=1e-9)
+    assert figures.apart(position, reach, (240, 320), most) == expected[:most]
 
 
 def test_a_mosaic_holds_each_patch_where_its_row_and_column_are() -> None:
     patches = np.random.default_rng(0).integers(0, 256, (2, 3, 8, 8), dtype=np.uint8)
     axes = Figure().subplots()
-    lefts = pictures.mosaic(axes, patches, ["a", "b"], breaks=(2,))
+    lefts = figures.mosaic(axes, patches, ["a", "b"], breaks=(2,))
     canvas = np.asarray(axes.images[0].get_array())
-    assert lefts.tolist() == [0, 8 + pictures.GAP, 16 + 4 * pictures.GAP]
-    for row, top in enumerate((0, 8 + pictures.GAP)):
+    assert lefts.tolist() == [0, 8 + figures.GAP, 16 + 4 * figures.GAP]
+    for row, top in enumerate((0, 8 + figures.GAP)):
         for column, left in enumerate(lefts):
             np.testing.assert_array_equal(canvas[top : top + 8, left : left + 8], patches[row, column])
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
@@ -179,7 +121,7 @@ def test_a_mosaic_holds_each_patch_where_its_row_and_column_are() -> None:
 def test_an_outline_is_the_image_of_the_unit_circle_and_of_its_hand() -> None:
     region = np.array([[3.0, 1, 20], [-1, 2, 30]])
     axes = Figure().subplots()
-    pictures.outline(axes, region, "red")
+    figures.outline(axes, region, "red")
     hand, tip, *circle = axes.lines[1].get_xydata()
     np.testing.assert_allclose(hand, region[:, 2])
     np.testing.assert_allclose(tip, region[:, 0] + region[:, 2])
@@ -189,11 +131,11 @@ def test_an_outline_is_the_image_of_the_unit_circle_and_of_its_hand() -> None:
 
 def test_a_large_picture_is_reduced_and_keeps_its_pixels_coordinates() -> None:
     axes = Figure().subplots()
-    pictures.show(axes, np.full((300, 600), 7, np.uint8), 2, (10, 20))
+    figures.show(axes, np.full((300, 600), 7, np.uint8), 2, (10, 20))
     assert np.asarray(axes.images[0].get_array()).shape == (100, 200)
     assert axes.images[0].get_extent() == [9.5, 609.5, 319.5, 19.5]
 
 
 @pytest.mark.parametrize(("count", "most", "expected"), [(9, 3, [0, 4, 8]), (2, 5, [0, 1])])
 def test_items_are_taken_at_even_steps(count: int, most: int, expected: list[int]) -> None:
-    assert pictures.evenly(range(count), most) == expected
+    assert figures.evenly(range(count), most) == expected

@@ -9,36 +9,29 @@ import numpy as np
 import pandas as pd
 import pytest
 from paper_records import records
-from reporting_records import Run, claims_on, outcomes, verdict, verdicts
-from scipy.stats import norm
+from reporting_records import claims_on, outcomes, verdict, verdicts
 
 from lib.benchmarks.hpatches import LEVELS
-from lib.recipes import RECIPES, Recipe
+from lib.recipes import RECIPES
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import dsm as artefacts
 from lib.study.claims import Claim, read_claims
-from lib.study.claims.measured import OfClaim, values_of
+from lib.study.claims.measured import OfClaim, hpatches_by_task, values_of
 from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.jobs import Job
 from lib.study.open import Record, Study, open_study
 from lib.study.printed import printed
-from lib.study.report import dsm, frames, hpatches, phototour
+from lib.study.report import frames, hpatches, phototour
 from lib.study.report.hpatches import TASKS
 from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
 from lib.theory import narrow_weights
 
 SEEDS = (0, 1, 2)
-SETS = ("b", "c")
-MARGINS = (0.375, 1.0)
 
 
 def claim_values(runs: list[Record], study: Study, **arrays: object) -> OfClaim:
     every = [*runs, *frames.by_sign(runs)]
     return partial(values_of, runs=every, sets=study.setting.source.sets, arrays=arrays)
-
-
-def margin_claims(runs: list[Record], study: Study) -> OfClaim:
-    return claim_values(runs, study, **dsm.margin_values(runs, study.setting.source.sets))
 
 
 def level(job) -> float:
@@ -79,9 +72,6 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
         found = outcomes("dsm", artefact, values)
         assert found
         assert NOT_JUDGED not in found.values(), artefact
-    values = margin_claims(records(artefacts.figure2(seeded), level), seeded)
-    for artefact in ("Figure 2", "Abstract"):
-        assert NOT_JUDGED not in outcomes("dsm", artefact, values).values()
 
 
 def test_one_seed_of_a_rival_leaves_a_claim_open(study: Study) -> None:
@@ -170,31 +160,6 @@ def test_what_is_as_good_is_within_half_of_what_the_worst_pdf_loses_as_printed()
         assert margins[f"dsm-t4-{kind}-gaussian-small-map"] == pytest.approx(lost, abs=0.005)
 
 
-def by_margin(job) -> float:
-    """FPR95 lowest at margins of 0.5 and of 16 bits; DSM's is 5."""
-    *_, last = job.name.split("_")
-    if job.name in artefacts.DSM.values():
-        return 5.0 + (job.seed or 0) / 10
-    best = {"real": 0.5, "binary": 16.0}[job.name.partition("_")[0]]
-    return 10 + abs(float(last) - best) + (job.seed or 0) / 10
-
-
-def test_claims_on_figure_2_get_margins_shares_and_best_margins(seeded: Study) -> None:
-    values = margin_claims(records(artefacts.figure2(seeded), by_margin), seeded)
-    claims = {claim.id: claim for claim in read_claims("dsm")}
-    best = values(claims["dsm-f2-problem-dependent"])
-    assert best["best_margin_real"].tolist() == [[0.5]] * 3
-    assert best["best_margin_binary"].tolist() == [[16 * 2 / 256]] * 3
-    assert values(claims["dsm-abs-part-of-batch"])["real_margin_1"] == pytest.approx(np.full((3, 1), 20))
-    stops = values(claims["dsm-f2-stops"])
-    assert stops["zero_share_real"] == pytest.approx(np.full((3, 1), 30))
-    assert stops["zero_share_binary"].shape == (3, 1)
-    found = outcomes("dsm", "Figure 2", values)
-    assert found["f2-real"] == found["f2-binary"] == found["f2-problem-dependent"] == "held"
-    assert found["f2-best-0375"] == found["f2-best-32"] == "did not hold"
-    assert found["f2-stops"] == "held"
-
-
 def test_rows_by_sign_hold_what_was_measured_of_the_signs_alone(study: Study) -> None:
     found = records(artefacts.table1(study), level)
     signs = frames.by_sign(found)
@@ -205,82 +170,6 @@ def test_rows_by_sign_hold_what_was_measured_of_the_signs_alone(study: Study) ->
     assert first.fpr95("mini-c") == 30
     assert first.content["probes"] == {}
     assert frames.by_sign(signs) == []
-
-
-def run(
-    name: str, recipe: Recipe, seed: int, value: float = 20.0, curve: dict | None = None, **probes: dict
-) -> Run:
-    job = Job(
-        name,
-        recipe.label,
-        recipe=recipe,
-        train_set="a",
-        seed=seed,
-        measures=tuple(("fpr95", of) for of in SETS),
-    )
-    content = {
-        "metrics": {of: {"fpr95": {"expected": value}} for of in SETS},
-        "probes": {f"resampled_fpr95.{of}": "" for of in SETS},
-        "curve": curve or {},
-    }
-    return Run(job, Path("record.json"), content, False, probes)
-
-
-def batch(gap: float, n: int = 64, seed: int = 0, total: int = 1024) -> dict[str, np.ndarray]:
-    """Two stages; d_neg lies `gap` above d_pos, all in a narrow band, and less among all pairs."""
-    random = np.random.default_rng(seed)
-    positive = random.normal(0.5, 0.15, (2, total)).clip(0.05, 1.5)
-    negative = positive.mean(axis=1, keepdims=True) + gap + random.normal(0, 0.08, (2, total))
-    return {
-        "stage": np.array([0.0, 1.0]),
-        "batch_pairs": np.array(n),
-        "positive": positive.astype(np.float16),
-        "negative": negative.astype(np.float16),
-        "negative_of_all": (negative - 0.1).astype(np.float16),
-    }
-
-
-def hardnets(n: int = 64) -> list[Run]:
-    curve = {"step": list(range(1, 21)), "zero_share": [0.0] * 10 + [0.05] * 10}
-    recipes = {"hardnet_aug": RECIPES["hardnet_aug"], "real_margin_1": artefacts.REAL["real_margin_1"]}
-    return [
-        run(name, recipes[name], seed, curve=curve, triplets_in_batch=batch(gap, n, seed))
-        for name, seed, gap in (
-            *(("hardnet_aug", seed, 0.4) for seed in range(3)),
-            ("real_margin_1", 0, 0.5),
-        )
-    ]
-
-
-def histogram() -> dict[str, np.ndarray]:
-    """Gaussians that move to the left and widen, and at the last stage one that is none."""
-    edges = np.linspace(-2 - 2 / 511, 2 + 2 / 511, 513)
-    means, spreads = np.array([0.0, -0.2, -0.4]), np.array([0.1, 0.15, 0.2])
-    cdf = norm.cdf(edges, means[:, None], spreads[:, None])
-    values = np.random.default_rng(0).normal(means[:, None], spreads[:, None], (3, 64))
-    return {
-        "stage": np.array([0.0, 0.5, 1.0]),
-        "edges": edges,
-        "cdf": cdf,
-        "mean": means,
-        "deviation": spreads,
-        "p": np.array([0.9, 0.5, 0.002]),
-        "hardest": np.array([0.98, 0.99, 0.99]),
-        "easiest": np.array([0.02, 0.01, 0.03]),
-        "values": values,
-        "weights": norm.cdf(values, means[:, None], spreads[:, None]),
-    }
-
-
-def dsm_runs() -> list[Run]:
-    steps = np.arange(1, 101)
-    runs = []
-    for seed in range(3):
-        weight = 0.5 - 0.12 * np.exp(-steps / 15) + 0.01 * np.sin(steps + seed)
-        curve = {"step": steps.tolist(), "mean_weight": weight.tolist()}
-        probes = {"moving_histogram": histogram()} if seed == 0 else {}
-        runs.append(run("dsm_aug", RECIPES["dsm_aug"], seed, curve=curve, **probes))
-    return runs
 
 
 def numbers(level: float) -> dict[str, float]:
@@ -295,12 +184,6 @@ def numbers(level: float) -> dict[str, float]:
         found[f"retrieval.{noise}.all"] = at
     means = {"verification": 10.0, "matching": -10.0, "retrieval": 0.0}
     return found | {task: level - 20 + by for task, by in means.items()} | {"retrieval.pools": level}
-
-
-FIGURE4 = {
-    **{"sift": 50.0, "orb": 40.0, "hardnet_aug": 60.0, "real_margin_1": 61.0, "doap_aug": 62.0},
-    **{"dsm_aug": 66.0, "l2net_aug": 55.0, "doap_binary_aug": 52.0, "dsm_binary_aug": 54.0},
-}
 
 
 FIGURE4 = {
@@ -328,54 +211,11 @@ def figure4_records() -> list[Record]:
 
 def figure4_runs() -> dict[str, pd.DataFrame]:
     runs = figure4_records()
-    return dsm.by_kind(hpatches.numbers([*runs, *frames.by_sign(runs)]))
-
-
-def test_figure_1_s_table_counts_what_each_margin_excludes() -> None:
-    table = dsm.triplet_table(hardnets(), MARGINS)
-    both = batch(0.4)
-    row = table.loc["HardNet+", 0, 64]
-    gaps = both["negative"][-1].astype(float) - both["positive"][-1]
-    assert row["excluded (%) by", "0.375"] == pytest.approx(100 * (gaps > 0.375).mean())
-    assert row["d_pos", "sd"] == pytest.approx(both["positive"][-1].astype(float).std(), rel=1e-3)
-    assert row["sd", "ratio"] > 1.5
-    assert row["in training", "own (%)"] == pytest.approx(5)
-    assert np.isnan(table.loc[("HardNet+", 0, 1024), ("in training", "own (%)")])
-    assert sorted(printed("dsm", "margins").query("unit == '1'")["value"]) == list(MARGINS)
-
-
-def test_figure_1_s_claims_are_judged_over_triplets() -> None:
-    values = dsm.triplet_values(hardnets(), MARGINS)
-    assert values["excluded_0.375"].cells == ("batches of 64",)
-    assert values["excluded_0.375"].values.shape == (3, 1)
-    assert values["excluded_0.375"].resampled.std() > 0.5
-    assert outcomes("dsm", "Figure 1", values) == {
-        "f1-margin-0375": "held",
-        "f1-margin-1": "held",
-        "f1-axes": "held",
-    }
-
-
-def test_figure_3_s_table_has_the_gaps_of_each_stage() -> None:
-    table = dsm.histogram_table(histogram())
-    assert list(table.index) == [0, 0.5, 1]
-    gaps = table["largest gap"]
-    assert gaps["Gaussian"].to_numpy() == pytest.approx(0, abs=1e-6)
-    # Of a logistic and a normal distribution of one variance.
-    assert gaps["logistic"].to_numpy() == pytest.approx(0.0226, abs=1e-3)
-    assert gaps.loc[1.0, "softplus, same spread"] > 0.7, "two deviations off its centre"
-    assert gaps.loc[0.0, "softplus, same spread"] == pytest.approx(gaps.loc[0.0, "logistic"])
-    assert gaps["softplus, β = 1"].to_numpy() == pytest.approx([0.5] * 3, abs=0.15)
-
-
-def test_figure_3_s_claims_get_all_stages_and_the_mean_weight_all_seeds() -> None:
-    values = dsm.histogram_values(dsm_runs())
-    assert values["gaussian_distance"].values == pytest.approx(np.zeros((1, 3)), abs=1e-6)
-    assert values["mean_weight"].shape == (3, 1)
-    found = outcomes("dsm", "Figure 3", values)
-    assert found["f3-gaussian"] == "held"
-    assert found["f3-non-gaussian"] == "did not hold"
-    assert found["f3-hardest"] == found["f3-easiest"] == "held"
+    numbers = hpatches.numbers([*runs, *frames.by_sign(runs)])
+    signs = [f"{name}_signs" for name in artefacts.FIGURE4_SIGNS]
+    keys = {"real": ["sift", *artefacts.FIGURE4_REAL]}
+    keys["binary"] = ["orb", *signs, *artefacts.FIGURE4_BINARY]
+    return {kind: frames.of_methods(numbers, of_kind) for kind, of_kind in keys.items()}
 
 
 def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:
@@ -394,7 +234,12 @@ def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:
 def test_figure_4_s_claims_are_judged_by_task_and_by_level() -> None:
     runs = figure4_records()
     numbers = pd.concat(figure4_runs().values())
-    values = claim_values(runs, open_study(), map_by_level=dsm.values_by_level(numbers))
+    by_level = {
+        f"{key}_{level}": measured
+        for level in LEVELS
+        for key, measured in hpatches_by_task(hpatches.at_level(numbers, level)).items()
+    }
+    values = claim_values(runs, open_study(), map_by_level=by_level)
     found = outcomes("dsm", "Figure 4", values)
     assert found["f4-matching-real"] == "held"
     assert found["f4-verification-real"] == "held"
@@ -435,23 +280,6 @@ def test_what_is_fixed_has_one_place_and_one_width() -> None:
     place = artefacts.REAL["real_margin_0.25"].loss.options["margin"]
     assert losses["control_fixed_soft"] == {"margin": place, "deviation": 0.25}
     assert losses["control_fixed_softplus"] == {"margin": 0.0, "deviation": 0.25}
-
-
-def test_the_density_of_a_histogram_sums_to_one() -> None:
-    density, edges = dsm.histogram_density(histogram(), 1)
-    assert (density * np.diff(edges)).sum() == pytest.approx(1, abs=1e-3)
-
-
-def test_the_mean_weight_of_a_hinge_is_what_it_does_not_leave_out() -> None:
-    curves = {
-        "real_margin_2": {"step": [1, 2], "zero_share": [0.0, 0.25]},
-        "dsm_aug": {"step": [1, 2], "mean_weight": [0.4, 0.5]},
-        "control_hardest_half": {"step": [1, 2], "margin": [0.2, 0.2]},
-    }
-    recipes = {**RECIPES, **artefacts.VARIANTS, **artefacts.CONTROLS}
-    runs = [run(name, recipes[name], 0, curve=curve) for name, curve in curves.items()]
-    weights = dsm.mean_weights(runs).groupby("key")["mean weight"].agg(list)
-    assert weights.to_dict() == {"dsm_aug": [0.4, 0.5], "real_margin_2": [1.0, 0.75]}
 
 
 def test_weights_at_a_small_variance_are_judged_by_the_position_that_spreads_most() -> None:

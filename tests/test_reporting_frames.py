@@ -32,11 +32,6 @@ def test_what_a_run_changes_of_its_profile_is_a_column():
     assert frames.fpr95([of, changed])["precision"].fillna("").tolist() == ["", "bfloat16"]
 
 
-def test_a_measure_that_no_record_has_is_refused():
-    with pytest.raises(ValueError, match="no such number"):
-        frames.tidy(some(), "hpatches")
-
-
 def test_epochs_count_from_one():
     frame = frames.epochs([found("net", "a", 0, epoch_fpr95={"b": [9.0, 8.0]})])
     assert frame[["test_set", "epoch", "FPR95 (%)"]].to_numpy().tolist() == [
@@ -67,5 +62,6 @@ def test_two_numbers_of_one_cell_are_refused():
 def test_means_and_deviations_are_over_seeds():
     table = frames.wide(frames.fpr95(some()), "test_set")
     assert frames.means(table)["b"].tolist() == [20.0, 4.5]
-    assert frames.deviations(table).loc[("net", "NET"), "c"] == pytest.approx(0.5**0.5)
-    assert frames.deviations(table).loc[("sift", "SIFT")].isna().all()
+    deviations = frames.summary(table)["sd"]
+    assert deviations.loc[("net", "NET"), "c"] == pytest.approx(0.5**0.5)
+    assert deviations.loc[("sift", "SIFT")].isna().all()

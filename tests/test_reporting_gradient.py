@@ -179,13 +179,6 @@ def test_m_is_the_full_norm_over_that_of_all_three_outputs() -> None:
     )
 
 
-def test_eq_24_holds_where_the_norm_is_twice_the_distance() -> None:
-    table = gradients.output_norms_table({"run": probe(NORMS, DISTANCES)})
-    printed = table[(table["gradient"] == "through ‖x − y‖") & (table["negative at"] == "anchor")]
-    assert printed[["median", "5%", "95%"]].to_numpy() == pytest.approx(1)
-    assert table[table["negative at"] == "positive"]["samples"].tolist() == [0, 0]
-
-
 SQUARED = np.array([[np.nan, 0.1, 0.4, 0.9], [np.nan, 0.5, 0.6, 1.2]])
 
 

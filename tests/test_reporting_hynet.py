@@ -20,7 +20,8 @@ from lib.study.claims.verdicts import HELD, NOT_HELD, NOT_JUDGED
 from lib.study.jobs import Job
 from lib.study.open import Record, Study
 from lib.study.printed import printed
-from lib.study.report import hynet
+from lib.study.report import frames, hynet
+from lib.study.report.changes import over_triplets
 from lib.study.report.hpatches import TASKS
 from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
 
@@ -118,7 +119,9 @@ def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
     _, first, second = study.setting.source.sets
 
     def chosen(lowest: dict[str, int]) -> dict[str, list[float]]:
-        epochs = hynet.by_epoch(staged(study, lowest))
+        epochs = frames.tidy(staged(study, lowest), "fpr95_by_stage")
+        epochs = epochs.rename(columns={"value": hynet.FPR95})
+        epochs["epoch"] = epochs.groupby(["key", "seed", "test_set"]).cumcount() + 1
         assert set(epochs["epoch"]) == set(range(1, 6))
         own = epochs[epochs["key"] == "hynet_aug_constant"]
         return {name: of[:, 0].tolist() for name, of in hynet.at_chosen_epochs(own).items()}
@@ -136,116 +139,21 @@ def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
     assert agreed[hynet.ON_TESTS] == agreed[hynet.ON_OTHER] == [20, 21, 22]
 
 
-def test_angles_are_those_of_unit_descriptors_at_a_distance() -> None:
-    d = np.array([[0, 2 * np.sin(np.pi / 8), np.sqrt(2), 2]])
-    probe = {"positive": d, "negative": d[:, ::-1], "negative_of_all": d}
-    trained = run("hardnet_aug", 0, triplets_in_batch=probe)
-    expected = np.array([0, np.pi / 4, np.pi / 2, np.pi])
-    assert hynet.angles(trained) == pytest.approx(np.stack([expected, expected[::-1]]))
-    assert hynet.angles(trained, "negative_of_all")[1] == pytest.approx(expected)
-
-
-def with_triplets(far: float) -> list[Run]:
-    """Three runs of either method; a share of SOSNet's last negatives lies beyond a right angle."""
-    runs = []
-    for name in artefacts.FIGURE2:
-        for seed in SEEDS:
-            negative = np.full((2, 256), 1.0)
-            if name == "sosnet_aug":
-                negative[-1, : int(256 * far)] = 1.6
-            probe = {"positive": np.full((2, 256), 0.5), "negative": negative}
-            runs.append(run(name, seed, triplets_in_batch=probe))
-    return runs
-
-
 @pytest.mark.parametrize(("far", "outcome"), [(0.0, HELD), (0.25, NOT_HELD)])
 def test_triplets_beyond_a_right_angle_are_counted_with_resamples(far: float, outcome: str) -> None:
-    shares = hynet.beyond_right_angle(with_triplets(far))
+    angles = np.full((3, 2, 256), 1.0)
+    angles[:, 1, : int(256 * far)] = 1.6
+    about = {"cells": ("positives", "negatives")}
+    shares = {
+        key: over_triplets(theta, lambda of: 100.0 * (of > np.pi / 2).mean(axis=-1), **about)
+        for key, theta in (("sosnet_aug", angles), ("hardnet_aug", np.full((3, 2, 256), 1.0)))
+    }
     sosnet = shares["sosnet_aug"]
     assert sosnet.values == pytest.approx(np.array([[0, 100 * far]] * 3))
     assert (sosnet.resampled[0, :, 1].std() > 0.5) == (far > 0)
     [claim] = [of for of in read_claims("hynet", "Figure 2") if of.id == "hynet-f2-range-sosnet"]
     values = {f"outside_{key}": share for key, share in shares.items()}
     assert verdict(claim, values, SEEDS, "evening", "mini").outcome == outcome
-
-
-def with_cosines() -> list[Run]:
-    """|cos| of maps of 100 values, and a tenth of it of a hundred maps of a channel."""
-    cosine = {"hynet_aug": 1e-5, "hynet_bn": 0.1, "hynet_in": 2e-5}
-    runs = []
-    for name, of_map in cosine.items():
-        for seed in SEEDS:
-            median = of_map * (1 + seed)
-            rows = {"map": [median, 2 * median, 100], "channel": [median / 10, median / 5, 10_000]}
-            probe = {together: np.tile(row, (6, 1)) for together, row in rows.items()}
-            runs.append(run(name, seed, orthogonality=probe))
-    return runs
-
-
-def exposed(rise: float, seed: int, spread: float) -> dict[str, float]:
-    changes = ("none", "gain_0.5", "gain_1.4", "gamma_0.5")
-    return {
-        **{f"fpr95.{name}": 10 + seed + rise * number for number, name in enumerate(changes)},
-        **{f"ratio_spread.{name}": spread for name in changes},
-        **{f"norm_shift.{name}": 0.02 * number for number, name in enumerate(changes)},
-    }
-
-
-def with_exposures(rises: tuple[float, ...] = (1.0, 2.0, 3.0)) -> list[Run]:
-    """Of HyNet+, without R_L2 at a rate of its own, and without it at HyNet+'s."""
-    runs = []
-    names = (("hynet_aug", ""), ("hynet_no_norm", ""), ("hynet_aug", artefacts.AT_ONE_RATE))
-    for (name, label), rise in zip(names, rises, strict=True):
-        for seed in SEEDS:
-            numbers = exposed(rise + 0.1 * seed, seed, 0.05 * rise)
-            trained = run(name, seed, {"intensity_changes": numbers})
-            job = replace(trained.job, label=label or trained.job.label)
-            runs.append(replace(trained, job=job))
-    return runs
-
-
-def norms_values(runs: list[Run]) -> dict[str, dict[str, Measured]]:
-    return hynet.norms_values(hynet.cosines(runs), hynet.exposures(runs))
-
-
-def test_cosines_are_those_of_each_layer_and_norm() -> None:
-    # Runs of the other half of the notebook have nothing to say here.
-    runs = [*with_cosines(), *with_exposures()]
-    table = hynet.cosines(runs)
-    assert len(table) == 9 * 6 * 2
-    of_channel = table.xs("channel", level="together").loc["hynet_in"]
-    assert of_channel.iloc[0].tolist() == pytest.approx([2e-6, 4e-6, 10_000])
-    values = norms_values(runs)["cosine"]
-    assert values["map_hynet_bn"].values == pytest.approx(np.array([[0.2] * 6, [0.4] * 6, [0.6] * 6]))
-    assert values["median_hynet_bn"].values[0] == pytest.approx([0.1] * 6)
-
-
-def test_exposures_rise_from_what_no_change_gives() -> None:
-    runs = [*with_cosines(), *with_exposures()]
-    table = hynet.exposures(runs)
-    assert len(table) == 9 * 2 * 4
-    rises = table["rise"].xs(("hynet_no_norm", 1, "b"), level=("key", "seed", "test_set"))
-    assert rises.tolist() == pytest.approx([0, 2.1, 4.2, 6.3])
-    relative = table["relative_rise"].xs(("hynet_no_norm", 1), level=("key", "seed"))
-    assert relative.iloc[1] == pytest.approx(100 * 2.1 / 11)
-    values = norms_values(runs)
-    rise = values["rise"]["hynet_aug"]
-    assert rise.cells == ("gain_0.5", "gain_1.4", "gamma_0.5")
-    assert rise.values[2] == pytest.approx([1.2, 2.4, 3.6])
-    assert values["ratio_spread"]["hynet_aug"].values == pytest.approx(np.full((3, 2), 5.0))
-    at_one_rate = values["rise"][hynet.ONE_RATE].values
-    assert at_one_rate[2] == pytest.approx([3.2, 6.4, 9.6]), "told apart from HyNet+, whose name it has"
-
-
-def test_norms_speak_for_and_against_the_claims() -> None:
-    values = norms_values([*with_cosines(), *with_exposures()])
-    assert set(outcomes("hynet", "Sec. 3.1", lambda claim: values[claim.metric]).values()) == {HELD}
-    judged = outcomes("hynet", "Sec. 3.3", lambda claim: values[claim.metric])
-    assert judged.pop("s33-in") == NOT_HELD, "IN's gradients are orthogonal too"
-    assert set(judged.values()) == {HELD}
-    # R_L2 makes FPR95 rise more.
-    values = norms_values([*with_cosines(), *with_exposures((3.0, 2.0, 1.0))])
-    assert set(outcomes("hynet", "Sec. 3.1", lambda claim: values[claim.metric]).values()) == {NOT_HELD}
 
 
 def test_jobs_ask_for_their_probes_and_measures(study: Study) -> None:

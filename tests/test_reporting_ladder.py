@@ -14,8 +14,9 @@ from lib.recipes import RECIPES, Recipe, at_rate
 from lib.study.artefacts.adasample import LADDER, RUNGS
 from lib.study.jobs import Job
 from lib.study.open import Record
-from lib.study.report.changes import fpr95_of, levels
-from lib.study.report.ladder import WHOLE, rungs_figure, rungs_table, surely_changed
+from lib.study.report import changes
+from lib.study.report.changes import WHOLE, fpr95_of, levels, rungs_table, surely_changed
+from lib.study.report.figures import changes_figure
 
 SETS = ("b", "c")
 EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS}
@@ -100,13 +101,13 @@ def test_there_is_no_share_of_a_gain_that_may_be_nothing_or_is_a_loss(last: floa
 
 def test_what_carries_a_gain_is_said_of_intervals_that_leave_out_nothing_at_all():
     """Of steps of -1, -0.5, 0.25, -0.75 and -2 points, with so little noise that all are sure."""
-    lower, higher = surely_changed(rungs()).split("\n")
+    lower, higher = surely_changed(rungs_table(rungs())).split("\n")
     names = [EVERY[name].label for name in LADDER[1:]]
     assert [name for name in names if name in lower] == [*names[:2], *names[3:]]
     assert lower.startswith(f"FPR95 is surely lowered by: {names[0]} (−")
     assert f"{WHOLE} (−" in lower
     assert higher.startswith(f"FPR95 is surely raised by: {names[2]} (+0.")
-    loud = surely_changed(rungs(noise=50.0))
+    loud = surely_changed(rungs_table(rungs(noise=50.0)))
     assert loud == "FPR95 is surely lowered by: none\nFPR95 is surely raised by: none"
 
 
@@ -122,15 +123,17 @@ def test_test_points_widen_a_level_and_hardly_a_paired_change():
 
 def test_the_figure_shows_every_seed_and_each_change_in_the_row_of_its_rung():
     found = rungs()
-    left, right = rungs_figure(found, "note").axes
+    methods = changes.methods(found)
+    changed = changes.changes(methods, changes.rungs(methods))
+    left, right = changes_figure(methods, changed, "note").axes
     assert [text.get_text() for text in left.get_yticklabels()] == [EVERY[name].label for name in LADDER]
     dots = [line for line in left.lines if line.get_marker() == "o"]
     assert sorted(np.concatenate([of.get_xdata() for of in dots])) == pytest.approx(
         sorted(of.fpr95("b") - 1 for of in found)
     )
-    (changes,) = right.containers
-    known = np.isfinite(changes[0].get_xdata().astype(float))
-    assert changes[0].get_ydata()[known].tolist() == [4, 3, 2, 1, 0]
+    (dots,) = right.containers
+    known = np.isfinite(dots[0].get_xdata().astype(float))
+    assert dots[0].get_ydata()[known].tolist() == [1, 2, 3, 4, 5]
     assert not right.yaxis.get_tick_params()["labelleft"]
 
 

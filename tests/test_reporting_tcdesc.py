@@ -72,7 +72,7 @@ def test_what_the_positive_saw_is_of_runs_with_topology_alone(study: Study) -> N
     table = tcdesc.topology_in_training(trained(experiments.table1(study), study))
     assert len(table) == 9
     assert table["k / n (%)"].round(1).unique().tolist() == [12.6, 25.2, 50.4]
-    assert table[tcdesc.MATCHED].to_numpy() == pytest.approx(np.full(9, 40.0))
+    assert table["matched (%)"].to_numpy() == pytest.approx(np.full(9, 40.0))
     assert table["beyond (%)"].to_numpy() == pytest.approx(np.full(9, 0.1))
     assert table["capped (%)"].to_numpy() == pytest.approx(np.full(9, 20.0))
 
@@ -86,112 +86,6 @@ def test_gains_are_of_pairs_that_are_there_and_paired_by_seed(study: Study) -> N
     others = tcdesc.changes_by_topology(trained(experiments.other_losses(study), study), sets)
     assert list(others.index) == [f"topology on {loss}" for loss in experiments.LOSSES]
     assert others["change"].tolist() == pytest.approx([-6, -5, -12, -11])
-
-
-PAIRS = 512
-
-
-def neighbourhoods(job: Job) -> dict[str, dict[str, np.ndarray]]:
-    """A quarter of the neighbours match until the end, then more, with topology more still; all of one
-    pair in 32."""
-    own = job.name == "tcdesc_dsm_aug"
-    matched = np.full((3, PAIRS), 0.25)
-    matched[-1] = (0.625 if own else 0.375) + (job.seed or 0) / 64
-    matched[-1, : PAIRS // 32] = 1.0
-    topology = np.full((3, PAIRS), 0.2)
-    topology[-1] = 0.1 if own else 0.15
-    arrays = {
-        "stage": np.array([0, 0.5, 1], np.float32),
-        "matched": matched.astype(np.float16),
-        "topology": topology.astype(np.float16),
-        "unshared": np.full(3, 0.4, np.float32),
-        "euclidean": np.full((3, PAIRS), 0.5, np.float16),
-    }
-    return {"neighbourhoods": arrays}
-
-
-def test_neighbourhoods_are_followed_through_training(study: Study) -> None:
-    table = tcdesc.neighbourhoods_by_stage(
-        trained(experiments.figure1(study), study, neighbourhoods)
-    ).set_index(["key", "seed", "stage"])
-    assert len(table) == 2 * 3 * 3
-    first, last = table.loc[("tcdesc_dsm_aug", 0, 0.0)], table.loc[("tcdesc_dsm_aug", 1, 1.0)]
-    assert (first["matched (%)"], first["all match (%)"], first["d_E"]) == (25, 0, 0.5)
-    matched = 100 * (31 / 32 * (0.625 + 1 / 64) + 1 / 32)
-    assert last["matched (%)"] == pytest.approx(matched, rel=1e-3)
-    assert last["all match (%)"] == pytest.approx(100 / 32)
-    assert last["of unshared (%)"] == pytest.approx(25, rel=1e-3)
-
-
-def test_claims_on_figure_1_hold_where_topology_brings_neighbourhoods_together(study: Study) -> None:
-    found = trained(experiments.figure1(study), study, neighbourhoods)
-    results = outcomes("tcdesc", "Figure 1", tcdesc.neighbourhood_values(found))
-    assert results.pop("f1-different") == "held"
-    assert set(results.values()) == {"held"}
-    values = tcdesc.neighbourhood_values(found)
-    assert values["matched_last"].values.shape == (3, 1)
-    first, last = (values[f"lambda_{tenth}"].values[0, 0] for tenth in ("first", "last"))
-    assert first < last == pytest.approx(0.5, abs=0.01)
-    exchanged = [
-        replace(run, job=replace(run.job, name=other))
-        for run, other in zip(found, [*["tcdesc_dsm_aug"] * 3, *["dsm_long"] * 3], strict=True)
-    ]
-    lost = outcomes("tcdesc", "Figure 1", tcdesc.neighbourhood_values(exchanged))
-    assert {key for key, outcome in lost.items() if outcome == "did not hold"} == {
-        *("f1-different", "f1-consistent", "f1-distance", "f1-unshared")
-    }
-
-
-NAMES = ["i_a", "i_b", "v_a", "v_b"]
-
-
-def matched(job: Job) -> dict[str, dict[str, np.ndarray]]:
-    """Of 20 matches 10 are right, and 15 of TCDesc under changes of illumination."""
-    right = np.array([10, 10, 10, 10], np.int32)
-    if job.name == "tcdesc_dsm_aug":
-        right[:2] += 5
-    arrays = {
-        "name": np.array(NAMES),
-        "right": right,
-        "matches": np.full(4, 20, np.int32),
-    }
-    return {"matches_on_brisk": arrays, "matches_on_dog": arrays | {"right": right - 2}}
-
-
-def test_matches_are_counted_by_descriptor_detector_and_kind(study: Study) -> None:
-    table = tcdesc.matches(trained(experiments.figure2(study), study, matched), "mini-hp-images")
-    means = table.groupby(["label", "detector", "kind"])[["right", "wrong"]].mean()
-    assert len(table) == (2 + 3 + 3) * 4
-    assert means.loc[("TCDesc-DSM+", "BRISK", "illumination")].tolist() == [15, 5]
-    assert means.loc[("TCDesc-DSM+", "BRISK", "viewpoint")].tolist() == [10, 10]
-    assert means.loc[("SIFT", "own keypoints", "viewpoint")].tolist() == [8, 12]
-
-
-def test_claims_on_figure_2_are_of_the_kind_they_name(study: Study) -> None:
-    values = match_values(trained(experiments.figure2(study), study, matched))
-    results = outcomes("tcdesc", "Figure 2", lambda claim: values[claim.metric])
-    assert set(results.values()) == {"held"}
-    wrong = values["wrong_illumination"]
-    assert wrong["tcdesc_dsm_aug"].values.tolist() == [[5]] * 3
-    assert wrong["sift"].values.tolist() == [10]
-
-
-def match_values(runs: Sequence[Record]) -> dict[str, dict[str, Measured]]:
-    return tcdesc.match_values(tcdesc.matches(runs, "mini-hp-images"))
-
-
-def test_one_sequence_that_differs_decides_nothing_about_matches(study: Study) -> None:
-    """Seeds that agree to the last match say nothing of other sequences."""
-
-    def of_one(job: Job) -> dict[str, dict[str, np.ndarray]]:
-        arrays = matched(job)
-        right = np.where(np.array(NAMES) == "i_a", arrays["matches_on_brisk"]["right"], 10)
-        return arrays | {"matches_on_brisk": arrays["matches_on_brisk"] | {"right": right}}
-
-    values = match_values(trained(experiments.figure2(study), study, of_one))
-    results = outcomes("tcdesc", "Figure 2", lambda claim: values[claim.metric])
-    assert results.pop("f2-viewpoint") == "held"
-    assert set(results.values()) == {"open"}
 
 
 def staged(study: Study, fpr95: Callable[[str, float, bool], float]) -> list[Record]:
@@ -265,16 +159,14 @@ def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
     assert abs(np.mean(gaps)) < 3 * np.std(gaps) / np.sqrt(len(gaps))
 
 
-def values_on(artefact: str, runs: Sequence[Record], study: Study) -> Callable[[Claim], Mapping]:
+def values_on(runs: Sequence[Record], study: Study) -> Callable[[Claim], Mapping]:
     """The values by which a notebook judges the claims on a table or figure."""
-    arrays = tcdesc.grid_values(runs) if artefact in ("Table 1", "Figure 3") else {}
-    return partial(values_of, runs=runs, sets=study.setting.source.sets, arrays=arrays)
+    return partial(values_of, runs=runs, sets=study.setting.source.sets)
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:
     of = {
         "Table 1": experiments.table1(seeded),
-        "Figure 3": experiments.table1(seeded),
         "Table 2": experiments.table2(seeded),
         "Table 3": experiments.table3(seeded),
         "Table 4": experiments.table3(seeded),
@@ -284,7 +176,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     }
     results: dict[str, str] = {}
     for artefact, jobs in of.items():
-        values = values_on(artefact, trained(jobs, seeded), seeded)
+        values = values_on(trained(jobs, seeded), seeded)
         found = outcomes("tcdesc", artefact, values)
         assert found
         assert NOT_JUDGED not in found.values(), artefact
@@ -293,36 +185,12 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     # for its two cells that differ, and all others are alike.
     for key in ("t1-best", "t2-hn", "t2-dsm-each", "t3-topology", "t4-best", "t5-best", "abs-any-hynet"):
         assert results[key] == "held", key
-    for key in ("t1-all", "f3-caption-matching", "t4-close", "f4-small", "f4-verification-dsm"):
+    for key in ("t1-all", "t4-close", "f4-small", "f4-verification-dsm"):
         assert results[key] == "did not hold", key
-    assert results["f3-lambda"] == "held"
-
-
-def test_text_and_caption_of_figure_3_cannot_both_hold(seeded: Study) -> None:
-    """A larger γ better in verification and worse in matching, as the caption says."""
-    found = trained(experiments.table1(seeded), seeded)
-    sign = {"verification": 1.0, "matching": -1.0, "retrieval": 0.0}
-    by_gamma = [
-        _with_tasks(run, {t: 80 + s * experiments.GRID[run.job.name][1] for t, s in sign.items()})
-        for run in found
-        if run.job.name in experiments.GRID
-    ]
-    results = outcomes("tcdesc", "Figure 3", values_on("Figure 3", by_gamma, seeded))
-    assert {results[f"f3-caption-{task}"] for task in ("verification", "matching")} == {"held"}
-    assert {results[f"f3-text-{task}"] for task in ("verification", "matching")} == {"did not hold"}
-    assert {results[f"f3-k-{task}"] for task in TASKS} == {"held"}
-
-
-def _with_tasks(run: Record, tasks: Mapping[str, float]) -> Record:
-    metrics = {
-        name: {**of, **({"hpatches": {**of["hpatches"], **tasks}} if "hpatches" in of else {})}
-        for name, of in run.content["metrics"].items()
-    }
-    return replace(run, content={**run.content, "metrics": metrics})
 
 
 def test_the_hard_test_is_the_column_from_liberty_to_yosemite(study: Study) -> None:
-    values = values_on("Table 3", trained(experiments.table3(study), study), study)
+    values = values_on(trained(experiments.table3(study), study), study)
     [claim] = [c for c in read_claims("tcdesc", "Table 3") if c.id == "tcdesc-t3-hard-task"]
     of = values(claim)
     assert {each.cells for each in of.values()} == {("Lib>Yos",)}
@@ -331,7 +199,7 @@ def test_the_hard_test_is_the_column_from_liberty_to_yosemite(study: Study) -> N
 
 def test_one_seed_decides_no_grid(study: Study) -> None:
     for artefact, jobs in (("Table 1", experiments.table1), ("Table 5", experiments.table5)):
-        values = values_on(artefact, trained(jobs(study), study), study)
+        values = values_on(trained(jobs(study), study), study)
         found = outcomes("tcdesc", artefact, values, (0,))
         assert set(found.values()) == {"open"}
 
@@ -383,7 +251,7 @@ def test_the_tables_as_printed_against_the_claims_on_them(
 
 
 def test_what_topology_changes_says_of_how_many_of_the_tables_columns_it_is(study: Study) -> None:
-    values = values_on("Table 2", trained(experiments.table2(study), study), study)
+    values = values_on(trained(experiments.table2(study), study), study)
     found = verdicts("tcdesc", "Table 2", values)
     parts = {found[f"t2-{name}"].part for name in ("hn", "dsm", "hn-each", "dsm-each")}
     assert parts == {"2 of 6 columns"}

@@ -12,6 +12,7 @@ import pytest
 from reporting_records import Run, outcomes, verdict
 
 from lib.data.oxford_affine import NUISANCES
+from lib.study.artefacts import dsm
 from lib.study.artefacts import whole_images as experiments
 from lib.study.claims import read_claims
 from lib.study.claims.rows import printed_values
@@ -19,7 +20,7 @@ from lib.study.claims.verdicts import HELD, NOT_HELD, NOT_JUDGED
 from lib.study.jobs import Job
 from lib.study.open import Study
 from lib.study.printed import printed
-from lib.study.report import dsm, frames, whole_images
+from lib.study.report import frames, whole_images
 
 SEEDS = (0, 1, 2)
 SHOWN = ("page", "text", "rocket")
@@ -76,12 +77,18 @@ def made(jobs: Sequence[Job]) -> list[Run]:
     return runs
 
 
+def numbers(runs: Sequence[Run], measure: str, test_set: str) -> pd.DataFrame:
+    return frames.wide(frames.tidy(runs, measure, test_set))
+
+
 def dsm_runs(study: Study) -> dict[str, pd.DataFrame]:
     runs = made(experiments.dsm_figure5(study))
     every = [*runs, *frames.by_sign(runs)]
-    return dsm.by_kind(
-        whole_images.by_set(every, study, "oxford_affine", "oxford_affine")[OXFORD], experiments.UNITED
-    )
+    numbers = whole_images.by_set(every, study, "oxford_affine", "oxford_affine")[OXFORD]
+    signs = [f"{name}_signs" for name in dsm.FIGURE4_SIGNS]
+    keys = {"real": ["sift", *dsm.FIGURE4_REAL, *experiments.UNITED]}
+    keys["binary"] = ["orb", *signs, *dsm.FIGURE4_BINARY]
+    return {kind: frames.of_methods(numbers, of_kind) for kind, of_kind in keys.items()}
 
 
 def test_dsms_rows_are_real_and_binary_and_signs_among_these(study: Study) -> None:
@@ -104,12 +111,6 @@ def test_dsms_rows_are_real_and_binary_and_signs_among_these(study: Study) -> No
     ]
 
 
-def test_a_record_without_the_numbers_is_named(study: Study) -> None:
-    runs = made(experiments.tcdesc_table6(study)[:2])
-    with pytest.raises(ValueError, match=r"no w1bs on mini-w1bs; measure it there"):
-        whole_images.numbers(runs, "w1bs", W1BS)
-
-
 def test_scores_by_image_have_each_nuisance_and_their_mean(study: Study) -> None:
     frame = whole_images.by_image(dsm_runs(study)["real"], "score")
     assert set(frame["nuisance"]) == {
@@ -124,7 +125,7 @@ def test_scores_by_image_have_each_nuisance_and_their_mean(study: Study) -> None
 
 
 def test_what_images_show_is_drawn_with_all_that_shows_it(study: Study) -> None:
-    runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
+    runs = numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
     of = whole_images.measured(runs, "score")["tcdesc_hn_aug"]
     assert of.values.shape == (3, 1)
     assert of.resampled.shape[:3] == (1, 3, 1)
@@ -176,12 +177,12 @@ def test_what_the_paper_prints_of_figure_5_is_what_its_text_says() -> None:
 
 
 def test_topologys_claims_are_judged_by_what_they_name(study: Study) -> None:
-    runs = whole_images.numbers(made(experiments.tcdesc_figure5(study)), "w1bs", W1BS)
+    runs = numbers(made(experiments.tcdesc_figure5(study)), "w1bs", W1BS)
     assert outcomes("tcdesc", "Figure 5", whole_images.claim_values(runs)) == {
         **dict.fromkeys(("f5-hn", "f5-extreme-hn"), HELD),
         **dict.fromkeys(("f5-dsm", "f5-extreme-dsm"), NOT_HELD),
     }
-    runs = whole_images.numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
+    runs = numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
     assert outcomes("tcdesc", "Table 6", whole_images.claim_values(runs)) == {
         **dict.fromkeys(("t6-hn", "t6-topology-hn"), HELD),
         **dict.fromkeys(("t6-dsm", "t6-topology-dsm"), NOT_HELD),

@@ -1,8 +1,8 @@
 """AdaSample (Zhang et al.): what its notebooks compute from records.
 
-Table 2 under the keys of the printed one, Table 3's tests (Sec. 5.4), and Figure 3 with Eq. 12, 22 to 24
-from the probe `lib.probes.gradient_norms`: S stages of training, C classes, c places a class, NaN
-where a place holds no candidate. FPR95 is in percent, p and power are in [0, 1].
+Table 3's tests (Sec. 5.4), tables of `lib.theory`, and Figure 3 with Eq. 12, 22 to 24 from the probe
+`lib.probes.gradient_norms`: S stages of training, C classes, c places a class, NaN where a place holds
+no candidate. FPR95 is in percent, p and power are in [0, 1].
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,9 @@ import numpy as np
 import pandas as pd
 
 from lib.statistics import significance
-from lib.statistics.intervals import Measured, contrast, side_by_side
-from lib.study.artefacts.adasample import LAMBDAS, TRIPLET_LOSSES, lambda_name
-from lib.study.claims.measured import hpatches_by_task
+from lib.statistics.intervals import Measured, contrast
 from lib.study.open import Record
-from lib.study.report import frames, hpatches
+from lib.study.report import frames
 from lib.theory import EXPONENTS
 
 Probe = Mapping[str, np.ndarray]
@@ -29,36 +27,6 @@ LEVEL = 0.05
 # Of the power asked about: runs of each method, the effects tried, and the power that is wanted.
 RUNS, WANTED = (5, 10, 20), 0.8
 EFFECTS = tuple(step / 5 for step in range(24))
-
-
-# Table 2
-
-
-def table2_key(lam: float, loss: str) -> str:
-    """The key of a λ and a loss in the printed table and in the claims, e.g. "lambda_10_aht"."""
-    return f"lambda_{lam:g}_{loss.lower()}"
-
-
-def table2_runs(runs: Sequence[Record], test_set: str | None = None) -> pd.DataFrame:
-    """HPatches' numbers of runs of any λ and loss, as `hpatches.numbers`, under `table2_key`."""
-    keys = {lambda_name(lam, loss): table2_key(lam, loss) for loss in TRIPLET_LOSSES for lam in LAMBDAS}
-    return hpatches.numbers(runs, test_set).rename(index=keys, level="key")
-
-
-def table2_values(numbers: pd.DataFrame) -> dict[str, Measured]:
-    """The values of the claims on Table 2.
-
-    Args:
-        numbers: of `table2_runs`.
-
-    Returns:
-        Three cells, the tasks, of every λ and loss, λ = 0 too; by "aht" and "ht" 18, the paper's λ by
-        task.
-    """
-    values = hpatches_by_task(numbers)
-    for loss in TRIPLET_LOSSES:
-        values[loss.lower()] = side_by_side([values[table2_key(lam, loss)] for lam in LAMBDAS if lam])
-    return values
 
 
 # Table 3
@@ -172,12 +140,6 @@ READINGS = {
     "not normalised, shuffled": Reading("none", shuffled=True),
     "mean within a class": Reading("within"),
 }
-# From the full gradient to the one at the output, and from there to the distance.
-STEPS = {
-    "full, at the output (Eq. 23)": Reading(between=("output", "full")),
-    "at the output, distance (Eq. 24)": Reading(between=("distance", "output")),
-    "full, distance": Reading(),
-}
 # Eq. 12: the squared distance in place of the loss.
 LOSSES = {
     "all classes": Reading("none", between=("squared", "loss")),
@@ -207,38 +169,37 @@ def paired(
         of zeros alone for "class", of a single value for "within".
     """
     first, second = (_quantity(probe, name, stage) for name in reading.between)
-    there = np.isfinite(first) & np.isfinite(second)
-    size = probe["originals"][:, None] if reading.size == "own" else reading.size or there.shape[1] + 1
-    keys = np.arange(there.shape[1]) if reading.size == "own" else random.random((draws, *there.shape))
-    rank = np.where(there, keys, np.inf).argsort(axis=-1).argsort(axis=-1)
-    kept = np.broadcast_to(there & (rank < size - 1), (draws, *there.shape))
+    known = np.isfinite(first) & np.isfinite(second)
+    size = probe["originals"][:, None] if reading.size == "own" else reading.size or known.shape[1] + 1
+    order = np.arange(known.shape[1]) if reading.size == "own" else random.random((draws, *known.shape))
+    rank = np.where(known, order, np.inf).argsort(axis=-1).argsort(axis=-1)
+    kept = np.broadcast_to(known & (rank < size - 1), (draws, *known.shape))
     if reading.shuffled:
         dealt = np.where(kept, random.random(kept.shape), np.inf).argsort(axis=-1)
-        place = (~kept).argsort(axis=-1, kind="stable").argsort(axis=-1)
-        dealt = np.take_along_axis(dealt, place, axis=-1)
+        candidate = (~kept).argsort(axis=-1, kind="stable").argsort(axis=-1)
+        dealt = np.take_along_axis(dealt, candidate, axis=-1)
         second = np.take_along_axis(np.broadcast_to(second, kept.shape), dealt, axis=-1)
     first, second = (
         _scaled(np.where(kept, values, np.nan), reading.scale) for values in (first, second)
     )
-    both = np.isfinite(first) & np.isfinite(second)
-    return np.where(both, first, np.nan), np.where(both, second, np.nan)
+    # Where one has no value the other has none either.
+    return first + 0 * second, second + 0 * first
 
 
 def _quantity(probe: Probe, name: str, stage: int) -> np.ndarray:
+    values = probe[{"output": "raw", "squared": "distance"}.get(name, name)][stage].astype(np.float64)
     if name == "output":
-        return np.sqrt((probe["raw"][stage].astype(np.float64) ** 2).sum(axis=-1))
-    if name == "squared":
-        return probe["distance"][stage].astype(np.float64) ** 2
-    return probe[name][stage].astype(np.float64)
+        return np.sqrt((values**2).sum(axis=-1))
+    return values**2 if name == "squared" else values
 
 
 def _scaled(values: np.ndarray, scale: str) -> np.ndarray:
     if scale == "none":
         return values
-    count = np.maximum(np.isfinite(values).sum(axis=-1, keepdims=True), 1)
     total = np.nansum(values, axis=-1, keepdims=True)
     if scale == "class":
         return values / np.where(total > 0, total, np.nan)
+    count = np.maximum(np.isfinite(values).sum(axis=-1, keepdims=True), 1)
     centred = values - total / count
     spread = np.sqrt(np.nansum(centred**2, axis=-1, keepdims=True) / count)
     return centred / np.where(spread > 0, spread, np.nan)
@@ -331,9 +292,10 @@ def constants(probes: Mapping[str, Probe]) -> pd.DataFrame:
     for run, probe in probes.items():
         for number, stage in enumerate(probe["stage"].round(3)):
             full, output = probe["full"][number], _quantity(probe, "output", number)
-            there = np.isfinite(full) & (output > 0)
-            m = pd.Series(full[there] / output[there], name="M")
-            parts.append(m.to_frame().assign(run=run, stage=stage, relative=m / m.median()))
+            m = (full / np.where(output > 0, output, np.nan))[np.isfinite(full) & (output > 0)]
+            parts.append(
+                pd.DataFrame({"M": m, "run": run, "stage": stage, "relative": m / np.median(m)})
+            )
     return pd.concat(parts, ignore_index=True)
 
 
@@ -348,28 +310,7 @@ def approximation_errors(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
     return _by_seed(table.pivot_table("off", "run", "stage", "median", sort=False).to_numpy(), seeds)
 
 
-def output_norms_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
-    """Eq. 24 on the real network: the norm at the positive's descriptor over 2 d, at the last stage.
-
-    Returns:
-        A row for each way of writing the distance (through ‖x − y‖ as printed, or along the sphere the
-        descriptors lie on) and side on which the negative was mined: `samples`, `median` and 5% and
-        95% of ‖∂L/∂x⁺‖ / 2d.
-    """
-    distance, losses, near, through, along = (
-        np.concatenate([probe[name][-1] for probe in probes.values()]).astype(np.float64)
-        for name in ("distance", "loss", "near_anchor", "differences", "sphere")
-    )
-    rows, ways = [], {"through ‖x − y‖": through, "along the sphere": along[..., 1]}
-    for (way, norms), (side, wanted) in product(ways.items(), (("anchor", 1), ("positive", 0))):
-        there = np.isfinite(distance) & (losses > 0) & (near == wanted)
-        ratio = norms[there] / (2 * distance[there])
-        spread = np.percentile(ratio, [50, 5, 95]) if len(ratio) else [np.nan] * 3
-        rows.append((way, side, len(ratio), *spread))
-    return pd.DataFrame(rows, columns=["gradient", "negative at", "samples", "median", "5%", "95%"])
-
-
-# Eq. 12 and 13
+# Eq. 12 and 13, and footnote 5
 
 
 def hinge_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
@@ -381,37 +322,35 @@ def hinge_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
         over positive losses, by what power of d_pos² the loss grows there, with its 5% and 95%; and
         the fraction of zero hinges.
     """
-    table = correlations(probes, LOSSES).set_index(["run", "reading", "stage"]).loc[MEAN]
-    table = table.rename(columns={"low": "from", "high": "to"})
-    rows = {}
-    for number, stage in enumerate(table.loc["all classes"].index):
-        squared, losses = (
-            np.concatenate([probe[name][number].ravel() for probe in probes.values()])
-            for name in ("distance", "loss")
-        )
-        squared, losses = squared[np.isfinite(squared)] ** 2, losses[np.isfinite(squared)]
-        above = losses > 0
-        power = np.percentile(squared[above] / losses[above], [50, 5, 95])
-        cells = {
-            (f"r, {name}", part): table.loc[(name, stage), part] for name in LOSSES for part in table
-        }
-        cells |= zip(product(["power"], ("median", "5%", "95%")), power, strict=True)
-        rows[f"{stage:g}"] = {**cells, ("fraction", "zero"): float((~above).mean())}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("fraction of training")
+    mean = correlations(probes, LOSSES).query("run == @MEAN")
+    r = mean.pivot(index="stage", columns="reading", values=["r", "low", "high"])
+    parts = {"r": "r", "from": "low", "to": "high"}
+    columns = {(f"r, {name}", head): r[part, name] for name in LOSSES for head, part in parts.items()}
+    squared, losses = (
+        np.concatenate([probe[name] for probe in probes.values()], axis=1)
+        for name in ("distance", "loss")
+    )
+    power = np.where(losses > 0, squared**2 / np.where(losses > 0, losses, 1), np.nan)
+    percentiles = np.nanpercentile(power, [50, 5, 95], axis=(1, 2))
+    columns |= zip(product(["power"], ("median", "5%", "95%")), percentiles, strict=True)
+    columns["fraction", "zero"] = (losses <= 0).sum(axis=(1, 2)) / np.isfinite(losses).sum(axis=(1, 2))
+    return pd.DataFrame(columns).rename("{:g}".format).rename_axis("fraction of training")
 
 
 def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
     """How often the hinge was zero at the points of a training curve, a row a run, and the batch mean of
     d_neg − d_pos at the loss's power over the first and last tenth; `steps` as of `frames.steps`."""
     runs = steps.assign(gap=steps["d_neg"] - steps["d_pos"]).groupby("label", sort=False)
+    gaps = runs["gap"].agg(frames.tenths)
     columns = {
         "seed": runs["seed"].first(),
         "steps": runs["step"].last(),
         "points with a zero": runs["zero_share"].agg(np.count_nonzero),
         "largest fraction": runs["zero_share"].max(),
+        "gap, first tenth": gaps.str[0],
+        "gap, last tenth": gaps.str[1],
     }
-    first, last = zip(*(frames.tenths(gap) for _, gap in runs["gap"]), strict=True)
-    return pd.DataFrame(columns).assign(**{"gap, first tenth": first, "gap, last tenth": last})
+    return pd.DataFrame(columns)
 
 
 def exponents_shown(least: float, largest: float) -> tuple[int, ...]:
@@ -491,11 +430,10 @@ def forms_table(rows: Sequence[Mapping], values: Sequence[str] | str) -> pd.Data
 
 def gradient_table(numbers: Mapping) -> pd.DataFrame:
     """Eq. 24: the closed forms of the gradient's norm, and whether automatic differentiation agrees."""
-    cases = pd.DataFrame(numbers["cases"])
-    cases[["d=0.5", "d=1", "d=1.4"]] = cases["at"].tolist()
-    cases["normalised"] = np.where(cases["normalised"], "yes", "no")
+    cases, distances = pd.DataFrame(numbers["cases"]), ["d=0.5", "d=1", "d=1.4"]
+    cases[distances] = cases["at"].tolist()
+    cases["normalised"] = cases["normalised"].map({True: "yes", False: "no"})
     cases["autograd"] = np.where(cases["error"] < 1e-9, "same", "DIFFERS")
-    heads = {"loss": "loss", "side": "negative at", "normalised": "normalised", "formula": "norm"}
-    heads |= {"d=0.5": "d=0.5", "d=1": "d=1", "d=1.4": "d=1.4", "variation": "max/min of norm/d"}
-    heads |= {"correlation": "r", "autograd": "autograd"}
-    return cases[[*heads]].rename(columns=heads).astype({"r": float})
+    heads = {"side": "negative at", "formula": "norm", "variation": "max/min of norm/d"}
+    shown = ["loss", "side", "normalised", "formula", *distances, "variation", "correlation", "autograd"]
+    return cases[shown].astype({"correlation": float}).rename(columns=heads | {"correlation": "r"})

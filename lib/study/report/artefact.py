@@ -10,11 +10,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 
 import matplotlib.pyplot as plt
 import pandas as pd
 from IPython.display import HTML, Image, Markdown, display
 from matplotlib.figure import Figure
+from pandas.api.types import is_numeric_dtype
 
 from lib.files import write_bytes
 from lib.study import claims
@@ -23,7 +25,7 @@ from lib.study.catalogue import ARTEFACTS
 from lib.study.claims.measured import values_of
 from lib.study.jobs import Job
 from lib.study.open import Record, Study, open_study, provenance, records_of
-from lib.study.report import style, tables
+from lib.study.report import figures
 
 Values = Mapping[str, object]
 
@@ -66,11 +68,11 @@ class Artefact:
             caption: stands above.
         """
         self.save(frame, name)
-        display(HTML(tables.as_html(frame, decimals, caption)))
+        display(HTML(as_html(frame, decimals, caption)))
 
     def save(self, frame: pd.DataFrame, name: str = "") -> None:
         """Save a table that is too long to show, as `table` does."""
-        flat = tables.with_index(frame)
+        flat = _with_index(frame)
         if flat.columns.nlevels > 1:
             flat.columns = [" ".join(str(part) for part in head if part) for head in flat.columns]
         content = flat.to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -89,7 +91,7 @@ class Artefact:
         """
         if frame is not None:
             self.save(frame, "_".join(filter(None, (name, "figure"))))
-        content = style.png(figure)
+        content = figures.png(figure)
         plt.close(figure)
         self._save("figures", name, ".png", content)
         width = round(figure.get_figwidth() * 100)
@@ -130,7 +132,7 @@ class Artefact:
             further = claims.judge(without_seeds, computed, self.study, ())
             table = pd.concat([table, further], ignore_index=True)
         self.save(table, "verdicts")
-        display(HTML(tables.of_verdicts(table)))
+        display(HTML(verdicts_as_html(table)))
 
     def _save(self, kind: str, name: str, suffix: str, content: bytes) -> None:
         if self.study.saving is not None:
@@ -165,6 +167,72 @@ def open_artefact(
     """
     study = open_study(profile, data, results, seeds, real=real)
     runs = records_of(study, (jobs or ARTEFACTS[name].jobs)(study, **options))
-    style.use()
+    figures.use_style()
     display(Markdown(f"*{study.heading()}; {provenance(runs)}{borrowed_rates(study)}*"))
     return Artefact(name, study, runs)
+
+
+def as_html(table: pd.DataFrame, decimals: int | Mapping[str, int] = 2, caption: str = "") -> str:
+    """A table as HTML, rounded, the same on every machine; a dot where a value is missing.
+
+    Args:
+        table: any frame, with one or two levels of heads; its index is shown if it has a name.
+        decimals: digits after the point of floats, for all or by (last level of) column name.
+        caption: stands above.
+    """
+    shown = _with_index(table)
+    columns, heads = [], []
+    for number, head in enumerate(shown.columns):
+        parts, column = (head if isinstance(head, tuple) else (head,)), shown.iloc[:, number]
+        digits = decimals if isinstance(decimals, int) else decimals.get(parts[-1], 2)
+        align = str if is_numeric_dtype(column) else _left
+        columns.append([align(_cell(value, digits)) for value in column])
+        heads.append(tuple(align(escape(str(part))) for part in parts))
+    cells = pd.DataFrame(dict(enumerate(columns)), dtype=object)
+    several = shown.columns.nlevels > 1
+    cells.columns = pd.MultiIndex.from_tuples(heads) if several else [head for [head] in heads]
+    html = cells.to_html(index=False, border=0, justify="right", escape=False)
+    above = f"\n  <caption>{escape(caption)}</caption>" if caption else ""
+    return html.replace("\n  <thead>", f"{above}\n  <thead>", 1)
+
+
+def verdicts_as_html(verdicts: pd.DataFrame) -> str:
+    """Verdicts as one HTML table: the sentence, the printed value, ours with its interval, the verdict.
+
+    A reason that all verdicts share stands once, below the table.
+
+    Args:
+        verdicts: of `lib.study.claims.judge`.
+    """
+    shown = verdicts[["sentence", "printed", "rival", "verdict", "why"]].replace("", None)
+    estimates = verdicts[["observed", "low", "high", "unit"]].itertuples(index=False)
+    shown.insert(2, "ours (95%)", [_estimate(*estimate) for estimate in estimates])
+    reasons = shown["why"].unique()
+    note = reasons[0] if len(reasons) == 1 and len(shown) > 1 else None
+    shown = shown.drop(columns="why" if note else []).dropna(axis=1, how="all")
+    return as_html(shown, 3) + (f"<p>{escape(note)}</p>" if note else "")
+
+
+def _estimate(observed: float, low: float, high: float, unit: str) -> str | None:
+    if pd.isna(observed):
+        return None
+    text = f"{observed:.3g} {unit}".rstrip()
+    return (text if pd.isna(low) else f"{text} ({low:.3g} to {high:.3g})").replace("-", "−")
+
+
+def _with_index(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with its index as columns, if it has a name."""
+    return table.reset_index() if any(name is not None for name in table.index.names) else table.copy()
+
+
+def _left(text: str) -> str:
+    return f'<div style="text-align: left">{text}</div>' if text else ""
+
+
+def _cell(value: object, digits: int) -> str:
+    if pd.isna(value):
+        return "·"
+    if not isinstance(value, float):
+        return escape(str(value))
+    text = f"{value:.{digits}f}"
+    return (text.removeprefix("-") if float(text) == 0 else text).replace("-", "−")

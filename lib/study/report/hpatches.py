@@ -20,7 +20,7 @@ PROTOCOLS = {
     "retrieval": "retrieval: mAP, whole pool",
     "retrieval.pools": "retrieval: mAP, pool sizes",
 }
-METHOD, FPR95 = "Method (in %)", "FPR95"
+FPR95 = "FPR95"
 
 
 def tested_on(runs: Sequence[Record]) -> str:
@@ -51,9 +51,9 @@ def numbers(
         NaN where a run does not have it.
 
     Raises:
-        ValueError: no records, one without the numbers, or two of one method and seed.
+        ValueError: two runs of one method and seed.
     """
-    frame = frames.on_set(runs, "hpatches", test_set or tested_on(runs))
+    frame = frames.tidy(runs, "hpatches", test_set or tested_on(runs))
     if hp_train:
         frame.loc[frame["train_set"] == hp_train, frames.METHOD] += ["_hp", "-HP"]
     return frames.wide(frame)
@@ -69,9 +69,11 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
         Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
         a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
     """
-    of, count = frames.summary(runs), runs.groupby(level=frames.METHOD, sort=False).size()
-    columns = {(PROTOCOLS[key], name): each[key] for key in PROTOCOLS for name, each in of.items()}
-    return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis(METHOD)
+    tables, count = frames.summary(runs), runs.groupby(level=frames.METHOD, sort=False).size()
+    columns = {
+        (head, name): table[key] for key, head in PROTOCOLS.items() for name, table in tables.items()
+    }
+    return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis("Method (in %)")
 
 
 def paper_beside_ours(
@@ -89,41 +91,10 @@ def paper_beside_ours(
     Returns:
         As of `frames.beside`, FPR95 and the tasks in percent.
     """
-    by_cell = printed.assign(cell=printed["task"].where(printed["task"] != "", FPR95))
-    paper = by_cell.pivot_table("value", frames.METHOD, "cell", sort=False)
-    test_set = tested_on(runs)
-    measured = [run for run in runs if "hpatches" in run.content["metrics"].get(test_set, {})]
-    ours = fpr95.to_frame(FPR95).join(numbers(measured, test_set)[list(tasks)])
+    by_cell = printed.replace({"task": {"": FPR95}})
+    paper = by_cell.pivot_table("value", frames.METHOD, "task", sort=False)
+    ours = fpr95.to_frame(FPR95).join(numbers(runs)[list(tasks)])
     return frames.beside(paper, ours, (FPR95, *tasks))
-
-
-def by_level(runs: pd.DataFrame) -> pd.DataFrame:
-    """One method's numbers, level by level: what each task's number is the mean of.
-
-    Args:
-        runs: of `numbers`, of one method.
-
-    Returns:
-        Index `level`; columns a task's part, e.g. "verification inter", in percent, means over seeds; a
-        kind of sequences that there is none of is left out.
-
-    Raises:
-        ValueError: there are several methods.
-    """
-    mean = frames.means(runs)
-    if len(mean) != 1:
-        raise ValueError(f"one method expected, got {', '.join(mean.index.unique('key'))}")
-    parts = {
-        "verification inter": "verification.{}.inter.ap",
-        "verification intra": "verification.{}.intra.ap",
-        "matching viewpoint": "matching.{}.viewpoint",
-        "matching illumination": "matching.{}.illumination",
-        "retrieval whole pool": "retrieval.{}.all",
-        "retrieval pool of 100": "retrieval.{}.100",
-    }
-    there = {name: key for name, key in parts.items() if key.format(LEVELS[0]) in mean}
-    values = {name: [mean[key.format(level)].iloc[0] for level in LEVELS] for name, key in there.items()}
-    return pd.DataFrame(values, index=pd.Index(LEVELS, name="level"))
 
 
 def at_level(runs: pd.DataFrame, level: str) -> pd.DataFrame:
@@ -134,12 +105,12 @@ def at_level(runs: pd.DataFrame, level: str) -> pd.DataFrame:
         level: of `LEVELS`.
     """
     parts = {
-        "verification": runs.filter(regex=rf"^verification\.{level}\.(inter|intra)\.ap$"),
-        "matching": runs.filter(regex=rf"^matching\.{level}\.(viewpoint|illumination)$"),
-        "retrieval": runs.filter(regex=rf"^retrieval\.{level}\.all$"),
+        "verification": rf"^verification\.{level}\.(inter|intra)\.ap$",
+        "matching": rf"^matching\.{level}\.(viewpoint|illumination)$",
+        "retrieval": rf"^retrieval\.{level}\.all$",
     }
-    tasks = pd.DataFrame({task: of.mean(axis=1) for task, of in parts.items()})
-    return tasks.join(runs.filter(regex=rf"^({'|'.join(TASKS)})\.{level}\.[vi]_"))
+    tasks = {task: runs.filter(regex=part).mean(axis=1) for task, part in parts.items()}
+    return pd.DataFrame(tasks).join(runs.filter(regex=rf"^({'|'.join(TASKS)})\.{level}\.[vi]_"))
 
 
 def by_sequence(runs: pd.DataFrame, task: str) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lib.statistics.intervals import Measured
-from lib.study.artefacts.hynet import AT_ONE_RATE, MARGINS, SHOWN, best_margin, searched_fpr95
+from lib.study.artefacts.hynet import MARGINS, SHOWN, best_margin, searched_fpr95
 from lib.study.claims import Claim
 from lib.study.claims.measured import SEQUENCES_DRAWN, by_method
 from lib.study.open import Record
@@ -17,11 +17,6 @@ FPR95 = "FPR95 (%)"
 # How an epoch is chosen: not at all; by the mean of the very test sets, as HyNet's code does; or of each
 # test set by the other.
 LAST, ON_TESTS, ON_OTHER = "last", "on the tests", "on the other test"
-TRIPLETS_DRAWN = 400
-COLUMNS = MEDIAN, NINETIETH, VALUES = "median", "90th percentile", "values"
-# As `lib.benchmarks.intensity_changes` has it, which imports torch.
-UNCHANGED = "none"
-ONE_RATE = "hynet_no_norm_one_rate"
 # Of `lib.benchmarks.imc`, by key: the columns of Table 4.
 TASKS = {"stereo": "stereo", "multiview": "multi-view", "average": "average"}
 # Of `lib.benchmarks.imc`: a single pair's scene, subset and photographs.
@@ -48,11 +43,10 @@ def margins() -> pd.DataFrame:
     rows = []
     for similarity, keys in MARGINS.items():
         for margin, key in keys.items():
-            by_rate = searched_fpr95(key)
-            rate, taken = min(by_rate, key=by_rate.get), key == best_margin(similarity)
-            row = {"similarity": SHOWN[similarity], "margin": margin, "rate": rate}
-            rows.append({**row, FPR95: by_rate[rate], "taken": "yes" if taken else ""})
-    return pd.DataFrame(rows)
+            fpr95 = pd.Series(searched_fpr95(key))
+            taken = "yes" if key == best_margin(similarity) else ""
+            rows.append((SHOWN[similarity], margin, fpr95.idxmin(), fpr95.min(), taken))
+    return pd.DataFrame(rows, columns=["similarity", "margin", "rate", FPR95, "taken"])
 
 
 def zero_shares(runs: Sequence[Record]) -> pd.DataFrame:
@@ -62,23 +56,10 @@ def zero_shares(runs: Sequence[Record]) -> pd.DataFrame:
     Args:
         runs: whose loss is a hinge or its square.
     """
-    stated = {run.job.label: run.job.recipe.loss.options["margin"] for run in runs}
+    margin = pd.Series({run.job.label: run.job.recipe.loss.options["margin"] for run in runs})
     largest = 100 * frames.steps(runs).groupby("label")["zero_share"].max()
-    table = pd.DataFrame({"margin": pd.Series(stated), "largest share": largest})
-    return table.reindex(list(stated)).rename_axis("method")
-
-
-def by_epoch(runs: Sequence[Record]) -> pd.DataFrame:
-    """FPR95 on all pairs at the end of each epoch, from 1: a row a run, test set and epoch.
-
-    Args:
-        runs: of `lib.study.artefacts.hynet.epochs`.
-
-    Returns:
-        As of `lib.study.report.frames.epochs`.
-    """
-    frame = frames.tidy(runs, "fpr95_by_stage").rename(columns={"value": FPR95})
-    return frame.assign(epoch=frame.groupby(["key", "seed", "test_set"]).cumcount() + 1)
+    table = pd.DataFrame({"margin": margin, "largest share": largest})
+    return table.reindex(margin.index).rename_axis("method")
 
 
 def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -86,7 +67,7 @@ def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
     sets.
 
     Args:
-        epochs: of `by_epoch`, of one method.
+        epochs: of one method, a row a run, test set and `epoch` from 1, with `FPR95 (%)`.
     """
     table = epochs.pivot(index=["seed", "test_set"], columns="epoch", values=FPR95)
     values = table.to_numpy().reshape(epochs["seed"].nunique(), 2, -1)
@@ -94,108 +75,6 @@ def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
     best_other = values.argmin(axis=2, keepdims=True)[:, ::-1]
     chosen = {LAST: np.full_like(best_other, -1), ON_TESTS: best_mean, ON_OTHER: best_other}
     return {name: np.take_along_axis(values, at, axis=2).mean(axis=1) for name, at in chosen.items()}
-
-
-def angles(run: Record, negatives: str = "negative") -> np.ndarray:
-    """(2, T) θ = 2 arcsin(d/2) in radians of the positives and of their hardest negatives at the end of
-    training.
-
-    Args:
-        run: with the probe `lib.probes.triplets_in_batch`.
-        negatives: "negative", mined in batches as in training, or "negative_of_all", out of all pairs.
-    """
-    probe = run.probe("triplets_in_batch")
-    distances = np.stack([probe[name][-1].astype(np.float64) for name in ("positive", negatives)])
-    return 2 * np.arcsin(np.clip(distances / 2, 0, 1))
-
-
-def beyond_right_angle(runs: Sequence[Record]) -> dict[str, Measured]:
-    """By method's key (seeds, 2) the percentage of its positives and of its negatives of `angles` beyond
-    π/2, with resamples of the triplets."""
-    shares = {}
-    for label, own in frames.by_label(runs).items():
-        beyond = 100.0 * np.stack([angles(run) > np.pi / 2 for run in own])
-        count = beyond.shape[-1]
-        drawn = np.random.default_rng(0).integers(count, size=(TRIPLETS_DRAWN, count))
-        about = (count - 1, ("positives", "negatives"), label, "triplets")
-        resampled = beyond[..., drawn].mean(axis=-1)[None]
-        shares[own[0].job.name] = Measured(beyond.mean(axis=-1), resampled, *about)
-    return shares
-
-
-def cosines(runs: Sequence[Record]) -> pd.DataFrame:
-    """|cos| between maps and gradients at the end of training.
-
-    Args:
-        runs: of which those with the probe `lib.probes.orthogonality` count.
-
-    Returns:
-        By `key`, `label`, `seed`, `layer` (from 1) and what is taken `together` ("map", or "channel": a
-        batch's maps of a channel) |cos|'s `median` and `90th percentile`, and the number of `values` of
-        each.
-    """
-    rows = {
-        (run.job.name, run.job.label, run.job.seed, layer, together): row
-        for run in runs
-        if "orthogonality" in dict(run.job.probes)
-        for together in ("map", "channel")
-        for layer, row in enumerate(run.probe("orthogonality")[together].astype(float), 1)
-    }
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
-    table.index = pd.MultiIndex.from_tuples(rows, names=[*frames.RUN, "layer", "together"])
-    return table
-
-
-def exposures(runs: Sequence[Record]) -> pd.DataFrame:
-    """What changes of exposure do, a row a run, test set and change.
-
-    Args:
-        runs: of which those measured by `lib.benchmarks.intensity_changes` count.
-
-    Returns:
-        By `key`, `label`, `seed`, `test_set` and `change`: `fpr95` in percent, its `rise` from no change
-        in points and `relative_rise` in percent of what it is without, `ratio_spread` and `norm_shift`,
-        both in percent (of a ratio; its logarithm's). `ONE_RATE` is the `key` of runs `AT_ONE_RATE`,
-        whose records have HyNet+'s.
-    """
-    measured = [
-        replace(run, job=replace(run.job, name=ONE_RATE)) if run.job.label == AT_ONE_RATE else run
-        for run in runs
-        if run.job.sets_of("intensity_changes")
-    ]
-    tidy = frames.tidy(measured, "intensity_changes")
-    tidy[["number", "change"]] = tidy["metric"].str.split(".", n=1, expand=True).to_numpy()
-    tidy["change"] = pd.Categorical(tidy["change"], tidy["change"].unique(), ordered=True)
-    run_and_set = [*frames.RUN, "test_set"]
-    table = tidy.pivot(index=[*run_and_set, "change"], columns="number", values="value")
-    table[["ratio_spread", "norm_shift"]] *= 100
-    # That of no change comes first.
-    unchanged = table["fpr95"].groupby(level=run_and_set).transform("first")
-    rise = table["fpr95"] - unchanged
-    return table.assign(rise=rise, relative_rise=100 * rise / unchanged)
-
-
-def norms_values(cosines: pd.DataFrame, exposures: pd.DataFrame) -> dict[str, dict[str, Measured]]:
-    """By a claim's metric the values of methods: of "cosine" those of maps, (seeds, layers), by
-    "map_{key}" the 90th percentile and by "median_{key}" the median; of "rise" and "relative_rise"
-    (seeds, changes), means over the test sets; of "ratio_spread" (seeds, test sets), nothing changed."""
-    of_maps = cosines.xs("map", level="together").rename("layer {}".format, level="layer")
-    unchanged = exposures.index.get_level_values("change") == UNCHANGED
-    rises = ("rise", "relative_rise")
-    return {name: _cells(exposures.loc[~unchanged, name], "change") for name in rises} | {
-        "ratio_spread": _cells(exposures.loc[unchanged, "ratio_spread"], "test_set"),
-        "cosine": {
-            f"{name}_{key}": method
-            for name, column in (("map", NINETIETH), ("median", MEDIAN))
-            for key, method in _cells(of_maps[column], "layer").items()
-        },
-    }
-
-
-def _cells(values: pd.Series, cell: str) -> dict[str, Measured]:
-    """By key (seeds, cells), means over what else the index tells apart."""
-    wide = values.groupby(level=[*frames.RUN, cell], observed=True).mean().unstack(cell)
-    return by_method(wide.rename(columns=str), [*map(str, wide)], None)
 
 
 def image_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured]:

@@ -7,6 +7,7 @@ Yosemite's. Places on which nobody trains stand in further columns, by their own
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from lib.study.open import Record, Study
@@ -134,3 +135,60 @@ def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     }
     table = frames.named(pd.DataFrame(columns), paper, ours)
     return table.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})
+
+
+def counts_table(run: Record) -> pd.DataFrame:
+    """What each set holds, a row a set: counts, and shares of points by number of patches in percent.
+
+    Args:
+        run: with the measure `set_statistics`.
+    """
+    table = frames.tidy([run], "set_statistics").pivot(
+        index="test_set", columns="metric", values="value"
+    )
+    counts = ["patches", "points", "matching_pairs", "non_matching_pairs"]
+    shares = {f"share_of_{n}": f"{n} (%)" for n in (2, 3, 4, 5, "more")}
+    table[list(shares)] *= 100
+    table["patches a point"] = table["patches"] / table["points"]
+    table = table[[*counts, "patches a point", *shares]].astype(dict.fromkeys(counts, int))
+    heads = shares | {"matching_pairs": "matching", "non_matching_pairs": "non-matching"}
+    return table.rename(columns=heads).rename_axis("Set")
+
+
+def difficulty_table(runs: Sequence[Record], sets: Sequence[str], printed: pd.DataFrame) -> pd.DataFrame:
+    """FPR95 in percent, a row a set and one of the mean: the papers' SIFT and ours.
+
+    Args:
+        runs: of descriptors, a column each.
+        sets: the data source's three sets, in the order of their roles.
+        printed: the papers' values of SIFT, as `lib.study.printed` reads them.
+    """
+    roles, papers = roles_of(sets), printed.set_index("test")["value"]
+    papers = papers.rename({role: name for name, role in roles.items()})
+    ours = {run.job.label: pd.Series(run.fpr95s()) for run in runs}
+    table = pd.DataFrame({"SIFT, papers": papers} | ours)
+    table = table.reindex(roles).rename_axis("Set")
+    table.loc["mean"] = table.mean()
+    table.insert(0, "beside", [*roles.values(), ""])
+    return table
+
+
+def filled_bins_table(runs: Sequence[Record]) -> pd.DataFrame:
+    """What one threshold for all pairs costs, a row a descriptor.
+
+    Args:
+        runs: with the probe `filled_bins` on the sets that they have FPR95 on.
+
+    Returns:
+        FPR95 in percent on each set and its mean; the same mean if pairs have a threshold by their
+        filled bins, "own thresholds"; the correlation of distance and filled bins over non-matching
+        pairs, "r", the mean over sets.
+    """
+    rows = {}
+    for run in runs:
+        fpr95s = run.fpr95s()
+        probes = [run.probe("filled_bins", name) for name in fpr95s]
+        own, r = (np.mean([probe[n] for probe in probes]) for n in ("own_thresholds", "correlation"))
+        mean = np.mean(list(fpr95s.values()))
+        rows[run.job.label] = {**fpr95s, "mean": mean, "own thresholds": own, "r": r}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("FPR95 (%)")
