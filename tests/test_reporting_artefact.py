@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from lib.study.claims import read_claims
 from lib.study.open import open_study
 from lib.study.report import artefact
-from lib.study.report.artefact import Artefact
+from lib.study.report.artefact import Artefact, Refused, open_artefact
 
 
 @pytest.fixture
@@ -107,3 +107,21 @@ def test_claims_on_what_is_computed_without_training_are_judged_at_any_size(
     assert outcomes.pop("dsm-s42-small-variance") == "did not hold"
     assert outcomes.pop("dsm-s42-small-variance-limit") == "held"
     assert set(outcomes) == {"not judged"}
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        *(("seeds", value) for value in (0, 3, "0", [], ["0"], [0.5], [True], [-1], [0, 0], [2**70])),
+        *(("profile", value) for value in ("quik", ["quick"], None)),
+        *((name, value) for name in ("data", "results") for value in (None, "")),
+        ("data", "no such folder"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_in_one_line(parameter: str, value: object) -> None:
+    parameters = {"profile": "quick", "data": "mini", "results": "reference", "seeds": None}
+    with pytest.raises(Refused) as refused:
+        open_artefact("dsm/table3", **{**parameters, parameter: value})
+    [line] = refused.value._render_traceback_()
+    assert "\n" not in line
+    assert parameter in line or str(value) in line

@@ -163,14 +163,18 @@ def open_study(
             HPatches patches, or of released sets of whole images, each in a folder of its kind's name.
 
     Raises:
-        ValueError: an unknown profile or device, or a repeated or negative seed.
+        ValueError: an unknown profile or device, a text where none is, or seeds that are not a list of
+            different whole numbers of 0 or more.
         FileNotFoundError: data that is not there, or neither in `real`.
     """
+    for parameter, value in {"profile": profile, "data": data, "results": results}.items():
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{parameter} is a text, got {value!r}")
     chosen = profiles.find(profile)
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise ValueError(f"unknown device {device!r}; there are: cpu, cuda, cuda:N")
-    if seeds is not None and (not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0):
-        raise ValueError(f"seeds must be different and 0 or more, got {list(seeds)}")
+    if seeds is not None and not (isinstance(seeds, list | tuple) and seeds and _are_seeds(seeds)):
+        raise ValueError(f"seeds is a list of different whole numbers of 0 or more, got {seeds!r}")
     made = ROOT / ("results" if results == "reference" else results) / profile
     source = open_source(
         data,
@@ -189,6 +193,12 @@ def open_study(
         seeds=None if seeds is None else tuple(seeds),
         at_once=at_once or pool.default_at_once(chosen, device),
     )
+
+
+def _are_seeds(numbers: Sequence[object]) -> bool:
+    # A bool is an int, and numpy's generators and torch's take 63 bits.
+    whole = all(type(number) is int and 0 <= number < 2**63 for number in numbers)
+    return whole and len(set(numbers)) == len(numbers)
 
 
 def reference_folder(profile: str, data: str) -> Path:
@@ -288,7 +298,7 @@ def _make(study: Study, missing: Sequence[Job]) -> None:
     print(
         f"{len(missing)} of the records asked for are missing; making them takes about "
         f"{pool.span(wall_clock(seconds, study.at_once))} with {study.at_once} at once on "
-        f"{study.setting.device}.",
+        f"{study.setting.device}. Interrupt to stop; the same call goes on.{_elsewhere(study)}",
         file=sys.stderr,
     )
     pool.prepare(study.setting.source, {name for job in missing for name in job.sets}, study.at_once)
@@ -296,6 +306,14 @@ def _make(study: Study, missing: Sequence[Job]) -> None:
     if failures:
         reasons = "\n".join(f"  {job.title}: {reason}" for job, reason in failures)
         raise RuntimeError(f"{len(failures)} of {len(missing)} failed:\n{reasons}")
+
+
+def _elsewhere(study: Study) -> str:
+    """The other data that the study's profile is on record for."""
+    profile, own = study.setting.profile.name, study.setting.source.name
+    kinds = sorted(path.parent.name for path in (REFERENCE / profile).glob("*/manifest.json"))
+    others = [kind for kind in kinds if kind != own]
+    return f" On record at {profile}: data {', '.join(others)}." if own not in kinds and others else ""
 
 
 def provenance(runs: Sequence[Record]) -> str:

@@ -140,6 +140,13 @@ class Artefact:
             write_bytes(self.study.saving / kind / f"{stem}{suffix}", content)
 
 
+class Refused(ValueError):
+    """A notebook's parameter that cannot be taken. IPython shows it in one line, without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
 def open_artefact(
     name: str,
     profile: str,
@@ -162,10 +169,13 @@ def open_artefact(
         options: of `jobs`, e.g. ``checkpoints``.
 
     Raises:
-        ValueError, FileNotFoundError: a parameter, as for `open_study`.
+        Refused: a parameter, for what `open_study` refuses.
         RuntimeError, DamagedRecord: as for `lib.study.open.records_of`, which makes what is missing.
     """
-    study = open_study(profile, data, results, seeds, real=real)
+    try:
+        study = open_study(profile, data, results, seeds, real=real)
+    except (ValueError, FileNotFoundError) as error:
+        raise Refused(f"This notebook's first cell: {error}") from None
     runs = records_of(study, (jobs or ARTEFACTS[name].jobs)(study, **options))
     figures.use_style()
     display(Markdown(f"*{study.heading()}; {provenance(runs)}{borrowed_rates(study)}*"))
