@@ -33,11 +33,9 @@ def test_methods_stand_with_either_optimiser_the_lowest_fpr95_first() -> None:
 def test_tables_are_filled_in_between_their_comments(tmp_path: Path) -> None:
     text = "a\n<!-- scoreboard -->\nold\n<!-- end of scoreboard -->\n"
     text += "<!-- equal footing -->\nold\n<!-- end of equal footing -->\nb"
-    table = tmp_path / reference.EQUAL_FOOTING
+    table = tmp_path / reference.EQUAL_FOOTING[1]
     table.parent.mkdir(parents=True)
-    levels = {
-        f"{name} {by}": [2.0] for name in ("FPR95", together.PHOTOGRAPHS) for by in ("SGD", "Adam")
-    }
+    levels = {f"{name} {by}": [2.0] for name in ("FPR95", "matching") for by in ("SGD", "Adam")}
     pd.DataFrame({"method": ["A"]} | levels).to_csv(table, index=False)
     lines = reference.filled_in(text, tmp_path).splitlines()
     assert "old" not in lines

@@ -14,8 +14,10 @@ from lib.study.claims import read_claims, wrong_by_chance
 from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, OPEN
 from lib.study.report.together import FPR95, OPTIMISERS, PHOTOGRAPHS
 
-# Below the reference: the four papers' methods with either optimiser, on real places.
-EQUAL_FOOTING = "evening/scenes/tables/together/equal_footing_optimisers.csv"
+# Below the reference: the four papers' methods with either optimiser. README shows the first there is.
+EQUAL_FOOTING = tuple(
+    f"evening/{data}/tables/together/equal_footing_optimisers.csv" for data in ("scenes", "photos")
+)
 # Below the reference: whose verdicts count. The first that has a claim decides; quick judges only
 # computations.
 JUDGED = ("evening/scenes", "evening/photos", "quick/mini")
@@ -136,8 +138,8 @@ def filled_in(text: str, reference: Path) -> str:
         ValueError: the document lacks such comments.
     """
     tables = {"scoreboard": scoreboard(reference)}
-    if (reference / EQUAL_FOOTING).exists():
-        tables["equal footing"] = equal_footing(pd.read_csv(reference / EQUAL_FOOTING))
+    if measured := [reference / file for file in EQUAL_FOOTING if (reference / file).exists()]:
+        tables["equal footing"] = equal_footing(pd.read_csv(measured[0]))
     for name, table in tables.items():
         before, start, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- end of {name} -->")
@@ -185,16 +187,18 @@ def outcome(verdicts: pd.Series) -> str:
 
 
 def equal_footing(measured: pd.DataFrame) -> str:
-    """A table in Markdown of methods: FPR95 and AP of matching photographs in percent with either
-    optimiser, the lowest FPR95 of either first.
+    """A table in Markdown of methods: FPR95 and AP of matching in percent with either optimiser, the
+    lowest FPR95 of either first.
 
     Args:
-        measured: columns `method` and, e.g., "FPR95 Adam" and "matching of photographs Adam".
+        measured: columns `method` and, e.g., "FPR95 Adam" and "matching of photographs Adam" or, of
+            synthetic sequences, "matching Adam".
     """
     methods, names = measured.set_index("method"), list(OPTIMISERS.values())
+    matching = PHOTOGRAPHS if f"{PHOTOGRAPHS} SGD" in methods else "matching"
     columns = {
         f"{head}, {name}": methods[f"{metric} {name}"].map(form.format)
-        for metric, head, form in ((FPR95, "FPR95", "{:.2f}"), (PHOTOGRAPHS, "matching AP", "{:.1f}"))
+        for metric, head, form in ((FPR95, "FPR95", "{:.2f}"), (matching, "matching AP", "{:.1f}"))
         for name in names
     }
     lowest = methods[[f"{FPR95} {name}" for name in names]].min(axis=1).sort_values()
