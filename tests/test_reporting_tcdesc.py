@@ -259,7 +259,7 @@ def test_what_topology_changes_says_of_how_many_of_the_tables_columns_it_is(stud
 
 def test_claims_name_keys_that_the_study_trains() -> None:
     known = {*experiments.VARIANTS, *experiments.METHODS, *experiments.TABLE2_SEEDED, "sift"}
-    known |= {*experiments.TABLE2_BESIDE, *experiments.FIGURE4_BESIDE, "gamma_0.5", "gamma_2"}
+    known |= {*experiments.TABLE2_BESIDE, *experiments.FIGURE4, "gamma_0.5", "gamma_2"}
     known |= {key for pair in experiments.LOSSES.values() for key in pair}
     for claim in read_claims("tcdesc"):
         if claim.metric in ("fpr95", "map", "mean_lambda", *COLUMN_NAMES, *TASKS):
