@@ -26,15 +26,6 @@ TEXTS = {
     "hynet": ("hynet.txt",),
     "tcdesc": ("tcdesc.md",),
 }
-# Their quotes leave words out, or a page or a formula stands between in the texts.
-BROKEN_QUOTES = {
-    *(
-        f"adasample-t1-augmentation-{of}"
-        for of in ("hardnet", "hardnet-gor", "hardnet-gen", "adasample-gen")
-    ),
-    *("dsm-f1-margin-1", "dsm-soft-weights"),
-    *("dsm-f5-ahead-real", "dsm-f5-ahead-binary", "dsm-f5-loss", "dsm-f5-common"),
-}
 with_texts = pytest.mark.skipif(not papers_text.FOLDER, reason="PAPERS names no folder with the texts")
 
 
@@ -44,13 +35,28 @@ def excluded(paper: str) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file) if row["paper"] == paper]
 
 
-def test_what_does_not_hold_has_a_weight_and_what_is_left_of_it_and_nothing_else_has():
+def test_what_does_not_hold_has_one_weight_and_what_is_left_of_it_and_nothing_else_has():
     assert set(ROWS["verdict"]) == {HOLDS, FAILS, PART, UNKNOWN}
-    for row in ROWS.itertuples():
-        faulty = row.verdict in (FAILS, PART)
-        assert (row.weight in WEIGHTS) == faulty, row.id
-        assert row.left.endswith(".") == bool(row.left) == faulty, row.id
+    whole = ROWS["quote"].where(ROWS["quote"] != "", ROWS["id"])
+    for _, rows in ROWS.groupby(["paper", whole]):
+        faulty = rows["verdict"].iloc[0] in (FAILS, PART)
+        assert rows["verdict"].nunique() == 1
+        assert rows["weight"].isin(WEIGHTS).sum() == rows["left"].str.endswith(".").sum() == faulty
+        assert (rows["weight"] != "").sum() == (rows["left"] != "").sum() == faulty
     assert ROWS["id"].is_unique
+
+
+def test_a_sentence_of_which_some_holds_and_some_does_not_has_one_verdict():
+    quotes = ROWS.set_index("id")["verdict"]
+    # Ahead in sparse points on every scene, in registered images not on every large one.
+    assert quotes["hynet-p-more-points"] == quotes["hynet-p-more-images"] == PART
+
+
+def test_quotes_are_whole_or_say_where_they_are_cut():
+    quotes = ROWS["quote"][ROWS["quote"] != ""]
+    assert quotes.str.match(r"…|[A-Z“(]|3\) ").all()
+    assert quotes.str.contains(r"[.:…”]$").all()
+    assert (ROWS["kind"][ROWS["quote"] == ""] == "print").all()
 
 
 # --- each way to judge, on made-up cells
@@ -192,12 +198,6 @@ CENTRE, N = DRAW.normal(size=8), DRAW.normal(size=(8, 3))
 FITTED = np.linalg.lstsq(N, CENTRE, rcond=None)[0]
 LOSSES, NORMS = DRAW.uniform(0.1, 2, size=(2, 6))
 CHECKS: dict[str, Callable[[], list[bool]]] = {
-    "hynet-t1-tfeat": lambda: [
-        value("hynet", "table1", key="tfeat_m_aug", train="yosemite", test="liberty") == value_elsewhere
-        for value_elsewhere in CELLS.query(
-            "paper != 'hynet' and key == 'tfeat_m_aug' and train == 'yosemite' and test == 'liberty'"
-        )["value"]
-    ],
     "adasample-s42-bound": lambda: [
         bool(
             np.linalg.norm(np.outer(a @ b, c), 2)
@@ -216,17 +216,19 @@ CHECKS: dict[str, Callable[[], list[bool]]] = {
     # With α = 3 the estimator's mean is that of the gradients of the cubed losses, not of the losses.
     "adasample-p-proof": lambda: [bool(np.isclose((3 * LOSSES**2 * NORMS).mean(), NORMS.mean()))],
     "tcdesc-s1-closed-form": lambda: [bool(np.allclose(N.T @ N @ FITTED, N.T @ CENTRE))],
-    "tcdesc-t2-l2net": lambda: [
-        value("tcdesc", "table2", key="l2net_aug", train="liberty", test="yosemite") == 2.57
-    ],
-    "tcdesc-t2-cs-l2net": lambda: [
-        value("tcdesc", "table2", key="cs_l2net_aug", statistic="column_mean")
-        == value("dsm", "table1", key="cs_l2net_aug", statistic="column_mean")
-    ],
     "adasample-p-sufficient": lambda: [
         corrected < 0.05
         for corrected, p in zip(significance.holm(P_VALUES), P_VALUES, strict=True)
         if p < 0.05
+    ],
+    # Whether L_A and the two terms of L_B (HyNet's Eq. 9) fall where the positive comes closer.
+    "hynet-p-eq-9": lambda: [
+        derivative(0.4) > 0
+        for derivative in (
+            lambda angle: -np.sin(angle),
+            lambda angle: -np.sin(angle),
+            lambda angle: np.cos(angle / 2),
+        )
     ],
     "adasample-p-anomaly": lambda: [
         value("adasample", "table3", statistic="p_value", train="notredame", test="liberty") > 0.05
@@ -239,22 +241,29 @@ P_VALUES = CELLS["value"][CELLS["statistic"] == "p_value"]
 def test_what_was_judged_by_hand_comes_out_so(name):
     true = CHECKS[name]()
     outcome = HOLDS if all(true) else PART if any(true) else FAILS
-    assert ROWS.set_index("id").loc[name, "verdict"] == outcome
+    assert ROWS.set_index("id").loc[name, "in_print"] == outcome
 
 
 # --- the texts
 
 
+def pieces(quote: str) -> list[str]:
+    """What stands between the marks of omission, letters and digits alone."""
+    return [plain for piece in quote.split("…") if (plain := papers_text.plain(piece))]
+
+
 @with_texts
 @pytest.mark.parametrize("paper", TEXTS)
 def test_every_sentence_with_a_number_or_a_comparison_is_listed_or_excluded(paper):
-    quotes = [papers_text.plain(quote) for quote in ROWS["quote"][ROWS["paper"] == paper]]
+    quotes = ROWS["quote"][(ROWS["paper"] == paper) & (ROWS["quote"] != "")].unique()
+    # A piece of two words stands in many sentences.
+    parts = [[part for part in pieces(quote) if len(part) > 24] or pieces(quote) for quote in quotes]
     rules = excluded(paper)
     left = [
         sentence
         for heading, sentence in papers_text.sentences(TEXTS[paper][0])
         if papers_text.speaks_of_more(sentence)
-        and not any(quote in papers_text.plain(sentence) for quote in quotes)
+        and not any(part in papers_text.plain(sentence) for part in itertools.chain(*parts))
         and not any(
             re.search(of["section"], heading) and re.search(of["pattern"], sentence) for of in rules
         )
@@ -267,8 +276,7 @@ def test_every_sentence_with_a_number_or_a_comparison_is_listed_or_excluded(pape
 def test_every_quote_stands_in_the_paper_and_every_exclusion_excludes(paper):
     whole = [papers_text.plain(papers_text.text(name)) for name in TEXTS[paper]]
     for row in ROWS[ROWS["paper"] == paper].itertuples():
-        stands = any(papers_text.plain(row.quote) in text for text in whole)
-        assert stands != (row.id in BROKEN_QUOTES), row.id
+        assert any(all(piece in text for piece in pieces(row.quote)) for text in whole), row.id
     sentences = [
         of for of in papers_text.sentences(TEXTS[paper][0]) if papers_text.speaks_of_more(of[1])
     ]

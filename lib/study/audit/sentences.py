@@ -1,6 +1,8 @@
 """The sentences of the papers that compare, rank, count or name a number, judged by what is printed.
 
-They are the rows of `lib/study/claims/*.csv`. Those of kind "print" are judged here alone; all have
+They are the quotes of `lib/study/claims/*.csv`, a row for each thing that a sentence says; "…" stands
+for words, or a formula, that are left out. Rows of kind "print" are judged here alone; those without a
+quote are readings of ours, which a table suggests and no sentence says. All rows have
 
     place     where the sentence stands, if "artefact" does not say it
     in_print  the rule, see `verdict`; none where what is printed does not tell
@@ -24,15 +26,26 @@ COLUMNS = ["id", "paper", "place", "kind", "sentence", "quote", "in_print", "wei
 
 
 def judged(cells: pd.DataFrame) -> pd.DataFrame:
-    """All sentences with their "verdict" by what is printed.
+    """All sentences, and readings of ours, by what is printed.
 
     Args:
         cells: of `lib.study.printed.all_cells`.
+
+    Returns:
+        A row for each thing that is said, with the "verdict" on the whole sentence: it holds for part if
+        some of it holds and some does not; what cannot be checked is left out, unless nothing can.
     """
-    rows = read_rows()
+    rows = read_rows().query("kind != 'finding'")
     rows["place"] = rows["place"].where(rows["place"] != "", rows["artefact"])
-    verdicts = [verdict(row.in_print, row.paper, cells) for row in rows.itertuples()]
-    return rows[COLUMNS].assign(verdict=verdicts)
+    rows["verdict"] = [verdict(row.in_print, row.paper, cells) for row in rows.itertuples()]
+    whole = rows["quote"].where(rows["quote"] != "", rows["id"])
+    rows["verdict"] = rows["verdict"].groupby([rows["paper"], whole]).transform(_together)
+    return rows[[*COLUMNS, "verdict"]]
+
+
+def _together(verdicts: pd.Series) -> str:
+    known = {verdict for verdict in verdicts if verdict != UNKNOWN}
+    return known.pop() if len(known) == 1 else PART if known else UNKNOWN
 
 
 def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
