@@ -14,10 +14,11 @@ import papers_text
 import pytest
 
 from lib.statistics import significance
-from lib.study.audit.sentences import FAILS, HOLDS, PART, UNKNOWN, WEIGHTS, judged, verdict
+from lib.study.audit.sentences import FAILS, HOLDS, PART, UNKNOWN, judged, verdict
 from lib.study.printed import all_cells
 
 CELLS = all_cells()
+WEIGHTS = ("conclusion", "number", "digit")
 ROWS = judged(CELLS)
 # Of each paper its texts, the first of which is gone through sentence by sentence.
 TEXTS = {

@@ -24,7 +24,6 @@ SIDES = {1: "less", 2: "two-sided"}
 RUNS, HALF = 5, 0.5e-3
 # What the printed p-values fit best, see `forms_table`.
 LIKELIEST = "normal, continuity + ties"
-SIGNED_RANK = "signed-rank, exact"
 
 
 def comparisons() -> pd.DataFrame:
@@ -160,7 +159,7 @@ def _signed_rank_row(values: pd.Series, sides: int) -> dict[str, object]:
     fitting = {name: sums[_rounds_to(p, value)] for name, value in values.items()}
     texts = {name: f"W = {w[0]}" if w.size else np.nan for name, w in fitting.items()}
     fits = sum(w.size > 0 for w in fitting.values())
-    return {"form": SIGNED_RANK, "sides": sides, "fits": fits, "untied": fits, **texts}
+    return {"form": "signed-rank, exact", "sides": sides, "fits": fits, "untied": fits, **texts}
 
 
 def holm_table(paper: pd.DataFrame) -> pd.DataFrame:

@@ -18,11 +18,8 @@ import pandas as pd
 from lib.study.claims.rows import read_rows
 from lib.study.printed import cell_columns
 
-# Of findings, the heaviest first: does it change a conclusion, a number, or only a digit?
-WEIGHTS = ("conclusion", "number", "digit")
 HOLDS, FAILS, PART = "holds", "fails", "holds only for part"
 UNKNOWN = "cannot be checked from print"
-COLUMNS = ["id", "paper", "place", "kind", "sentence", "quote", "in_print", "weight", "left"]
 
 
 def judged(cells: pd.DataFrame) -> pd.DataFrame:
@@ -32,20 +29,19 @@ def judged(cells: pd.DataFrame) -> pd.DataFrame:
         cells: of `lib.study.printed.all_cells`.
 
     Returns:
-        A row for each thing that is said, with the "verdict" on the whole sentence: it holds for part if
-        some of it holds and some does not; what cannot be checked is left out, unless nothing can.
+        As `lib.study.claims.rows.read_rows`, a row for each thing that is said, with the "verdict" on
+        the whole sentence: it holds for part if some of it holds and some does not; what cannot be
+        checked is left out, unless nothing can.
     """
     rows = read_rows().query("kind != 'finding'")
-    rows["place"] = rows["place"].where(rows["place"] != "", rows["artefact"])
     rows["verdict"] = [verdict(row.in_print, row.paper, cells) for row in rows.itertuples()]
-    whole = rows["quote"].where(rows["quote"] != "", rows["id"])
-    rows["verdict"] = rows["verdict"].groupby([rows["paper"], whole]).transform(_together)
-    return rows[[*COLUMNS, "verdict"]]
+    whole = rows["quote"].mask(rows["quote"] == "", rows["id"])
+    return rows.assign(verdict=rows["verdict"].groupby([rows["paper"], whole]).transform(_together))
 
 
 def _together(verdicts: pd.Series) -> str:
-    known = {verdict for verdict in verdicts if verdict != UNKNOWN}
-    return known.pop() if len(known) == 1 else PART if known else UNKNOWN
+    known = set(verdicts) - {UNKNOWN}
+    return PART if len(known) > 1 else known.pop() if known else UNKNOWN
 
 
 def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
@@ -118,9 +114,9 @@ def listed(name: str) -> pd.DataFrame:
 
     Returns:
         Of "findings" the "rule" that is not kept, "paper", "table", "row" and "column" of the cell,
-        "what" is wrong, the "printed" text, what would be "expected", and its "weight", of `WEIGHTS`. Of
-        "reprinted" rows the "method" under its first name, "paper" and its own name of the "row", what
-        is "other" than in the first paper (the "name") or the paper before ("numbers"), and the
-        "change".
+        "what" is wrong, the "printed" text, what would be "expected", and the "weight", "number" or
+        "digit". Of "reprinted" rows the "method" under its first name, "paper" and its own name of the
+        "row", what is "other" than in the first paper (the "name") or the paper before ("numbers"), and
+        the "change".
     """
     return pd.read_csv(Path(__file__).with_name(f"{name}.csv"), dtype=str, keep_default_na=False)
