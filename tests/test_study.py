@@ -581,7 +581,7 @@ def test_told_to_end_a_process_unwinds_whatever_its_measures_import() -> None:
         "import os, signal, sys\n"
         "from lib.study import runs\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
-        "runs._evaluating('benchmarks', 'sfm')\n"
+        "runs._evaluating('lib.benchmarks.sfm')\n"
         "try:\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "finally:\n"
