@@ -127,7 +127,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/figure5": Artefact(whole_images.tcdesc_figure5, images=whole_images.W1BS),
     "tcdesc/table6": Artefact(whole_images.tcdesc_table6, images=whole_images.OXFORD),
     "together/equal_footing": Artefact(together.equal_footing),
-    "together/real_and_synthetic": Artefact(together.equal_footing, extras=True, longer=True),
+    "together/orders": Artefact(together.equal_footing, extras=True, longer=True),
     "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),
     "together/factorial": Artefact(factorial.jobs, extras=True, hpatches=True),
     "together/confirmation": Artefact(factorial.confirmed, extras=True, longer=True),

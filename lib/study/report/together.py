@@ -5,8 +5,10 @@ from method to method; average precision (percent) is compared in points. Method
 the same seeds.
 """
 
+import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -15,12 +17,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from lib import profiles
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.statistics.intervals import Estimate, Measured, contrast, difference, residual, side_by_side
 from lib.statistics.significance import holm, vargha_delaney
 from lib.study.artefacts.rows import tested_on
+from lib.study.artefacts.searches import NoSearch
+from lib.study.artefacts.together import equal_footing
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
-from lib.study.open import Record, Study
+from lib.study.open import Record, Study, manifest_path, on_record, open_study
 from lib.study.report import frames, hpatches
 from lib.study.report.changes import levels, with_interval
 
@@ -133,11 +138,11 @@ def suited(runs: Sequence[Record], optimiser: Mapping[str, str]) -> list[Record]
         runs: of `lib.study.artefacts.together.equal_footing`.
         optimiser: by method's label, a key of `OPTIMISERS`.
     """
-    return [
-        run
-        for run in runs
-        if run.job.recipe is None or run.job.recipe.optimizer.name == optimiser[run.job.label]
-    ]
+    order = list(optimiser)
+    trained = [run for run in runs if run.job.recipe]
+    chosen = [run for run in trained if run.job.recipe.optimizer.name == optimiser[run.job.label]]
+    untrained = [run for run in runs if run.job.recipe is None]
+    return untrained + sorted(chosen, key=lambda run: order.index(run.job.label))
 
 
 def pairs(measure: str, methods: Methods) -> pd.DataFrame:
@@ -263,6 +268,18 @@ def standings(runs: Sequence[Record], study: Study) -> dict[str, Standing]:
         means = pd.Series({label: sign * method.values.mean() for label, method in scaled.items()})
         standing[measure] = Standing(means, pd.DataFrame(sign * draws(scaled), columns=means.index))
     return standing
+
+
+def standings_on_record() -> dict[str, dict[str, Standing]]:
+    """`standings` by size and kind of data, of those whose records of equal footing are all there."""
+    found = {}
+    for profile, data in itertools.product(profiles.PROFILES, ("mini", "photos", "scenes")):
+        if manifest_path(profile, data).exists():
+            study = open_study(profile, data)
+            with suppress(NoSearch):
+                if runs := on_record(study, equal_footing(study)):
+                    found[study.where] = standings(runs, study)
+    return found
 
 
 def agreement(one: Standing, other: Standing) -> dict[str, float]:
