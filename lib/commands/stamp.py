@@ -160,12 +160,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     checkout = "the code that made the records, e.g. a git worktree, or what its --numbers wrote"
-    add("checkout", type=Path, help=checkout)
+    add("checkout", type=Path, nargs="?", help=checkout)
     add("--profile", default="quick", choices=list(PROFILES))
     add_study_options(parser, "where the records lie")
     text = "write this code's short runs into a folder, and stamp nothing"
     add("--numbers", type=Path, metavar="DIR", help=text)
     chosen = parser.parse_args()
+    if not (chosen.checkout or chosen.numbers):
+        parser.error("name the checkout that made the records")
     study = open_study(chosen.profile, data_of(chosen), "results", None, chosen.device, chosen.jobs)
     folder = ROOT / chosen.results / chosen.profile / study.setting.source.name
     on_record = jobs_on_record(study, folder)
