@@ -101,7 +101,7 @@ def test_rates_asked_for_are_tried_besides_and_the_search_goes_on_from_them(
 
     monkeypatch.setattr(tuning.pool, "complete", lambda jobs, *_: [])
     monkeypatch.setattr(tuning, "_run", falling)
-    found = tuning.search(open_study(results=tmp_path), "hardnet", find("hardnet"), [0.02])
+    found = tuning.search(open_study(results=str(tmp_path)), "hardnet", find("hardnet"), [0.02])
     assert list(found["metrics"]["mean_fpr95"]) == [
         *("0.01", "0.02", "0.1", "0.2", "0.5", "1.0", "2.0", "5.0")
     ]

@@ -27,7 +27,7 @@ Sites = dict[str, tuple[Site, list[np.ndarray]]]
 
 def written(folder: Path, kind: str, size: ImagesSize = SMALL) -> Sites:
     """A set of the packaged photographs, written to a folder, and by place its site and images."""
-    sites, plan = {}, multiview.setting
+    sites, plan = {}, multiview.place
 
     def noted(name: str, *how: object) -> tuple[Site, list[np.ndarray]]:
         sites[name.split()[-1]] = plan(name, *how)

@@ -312,8 +312,7 @@ def _elsewhere(study: Study) -> str:
     """The other data that the study's profile is on record for."""
     profile, own = study.setting.profile.name, study.setting.source.name
     kinds = sorted(path.parent.name for path in (REFERENCE / profile).glob("*/manifest.json"))
-    others = [kind for kind in kinds if kind != own]
-    return f" On record at {profile}: data {', '.join(others)}." if own not in kinds and others else ""
+    return f" On record at {profile}: data {', '.join(kinds)}." if kinds and own not in kinds else ""
 
 
 def provenance(runs: Sequence[Record]) -> str:

@@ -155,8 +155,9 @@ def fill_in(path: Path, reference: Path) -> None:
 
 
 def scoreboard(reference: Path) -> str:
-    """A table in Markdown of the papers and how many of their quoted sentences came out how, and a
-    sentence on how many of the verdicts behind it may be wrong by chance.
+    """A table in Markdown of the papers and how many of their quoted sentences came out how, and below
+    it how many are decided in all, how many of these without training, and how many of the verdicts
+    behind them may be wrong by chance.
 
     A sentence did not hold where one of its comparisons did not, held where all did, is not judged where
     none is, and is open otherwise. Without verdicts of longer runs there are no rows.
@@ -164,19 +165,33 @@ def scoreboard(reference: Path) -> str:
     files = [sorted((reference / size).glob("tables/*/*_verdicts*.csv")) for size in JUDGED]
     if not any(files[:-1]):
         return _markdown([("paper", *OUTCOMES)])
-    verdicts = pd.concat(pd.read_csv(file) for size in files for file in size)
+    read = [
+        pd.read_csv(file).assign(size=size)
+        for size, own in zip(JUDGED, files, strict=True)
+        for file in own
+    ]
+    verdicts = pd.concat(read)
     verdicts = verdicts.drop_duplicates("claim").set_index("claim")
     claims = [claim for claim in read_claims() if claim.kind == "claim"]
     chance = wrong_by_chance(verdicts.reindex([claim.id for claim in claims]))
-    by_claim = verdicts["verdict"]
-    rows = [(claim.paper, claim.quote, by_claim.get(claim.id, NOT_JUDGED)) for claim in claims]
-    sentences = pd.DataFrame(rows, columns=["paper", "quote", "verdict"])
-    outcomes = sentences.groupby(["paper", "quote"])["verdict"].agg(outcome).reset_index()
+    own = verdicts.reindex([claim.id for claim in claims])
+    sentences = pd.DataFrame([(c.paper, c.quote) for c in claims], columns=["paper", "quote"])
+    sentences["verdict"] = own["verdict"].fillna(NOT_JUDGED).to_numpy()
+    # Quick runs decide nothing: what has a verdict there was computed.
+    computed = (own["size"] == JUDGED[-1]) | (own["verdict"] == NOT_JUDGED)
+    sentences["computed"] = computed.to_numpy()
+    by_sentence = sentences.groupby(["paper", "quote"], as_index=False)
+    outcomes = by_sentence.agg({"verdict": outcome, "computed": "all"})
+    decided = outcomes[outcomes["verdict"].isin([HELD, NOT_HELD])]
+    total = (
+        f"Of {len(outcomes)} sentences {len(decided)} are decided, {decided['computed'].sum()} of them "
+        "by calculation without training."
+    )
     counts = pd.crosstab(outcomes["paper"], outcomes["verdict"])
     counts = counts.reindex(index=list(PAPERS), columns=list(OUTCOMES), fill_value=0)
     links = (f"[{name}](lib/study/claims/{key}.csv): {adds}" for key, (name, adds) in PAPERS.items())
     counts.index = list(links)
-    return _markdown([("paper", *OUTCOMES), *counts.itertuples()]) + f"\n{chance}\n"
+    return _markdown([("paper", *OUTCOMES), *counts.itertuples()]) + f"\n{total} {chance}\n"
 
 
 def outcome(verdicts: pd.Series) -> str:
