@@ -295,6 +295,7 @@ def agreement(one: Standing, other: Standing) -> dict[str, float]:
     def signs(values: np.ndarray) -> np.ndarray:
         return np.sign(values[..., first] - values[..., second])
 
+    # Both began from one seed; in reverse the second's draws are independent of the first's.
     drawn = signs(one.draws[common].to_numpy()) * signs(other.draws[common].to_numpy()[::-1])
     low, high = np.quantile(drawn.mean(axis=1), [LEVEL / 2, 1 - LEVEL / 2])
     tau = stats.kendalltau(one.means[common], other.means[common]).statistic
