@@ -62,7 +62,7 @@ def test_every_row_that_adasamples_table_computes_has_the_printed_key_and_label(
     table = printed("adasample", "table1").drop_duplicates("key").set_index("key")["label"]
     assert set(NAMES) <= set(table.index)
     assert {name: recipes.find(name).label for name in NAMES} == {name: table[name] for name in NAMES}
-    left = set(table.index) - recipes.RECIPES.keys() - HANDCRAFTED.keys()
+    left = set(table.index) - recipes.RECIPES.keys() - {*HANDCRAFTED}
     assert left == {"deepdesc", "geodesc", "matchnet"}
 
 

@@ -223,4 +223,4 @@ def test_a_missing_checkpoint_two_of_one_name_and_a_bare_text_are_refused(checkp
         published_jobs(study, [checkpoint, checkpoint])
     with pytest.raises(ValueError, match="checkpoints is a list of files"):
         published_jobs(study, str(checkpoint))
-    assert published_jobs(study) == []
+    assert published_jobs(study, []) == []

@@ -68,7 +68,6 @@ def test_every_mark_of_the_document_names_an_option_that_the_study_changes() -> 
         for options in (adasample.OPTIONS, dsm.OPTIONS, hynet.OPTIONS, tcdesc.OPTIONS)
         for name, of in options.items()
         for option in of
-        if option != effects.DEFAULT
     }
     marks = re.findall(r"<!-- effect: ([^,]+), ([^>]+?) -->", document)
     assert set(marks) == named

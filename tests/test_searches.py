@@ -121,7 +121,7 @@ def test_a_search_looks_at_nothing_but_the_reserve() -> None:
 def test_what_a_profile_shares_is_the_schedule_and_what_each_has_of_its_own_the_rate() -> None:
     study = open_study()
     for name in RECIPES:
-        trained = at_profile(study, name)
+        trained = at_profile(study, find(name), name)
         assert trained.schedule == part("linear")
         assert trained.optimizer.options["lr"] == searches.read_search(study, name)["best"]
 
@@ -129,4 +129,4 @@ def test_what_a_profile_shares_is_the_schedule_and_what_each_has_of_its_own_the_
 def test_under_paper_a_recipe_is_what_its_authors_state() -> None:
     study = open_study()
     paper = replace(study, setting=replace(study.setting, profile=profiles.find("paper")))
-    assert at_profile(paper, "adasample_gen") == find("adasample_gen")
+    assert at_profile(paper, find("adasample_gen"), "adasample_gen") == find("adasample_gen")

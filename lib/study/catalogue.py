@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from lib.data.hpatches import RELEASE, TASKS
 from lib.recipes import RECIPES, Recipe
@@ -16,8 +15,7 @@ from lib.study.artefacts import (
     together,
     whole_images,
 )
-from lib.study.artefacts.rows import several
-from lib.study.artefacts.variants import option_jobs
+from lib.study.artefacts.rows import option_runs, several
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -76,7 +74,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "adasample/table3": Artefact(several(adasample.table3, adasample.table3_shared)),
     "adasample/ladder": Artefact(adasample.ladder, extras=True),
     "adasample/generation": Artefact(adasample.generation, extras=True),
-    "adasample/options": Artefact(partial(option_jobs, options=adasample.OPTIONS), extras=True),
+    "adasample/options": Artefact(option_runs(adasample.OPTIONS), extras=True),
     "adasample/figure3": Artefact(adasample.figure3),
     "adasample/figure1": Artefact(adasample.figure1),
     "adasample/theory": Artefact(adasample.theory),
@@ -89,13 +87,13 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "adasample/table2": Artefact(adasample.table2, hpatches=True),
     "dsm/table1": Artefact(dsm.table1),
     "dsm/table3": Artefact(dsm.table3, hpatches=True),
-    "dsm/table4": Artefact(several(dsm.table4, dsm.small_variance), hpatches=True),
+    "dsm/table4": Artefact(dsm.table4, hpatches=True),
     "dsm/figure1": Artefact(dsm.figure1),
     "dsm/figure2": Artefact(dsm.figure2),
     "dsm/figure3": Artefact(dsm.figure3),
     "dsm/figure4": Artefact(dsm.figure4, hpatches=True),
     "dsm/softness": Artefact(dsm.softness, extras=True),
-    "dsm/options": Artefact(partial(option_jobs, options=dsm.OPTIONS), extras=True),
+    "dsm/options": Artefact(option_runs(dsm.OPTIONS), extras=True),
     "dsm/loss_shapes": Artefact(dsm.loss_shapes),
     "dsm/figure5": Artefact(whole_images.dsm_figure5, images=whole_images.OXFORD),
     "dsm/table2": Artefact(whole_images.dsm_table2, images=whole_images.LANDMARKS),
@@ -106,7 +104,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "hynet/figure5": Artefact(hynet.figure5, hpatches=True),
     "hynet/epochs": Artefact(hynet.epochs),
     "hynet/ladder": Artefact(hynet.ladder, extras=True),
-    "hynet/options": Artefact(partial(option_jobs, options=hynet.OPTIONS), extras=True),
+    "hynet/options": Artefact(option_runs(hynet.OPTIONS), extras=True),
     "hynet/figure1": Artefact(hynet.figure1),
     "hynet/figure2": Artefact(hynet.figure2),
     "hynet/figure3": Artefact(hynet.figure3),
@@ -123,7 +121,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/figure4": Artefact(tcdesc.figure4, hpatches=True),
     "tcdesc/other_losses": Artefact(tcdesc.other_losses, extras=True),
     "tcdesc/overfitting": Artefact(tcdesc.overfitting, extras=True),
-    "tcdesc/options": Artefact(partial(option_jobs, options=tcdesc.OPTIONS), extras=True),
+    "tcdesc/options": Artefact(option_runs(tcdesc.OPTIONS), extras=True),
     "tcdesc/figure5": Artefact(whole_images.tcdesc_figure5, images=whole_images.W1BS),
     "tcdesc/table6": Artefact(whole_images.tcdesc_table6, images=whole_images.OXFORD),
     "together/equal_footing": Artefact(together.equal_footing),

@@ -4,12 +4,11 @@ to AdaSample+* one choice at a time, and the runs that change generation alone."
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from lib import recipes
 from lib.recipes import RECIPES, Budget, Recipe, adasample, part, replace_options
-from lib.study.artefacts import rows
-from lib.study.artefacts.rows import HANDCRAFTED, Runs, handcrafted_job, published_jobs, several
-from lib.study.artefacts.searches import shared_rate
+from lib.study.artefacts.rows import HANDCRAFTED, HPATCHES_SPLIT, Runs, measured, several
 from lib.study.artefacts.variants import Options
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -35,59 +34,50 @@ _BASELINES = ("l2net", "cs_l2net", "tfeat_m_aug", "l2net_aug", "cs_l2net_aug", "
 
 
 def table1(study: Study, also: Sequence[str] = (), checkpoints: Sequence[str] = ()) -> list[Job]:
-    """AdaSample's Table 1: its computed rows, recipes of one's own on each train set, checkpoints."""
-    return [
-        *(handcrafted_job(study, name) for name in HANDCRAFTED),
-        *published_jobs(study, checkpoints),
-        *Runs(_BASELINES, "grid")(study),
-        *Runs((*TABLE1_RECIPES, *also), sets="grid")(study),
-    ]
+    """AdaSample's Table 1: its computed rows, checkpoints, recipes of one's own on each train set."""
+    others = Runs(_BASELINES, "grid", handcrafted=HANDCRAFTED)
+    return others(study, checkpoints) + Runs((*TABLE1_RECIPES, *also), sets="grid")(study)
 
 
 TABLE3_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
-
-
 # Both methods on each train set, as many seeds as a test needs.
 table3 = Runs(TABLE3_RECIPES, "test", sets="all")
+_shared = Runs(TABLE3_RECIPES, "test", searched=dict.fromkeys(TABLE3_RECIPES, TABLE3_RECIPES))
 
 
 def table3_shared(study: Study) -> list[Job]:
     """Both methods at one shared learning rate, on the first train set, with the same seeds; none under
     `paper`, where the authors state the rates."""
-    if study.setting.profile.search is None:
-        return []
-    rate = shared_rate(study, TABLE3_RECIPES)
-    methods = {name: recipes.at_rate(rows.at_profile(study, name), rate) for name in TABLE3_RECIPES}
-    return rows.jobs_of(study, methods, study.test_seeds)
+    return [] if study.setting.profile.search is None else _shared(study)
 
 
-def precision(study: Study) -> list[Job]:
-    """Whether training in bfloat16, standard's default, leaves FPR95 of HardNet+* as it is."""
-    recipes = {"hardnet_aug_gen": rows.at_profile(study, "hardnet_aug_gen")}
-    return [
-        job
-        for precision in ("float32", "bfloat16")
-        for job in rows.jobs_of(study, recipes, study.test_seeds, precision=precision)
-    ]
-
-
-# The batch and the width of Sec. 5.1, for as many steps as two cores can make.
-STATED = {
-    "width": 1.0,
-    "budget": Budget(batch_pairs=1024, epoch_pairs=1024 * 30, epochs=5),
-    "stages": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-}
+# Whether training in bfloat16, standard's default, leaves FPR95 of HardNet+* as it is.
+precision = several(
+    Runs(["hardnet_aug_gen"], "test", overrides={"precision": "float32"}),
+    Runs(["hardnet_aug_gen"], "test", overrides={"precision": "bfloat16"}),
+)
+# Both methods as Sec. 5.1 states them, learning rate 10, momentum 0.5, no decay of the rate so early,
+# with its batch and width, for as many steps as two cores can make.
+_STATED = Runs(
+    TABLE3_RECIPES,
+    most=1,
+    searched=dict.fromkeys(TABLE3_RECIPES),
+    changes={"schedule": part("constant")},
+    overrides={
+        "width": 1.0,
+        "budget": Budget(batch_pairs=1024, epoch_pairs=1024 * 30, epochs=5),
+        "stages": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+    },
+)
 
 
 def stated_settings(study: Study) -> list[Job]:
-    """The first 150 steps of both methods as Sec. 5.1 states them: learning rate 10, momentum 0.5, no
-    decay of the rate so early, full width, 1,024 pairs. None at the quick size, which they would take an
-    hour of."""
+    """The first 150 steps of both methods as Sec. 5.1 states them. None at the quick size, which they
+    would take an hour of."""
     if study.setting.profile.name == "quick":
         return []
-    recipes = {name: replace(RECIPES[name], schedule=part("constant")) for name in TABLE3_RECIPES}
-    jobs = rows.jobs_of(study, recipes, study.table_seeds[:1], **STATED)
-    return [rows.measured(job, "descriptor_spread", study.setting.source.sets[1:2]) for job in jobs]
+    spread_on = study.setting.source.sets[1:2]
+    return [measured(job, "descriptor_spread", spread_on) for job in _STATED(study)]
 
 
 # What the papers leave open and is most likely to matter.
@@ -99,7 +89,6 @@ _SCHEDULE = {
 _FOUR_SYMMETRIES = {"augment": {"among": "transpose_flip"}}
 OPTIONS: Options = {
     "adasample_aug_gen": {
-        "default": {},
         "negatives across": {"negatives": recipes.ACROSS},
         "negatives of all four blocks": _ALL_BLOCKS,
         "w_i = 1": {"pair_weight": None},
@@ -110,14 +99,12 @@ OPTIONS: Options = {
         **_SCHEDULE,
     },
     "hardnet_aug_gen": {
-        "default": {},
         "negatives within": {"negatives": recipes.WITHIN},
         "negatives of all four blocks": _ALL_BLOCKS,
         **_SCHEDULE,
     },
-    "hardnet_aug": {"default": {}, "four symmetries": _FOUR_SYMMETRIES},
+    "hardnet_aug": {"four symmetries": _FOUR_SYMMETRIES},
     "hardnet_gor_aug": {
-        "default": {},
         "four symmetries": _FOUR_SYMMETRIES,
         "GOR over one negative each": {"regularizers": (part("gor", weight=1.0, pairs="one"),)},
     },
@@ -134,6 +121,7 @@ figure1 = several(
     Runs(["adasample_aug_gen"], most=1, probes=("drawn_pairs",)),
     Runs(["hardnet"], most=1),
 )
+# On small problems; runs for Eq. 12 and footnote 5, which speaks of HT.
 _THEORY = {
     "progress": "Theorem 1",
     "variance": "Theorem 2",
@@ -141,10 +129,9 @@ _THEORY = {
     "output_gradient": "Eq. 24",
     "hinge_against_distance": "Eq. 12",
 }
-# On small problems; runs for Eq. 12 and footnote 5, which speaks of HT.
+_HINGES = ("adasample_aug_gen_ht", "adasample_aug_gen")
 theory = several(
-    rows.Computations(_THEORY),
-    Runs(["adasample_aug_gen_ht", "adasample_aug_gen"], "grid", 1, probes=("gradient_norms",)),
+    Runs(_HINGES, "grid", 1, probes=("gradient_norms",), computations=_THEORY),
     Runs(["adasample_gen", "hardnet"], "grid", 1),
 )
 _FIGURE2 = (
@@ -155,26 +142,26 @@ _FIGURE2 = (
 
 def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
-    own = study.setting.source.homographies.train_set(rows.HPATCHES_SPLIT)
-    jobs = [
-        *(handcrafted_job(study, name) for name in HANDCRAFTED),
-        *published_jobs(study, checkpoints),
-        *Runs(_FIGURE2)(study),
-        *Runs(TABLE3_RECIPES, sets=(own,))(study),
-    ]
-    return rows.on_hpatches(study, jobs)
+    own = study.setting.source.homographies.train_set(HPATCHES_SPLIT)
+    others = Runs(_FIGURE2, handcrafted=HANDCRAFTED, hpatches=HPATCHES_SPLIT)
+    itself = Runs(TABLE3_RECIPES, sets=(own,), hpatches=HPATCHES_SPLIT)
+    return others(study, checkpoints) + itself(study)
 
 
 def table2(study: Study, train_set: str | None = None) -> list[Job]:
     """AdaSample's Table 2: λ by loss, trained on the first set of patches or another."""
-    jobs, sets = [], (train_set,) if train_set else "first"
-    for loss in TRIPLET_LOSSES:
-        methods = {lambda_name(lam, loss): adasample(lam, loss, augment=True) for lam in LAMBDAS}
-        searched = dict.fromkeys(methods, lambda_name(10.0, loss))
-        jobs += Runs(methods, "grid", sets=sets, recipes=methods, searched=searched)(study)
-    return rows.on_hpatches(study, jobs)
+    return replace(_TABLE2, sets=(train_set,) if train_set else "first")(study)
 
 
+_BY_LAMBDA = [(lam, loss) for loss, lam in product(TRIPLET_LOSSES, LAMBDAS)]
+_METHODS = {lambda_name(*choice): adasample(*choice, augment=True) for choice in _BY_LAMBDA}
+_TABLE2 = Runs(
+    _METHODS,
+    "grid",
+    recipes=_METHODS,
+    searched={lambda_name(lam, loss): lambda_name(10.0, loss) for lam, loss in _BY_LAMBDA},
+    hpatches=HPATCHES_SPLIT,
+)
 _SQUARED = replace(
     RECIPES["hardnet_aug_gen"], label="… squared distance", distance=part("euclidean", power=2)
 )

@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
-from lib.recipes import replace_options
-from lib.study.artefacts import rows
-from lib.study.artefacts.rows import HANDCRAFTED, Runs, handcrafted_job, on, published_jobs
+from lib.study.artefacts.rows import HANDCRAFTED, Runs, computation_job, measured, probed
 from lib.study.jobs import Job
 from lib.study.open import Study
 
-# Px of a patch of 64, which is 14 standard deviations of its keypoint's Gaussian wide.
-KEYPOINT_SMOOTHING = 4.6
+# How hard each level of HPatches' patches is for SIFT.
+hpatches = Runs(handcrafted=("sift",), hpatches="full")
+_ranked = Runs(("hardnet_aug_gen", "adasample_aug_gen"), "test", handcrafted=HANDCRAFTED)
+_on_scenes = Runs(("hardnet_aug",), (0,), handcrafted=(*HANDCRAFTED, "orb"))
 
 
 def embedded(study: Study) -> list[Job]:
@@ -20,21 +20,8 @@ def embedded(study: Study) -> list[Job]:
 
     SIFT and RootSIFT, each on the cut as it is and at the keypoint's own smoothing.
     """
-    as_cut = [handcrafted_job(study, name) for name in HANDCRAFTED]
-    smoothed = [
-        replace(
-            job,
-            name=f"{job.name}_smooth",
-            label=f"{job.label}, smoothed",
-            descriptor=replace_options(job.descriptor, smoothing=KEYPOINT_SMOOTHING),
-        )
-        for job in as_cut
-    ]
-    return [rows.probed(job, "filled_bins", study.setting.source.sets) for job in (*as_cut, *smoothed)]
-
-
-# How hard each level of HPatches' patches is for SIFT.
-hpatches = Runs(handcrafted=("sift",), hpatches="full")
+    descriptors = Runs(handcrafted=(*HANDCRAFTED, "sift_smooth", "rootsift_smooth"))(study)
+    return [probed(job, "filled_bins", study.setting.source.sets) for job in descriptors]
 
 
 def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
@@ -48,11 +35,7 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
         FileNotFoundError, ValueError: as `published_jobs`.
     """
     sets = [sets.test_set("full") for sets in study.setting.source.hpatches]
-    jobs = [handcrafted_job(study, name) for name in HANDCRAFTED]
-    jobs += published_jobs(study, checkpoints)
-    ours = ("hardnet_aug_gen", "adasample_aug_gen")
-    jobs += Runs(ours, "test")(study)
-    return [replace(job, measures=(*job.measures, *on(("hpatches",), sets))) for job in jobs]
+    return [measured(job, "hpatches", sets) for job in _ranked(study, checkpoints)]
 
 
 def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
@@ -68,23 +51,17 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     """
     sets = study.setting.source.scenes
     if sets is None:
-        return [rows.computation_job("label_errors", "labels of a synthetic scene")]
-    shown = (*sets.places.train_and_test, *sets.places.test)
-    jobs = [handcrafted_job(study, name) for name in (*HANDCRAFTED, *rows.ORB)]
-    jobs += published_jobs(study, checkpoints)
-    jobs = [replace(_on_places(job, shown), probes=()) for job in jobs]
-    facts = on(("carrying_error",), [f"{place}{IMAGES_OF}" for place in shown])
-    jobs[0] = replace(jobs[0], measures=(*jobs[0].measures, *facts))
-    trained = Runs(("hardnet_aug",), (0,))(study)
-    return [
-        *jobs,
-        *(_on_places(job, [name for name in shown if name != job.train_set]) for job in trained),
-    ]
-
-
-def _on_places(job: Job, places: Sequence[str]) -> Job:
-    patches = [f"{name}{kind}-{px:g}px" for name in places for px in SHOWN for kind in ("", WIDE)]
-    own = () if job.recipe is None else job.measures
-    counts = on(("set_statistics",), patches if job.recipe is None else ())
-    images = on(("image_pairs",), [f"{place}{IMAGES_OF}" for place in places])
-    return replace(job, measures=(*own, *on(("fpr95",), patches), *counts, *images))
+        return [computation_job("label_errors", "labels of a synthetic scene")]
+    shown, jobs = (*sets.places.train_and_test, *sets.places.test), []
+    for job in _on_scenes(study, checkpoints):
+        places = [place for place in shown if place != job.train_set]
+        patches = [f"{place}{kind}-{px:g}px" for place in places for px in SHOWN for kind in ("", WIDE)]
+        images = [f"{place}{IMAGES_OF}" for place in places]
+        if job.recipe is None:
+            job = replace(job, measures=(), probes=())
+        job = measured(job, "fpr95", patches)
+        if job.recipe is None:
+            job = measured(job, "set_statistics", patches)
+        job = measured(job, "image_pairs", images)
+        jobs.append(measured(job, "carrying_error", images) if job.name == "sift" else job)
+    return jobs

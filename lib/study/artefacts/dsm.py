@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import chain
 
 from lib.recipes import RECIPES, TURNED, Recipe, part
-from lib.study.artefacts.rows import Computations, Runs, handcrafted_job, probed, several
+from lib.study.artefacts.rows import Runs, probed, several
 from lib.study.artefacts.variants import Options, variants
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -37,10 +36,10 @@ def _variants(kind: str, unit: str, scale: float) -> dict[str, Recipe]:
     codes = {"distance": base.distance} if kind == "binary" else {}
     gaussian = part("cdf", form="gaussian", momentum=base.loss.options["momentum"])
     losses = {
-        **{
-            key: (f"hinge, margin {margin:g}{unit}", part("hinge", margin=scale * margin))
-            for margin, key in MARGINS[kind].items()
-        },
+        key: (f"hinge, margin {margin:g}{unit}", part("hinge", margin=scale * margin))
+        for margin, key in MARGINS[kind].items()
+    }
+    losses |= {
         f"{kind}_softplus": ("softplus", part("softplus", beta=1.0)),
         f"{kind}_hardest_eighth": ("hardest 1/8", part("hardest_fraction", fraction=1 / 8)),
         f"{kind}_hardest_quarter": ("hardest 1/4", part("hardest_fraction", fraction=1 / 4)),
@@ -58,28 +57,23 @@ def _with_losses(base: Recipe, losses: Mapping[str, tuple[str, object]]) -> dict
 REAL = _variants("real", "", 1.0)
 BINARY = _variants("binary", " bits", 2 / BITS)
 VARIANTS: Mapping[str, Recipe] = {**REAL, **BINARY}
-
 # DSM's margin is soft, it adapts, and its weights shorten a step by their mean. Each of these keeps some
 # of the three. What does not adapt has a place and a width written down beforehand, near what networks
 # come to: d_pos − d_neg of −0.25 with a standard deviation of 0.25. Beside them stand two variants of
 # DSM, weights of 1 (`real_margin_2`) and a hard margin in that place (`real_margin_0.25`).
+_EVEN = part("even_weights", loss=RECIPES["dsm_aug"].loss)
+_AT_BOUNDARY = part("soft_margin", margin=0.0, deviation=0.25)
 CONTROLS: Mapping[str, Recipe] = _with_losses(
     RECIPES["dsm_aug"],
     {
         # The step's length alone.
-        "control_even_weights": (
-            "the mean weight for all",
-            part("even_weights", loss=RECIPES["dsm_aug"].loss),
-        ),
+        "control_even_weights": ("the mean weight for all", _EVEN),
         # Adapts, and is hard.
         "control_hardest_half": ("hardest 1/2", part("hardest_fraction", fraction=1 / 2)),
         # As soft as the CDF, in its place.
         "control_fixed_soft": ("fixed soft margin", part("soft_margin", margin=0.25, deviation=0.25)),
         # As soft, at the decision boundary.
-        "control_fixed_softplus": (
-            "softplus of the CDF's spread",
-            part("soft_margin", margin=0.0, deviation=0.25),
-        ),
+        "control_fixed_softplus": ("softplus of the CDF's spread", _AT_BOUNDARY),
     },
 )
 # Those that have a learning rate of their own. `real_margin_1` has HardNet's loss and DSM's setting.
@@ -88,15 +82,12 @@ _OWN_RATE = (
     *(f"{kind}_{loss}" for kind in KINDS for loss in ("softplus", "hardest_eighth", "hardest_quarter")),
 )
 SEARCHED: Mapping[str, Recipe] = {**{name: VARIANTS[name] for name in _OWN_RATE}, **CONTROLS}
-# The search whose rate another takes: a margin, of the grid of margins, that of the largest; a PDF, of
-# the grid of PDFs, that of DSM.
+# The search whose rate others take: a margin that of the largest, a PDF that of DSM.
+_LARGEST = {"real": "real_margin_2", "binary": "binary_margin_256"}
 SEARCH_OF: Mapping[str, str] = {
-    **dict.fromkeys(MARGINS["real"].values(), "real_margin_2"),
-    **dict.fromkeys(MARGINS["binary"].values(), "binary_margin_256"),
-    **{name: DSM[name.partition("_")[0]] for name in VARIANTS if "_pdf_" in name},
-    **{name: name for name in SEARCHED},
+    name: (DSM if "_pdf_" in name else _LARGEST)[name.partition("_")[0]]
+    for name in VARIANTS.keys() - SEARCHED.keys()
 }
-
 
 # Runs of variants, controls and recipes.
 dsm_runs = partial(Runs, recipes={**VARIANTS, **CONTROLS}, searched=SEARCH_OF)
@@ -114,17 +105,12 @@ table1 = several(
 )
 
 
-def _with_dsm(*names: str) -> dict[str, list[str]]:
-    """By kind the keys of its variants of these names, and last that of DSM."""
-    return {kind: [*(f"{kind}_{name}" for name in names), DSM[kind]] for kind in KINDS}
+def _with_dsm(*losses: str) -> dict[str, list[str]]:
+    """By kind the names of its variants with these losses, and last that of DSM."""
+    return {kind: [*(f"{kind}_{loss}" for loss in losses), DSM[kind]] for kind in KINDS}
 
 
 TABLE3 = _with_dsm("softplus", "hardest_eighth", "hardest_quarter")
-
-
-def tested_on(study: Study) -> str:
-    """The set of HPatches patches that Tables 3 and 4 test on: the full split, as Figure 4 says."""
-    return study.setting.source.homographies.test_set("full")
 
 
 def table3_kinds(study: Study) -> Sequence[str]:
@@ -136,15 +122,17 @@ def table3(study: Study) -> list[Job]:
     """DSM's Table 3, each method at its own rate, on the first train set with the seeds of a table; and
     ORB's FPR95, beside which binary descriptors show whether they converged."""
     kinds = table3_kinds(study)
-    trained = dsm_runs([name for kind in kinds for name in TABLE3[kind]], hpatches="full")(study)
-    return [*trained, *([handcrafted_job(study, "orb")] if "binary" in kinds else [])]
+    trained = dsm_runs([name for kind in kinds for name in TABLE3[kind]], hpatches="full")
+    return several(trained, Runs(handcrafted=("orb",) if "binary" in kinds else ()))(study)
 
 
 # All at DSM's rate; and what the weights of the table's forms are where all triplets are about equally
 # hard (Sec. 4.2).
-small_variance = Computations({"narrow_weights": "DSM's weights at a small variance"})
-_TABLE4 = _with_dsm("pdf_positive", "pdf_negative", "pdf_gaussian").values()
-table4 = dsm_runs(tuple(chain.from_iterable(_TABLE4)), "grid", hpatches="full")
+_PDFS = _with_dsm("pdf_positive", "pdf_negative", "pdf_gaussian")
+table4 = several(
+    dsm_runs([*_PDFS["real"], *_PDFS["binary"]], "grid", hpatches="full"),
+    Runs(computations={"narrow_weights": "DSM's weights at a small variance"}),
+)
 # Static margins and DSM.
 figure2 = dsm_runs([name for kind in KINDS for name in (*MARGINS[kind].values(), DSM[kind])], "grid")
 # HardNet+, and one run of its loss in DSM's setting.
@@ -157,7 +145,7 @@ figure1 = several(
 def figure3(study: Study) -> list[Job]:
     """DSM's Figure 3: the runs of a table on the first train set, and the histogram of the first."""
     first, *others = dsm_runs(["dsm_aug"])(study)
-    return [probed(first, "moving_histogram"), *others]
+    return [probed(first, "moving_histogram", [first.train_set]), *others]
 
 
 FIGURE4_REAL = ("hardnet_aug", "real_margin_1", "doap_aug", "dsm_aug")
@@ -165,20 +153,15 @@ FIGURE4_BINARY = ("doap_binary_aug", "dsm_binary_aug")
 # Real-valued ones that stand among the binary ones by their signs.
 FIGURE4_SIGNS = ("l2net_aug", "hardnet_aug")
 FIGURE4 = tuple(dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY)))
-
-
 # HPatches' full split, real-valued descriptors and binary ones.
 figure4 = dsm_runs(FIGURE4, handcrafted=("sift", "orb"), hpatches="full", by_sign=FIGURE4_SIGNS)
 # Which triplets each loss of the papers weights, at one state of training.
-loss_shapes = Computations({"loss_shapes": "Pull and push of each loss"})
+loss_shapes = Runs(computations={"loss_shapes": "Pull and push of each loss"})
 # DSM and the runs that keep some of its three properties.
 softness = dsm_runs(["dsm_aug", "real_margin_2", *CONTROLS, "real_margin_0.25"])
-
-
 # What the paper leaves open, or its code has otherwise, and is most likely to matter.
 OPTIONS: Options = {
     "dsm_aug": {
-        "default": {},
         "momentum 0.01": {"loss": {"momentum": 0.01}},
         "32 bins": {"loss": {"bins": 32}},
         "interpolated lookup": {"loss": {"lookup": "interpolated"}},

@@ -8,13 +8,12 @@ VI), and four of the papers' own methods are among them.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from itertools import chain, combinations
-from operator import xor
+from functools import partial
+from itertools import combinations
 from statistics import fmean
 
-from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, at_rate, hybrid, replace_options
-from lib.study.artefacts.rows import jobs_of, measured, on, on_hpatches, probes_of, several
+from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, hybrid, replace_options
+from lib.study.artefacts.rows import Runs, evaluated_on, measured, several
 from lib.study.artefacts.searches import shared_rate
 from lib.study.artefacts.together import on_equal_footing
 from lib.study.jobs import Job
@@ -63,40 +62,30 @@ def recipe_of(cell: Cell) -> Recipe:
     return replace(PLAIN, label=label, **{k: v for axis in chosen for k, v in AXES[axis].items()})
 
 
-def _sets_of(things: Sequence, most: int) -> list[tuple]:
-    return list(chain.from_iterable(combinations(things, number) for number in range(most + 1)))
+def subsets(axes: Sequence[str]) -> list[Cell]:
+    """The combinations of some axes, smaller ones first."""
+    sizes = range(len(axes) + 1)
+    return [frozenset(some) for size in sizes for some in combinations(axes, size)]
 
 
-EVERY: Sequence[Cell] = [frozenset(axes) for axes in _sets_of(tuple(AXES), len(AXES))]
+EVERY = subsets([*AXES])
 CELLS: Mapping[str, Cell] = {key_of(cell): cell for cell in EVERY if len(cell) % 2}
-
 # Rates are searched for eight combinations in which each axis is balanced; of the two that have a loss
-# and a network in common, every other axis has its choice in one. They are the sums of these three.
-_GENERATORS = (
-    frozenset({"sampler", "distance", "regulariser", "positive"}),
-    frozenset({"loss", "distance", "positive"}),
-    frozenset({"network", "regulariser", "positive"}),
-)
+# and a network in common, every other axis has its choice in one.
 SEARCHED_CELLS: Mapping[str, Cell] = {
     key_of(cell): cell
-    for chosen in _sets_of(_GENERATORS, len(_GENERATORS))
-    for cell in [reduce(xor, chosen, frozenset())]
+    for cell in (
+        frozenset(),
+        frozenset({"sampler", "distance", "regulariser", "positive"}),
+        frozenset({"distance", "loss", "positive"}),
+        frozenset({"regulariser", "positive", "network"}),
+        frozenset({"sampler", "loss", "regulariser"}),
+        frozenset({"sampler", "distance", "network"}),
+        frozenset({"distance", "loss", "regulariser", "network"}),
+        frozenset({"sampler", "loss", "positive", "network"}),
+    )
 }
 SEARCHED: Mapping[str, Recipe] = {key: recipe_of(cell) for key, cell in SEARCHED_CELLS.items()}
-
-
-def rate_of(study: Study, cell: Cell) -> float:
-    """The learning rate at which the two searched combinations that have a combination's loss and
-    network did best together.
-
-    Raises:
-        NoSearch: one of them is not on record.
-    """
-    shared = {"loss", "network"}
-    alike = [key for key, other in SEARCHED_CELLS.items() if shared.isdisjoint(other ^ cell)]
-    return shared_rate(study, alike)
-
-
 # DSM's weights are about one half in the mean, so that beside its loss a regulariser weighs about twice
 # what it weighs beside a hinge. These combinations are trained once more with half of R_L2's weight.
 HALVED: Mapping[str, Cell] = {
@@ -106,24 +95,37 @@ HALVED: Mapping[str, Cell] = {
 _HALF = (replace_options(_R_L2, weight=_R_L2.options["weight"] / 2),)
 
 
-def _trained(study: Study, cell: Cell) -> Recipe:
-    return at_rate(recipe_of(cell), rate_of(study, cell), study.setting.profile.schedule)
+def _searched(cell: Cell) -> tuple[str, ...]:
+    """The two searched combinations that have a combination's loss and network."""
+    shared = {"loss", "network"}
+    return tuple(key for key, other in SEARCHED_CELLS.items() if shared.isdisjoint(other ^ cell))
 
 
-def factorial(study: Study) -> list[Job]:
-    """The half of the combinations on the first train set, with the seeds of a table."""
-    recipes = {key: _trained(study, cell) for key, cell in CELLS.items()}
-    return on_hpatches(study, jobs_of(study, recipes, study.table_seeds))
+def rate_of(study: Study, cell: Cell) -> float:
+    """The learning rate at which the two searched combinations that have a combination's loss and
+    network did best together.
+
+    Raises:
+        NoSearch: one of them is not on record.
+    """
+    return shared_rate(study, _searched(cell))
 
 
-def halved(study: Study) -> list[Job]:
-    """`HALVED` on the first train set, with the seeds of a table."""
-    whole = {key: _trained(study, cell) for key, cell in HALVED.items()}
-    recipes = {
-        key: replace(recipe, label=f"{recipe.label}, half of R_L2's weight", regularizers=_HALF)
-        for key, recipe in whole.items()
-    }
-    return jobs_of(study, recipes, study.table_seeds)
+_CELLS = {**{key_of(cell): cell for cell in EVERY}, **HALVED}
+_HALVED = {
+    key: replace(
+        recipe_of(cell), label=f"{recipe_of(cell).label}, half of R_L2's weight", regularizers=_HALF
+    )
+    for key, cell in HALVED.items()
+}
+cell_runs = partial(
+    Runs,
+    recipes={key: recipe_of(cell) for key, cell in _CELLS.items()} | _HALVED,
+    searched={key: _searched(cell) for key, cell in _CELLS.items()},
+)
+# On the first train set, with the seeds of a table.
+factorial = cell_runs(CELLS, hpatches="a")
+jobs = several(factorial, cell_runs(HALVED))
 
 
 def sign(term: Term, cell: Cell) -> int:
@@ -168,7 +170,7 @@ def largest(halves: Halves) -> list[Term]:
 
 def around(term: Term, cell: Cell) -> list[Cell]:
     """The combinations that an effect is made of where all else is as in one."""
-    return [cell ^ frozenset(axes) for axes in _sets_of(term, len(term))]
+    return [cell ^ axes for axes in subsets(term)]
 
 
 # Seeds that no table, grid or search has.
@@ -185,14 +187,9 @@ def confirmation(study: Study, halves: Halves) -> list[Job]:
         return []
     cells = [best(halves), rival(halves), PAPERS["HardNet"]]
     cells += [cell for term in largest(halves) for cell in around(term, cells[0])]
-    recipes = {key_of(cell): _trained(study, cell) for cell in cells}
-    runs = jobs_of(study, recipes, study.seeds or UNSEEN)
-    runs = [
-        replace(job, measures=on(("fpr95",), tested), probes=on(probes_of(study), tested))
-        for job in runs
-    ]
-    sequences = study.setting.source.real_hpatches
-    if sequences:
+    runs = cell_runs(dict.fromkeys(map(key_of, cells)), study.seeds or UNSEEN)(study)
+    runs = [replace(job, **evaluated_on(study, tested)) for job in runs]
+    if sequences := study.setting.source.real_hpatches:
         runs = [measured(job, "hpatches", [sequences.test_set("full")]) for job in runs]
     return runs
 
@@ -202,9 +199,6 @@ def on_quick_record() -> Halves | None:
     quick = open_study()
     records = on_record(quick, factorial(quick))
     return halves_of(records) if records else None
-
-
-jobs = several(factorial, halved)
 
 
 def confirmed(study: Study) -> list[Job]:

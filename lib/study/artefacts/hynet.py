@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, hybrid, part, replace_options
-from lib.study.artefacts import rows
-from lib.study.artefacts.rows import Computations, Runs, at_profile, measured, several
+from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, find, hybrid, part, replace_options
+from lib.study.artefacts.rows import Runs, measured, several, tested_on
 from lib.study.artefacts.searches import read_search
 from lib.study.artefacts.variants import Options, changed, variants
 from lib.study.jobs import Job, merged
@@ -37,8 +36,15 @@ def _hybrid(alpha: float, margin: float, shown: str) -> Recipe:
     return replace(hybrid(HYNET, alpha, margin), label=f"{HYNET.label}: {shown}, margin {margin:g}")
 
 
-# Table 3 and Eq. 9, each at a learning rate of its own.
-ABLATION: Mapping[str, Recipe] = {
+_ON_D = hybrid(HYNET, 0.0)
+_STACKED = part("stacked_hinge", alpha=2.0, similarity_margin=0.9, distance_margin=1.2)
+[_R_L2], [_SOSR] = HYNET.regularizers, SOSNET.regularizers
+SUMMED = {"reduction": "sum", "regularizers": (replace_options(_R_L2, reduction="sum"),)}
+_ADAM = {axis: getattr(HYNET, axis) for axis in ("optimizer", "schedule", "budget")}
+_HINGE = replace(_with_loss_of(SOSNET, "… plain hinge", "frn"), loss=part("hinge", margin=1.0))
+# Those with a learning rate of their own: Table 3 and Eq. 9, other losses, and rungs, of which each has
+# the one choice more that its label names. A similarity comes with its margin.
+SEARCHED: Mapping[str, Recipe] = {
     **{
         key: _hybrid(ALPHAS[similarity], margin, SHOWN[similarity])
         for similarity, margins in MARGINS.items()
@@ -60,35 +66,20 @@ ABLATION: Mapping[str, Recipe] = {
     "hard_frn": _with_loss_of(HARDNET, "Hard+FRN", "frn"),
     "sos_bn": _with_loss_of(SOSNET, "SOSNet+BN", "batch"),
     "sos_frn": _with_loss_of(SOSNET, "SOSNet+FRN", "frn"),
-}
-_ON_D = hybrid(HYNET, 0.0)
-_STACKED = part("stacked_hinge", alpha=2.0, similarity_margin=0.9, distance_margin=1.2)
-OTHER_LOSSES: Mapping[str, Recipe] = {
     "hynet_mixed": replace(_ON_D, label="HyNet+: L_A", loss=part("mixed_hinge", margin=1.0)),
     "hynet_stacked": replace(_ON_D, label="HyNet+: L_B", loss=_STACKED),
-    "hynet_sosr": replace(
-        HYNET, label="HyNet+SOSR+", regularizers=(*HYNET.regularizers, *SOSNET.regularizers)
-    ),
-}
-# Each rung has the one choice more that its label names; SOSNet with HyNet's network and BN, and then
-# with FRN, stand between the first and the second; HyNet+ without R_L2, and so without SOSR, and HyNet+
-# come before the last. A similarity comes with its margin.
-_ADAM = {axis: getattr(HYNET, axis) for axis in ("optimizer", "schedule", "budget")}
-_HINGE = replace(ABLATION["sos_frn"], label="… plain hinge", loss=part("hinge", margin=1.0))
-[_R_L2] = HYNET.regularizers
-SUMMED = {"reduction": "sum", "regularizers": (replace_options(_R_L2, reduction="sum"),)}
-RUNGS: Mapping[str, Recipe] = {
+    "hynet_sosr": replace(HYNET, label="HyNet+SOSR+", regularizers=(_R_L2, _SOSR)),
     "rung_adam": replace(SOSNET, label="… Adam", **_ADAM),
     "rung_hinge": _HINGE,
     "rung_hybrid": replace(hybrid(_HINGE), label="… s_H, margin 1.2"),
     "rung_summed": replace(HYNET, label="… summed", **SUMMED),
 }
+# SOSNet with HyNet's network and BN, and then with FRN, stand between the first rung and the second;
+# HyNet+ without R_L2, and so without SOSR, and HyNet+ come before the last.
 LADDER = (
     *("sosnet_aug", "rung_adam", "sos_bn", "sos_frn"),
     *("rung_hinge", "rung_hybrid", "hynet_no_norm", "hynet_aug", "rung_summed"),
 )
-SEARCHED: Mapping[str, Recipe] = {**ABLATION, **OTHER_LOSSES, **RUNGS}
-
 # Figure 5(a), by runs' key α and margin; the paper's grid is not in its text. A cross through its best
 # cell: either varies alone. All train at HyNet's rate: Z keeps the gradient's scale.
 _AT = ((0.0, 1.2), (1.0, 1.2), (3.0, 1.2), (math.inf, 1.2), (2.0, 0.1), (2.0, 0.4), (2.0, 0.8))
@@ -98,8 +89,6 @@ VARIANTS: Mapping[str, Recipe] = {
     **SEARCHED,
     **{key: _hybrid(alpha, margin, f"α = {alpha:g}") for key, (alpha, margin) in _OTHERS.items()},
 }
-
-
 # Runs of variants and recipes.
 hynet_runs = partial(Runs, recipes=VARIANTS, searched=dict.fromkeys(_OTHERS, "hynet_aug"))
 
@@ -150,7 +139,7 @@ def table3(study: Study) -> list[Job]:
         *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS), "hynet_bn", "hynet_in", *alone),
         *("hard_bn", "hard_frn", "sos_bn", "sos_frn"),
     )
-    tested, grid = [rows.tested_on(study)], study.grid_seeds
+    tested, grid = [tested_on(study)], study.grid_seeds
     jobs = hynet_runs(names)(study)
     return [measured(job, "hpatches", tested) if job.seed in grid else job for job in jobs]
 
@@ -159,15 +148,15 @@ def table3(study: Study) -> list[Job]:
 _FIGURE4 = ("l2net_aug", *_COMPARED, "hynet_sosr")
 figure4 = hynet_runs(_FIGURE4, handcrafted=("sift",), hpatches="a")
 # Descent directions of the four measures, with Eq. 3 beside them.
-figure1 = Computations({"descent_directions": "Descent directions"})
+figure1 = Runs(computations={"descent_directions": "Descent directions"})
 # Gradient magnitudes of s, d and s_H by the angle (Figures 2(b) and 5(b)): a single record.
-similarities = Computations({"similarity_gradients": "Gradient magnitudes by the angle"})
+similarities = Runs(computations={"similarity_gradients": "Gradient magnitudes by the angle"})
 # Those, and triplets of two methods in batches of their training; the figure calls them HardNet and
 # SOSNet.
 _TRIPLETS = hynet_runs(("hardnet_aug", "sosnet_aug"), probes=("triplets_in_batch",))
 figure2 = several(similarities, _TRIPLETS)
 # HyNet's layers and L2-Net's.
-figure3 = Computations({"architecture": "Layers of HyNet and L2-Net"})
+figure3 = Runs(computations={"architecture": "Layers of HyNet and L2-Net"})
 # By the key of a case of `lib.theory.loss_shapes`, the runs that show it in a trained network.
 MEASURED = {
     "hinge_1": "hardnet_aug",
@@ -178,26 +167,23 @@ MEASURED = {
     "mixed_hinge": "hynet_mixed",
     "stacked_hinge": "hynet_stacked",
 }
-
-
 # Each triplet loss's gradient magnitude by the angle; and that in trained networks, one seed.
-gradient_magnitudes = several(
-    Computations({"gradient_magnitudes": "Gradient magnitudes of each loss"}),
-    hynet_runs(tuple(MEASURED.values()), "grid", 1, probes=("gradient_magnitudes",)),
+gradient_magnitudes = hynet_runs(
+    tuple(MEASURED.values()),
+    *("grid", 1),
+    probes=("gradient_magnitudes",),
+    computations={"gradient_magnitudes": "Gradient magnitudes of each loss"},
 )
+# One of `OPTIONS`, by whose name its record is found.
 AT_ONE_RATE = "HyNet+: without R_L2, same rate"
-
-
-def norms(study: Study) -> list[Job]:
-    """How orthogonal gradients are to feature maps, with FRN, BN and IN; and what changes of exposure do
-    to HyNet+, without R_L2 at its own rate, and without it at HyNet+'s, `AT_ONE_RATE`; both with the
-    seeds of a table."""
-    probes = hynet_runs(("hynet_aug", "hynet_bn", "hynet_in"), probes=("orthogonality",))(study)
-    # One of `OPTIONS`, by whose name its record is found.
-    without = replace(at_profile(study, "hynet_aug"), label=AT_ONE_RATE, regularizers=())
-    exposed = hynet_runs(("hynet_aug", "hynet_no_norm"))(study)
-    exposed += rows.jobs_of(study, {"hynet_aug": without}, study.table_seeds)
-    return [*probes, *(measured(job, "intensity_changes") for job in exposed)]
+_SAME_RATE = {"hynet_aug": replace(HYNET, label=AT_ONE_RATE, regularizers=())}
+# How orthogonal gradients are to feature maps, with FRN, BN and IN; and what changes of exposure do to
+# HyNet+, without R_L2 at its own rate, and without it at HyNet+'s; both with the seeds of a table.
+norms = several(
+    hynet_runs(("hynet_aug", "hynet_bn", "hynet_in"), probes=("orthogonality",)),
+    hynet_runs(("hynet_aug", "hynet_no_norm"), measures=("intensity_changes",)),
+    Runs(_SAME_RATE, recipes=_SAME_RATE, measures=("intensity_changes",)),
+)
 
 
 def figure5(study: Study) -> list[Job]:
@@ -206,42 +192,48 @@ def figure5(study: Study) -> list[Job]:
     best margins, with those of a table."""
     names = ("hynet_aug", "hynet_mixed", "hynet_stacked", best_margin("d"), best_margin("s"))
     grid = hynet_runs(GRID, "grid", hpatches="a")
-    runs = merged([*grid(study), *hynet_runs(names)(study)], study.setting)
+    runs = merged(several(grid, hynet_runs(names))(study), study.setting)
     return [*similarities(study), *runs]
 
 
 # From SOSNet+ to HyNet+ one choice at a time, each rung at its own rate, as many seeds as a test needs.
 ladder = hynet_runs(LADDER, "test")
-# Whose epoch is chosen.
+# Whose epoch is chosen, and each under the constant rate of HyNet's code. That rate is the one searched
+# for under the profile's schedule: how the two schedules compare is not judged, only how much choosing
+# flatters under each.
 CHOSEN = ("hardnet_aug", "sosnet_aug", "hynet_aug")
-_CONSTANT = {"schedule": part("constant")}
+_CONSTANT = {
+    f"{name}_constant": replace(find(name), label=f"{find(name).label}, constant rate")
+    for name in CHOSEN
+}
+_epochs = several(
+    Runs(CHOSEN, measures=("fpr95_by_stage",)),
+    Runs(
+        _CONSTANT,
+        recipes=_CONSTANT,
+        searched={f"{name}_constant": name for name in CHOSEN},
+        changes={"schedule": part("constant")},
+        measures=("fpr95_by_stage",),
+    ),
+)
 
 
 def epochs(study: Study) -> list[Job]:
     """FPR95 on all pairs by weights kept at each epoch, on the first train set with the seeds of a
-    table: HyNet's code keeps the epoch that is best on the test sets. Each method is trained under the
-    constant rate of that code too, "…_constant". That rate is the one searched for under the profile's
-    schedule: how the two schedules compare is not judged, only how much choosing flatters under each."""
-    recipes = {name: at_profile(study, name) for name in CHOSEN}
-    recipes |= {
-        f"{name}_constant": changed(recipe, f"{recipe.label}, constant rate", _CONSTANT)
-        for name, recipe in recipes.items()
-    }
+    table: HyNet's code keeps the epoch that is best on the test sets."""
     jobs = []
-    for name, recipe in recipes.items():
-        count = study.setting.profile.budget_for(recipe).epochs
+    for job in _epochs(study):
+        count = study.setting.profile.budget_for(job.recipe).epochs
         kept = tuple(epoch / count for epoch in range(count + 1))
-        jobs += rows.jobs_of(study, {name: recipe}, study.table_seeds, stages=kept)
-    return [measured(job, "fpr95_by_stage") for job in jobs]
+        jobs.append(replace(job, overrides={"stages": kept}))
+    return jobs
 
 
 _WITHOUT_Z = hybrid(HYNET, z=1.0)
 _TENTH = (replace_options(_R_L2, weight=_R_L2.options["weight"] / 10),)
-[_SOSR] = SOSNET.regularizers
 # What the paper leaves open, or its code has otherwise.
 OPTIONS: Options = {
     "hynet_aug": {
-        "default": {},
         "not divided by Z": {"distance": _WITHOUT_Z.distance, "negatives": _WITHOUT_Z.negatives},
         "summed": SUMMED,
         "negatives across": {"negatives": {"scope": "across"}},
@@ -255,7 +247,6 @@ OPTIONS: Options = {
         "points shuffled": {"points": part("shuffled")},
     },
     "sosnet_aug": {
-        "default": {},
         "margin 1.2": {"loss": {"margin": 1.2}},
         "neighbours symmetrised": {"regularizers": (replace_options(_SOSR, symmetric=True),)},
         "neighbours across the sets": {"regularizers": (replace_options(_SOSR, across=True),)},

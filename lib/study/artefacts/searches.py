@@ -40,11 +40,9 @@ def search_path(profile: str, data: str, name: str) -> Path:
 def searches_folder(study: Study) -> Path:
     """The searches that a study's rates come from: those on its own data's reserve or, where none is of
     this data, those on the reserve of photographs or of the packaged ones."""
-    own, *others = (
-        search_path(study.setting.profile.name, data, "").parent
-        for data in (study.setting.source.name, "photos", "mini")
-    )
-    return next((folder for folder in (own, *others) if folder.is_dir()), own)
+    profile, own = study.setting.profile.name, study.setting.source.name
+    folders = [search_path(profile, data, "").parent for data in (own, "photos", "mini")]
+    return next(filter(Path.is_dir, folders), folders[0])
 
 
 def borrowed_rates(study: Study) -> str:
@@ -68,10 +66,10 @@ def read_search(study: Study, name: str) -> Mapping:
     try:
         return records.read(searches_folder(study) / f"{name}.json")
     except FileNotFoundError:
-        profile, data = study.setting.profile.name, study.setting.source.name
+        command = f".venv/bin/python -m lib.commands.tuning --recipes {name} --profile"
         raise NoSearch(
-            f"no learning rate of {name!r} is on record for the {profile} profile on {data}: search it "
-            f"with .venv/bin/python -m lib.commands.tuning --profile {profile} --recipes {name}"
+            f"no learning rate of {name!r} is on record for {study.where}: search it with {command} "
+            f"{study.setting.profile.name}"
         ) from None
 
 
@@ -81,17 +79,7 @@ def own_rate(study: Study, name: str) -> float:
     Raises:
         NoSearch: no search of it is on record.
     """
-    return best_of(study, name)[0]
-
-
-def best_of(study: Study, name: str) -> tuple[float, float]:
-    """The best rate of a recipe's search, and the mean FPR95 (%) that it reached.
-
-    Raises:
-        NoSearch: no search of it is on record.
-    """
-    search = read_search(study, name)
-    return search["best"], search["metrics"]["mean_fpr95"][str(search["best"])]
+    return read_search(study, name)["best"]
 
 
 def shared_rate(study: Study, names: Iterable[str]) -> float:
@@ -125,10 +113,7 @@ def pairs_of_sets(source: Source) -> list[tuple[str, str]]:
         ValueError: the source has no reserve.
     """
     if not source.reserve:
-        raise ValueError(
-            f"source {source.name} has no reserve to search on: name a place under 'reserve' in "
-            "scenes.json"
-        )
+        raise ValueError(f"{source.name} has no reserve: name a place under 'reserve' in scenes.json")
     if len(source.reserve) == 1:
         return [(source.sets[0], source.reserve[0])]
     return list(permutations(source.reserve, 2))
@@ -138,19 +123,12 @@ def search_jobs(setting: Setting, name: str, recipe: Recipe, rate: float) -> lis
     """The runs of one rate: each seed on each of `pairs_of_sets`."""
     search = setting.profile.search
     trained = at_rate(recipe, rate, setting.profile.schedule)
-    overrides = {} if search.budget is None else {"budget": search.budget}
-    return [
-        Job(
-            name,
-            f"{recipe.label} at {rate:g}",
-            recipe=trained,
-            train_set=train_set,
-            seed=seed,
-            measures=tuple((measure, test_set) for measure in MEASURES),
-            overrides=overrides,
-        )
-        for seed, (train_set, test_set) in product(search.seeds, pairs_of_sets(setting.source))
-    ]
+    overrides, jobs = {} if search.budget is None else {"budget": search.budget}, []
+    for seed, (train_set, test_set) in product(search.seeds, pairs_of_sets(setting.source)):
+        run = {"recipe": trained, "train_set": train_set, "seed": seed, "overrides": overrides}
+        measures = tuple(product(MEASURES, (test_set,)))
+        jobs.append(Job(name, f"{recipe.label} at {rate:g}", **run, measures=measures))
+    return jobs
 
 
 def further_rate(means: Mapping[float, float]) -> float | None:
@@ -193,11 +171,9 @@ def outcome(
 def search_digests(setting: Setting, recipe: Recipe) -> dict[str, object]:
     """Digests of the code and data that a search of a recipe would be made by today."""
     trained = replace(recipe, schedule=setting.profile.schedule)
+    sets = chain.from_iterable(pairs_of_sets(setting.source))
     return {
         "training": code_digest(["lib.training", *parts.modules(trained)]),
         "evaluation": {name: code_digest([f"lib.benchmarks.{name}"]) for name in MEASURES},
-        "data": {
-            name: setting.source.digest(name)
-            for name in dict.fromkeys(chain.from_iterable(pairs_of_sets(setting.source)))
-        },
+        "data": {name: setting.source.digest(name) for name in dict.fromkeys(sets)},
     }

@@ -8,7 +8,6 @@ Runs of TCDesc and of what is compared with it are as long as the authors', thre
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 
 from lib.recipes import ADASAMPLE_TC, DSM, HYNET_TC, SOSNET, TCDESC_DSM, TCDESC_HN, Recipe, part
 from lib.study.artefacts.rows import Runs, handcrafted_job, measured, probed, several
@@ -136,14 +135,13 @@ LOSSES: Mapping[str, tuple[str, str]] = {
 
 
 # Topology on each paper's loss, with it and without.
-other_losses = Runs(tuple(chain.from_iterable(LOSSES.values())), recipes={**EQUAL, **VARIANTS})
+other_losses = Runs([name for both in LOSSES.values() for name in both], recipes={**EQUAL, **VARIANTS})
 
 
 # What the paper leaves open and is most likely to matter.
 _UNMIXED = part("unmixed", loss=DSM.loss, distance=DSM.distance)
 OPTIONS: Options = {
     "tcdesc_dsm_aug": {
-        "default": {},
         "mutual matches": _positive(mutual=True),
         "λ of the batch": _positive(per="batch"),
         "neighbours detached": _positive(detached=True),

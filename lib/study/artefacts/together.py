@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
 from lib.study.artefacts.rows import HANDCRAFTED, Runs
-from lib.study.artefacts.searches import best_of
+from lib.study.artefacts.searches import read_search
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -51,16 +51,12 @@ SWAPPED_KEYS: Mapping[str, str] = {
 }
 SWAPPED: Mapping[str, Recipe] = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
 # Those with a search of their own; labels tell them from the papers' own settings beside them.
+_LABELS = {key: f"{recipe.label}, equal footing" for key, recipe in EQUAL.items()}
+_LABELS |= {k: f"{r.label}, equal footing, {r.optimizer.name}" for k, r in SWAPPED.items()}
 SEARCHED: Mapping[str, Recipe] = {
-    **{
-        key: replace(recipe, label=f"{recipe.label}, equal footing")
-        for key, recipe in EQUAL.items()
-        if key.startswith("equal_")
-    },
-    **{
-        key: replace(recipe, label=f"{recipe.label}, equal footing, {recipe.optimizer.name}")
-        for key, recipe in SWAPPED.items()
-    },
+    key: replace({**EQUAL, **SWAPPED}[key], label=label)
+    for key, label in _LABELS.items()
+    if key.startswith("equal_")
 }
 
 
@@ -85,10 +81,9 @@ def optimiser_on_reserve(study: Study) -> dict[str, str]:
     Raises:
         NoSearch: one of them is not on record.
     """
-    return {
-        EQUAL[key].label: min(
-            (best_of(study, name)[1], recipe.optimizer.name)
-            for name, recipe in ((key, EQUAL[key]), (other, SWAPPED[other]))
-        )[1]
-        for other, key in SWAPPED_KEYS.items()
-    }
+    suited = {}
+    for other, key in SWAPPED_KEYS.items():
+        recipes = {key: EQUAL[key], other: SWAPPED[other]}
+        lowest = {n: min(read_search(study, n)["metrics"]["mean_fpr95"].values()) for n in recipes}
+        suited[EQUAL[key].label] = recipes[min(lowest, key=lowest.get)].optimizer.name
+    return suited

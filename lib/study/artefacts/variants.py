@@ -5,13 +5,11 @@ from dataclasses import replace
 from itertools import islice
 
 from lib.recipes import RECIPES, Recipe, replace_options
-from lib.study.artefacts.rows import at_profile, jobs_of
-from lib.study.jobs import Job
 from lib.study.open import Record, Study
 
 # By axis what stands there instead; a dict changes options of the part that is there.
 Changes = Mapping[str, object]
-# By recipe and name of the choice, the axes changed; each recipe has a "default" that changes none.
+# By recipe and name of the choice, the axes changed; each recipe stands beside them as its "default".
 Options = Mapping[str, Mapping[str, Changes]]
 OPTION_SEEDS = 3
 
@@ -33,24 +31,13 @@ def variants(recipe: Recipe, changes: Mapping[str, tuple[str, Changes]]) -> dict
     }
 
 
-def option_jobs(study: Study, options: Options) -> list[Job]:
-    """Every option of every recipe at the rate that was found for the recipe as it stands, on the first
-    train set."""
-    jobs = []
-    for name, choices in options.items():
-        recipe = at_profile(study, name)
-        for changes in choices.values():
-            runs = {name: changed(recipe, recipe.label, changes)}
-            jobs += jobs_of(study, runs, study.test_seeds[:OPTION_SEEDS])
-    return jobs
-
-
 def by_option(
     runs: Sequence[Record], study: Study, options: Options
 ) -> dict[str, dict[str, list[Record]]]:
-    """The runs of `option_jobs`, in their order, by recipe's label and by option."""
+    """The runs of `lib.study.artefacts.rows.option_runs`, in their order, by recipe's label and by
+    option, "default" first."""
     left, seeds = iter(runs), len(study.test_seeds[:OPTION_SEEDS])
     return {
-        RECIPES[name].label: {option: list(islice(left, seeds)) for option in choices}
+        RECIPES[name].label: {option: list(islice(left, seeds)) for option in ("default", *choices)}
         for name, choices in options.items()
     }

@@ -5,13 +5,15 @@ The runs are those of the papers' other tables, measured on more sets; networks 
 only where that is with two collections of patches, "++".
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lib.recipes import part
-from lib.study.artefacts import dsm, hynet, rows, tcdesc
-from lib.study.artefacts.rows import handcrafted_job, measured, several
+from lib.recipes import find, part
+from lib.study.artefacts.dsm import FIGURE4, FIGURE4_SIGNS, dsm_runs
+from lib.study.artefacts.hynet import hynet_runs
+from lib.study.artefacts.rows import Row, Runs, by_sign, measured, probed, published_jobs, several
+from lib.study.artefacts.tcdesc import METHODS, tcdesc_runs
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -31,59 +33,46 @@ def image_sets(study: Study, kind: str) -> list[str]:
     return [sets.name(kind) for sets in study.setting.source.whole_images if kind in sets.kinds]
 
 
-def on_images(study: Study, jobs: Iterable[Job], kind: str) -> list[Job]:
-    """Jobs that are measured on all sets of a kind, too, by its module of `lib.benchmarks`."""
-    return [measured(job, MEASURES.get(kind, kind), image_sets(study, kind)) for job in jobs]
+def measured_on(kind: str, *parts: Row) -> Row:
+    """What several rows say together, measured on all sets of a kind, too, by its module of
+    `lib.benchmarks`."""
+    return lambda study: [
+        measured(job, MEASURES.get(kind, kind), image_sets(study, kind))
+        for job in several(*parts)(study)
+    ]
 
 
 def united_jobs(study: Study) -> list[Job]:
     """Networks trained with UBC PhotoTour's patches and HPatches', with the seeds of a table; tested on
     neither."""
-    recipes = {
-        key: replace(rows.at_profile(study, name), label=label) for key, (name, label) in UNITED.items()
-    }
-    jobs = rows.jobs_of(study, recipes, study.table_seeds, [study.setting.source.united])
+    recipes = {key: replace(find(name), label=label) for key, (name, label) in UNITED.items()}
+    searched = {key: name for key, (name, _) in UNITED.items()}
+    united = (study.setting.source.united,)
+    jobs = Runs(UNITED, sets=united, recipes=recipes, searched=searched)(study)
     return [replace(job, measures=(), probes=()) for job in jobs]
 
 
-def measured_on(kind: str, *parts: rows.Row) -> rows.Row:
-    """What several rows say together, measured on all sets of a kind, too."""
-    return lambda study: on_images(study, several(*parts)(study), kind)
-
-
-_figure5 = measured_on(OXFORD, dsm.dsm_runs(dsm.FIGURE4, handcrafted=("sift", "orb")), united_jobs)
+_figure5 = measured_on(OXFORD, dsm_runs(FIGURE4, handcrafted=("sift", "orb")), united_jobs)
 
 
 def dsm_figure5(study: Study) -> list[Job]:
     """DSM's Figure 5: the rows of its Figure 4 on the Oxford Affine set, real-valued and binary, and
     those trained with two collections."""
-    return [
-        rows.by_sign(job, OXFORD) if job.name in dsm.FIGURE4_SIGNS else job for job in _figure5(study)
-    ]
+    return [by_sign(job, OXFORD) if job.name in FIGURE4_SIGNS else job for job in _figure5(study)]
 
 
-FIGURE5_BESIDE = ("hardnet_aug", "sosnet_aug", "dsm_aug")
-
-
-_tcdesc_figure5 = measured_on(
-    W1BS, tcdesc.tcdesc_runs((*FIGURE5_BESIDE, *tcdesc.METHODS), handcrafted=("sift",))
-)
+_W1BS = ("hardnet_aug", "sosnet_aug", "dsm_aug", *METHODS)
+_tcdesc_figure5 = measured_on(W1BS, tcdesc_runs(_W1BS, handcrafted=("sift",)))
 
 
 def tcdesc_figure5(study: Study) -> list[Job]:
     """TCDesc's Figure 5: W1BS, on the first train set with the seeds of a table, and its curves."""
-    return [rows.probed(job, "w1bs_curves", image_sets(study, W1BS)) for job in _tcdesc_figure5(study)]
+    return [probed(job, "w1bs_curves", image_sets(study, W1BS)) for job in _tcdesc_figure5(study)]
 
 
-TABLE6_BESIDE = ("hardnet", "hardnet_aug", "sosnet_aug", "dsm_aug")
 # TCDesc's Table VI: the Oxford Affine set.
-tcdesc_table6 = measured_on(OXFORD, tcdesc.tcdesc_runs((*TABLE6_BESIDE, *tcdesc.METHODS)))
-
-
-COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
-RETRIEVING = ("hardnet_aug", "dsm_aug")
-
-
+tcdesc_table6 = measured_on(OXFORD, tcdesc_runs(("hardnet", *_W1BS)))
+_COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
 # The benchmark's own row "SIFT" is COLMAP's.
 COLMAP_SIFT = Job("colmap_sift", "SIFT (COLMAP)", descriptor=part("colmap_sift"))
 
@@ -101,15 +90,17 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
     source, scenes = study.setting.source, image_sets(study, ETH)
     ours = () if source.own_images is None else source.own_images.names
     own = [name for name in scenes if source.real is not None or name in ours]
-    given = [replace(job, measures=(), probes=()) for job in rows.published_jobs(study, checkpoints)]
-    trained = hynet.hynet_runs(COMPARED)(study)
-    everywhere = [handcrafted_job(study, "sift"), COLMAP_SIFT, *given]
+    given = [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]
+    trained = hynet_runs(_COMPARED)(study)
+    everywhere = [*Runs(handcrafted=("sift",))(study), COLMAP_SIFT, *given]
     return [measured(job, MEASURES[ETH], scenes) for job in everywhere] + [
         measured(job, MEASURES[ETH], own) for job in trained
     ]
 
 
 # HyNet's Table 4, and SIFT.
-hynet_table4 = measured_on(IMC, hynet.hynet_runs(COMPARED, handcrafted=("sift",)))
+hynet_table4 = measured_on(IMC, hynet_runs(_COMPARED, handcrafted=("sift",)))
 # DSM's Table 2; its last rows are trained with two collections.
-dsm_table2 = measured_on(LANDMARKS, dsm.dsm_runs(RETRIEVING, handcrafted=("rootsift",)), united_jobs)
+dsm_table2 = measured_on(
+    LANDMARKS, dsm_runs(("hardnet_aug", "dsm_aug"), handcrafted=("rootsift",)), united_jobs
+)
