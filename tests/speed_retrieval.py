@@ -20,7 +20,7 @@ import faiss
 import joblib
 import numpy as np
 
-from lib.benchmarks import visual_words
+from lib.benchmarks import retrieval_engines
 
 LENGTH, BITS = 128, 128
 # Features of an image, as most of `lib.benchmarks.retrieval.DETECTOR`.
@@ -37,17 +37,20 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=joblib.cpu_count(), help="default: all cores")
     chosen = parser.parse_args()
     faiss.omp_set_num_threads(chosen.threads)
-    visual_words.SAMPLED, visual_words.ITERATIONS = chosen.count // chosen.words, chosen.iterations
+    retrieval_engines.SAMPLED, retrieval_engines.ITERATIONS = (
+        chosen.count // chosen.words,
+        chosen.iterations,
+    )
     with tempfile.TemporaryDirectory() as folder:
         descriptors = drawn(Path(folder, "descriptors"), chosen.count)
         print(f"{chosen.count} descriptors of {len(descriptors)} images, {chosen.threads} threads")
         show("before", 0.0)
         start = time.perf_counter()
-        vocabulary = visual_words.learn(descriptors, chosen.words, BITS)
+        vocabulary = retrieval_engines.learn(descriptors, chosen.words, BITS)
         iterations = f"{chosen.iterations} iterations"
         show(f"{len(vocabulary.centres)} words, {iterations}", time.perf_counter() - start)
         start = time.perf_counter()
-        collection = visual_words.invert(vocabulary, descriptors)
+        collection = retrieval_engines.invert(vocabulary, descriptors)
         show(f"{len(collection.word)} features inverted", time.perf_counter() - start)
         start = time.perf_counter()
         print(f"  {collection.counts.nnz} words of images, {len(collection.idf)} idf")

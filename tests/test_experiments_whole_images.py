@@ -10,7 +10,7 @@ import pytest
 from paper_records import changed, rate_of, searched
 from small_files import write_oxford_sequence
 
-from lib.data.collection import GENERATORS
+from lib.data.sources import GENERATORS
 from lib.recipes import RECIPES
 from lib.study.artefacts import dsm, tcdesc
 from lib.study.artefacts import whole_images as experiments

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from lib.commands import hpatches, study
-from lib.data.collection import HPatchesSets
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
 from lib.data.patchset import PatchSet
-from lib.data.sources import Source, open_source
+from lib.data.sources import HPatchesSets, Source, open_source
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.sizes import SequencesSize
 from lib.profiles import find
@@ -37,7 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> HPatchesSets:
     """Embedded sets of three photographs, generated."""
     photographs = packaged_photographs()["homography"][:3]
     sets = HPatchesSets("mini-hp", tmp_path_factory.mktemp("data"), SMALL, photographs)
-    sets.make()
+    sets.load("mini-hp-full")
     return sets
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from known_cameras import INTRINSICS, cameras, points, project
 from kornia.feature.keynet import KeyNet
 
-from lib.benchmarks import imc, sparse_models
+from lib.benchmarks import imc, sfm
 from lib.benchmarks.subject import Subject, describe
-from lib.data import imc as layout
+from lib.data import whole_images as layout
 from lib.data.synthetic.geometry import axis_rotation
 from lib.data.views import View, relative_pose
 from lib.features.detectors import Detector, Regions, detect
@@ -49,7 +49,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def read(data: Path) -> layout.ChallengeScene:
-    return layout.read("set", data.parents[1]).scenes[0]
+    return layout.read_imc(data.parents[1])[0]
 
 
 def test_the_challenges_files_are_read(data: Path) -> None:
@@ -145,7 +145,7 @@ def test_stereo_finds_the_pose_among_wrong_matches(
 
 
 def test_a_subset_without_a_model_counts_as_lost(data: Path) -> None:
-    numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read("x", data.parents[1]))
+    numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read_imc(data.parents[1]))
     assert numbers["stereo"] == numbers["multiview"] == numbers["registered"] == 0
     assert numbers["stereo.scene"] == numbers["average"] == numbers["matches"] == 0
     # Each pair of stereo, greater name first, and of each subset is told.
@@ -155,13 +155,13 @@ def test_a_subset_without_a_model_counts_as_lost(data: Path) -> None:
     assert len([name for name in numbers if name.startswith("multiview.scene.")]) == 3 + 3 + 6
 
 
-def textured(data: Path) -> layout.ChallengeScenes:
+def textured(data: Path) -> list[layout.ChallengeScene]:
     """The set, its photographs with something to find."""
     rng = np.random.default_rng(0)
     for path in (data / "images").glob("*.jpg"):
         noise = cv2.GaussianBlur(rng.uniform(0, 255, (120, 160)), None, 2.0)
         cv2.imwrite(str(path), cv2.normalize(noise, None, 0, 255, cv2.NORM_MINMAX))
-    return layout.read("x", data.parents[1])
+    return layout.read_imc(data.parents[1])
 
 
 def test_keypoints_are_keynets_where_its_checkpoint_lies_beside_the_scenes(
@@ -173,12 +173,12 @@ def test_keypoints_are_keynets_where_its_checkpoint_lies_beside_the_scenes(
         detected.append(how)
         return detect(image, how)
 
-    monkeypatch.setattr(sparse_models, "detect", noted)
+    monkeypatch.setattr(sfm, "detect", noted)
     subject = Subject(partial(describe, sift.build()))
     assert imc.measure(subject, textured(data))["keynet"] == 0
     torch.save(KeyNet(pretrained=False).state_dict(), data.parents[1] / "keynet.pth")
-    scenes = layout.read("x", data.parents[1])
-    assert len(scenes.scenes) == 1
+    scenes = layout.read_imc(data.parents[1])
+    assert len(scenes) == 1
     assert imc.measure(subject, scenes)["keynet"] == 1
     assert [of.kind for of in detected] == ["dog"] * 4 + ["keynet"] * 4
     assert {of.most for of in detected} == {2048}
@@ -192,7 +192,7 @@ def test_numbers_are_means_of_those_of_single_pairs(data: Path, monkeypatch: pyt
         return [tuple(rng.uniform(0, 12, 2)) for _ in range(len(bag) * (len(bag) - 1) // 2)], 1.0
 
     monkeypatch.setattr(imc, "_multiview", drawn)
-    numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read("x", data.parents[1]))
+    numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read_imc(data.parents[1]))
     parts = {name: value for name, value in numbers.items() if "-" in name}
     single = [value for name, value in parts.items() if name.startswith("stereo")]
     assert numbers["stereo"] == pytest.approx(np.mean(single))

@@ -14,10 +14,10 @@ from small_files import write_oxford_sequence
 from test_matching_keypoints import texture
 
 from lib.benchmarks import oxford_affine
-from lib.benchmarks.region_overlap import Correspondences, one_to_one
+from lib.benchmarks.oxford_affine import Correspondences, one_to_one
 from lib.benchmarks.signs import of_signs
 from lib.benchmarks.subject import Subject, describe
-from lib.data import oxford_affine as layout
+from lib.data import whole_images as layout
 from lib.data.synthetic import posters
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.features.homographies import transfer
@@ -46,16 +46,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def measured(folder: Path) -> dict[str, float]:
-    return oxford_affine.measure(SIFT, layout.read("two", folder))
+    return oxford_affine.measure(SIFT, layout.read_oxford_affine(folder))
 
 
 def test_the_released_layout_is_read_with_its_nuisances(folder: Path) -> None:
-    sequences = layout.read("two", folder).sequences
-    assert [(of.name, of.nuisance) for of in sequences] == [
+    sequences = layout.read_oxford_affine(folder)
+    assert [(one.folder.name, layout.nuisance(one)) for one in sequences] == [
         ("blur_other", "blur"),
         ("graf", "viewpoint"),
     ]
-    np.testing.assert_array_equal(sequences[1].images.homographies[2], SHIFT)
+    np.testing.assert_array_equal(sequences[1].homographies[2], SHIFT)
     assert set(layout.RELEASED.values()) == set(layout.NUISANCES)
 
 
@@ -116,7 +116,7 @@ def test_bits_are_matched_by_hamming_distance() -> None:
 
 def test_binary_descriptors_and_signs_are_measured(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "graf").symlink_to(folder / "graf")
-    one = layout.read("one", tmp_path)
+    one = layout.read_oxford_affine(tmp_path)
     assert oxford_affine.measure(Subject(partial(describe, orb.build())), one)["score"] > 30
     shifted = Subject(lambda patches: describe(sift.build(), patches) - 0.05)
     signs = oxford_affine.measure(of_signs(shifted), one)

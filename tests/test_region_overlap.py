@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lib.benchmarks.region_overlap import (
+from lib.benchmarks.oxford_affine import (
     LARGEST_COMMON_ERROR,
     LARGEST_ERROR,
     NORMALISED,

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from reporting_records import Run, outcomes, verdict
 
-from lib.data.oxford_affine import NUISANCES
+from lib.data.whole_images import NUISANCES
 from lib.study.artefacts import dsm
 from lib.study.artefacts import whole_images as experiments
 from lib.study.claims import read_claims

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_matching_keypoints import texture
 
-from lib.benchmarks import hamming_expansion, retrieval, visual_index
+from lib.benchmarks import retrieval
+from lib.benchmarks import retrieval_engines as engines
 from lib.benchmarks.retrieval import average_precision
+from lib.benchmarks.retrieval_engines import Inverted, invert, learn
 from lib.benchmarks.subject import Subject
-from lib.benchmarks.visual_words import Inverted, invert, learn
-from lib.data import landmarks as layout
-from lib.data.landmarks import Landmarks, Query
+from lib.data import whole_images as layout
 from lib.data.synthetic.landmarks import write_city
+from lib.data.whole_images import City, Query
 
 GREY = np.full((60, 80), 90, np.uint8)
 
@@ -37,7 +38,7 @@ def city(tmp_path: Path) -> Path:
 
 def test_a_city_is_read_as_it_was_written(city: Path) -> None:
     assert (city / "gt_files" / "spire_1_query.txt").read_text() == "oxc1_a 1.5 2.0 40.0 50.0\n"
-    found = layout.read_city("oxford5k", city)
+    found = layout.read_city(city)
     assert [*found.images] == list("abcde")
     assert found.queries == (query("ab", "c", "d"), query("b", "", "a", name="spire_2"))
 
@@ -56,15 +57,15 @@ def test_a_city_is_read_as_it_was_written(city: Path) -> None:
 def test_ground_truth_that_is_wrong_is_named(city: Path, file: str, content: str) -> None:
     (city / "gt_files" / file).write_text(content)
     with pytest.raises(ValueError, match="spire_1"):
-        layout.read_city("x", city)
+        layout.read_city(city)
 
 
 def test_what_is_missing_is_named(city: Path) -> None:
     (city / "gt_files" / "spire_1_junk.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"spire_1_junk\.txt"):
-        layout.read_city("x", city)
+        layout.read_city(city)
     with pytest.raises(FileNotFoundError, match="images lacks photographs"):
-        layout.read_city("x", city / "images")
+        layout.read_city(city / "images")
 
 
 def literal_ap(ranked: Sequence[str], of: Query) -> float:
@@ -136,9 +137,9 @@ def collection_of(images: Sequence[Sequence[int]], words: int, bits: int = 128) 
     return Inverted(word[order], image[order], signature, len(images), words)
 
 
-def placed(places: np.ndarray, turn: np.ndarray) -> visual_index.Placed:
+def placed(places: np.ndarray, turn: np.ndarray) -> engines.Placed:
     maps = np.concatenate([np.broadcast_to(turn, (len(places), 2, 2)), places[:, :, None]], axis=2)
-    return visual_index.Placed(np.arange(len(places)), maps.astype(np.float32), 1024)
+    return engines.Placed(np.arange(len(places)), maps.astype(np.float32), 1024)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -154,7 +155,7 @@ def test_matches_agree_as_published(seed: int) -> None:
         [(n, *map(float, at[:, 2]), at[:, :2].astype(float)) for n, at in enumerate(of.maps)]
         for of in (one, other)
     ]
-    assert visual_index.agreeing(one, other) == literal.verified(*listed, 1024)
+    assert engines.agreeing(one, other) == literal.verified(*listed, 1024)
 
 
 Signed = list[tuple[int, list[int]]]
@@ -201,11 +202,11 @@ def test_hamming_expansion_is_the_published_one(count: int, features: int, seed:
     query = signed_features(draw, middles, 12)
     strict = [literal.strict_matches(query, image) for image in images]
     ahead = literal.ranked([literal.similarity(query, image, [1.0] * 50) for image in images])
-    if count > hamming_expansion.AHEAD:
+    if count > engines.AHEAD:
         assert any(strict[number] >= 5 for number in ahead[100:])
     else:
         assert 0 < sum(number >= 5 for number in strict) < sum(number > 0 for number in strict)
-    found = hamming_expansion.scores(*parted(query), indexed(images, 50))
+    found = engines.hamming_expansion(*parted(query), indexed(images, 50))
     expected = literal.hamming_expansion(query, images, decided)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
@@ -241,7 +242,7 @@ def test_every_engine_is_the_published_one(seed: int) -> None:
     )
     answers = retrieval._engines(learned_on, searched)
     chosen = np.arange(len(city[0][0])) % 4 > 0
-    vocabulary = learn(learned_on.descriptors, visual_index.WORDS, 128)
+    vocabulary = learn(learned_on.descriptors, engines.VISUAL_INDEX_WORDS, 128)
 
     placed = [
         [
@@ -278,7 +279,7 @@ def test_every_engine_is_the_published_one(seed: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def two_cities(tmp_path_factory: pytest.TempPathFactory) -> Landmarks:
+def two_cities(tmp_path_factory: pytest.TempPathFactory) -> dict[str, City]:
     """Each of two landmarks, shifted cuts of them, and other textures."""
     made = tmp_path_factory.mktemp("cities")
     cities = {}
@@ -302,11 +303,11 @@ def two_cities(tmp_path_factory: pytest.TempPathFactory) -> Landmarks:
         for n in range(4):
             photographs[f"{name}_other_{n}"] = texture(10 * number + 4 + n, 160)
         write_city(made / name, photographs, asked)
-        cities[name] = layout.read_city(name, made / name)
-    return Landmarks("two", cities)
+        cities[name] = layout.read_city(made / name)
+    return cities
 
 
-def test_what_shows_a_landmark_is_found_by_every_engine(two_cities: Landmarks) -> None:
+def test_what_shows_a_landmark_is_found_by_every_engine(two_cities: dict[str, City]) -> None:
     from functools import partial
 
     from lib.benchmarks.subject import describe

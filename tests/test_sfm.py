@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -19,17 +18,14 @@ from known_cameras import cameras, points, project
 from test_matching_keypoints import texture
 
 from lib.benchmarks import sfm
-from lib.benchmarks.image_subject import ImageSubject
-from lib.benchmarks.sparse_models import features, sparse_model
+from lib.benchmarks.sfm import ImageSubject, features, sparse_model
 from lib.benchmarks.subject import Subject, describe
-from lib.data import eth
 from lib.data.colmap import posed_model
-from lib.data.images import read_grey, write_image
-from lib.data.strecha import write_strecha_camera
+from lib.data.images import read_grey
 from lib.data.synthetic.geometry import Camera, axis_rotation
 from lib.data.synthetic.scenes import render_view
-from lib.data.synthetic.walls import plan_wall
-from lib.data.views import View
+from lib.data.synthetic.walls import plan_wall, write_posed
+from lib.data.whole_images import read_eth
 from lib.features.detectors import detect
 from lib.models import colmap_sift, sift
 
@@ -38,21 +34,14 @@ WORLD = points(60)
 GREY = np.full((360, 480), 90, np.uint8)
 
 
-def write_scene(folder: Path, images: Sequence[np.ndarray], taken: Sequence[Camera]) -> None:
-    """Photographs with their camera files."""
-    for number, (grey, camera) in enumerate(zip(images, taken, strict=True), 1):
-        write_image(folder / "images" / f"{number:04}.png", grey)
-        write_strecha_camera(folder / "cameras" / f"{number:04}.png.camera", camera)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_scene(tmp_path / "scene", [GREY] * len(TAKEN), TAKEN)
+    write_posed(tmp_path / "scene", [GREY] * len(TAKEN), TAKEN, first=1)
     return tmp_path
 
 
 def test_a_scene_is_read_by_its_camera_files(folder: Path) -> None:
-    (scene,) = eth.read("set", folder).scenes
+    (scene,) = read_eth(folder)
     assert scene.name == "scene"
     assert list(scene.images) == [f"{number:04}.png" for number in range(1, 5)]
     for camera, name in zip(TAKEN, scene.images, strict=True):
@@ -66,7 +55,7 @@ def test_a_scene_is_read_by_its_camera_files(folder: Path) -> None:
         np.testing.assert_allclose(lens.params, [576, 576, 240, 180])
     (folder / "scene" / "images" / "0003.png").unlink()
     with pytest.raises(FileNotFoundError, match=r"0003\.png"):
-        eth.read("set", folder)
+        read_eth(folder)
 
 
 def test_a_database_of_the_benchmarks_time_says_the_cameras(folder: Path) -> None:
@@ -81,21 +70,21 @@ def test_a_database_of_the_benchmarks_time_says_the_cameras(folder: Path) -> Non
         opened.execute("INSERT INTO cameras VALUES (7, 2, 480, 360, ?, 0)", [params.tobytes()])
         for number in (2, 1):
             opened.execute("INSERT INTO images VALUES (?, ?, 7)", (number, f"{number:04}.png"))
-    (scene,) = eth.read("set", folder).scenes
+    (scene,) = read_eth(folder)
     assert list(scene.images) == list(scene.poses) == ["0001.png", "0002.png"]
     lens = scene.cameras["0002.png"]
     assert (lens.camera_id, lens.model.name) == (7, "SIMPLE_RADIAL")
     assert lens.params.tolist() == params.tolist()
     assert not lens.has_prior_focal_length
     shutil.rmtree(folder / "scene" / "cameras")
-    (scene,) = eth.read("set", folder).scenes
+    (scene,) = read_eth(folder)
     assert (len(scene.cameras), scene.poses) == (2, {})
     database.write_bytes(b"no database")
     with pytest.raises(ValueError, match=r"database\.db is no COLMAP database"):
-        eth.read("set", folder)
+        read_eth(folder)
     database.unlink()
     with pytest.raises(FileNotFoundError, match="holds no scene"):
-        eth.read("set", folder)
+        read_eth(folder)
 
 
 @pytest.fixture(scope="module")
@@ -120,14 +109,14 @@ def test_a_models_numbers_are_those_of_its_points(model: pycolmap.Reconstruction
     assert numbers["reprojection_error"] < 1e-3
 
 
-def poses(*turned: int) -> dict[str, View]:
+def poses(*turned: int) -> dict[str, Camera]:
     """Those of `TAKEN`; some of them ten degrees off and a unit away."""
     off = axis_rotation(np.array([0, 1, 0]), np.deg2rad(10))
     known = {}
     for number, camera in enumerate(TAKEN):
         rotation = camera.rotation @ off if number in turned else camera.rotation
         centre = camera.centre + np.array([0, number in turned, 0])
-        known[f"{number}"] = View(Path(f"{number}"), camera.intrinsics, rotation, -rotation @ centre)
+        known[f"{number}"] = replace(camera, rotation=rotation, translation=-rotation @ centre)
     return known
 
 
@@ -147,7 +136,7 @@ def test_a_camera_that_is_off_does_not_decide_how_a_model_is_laid(
 
 def test_images_without_keypoints_give_no_model(folder: Path) -> None:
     blank = Subject(partial(describe, sift.build()))
-    numbers = sfm.measure(blank, eth.read("blank", folder))
+    numbers = sfm.measure(blank, read_eth(folder))
     assert numbers["keypoints.scene"] == numbers["images.scene"] == numbers["sparse_points"] == 0
     assert "track_length" not in numbers
 
@@ -163,12 +152,12 @@ def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = replace(site, photometry=tuple(plain))
     made = tmp_path_factory.mktemp("easy")
     images = [render_view(site, textures, number) for number in range(4)]
-    write_scene(made / "wall", images, site.cameras)
+    write_posed(made / "wall", images, site.cameras)
     return made
 
 
 def test_what_is_seen_from_about_ahead_is_put_together_rightly(easy: Path) -> None:
-    scenes = eth.read("easy", easy)
+    scenes = read_eth(easy)
     numbers = sfm.measure(Subject(partial(describe, sift.build())), scenes)
     assert numbers["images.wall"] == numbers["images"] == 4
     assert numbers["sparse_points"] > 50
@@ -179,7 +168,7 @@ def test_what_is_seen_from_about_ahead_is_put_together_rightly(easy: Path) -> No
 
 
 def test_colmaps_sift_is_described_at_its_own_keypoints(easy: Path) -> None:
-    (scene,) = eth.read("easy", easy).scenes
+    (scene,) = read_eth(easy)
     model = colmap_sift.build()
     subject = ImageSubject(model, of_image=model.of_image)
     described = features(subject, scene.images, sfm.DETECTOR)
@@ -189,7 +178,7 @@ def test_colmaps_sift_is_described_at_its_own_keypoints(easy: Path) -> None:
         assert own.descriptors.shape == (len(own), 128)
         np.testing.assert_allclose(np.linalg.norm(own.descriptors, axis=1), 1, atol=0.02)
         assert own.size == (320, 240)
-    numbers = sfm.measure(subject, eth.read("easy", easy))
+    numbers = sfm.measure(subject, read_eth(easy))
     assert numbers["images"] == 4
     assert numbers["position_error"] < 10
     with pytest.raises(TypeError, match="measure it by sfm alone"):

@@ -95,7 +95,7 @@ def test_a_digest_has_a_half_of_content_and_a_half_of_code(
         assert halves(other, name) == (halves(other, name)[0], code)
         assert halves(other, name)[0] != content
     (real / "liberty" / "info.txt").write_text("another\n")
-    content, code = halves(replace(of_files), "liberty")
+    content, code = halves(open_source(str(real), tmp_path, SMALL), "liberty")
     assert (content != before[-1][0], code) == (True, before[-1][1])
     monkeypatch.setattr(states, "code_digest", lambda modules: value_digest(["another", *modules]))
     for case, (content, code) in zip(cases, before, strict=True):
@@ -256,9 +256,8 @@ def test_a_real_set_with_another_count_is_refused(
 
 @pytest.mark.parametrize("file", ["info.txt", "m50_100000_100000_0.txt", "patches0000.bmp"])
 def test_a_real_sets_digest_changes_with_its_files(real: Path, tmp_path: Path, file: str) -> None:
-    source = open_source(str(real), tmp_path / "data", SMALL)
-    before = source.digest("liberty")
-    assert replace(source).digest("liberty") == before
+    before = open_source(str(real), tmp_path, SMALL).digest("liberty")
+    assert open_source(str(real), tmp_path, SMALL).digest("liberty") == before
     with (real / "liberty" / file).open("a") as opened:
         opened.write("\n")
-    assert replace(source).digest("liberty") != before
+    assert open_source(str(real), tmp_path, SMALL).digest("liberty") != before

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from lib.data import landmarks as layout
-from lib.data.landmarks import City, Landmarks
+from lib.data import whole_images as layout
 from lib.data.synthetic import landmarks as generator
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.geometry import Camera, Plane
 from lib.data.synthetic.scenes import Site
 from lib.data.synthetic.sizes import ImagesSize
+from lib.data.whole_images import City
 
 SMALL = ImagesSize(longest_side=150)
 # Texels a side of each plane that are looked for; the generator asks for fewer.
@@ -24,7 +24,7 @@ SAMPLES = 25
 class Made:
     """A set, and the walls that were photographed for it, in order."""
 
-    found: Landmarks
+    cities: dict[str, City]
     sites: list[Site]
 
 
@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generator, "photographed_wall", noted)
         generator.write_landmarks(folder, generator.photographs(packaged_photographs()), SMALL)
-    return Made(layout.read("small", folder), sites)
+    return Made(layout.read_landmarks(folder), sites)
 
 
 def landmarks_of(city: City) -> list[str]:
@@ -54,7 +54,7 @@ def landmarks_of(city: City) -> list[str]:
 
 def test_both_cities_are_read_back(made: Made) -> None:
     walls = 0
-    for name, city in made.found.cities.items():
+    for name, city in made.cities.items():
         names = landmarks_of(city)
         assert len(names) == generator.TEXTURES * generator.LANDMARKS
         for query in city.queries:
@@ -73,7 +73,7 @@ def test_a_photograph_is_in_one_city_alone(made: Made) -> None:
     shown = generator.photographs(packaged_photographs())
     assert len({photograph.name for photograph in shown}) == len(shown) == 2 * generator.TEXTURES
     for city, some in zip(layout.CITIES, (shown[:3], shown[3:]), strict=True):
-        for landmark in landmarks_of(made.found.cities[city]):
+        for landmark in landmarks_of(made.cities[city]):
             assert any(landmark.startswith(photograph.name) for photograph in some)
 
 
@@ -110,7 +110,7 @@ def shown_by(site: Site, camera: Camera) -> tuple[float, np.ndarray]:
 
 def test_grades_and_boxes_are_of_what_cameras_see(made: Made) -> None:
     sites, boxes = iter(made.sites), 0
-    for name, city in made.found.cities.items():
+    for name, city in made.cities.items():
         for landmark in landmarks_of(city):
             site = next(sites)
             asked = {q.image: q for q in city.queries if q.name.rpartition("_")[0] == landmark}
@@ -133,7 +133,7 @@ def test_grades_and_boxes_are_of_what_cameras_see(made: Made) -> None:
         # Those of its streets.
         for _ in {image.rpartition("_")[0] for image in city.images if "_street_" in image}:
             next(sites)
-    assert boxes == sum(len(city.queries) for city in made.found.cities.values())
+    assert boxes == sum(len(city.queries) for city in made.cities.values())
 
 
 def expected_grade(share: float) -> str | None:

@@ -9,12 +9,12 @@ import cv2
 import numpy as np
 import pytest
 
-from lib.data import eth, imc
 from lib.data.synthetic import multiview
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.scenes import Site, carried_pixels, seen_pieces
 from lib.data.synthetic.sizes import ImagesSize
 from lib.data.synthetic.walls import covisibility
+from lib.data.whole_images import COVISIBLE, read_eth, read_imc
 from lib.features.matches import match
 from lib.study import records
 from lib.study.open import REFERENCE
@@ -48,7 +48,7 @@ def challenge(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sites]:
 
 def test_the_challenges_poses_are_those_of_its_cameras(challenge: tuple[Path, Sites]) -> None:
     folder, sites = challenge
-    scenes = imc.read("set", folder).scenes
+    scenes = read_imc(folder)
     assert [scene.name for scene in scenes] == [*multiview.PLACES]
     for scene in scenes:
         site, images = sites[scene.name]
@@ -64,28 +64,29 @@ def test_the_challenges_poses_are_those_of_its_cameras(challenge: tuple[Path, Si
 
 def test_the_challenges_pairs_share_enough(challenge: tuple[Path, Sites]) -> None:
     folder, sites = challenge
-    scene, site = imc.read("set", folder).scenes[0], sites["place1"][0]
+    scene, site = read_imc(folder)[0], sites["place1"][0]
     numbers = {name: number for number, name in enumerate(scene.views)}
     listed = {tuple(sorted(numbers[name] for name in pair)) for pair in scene.pairs}
     for pair in combinations(range(len(numbers)), 2):
         share = covisibility(site, *pair)
         assert 0 <= share <= 1
         assert share == covisibility(site, *reversed(pair))
-        assert (pair in listed) == (share >= imc.COVISIBLE)
+        assert (pair in listed) == (share >= COVISIBLE)
 
 
 def test_the_poses_of_structure_from_motion_are_those_of_its_cameras(tmp_path: Path) -> None:
     sites = written(tmp_path, "eth")
-    scenes = eth.read("set", tmp_path).scenes
+    scenes = read_eth(tmp_path)
     assert [scene.name for scene in scenes] == [*multiview.PLACES]
     for scene in scenes:
         site, images = sites[scene.name]
         assert len(scene.poses) == len(site.cameras) == multiview.ETH_VIEWS
-        for view, camera, image in zip(scene.poses.values(), site.cameras, images, strict=True):
-            np.testing.assert_allclose(view.rotation, camera.rotation, atol=1e-12)
-            np.testing.assert_allclose(view.translation, camera.translation, rtol=1e-12)
-            np.testing.assert_allclose(view.intrinsics, camera.intrinsics, atol=1e-9)
-            np.testing.assert_array_equal(cv2.imread(str(view.path), cv2.IMREAD_GRAYSCALE), image)
+        for name, camera, image in zip(scene.poses, site.cameras, images, strict=True):
+            pose, path = scene.poses[name], str(scene.images[name])
+            np.testing.assert_allclose(pose.rotation, camera.rotation, atol=1e-12)
+            np.testing.assert_allclose(pose.translation, camera.translation, rtol=1e-12)
+            np.testing.assert_allclose(pose.intrinsics, camera.intrinsics, atol=1e-9)
+            np.testing.assert_array_equal(cv2.imread(path, cv2.IMREAD_GRAYSCALE), image)
 
 
 def share_right(site: Site, images: list[np.ndarray]) -> float:
@@ -94,7 +95,7 @@ def share_right(site: Site, images: list[np.ndarray]) -> float:
     of = [sift.detectAndCompute(image, None) for image in images]
     shares = []
     for first, second in combinations(range(len(images)), 2):
-        if covisibility(site, first, second) >= imc.COVISIBLE:
+        if covisibility(site, first, second) >= COVISIBLE:
             found = match(of[first][1], of[second][1], mutual=True, ratio=RATIO)
             here, there = (
                 np.array([of[view][0][index].pt for index in side]).reshape(-1, 2)

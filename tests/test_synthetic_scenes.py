@@ -20,7 +20,6 @@ from lib.data.synthetic.allotment import (
     folder_photographs,
     packaged_photographs,
 )
-from lib.data.synthetic.description import detections, read_sites, redraw_view
 from lib.data.synthetic.detection import (
     disturb,
     spread_out,
@@ -37,7 +36,7 @@ from lib.data.synthetic.geometry import (
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import Photometry, photograph_through
 from lib.data.synthetic.sizes import SyntheticSize
-from lib.data.synthetic.writing import draw_pairs, write_scene
+from lib.data.synthetic.writing import draw_pairs, read_sites, write_scene
 from lib.features.homographies import local_affine, transfer
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 from lib.features.patches import PATCH_WIDTH, cut
@@ -280,9 +279,12 @@ def test_photographs_in_several_sites_share_no_point_or_image(tmp_path: Path) ->
 
 def test_a_view_drawn_again_is_the_one_patches_were_cut_from(small_scene: Path) -> None:
     scene = read_phototour(small_scene, small_scene / "cache")
+    _, (site,) = read_sites(small_scene)
+    textures = [photograph.grey(SMALL.longest_side) for photograph in packaged_photographs()["a"]]
+    keypoints = np.loadtxt(small_scene / "interest.txt")
     for image in (0, 3):
-        view = redraw_view(small_scene, packaged_photographs()["a"], image)
-        x, y, orientation, log_scale = detections(small_scene, image).T
+        view = scenes.render_view(site, textures, image)
+        x, y, orientation, log_scale = keypoints[keypoints[:, 0] == image, 1:].T
         patches = cut(view, Keypoints(np.column_stack([x, y]), 2**log_scale, orientation))
         written = scene.patches[scene.image_ids == image]
         # The text files round frames to a thousandth of a pixel.

@@ -15,7 +15,7 @@ from skimage import data
 
 from lib.benchmarks import w1bs
 from lib.benchmarks.subject import Subject, describe
-from lib.data import w1bs as layout
+from lib.data import whole_images as layout
 from lib.data.synthetic import posters
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import ImagesSize
@@ -96,7 +96,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_embedded_pairs_lie_in_the_released_layout(folder: Path) -> None:
-    pairs = layout.read("mini", folder).pairs
+    pairs = layout.read_w1bs(folder)
     assert [of.subset for of in pairs] == ["G", "L"]
     assert {of.subset for of in pairs} < set(layout.SUBSETS)
     for pair in pairs:
@@ -108,7 +108,7 @@ def test_embedded_pairs_lie_in_the_released_layout(folder: Path) -> None:
 
 
 def test_rows_of_both_columns_show_one_spot(folder: Path) -> None:
-    for pair in layout.read("mini", folder).pairs:
+    for pair in layout.read_w1bs(folder):
         first, second = (w1bs.at_64(of).reshape(-1, 64 * 64).astype(float) for of in pair.patches())
         alike = np.corrcoef(first, second)[: len(first), len(first) :]
         others = np.median(alike)
@@ -117,11 +117,11 @@ def test_rows_of_both_columns_show_one_spot(folder: Path) -> None:
 
 
 def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
-    one = layout.read("mini", folder)
+    one = layout.read_w1bs(folder)
     subject = Subject(partial(describe, sift.build()))
     measured = w1bs.measure(subject, one)
     assert measured["mauc"] == pytest.approx((measured["mauc.G"] + measured["mauc.L"]) / 2)
-    for pair in one.pairs:
+    for pair in one:
         curve = w1bs.curves(subject, *pair.patches())["ratio"]
         assert measured[f"mauc.{pair.subset}.{pair.name}"] == pytest.approx(100 * w1bs.area(*curve))
     assert 0 < measured["mauc"] < 100
@@ -142,9 +142,9 @@ def write(folder: Path, patches: int, other: int, more_rows: int = 0) -> None:
 
 def test_columns_that_do_not_go_together_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="holds no W1BS"):
-        layout.read("a", tmp_path)
+        layout.read_w1bs(tmp_path)
     write(tmp_path, 3, 4)
-    (pair,) = layout.read("a", tmp_path).pairs
+    (pair,) = layout.read_w1bs(tmp_path)
     with pytest.raises(ValueError, match=r"1/x\.bmp.*2/x\.bmp.* have 3 and 4 patches"):
         pair.patches()
     write(tmp_path, 3, 3, more_rows=9)
@@ -152,7 +152,7 @@ def test_columns_that_do_not_go_together_are_named(tmp_path: Path) -> None:
         pair.patches()
     write(tmp_path, 1, 1)
     with pytest.raises(ValueError, match="has no second-nearest"):
-        w1bs.measure(Subject(partial(describe, sift.build())), layout.read("a", tmp_path))
+        w1bs.measure(Subject(partial(describe, sift.build())), layout.read_w1bs(tmp_path))
     (tmp_path / "A" / "2" / "x.bmp").unlink()
     with pytest.raises(FileNotFoundError, match=r"2/x\.bmp is missing, the other image"):
-        layout.read("a", tmp_path)
+        layout.read_w1bs(tmp_path)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from small_files import write_oxford_sequence
 
-from lib.data.collection import KINDS, WholeImages
-from lib.data.sources import open_source
+from lib.data.sources import KINDS, WholeImages, open_source
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.sizes import ImagesSize, SyntheticSize
 
@@ -31,10 +30,9 @@ def released(tmp_path: Path) -> Path:
 def test_every_kind_can_be_loaded_by_name(tmp_path: Path) -> None:
     sets = WholeImages("mini", tmp_path, SMALL, packaged_photographs())
     assert sets.names == tuple(f"mini-{kind}" for kind in KINDS)
-    found = sets.load("mini-oxford_affine")
-    assert found.name == "mini-oxford_affine"
-    assert len(found.sequences) == 15
-    assert found.sequences[0].images.images[0].is_relative_to(sets.folder_of("mini-oxford_affine"))
+    sequences = sets.load("mini-oxford_affine")
+    assert len(sequences) == 15
+    assert sequences[0].images[0].is_relative_to(sets.folder_of("mini-oxford_affine"))
 
 
 def test_digests_tell_sizes_photographs_and_kinds_apart_and_make_nothing(tmp_path: Path) -> None:
@@ -54,7 +52,7 @@ def test_a_source_knows_its_own_sets_and_real_ones_beside(released: Path, tmp_pa
     source = open_source("mini", tmp_path / "data", SyntheticSize(), images=released)
     assert source.own_images.names == tuple(f"mini-{kind}" for kind in KINDS)
     assert source.real_images.names == ("real-oxford_affine",)
-    assert [of.name for of in source.load("real-oxford_affine").sequences] == ["graf"]
+    assert [one.folder.name for one in source.load("real-oxford_affine")] == ["graf"]
     assert source.scene_folder("real-oxford_affine") == released / "oxford_affine"
     with pytest.raises(ValueError, match=r"real-w1bs.*choose from.*mini-w1bs"):
         source.load("real-w1bs")

@@ -21,11 +21,10 @@ import numpy as np
 import pandas as pd
 import pycolmap
 
-from lib.benchmarks.sfm import rotation_angle
-from lib.benchmarks.sparse_models import features, matched, sparse_model
+from lib.benchmarks.sfm import Pair, features, matched, rotation_angle, sparse_model
 from lib.benchmarks.subject import Subject
-from lib.data.imc import ChallengeScene, ChallengeScenes
 from lib.data.views import View, relative_pose
+from lib.data.whole_images import ChallengeScene
 from lib.features.description import Features
 from lib.features.detectors import Detector
 
@@ -37,14 +36,15 @@ FEWEST = 8
 LARGEST = 10
 # COLMAP's guess of a focal length of which an image says nothing, in longer sides.
 FOCAL_GUESS = 1.2
-# Of a scene, pairs of both tasks together of which each is told, so that records stay small.
-MOST_TOLD = 400
-# What a pair is given of which no pose is found.
+# Pairs of a scene, of both tasks together, that are reported singly, so that records stay small.
+MOST_SINGLE = 400
+# Degrees of rotation and of translation; what a pair is given of which no pose is found.
+Errors = tuple[float, float]
 LOST = (np.inf, np.inf)
 DEGENSAC = importlib.util.find_spec("pydegensac") is not None
 
 
-def measure(subject: Subject, test_set: ChallengeScenes) -> dict[str, float]:
+def measure(subject: Subject, test_set: Sequence[ChallengeScene]) -> dict[str, float]:
     """The mean average accuracy of poses, in percent.
 
     Args:
@@ -60,52 +60,45 @@ def measure(subject: Subject, test_set: ChallengeScenes) -> dict[str, float]:
         single pair, its photographs and the subset by their places in the scene's order, from 0.
 
     Raises:
-        FileNotFoundError, ValueError: as `lib.benchmarks.sparse_models.features`, or the checkpoint is
-            not Key.Net's.
+        FileNotFoundError, ValueError: as `lib.benchmarks.sfm.features`, or the checkpoint is not
+            Key.Net's.
     """
-    kind = "dog" if test_set.keynet is None else "keynet"
-    detector = Detector(kind, most=MOST_KEYPOINTS, weights=test_set.keynet)
     scenes, single = {}, {}
-    for scene in test_set.scenes:
-        scenes[scene.name], errors = _scene(subject, scene, detector)
-        if len(errors) <= MOST_TOLD:
+    for scene in test_set:
+        scenes[scene.name], errors = _scene(subject, scene)
+        if len(errors) <= MOST_SINGLE:
             single |= {name: round(100 * mean_average_accuracy([e])) for name, e in errors.items()}
     numbers = {f"{key}.{name}": scenes[name][key] for name in scenes for key in scenes[name]}
     numbers |= pd.DataFrame(scenes).mean(axis=1).to_dict()
     numbers["average"] = (numbers["stereo"] + numbers["multiview"]) / 2
-    numbers |= {"degensac": float(DEGENSAC), "keynet": float(kind == "keynet")}
+    numbers |= {"degensac": float(DEGENSAC), "keynet": float(test_set[0].keynet is not None)}
     return numbers | {name: float(accuracy) for name, accuracy in single.items()}
 
 
-Errors = tuple[float, float]
-
-
-def _scene(
-    subject: Subject, scene: ChallengeScene, detector: Detector
-) -> tuple[dict[str, float], dict[str, Errors]]:
+def _scene(subject: Subject, scene: ChallengeScene) -> tuple[dict[str, float], dict[str, Errors]]:
     """The numbers of a scene, and by name the errors of its single pairs."""
     images = {name: view.path for name, view in scene.views.items()}
-    described = features(subject, images, detector)
+    kind = "dog" if scene.keynet is None else "keynet"
+    described = features(subject, images, Detector(kind, most=MOST_KEYPOINTS, weights=scene.keynet))
     of_bags = {pair for bag in scene.bags for pair in combinations(bag, 2)}
     matches = matched(described, sorted({*scene.pairs, *of_bags}), RATIO)
     number = {name: number for number, name in enumerate(scene.views)}
-    errors, inliers, single = [], [], {}
-    for pair in scene.pairs:
-        positions = (
-            described[name].position[row] for name, row in zip(pair, matches[pair].T, strict=True)
-        )
-        error, kept = stereo(*(scene.views[name] for name in pair), *positions)
-        errors.append(error)
+    inliers, single = [], {}
+    for first, second in scene.pairs:
+        here, there = matches[first, second].T
+        positions = described[first].position[here], described[second].position[there]
+        error, kept = stereo(scene.views[first], scene.views[second], *positions)
         inliers.append(kept)
-        single[f"stereo.{scene.name}.{number[pair[0]]}-{number[pair[1]]}"] = error
+        single[f"stereo.{scene.name}.{number[first]}-{number[second]}"] = error
+    errors = list(single.values())
     by_size: dict[int, list[float]] = {}
     registered = []
-    for place, bag in enumerate(scene.bags):
-        wrong, share = _multiview(scene, bag, described, matches)
-        by_size.setdefault(len(bag), []).append(mean_average_accuracy(wrong))
+    for index, bag in enumerate(scene.bags):
+        of_bag, share = _multiview(scene, bag, described, matches)
+        by_size.setdefault(len(bag), []).append(mean_average_accuracy(of_bag))
         registered.append(share)
-        for (first, second), error in zip(combinations(bag, 2), wrong, strict=True):
-            single[f"multiview.{scene.name}.{place}.{number[first]}-{number[second]}"] = error
+        for (first, second), error in zip(combinations(bag, 2), of_bag, strict=True):
+            single[f"multiview.{scene.name}.{index}.{number[first]}-{number[second]}"] = error
     numbers = {
         "stereo": 100 * mean_average_accuracy(errors),
         "multiview": 100 * np.mean([np.mean(accuracies) for accuracies in by_size.values()]),
@@ -116,9 +109,7 @@ def _scene(
     return {name: float(number) for name, number in numbers.items()}, single
 
 
-def stereo(
-    first: View, second: View, here: np.ndarray, there: np.ndarray
-) -> tuple[tuple[float, float], int]:
+def stereo(first: View, second: View, here: np.ndarray, there: np.ndarray) -> tuple[Errors, int]:
     """The errors in degrees of the pose that matched places (M, 2) give, and how many were kept."""
     if len(here) < FEWEST:
         return LOST, 0
@@ -137,23 +128,14 @@ def stereo(
 
 def _fundamental(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
     """(3, 3) and (M,) bool, the inliers."""
+    limits = INLIER, CONFIDENCE, MOST_DRAWS
     if DEGENSAC:
         # No requirement: its wheel does not install everywhere.
-        matrix, kept = importlib.import_module("pydegensac").findFundamentalMatrix(
-            here,
-            there,
-            INLIER,
-            CONFIDENCE,
-            MOST_DRAWS,
-            error_type="sampson",
-            symmetric_error_check=True,
-            enable_degeneracy_check=True,
-            seed=0,
-        )
+        find = importlib.import_module("pydegensac").findFundamentalMatrix
+        checks = {"symmetric_error_check": True, "enable_degeneracy_check": True}
+        matrix, kept = find(here, there, *limits, error_type="sampson", **checks, seed=0)
     else:
-        matrix, kept = cv2.findFundamentalMat(
-            here, there, cv2.USAC_DEFAULT, INLIER, CONFIDENCE, MOST_DRAWS
-        )
+        matrix, kept = cv2.findFundamentalMat(here, there, cv2.USAC_DEFAULT, *limits)
     kept = np.zeros(len(here), bool) if kept is None else np.asarray(kept, bool).reshape(-1)
     return (None if matrix is None or np.shape(matrix) != (3, 3) else np.asarray(matrix)), kept
 
@@ -162,14 +144,13 @@ def _multiview(
     scene: ChallengeScene,
     bag: Sequence[str],
     described: Mapping[str, Features],
-    matches: Mapping[tuple[str, str], np.ndarray],
-) -> tuple[list[tuple[float, float]], float]:
+    matches: Mapping[Pair, np.ndarray],
+) -> tuple[list[Errors], float]:
     """The errors of a subset's pairs by the model of its images, and the share of these that it has.
 
     COLMAP's importer guesses the focal lengths.
     """
-    pairs = list(combinations(bag, 2))
-    cameras = {}
+    pairs, cameras = list(combinations(bag, 2)), {}
     for number, name in enumerate(bag, 1):
         size = described[name].size
         lens = (FOCAL_GUESS * max(size), *size)
@@ -182,20 +163,19 @@ def _multiview(
         rigid = image.cam_from_world()
         pose = {"rotation": rigid.rotation.matrix(), "translation": np.array(rigid.translation)}
         posed[image.name] = replace(scene.views[image.name], **pose)
-    errors = []
-    for first, second in pairs:
-        error = LOST
-        if {first, second} <= posed.keys():
-            views = scene.views, posed
-            error = pose_error(*(relative_pose(poses[first], poses[second]) for poses in views))
-        errors.append(error)
+    errors = [
+        pose_error(*(relative_pose(*map(views.get, pair)) for views in (scene.views, posed)))
+        if posed.keys() >= {*pair}
+        else LOST
+        for pair in pairs
+    ]
     return errors, len(posed) / len(bag)
 
 
 Pose = tuple[np.ndarray, np.ndarray]
 
 
-def pose_error(known: Pose, found: Pose) -> tuple[float, float]:
+def pose_error(known: Pose, found: Pose) -> Errors:
     """Degrees between two rotations (3, 3), and between the lines of two translations (3,).
 
     A translation's length is not told by two views, nor, in the benchmark, its sense.
@@ -205,7 +185,7 @@ def pose_error(known: Pose, found: Pose) -> tuple[float, float]:
     return rotation_angle(known[0] @ found[0].T), float(np.degrees(np.arctan2(across, along)))
 
 
-def mean_average_accuracy(errors: Sequence[tuple[float, float]], largest: int = LARGEST) -> float:
+def mean_average_accuracy(errors: Sequence[Errors], largest: int = LARGEST) -> float:
     """The mean over 1, 2, …, `largest` degrees of the share of pairs whose error is below.
 
     Args:

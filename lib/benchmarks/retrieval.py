@@ -1,16 +1,15 @@
 """Image retrieval on Oxford5k and Paris6k (Philbin et al., CVPR 2007 and 2008), after DSM's Table 2.
 
 Each city's photographs are asked for a landmark by the features in a query's box, with words learned
-on the other city's. Two engines, each with its authors' defaults: `visual_index`, and
-`hamming_expansion` with single and with multiple assignment. Where a city has too few features for the
-engines' words, it has fewer (`lib.benchmarks.visual_words.learn`). DSM states no detector: keypoints
-are DoG's.
+on the other city's. Two engines (`lib.benchmarks.retrieval_engines`): VisualIndex, and Hamming query
+expansion with single and with multiple assignment. Where a city has too few features for the engines'
+words, it has fewer. DSM states no detector: keypoints are DoG's.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -18,12 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.benchmarks import hamming_expansion, visual_index
-from lib.benchmarks.sparse_models import STORED, regions
+from lib.benchmarks import retrieval_engines as engines
+from lib.benchmarks.sfm import STORED, regions
 from lib.benchmarks.subject import Subject
-from lib.benchmarks.visual_words import invert, learn
 from lib.data.images import read_grey
-from lib.data.landmarks import City, Landmarks, Query
+from lib.data.whole_images import City, Query
 from lib.features.description import image_features
 from lib.features.detectors import Detector
 
@@ -38,7 +36,7 @@ class Described:
 
     Attributes:
         descriptors: (n_i, k) float32 of each photograph.
-        maps: (n_i, 2, 3) float32, as `lib.features.keypoints.Regions` has them.
+        maps: (n_i, 2, 3) float32, as `lib.features.detectors.Regions` has them.
         sides: the longest of each photograph, px.
     """
 
@@ -47,7 +45,7 @@ class Described:
     sides: tuple[int, ...]
 
 
-def measure(subject: Subject, test_set: Landmarks) -> dict[str, float]:
+def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
     """Mean average precision, in percent.
 
     Args:
@@ -61,16 +59,18 @@ def measure(subject: Subject, test_set: Landmarks) -> dict[str, float]:
     Raises:
         ValueError: packed bits, too few features for a word, or a query's box without any.
     """
-    numbers, cities = {}, test_set.cities
+    numbers = {}
     with tempfile.TemporaryDirectory() as folder:
-        described = {name: _described(subject, cities[name], Path(folder, name)) for name in cities}
-        for name, city in cities.items():
+        described = {
+            name: _described(subject, city, Path(folder, name)) for name, city in test_set.items()
+        }
+        for name, city in test_set.items():
             [other] = described.keys() - {name}
             for engine, answers in _engines(described[other], described[name]).items():
                 precisions = _precisions(city, described[name], answers)
                 numbers |= {f"{engine}.{name}.{key}": 100 * value for key, value in precisions.items()}
                 numbers[f"{engine}.{name}"] = 100 * float(np.mean([*precisions.values()]))
-    means = {engine: np.mean([numbers[f"{engine}.{name}"] for name in cities]) for engine in ENGINES}
+    means = {engine: np.mean([numbers[f"{engine}.{name}"] for name in test_set]) for engine in ENGINES}
     return numbers | {engine: float(mean) for engine, mean in means.items()}
 
 
@@ -85,11 +85,10 @@ def _described(subject: Subject, city: City, file: Path) -> Described:
             descriptors.write(features.descriptors.astype(np.float32).tobytes())
             maps.append(features.regions.maps)
             sides.append(max(features.size))
-            length = features.descriptors.shape[1]
     ends = np.cumsum([0, *map(len, maps)])
     if not ends[-1]:
-        raise ValueError(f"{city.name}: no photograph has any keypoints")
-    stored = np.memmap(file, np.float32, "r", shape=(ends[-1], length))
+        raise ValueError(f"{file.name}: no photograph has any keypoints")
+    stored = np.memmap(file, np.float32, "r").reshape(ends[-1], -1)
     parts = tuple(stored[first:last] for first, last in pairwise(ends))
     return Described(parts, tuple(maps), tuple(sides))
 
@@ -100,29 +99,28 @@ Answers = Callable[[int, np.ndarray], np.ndarray]
 
 def _engines(learned_on: Described, searched: Described) -> dict[str, Answers]:
     """By engine what answers a query."""
-    bits = min(hamming_expansion.BITS, learned_on.descriptors[0].shape[1])
-    words = signing = learn(learned_on.descriptors, visual_index.WORDS, bits)
-    inverted = collection = invert(words, searched.descriptors)
+    bits = min(engines.BITS, learned_on.descriptors[0].shape[1])
+    words = signing = engines.learn(learned_on.descriptors, engines.VISUAL_INDEX_WORDS, bits)
+    inverted = collection = engines.invert(words, searched.descriptors)
     # Of features too few for these words there are no more.
-    if len(words.centres) == visual_index.WORDS:
-        signing = learn(learned_on.descriptors, hamming_expansion.WORDS, bits)
-        collection = invert(signing, searched.descriptors)
+    if len(words.centres) == engines.VISUAL_INDEX_WORDS:
+        signing = engines.learn(learned_on.descriptors, engines.HAMMING_WORDS, bits)
+        collection = engines.invert(signing, searched.descriptors)
     images = zip(searched.descriptors, searched.maps, searched.sides, strict=True)
-    placed = [visual_index.Placed(words.words(own)[:, 0], maps, side) for own, maps, side in images]
+    placed = [engines.Placed(words.words(own)[:, 0], maps, side) for own, maps, side in images]
 
     def verified(image: int, chosen: np.ndarray) -> np.ndarray:
         asked = placed[image]
-        query = visual_index.Placed(asked.word[chosen], asked.maps[chosen], asked.side)
-        return visual_index.scores(query, inverted, placed)
+        query = engines.Placed(asked.word[chosen], asked.maps[chosen], asked.side)
+        return engines.visual_index(query, inverted, placed)
 
     def expanded(image: int, chosen: np.ndarray, count: int) -> np.ndarray:
         own, several = searched.descriptors[image][chosen], min(count, len(signing.centres))
         word = signing.words(own, several).ravel()
         signed = signing.signatures(np.repeat(own, several, axis=0), word)
-        return hamming_expansion.scores(word, signed, collection)
+        return engines.hamming_expansion(word, signed, collection)
 
-    assigned = (1, hamming_expansion.ASSIGNED)
-    answering = (verified, *(partial(expanded, count=count) for count in assigned))
+    answering = (verified, partial(expanded, count=1), partial(expanded, count=engines.ASSIGNED))
     return dict(zip(ENGINES, answering, strict=True))
 
 
@@ -136,7 +134,7 @@ def _precisions(city: City, described: Described, answers: Answers) -> dict[str,
         if not chosen.any():
             raise ValueError(f"{city.images[query.image]} has no keypoints in the box of {query.name}")
         ranked = np.argsort(-answers(image, chosen), kind="stable")
-        precisions[query.name] = average_precision([names[place] for place in ranked], query)
+        precisions[query.name] = average_precision([names[number] for number in ranked], query)
     return precisions
 
 

@@ -10,23 +10,36 @@ measured too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pycolmap
 from scipy.spatial.transform import Rotation
 
-from lib.benchmarks.sparse_models import features, matched, sparse_model
 from lib.benchmarks.subject import Subject
-from lib.data.eth import EthScene, EthScenes
-from lib.data.views import View
-from lib.features.detectors import Detector
+from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
+from lib.data.images import read_grey
+from lib.data.synthetic.geometry import Camera
+from lib.data.whole_images import EthScene
+from lib.features.description import Features, image_features
+from lib.features.detectors import Detector, Regions, detect
+from lib.features.detectors import regions as own_regions
+from lib.features.keypoints import Keypoints
+from lib.features.matches import match
 
 # All that COLMAP keeps.
 DETECTOR = Detector("colmap", most=20_000)
 RATIO = 0.8
+# Before they are verified; fewer are thrown away.
+FEWEST_MATCHES = 15
+# Pixels as they are stored, for which calibrations hold.
+STORED = "stored"
 # A similarity has no fewer points.
 _FEWEST_POSES = 3
 # Of the cameras' mean distance from their middle: what is nearer to its place decides the similarity.
@@ -37,7 +50,19 @@ MEASURED = ("track_length", "reprojection_error")
 POSED = ("rotation_error", "position_error")
 
 
-def measure(subject: Subject, test_set: EthScenes) -> dict[str, float]:
+@dataclass(frozen=True)
+class ImageSubject(Subject):
+    """A descriptor that comes with its detector: it describes whole images and no patches.
+
+    Attributes:
+        of_image: from (H, W) uint8 to its N keypoints, the strongest first, and (N, k) float32
+            descriptors.
+    """
+
+    of_image: Callable[[np.ndarray], tuple[Keypoints, np.ndarray]] | None = None
+
+
+def measure(subject: Subject, test_set: list[EthScene]) -> dict[str, float]:
     """What the models of a descriptor's matches hold.
 
     Args:
@@ -53,9 +78,9 @@ def measure(subject: Subject, test_set: EthScenes) -> dict[str, float]:
         is the mean then, which would be of the easy scenes alone.
 
     Raises:
-        FileNotFoundError, ValueError: as `lib.benchmarks.sparse_models.features`.
+        FileNotFoundError, ValueError: as `features`.
     """
-    scenes = {scene.name: _scene(subject, scene) for scene in test_set.scenes}
+    scenes = {scene.name: _scene(subject, scene) for scene in test_set}
     numbers = {f"{key}.{name}": scenes[name][key] for name in scenes for key in scenes[name]}
     return numbers | pd.DataFrame(scenes).mean(axis=1, skipna=False).dropna().to_dict()
 
@@ -71,6 +96,78 @@ def _scene(subject: Subject, scene: EthScene) -> dict[str, float]:
     return numbers
 
 
+def features(subject: Subject, images: Mapping[str, Path], detector: Detector) -> dict[str, Features]:
+    """Of each image by name, its keypoints described; at its own ones by what describes whole images.
+
+    Raises:
+        FileNotFoundError, ValueError: an image is missing or cannot be read; the message names it.
+    """
+    described: dict[str, Features] = {}
+    for name, path in images.items():
+        grey = read_grey(path, orientation=STORED)
+        if isinstance(subject, ImageSubject):
+            keypoints, descriptors = subject.of_image(grey)
+            described[name] = Features(own_regions(keypoints), descriptors, grey.shape[::-1])
+        else:
+            described[name] = image_features(grey, regions(path, detector), subject.describe)
+    return described
+
+
+# What no descriptor changes is found once a process.
+@lru_cache(maxsize=4096)
+def regions(path: Path, detector: Detector) -> Regions:
+    """An image's keypoints."""
+    return detect(read_grey(path, orientation=STORED), detector)
+
+
+Pair = tuple[str, str]
+
+
+def matched(
+    described: Mapping[str, Features], pairs: Iterable[Pair], ratio: float | None = None
+) -> dict[Pair, np.ndarray]:
+    """By pair of images, (M, 2) int64 keypoints: each other's nearest, which pass the ratio test."""
+    matches = {}
+    for pair in pairs:
+        both = match(*(described[name].descriptors for name in pair), mutual=True, ratio=ratio)
+        matches[pair] = np.column_stack([both.first, both.second])
+    return matches
+
+
+def sparse_model(
+    positions: Mapping[str, np.ndarray],
+    matches: Mapping[Pair, np.ndarray],
+    cameras: Mapping[str, pycolmap.Camera],
+) -> pycolmap.Reconstruction | None:
+    """The largest model that COLMAP's incremental mapping builds.
+
+    Args:
+        positions: (N, 2) of the keypoints by image, the first pixel's centre at 0, 0.
+        matches: as `matched` gives them.
+        cameras: by image that which took it; images of one number share it. They are refined.
+
+    Returns:
+        The model; None where no two images could be put together.
+    """
+    enough = {pair: rows for pair, rows in matches.items() if len(rows) >= FEWEST_MATCHES}
+    if not enough:
+        return None
+    with tempfile.TemporaryDirectory() as name:
+        database, pairs = Path(name, DATABASE), Path(name, "pairs.txt")
+        with pycolmap.Database.open(database) as opened:
+            ids = {}
+            for image, xy in positions.items():
+                camera = cameras[image]
+                if not opened.exists_camera(camera.camera_id):
+                    opened.write_camera(camera, use_camera_id=True)
+                ids[image] = opened.write_image(pycolmap.Image(name=image, camera_id=camera.camera_id))
+                opened.write_keypoints(ids[image], xy.astype(np.float32) + np.float32(HALF_PIXEL))
+            for (first, second), rows in enough.items():
+                opened.write_matches(ids[first], ids[second], rows.astype(np.uint32))
+        pairs.write_text("".join(f"{first} {second}\n" for first, second in enough), encoding="utf-8")
+        return reconstruct(database, None, pairs, Path(name, "models"))
+
+
 def statistics(model: pycolmap.Reconstruction | None) -> dict[str, float]:
     """Numbers of a model as `measure` names them; without points it has none about these."""
     if model is None:
@@ -83,7 +180,7 @@ def statistics(model: pycolmap.Reconstruction | None) -> dict[str, float]:
     return numbers
 
 
-def pose_errors(model: pycolmap.Reconstruction, poses: Mapping[str, View]) -> dict[str, float]:
+def pose_errors(model: pycolmap.Reconstruction, poses: Mapping[str, Camera]) -> dict[str, float]:
     """How far a model's cameras are from known ones, once it is laid on these by a similarity.
 
     Cameras that are far off do not decide how it is laid.

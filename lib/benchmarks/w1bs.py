@@ -17,7 +17,7 @@ import pandas as pd
 
 from lib.augmentation import PATCH_SIZE
 from lib.benchmarks.subject import Subject
-from lib.data.w1bs import PatchPairs
+from lib.data.whole_images import PatchPair
 from lib.features.matches import nearest
 
 THRESHOLDS = 100
@@ -25,7 +25,7 @@ THRESHOLDS = 100
 _EPSILON = 1e-12
 
 
-def measure(subject: Subject, test_set: PatchPairs) -> dict[str, float]:
+def measure(subject: Subject, test_set: list[PatchPair]) -> dict[str, float]:
     """Areas of a descriptor in percent.
 
     Returns:
@@ -39,7 +39,7 @@ def measure(subject: Subject, test_set: PatchPairs) -> dict[str, float]:
         (pair.subset, pair.name): {
             name: 100 * area(*curve) for name, curve in curves(subject, *pair.patches()).items()
         }
-        for pair in test_set.pairs
+        for pair in test_set
     }
     table = pd.DataFrame(areas).T
     subsets = table.groupby(level=0, sort=False).mean()

@@ -1,18 +1,20 @@
-"""Where a study's three patch sets come from: packaged photographs, a folder of them, or real sets.
+"""Where a study's sets come from: packaged photographs, a folder of them, scenes, or real sets.
 
-Cheap to import and to ask for digests; what makes or decodes pixels is imported where it is needed.
+A source's sets lie in collections: patches in PhotoTour's layout, HPatches patches, whole images. A
+collection knows by a set's name its digest, its folder and the set itself. All are cheap to import and
+to ask for digests; what makes or decodes pixels is imported where it is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from lib.data import states
-from lib.data.collection import REAL_SETS, Collection, HPatchesSets, PatchSets, WholeImages
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.manifest import Manifest, read_manifest
 from lib.data.scenes.sets import SceneSets
@@ -26,12 +28,288 @@ from lib.data.synthetic.allotment import (
     packaged_photographs,
 )
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.sizes import ImagesSize, SequencesSize, SyntheticSize
+from lib.data.synthetic.sizes import SEQUENCES, ImagesSize, SequencesSize, SyntheticSize
+from lib.files import make_checked
 
+REAL_SETS = ("liberty", "notredame", "yosemite")
+_READER, _GENERATOR = "lib.data.phototour", "lib.data.synthetic.writing"
+_HPATCHES = ("lib.data.hpatches.classes", "lib.data.hpatches.tasks")
+# With patches to train on; the others test on all their sequences, or train on what is no other kind.
+PARTITIONS = ("a", "b", "c")
+SPLITS = (*PARTITIONS, "illum", "view", "full")
+_TRAIN, _IMAGES = "-train", "-images"
+_WHOLE_IMAGES = "lib.data.whole_images"
+# By kind of whole images the module of `lib.data.synthetic` that makes synthetic sets of it.
+GENERATORS = {
+    "oxford_affine": "posters",
+    "w1bs": "posters",
+    "eth": "multiview",
+    "imc": "multiview",
+    "landmarks": "landmarks",
+}
+KINDS = tuple(GENERATORS)
+# Of a released set: what is small is told by its content, what is an image by its size.
+_SMALLEST_IMAGE = 100_000
 _UNION = "lib.data.union"
-_PHOTOS, _SCENES = "photos", "scenes"
 # Between names in that of a union, and the split of HPatches that a part of it is trained on by.
 _AND, _SPLIT = "+", "a"
+_PHOTOS, _SCENES = "photos", "scenes"
+
+
+class Collection:
+    """Sets of one origin, released or generated. Subclasses are frozen dataclasses.
+
+    Attributes:
+        folder: where generated data and decoded patches lie.
+        size: of what is generated, a dataclass.
+        names: of all its sets.
+        modules: by a set's name the code that makes and reads it, by dotted names.
+        content: by a set's name what it is made of, or consists of, JSON-able.
+        released: by a set's name the folder where it was downloaded; None where it is generated.
+        generate: fills a folder with the files of a set, by folder and name.
+        read: a set from its folder and name.
+    """
+
+    def folder_name(self, name: str) -> str:
+        """How a generated set's folder is called before its digest; sets that share files share it."""
+        return name
+
+    def digest(self, name: str) -> str:
+        """16 hex digits that tell one state of a set's data from another; makes no pixels.
+
+        The first 8 are of content (`states.content_half`): of generated sets size and what they are made
+        of; of released ones their files. The last 8 are of the code that makes and reads them.
+
+        Raises:
+            FileNotFoundError: a folder is missing.
+        """
+        size = self.size if self.released(name) is None else None
+        return states.digest(self.modules(name), self.content(name), size)
+
+    def folder_of(self, name: str) -> Path:
+        """The folder of a set's files; a generated one may not be there yet."""
+        shared = self.folder_name(name)
+        return self.released(name) or self.folder / f"{shared}-{self.digest(shared)}"
+
+    def load(self, name: str) -> Any:
+        """A set, generated first where it is not there yet. Damaged files are set aside and made anew.
+
+        Raises:
+            ValueError: released files are damaged or do not belong together.
+            FileNotFoundError: files, or the photographs of a set to generate, are missing.
+            OSError: `folder` cannot be written.
+        """
+        if self.released(name) is None:
+            shared = self.folder_name(name)
+            make_checked(self.folder_of(name), shared, lambda new: self.generate(new, name))
+        return self.read(self.folder_of(name), name)
+
+
+@dataclass(frozen=True)
+class PatchSets(Collection):
+    """Sets in PhotoTour's layout: generated of photographs, and the released ones of a real source.
+
+    Attributes:
+        photographs: of which each generated set is made, by its name.
+        real: the folder that holds `REAL_SETS`; None where all is generated.
+    """
+
+    folder: Path
+    size: SyntheticSize
+    photographs: Mapping[str, tuple[Photograph, ...]]
+    real: Path | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*(REAL_SETS if self.real else ()), *self.photographs)
+
+    def modules(self, name: str) -> tuple[str, ...]:
+        return (_GENERATOR, _READER) if name in self.photographs else (_READER,)
+
+    def content(self, name: str) -> object:
+        if name in self.photographs:
+            return [name, states.of_photographs(self.photographs[name])]
+        return self._files[name]
+
+    @cached_property
+    def _files(self) -> Mapping[str, list]:
+        patterns = {"read": ["*.txt"], "sized": ["*.bmp"]}
+        return {name: states.of_files(self.real / name, **patterns) for name in REAL_SETS}
+
+    def released(self, name: str) -> Path | None:
+        return None if name in self.photographs else self.real / name
+
+    def generate(self, folder: Path, name: str) -> None:
+        import_module(_GENERATOR).write_scene(folder, name, self.photographs[name], self.size)
+
+    def read(self, folder: Path, name: str) -> Any:
+        from lib.data.phototour import read_phototour, verify_counts
+
+        generated = name in self.photographs
+        patch_set = read_phototour(folder, (folder if generated else self.folder) / "decoded", name)
+        verify_counts(patch_set)
+        return patch_set
+
+
+@dataclass(frozen=True)
+class HPatchesSets(Collection):
+    """The sets of one collection of sequences: of photographs, of one's own, or the release.
+
+    Attributes:
+        stem: how the names of its sets begin, e.g. "mini-hp".
+        folder: where generated data and decoded patches lie.
+        size: of what is generated.
+        photographs: of which sequences are made.
+        homographies: folders of homography sequences of which patches are made, with one split that
+            tests on all of them.
+        real: the folder that holds ``hpatches-release`` and ``tasks``, as downloaded.
+    """
+
+    stem: str
+    folder: Path
+    size: SequencesSize
+    photographs: tuple[Photograph, ...] = ()
+    homographies: tuple[Path, ...] = ()
+    real: Path | None = None
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of its splits."""
+        return ("full",) if self.homographies else SPLITS
+
+    def test_set(self, split: str) -> str:
+        """The name of what a split tests on."""
+        return f"{self.stem}-{split}"
+
+    def train_set(self, split: str) -> str:
+        """The name of what a split trains on."""
+        return f"{self.stem}-{split}{_TRAIN}"
+
+    @property
+    def images(self) -> str | None:
+        """The name of its sequences' images; the release has none."""
+        return None if self.real else f"{self.stem}{_IMAGES}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        trained = (self.train_set(split) for split in self.splits if split in PARTITIONS)
+        return (*map(self.test_set, self.splits), *trained, *filter(None, [self.images]))
+
+    @property
+    def root(self) -> Path:
+        """The folder that holds ``hpatches-release`` and ``tasks``; perhaps not there yet."""
+        return self.folder_of(self.stem)
+
+    def modules(self, name: str) -> tuple[str, ...]:
+        if self.photographs:
+            return (*_HPATCHES, "lib.data.synthetic.sequences")
+        return (*_HPATCHES, "lib.data.hpatches.building") if self.homographies else _HPATCHES
+
+    def content(self, name: str) -> object:
+        return [name, self._made_of]
+
+    @cached_property
+    def _made_of(self) -> list:
+        if self.photographs:
+            return states.of_photographs(self.photographs)
+        if self.homographies:
+            return [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
+        patches = states.of_files(self.real / RELEASE, read=[], sized=["*/*.png"])
+        return [patches, states.of_files(self.real / TASKS, read=["**/*.csv", "**/*.json"])]
+
+    def released(self, name: str) -> Path | None:
+        return self.real
+
+    def folder_name(self, name: str) -> str:
+        return self.stem
+
+    def generate(self, folder: Path, name: str) -> None:
+        maker = import_module(self.modules(name)[-1])
+        if self.photographs:
+            maker.write_hpatches(folder, self.photographs, self.size)
+        else:
+            maker.build_hpatches(folder, self.homographies, self.size)
+
+    def read(self, folder: Path, name: str) -> Any:
+        """An `HPatchesSplit` to test on, a `PatchSet` to train on, or `ImageSequences`."""
+        from lib.data.hpatches.classes import read_classes
+        from lib.data.hpatches.homographies import read_images
+        from lib.data.hpatches.release import open_sequences, read_split
+        from lib.data.hpatches.tasks import open_split
+
+        release, tasks = folder / RELEASE, folder / TASKS
+        if name == self.images:
+            return read_images(name, self.homographies or [folder / SEQUENCES])
+        split = name.removeprefix(f"{self.stem}-").removesuffix(_TRAIN)
+        if name.endswith(_TRAIN):
+            trained = open_sequences(release, read_split(tasks, split).train)
+            return read_classes(trained, self.folder / "decoded", name)
+        tested = open_split(release, tasks, split, name)
+        kept = (replace(sequence, kept=not self.real) for sequence in tested.sequences)
+        return replace(tested, sequences=tuple(kept))
+
+
+@dataclass(frozen=True)
+class WholeImages(Collection):
+    """The sets of whole images of one source: generated of its photographs, or as downloaded.
+
+    Attributes:
+        prefix: how their names begin, e.g. "mini".
+        folder: where generated sets lie.
+        size: of what is generated.
+        allotment: of the photographs they are generated from.
+        real: the folder that has released sets in folders of their kind's name; None where all are
+            generated.
+    """
+
+    prefix: str
+    folder: Path
+    size: ImagesSize
+    allotment: Allotment
+    real: Path | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those there are."""
+        return tuple(kind for kind in KINDS if self.real is None or (self.real / kind).is_dir())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.name(kind) for kind in self.kinds)
+
+    def name(self, kind: str) -> str:
+        """The name of its set of a kind."""
+        return f"{self.prefix}-{kind}"
+
+    def modules(self, name: str) -> tuple[str, ...]:
+        generator = f"lib.data.synthetic.{GENERATORS[self._kind(name)]}"
+        return (_WHOLE_IMAGES,) if self.real else (_WHOLE_IMAGES, generator)
+
+    def content(self, name: str) -> object:
+        if self.real is None:
+            _, photographs = self._generator(name)
+            return [name, states.of_photographs(photographs)]
+        files = [path for path in self.released(name).rglob("*") if path.is_file()]
+        sizes = {path.relative_to(self.real).as_posix(): path.stat().st_size for path in files}
+        small = [path for path, size in sizes.items() if size <= _SMALLEST_IMAGE]
+        return states.of_files(self.real, read=small, sized=sorted(sizes.keys() - small))
+
+    def _generator(self, name: str) -> tuple[Any, Sequence[Photograph]]:
+        generator = import_module(self.modules(name)[1])
+        return generator, generator.photographs(self.allotment)
+
+    def released(self, name: str) -> Path | None:
+        return self.real and self.real / self._kind(name)
+
+    def generate(self, folder: Path, name: str) -> None:
+        generator, photographs = self._generator(name)
+        getattr(generator, f"write_{self._kind(name)}")(folder, photographs, self.size)
+
+    def read(self, folder: Path, name: str) -> object:
+        return getattr(import_module(_WHOLE_IMAGES), f"read_{self._kind(name)}")(folder)
+
+    def _kind(self, name: str) -> str:
+        return name.removeprefix(f"{self.prefix}-")
 
 
 @dataclass(frozen=True)
@@ -41,71 +319,55 @@ class Source:
     Attributes:
         name: "mini", "photos", "scenes" or "ubc".
         folder: where generated data and decoded patches lie.
-        size: of what is generated.
+        patches: all sets of patches but HPatches'.
+        sets: names of the three, in that order; of scenes, the places to train on, however many.
+        reserve: names of two further sets for searches, e.g. of learning rates; of five photographs one.
+        confirmation: names of two more that nothing reads before a last confirmation, or none.
         allotment: of the photographs that data is generated from.
-        real: the folder of the real sets; None where all is generated.
         own_hpatches: the study's own sets of HPatches patches; a real source may have none.
         real_hpatches: sets of real homography sequences beside them, where asked for.
         own_images: the study's own sets of whole images; a real source may have none.
         real_images: real ones beside them, where asked for.
-        scenes: the sets of real scenes, which a source of them alone has.
         skipped: files of a folder of photographs that are none, and why.
     """
 
     name: str
     folder: Path
-    size: SyntheticSize
-    allotment: Allotment
-    real: Path | None = None
+    patches: PatchSets | SceneSets
+    sets: tuple[str, ...]
+    reserve: tuple[str, ...]
+    confirmation: tuple[str, ...] = ()
+    allotment: Allotment = field(default_factory=dict)
     own_hpatches: HPatchesSets | None = None
     real_hpatches: HPatchesSets | None = None
     own_images: WholeImages | None = None
     real_images: WholeImages | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
-    scenes: SceneSets | None = None
+
+    @property
+    def scenes(self) -> SceneSets | None:
+        """The sets of real scenes, which a source of them alone has."""
+        return self.patches if isinstance(self.patches, SceneSets) else None
+
+    @property
+    def real(self) -> Path | None:
+        """The folder of the real sets; None where all is generated, or of scenes."""
+        return None if self.scenes else self.patches.real
 
     @property
     def embedded(self) -> bool:
         """Whether the data is generated from photographs."""
-        return self.real is None and self.scenes is None
+        return self.scenes is None and self.real is None
 
     @property
-    def sets(self) -> tuple[str, ...]:
-        """Names of the three, in that order; of scenes, the places to train on, however many."""
-        if self.scenes is not None:
-            return self.scenes.places.train_and_test
-        return tuple(f"{self.name}-{scene}" for scene in SCENES) if self.embedded else REAL_SETS
+    def photographs(self) -> Mapping[str, tuple[Photograph, ...]]:
+        """Of each generated set of patches."""
+        return {} if self.scenes else self.patches.photographs
 
     @property
     def tested(self) -> tuple[str, ...]:
         """`sets`, then the places that only test."""
         return (*self.sets, *(self.scenes.places.test if self.scenes else ()))
-
-    @property
-    def reserve(self) -> tuple[str, ...]:
-        """Names of two further sets for searches, e.g. of learning rates; of five photographs one."""
-        if self.scenes is not None:
-            return self.scenes.places.reserve
-        return tuple(part for part in RESERVE if part in self.allotment)
-
-    @property
-    def confirmation(self) -> tuple[str, ...]:
-        """Names of two more that nothing reads before a last confirmation, or none."""
-        return tuple(part for part in CONFIRMATION if part in self.allotment)
-
-    @property
-    def photographs(self) -> Mapping[str, tuple[Photograph, ...]]:
-        """Of each generated set of patches."""
-        if self.scenes is not None:
-            return {}
-        scenes = {f"{self.name}-{scene}": self.allotment[scene] for scene in SCENES if self.embedded}
-        return scenes | {part: self.allotment[part] for part in (*self.reserve, *self.confirmation)}
-
-    @cached_property
-    def collections(self) -> tuple[Collection | SceneSets, ...]:
-        """All that sets are among."""
-        patches = self.scenes or PatchSets(self.folder, self.size, self.photographs, self.real)
-        return (patches, *self.hpatches, *self.whole_images)
 
     def collection(self, name: str) -> Collection | SceneSets:
         """The collection that a set is in.
@@ -113,10 +375,11 @@ class Source:
         Raises:
             ValueError: the source has no such set.
         """
-        for collection in self.collections:
+        collections = (self.patches, *self.hpatches, *self.whole_images)
+        for collection in collections:
             if name in collection.names:
                 return collection
-        known = ", ".join(name for collection in self.collections for name in collection.names)
+        known = ", ".join(name for collection in collections for name in collection.names)
         raise ValueError(f"no set {name!r} in source {self.name}: choose from {known}")
 
     def digest(self, name: str) -> str:
@@ -155,12 +418,10 @@ class Source:
             FileNotFoundError: a real set's files, or the photographs of one to generate, are missing.
             OSError: `folder` cannot be written.
         """
-        from lib.data.union import unite
-
-        if _AND in name:
-            parts = [self.load(part) for part in name.split(_AND)]
-            return unite(parts, self.folder / "decoded", name)
-        return self.collection(name).load(name)
+        if _AND not in name:
+            return self.collection(name).load(name)
+        parts = [self.load(part) for part in name.split(_AND)]
+        return import_module(_UNION).unite(parts, self.folder / "decoded", name)
 
     @property
     def homographies(self) -> HPatchesSets:
@@ -232,8 +493,8 @@ def open_source(
         root = Path(given).resolve() if given else None
         scenes = SceneSets(root, folder, None if root else read_manifest(manifest))
         # A folder that holds none is refused here, before anything is made.
-        _ = scenes.places
-        return Source(_SCENES, folder, size, {}, scenes=scenes, **others)
+        places = scenes.places
+        return Source(_SCENES, folder, scenes, places.train_and_test, places.reserve, **others)
     packaged, skipped = packaged_photographs(), {}
     if data == "mini":
         allotted = packaged
@@ -250,9 +511,23 @@ def open_source(
                 raise FileNotFoundError(f"{needed} is no folder: {', '.join(REAL_SETS)} are needed")
         if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
             others["own_hpatches"] = HPatchesSets("hpatches", folder, sequences, real=real)
-        reserve = {part: packaged[part] for part in RESERVE}
-        own_images = WholeImages("ubc", folder, ImagesSize(), {}, real)
-        return Source("ubc", folder, size, reserve, real, own_images=own_images, **others)
-    others["own_hpatches"] = HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY])
-    others["own_images"] = WholeImages(kind, folder, ImagesSize(), allotted)
-    return Source(kind, folder, size, allotted, skipped=skipped, **others)
+        others["own_images"] = WholeImages("ubc", folder, ImagesSize(), {}, real)
+        patches = PatchSets(folder, size, {part: packaged[part] for part in RESERVE}, real)
+        return Source("ubc", folder, patches, REAL_SETS, RESERVE, **others)
+    scenes = {f"{kind}-{scene}": allotted[scene] for scene in SCENES}
+    reserve, confirmation = (
+        {part: allotted[part] for part in parts if part in allotted} for parts in (RESERVE, CONFIRMATION)
+    )
+    return Source(
+        name=kind,
+        folder=folder,
+        patches=PatchSets(folder, size, scenes | reserve | confirmation),
+        sets=tuple(scenes),
+        reserve=tuple(reserve),
+        confirmation=tuple(confirmation),
+        allotment=allotted,
+        own_hpatches=HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY]),
+        own_images=WholeImages(kind, folder, ImagesSize(), allotted),
+        skipped=skipped,
+        **others,
+    )

@@ -28,7 +28,7 @@ class Artefact:
         jobs: from a study to what it needs.
         extras: left out unless asked for.
         hpatches: it needs HPatches patches, which a folder of real data may lack.
-        images: the kind of whole images that it needs (`lib.data.collection`), or none; likewise.
+        images: the kind of whole images that it needs (`lib.data.sources`), or none; likewise.
         longer: its runs are made at the evening's size or longer, not at quick.
     """
 

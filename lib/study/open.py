@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib import profiles
-from lib.data.collection import KINDS
 from lib.data.manifest import read_manifest
-from lib.data.sources import open_source
+from lib.data.sources import KINDS, open_source
 from lib.data.states import content_half
 from lib.study import pool, records
 from lib.study.forecast import remaining, wall_clock

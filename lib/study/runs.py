@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from lib import parts
 from lib.benchmarks.following import few_pairs, follow
-from lib.benchmarks.image_subject import ImageSubject
 from lib.benchmarks.signs import of_signs
 from lib.benchmarks.subject import Subject, describe
 from lib.bfloat16 import fast_convolutions
@@ -136,7 +135,8 @@ def _subject(
         described = partial(describe, model, device=setting.device)
         subject = Subject(described, device=setting.device)
         if hasattr(model, "of_image"):
-            subject = ImageSubject(described, device=setting.device, of_image=model.of_image)
+            kind = _evaluating("lib.benchmarks.sfm").ImageSubject
+            subject = kind(described, device=setting.device, of_image=model.of_image)
         return record or _record(job, setting), subject
 
     stages, weights = None, weights_path(before.path)

@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.images import write_image
-from lib.data.landmarks import CITIES, GRADES, OXFORD_PREFIX, QUERY, Query
 from lib.data.synthetic.allotment import SCENES, Allotment
 from lib.data.synthetic.geometry import plane_homography
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.scenes import Site, seen_pieces
 from lib.data.synthetic.sizes import ImagesSize
-from lib.data.synthetic.walls import photographed_wall
+from lib.data.synthetic.walls import in_image, photographed_wall
+from lib.data.whole_images import CITIES, GRADES, OXFORD_PREFIX, QUERY, Query
 from lib.features.homographies import transfer
 
 # Photographs of a city.
@@ -139,9 +139,8 @@ def _shown(site: Site, view: int) -> tuple[float, tuple[float, ...]]:
         sides = (piece.plane.width, piece.plane.height)
         texels = np.meshgrid(*(np.linspace(1, length - 2, _POINTS) for length in sides))
         pixels = transfer(plane_homography(piece.plane, camera), np.stack(texels, -1).reshape(-1, 2))
-        inside = (pixels >= 0) & (pixels <= [camera.width - 1, camera.height - 1])
         positions.append(pixels)
-        visible.append(inside.all(axis=1) & (seen_pieces(site, view, pixels) == index))
+        visible.append(in_image(pixels, camera) & (seen_pieces(site, view, pixels) == index))
     shown = np.concatenate(visible)
     pixels = np.concatenate(positions)[shown]
     box = (*pixels.min(axis=0), *pixels.max(axis=0)) if shown.any() else (0.0,) * 4

@@ -23,14 +23,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from lib.data import eth, imc
 from lib.data.images import write_image
-from lib.data.strecha import write_strecha_camera
 from lib.data.synthetic.allotment import SCENES, Allotment
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.scenes import Site, plan_site, render_views
 from lib.data.synthetic.sizes import ImagesSize, SyntheticSize
-from lib.data.synthetic.walls import covisibility, photographed_wall
+from lib.data.synthetic.walls import covisibility, photographed_wall, write_posed
+from lib.data.whole_images import BAGS, CALIBRATION, COVISIBLE, IMC_IMAGES, IMC_SET, LIST, PAIRS
 
 PLACES = ("place1", "place2")
 TEXTURES = 3
@@ -41,7 +40,7 @@ ARC, ASIDE = np.deg2rad(190.0), 0.15
 ETH_VIEWS, ETH_AZIMUTH = 12, np.deg2rad(65.0)
 IMC_VIEWS, IMC_AZIMUTH = 9, np.deg2rad(75.0)
 # Photographs of each subset of the multi-view task; the challenge's are of 5, 10 and 25.
-BAGS = (5, 5, 8)
+BAG_SIZES = (5, 5, 8)
 
 
 def photographs(allotment: Allotment) -> tuple[Photograph, ...]:
@@ -60,9 +59,7 @@ def write_eth(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
     for number, scene in enumerate(PLACES):
         shown = photographs[number * TEXTURES :][:TEXTURES] or photographs[:TEXTURES]
         site, images = place(f"eth {scene}", shown, size, ETH_VIEWS, ETH_AZIMUTH)
-        for view, (image, camera) in enumerate(zip(images, site.cameras, strict=True), 1):
-            write_image(folder / scene / eth.IMAGES / f"{view:04}.png", image)
-            write_strecha_camera(folder / scene / eth.CAMERAS / f"{view:04}.png.camera", camera)
+        write_posed(folder / scene, images, site.cameras, first=1)
 
 
 def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
@@ -74,21 +71,21 @@ def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
     for number, scene in enumerate(PLACES):
         shown = photographs[number :: len(PLACES)] or photographs
         site, images = place(f"imc {scene}", shown, size, IMC_VIEWS, IMC_AZIMUTH)
-        data, names = folder / scene / imc.SET, [f"{view:08}" for view in range(IMC_VIEWS)]
-        for part in (imc.CALIBRATION, imc.PAIRS, imc.BAGS):
+        data, names = folder / scene / IMC_SET, [f"{view:08}" for view in range(IMC_VIEWS)]
+        for part in (CALIBRATION, PAIRS, BAGS):
             (data / part).mkdir(parents=True)
         for name, image, camera in zip(names, images, site.cameras, strict=True):
-            write_image(data / imc.IMAGES / f"{name}.jpg", image)
-            with h5py.File(data / imc.CALIBRATION / f"calibration_{name}.h5", "w") as file:
+            write_image(data / IMC_IMAGES / f"{name}.jpg", image)
+            with h5py.File(data / CALIBRATION / f"calibration_{name}.h5", "w") as file:
                 file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
         pairs = itertools.combinations(range(IMC_VIEWS), 2)
-        shared = [pair for pair in pairs if covisibility(site, *pair) >= imc.COVISIBLE]
-        np.save(data / imc.PAIRS / imc.LIST, [f"{names[b]}-{names[a]}" for a, b in shared])
+        shared = [pair for pair in pairs if covisibility(site, *pair) >= COVISIBLE]
+        np.save(data / PAIRS / LIST, [f"{names[b]}-{names[a]}" for a, b in shared])
         rng = np.random.default_rng([size.seed, number])
-        for index, count in enumerate(BAGS):
+        for index, count in enumerate(BAG_SIZES):
             bag = sorted(rng.choice(IMC_VIEWS, count, replace=False))
             lines = [f"images/{names[view]}.jpg\n" for view in bag]
-            file = data / imc.BAGS / f"{count}bag_{BAGS[:index].count(count):03}.txt"
+            file = data / BAGS / f"{count}bag_{BAG_SIZES[:index].count(count):03}.txt"
             file.write_text("".join(lines), encoding="utf-8")
 
 

@@ -55,7 +55,7 @@ from lib.data.synthetic.sequences import (
     viewpoint_sequence,
 )
 from lib.data.synthetic.sizes import ImagesSize
-from lib.data.w1bs import PATCH
+from lib.data.whole_images import PATCH
 from lib.features.patches import sample
 
 # Largest noise of the sensor, grey levels.

@@ -18,6 +18,7 @@ from lib.data.images import write_image
 from lib.data.scenes.places import CAMERAS, IMAGES
 from lib.data.strecha import write_strecha_camera
 from lib.data.synthetic import geometry
+from lib.data.synthetic.geometry import Camera
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry
 from lib.data.synthetic.scenes import Piece, Site, carried_pixels, random_tilt, render_views, seen_pieces
@@ -169,11 +170,18 @@ def write_relief(
     wall = plan_wall([texture.shape for texture in textures], ARC, VIEWS, VIEW_SIZE, AZIMUTH, ASIDE, rng)
     taken = tuple(draw_photometry(WITHIN_AN_HOUR, rng) for _ in wall.cameras)
     site = with_relief(replace(wall, photometry=taken), rng, depth=depth)
-    for number, grey in enumerate(render_views(site, textures)):
-        name, camera = f"{number:04}.png", site.cameras[number]
+    write_posed(folder, render_views(site, textures), site.cameras)
+    return site
+
+
+def write_posed(
+    folder: Path, images: Sequence[np.ndarray], cameras: Sequence[Camera], first: int = 0
+) -> None:
+    """Write a scene's ``images`` with their ``cameras``, numbered from `first` on."""
+    for number, (grey, camera) in enumerate(zip(images, cameras, strict=True), first):
+        name = f"{number:04}.png"
         write_image(folder / IMAGES / name, grey)
         write_strecha_camera(folder / CAMERAS / f"{name}.camera", camera)
-    return site
 
 
 def truly_carried(
@@ -198,23 +206,25 @@ def truly_carried(
     coefficients = np.array([geometry.inverse_depth(piece.plane, there) for piece in site.pieces])
     rays = np.column_stack([position, np.ones(len(position))])
     own, seen = (np.einsum("ni,ni->n", rays, coefficients[index]) for index in (piece, nearest))
-    inside = ((position >= 0) & (position <= [there.width - 1, there.height - 1])).all(axis=1)
-    visible = inside & (piece >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)
+    visible = in_image(position, there) & (piece >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)
     visible &= np.abs(own - seen) <= SAME_DEPTH * np.abs(seen)
     return carried_keypoints(keypoints, position, affine), affine, visible
 
 
 def covisibility(site: Site, first: int, second: int) -> float:
     """The share of what either view sees of the wall that the other sees too, the smaller of the two."""
-    return min(_shared(site, first, second), _shared(site, second, first))
+    shares = []
+    for view, other in ((first, second), (second, first)):
+        here, there = site.cameras[view], site.cameras[other]
+        sides = (np.arange(_STEP / 2, length, _STEP) for length in (here.width, here.height))
+        pixels = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+        piece = seen_pieces(site, view, pixels)
+        carried, _ = carried_pixels(site, view, other, pixels, piece)
+        both = in_image(carried, there) & (seen_pieces(site, other, carried) == piece)
+        shares.append(float(both[piece >= 0].mean()) if (piece >= 0).any() else 0.0)
+    return min(shares)
 
 
-def _shared(site: Site, first: int, second: int) -> float:
-    here, there = site.cameras[first], site.cameras[second]
-    sides = (np.arange(_STEP / 2, length, _STEP) for length in (here.width, here.height))
-    pixels = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-    piece = seen_pieces(site, first, pixels)
-    carried, _ = carried_pixels(site, first, second, pixels, piece)
-    inside = (carried >= 0) & (carried <= [there.width - 1, there.height - 1])
-    both = inside.all(axis=1) & (seen_pieces(site, second, carried) == piece)
-    return float(both[piece >= 0].mean()) if (piece >= 0).any() else 0.0
+def in_image(pixels: np.ndarray, camera: Camera) -> np.ndarray:
+    """(N,) bool, which of (N, 2) pixels lie in a camera's image."""
+    return ((pixels >= 0) & (pixels <= [camera.width - 1, camera.height - 1])).all(axis=1)

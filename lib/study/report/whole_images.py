@@ -5,9 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from lib.data.landmarks import CITIES
-from lib.data.oxford_affine import NUISANCES, RELEASED
-from lib.data.w1bs import SUBSETS
+from lib.data.whole_images import CITIES, NUISANCES, RELEASED, SUBSETS
 from lib.statistics.intervals import Measured
 from lib.study.artefacts.whole_images import image_sets
 from lib.study.claims import Claim
