@@ -33,7 +33,7 @@ def compute(batches: Sequence[int] = (64, 1024)) -> Computed:
     Returns:
         Numbers: "rows" of "loss", "batch", "positive" and "negative" (mean distances),
         "correlation" (Pearson of L and d_pos²), "formula" (the same by the module's formula),
-        "ratio" (k), "rho", "zero_share", "elasticity" (median of d_pos²/L over positive losses: by
+        "zero_share", "elasticity" (median of d_pos²/L over positive losses: by
         what power of d_pos² the loss grows there; 1 where they are proportional). Arrays: "negative"
         (B,) and "zero_<loss>" (B,), see `zero_below`, also for "HardNet".
     """
@@ -76,7 +76,7 @@ def _row(positive: np.ndarray, negative: np.ndarray) -> dict[str, float]:
     above = losses > 0
     row = {"positive": np.sqrt(positive).mean(), "negative": np.sqrt(negative).mean()}
     row["correlation"] = np.corrcoef(losses, positive)[0, 1]
-    row |= {"formula": correlation_by_formula(ratio, rho), "ratio": ratio, "rho": rho}
+    row["formula"] = correlation_by_formula(ratio, rho)
     row |= {"zero_share": (~above).mean(), "elasticity": np.median(positive[above] / losses[above])}
     return {name: float(value) for name, value in row.items()}
 

@@ -45,32 +45,24 @@ def compute() -> Computed:
     Returns:
         Numbers: "rate"; "name", "gain" (R_t by enumeration), "drift" (the first term of Eq. 16),
         "mean_square" (the second), "noise" (the third) for the named p; "largest_error" and
-        "largest_error_any_weights", of the identity relative to the sum of the terms' sizes; "share",
-        of the random p whose gain is below the stated p's. Arrays: "gain" and "trace_variance"
-        (named + draws,), the named first.
+        "largest_error_any_weights", of the identity relative to the sum of the terms' sizes. Arrays:
+        "gain" and "trace_variance" (named + draws,), the named first.
     """
     problem, random = draw(SAMPLES, seed=0), np.random.default_rng(1)
-    norms = np.linalg.norm(problem.gradients, axis=1)
     stated = problem.stated_probabilities(1.0)
-    shares = [problem.losses, 1 / norms]
-    named = [np.full(SAMPLES, 1 / SAMPLES), stated, *(share / share.sum() for share in shares)]
+    shares = np.stack([np.ones(SAMPLES), stated, problem.losses, 1 / stated])
+    named = shares / shares.sum(axis=1, keepdims=True)
     probabilities = [*named, *random.dirichlet(np.full(SAMPLES, CONCENTRATION), DRAWS)]
 
     estimates = problem.gradients / (SAMPLES * stated)[:, None]
     rate = problem.offset @ (stated @ estimates) / (stated @ (estimates**2).sum(axis=1))
     rows = np.array([terms(problem, p, 1 / (SAMPLES * p), rate) for p in probabilities])
-    any_weights = [terms(problem, p, random.lognormal(size=SAMPLES), rate) for p in probabilities]
-    gain = rows[:, 0]
-    columns = ("gain", "drift", "mean_square", "noise")
-    numbers = {
-        "rate": float(rate),
-        "name": list(NAMES),
-        **dict(zip(columns, rows[: len(named), :4].T.tolist(), strict=True)),
-        "largest_error": _largest_error(rows),
-        "largest_error_any_weights": _largest_error(np.array(any_weights)),
-        "share": float((gain[len(named) :] < gain[1]).mean()),
-    }
-    return numbers, {"gain": gain, "trace_variance": rows[:, 4]}
+    others = [terms(problem, p, random.lognormal(size=SAMPLES), rate) for p in probabilities]
+    columns = zip(("gain", "drift", "mean_square", "noise"), rows[: len(named)].T.tolist(), strict=False)
+    errors = {"largest_error": rows, "largest_error_any_weights": np.array(others)}
+    numbers = {"rate": float(rate), "name": list(NAMES), **dict(columns)}
+    numbers |= {name: _largest_error(gains) for name, gains in errors.items()}
+    return numbers, {"gain": rows[:, 0], "trace_variance": rows[:, 4]}
 
 
 def draw(samples: int, seed: int) -> Problem:

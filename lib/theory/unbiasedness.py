@@ -58,10 +58,6 @@ class Pairs:
     hinge: np.ndarray
     hinge_gradients: np.ndarray
 
-    def needed(self, exponent: float) -> np.ndarray:
-        """(Q,) L^(α−1) of L = d², to which Eq. 9 wants p_i w_i proportional, at 2α − 1."""
-        return self.distance ** (exponent - 1)
-
 
 def compute(
     classes: int = 8,
@@ -82,43 +78,36 @@ def compute(
         problems: how many others, for the spread over problems.
 
     Returns:
-        Numbers: "drawn_exponent"; "monte_carlo", rows of "scheme", "largest_z" (of the components of
-        mean gradient minus exact expectation over standard error), "components", "cosine" and
-        "cosine_drawn"; "unequal", rows of "scheme", "exponent" and "cosine" for classes of unequal size
-        with one Z, with w = Z/d and with w = k Z/d; "problems", rows of "scheme", "exponent", "lowest",
-        "median" and "highest" cosine over the other problems. Arrays: "class_distance" (N,), mean
-        matching distance; "exponents" (E,), and for each scheme "cosine_<scheme>" (E,) of the
-        expectation with ∇ Σ L^α / K, L = d²; "length_<scheme>" (E,) of the first along the second, over
-        the second; "hinge_<scheme>" (E,), the cosine with the hinge of Eq. 14 as L;
-        "effective_<scheme>" (E,), E[w]² / E[w²], the fraction of a batch that the weights leave;
-        "factor_<scheme>" (E, N), a class's share of the weight over the share that Eq. 9 gives it;
-        "batch_sizes" (B,) and "by_batch_<scheme>" (B,), cosines at the drawn exponent.
+        Numbers: "monte_carlo", rows of "scheme", "largest_z" (of the components of mean gradient minus
+        exact expectation over standard error), "cosine" and "cosine_drawn"; "unequal", rows of
+        "scheme", "exponent" and "cosine" for classes of unequal size with one Z, with w = Z/d and with
+        w = k Z/d; "problems", rows of "scheme", "exponent", "lowest", "median" and "highest" cosine over
+        the other problems. Arrays: "class_distance" (N,), mean matching distance; "exponents" (E,), and
+        for each scheme the arrays of `expectation`, e.g. "cosine_<scheme>" (E,); "batch_sizes" (B,) and
+        "by_batch_<scheme>" (B,), cosines at the drawn exponent.
     """
     pairs, *others = (draw((PATCHES,) * classes, seed) for seed in range(1 + problems))
     arrays = {
         "class_distance": np.bincount(pairs.class_of, pairs.distance) / (PATCHES * (PATCHES - 1)),
         "exponents": np.array(exponents, dtype=float),
+        "batch_sizes": np.arange(1, largest_batch + 1),
     }
     for scheme in SCHEMES:
-        rows = [_expected(pairs, exponent, scheme, batch) for exponent in exponents]
+        rows = [expectation(pairs, exponent, scheme, batch) for exponent in exponents]
         arrays |= {f"{name}_{scheme}": np.array([row[name] for row in rows]) for name in rows[0]}
-    arrays["batch_sizes"] = np.arange(1, largest_batch + 1)
     for scheme in BATCH_SCALED:
-        cosines = [_cosine(pairs, DRAWN_EXPONENT, scheme, size) for size in range(1, largest_batch + 1)]
-        arrays[f"by_batch_{scheme}"] = np.array(cosines)
-    spread = []
+        rows = [expectation(pairs, DRAWN_EXPONENT, scheme, size) for size in arrays["batch_sizes"]]
+        arrays[f"by_batch_{scheme}"] = np.array([row["cosine"] for row in rows])
+    spread, unequal, of_unequal = [], [], draw(UNEQUAL, seed=0)
     for scheme, exponent in product(SCHEMES, SPREAD_EXPONENTS):
-        cosines = [_cosine(other, exponent, scheme, batch) for other in others]
-        low, middle, high = np.quantile(cosines, (0, 0.5, 1)).tolist()
+        cosines = [expectation(other, exponent, scheme, batch)["cosine"] for other in others]
+        ends = zip(("lowest", "median", "highest"), np.quantile(cosines, (0, 0.5, 1)), strict=True)
+        spread.append({"scheme": scheme, "exponent": exponent, **{k: float(v) for k, v in ends}})
+    for exponent, scheme in product(exponents, (ONE_Z, "class, raw", "class, raw, times k")):
         row = {"scheme": scheme, "exponent": exponent}
-        spread.append({**row, "lowest": low, "median": middle, "highest": high})
-    numbers = {
-        "drawn_exponent": DRAWN_EXPONENT,
-        "monte_carlo": _monte_carlo(pairs, batch, draws),
-        "unequal": _unequal(exponents),
-        "problems": spread,
-    }
-    return numbers, arrays
+        unequal.append(row | {"cosine": expectation(of_unequal, exponent, scheme, 1)["cosine"]})
+    drawn = _monte_carlo(pairs, batch, draws)
+    return {"monte_carlo": drawn, "unequal": unequal, "problems": spread}, arrays
 
 
 def draw(sizes: Sequence[int], seed: int) -> Pairs:
@@ -140,32 +129,36 @@ def draw(sizes: Sequence[int], seed: int) -> Pairs:
     same = class_of[:, None] == class_of
     anchor, positive = np.nonzero(same & ~np.eye(len(class_of), dtype=bool))
 
-    def descriptors(theta: Tensor) -> Tensor:
-        return torch.nn.functional.normalize(patches @ theta.mT, dim=1)
-
     def squared(theta: Tensor, other: np.ndarray) -> Tensor:
-        x = descriptors(theta)
+        x = torch.nn.functional.normalize(patches @ theta.mT, dim=1)
         return ((x[anchor] - x[other]) ** 2).sum(1)
 
     def hinge(theta: Tensor) -> Tensor:
         return (1 + squared(theta, positive) - squared(theta, negative)).clamp(min=0)
 
-    described = descriptors(theta)
+    described = torch.nn.functional.normalize(patches @ theta.mT, dim=1)
     apart = torch.cdist(described, described).numpy()
     negative = np.where(same, np.inf, apart).argmin(axis=1)[anchor]
-    distance = squared(theta, positive).sqrt().numpy()
     losses = (lambda theta: squared(theta, positive), hinge)
     gradients, of_hinge = (torch.func.jacrev(loss)(theta).flatten(1).numpy() for loss in losses)
-    of_pairs = class_of[anchor], anchor, positive, distance, gradients, hinge(theta).numpy(), of_hinge
-    return Pairs(described.numpy(), np.array(sizes), *of_pairs)
+    return Pairs(
+        *(described.numpy(), np.array(sizes), class_of[anchor], anchor, positive),
+        *(squared(theta, positive).sqrt().numpy(), gradients, hinge(theta).numpy(), of_hinge),
+    )
 
 
-def _expected(pairs: Pairs, exponent: float, scheme: str, batch: int) -> dict[str, object]:
-    got, needed = coefficients(pairs, exponent, scheme, batch), pairs.needed(exponent)
+def expectation(pairs: Pairs, exponent: float, scheme: str, batch: int) -> dict[str, object]:
+    """What the expectation of a scheme is at an exponent 2α − 1, beside Eq. 10's ∇ (1/K) Σ L^α, L = d².
+
+    Returns:
+        "cosine" of the two; "length" of the first along the second, over the second; "hinge", the cosine
+        with the hinge of Eq. 14 as L; "effective", E[w]² / E[w²], the fraction of a batch that the
+        weights leave; "factor" (N,), a class's share of the weight over the share that Eq. 9 gives it.
+    """
+    got, needed = coefficients(pairs, exponent, scheme, batch), pairs.distance ** (exponent - 1)
     share, right = (np.bincount(pairs.class_of, c) / c.sum() for c in (got, needed))
-    alpha = (exponent + 1) / 2
+    alpha, hinge = (exponent + 1) / 2, pairs.hinge
     expected, goal = got @ pairs.gradients, needed @ pairs.gradients * alpha / len(needed)
-    hinge = pairs.hinge
     # A pair with zero hinge has zero gradient; for α < 1 its power would still be infinite.
     by_hinge = np.power(hinge, alpha - 1, out=np.zeros_like(hinge), where=hinge > 0)
     drawn, weight = drawn_and_weighted(pairs, exponent, scheme)
@@ -214,20 +207,15 @@ def drawn_and_weighted(pairs: Pairs, exponent: float, scheme: str) -> tuple[np.n
     d, powers = pairs.distance, pairs.distance**exponent
     if scheme == ONE_Z:
         return powers / powers.sum(), 1 / d
-    z = np.bincount(pairs.anchor, powers)[pairs.anchor]
+    z, k = np.bincount(pairs.anchor, powers)[pairs.anchor], pairs.sizes[pairs.class_of]
     weights = {"per class, none": np.ones_like(d), "raw": 1 / d, "class, raw": z / d}
-    drawn = powers / z / (len(pairs.sizes) * pairs.sizes[pairs.class_of])
-    return drawn, weights[BATCH_SCALED.get(scheme, scheme)]
+    weights["class, raw, times k"] = z / d * k
+    return powers / z / (len(pairs.sizes) * k), weights[BATCH_SCALED.get(scheme, scheme)]
 
 
 def cosine(first: np.ndarray, second: np.ndarray) -> float:
     """Of the angle between two vectors."""
     return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
-
-
-def _cosine(pairs: Pairs, exponent: float, scheme: str, batch: int) -> float:
-    got = coefficients(pairs, exponent, scheme, batch)
-    return cosine(got @ pairs.gradients, pairs.needed(exponent) @ pairs.gradients)
 
 
 def _monte_carlo(pairs: Pairs, batch: int, draws: int) -> list[dict]:
@@ -248,7 +236,7 @@ def _monte_carlo(pairs: Pairs, batch: int, draws: int) -> list[dict]:
         patch.gather(1, place[:, None])[:, 0] for place in (choice.anchor, choice.positive)
     )
     gradients = pairs.gradients[number[anchor, positive]].reshape(draws, batch, -1)
-    goal, results = pairs.needed(DRAWN_EXPONENT) @ pairs.gradients, []
+    goal, results = pairs.distance ** (DRAWN_EXPONENT - 1) @ pairs.gradients, []
     for scheme in ("batch_mean", "raw", "class"):
         weigh = torch.vmap(partial(inverse_distance, scale=scheme))
         weight = weigh(choice.distance.view(draws, batch), choice.log_normaliser.view(draws, batch))
@@ -256,18 +244,5 @@ def _monte_carlo(pairs: Pairs, batch: int, draws: int) -> list[dict]:
         mean = by_batch.mean(axis=0)
         exact = coefficients(pairs, DRAWN_EXPONENT, scheme, batch) @ pairs.gradients
         row = {"scheme": scheme, "largest_z": float(np.abs((mean - exact) / sem(by_batch)).max())}
-        row |= {"components": len(mean), "cosine": cosine(exact, goal)}
-        results.append({**row, "cosine_drawn": cosine(mean, goal)})
+        results.append({**row, "cosine": cosine(exact, goal), "cosine_drawn": cosine(mean, goal)})
     return results
-
-
-def _unequal(exponents: Sequence[float]) -> list[dict]:
-    pairs, rows = draw(UNEQUAL, seed=0), []
-    for exponent in exponents:
-        forms = {name: coefficients(pairs, exponent, name, 1) for name in (ONE_Z, "class, raw")}
-        forms["class, raw, times k"] = forms["class, raw"] * pairs.sizes[pairs.class_of]
-        goal = pairs.needed(exponent) @ pairs.gradients
-        for name, c in forms.items():
-            angle = cosine(c @ pairs.gradients, goal)
-            rows.append({"scheme": name, "exponent": exponent, "cosine": angle})
-    return rows

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import softmax
 
@@ -32,11 +33,11 @@ def compute(
         starts: random p from which the search starts; the worst end counts.
 
     Returns:
-        Numbers, a value for each K and exponent: "samples", "exponent", "least" (tr Var[G] at the stated
-        p), "uniform" (there), "gain" (their quotient), "distance" (half Σ|p − stated p| at the farthest
-        end of a search), "effective" (1/Σp², how many samples the stated p spreads over). Arrays:
-        "points" (G, 3) and for each exponent e drawn "relative_e" (G,), tr Var[G] over its least;
-        "stated_e" (3,) and "searched_e" (3,).
+        Numbers, a value for each K and exponent: "samples", "exponent", "gain" (tr Var[G] at the uniform
+        p over that at the stated one), "distance" (half Σ|p − stated p| at the farthest end of a
+        search), "effective" (1/Σp², how many samples the stated p spreads over). Arrays: "points" (G, 3)
+        and for each exponent e drawn "relative_e" (G,), tr Var[G] over its least; "stated_e" (3,) and
+        "searched_e" (3,).
     """
     arrays, rows = {"points": simplex_grid(EDGES)}, []
     for count, exponent in product(samples, exponents):
@@ -44,18 +45,17 @@ def compute(
         scale, stated = needed_scale(problem, alpha), problem.stated_probabilities(alpha)
         factor = scale * np.linalg.norm(problem.gradients, axis=1)
         drawn = np.random.default_rng(1).dirichlet(np.ones(count), starts)
-        ends = [search(factor, start) for start in drawn]
-        distances = [0.5 * float(np.abs(end - stated).sum()) for end in ends]
+        ends = np.array([search(factor, start) for start in drawn])
+        distances = 0.5 * np.abs(ends - stated).sum(axis=1)
         least, uniform = (variance_at(p, problem, scale) for p in (stated, np.full(count, 1 / count)))
-        effective = float(1 / (stated**2).sum())
-        rows.append((count, exponent, least, uniform, uniform / least, max(distances), effective))
+        row = {"samples": count, "exponent": exponent, "gain": uniform / least}
+        rows.append({**row, "distance": distances.max(), "effective": 1 / (stated**2).sum()})
         if count == 3 and exponent in DRAWN:
             relative = np.array([variance_at(p, problem, scale) for p in arrays["points"]]) / least
-            arrays[f"relative_{exponent:g}"] = relative.astype(np.float32)
-            arrays[f"stated_{exponent:g}"] = stated
-            arrays[f"searched_{exponent:g}"] = ends[int(np.argmax(distances))]
-    columns = ("samples", "exponent", "least", "uniform", "gain", "distance", "effective")
-    return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), arrays
+            drawn = {"relative": relative.astype(np.float32), "stated": stated}
+            drawn["searched"] = ends[distances.argmax()]
+            arrays |= {f"{name}_{exponent:g}": array for name, array in drawn.items()}
+    return pd.DataFrame(rows).to_dict("list"), arrays
 
 
 def simplex_grid(edges: int) -> np.ndarray:
