@@ -8,22 +8,14 @@ import pytest
 import torch
 from paper_records import rate_of
 
-from lib import parts, profiles
+from lib import parts
 from lib.descriptions import drawn
 from lib.objective import build as build_objective
 from lib.recipes import RECIPES, values
-from lib.study.artefacts import dsm, rows
-from lib.study.artefacts.rows import option_runs
-from lib.study.artefacts.variants import by_option, changed
+from lib.study.artefacts import dsm
+from lib.study.artefacts.rows import by_option, changed, option_runs
 from lib.study.open import Study
 from lib.theory import narrow_weights
-
-
-def by_name(jobs) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
-    for job in jobs:
-        found.setdefault(job.name, set()).add(job.seed)
-    return found
 
 
 @pytest.mark.parametrize("name", dsm.VARIANTS)
@@ -58,16 +50,6 @@ def test_rates_are_own_but_for_grids_which_have_that_of_what_they_vary() -> None
     assert dsm.SEARCH_OF["real_margin_0.375"] == "real_margin_2"
     assert "real_margin_1" in dsm.SEARCHED
     assert dsm.SEARCH_OF["binary_margin_32"] == "binary_margin_256"
-
-
-def test_an_evening_has_the_real_valued_rows_of_table_3_and_asks_for_no_other_search(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = set()
-    monkeypatch.setattr(rows, "own_rate", lambda of, name: asked.add(name) or 1.0)
-    evening = replace(study, setting=replace(study.setting, profile=profiles.find("evening")))
-    assert by_name(dsm.table3(evening)) == {name: {0, 1, 2, 3, 4} for name in dsm.TABLE3["real"]}
-    assert asked == set(dsm.TABLE3["real"])
 
 
 def test_options_change_one_axis_of_dsm_at_its_rate(study: Study) -> None:

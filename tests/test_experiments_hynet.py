@@ -12,7 +12,7 @@ from paper_records import BEST, changed, rate_of
 from lib import parts, profiles
 from lib.descriptions import descriptions
 from lib.objective import build as build_objective
-from lib.recipes import HARDNET, HYNET, RECIPES, SOSNET, values
+from lib.recipes import HYNET, RECIPES, SOSNET, values
 from lib.study.artefacts import hynet
 from lib.study.catalogue import SEARCHED
 from lib.study.open import Study
@@ -39,17 +39,6 @@ EVERY = {**RECIPES, **hynet.VARIANTS}
 )
 def test_a_row_of_table_3_changes_what_it_names_alone(name: str, axes: set[str]) -> None:
     assert changed(EVERY[name], HYNET) == axes
-
-
-def test_bn_and_frn_differ_in_the_norm_alone_whatever_the_loss() -> None:
-    for with_frn, with_bn in (("hynet_aug", "hynet_bn"), ("hard_frn", "hard_bn"), ("sos_frn", "sos_bn")):
-        frn, bn = EVERY[with_frn], EVERY[with_bn]
-        assert changed(frn, bn) == {"model"}
-        assert frn.model.options | {"norm": "batch"} == bn.model.options
-    losses = ("distance", "negatives", "loss", "regularizers")
-    for name, base in (("hard_frn", HARDNET), ("sos_frn", SOSNET)):
-        assert not changed(EVERY[name], base) & set(losses)
-        assert changed(EVERY[name], HYNET) <= set(losses)
 
 
 @pytest.mark.parametrize("name", hynet.VARIANTS)

@@ -40,12 +40,6 @@ def test_ablations_change_the_positive_of_tcdesc_dsm_alone_and_no_two_alike() ->
         assert len(set(of)) == len(of)
 
 
-def test_the_hard_weight_is_eq_12_s_kernel_and_the_control_has_no_topology() -> None:
-    hard, control = (EVERY[key].positive.options for key in ("tc_hard", "tc_control"))
-    assert (hard["weights"], hard["t"]) == ("heat", 1000)
-    assert control["weights"] == "none"
-
-
 def test_tcdesc_and_what_is_as_long_have_larger_batches_under_quick_alone(study: Study) -> None:
     table = merged(tcdesc.table2(study), study.setting)
     sizes = {job.name: pairs(job, study) for job in table if job.recipe}
@@ -75,17 +69,6 @@ def test_on_every_loss_topology_has_the_batches_of_its_own_rows(study: Study) ->
     without = [job for job in jobs if job.name in ("equal_adasample_aug_gen", "equal_hynet_aug")]
     assert {record_path(job, study.setting) for job in without} <= equal
     assert all(rate_of(job) == job.name for job in jobs)
-
-
-def test_matches_are_on_the_study_s_images_and_sift_s_on_its_own_keypoints_too(study: Study) -> None:
-    jobs = tcdesc.figure2(study)
-    asked = {(job.name, probe) for job in jobs for probe, name in job.probes if name == "mini-hp-images"}
-    assert asked == {
-        ("sift", "matches_on_brisk"),
-        ("sift", "matches_on_dog"),
-        *((name, "matches_on_brisk") for name in tcdesc.COMPARED),
-    }
-    assert tcdesc.image_sets(study) == ["mini-hp-images"]
 
 
 def test_real_images_are_matched_beside_the_study_s_own(study: Study, tmp_path: Path) -> None:

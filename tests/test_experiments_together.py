@@ -16,7 +16,7 @@ from paper_records import changed
 from lib import parts
 from lib.descriptions import Triplets, descriptions
 from lib.objective import build as build_objective
-from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, TCDESC_DSM, Part, Recipe, part, values
+from lib.recipes import DSM, RECIPES, TCDESC_BUDGET, TCDESC_DSM, Part, Recipe, part, values
 from lib.samplers.candidates import Pool
 from lib.study.artefacts import factorial, searches, together
 from lib.study.artefacts.factorial import (
@@ -74,15 +74,6 @@ def test_dsm_and_tcdesc_on_it_share_their_runs_with_tcdesc_s_own_tables(study: S
     assert record_path(job, study.setting) == record_path(own, study.setting)
 
 
-def test_with_the_other_optimiser_a_method_differs_in_that_alone():
-    assert set(together.SWAPPED_KEYS.values()) == together.METHODS.keys()
-    for other, key in together.SWAPPED_KEYS.items():
-        own, swapped = together.EQUAL[key], together.SWAPPED[other]
-        assert changed(swapped, own) == {"optimizer"}
-        adam = own.optimizer.name == "sgd"
-        assert swapped.optimizer == (HYNET.optimizer if adam else DSM.optimizer)
-
-
 def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -111,20 +102,6 @@ def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
 )
 def test_an_axis_changes_what_it_names_alone(axis: str, axes: set[str]):
     assert changed(recipe_of(frozenset({axis})), factorial.PLAIN) == axes
-
-
-def test_combinations_have_the_papers_own_parts():
-    every = recipe_of(frozenset(AXES))
-    assert every.distance == HYNET.distance
-    assert every.regularizers == HYNET.regularizers
-    assert every.loss == DSM.loss
-    assert every.positive == TCDESC_DSM.positive
-    assert every.sampler.options["lam"] == 10.0
-    assert every.pair_weight == RECIPES["adasample_aug_gen"].pair_weight
-    assert recipe_of(frozenset({"distance"})).loss == HYNET.loss, "with the margin of its paper"
-    assert every.negatives.options["floor"] == HYNET.negatives.options["floor"]
-    scopes = {recipe_of(cell).negatives.options["scope"] for cell in EVERY}
-    assert scopes == {"across"}
 
 
 def step(recipe: Recipe, n: int = 24) -> torch.Tensor:
@@ -254,17 +231,6 @@ def test_it_is_confirmed_on_seeds_and_scenes_that_nothing_has_read(with_rates: N
         assert job.train_set == setting.source.sets[0]
         assert {name for _, name in (*job.measures, *job.probes)} == set(setting.source.confirmation)
     assert read.isdisjoint(setting.source.confirmation)
-
-
-def test_real_sequences_are_described_beside_the_second_reserve(with_rates: None, tmp_path: Path):
-    folder = tmp_path / "v_one"
-    folder.mkdir()
-    for number in range(1, 7):
-        (folder / f"{number}.ppm").touch()
-    study = open_study("evening", "photos", real=str(tmp_path))
-    own = factorial.confirmation(open_study("evening", "photos"), HALVES)
-    for job, plain in zip(factorial.confirmation(study, HALVES), own, strict=True):
-        assert job.measures == (*plain.measures, ("hpatches", "real-hp-full"))
 
 
 def test_without_a_second_reserve_or_without_effects_nothing_is_confirmed(

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from lib.recipes import RECIPES, Recipe, at_rate
-from lib.study.artefacts.adasample import LADDER, RUNGS
+from lib.study.artefacts.adasample import LADDER, SEARCHED
 from lib.study.jobs import Job
 from lib.study.open import Record
 from lib.study.report import changes
@@ -19,7 +19,7 @@ from lib.study.report.changes import WHOLE, fpr95_of, levels, rungs_table, surel
 from lib.study.report.figures import changes_figure
 
 SETS = ("b", "c")
-EVERY: Mapping[str, Recipe] = {**RECIPES, **RUNGS}
+EVERY: Mapping[str, Recipe] = {**RECIPES, **SEARCHED}
 STEPS = np.array([0.0, -1.0, -0.5, 0.25, -0.75, -2.0])
 SEEDS = np.array([0.0, 0.9, -0.4, 0.3, -0.8])
 

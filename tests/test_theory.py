@@ -109,18 +109,6 @@ def test_the_search_finds_cauchy_and_schwarzs_point_from_afar():
     np.testing.assert_allclose(found, [0.1, 0.3, 0.6], atol=1e-6)
 
 
-def test_the_drawn_simplex_is_least_nearest_to_the_stated_point():
-    numbers, arrays = computed("variance")
-    assert arrays["points"].sum(axis=1) == pytest.approx(1)
-    assert (arrays["points"] > 0).all()
-    for exponent in (1, 3, 10):
-        relative = arrays[f"relative_{exponent}"]
-        assert (relative >= 1 - 1e-6).all()
-        least = arrays["points"][relative.argmin()]
-        assert np.abs(least - arrays[f"stated_{exponent}"]).max() < 2 / 60
-    assert max(numbers["distance"]) < 1e-4
-
-
 # Eq. 10
 
 

@@ -52,9 +52,7 @@ class Artefact:
 # Every recipe that has a learning rate of its own.
 SEARCHED: Mapping[str, Recipe] = {
     **RECIPES,
-    **adasample.RUNGS,
-    **adasample.SAMPLING,
-    **adasample.RIVALS,
+    **adasample.SEARCHED,
     **dsm.SEARCHED,
     **hynet.SEARCHED,
     **tcdesc.SEARCHED,

@@ -8,8 +8,7 @@ from itertools import product
 
 from lib import recipes
 from lib.recipes import RECIPES, Budget, Recipe, adasample, part, replace_options
-from lib.study.artefacts.rows import HANDCRAFTED, HPATCHES_SPLIT, Runs, measured, several
-from lib.study.artefacts.variants import Options
+from lib.study.artefacts.rows import HANDCRAFTED, HPATCHES_SPLIT, Options, Runs, measured, several
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -166,39 +165,33 @@ _SQUARED = replace(
     RECIPES["hardnet_aug_gen"], label="… squared distance", distance=part("euclidean", power=2)
 )
 _ANGLE = replace(_SQUARED, label="… squared angle", distance=part("angular", power=2))
-# Each rung has the one choice more that its label names; the last is AdaSample+* with λ = 0.
-RUNGS: Mapping[str, Recipe] = {
+_GENERATED = {"label": "HardNet, generation alone", "generate": recipes.GENERATED}
+_EVEN = {"label": "… λ = 10, w_i = 1", "pair_weight": None}
+# Those with a search of their own. Each rung has the one choice more that its label names.
+SEARCHED: Mapping[str, Recipe] = {
     "rung_squared": _SQUARED,
     "rung_angle": _ANGLE,
     "rung_within": replace(_ANGLE, label="… negatives within", negatives=recipes.WITHIN),
     "rung_weights": replace(adasample(0.0, augment=True), label="… w_i = 1/d, λ = 0"),
-}
-LADDER = ("hardnet_aug_gen", *RUNGS, "adasample_aug_gen")
-# Beside the ladder, so that w_i and λ cross, each with and without the other: w_i is there to undo what
-# drawing by distance does to the gradient's expectation (Eq. 10).
-SAMPLING: Mapping[str, Recipe] = {
-    "rung_sampling": replace(RECIPES["adasample_aug_gen"], label="… λ = 10, w_i = 1", pair_weight=None)
-}
-
-
-# Each rung at its own learning rate, with as many seeds as a test needs.
-ladder = Runs((*LADDER, *SAMPLING), "test", recipes={**RUNGS, **SAMPLING})
-
-
-# HardNet* differs from HardNet in momentum too; `hardnet_generated` in its generated positives alone.
-# Hardpos is AdaSample with λ = ∞.
-_GENERATED = {"label": "HardNet, generation alone", "generate": recipes.GENERATED}
-RIVALS: Mapping[str, Recipe] = {
+    # Beside the ladder, so that w_i and λ cross, each with and without the other: w_i is there to undo
+    # what drawing by distance does to the gradient's expectation (Eq. 10).
+    "rung_sampling": replace(RECIPES["adasample_aug_gen"], **_EVEN),
+    # HardNet* differs from HardNet in momentum too; this in its generated positives alone.
     "hardnet_generated": replace(recipes.HARDNET, **_GENERATED),
+    # Hardpos is AdaSample with λ = ∞.
     "hardpos": replace(adasample(math.inf, generate=False), label="Hardpos"),
     "hardpos_gen": replace(adasample(math.inf), label="Hardpos*"),
 }
+LADDER = (
+    *("hardnet_aug_gen", "rung_squared", "rung_angle", "rung_within", "rung_weights"),
+    "adasample_aug_gen",
+)
+# Each rung at its own learning rate, with as many seeds as a test needs.
+ladder = Runs((*LADDER, "rung_sampling"), "test", recipes=SEARCHED)
 _FEW_PATCHES = (
     *("hardnet", "hardnet_generated", "hardnet_gen", "adasample", "adasample_gen"),
     *("hardpos", "hardpos_gen"),
 )
 FEW_SEEDS = 3
-
-
 # What generated positives do for HardNet, AdaSample and Hardpos, each at its own learning rate.
-generation = Runs(_FEW_PATCHES, "test", FEW_SEEDS, recipes=RIVALS)
+generation = Runs(_FEW_PATCHES, "test", FEW_SEEDS, recipes=SEARCHED)

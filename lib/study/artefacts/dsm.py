@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from lib.recipes import RECIPES, TURNED, Recipe, part
-from lib.study.artefacts.rows import Runs, probed, several
-from lib.study.artefacts.variants import Options, variants
+from lib.study.artefacts.rows import Options, Runs, probed, several, variants
 from lib.study.jobs import Job
 from lib.study.open import Study
 

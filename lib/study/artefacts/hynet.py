@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, find, hybrid, part, replace_options
-from lib.study.artefacts.rows import Runs, measured, several, tested_on
+from lib.study.artefacts.rows import Options, Runs, changed, measured, several, tested_on, variants
 from lib.study.artefacts.searches import read_search
-from lib.study.artefacts.variants import Options, changed, variants
 from lib.study.jobs import Job, merged
 from lib.study.open import Study, open_study
 

@@ -4,16 +4,15 @@ jobs that a study makes of a row: a recipe trained, a descriptor that nobody tra
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.files import sha256
-from lib.recipes import Recipe, at_rate, find, part
+from lib.recipes import Recipe, at_rate, find, part, replace_options
 from lib.study.artefacts.searches import own_rate, shared_rate
-from lib.study.artefacts.variants import OPTION_SEEDS, Changes, Options, changed
 from lib.study.jobs import NO_SET, SIGNS, Job
-from lib.study.open import Study
+from lib.study.open import Record, Study
 
 # Px of a patch of 64, which is 14 standard deviations of its keypoint's Gaussian wide.
 KEYPOINT_SMOOTHING = 4.6
@@ -31,6 +30,11 @@ HPATCHES_SPLIT = "a"
 # The search whose rate a recipe takes, or several that share a rate; None leaves it as it stands.
 Searched = str | tuple[str, ...] | None
 Row = Callable[..., list[Job]]
+# By axis what stands there instead; a dict changes options of the part that is there.
+Changes = Mapping[str, object]
+# By recipe and name of the choice, the axes changed; each recipe stands beside them as its "default".
+Options = Mapping[str, Mapping[str, Changes]]
+OPTION_SEEDS = 3
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,35 @@ def option_runs(options: Options) -> Row:
         for changes in ({}, *choices.values()):
             rows.append(Runs([name], "test", OPTION_SEEDS, changes=changes))
     return several(*rows)
+
+
+def by_option(
+    runs: Sequence[Record], study: Study, options: Options
+) -> dict[str, dict[str, list[Record]]]:
+    """The runs of `option_runs`, in their order, by recipe's label and by
+    option, "default" first."""
+    left, seeds = iter(runs), len(study.test_seeds[:OPTION_SEEDS])
+    return {
+        find(name).label: {option: list(islice(left, seeds)) for option in ("default", *choices)}
+        for name, choices in options.items()
+    }
+
+
+def changed(recipe: Recipe, label: str, changes: Changes) -> Recipe:
+    """A recipe with a few axes changed, under another label."""
+    axes = {
+        axis: replace_options(getattr(recipe, axis), **choice) if isinstance(choice, dict) else choice
+        for axis, choice in changes.items()
+    }
+    return replace(recipe, label=label, **axes)
+
+
+def variants(recipe: Recipe, changes: Mapping[str, tuple[str, Changes]]) -> dict[str, Recipe]:
+    """By name recipes that change a few axes of one; what stands behind its label comes with each."""
+    return {
+        name: changed(recipe, f"{recipe.label}: {shown}", axes)
+        for name, (shown, axes) in changes.items()
+    }
 
 
 def at_profile(study: Study, recipe: Recipe, searched: Searched) -> Recipe:

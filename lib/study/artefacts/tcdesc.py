@@ -10,9 +10,8 @@ from dataclasses import replace
 from functools import partial
 
 from lib.recipes import ADASAMPLE_TC, DSM, HYNET_TC, SOSNET, TCDESC_DSM, TCDESC_HN, Recipe, part
-from lib.study.artefacts.rows import Runs, handcrafted_job, measured, probed, several
+from lib.study.artefacts.rows import Options, Runs, handcrafted_job, measured, probed, several, variants
 from lib.study.artefacts.together import EQUAL, on_equal_footing
-from lib.study.artefacts.variants import Options, variants
 from lib.study.jobs import Job
 from lib.study.open import Study
 
