@@ -97,7 +97,7 @@ def test_the_database_holds_cameras_keypoints_and_matches(out: Path) -> None:
         images = [database.read_image_with_name(name) for name in names]
         for image in images:
             # COLMAP's first pixel's centre is at 0.5.
-            expected = hloc.read_keypoints(features, image.name) + 0.5
+            expected = hloc.read(features, image.name, "keypoints") + 0.5
             np.testing.assert_allclose(database.read_keypoints(image.image_id)[:, :2], expected)
         stored = database.read_matches(*(image.image_id for image in images))
         np.testing.assert_array_equal(stored, hloc.read_matches(matches, names))
@@ -131,7 +131,7 @@ def test_places_are_those_of_the_image_before_it_was_reduced(images: Path, tmp_p
     path = tmp_path / "features.h5"
     describe_folder(tmp_path, path, FEW, find("sift"), longest_side=240, log=quiet)
     with h5py.File(path) as file:
-        places = hloc.read_keypoints(file, "large.png")
+        places = hloc.read(file, "large.png", "keypoints")
         assert tuple(file["large.png"]["image_size"]) == (720, 720)
     at_once = describe(texture(size=240), FEW, find("sift")).position
     apart = np.linalg.norm(places[:, None] - (3 * at_once + 1), axis=2).min(axis=1)

@@ -50,12 +50,13 @@ def write_database(
             counts = {}
             for name, image in imported.items():
                 camera = opened.read_camera(image.camera_id)
-                size, stored = hloc.read_size(described, name), (camera.width, camera.height)
+                size = tuple(hloc.read(described, name, "image_size").astype(int).tolist())
+                stored = camera.width, camera.height
                 if size != stored:
                     sizes = f"{stored} px for COLMAP and {size} px in {features}"
                     raise ValueError(f"{images / name} is {sizes}: describe it as stored")
-                positions = hloc.read_keypoints(described, name) + np.float32(HALF_PIXEL)
-                opened.write_keypoints(image.image_id, positions)
+                positions = hloc.read(described, name, "keypoints").astype(np.float32)
+                opened.write_keypoints(image.image_id, positions + np.float32(HALF_PIXEL))
                 counts[name] = len(positions)
             for pair in listed:
                 indices = hloc.read_matches(matched, pair)

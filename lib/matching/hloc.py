@@ -40,30 +40,21 @@ def as_unit(descriptors: np.ndarray) -> np.ndarray:
     return (2 * bits - 1) / np.sqrt(np.float32(max(bits.shape[1], 1)))
 
 
-def read_keypoints(file: h5py.File, name: str) -> np.ndarray:
-    """(N, 2) float32 of an image, px, the first pixel's centre at 0, 0.
-
-    Raises:
-        ValueError: the file has no such image.
-    """
-    return _read(file, name, "keypoints").astype(np.float32)
-
-
-def read_size(file: h5py.File, name: str) -> tuple[int, int]:
-    """Width and height of an image, px; raises as `read_keypoints`."""
-    return tuple(_read(file, name, "image_size").astype(int).tolist())
-
-
 def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
     """(N, k) float32 of an image, or (N, k / 8) uint8 of what `write_features` was given as packed bits,
-    so that ratios are of Hamming distances; raises as `read_keypoints`."""
-    values = _read(file, name, "descriptors").T
+    so that ratios are of Hamming distances; raises as `read`."""
+    values = read(file, name, "descriptors").T
     if file[name]["descriptors"].attrs.get(_BITS, False):
         return np.packbits(values > 0, axis=1)
     return np.ascontiguousarray(values, np.float32)
 
 
-def _read(file: h5py.File, name: str, dataset: str) -> np.ndarray:
+def read(file: h5py.File, name: str, dataset: str) -> np.ndarray:
+    """A dataset of an image, such as "keypoints".
+
+    Raises:
+        ValueError: the file has no such image.
+    """
     if name not in file or dataset not in file[name]:
         raise ValueError(f"{file.filename} has no {dataset} of {name}: describe the images first")
     return file[name][dataset][()]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 
+import jinja2
 import safetensors.torch
 import torch
 from kornia import feature
@@ -102,45 +103,18 @@ def card(
         photographs: of the train set, where it was generated of some and they are known.
         terms: what its images' owners ask for, where they are not.
     """
-    config = record["config"]
-    budget = config["profile"].get("budget") or config["recipe"]["budget"]
-    licences = "".join(f"- {photograph.name}: {photograph.licence}\n" for photograph in photographs)
-    if licences:
-        terms = f"Its photographs, and their terms:\n\n{licences}"
-    measured = "".join(
-        f"| {test_set} | {metrics['fpr95']['expected']:.2f} |\n"
-        for test_set, metrics in record["metrics"].items()
-        if "fpr95" in metrics
-    )
-    theirs, form = as_kornia(network), _KORNIA if config["profile"]["width"] == 1 else _THIN_KORNIA
-    side = network.input_size
+    config, side = record["config"], network.input_size
     with torch.inference_mode():
         described = network.eval()(torch.zeros(1, 1, side, side))
-    text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
-    return text.format(
+    theirs, text = as_kornia(network), Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    template = jinja2.Template(text, trim_blocks=True, keep_trailing_newline=True)
+    return template.render(
         run=record,
         side=side,
         length=described.shape[1],
-        output=_OUTPUT[described.dtype == torch.bool].format(described.shape[1]),
-        steps=budget["epochs"] * budget["epoch_pairs"] // budget["batch_pairs"],
-        batch=budget["batch_pairs"],
-        terms=(terms or _UNKNOWN_TERMS).rstrip(),
-        measured=measured,
-        kornia=form.format(name=type(theirs).__name__) if theirs else _NO_KORNIA,
+        binary=described.dtype == torch.bool,
+        budget=config["profile"].get("budget") or config["recipe"]["budget"],
+        photographs=photographs,
+        terms=terms.rstrip(),
+        kornia=theirs and type(theirs).__name__,
     )
-
-
-_OUTPUT = (
-    "{} numbers that are compared by Euclidean distance",
-    "{} bits that are compared by Hamming distance",
-)
-_UNKNOWN_TERMS = "The terms of the images that it was made of hold; they are not on record here."
-_NO_KORNIA = "kornia has no class of this architecture."
-_THIN_KORNIA = """`lib.matching.networks.as_kornia(network)` makes kornia's class of it,
-`kornia.feature.{name}`, with layers as thin as these, for example for `kornia.feature.LAFDescriptor`."""
-_KORNIA = """It loads, every name and shape, into kornia's class:
-
-```python
-network = kornia.feature.{name}(pretrained=False)
-network.load_state_dict(safetensors.torch.load_file("model.safetensors"), strict=True)
-```"""

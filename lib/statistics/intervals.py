@@ -237,21 +237,6 @@ def residual(methods: Iterable[Measured]) -> tuple[float, int]:
     return math.sqrt((left**2).sum() / freedom), freedom
 
 
-def ratio(
-    a: Measured, b: Measured, pooled: tuple[float, int] | None = None
-) -> tuple[float, float, float]:
-    """The geometric mean over seeds and cells of the rates of `a` over those of `b`, and its interval's
-    ends, paired by seed.
-
-    Args:
-        a, b: rates in percent, such as FPR95.
-        pooled: of `residual` of the logarithms of all methods that are compared, as for `contrast`.
-    """
-    logarithm = difference(a.logarithm(), b.logarithm(), pooled)
-    value, low, high = np.exp([logarithm.value, *logarithm.limits()])
-    return float(value), float(low), float(high)
-
-
 def relative_gain(a: Measured, b: Measured) -> Estimate:
     """By how many percent the mean of `a` is below that of `b`: (b − a) / b, by the delta method."""
     a, b = on_common_seeds((a, b))
