@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
+from torch import nn
 
 from lib import parts
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.objective import build as build_objective
-from lib.probes import array, stacked
-from lib.probes.training_batch import SEED, draw, unit, with_statistics
+from lib.probes.training_batch import SEED, array, at_stages, draw, unit, with_statistics
 from lib.samplers.adasample import anchor_distances, log_probabilities
 
 CLASSES = 6
@@ -45,38 +45,36 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     every = torch.arange(len(batch.anchor), device=subject.device)
     images = batch.images[:, :, 0].round().clamp(0, 255).byte()
     candidates = batch.shuffled(generator)
-    by_stage, networks = [], subject.networks
-    for stage in moments(networks):
+
+    def at_stage(stage: float, network: nn.Module) -> dict[str, object]:
         exponent = exponent_at(subject.record["curve"], stage)
-        model = with_statistics(networks[stage], candidates)
+        model = with_statistics(network, candidates)
         raw = batch.raw_descriptors(model)
-        described = unit(model, raw)
-        far = anchor_distances(batch.pool, described, batch.anchor, distance)
+        far = anchor_distances(batch.pool, unit(model, raw), batch.anchor, distance)
         logits, _ = log_probabilities(far, torch.tensor(exponent, device=far.device))
         drawn = torch.multinomial(logits.exp().cpu(), 1, generator=generator)
         positive = drawn.squeeze(1).to(far.device)
         places = torch.stack([batch.anchor, positive])
         mined = objective.triplets(batch.pairs(model, raw, positive)).negatives
         side, other = mined.patch // len(every), mined.patch % len(every)
-        by_stage.append(
-            {
-                "stage": np.float32(stage),
-                "exponent": np.float32(exponent),
-                "distance": far[:CLASSES],
-                "probability": logits.exp().where(far.isfinite(), torch.nan)[:CLASSES],
-                "positive": positive[:CLASSES].short(),
-                "negative": images[other, places[side, other]][:CLASSES],
-                "near_anchor": (mined.query < len(every))[:CLASSES],
-                "found": mined.found[:CLASSES],
-            }
-        )
+        shown = {
+            "distance": far,
+            "probability": logits.exp().where(far.isfinite(), torch.nan),
+            "positive": positive.short(),
+            "negative": images[other, places[side, other]],
+            "near_anchor": mined.query < len(every),
+            "found": mined.found,
+        }
+        return {"exponent": np.float32(exponent)} | {name: v[:CLASSES] for name, v in shown.items()}
+
     place = torch.arange(batch.pool.valid.shape[1], device=subject.device)
     once = {
-        "images": (images * batch.pool.valid[:, :, None, None])[:CLASSES],
-        "generated": (batch.pool.valid & (place >= batch.pool.originals[:, None]))[:CLASSES],
-        "anchor": batch.anchor[:CLASSES].short(),
+        "images": images * batch.pool.valid[:, :, None, None],
+        "generated": batch.pool.valid & (place >= batch.pool.originals[:, None]),
+        "anchor": batch.anchor.short(),
     }
-    return stacked(by_stage) | {name: array(value) for name, value in once.items()}
+    stages = {stage: subject.networks[stage] for stage in moments(subject.networks)}
+    return at_stages(stages, at_stage) | {name: array(v[:CLASSES]) for name, v in once.items()}
 
 
 def moments(stages: Iterable[float]) -> tuple[float, float, float]:

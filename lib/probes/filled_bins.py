@@ -33,7 +33,11 @@ def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
         and filled bins over non-matching pairs.
     """
     distances, match = subject.pair_distances(test_set)
-    filled = _filled_bins(subject, test_set)
+    used, (first, second) = patches_used(test_set)
+    described = subject.described(test_set.patches[used]).astype(np.float64)
+    # The square root of N; of unit length or not, since a sum of squares divides it.
+    fullness = described.sum(axis=1) / np.linalg.norm(described, axis=1)
+    filled = fullness[first] * fullness[second]
     edges = np.quantile(filled[match], np.linspace(0, 1, GROUPS + 1)[1:-1])
     group = np.searchsorted(edges, filled, side="right")
     groups = [group == number for number in range(GROUPS)]
@@ -56,12 +60,3 @@ def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
         "correlation": np.corrcoef(filled[~match], distances[~match])[0, 1],
     }
     return {name: np.asarray(array, np.float32) for name, array in arrays.items()}
-
-
-def _filled_bins(subject: Subject, test_set: PatchSet) -> np.ndarray:
-    """(M,) √(N_x N_y) of the pairs."""
-    used, (first, second) = patches_used(test_set)
-    described = subject.described(test_set.patches[used]).astype(np.float64)
-    # The square root of N; of unit length or not, since a sum of squares divides it.
-    fullness = described.sum(axis=1) / np.linalg.norm(described, axis=1)
-    return fullness[first] * fullness[second]

@@ -28,8 +28,15 @@ from lib.data.patchset import PatchSet
 from lib.descriptions import drawn
 from lib.objective import Objective
 from lib.objective import build as build_objective
-from lib.probes import array, stacked
-from lib.probes.training_batch import SEED, TrainingBatch, draw, unit, with_statistics
+from lib.probes.training_batch import (
+    SEED,
+    TrainingBatch,
+    array,
+    at_stages,
+    draw,
+    unit,
+    with_statistics,
+)
 from lib.samplers.adasample import anchor_distances
 from lib.samplers.candidates import uniform_below
 
@@ -84,18 +91,15 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     step = 1 + uniform_below(batch.pool.counts.cpu() - 1, generator).to(batch.anchor.device)
     others = (batch.anchor + step) % batch.pool.counts
     described = batch.shuffled(generator)
-    by_stage = [
-        _at_stage(objective, with_statistics(network, described), batch, others)
-        for network in subject.networks.values()
-    ]
-    once = {
-        "stage": np.array(list(subject.networks), np.float32),
-        "originals": array(batch.pool.originals[:CLASSES].short()),
-    }
-    return once | stacked(by_stage)
+
+    def at_stage(_: float, network: nn.Module) -> dict[str, np.ndarray]:
+        return _norms(objective, with_statistics(network, described), batch, others)
+
+    originals = array(batch.pool.originals[:CLASSES].short())
+    return at_stages(subject.networks, at_stage) | {"originals": originals}
 
 
-def _at_stage(
+def _norms(
     objective: Objective, model: nn.Module, batch: TrainingBatch, others: Tensor
 ) -> dict[str, np.ndarray]:
     raw = batch.raw_descriptors(model)

@@ -16,10 +16,8 @@ from torch import Tensor, nn
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
-from lib.objective import Objective
 from lib.objective import build as build_objective
-from lib.probes import stacked
-from lib.probes.training_batch import SEED, draw_images, in_training_mode
+from lib.probes.training_batch import SEED, at_stages, draw_images, in_training_mode
 
 BATCHES = 30
 # Triplets at most, and samples drawn, of the test whether they are Gaussian.
@@ -45,20 +43,27 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         (S, n) float16 of the last batch: "values" and "weights".
     """
     drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
-    networks = subject.networks
-    arrays = stacked([_at_stage(subject, model, drawn) for model in networks.values()])
-    return {"stage": np.array(list(networks), np.float32), "edges": arrays.pop("edges")[0]} | arrays
+    arrays = at_stages(subject.networks, lambda _, model: _at_stage(subject, model, drawn))
+    return arrays | {"edges": arrays["edges"][0]}
 
 
+@torch.no_grad()
 def _at_stage(subject: Subject, model: nn.Module, drawn: Sequence[Tensor]) -> dict[str, np.ndarray]:
-    objective = build_objective(subject.recipe, subject.device)
-    values, weights = _seen(objective, model, drawn)
-    loss, histogram = objective.loss, objective.loss.histogram.double().cpu().numpy()
+    objective, batches = build_objective(subject.recipe, subject.device), []
+    loss = objective.loss
+    with in_training_mode(model, drawn[0].device) as training:
+        for images in drawn:
+            triplets = objective.triplets(descriptions(training, training.raw(images)))
+            # What the loss returns is not wanted: with each batch it builds its histogram further.
+            loss(triplets)
+            values = loss.values(triplets)
+            batches.append(torch.stack([values, loss.weights(values)]))
+    values, weights = torch.stack(batches, dim=1).cpu().numpy()
+    histogram = loss.histogram.double().cpu().numpy()
     nodes = np.linspace(-loss.extent, loss.extent, len(histogram))
-    mean = histogram @ nodes
+    mean, half = histogram @ nodes, nodes[1] / 2 - nodes[0] / 2
     tested = values.ravel()[:TESTED].astype(np.float64)
     fit = stats.goodness_of_fit(stats.norm, tested, statistic="ks", n_mc_samples=SAMPLES, rng=SEED)
-    half = nodes[1] / 2 - nodes[0] / 2
     numbers = {
         "edges": np.append(nodes - half, nodes[-1] + half),
         "cdf": np.append(0.0, histogram.cumsum()).clip(max=1),
@@ -70,18 +75,3 @@ def _at_stage(subject: Subject, model: nn.Module, drawn: Sequence[Tensor]) -> di
     }
     last = {"values": values[-1].astype(np.float16), "weights": weights[-1].astype(np.float16)}
     return {name: np.asarray(value, np.float32) for name, value in numbers.items()} | last
-
-
-@torch.no_grad()
-def _seen(
-    objective: Objective, model: nn.Module, drawn: Sequence[Tensor]
-) -> tuple[np.ndarray, np.ndarray]:
-    """(30, n) values and their weights, batch by batch, by which the objective's histogram is built."""
-    seen, loss = [], objective.loss
-    with in_training_mode(model, drawn[0].device) as training:
-        for images in drawn:
-            triplets = objective.triplets(descriptions(training, training.raw(images)))
-            loss(triplets)
-            values = loss.values(triplets)
-            seen.append(torch.stack([values, loss.weights(values)]))
-    return tuple(torch.stack(seen, dim=1).cpu().numpy())

@@ -7,14 +7,14 @@ Networks are in evaluation mode; before the first step, their batch norms take t
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
 from lib.positives.topology import matches, topology_distance
 from lib.positives.topology_weights import linear_combination, nearest
-from lib.probes.training_batch import draw_images, with_statistics
+from lib.probes.training_batch import array, at_stages, draw_images, with_statistics
 
 NEIGHBOURS = 16
 BATCHES = 4
@@ -41,23 +41,27 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
         variance.
     """
     batches = draw_images(subject, data, [subject.batch_pairs] * BATCHES)
-    by_stage = []
-    for network in subject.networks.values():
+
+    def codes_of(network: nn.Module) -> list[Tensor]:
         model = with_statistics(network, batches)
-        codes = [descriptions(model, model.raw(images)).code.float() for images in batches]
-        compared = zip(*(_compared(code, _near(code)) for code in codes), strict=True)
-        by_stage.append([torch.cat(values) for values in compared])
-    matched, topology, euclidean, unshared = map(torch.stack, zip(*by_stage, strict=True))
-    code, near = codes[0], _near(codes[0])
+        return [descriptions(model, model.raw(images)).code.float() for images in batches]
+
+    def at_stage(_: float, network: nn.Module) -> dict[str, Tensor]:
+        compared = zip(*(_compared(code, _near(code)) for code in codes_of(network)), strict=True)
+        matched, topology, euclidean, unshared = map(torch.cat, compared)
+        half = {"matched": matched, "topology": topology, "euclidean": euclidean}
+        return {name: values.half() for name, values in half.items()} | {"unshared": unshared.mean()}
+
+    *_, last = subject.networks.values()
+    code = codes_of(last)[0]
+    near = _near(code)
     planes, explained = zip(*(_plane(code, near, pair) for pair in range(DRAWN)), strict=True)
-    half = {"matched": matched, "topology": topology, "euclidean": euclidean}
-    half |= {"plane": torch.stack(planes), "explained": torch.stack(explained)}
-    return {
-        "stage": np.array(list(subject.networks), np.float32),
-        "unshared": unshared.mean(1).cpu().numpy(),
-        **{name: values.half().cpu().numpy() for name, values in half.items()},
-        "near": near[:, :DRAWN].transpose(0, 1).short().cpu().numpy(),
+    drawn = {
+        "plane": torch.stack(planes).half(),
+        "explained": torch.stack(explained).half(),
+        "near": near[:, :DRAWN].transpose(0, 1).short(),
     }
+    return at_stages(subject.networks, at_stage) | {name: array(v) for name, v in drawn.items()}
 
 
 def _near(code: Tensor) -> Tensor:

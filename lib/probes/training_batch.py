@@ -1,10 +1,11 @@
 """Batches as a recipe's training draws them, drawn once and looked at by the networks of every stage."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -145,6 +146,28 @@ def draw_images(subject: Subject, train_set: PatchSet, pairs: Sequence[int]) -> 
         choice = sampler.choose(batch.pool, lambda: None, generator)
         images.append(batch.images(choice.places).to(subject.device))
     return images
+
+
+def at_stages(
+    stages: Mapping[float, nn.Module], at_stage: Callable[[float, nn.Module], Mapping[str, object]]
+) -> dict[str, np.ndarray]:
+    """Arrays of S stages of training.
+
+    Args:
+        stages: networks by fraction of training.
+        at_stage: from such a fraction and its network to arrays or tensors, the same ones at each.
+
+    Returns:
+        "stage" (S,) float32, the fractions, and every array with an axis (S, …) before.
+    """
+    rows = [at_stage(*stage) for stage in stages.items()]
+    stacked = {name: np.stack([array(row[name]) for row in rows]) for name in rows[0]}
+    return {"stage": np.array(list(stages), np.float32)} | stacked
+
+
+def array(value: object) -> np.ndarray:
+    """A tensor on any device, or what NumPy takes, as an array."""
+    return value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
 
 
 def _batches(subject: Subject, train_set: PatchSet) -> Batches:

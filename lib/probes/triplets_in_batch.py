@@ -10,15 +10,14 @@ has as many classes.
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, descriptions
 from lib.objective import Objective
 from lib.objective import build as build_objective
-from lib.probes import stacked
-from lib.probes.training_batch import draw_images, with_statistics
+from lib.probes.training_batch import at_stages, draw_images, with_statistics
 
 MOST = 1024
 KINDS = ("positive", "negative", "negative_of_all")
@@ -45,16 +44,16 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     [images] = draw_images(subject, train_set, [total])
     batches = [some.flatten(0, 1) for some in images.unflatten(0, (2, -1)).split(n, dim=1)]
     objective = build_objective(subject.recipe, subject.device)
-    by_stage = []
-    for network in subject.networks.values():
+
+    def at_stage(_: float, network: nn.Module) -> dict[str, Tensor]:
         model = with_statistics(network, batches)
         codes = [descriptions(model, model.raw(some)).code for some in batches]
         positive, negative = zip(*(_distances(objective, code) for code in codes), strict=True)
         _, negative_of_all = _distances(objective, torch.cat(codes, dim=1))
         distances = torch.cat(positive), torch.cat(negative), negative_of_all
-        by_stage.append({name: far.half() for name, far in zip(KINDS, distances, strict=True)})
-    once = {"stage": np.array(list(subject.networks), np.float32), "batch_pairs": np.array(n, np.int32)}
-    return once | stacked(by_stage)
+        return {name: far.half() for name, far in zip(KINDS, distances, strict=True)}
+
+    return at_stages(subject.networks, at_stage) | {"batch_pairs": np.array(n, np.int32)}
 
 
 def _distances(objective: Objective, codes: Tensor) -> tuple[Tensor, Tensor]:
