@@ -16,7 +16,7 @@ from lib.recipes import RECIPES
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import dsm as artefacts
 from lib.study.claims import Claim, read_claims
-from lib.study.claims.measured import OfClaim, hpatches_by_task, values_of
+from lib.study.claims.measured import OfClaim, values_of
 from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.jobs import Job
 from lib.study.open import Record, Study, open_study
@@ -229,32 +229,6 @@ def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:
     assert binary.xs("hardnet_aug_signs", level="key")["matching"].tolist() == pytest.approx(
         [18, 18.1, 18.2]
     )
-
-
-def test_figure_4_s_claims_are_judged_by_task_and_by_level() -> None:
-    runs = figure4_records()
-    numbers = pd.concat(figure4_runs().values())
-    by_level = {
-        f"{key}_{level}": measured
-        for level in LEVELS
-        for key, measured in hpatches_by_task(hpatches.at_level(numbers, level)).items()
-    }
-    values = claim_values(runs, open_study(), map_by_level=by_level)
-    found = outcomes("dsm", "Figure 4", values)
-    assert found["f4-matching-real"] == "held"
-    assert found["f4-verification-real"] == "held"
-    assert found["f4-tough-real"] == "held"
-    assert found["f4-easy"] == "did not hold", "four points ahead at every level"
-    assert found["f4-tougher-hardnet"] == "did not hold", "as far ahead at every level"
-    assert "not judged" not in found.values()
-
-
-def test_numbers_at_a_level_are_those_of_that_level() -> None:
-    real = figure4_runs()["real"]
-    tough = hpatches.at_level(real, "tough").xs("sift", level="key").iloc[0]
-    assert tough[["verification", "matching", "retrieval"]].tolist() == [20, 0, 10]
-    assert tough["matching.tough.v_one"] == 0
-    assert not [name for name in tough.index if "easy" in name]
 
 
 def test_the_jobs_ask_for_their_probes_and_for_signs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def test_effects_are_differences_of_means_whatever_the_seeds_have_in_common(effe
     of = runs(halves, noise=0.5, seed=seed)
     table = factorial.effects(of)
     means = {cell: each.values.mean() for cell, each in of.items()}
-    for term, name in zip(TERMS, factorial.NAMES, strict=True):
+    for term, name in factorial.NAMES.items():
         on, off = (
             np.mean([mean for cell, mean in means.items() if sign(term, cell) == side])
             for side in (1, -1)
@@ -90,7 +90,7 @@ def test_what_other_test_points_would_change_widens_the_effect_that_they_change(
     plain, drawn = (factorial.effects(runs(NONE, noise=1.0, moved=of)) for of in (0.0, 1.0))
     width = {name: table["to"] - table["from"] for name, table in (("plain", plain), ("drawn", drawn))}
     assert width["drawn"]["loss"] > 3 * width["plain"]["loss"]
-    others = [name for name in factorial.NAMES if name != "loss"]
+    others = [name for name in factorial.NAMES.values() if name != "loss"]
     assert width["drawn"][others].to_numpy() == pytest.approx(width["plain"][others].to_numpy())
     assert drawn["points"].to_numpy() == pytest.approx(plain["points"].to_numpy())
 
@@ -143,7 +143,7 @@ def test_the_plan_says_what_can_be_found_before_it_is_looked_for(
 
 
 def test_where_runs_vary_twice_as_much_as_planned_an_effect_has_to_be_twice_as_large():
-    planned = pd.DataFrame([{"runs": 96, **factorial._least(1.0, 96, 96 - 3 - 21)}])
+    planned = pd.DataFrame([{"runs": 96, **factorial.least_effects(1.0, 96, 96 - 3 - 21)}])
     of = runs({**NONE, (): 20.0, ("loss",): -3.0}, noise=2.0)
     table = factorial.achieved(planned, of)
     assert table.loc["planned"].to_dict() == planned.drop(columns="runs").iloc[0].to_dict()
@@ -220,29 +220,6 @@ def test_where_a_paper_s_own_is_the_best_the_two_do_not_differ(study: Study):
     assert experiments.best(of_dsm) == PAPERS["DSM"] == experiments.rival(of_dsm)
     table = factorial.confirmed(confirmed(evening, of_dsm, of_dsm), of_dsm)
     assert table.loc["best − papers' best", ["points", "from", "to"]].tolist() == [0, 0, 0]
-
-
-def test_with_half_of_r_l2_s_weight_effects_are_of_those_runs_in_place_of_theirs(study: Study):
-    alone = {"sampler": -3.0, "distance": 1.0, "network": 0.5}
-
-    def level(job: Job) -> float:
-        cell, whole = (CELLS | experiments.HALVED)[job.name], job.name in CELLS
-        both = {"loss", "regulariser"} <= cell and whole
-        # Topology matters only beside the two.
-        at_whole = both * (4.0 + (8.0 if "positive" in cell else -8.0))
-        return 20.0 + at_whole + sum(alone[axis] for axis in cell & {*alone}) + job.seed
-
-    table = factorial.at_half_weight(records(experiments.jobs(study), level, level), study)
-    points = {
-        name: table[way, "points"] for name, way in (("all", "all"), ("half", factorial.HALVED_WAY))
-    }
-    # What the two do together is gone where the weight was its cause.
-    assert points["all"][factorial.HALF_TOLD].tolist() == pytest.approx([2.0, 2.0, 2.0])
-    assert points["half"][factorial.HALF_TOLD].tolist() == pytest.approx([0, 0, 0], abs=1e-9)
-    assert points["half"][[*alone]].tolist() == pytest.approx([*alone.values()])
-    # The largest effects of each way are beside it.
-    at_whole = {"positive", "loss × positive", "regulariser × positive"}
-    assert {*table.index} == {*factorial.HALF_TOLD, *alone, *at_whole}
 
 
 def test_means_of_two_axes_are_those_of_the_combinations_and_share_one_interval() -> None:

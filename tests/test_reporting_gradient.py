@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from reporting_records import found, verdict
 
+from lib.statistics import correlation
+from lib.statistics.correlation import Reading
 from lib.study.claims import read_claims
 from lib.study.report import adasample as gradients
 from lib.study.report import frames
-from lib.study.report.adasample import Reading
 from lib.theory import unbiasedness, variance
 
 
@@ -18,7 +19,7 @@ def probe(
 ) -> dict[str, np.ndarray]:
     """Two stages of the given (C, c) norms and distances, the same at both."""
     both = {"full": np.stack([full, full]), "distance": np.stack([distance, distance])}
-    return {
+    arrays = {
         "stage": np.array([0.0, 1.0]),
         **both,
         "loss": np.ones_like(both["full"]),
@@ -28,6 +29,7 @@ def probe(
         "sphere": np.ones((*both["full"].shape, 3)),
         "originals": np.array(originals or (full.shape[1],) * len(full)),
     }
+    return gradients.with_norms(arrays)
 
 
 NORMS = np.array([[np.nan, 1.0, 3.0], [np.nan, 10.0, 10.0]])
@@ -35,11 +37,11 @@ DISTANCES = np.array([[np.nan, 1.0, 1.0], [np.nan, 1.0, 3.0]])
 
 
 def taken(reading: Reading, of: dict[str, np.ndarray], draws: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    return gradients.paired(of, 0, reading, np.random.default_rng(0), draws)
+    return correlation.paired(of, 0, reading, np.random.default_rng(0), draws)
 
 
 def r(name: str, of: dict[str, np.ndarray]) -> float:
-    return gradients.pearson(of, 0, gradients.READINGS[name], np.random.default_rng(0))[0]
+    return correlation.pearson(of, 0, gradients.READINGS[name], np.random.default_rng(0))[0]
 
 
 def random_probe(classes: int, candidates: int, originals: tuple[int, ...] = ()) -> dict:
@@ -126,7 +128,9 @@ def test_the_sets_own_patches_are_its_classes_first_candidates() -> None:
 
 def test_the_interval_is_over_classes() -> None:
     alike = probe(np.tile(NORMS[:1], (4, 1)), np.tile([[np.nan, 1.0, 2.0]], (4, 1)))
-    low, high = np.quantile(gradients.pearson(alike, 0, Reading(), np.random.default_rng(0))[1], (0, 1))
+    low, high = np.quantile(
+        correlation.pearson(alike, 0, Reading(), np.random.default_rng(0))[1:], (0, 1)
+    )
     assert (low, high) == pytest.approx((1, 1)), "classes that are alike leave nothing open"
     table = gradients.correlations({"run": random_probe(classes=8, candidates=4)})
     rows = table[(table["reading"] == "per class") & (table["run"] == "run")]
@@ -186,6 +190,7 @@ def hinges(negative: np.ndarray):
     """Eq. 12's table at margin 1, of squared distances and those of the negatives."""
     losses = np.where(np.isfinite(SQUARED), np.maximum(1 + SQUARED - negative, 0), np.nan)
     both = {"distance": np.stack([np.sqrt(SQUARED)] * 2), "loss": np.stack([losses] * 2)}
+    both["squared"] = both["distance"] ** 2
     return gradients.hinge_table({"run": {"stage": np.array([0.0, 1.0]), **both}})
 
 

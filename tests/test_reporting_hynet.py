@@ -20,7 +20,7 @@ from lib.study.claims.verdicts import HELD, NOT_HELD, NOT_JUDGED
 from lib.study.jobs import Job
 from lib.study.open import Record, Study
 from lib.study.printed import printed
-from lib.study.report import frames, hynet
+from lib.study.report import frames, training
 from lib.study.report.changes import over_triplets
 from lib.study.report.hpatches import TASKS
 from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
@@ -84,7 +84,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     sets, better = seeded.setting.source.sets, {"t3-hard-more", "t3-sos-more"}
     for artefact, jobs in by_artefact.items():
         runs = followed(jobs, level, number)
-        runs += hynet.at_best_margin(runs)
+        runs += training.at_best_margin(runs)
         judged = outcomes("hynet", artefact, lambda claim, of=runs: values_of(claim, of, sets))
         assert judged
         assert NOT_JUDGED not in judged.values(), artefact
@@ -93,11 +93,11 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
 
 
 def test_a_row_of_table_3_is_a_similarity_at_its_best_margin(study: Study) -> None:
-    runs = hynet.at_best_margin(followed(artefacts.table3(study), level, number))
+    runs = training.at_best_margin(followed(artefacts.table3(study), level, number))
     labels = {run.job.name: run.job.label for run in runs}
     expected = {"h": "HyNet+", "d": "HyNet+: d, margin 1.4", "s": "HyNet+: s, margin 1"}
     assert labels == {f"hynet_{similarity}": label for similarity, label in expected.items()}
-    table = hynet.margins()
+    table = training.margins()
     taken = table[table["taken"] == "yes"]
     assert dict(zip(taken["similarity"], taken["margin"], strict=True)) == {"s_H": 1.2, "d": 1.4, "s": 1}
     assert (taken["FPR95 (%)"] == table["FPR95 (%)"].min()).all()
@@ -108,7 +108,7 @@ def test_a_margin_binds_where_some_stretch_of_some_run_has_triplets_beyond_it(st
     for trained in runs:
         one_late = trained.job.name == "hynet_s_1" and trained.job.seed == 2
         trained.content["curve"]["zero_share"] = [0.0] * 9 + [0.25 if one_late else 0.0]
-    table = hynet.zero_shares(runs)
+    table = training.zero_shares(runs)
     assert table.index.tolist() == list(dict.fromkeys(trained.job.label for trained in runs))
     binding = table[table["largest share"] > 0]
     assert binding.to_dict("index") == {"HyNet+: s, margin 1": {"margin": 1.0, "largest share": 25.0}}
@@ -120,23 +120,23 @@ def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
 
     def chosen(lowest: dict[str, int]) -> dict[str, list[float]]:
         epochs = frames.tidy(staged(study, lowest), "fpr95_by_stage")
-        epochs = epochs.rename(columns={"value": hynet.FPR95})
+        epochs = epochs.rename(columns={"value": training.FPR95})
         epochs["epoch"] = epochs.groupby(["key", "seed", "test_set"]).cumcount() + 1
         assert set(epochs["epoch"]) == set(range(1, 6))
         own = epochs[epochs["key"] == "hynet_aug_constant"]
-        return {name: of[:, 0].tolist() for name, of in hynet.at_chosen_epochs(own).items()}
+        return {name: of[:, 0].tolist() for name, of in training.at_chosen_epochs(own).items()}
 
     # The last is best on the second and 3 off on the first; every epoch between has the same mean. The
     # first test at the second's epoch, 5, and the second at the first's, 2: both 3 off.
     apart = chosen({first: 2, second: 5})
     assert apart == {
-        hynet.LAST: [21.5, 22.5, 23.5],
-        hynet.ON_TESTS: [21.5, 22.5, 23.5],
-        hynet.ON_OTHER: [23, 24, 25],
+        training.LAST: [21.5, 22.5, 23.5],
+        training.ON_TESTS: [21.5, 22.5, 23.5],
+        training.ON_OTHER: [23, 24, 25],
     }
     agreed = chosen({first: 3, second: 3})
-    assert agreed[hynet.LAST] == [22, 23, 24]
-    assert agreed[hynet.ON_TESTS] == agreed[hynet.ON_OTHER] == [20, 21, 22]
+    assert agreed[training.LAST] == [22, 23, 24]
+    assert agreed[training.ON_TESTS] == agreed[training.ON_OTHER] == [20, 21, 22]
 
 
 @pytest.mark.parametrize(("far", "outcome"), [(0.0, HELD), (0.25, NOT_HELD)])
@@ -211,7 +211,7 @@ def test_claims_name_keys_that_the_study_trains() -> None:
         f"{name}{schedule}_{choice.replace(' ', '_')}"
         for name in artefacts.CHOSEN
         for schedule in ("", "_constant")
-        for choice in (hynet.LAST, hynet.ON_TESTS, hynet.ON_OTHER)
+        for choice in (training.LAST, training.ON_TESTS, training.ON_OTHER)
     }
     for claim in read_claims("hynet"):
         if claim.metric in ("fpr95", "fpr95_by_epoch", *TASKS):

@@ -11,7 +11,6 @@ from lib.study.printed import printed
 from lib.study.report.phototour import (
     COLUMN_NAMES,
     by_column,
-    columns_of,
     paper_beside_ours,
     printed_by_column,
     roles_of,
@@ -34,8 +33,6 @@ def values(frame: pd.DataFrame, key: str) -> list[float]:
 
 def test_the_ith_set_of_a_source_stands_in_the_ith_role():
     assert roles_of(SETS) == {"fountain": "liberty", "wall": "notredame", "street": "yosemite"}
-    with pytest.raises(ValueError, match="three different"):
-        roles_of(("a", "b", "a"))
 
 
 def test_records_fall_into_the_six_columns_of_table_1():
@@ -60,7 +57,7 @@ def test_a_mean_stands_only_where_all_columns_do():
 def test_columns_that_no_trained_method_has_are_left_out():
     sift = with_fpr95("sift", None, None, fountain=1.0, wall=2.0, street=3.0)
     frame = by_column([sift, *six_columns("hardnet", 0, 10.0)[:1]], SETS)
-    assert columns_of(frame) == ["Lib>Ntr", "Lib>Yos"]
+    assert list(frame) == ["Lib>Ntr", "Lib>Yos", "Mean"]
     assert values(frame, "hardnet") == [13, 15, 14]
     assert values(frame, "sift") == [2, 3, 2.5]
     table = paper_beside_ours(printed("adasample", "table1"), frame)
@@ -80,18 +77,16 @@ def test_what_else_a_run_was_measured_on_is_no_column():
     pd.testing.assert_frame_equal(by_column(runs, SETS), before)
 
 
-def test_two_records_of_one_value_and_an_unknown_train_set_are_refused():
+def test_two_records_of_one_value_are_refused():
     runs = six_columns("hardnet", 0, 0.0)
     with pytest.raises(ValueError, match="duplicate entries"):
         by_column([*runs, runs[0]], SETS)
-    with pytest.raises(ValueError, match="castle"):
-        by_column([with_fpr95("hardnet", "castle", 0, wall=1.0)], SETS)
 
 
 def test_a_place_that_only_tests_has_a_column_of_its_own_beside_the_papers():
     run = with_fpr95("hardnet_aug", "fountain", 0, wall=1.0, street=2.0, castle=6.0, bridge=50.0)
     table = by_column([run], (*SETS, "castle"))
-    assert columns_of(table) == ["Lib>Ntr", "Lib>Yos", "Lib>castle"]
+    assert list(table) == ["Lib>Ntr", "Lib>Yos", "Lib>castle", "Mean"]
     assert values(table, "hardnet_aug") == [1.0, 2.0, 6.0, 3.0]
     rows = paper_beside_ours(printed("adasample", "table1"), table)
     paper = rows.loc["HardNet+", [("Lib>Ntr", "paper"), ("Lib>Yos", "paper")]]

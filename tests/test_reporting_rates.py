@@ -7,8 +7,8 @@ import pytest
 
 from lib.study.catalogue import SEARCHED
 from lib.study.open import open_study
-from lib.study.report import rates
-from lib.study.report.rates import FPR95
+from lib.study.report import training
+from lib.study.report.training import FPR95
 
 WAYS = ("reserve-a", "reserve-b")
 
@@ -30,7 +30,7 @@ def searched(means: dict[float, float], recipe: str = "A", gap: float = 2.0) -> 
 def test_two_recipes_are_compared_where_both_were_tried_and_each_at_its_own():
     runs = pd.concat([searched({0.1: 20.0, 1.0: 30.0}, "A"), searched({0.1: 21.0, 1.0: 19.0}, "B")])
     runs = pd.concat([runs, searched({2.0: 5.0}, "C")])
-    table = rates.compared(runs, "A", "B")
+    table = training.at_each_rate(runs, "A", "B")
     assert table.index.tolist() == ["0.1", "1", "own"]
     assert table["difference"].tolist() == pytest.approx([-1, 11, 1])
     assert table["is lower"].tolist() == ["4 of 4", "0 of 4", "0 of 4"]
@@ -38,11 +38,11 @@ def test_two_recipes_are_compared_where_both_were_tried_and_each_at_its_own():
 
 def test_searches_on_record_are_shown_in_the_order_of_the_recipes(monkeypatch):
     run = {"rate": 1.0, "seed": 0, "train_set": "reserve-a", "test_set": "reserve-b", "fpr95": 20.0}
-    monkeypatch.setattr(rates, "searched", lambda profile: ["adasample_gen", "hardnet", "of_old"])
+    monkeypatch.setattr(training, "searched", lambda profile: ["adasample_gen", "hardnet", "of_old"])
     monkeypatch.setattr(
-        rates, "read_search", lambda _, name: {"label": SEARCHED[name].label, "runs": [run]}
+        training, "read_search", lambda _, name: {"label": SEARCHED[name].label, "runs": [run]}
     )
-    runs = rates.runs(open_study())
+    runs = training.rate_searches(open_study())
     assert runs["recipe"].tolist() == ["HardNet", "AdaSample*"]
     assert runs["spread"].tolist() == [{}, {}]
     assert list(runs[FPR95]) == [20.0, 20.0]

@@ -70,10 +70,10 @@ def test_the_effect_is_the_share_of_pairs_that_adasample_wins_within_its_interva
 def test_the_errors_of_seeds_are_joined_by_their_mean_square():
     """Resamples of the c-th column scatter by c times a tenth, and by twice that of the second seed."""
     scatter = np.array([-1.0, 1.0, -1.0, 1.0])
-    sizes = np.array([[1], [2]]) * np.arange(6)
+    sizes = np.array([[1], [2]]) * np.arange(1, 7)
     drawn = 0.1 * sizes[..., None] * scatter / scatter.std(ddof=1)
     errors = adasample.errors_over_tests(Measured(np.ones((2, 6)), drawn[None]))
-    assert errors == pytest.approx(math.sqrt((1**2 + 2**2) / 2) * 0.1 * np.arange(6))
+    assert errors == pytest.approx(math.sqrt((1**2 + 2**2) / 2) * 0.1 * np.arange(1, 7))
     assert np.isnan(adasample.errors_over_tests(Measured(np.ones((2, 6))))).all()
 
 

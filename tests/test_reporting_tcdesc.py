@@ -19,7 +19,7 @@ from lib.study.claims.verdicts import NOT_JUDGED
 from lib.study.jobs import Job, configuration
 from lib.study.open import Record, Study
 from lib.study.printed import printed
-from lib.study.report import tcdesc
+from lib.study.report import training
 from lib.study.report.hpatches import TASKS
 from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
 
@@ -69,7 +69,7 @@ def trained(
 
 
 def test_what_the_positive_saw_is_of_runs_with_topology_alone(study: Study) -> None:
-    table = tcdesc.topology_in_training(trained(experiments.table1(study), study))
+    table = training.topology(trained(experiments.table1(study), study))
     assert len(table) == 9
     assert table["k / n (%)"].round(1).unique().tolist() == [12.6, 25.2, 50.4]
     assert table["matched (%)"].to_numpy() == pytest.approx(np.full(9, 40.0))
@@ -79,11 +79,11 @@ def test_what_the_positive_saw_is_of_runs_with_topology_alone(study: Study) -> N
 
 def test_gains_are_of_pairs_that_are_there_and_paired_by_seed(study: Study) -> None:
     sets = study.setting.source.sets
-    table = tcdesc.changes_by_topology(trained(experiments.table2(study), study), sets)
-    assert list(table.index) == ["topology on HardNet", "topology on DSM", *tcdesc.SETTING]
+    table = training.changes_by_topology(trained(experiments.table2(study), study), sets)
+    assert list(table.index) == ["topology on HardNet", "topology on DSM", *training.SETTING]
     assert table["change"].tolist() == pytest.approx([-6, -5, -8, -10])
     assert (table["to"] - table["from"]).max() < 1e-9
-    others = tcdesc.changes_by_topology(trained(experiments.other_losses(study), study), sets)
+    others = training.changes_by_topology(trained(experiments.other_losses(study), study), sets)
     assert list(others.index) == [f"topology on {loss}" for loss in experiments.LOSSES]
     assert others["change"].tolist() == pytest.approx([-6, -5, -12, -11])
 
@@ -115,7 +115,7 @@ def overfitted(key: str, stage: float, training: bool) -> float:
 
 def test_a_gap_is_of_the_test_sets_from_the_set_trained_on(study: Study) -> None:
     found = staged(study, overfitted)
-    table = tcdesc.fpr95_by_stage(found)
+    table = training.fpr95_by_stage(found)
     assert len(table) == 4 * 3 * 5
     last = table[(table["key"] == "dsm_long") & (table["stage"] == 1.0)]
     assert last["gap"].tolist() == pytest.approx([13.0] * 3)
@@ -124,7 +124,7 @@ def test_a_gap_is_of_the_test_sets_from_the_set_trained_on(study: Study) -> None
 def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_not_else(
     study: Study,
 ) -> None:
-    values = tcdesc.overfitting_values(staged(study, overfitted))
+    values = training.overfitting_values(staged(study, overfitted))
     held = outcomes("tcdesc", "Overfitting", values)
     assert set(held.values()) == {"held"}
     # The same share off at every stage, if the seed's points are left out.
@@ -132,7 +132,7 @@ def test_claims_on_overfitting_hold_where_test_sets_rise_without_topology_and_no
         study,
         lambda key, stage, training: (30 - 10 * stage) * (0.8 if key.startswith("tcdesc") else 1.0),
     )
-    lost = outcomes("tcdesc", "Overfitting", tcdesc.overfitting_values(never))
+    lost = outcomes("tcdesc", "Overfitting", training.overfitting_values(never))
     gains = {key for key in lost if key.startswith("s3-gain")}
     assert {outcome for key, outcome in lost.items() if key not in gains} == {"did not hold"}
     assert "held" not in lost.values()
@@ -144,9 +144,9 @@ def test_a_quick_training_is_too_short_for_a_verdict_on_whether_fpr95_rises_at_i
     quick = [
         replace(run, content={**run.content, "profile": "quick"}) for run in staged(study, overfitted)
     ]
-    found = verdicts("tcdesc", "Overfitting", tcdesc.overfitting_values(quick))
+    found = verdicts("tcdesc", "Overfitting", training.overfitting_values(quick))
     left = {key: of.why for key, of in found.items() if of.outcome == NOT_JUDGED}
-    assert left == dict.fromkeys(("s3-overfit-dsm", "s3-overfit-hn"), tcdesc.TOO_SHORT)
+    assert left == dict.fromkeys(("s3-overfit-dsm", "s3-overfit-hn"), training.TOO_SHORT)
 
 
 def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
@@ -154,7 +154,7 @@ def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
     random, gaps = np.random.default_rng(0), []
     for _ in range(200):
         found = staged(study, lambda *_: 30 + float(random.normal()))
-        values = tcdesc.overfitting_values(found)
+        values = training.overfitting_values(found)
         gaps.append((values["last_dsm_long"].values - values["best_dsm_long"].values).mean())
     assert abs(np.mean(gaps)) < 3 * np.std(gaps) / np.sqrt(len(gaps))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,6 +81,14 @@ def numbers(runs: Sequence[Run], measure: str, test_set: str) -> pd.DataFrame:
     return frames.wide(frames.tidy(runs, measure, test_set))
 
 
+def judging(runs: pd.DataFrame):
+    return lambda claim: whole_images.claim_values(claim, runs)
+
+
+def values(runs: pd.DataFrame, metric: str):
+    return judging(runs)(replace(read_claims()[0], metric=metric))
+
+
 def dsm_runs(study: Study) -> dict[str, pd.DataFrame]:
     runs = made(experiments.dsm_figure5(study))
     every = [*runs, *frames.by_sign(runs)]
@@ -117,7 +125,7 @@ def test_scores_by_image_have_each_nuisance_and_their_mean(study: Study) -> None
         *whole_images.parts_of(dsm_runs(study)["real"], "score").values(),
         "mean",
     }
-    some = frame[(frame["label"] == "DSM+") & (frame["seed"] == 1)]
+    some = frame[frame["label"] == "DSM+"]
     for _, own in some.groupby("nuisance"):
         assert own["image"].tolist() == [2, 3, 4, 5, 6]
         expected = [60.1 + 1 - 2 * image for image in range(2, 7)]
@@ -126,7 +134,7 @@ def test_scores_by_image_have_each_nuisance_and_their_mean(study: Study) -> None
 
 def test_what_images_show_is_drawn_with_all_that_shows_it(study: Study) -> None:
     runs = numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
-    of = whole_images.measured(runs, "score")["tcdesc_hn_aug"]
+    of = values(runs, "score")["tcdesc_hn_aug"]
     assert of.values.shape == (3, 1)
     assert of.resampled.shape[:3] == (1, 3, 1)
     assert of.freedom == len(SHOWN) - 1
@@ -134,27 +142,25 @@ def test_what_images_show_is_drawn_with_all_that_shows_it(study: Study) -> None:
     spread = np.unique(of.resampled[0, 0, 0].round(6) - of.values[0, 0])
     np.testing.assert_allclose(np.diff(spread), np.sqrt(3 / 2), rtol=1e-3)
     assert len(spread) == 4
-    by_nuisance = whole_images.measured(runs, "score", parts=True)["tcdesc_hn_aug"]
+    by_nuisance = values(runs, "score_by_nuisance")["tcdesc_hn_aug"]
     assert by_nuisance.cells == ("blur", "light", "compression", "zoom and rotation", "viewpoint")
     np.testing.assert_allclose(by_nuisance.values.mean(axis=1), of.values[:, 0])
 
 
-def test_real_sequences_show_a_thing_each() -> None:
-    names = whole_images._images(
-        whole_images.frames.wide(_tidy({"score.graf": 1.0, "score.wall": 2.0, "score.viewpoint": 1.5})),
-        "score",
-    )
-    assert names == {"viewpoint_graf": "score.graf", "viewpoint_wall": "score.wall"}
-
-
-def _tidy(metrics: Mapping[str, float]):
-    rows = [{"key": "a", "label": "A", "seed": 0, "metric": m, "value": v} for m, v in metrics.items()]
-    return pd.DataFrame(rows)
+def test_single_sequences_show_a_thing_each_whatever_they_are_named_by() -> None:
+    names = ["score", "score.viewpoint", "score.graf", "score.blur_hall_left", "score.blur_hall_left.2"]
+    shown = whole_images.single(pd.DataFrame(columns=names), "score")
+    assert shown["part"].to_dict() == {"score.graf": "viewpoint", "score.blur_hall_left": "blur"}
+    assert shown["thing"].tolist() == ["graf", "hall"]
+    pairs = pd.DataFrame(columns=["mauc", "mauc.G", "mauc.G.page"])
+    assert whole_images.single(pairs, "mauc").to_dict("index") == {
+        "mauc.G.page": {"part": "G", "thing": "page"}
+    }
 
 
 def test_dsms_claims_are_judged_by_the_scores_they_name(study: Study) -> None:
     runs = dsm_runs(study)
-    values = whole_images.claim_values(pd.concat(runs.values()))
+    values = judging(pd.concat(runs.values()))
     found = outcomes("dsm", "Figure 5", values)
     assert NOT_JUDGED not in found.values()
     for name in ("ahead-real", "ahead-binary", "robust", "loss", "common"):
@@ -178,12 +184,12 @@ def test_what_the_paper_prints_of_figure_5_is_what_its_text_says() -> None:
 
 def test_topologys_claims_are_judged_by_what_they_name(study: Study) -> None:
     runs = numbers(made(experiments.tcdesc_figure5(study)), "w1bs", W1BS)
-    assert outcomes("tcdesc", "Figure 5", whole_images.claim_values(runs)) == {
+    assert outcomes("tcdesc", "Figure 5", judging(runs)) == {
         **dict.fromkeys(("f5-hn", "f5-extreme-hn"), HELD),
         **dict.fromkeys(("f5-dsm", "f5-extreme-dsm"), NOT_HELD),
     }
     runs = numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
-    assert outcomes("tcdesc", "Table 6", whole_images.claim_values(runs)) == {
+    assert outcomes("tcdesc", "Table 6", judging(runs)) == {
         **dict.fromkeys(("t6-hn", "t6-topology-hn"), HELD),
         **dict.fromkeys(("t6-dsm", "t6-topology-dsm"), NOT_HELD),
     }

@@ -253,7 +253,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
         study: what was run, in its own folder, in which executing has left its tables and figures alone.
         selected: the artefacts.
     """
-    from lib.study.report import effects, execution, reference
+    from lib.study.report import changes, execution, reference
 
     made, profile, data = study.setting.folder, study.setting.profile.name, study.setting.source.name
     folder = study.reference
@@ -279,7 +279,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
         where = f"{profile}, {study.setting.source.sets[0]}"
-        effects.fill_in(ROOT / "docs" / "choices.md", pd.concat(measured), where)
+        changes.fill_in(ROOT / "docs" / "choices.md", pd.concat(measured), where)
 
 
 if __name__ == "__main__":

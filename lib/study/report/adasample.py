@@ -6,13 +6,13 @@ no candidate. FPR95 is in percent, p and power are in [0, 1].
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pandas as pd
 
 from lib.statistics import significance
+from lib.statistics.correlation import Reading, pearson
 from lib.statistics.intervals import Measured, contrast
 from lib.study.open import Record
 from lib.study.report import frames
@@ -20,7 +20,6 @@ from lib.theory import EXPONENTS
 
 Probe = Mapping[str, np.ndarray]
 MEAN = "mean of the runs"
-RESAMPLES, DRAWS = 1000, 100
 # What the paper says that Pearson's r is above.
 CLAIMED = 0.8
 LEVEL = 0.05
@@ -85,9 +84,9 @@ def power_table(effects: pd.Series, simulations: int = 2000) -> pd.DataFrame:
     columns = {("", "effect"): [*effects, np.nan, np.nan]}
     for (name, alpha), n in product(levels.items(), RUNS):
         tried = [*effects, *EFFECTS]
-        powers = significance.power(tried, runs=n, alpha=alpha, simulations=simulations).to_numpy()
-        own, curve = np.split(powers, [len(effects)])
-        enough = np.interp(WANTED, curve, EFFECTS) if curve.max() >= WANTED else np.nan
+        powers = significance.power(tried, runs=n, alpha=alpha, simulations=simulations)
+        own, curve = np.split(powers.to_numpy(), [len(effects)])
+        enough = np.interp(WANTED, curve, EFFECTS, right=np.nan)
         columns[name, f"n={n}"] = [*own, own.sum(), enough]
     index = pd.Index([*effects.index, "sum", f"for {100 * WANTED:.0f}%"], name=effects.index.name)
     return pd.DataFrame(columns, index=index)
@@ -98,35 +97,13 @@ def errors_over_tests(method: Measured) -> np.ndarray:
 
     NaN where none were drawn anew.
     """
-    if method.resampled is None:
-        return np.full(method.values.shape[-1], np.nan)
     cells = range(method.values.shape[-1])
     errors = [[contrast([(1.0, run.one(cell))]).over_units for cell in cells] for run in method.runs()]
-    return np.sqrt(np.square(errors).mean(axis=0))
+    joined = np.sqrt(np.square(errors).mean(axis=0))
+    return np.where(joined > 0, joined, np.nan)
 
 
 # Figure 3
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A way in which Figure 3's correlation can be taken.
-
-    Attributes:
-        scale: "class" divides the values of a class by their sum, which makes them the probabilities of
-            Alg. 1; "none" leaves them as they are; "within" standardises them within the class, so that
-            the correlation is the mean over classes of that within a class.
-        size: patches that a class is cut down to, the anchor among them, at random; "own" for as many as
-            the set itself has, generated ones (``*``) last; None for all.
-        shuffled: the second quantity is dealt out anew among the candidates of each class.
-        between: the two quantities, arrays of the probe, "output", the norm at the network's output, or
-            "squared", the distance squared.
-    """
-
-    scale: str = "class"
-    size: int | str | None = None
-    shuffled: bool = False
-    between: tuple[str, str] = ("distance", "full")
 
 
 PER_CLASS, OWN_SIZES = "per class", "the set's class sizes"
@@ -148,91 +125,16 @@ LOSSES = {
 
 
 def probes_of(runs: Sequence[Record], name: str = "adasample_aug_gen") -> dict[str, Probe]:
-    """The probes of a recipe's runs, by run."""
-    return {run.job.title: run.probe("gradient_norms") for run in runs if run.job.name == name}
+    """The probes of a recipe's runs, by run, each with "output", the norm at the network's output, and
+    "squared", the distance squared."""
+    probes = {run.job.title: run.probe("gradient_norms") for run in runs if run.job.name == name}
+    return {run: with_norms(probe) for run, probe in probes.items()}
 
 
-def paired(
-    probe: Probe, stage: int, reading: Reading, random: np.random.Generator, draws: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
-    """The two quantities of the candidates of a stage, as a reading takes them.
-
-    Args:
-        probe: of a run.
-        stage: place in its stages.
-        reading: which quantities, of which candidates, on which scale.
-        random: chooses and shuffles candidates.
-        draws: how often.
-
-    Returns:
-        (draws, C, c) each, NaN where there is no candidate, or in classes that the scale cannot hold:
-        of zeros alone for "class", of a single value for "within".
-    """
-    first, second = (_quantity(probe, name, stage) for name in reading.between)
-    known = np.isfinite(first) & np.isfinite(second)
-    size = probe["originals"][:, None] if reading.size == "own" else reading.size or known.shape[1] + 1
-    order = np.arange(known.shape[1]) if reading.size == "own" else random.random((draws, *known.shape))
-    rank = np.where(known, order, np.inf).argsort(axis=-1).argsort(axis=-1)
-    kept = np.broadcast_to(known & (rank < size - 1), (draws, *known.shape))
-    if reading.shuffled:
-        dealt = np.where(kept, random.random(kept.shape), np.inf).argsort(axis=-1)
-        candidate = (~kept).argsort(axis=-1, kind="stable").argsort(axis=-1)
-        dealt = np.take_along_axis(dealt, candidate, axis=-1)
-        second = np.take_along_axis(np.broadcast_to(second, kept.shape), dealt, axis=-1)
-    first, second = (
-        _scaled(np.where(kept, values, np.nan), reading.scale) for values in (first, second)
-    )
-    # Where one has no value the other has none either.
-    return first + 0 * second, second + 0 * first
-
-
-def _quantity(probe: Probe, name: str, stage: int) -> np.ndarray:
-    values = probe[{"output": "raw", "squared": "distance"}.get(name, name)][stage].astype(np.float64)
-    if name == "output":
-        return np.sqrt((values**2).sum(axis=-1))
-    return values**2 if name == "squared" else values
-
-
-def _scaled(values: np.ndarray, scale: str) -> np.ndarray:
-    if scale == "none":
-        return values
-    total = np.nansum(values, axis=-1, keepdims=True)
-    if scale == "class":
-        return values / np.where(total > 0, total, np.nan)
-    count = np.maximum(np.isfinite(values).sum(axis=-1, keepdims=True), 1)
-    centred = values - total / count
-    spread = np.sqrt(np.nansum(centred**2, axis=-1, keepdims=True) / count)
-    return centred / np.where(spread > 0, spread, np.nan)
-
-
-def pearson(
-    probe: Probe, stage: int, reading: Reading, random: np.random.Generator
-) -> tuple[float, np.ndarray]:
-    """Pearson's correlation of the candidates of a stage as a reading takes them, and its bootstrap.
-
-    Args:
-        probe, stage, reading, random: as for `paired`.
-
-    Returns:
-        The correlation, over all draws where the reading has any; and (1000,) of classes drawn with
-        replacement, a draw each. NaN where there is no variance, as in classes of two patches: their
-        only candidate has the probability 1.
-    """
-    by_chance = reading.shuffled or isinstance(reading.size, int)
-    x, y = paired(probe, stage, reading, random, DRAWS if by_chance else 1)
-    terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=-1)
-    sums = np.where(np.isfinite(x)[..., None], terms, 0).sum(axis=-2)
-    classes = sums.shape[1]
-    times = random.multinomial(classes, np.full(classes, 1 / classes), size=RESAMPLES)
-    resampled = np.einsum("bc,bct->bt", times, sums[np.arange(RESAMPLES) % len(sums)])
-    return float(_pearson(sums.sum(axis=(0, 1)))), _pearson(resampled)
-
-
-def _pearson(sums: np.ndarray) -> np.ndarray:
-    """(…) from (…, 6): the number of pairs, Σx, Σy, Σx², Σy² and Σxy."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
-        return (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
+def with_norms(probe: Probe) -> dict[str, np.ndarray]:
+    """A probe with "output" and "squared" of `probes_of`."""
+    output = np.linalg.norm(probe["raw"].astype(float), axis=-1)
+    return {**probe, "output": output, "squared": probe["distance"].astype(float) ** 2}
 
 
 def correlations(
@@ -249,13 +151,12 @@ def correlations(
         runs, each with classes of its own, is the run `MEAN`.
     """
     random, rows = np.random.default_rng(0), []
-    for name, reading in readings.items():
-        for number, stage in enumerate(next(iter(probes.values()))["stage"]):
-            by_run = [pearson(probe, number, reading, random) for probe in probes.values()]
-            mean = tuple(np.mean(part, axis=0) for part in zip(*by_run, strict=True))
-            for run, (r, resampled) in zip((*probes, MEAN), (*by_run, mean), strict=True):
-                low, high = np.quantile(resampled, (0.025, 0.975))
-                rows.append((name, round(float(stage), 3), run, r, low, high))
+    stages = next(iter(probes.values()))["stage"].astype(float).round(3)
+    for (name, reading), (number, stage) in product(readings.items(), enumerate(stages)):
+        by_run = {run: pearson(probe, number, reading, random) for run, probe in probes.items()}
+        by_run[MEAN] = np.mean(list(by_run.values()), axis=0)
+        for run, (r, *resampled) in by_run.items():
+            rows.append((name, stage, run, r, *np.quantile(resampled, (0.025, 0.975))))
     return pd.DataFrame(rows, columns=["reading", "stage", "run", "r", "low", "high"])
 
 
@@ -265,13 +166,15 @@ def pearson_values(probes: Mapping[str, Probe], seeds: int) -> Measured:
     The runs of a train set stand side by side.
     """
     random = np.random.default_rng(0)
-    by_run = [
-        [pearson(probe, stage, READINGS[PER_CLASS], random) for stage in range(len(probe["stage"]))]
-        for probe in probes.values()
-    ]
-    r, resampled = (_by_seed([[pair[part] for pair in run] for run in by_run], seeds) for part in (0, 1))
+    values = _by_seed(
+        [
+            [pearson(probe, stage, READINGS[PER_CLASS], random) for stage in range(len(probe["stage"]))]
+            for probe in probes.values()
+        ],
+        seeds,
+    )
     classes = min(probe["full"].shape[1] for probe in probes.values())
-    return Measured(r, resampled[None], freedom=classes - 1, units="classes")
+    return Measured(values[..., 0], values[None, ..., 1:], freedom=classes - 1, units="classes")
 
 
 def _by_seed(by_run: Sequence, seeds: int) -> np.ndarray:
@@ -290,12 +193,11 @@ def constants(probes: Mapping[str, Probe]) -> pd.DataFrame:
     """
     parts = []
     for run, probe in probes.items():
-        for number, stage in enumerate(probe["stage"].round(3)):
-            full, output = probe["full"][number], _quantity(probe, "output", number)
-            m = (full / np.where(output > 0, output, np.nan))[np.isfinite(full) & (output > 0)]
-            parts.append(
-                pd.DataFrame({"M": m, "run": run, "stage": stage, "relative": m / np.median(m)})
-            )
+        for stage, full, output in zip(*(probe[n] for n in ("stage", "full", "output")), strict=True):
+            known = np.isfinite(full) & (output > 0)
+            m = full[known] / output[known]
+            columns = {"M": m, "run": run, "stage": stage.round(3), "relative": m / np.median(m)}
+            parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -340,17 +242,16 @@ def hinge_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
 def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
     """How often the hinge was zero at the points of a training curve, a row a run, and the batch mean of
     d_neg − d_pos at the loss's power over the first and last tenth; `steps` as of `frames.steps`."""
-    runs = steps.assign(gap=steps["d_neg"] - steps["d_pos"]).groupby("label", sort=False)
-    gaps = runs["gap"].agg(frames.tenths)
-    columns = {
-        "seed": runs["seed"].first(),
-        "steps": runs["step"].last(),
-        "points with a zero": runs["zero_share"].agg(np.count_nonzero),
-        "largest fraction": runs["zero_share"].max(),
-        "gap, first tenth": gaps.str[0],
-        "gap, last tenth": gaps.str[1],
+    numbers = {
+        "seed": ("seed", "first"),
+        "steps": ("step", "last"),
+        "points with a zero": ("zero_share", np.count_nonzero),
+        "largest fraction": ("zero_share", "max"),
+        "gap, first tenth": ("gap", lambda gap: frames.tenths(gap)[0]),
+        "gap, last tenth": ("gap", lambda gap: frames.tenths(gap)[1]),
     }
-    return pd.DataFrame(columns)
+    gaps = steps.assign(gap=steps["d_neg"] - steps["d_pos"])
+    return gaps.groupby("label", sort=False).agg(**numbers)
 
 
 def exponents_shown(least: float, largest: float) -> tuple[int, ...]:

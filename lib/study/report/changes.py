@@ -6,17 +6,43 @@ unknown.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from lib.files import write_bytes
 from lib.statistics.intervals import Estimate, Measured, contrast, difference
+from lib.statistics.significance import holm
 from lib.study.claims.measured import fpr95_by_column
 from lib.study.open import Record
 from lib.study.report import frames, phototour
 
-WHOLE = "the whole ladder"
+WHOLE, DEFAULT = "the whole ladder", "default"
+_MARK = re.compile(r"(<!-- effect: ([\w+*-]+), ([^>]+?) -->)([^|\n]*)")
+
+
+def intervals(estimates: Mapping[Hashable, Estimate], name: str, ratio: bool = False) -> pd.DataFrame:
+    """A row an estimate: its value, and the ends of its interval, "from" and "to".
+
+    Args:
+        estimates: by the rows' names.
+        name: of the value.
+        ratio: estimates are of logarithms, of which exp is shown.
+    """
+    rows = [(estimate.value, *estimate.limits()) for estimate in estimates.values()]
+    table = pd.DataFrame(rows, pd.Index(list(estimates)), [name, "from", "to"])
+    return np.exp(table) if ratio else table
+
+
+def with_tests(estimates: Mapping[Hashable, Estimate], name: str, ratio: bool = False) -> pd.DataFrame:
+    """`intervals` with the two-sided "p" that the estimate is 0 and, by Holm's correction over all rows,
+    "Holm"."""
+    p_values = [estimate.p_value() for estimate in estimates.values()]
+    return intervals(estimates, name, ratio).assign(p=p_values, Holm=holm(p_values))
 
 
 def fpr95_of(groups: Mapping[str, Sequence[Record]]) -> dict[str, Measured]:
@@ -52,31 +78,17 @@ def over_triplets(
     return Measured(numbers(distances), drawn, count - 1, units="triplets", **about)
 
 
-def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
-    """An estimate under a name, with the ends of its interval, "from" and "to"."""
-    low, high = estimate.limits()
-    return {name: estimate.value, "from": low, "to": high}
-
-
 def levels(measured: Mapping[str, Measured]) -> pd.DataFrame:
     """By "method" its "mean", the interval "from" and "to", and the number of "seeds", at least 1."""
-    rows = {
-        name: with_interval("mean", contrast([(1.0, method)]))
-        | {"seeds": len(np.atleast_2d(method.values))}
-        for name, method in measured.items()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
-
-
-def with_rates(table: pd.DataFrame, groups: Mapping[str, Sequence[Record]]) -> pd.DataFrame:
-    """A table of `levels` after each method's learning "rate", that of its first run."""
-    rates = [f"{groups[name][0].job.recipe.optimizer.options['lr']:g}" for name in table.index]
-    return table.assign(rate=rates)[["rate", *table.columns]]
+    means = {name: contrast([(1.0, method)]) for name, method in measured.items()}
+    table = intervals(means, "mean").rename_axis("method")
+    return table.assign(seeds=[estimate.seeds for estimate in means.values()])
 
 
 def levels_at_rates(runs: Sequence[Record]) -> pd.DataFrame:
     """`levels` of `methods`, after each one's learning "rate"."""
-    return with_rates(levels(methods(runs)), frames.by_label(runs))
+    lr = {run.job.label: f"{run.job.recipe.optimizer.options['lr']:g}" for run in runs}
+    return pd.DataFrame({"rate": lr}).join(levels(methods(runs))).rename_axis("method")
 
 
 def changes(measured: Mapping[str, Measured], pairs: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
@@ -86,11 +98,8 @@ def changes(measured: Mapping[str, Measured], pairs: Mapping[str, tuple[str, str
         measured: methods by name.
         pairs: by what is changed, the names of the method with it and of the one without.
     """
-    rows = {
-        name: with_interval("change", difference(measured[after], measured[before]))
-        for name, (after, before) in pairs.items()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("changed")
+    differences = {name: difference(measured[a], measured[b]) for name, (a, b) in pairs.items()}
+    return intervals(differences, "change").rename_axis("changed")
 
 
 def listed(points: pd.Series, decimals: int = 1) -> str:
@@ -124,13 +133,11 @@ def rungs_table(runs: Sequence[Record]) -> pd.DataFrame:
         # The linear form of the ratio's error, which is 0 at the estimate.
         terms = ((1.0, after), (-1.0, before), (-share, last), (share, first))
         error = contrast([(100 * weight / whole.value, measured[name]) for weight, name in terms])
-        low, high = error.limits()
-        shares[rung] = {"share": 100 * share, "from": 100 * share + low, "to": 100 * share + high}
-    changed = changes(measured, steps | {WHOLE: (last, first)})
+        shares[rung] = replace(error, value=100 * share)
     parts = {
         "FPR95": levels_at_rates(runs),
-        "change": changed.rename(columns={"change": "points"}),
-        "share (%)": pd.DataFrame.from_dict(shares, orient="index", columns=["share", "from", "to"]),
+        "change": changes(measured, steps | {WHOLE: (last, first)}).rename(columns={"change": "points"}),
+        "share (%)": intervals(shares, "share"),
     }
     table = pd.concat(parts, axis=1).reindex([*measured, WHOLE]).rename_axis("rung")
     return table.astype({("FPR95", "seeds"): "Int64"})
@@ -164,3 +171,54 @@ def common_rows(printed: pd.DataFrame, measured: Mapping[str, Measured]) -> pd.D
     ours["trained"] = [method.values.ndim == 2 for method in measured.values()]
     table = paper.reset_index("label").join(ours, how="inner").set_index("label", append=True)
     return table.sort_values("paper", ascending=False, kind="stable")
+
+
+def effects(by_recipe: Mapping[str, Mapping[str, Measured]]) -> pd.DataFrame:
+    """What each option changes from the default.
+
+    Args:
+        by_recipe: by recipe and option FPR95 in percent, (seeds, test sets); each recipe has the option
+            `DEFAULT`.
+
+    Returns:
+        A row an option, in the order given: `recipe`, `option`, `mean` FPR95 (%), `sd` of it over the
+        `seeds`, and the `change` from the recipe's default in points, with its interval `from` and `to`.
+        The default's own change is missing.
+    """
+    tables = {}
+    for recipe, options in by_recipe.items():
+        pairs = {option: (option, DEFAULT) for option in options if option != DEFAULT}
+        spread = [method.values.mean(axis=1).std(ddof=1) for method in options.values()]
+        table = levels(options)[["mean", "seeds"]].assign(sd=spread)
+        tables[recipe] = table.join(changes(options, pairs))
+    return pd.concat(tables, names=["recipe", "option"]).reset_index()
+
+
+def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
+    """A document with its marked cells filled in.
+
+    Args:
+        text: Markdown whose cells hold ``<!-- effect: RECIPE, OPTION -->`` and what was last filled in,
+            or nothing.
+        table: of `effects`.
+        where: profile and data. What was last filled in of another profile stays as it is.
+
+    Raises:
+        KeyError: what was filled in of this profile is of an option that the table lacks.
+    """
+    known, profile = table.set_index(["recipe", "option"]), where.partition(",")[0]
+
+    def cell(match: re.Match) -> str:
+        mark, *key, filled = match.groups()
+        if f"; {profile}, " not in filled and (filled.strip() or tuple(key) not in known.index):
+            return match[0]
+        row = known.loc[tuple(key)]
+        interval = f"{row['from']:+.2f} to {row['to']:+.2f}"
+        return f"{mark} {row['change']:+.2f} ({interval}; {where}, {row['seeds']:.0f} seeds) "
+
+    return _MARK.sub(cell, text)
+
+
+def fill_in(path: Path, table: pd.DataFrame, where: str) -> None:
+    """Fills in a document in place; see `filled_in`."""
+    write_bytes(path, filled_in(path.read_text(encoding="utf-8"), table, where).encode())

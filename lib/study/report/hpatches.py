@@ -24,15 +24,8 @@ FPR95 = "FPR95"
 
 
 def tested_on(runs: Sequence[Record]) -> str:
-    """The one set of HPatches patches that runs were measured on, "" where none was.
-
-    Raises:
-        ValueError: there are several.
-    """
-    sets = {test_set for run in runs for test_set in run.job.sets_of("hpatches")}
-    if len(sets) > 1:
-        raise ValueError(f"measured on several sets of HPatches patches: {', '.join(sorted(sets))}")
-    return next(iter(sets), "")
+    """The one set of HPatches patches that runs were measured on, "" where none was."""
+    return next((test_set for run in runs for test_set in run.job.sets_of("hpatches")), "")
 
 
 def numbers(
@@ -95,22 +88,6 @@ def paper_beside_ours(
     paper = by_cell.pivot_table("value", frames.METHOD, "task", sort=False)
     ours = fpr95.to_frame(FPR95).join(numbers(runs)[list(tasks)])
     return frames.beside(paper, ours, (FPR95, *tasks))
-
-
-def at_level(runs: pd.DataFrame, level: str) -> pd.DataFrame:
-    """A frame of `numbers` of one level alone: the three tasks as they are there, and by sequence.
-
-    Args:
-        runs: of `numbers`.
-        level: of `LEVELS`.
-    """
-    parts = {
-        "verification": rf"^verification\.{level}\.(inter|intra)\.ap$",
-        "matching": rf"^matching\.{level}\.(viewpoint|illumination)$",
-        "retrieval": rf"^retrieval\.{level}\.all$",
-    }
-    tasks = {task: runs.filter(regex=part).mean(axis=1) for task, part in parts.items()}
-    return pd.DataFrame(tasks).join(runs.filter(regex=rf"^({'|'.join(TASKS)})\.{level}\.[vi]_"))
 
 
 def by_sequence(runs: pd.DataFrame, task: str) -> pd.DataFrame:

@@ -15,8 +15,6 @@ from lib.study.printed import printed
 from lib.study.report import frames
 
 ROLES = ("liberty", "notredame", "yosemite")
-# By test set, as the papers order them.
-COLUMNS = tuple((train, test) for test in ROLES for train in ROLES if train != test)
 SHORT = {"liberty": "Lib", "notredame": "Ntr", "yosemite": "Yos"}
 
 
@@ -25,26 +23,21 @@ def column_name(train: str, test: str) -> str:
     return f"{SHORT[train]}>{SHORT.get(test, test)}"
 
 
-COLUMN_NAMES = tuple(column_name(train, test) for train, test in COLUMNS)
+# By test set, as the papers order them.
+COLUMN_NAMES = tuple(column_name(train, test) for test in ROLES for train in ROLES if train != test)
 
 
 def roles_of(sets: Sequence[str]) -> dict[str, str]:
     """Which role each of a data source's sets stands in: of the first three in their order, of those
-    that only test their own names.
-
-    Raises:
-        ValueError: there are fewer than three sets, or two of one name.
-    """
-    if len(sets) < len(ROLES) or len(set(sets)) != len(sets):
-        raise ValueError(f"sets {list(sets)}: a data source needs three different ones")
+    that only test their own names."""
     return dict(zip(sets, (*ROLES, *sets[len(ROLES) :]), strict=True))
 
 
-def by_column(found: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
+def by_column(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
     """FPR95 of records along the six columns.
 
     Args:
-        found: records of one profile and data. One without a train set (SIFT) fills every column of its
+        runs: records of one profile and data. One without a train set (SIFT) fills every column of its
             test sets. What else it was measured on, such as other pairs of a place, is left out.
         sets: the data source's three sets, in the order of their roles, then those that only test.
 
@@ -54,34 +47,14 @@ def by_column(found: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
         trained method has is left out, as where a study trains on one set alone.
 
     Raises:
-        ValueError: two records hold the same value, or one was trained on a set that is not in `sets`.
+        ValueError: two records hold the same value.
     """
-    role, frame = roles_of(sets), frames.fpr95(found)
+    role, frame = roles_of(sets), frames.fpr95(runs)
     frame = frame[frame["test_set"].isin(sets)]
-    if len(unknown := frame[frame["train_set"].notna() & ~frame["train_set"].isin(sets)]):
-        raise ValueError(
-            f"a record of {unknown['key'].iloc[0]} was trained on {unknown['train_set'].iloc[0]!r}; "
-            f"this data source has {', '.join(sets)}"
-        )
     table = _by_column(frame.replace({"train_set": role, "test_set": role}))
     trained = table[table.index.get_level_values("seed").notna()]
     table = table.loc[:, trained.notna().any() | trained.empty]
     return table.assign(Mean=table.mean(axis=1, skipna=False))
-
-
-def of_most_sets(found: Sequence[Record]) -> list[Record]:
-    """The records of methods that are trained on as many sets as any, and of those without training:
-    what can be compared along all columns."""
-    sets: dict[str, set] = {}
-    for record in found:
-        sets.setdefault(record.job.name, set()).add(record.job.train_set)
-    most = max(map(len, sets.values()))
-    return [r for r in found if r.job.train_set is None or len(sets[r.job.name]) == most]
-
-
-def columns_of(table: pd.DataFrame) -> list[str]:
-    """The columns of a table of `by_column`, without the mean."""
-    return [name for name in table if name != "Mean"]
 
 
 def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
@@ -109,9 +82,9 @@ def _by_column(frame: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=[*COLUMN_NAMES, *(name for name in table if name not in COLUMN_NAMES)])
 
 
-def verification(paper: str, table: str, found: Sequence[Record], study: Study) -> pd.DataFrame:
+def verification(paper: str, table: str, runs: Sequence[Record], study: Study) -> pd.DataFrame:
     """A paper's table of FPR95, e.g. "hynet", "table1", as `paper_beside_ours`."""
-    return paper_beside_ours(printed(paper, table), by_column(found, study.setting.source.sets))
+    return paper_beside_ours(printed(paper, table), by_column(runs, study.setting.source.sets))
 
 
 def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
@@ -126,11 +99,10 @@ def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
         `ours`) for the columns of `ours` and `Mean`, in percent, then (`ours`, `sd`), the standard
         deviation of our mean over seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
     """
-    names = columns_of(ours)
-    paper, seeds = printed_by_column(rows, names), ours["Mean"].groupby(level="key")
+    paper, seeds = printed_by_column(rows, list(ours)), ours["Mean"].groupby(level="key")
     columns = {
         ("", "dim"): rows.groupby("key")["length"].first(),
-        **frames.cell_by_cell({"paper": paper, "ours": frames.means(ours)}, (*names, "Mean")),
+        **frames.cell_by_cell({"paper": paper, "ours": frames.means(ours)}, ours),
         **{("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()},
     }
     table = frames.named(pd.DataFrame(columns), paper, ours)
@@ -143,16 +115,13 @@ def counts_table(run: Record) -> pd.DataFrame:
     Args:
         run: with the measure `set_statistics`.
     """
-    table = frames.tidy([run], "set_statistics").pivot(
-        index="test_set", columns="metric", values="value"
-    )
-    counts = ["patches", "points", "matching_pairs", "non_matching_pairs"]
+    table = frames.wide(frames.tidy([run], "set_statistics"), index=["test_set"]).rename_axis("Set")
+    table["patches a point"] = table["patches"] / table["points"]
     shares = {f"share_of_{n}": f"{n} (%)" for n in (2, 3, 4, 5, "more")}
     table[list(shares)] *= 100
-    table["patches a point"] = table["patches"] / table["points"]
-    table = table[[*counts, "patches a point", *shares]].astype(dict.fromkeys(counts, int))
-    heads = shares | {"matching_pairs": "matching", "non_matching_pairs": "non-matching"}
-    return table.rename(columns=heads).rename_axis("Set")
+    counts = {"matching_pairs": "matching", "non_matching_pairs": "non-matching"}
+    shown = table[["patches", "points", *counts, "patches a point", *shares]]
+    return shown.astype(dict.fromkeys(shown.columns[:4], int)).rename(columns=counts | shares)
 
 
 def difficulty_table(runs: Sequence[Record], sets: Sequence[str], printed: pd.DataFrame) -> pd.DataFrame:
@@ -163,13 +132,12 @@ def difficulty_table(runs: Sequence[Record], sets: Sequence[str], printed: pd.Da
         sets: the data source's three sets, in the order of their roles.
         printed: the papers' values of SIFT, as `lib.study.printed` reads them.
     """
-    roles, papers = roles_of(sets), printed.set_index("test")["value"]
-    papers = papers.rename({role: name for name, role in roles.items()})
+    roles = pd.Series(roles_of(sets))
+    papers = roles.map(printed.set_index("test")["value"])
     ours = {run.job.label: pd.Series(run.fpr95s()) for run in runs}
-    table = pd.DataFrame({"SIFT, papers": papers} | ours)
-    table = table.reindex(roles).rename_axis("Set")
+    table = pd.DataFrame({"SIFT, papers": papers} | ours).loc[[*roles.index]].rename_axis("Set")
     table.loc["mean"] = table.mean()
-    table.insert(0, "beside", [*roles.values(), ""])
+    table.insert(0, "beside", [*roles, ""])
     return table
 
 

@@ -1,15 +1,15 @@
 """Tables and figures of benchmarks of whole images, in percent."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from lib.data.whole_images import CITIES, NUISANCES, RELEASED, SUBSETS
 from lib.statistics.intervals import Measured
 from lib.study.artefacts.whole_images import image_sets
 from lib.study.claims import Claim
-from lib.study.claims.measured import OfClaim, by_things
+from lib.study.claims.measured import SEQUENCES_DRAWN, by_method, by_things
 from lib.study.open import Record, Study
 from lib.study.report import frames
 
@@ -24,6 +24,13 @@ PROTOCOLS = {"visual_index": "Visual Index", "hqe_single": "HQE (SA)", "hqe_mult
 # Of `lib.benchmarks.w1bs`.
 AREA = "mauc"
 BY_NUISANCE = "_by_nuisance"
+# Of `lib.benchmarks.imc`, by key: the columns of HyNet's Table 4.
+TASKS = {"stereo": "stereo", "multiview": "multi-view", "average": "average"}
+# Of `lib.benchmarks.imc`: a single pair of photographs, in multi-view of a subset.
+_PAIR = (
+    r"^(?P<task>stereo|multiview)\.(?P<scene>.+?)\."
+    r"(?:(?P<subset>\d+)\.)?(?P<first>\d+)-(?P<second>\d+)$"
+)
 
 
 def by_set(runs: Sequence[Record], study: Study, kind: str, measure: str) -> dict[str, pd.DataFrame]:
@@ -66,38 +73,33 @@ def parts_of(runs: pd.DataFrame, score: str) -> dict[str, str]:
     return {part: name for part, name in known.items() if f"{score}.{part}" in runs}
 
 
-def measured(runs: pd.DataFrame, score: str, parts: bool = False) -> dict[str, Measured]:
-    """A number of each method by its key, with resamples of what the images show, as `by_things`.
+def single(runs: pd.DataFrame, score: str) -> pd.DataFrame:
+    """The columns of a number's single sequences or pairs of images: a row each, by the column's name,
+    with its `part`, a nuisance or subset, and the `thing` that it shows."""
+    before = r"(?P<part>[^.]+)\." if score == AREA else r"(?:(?P<part>[^._]+)_)?"
+    pattern = rf"^{score}\.{before}(?P<thing>[^.]+?)(?:_left|_right)?$"
+    shown = runs.columns.to_series().str.extract(pattern)
+    # Released sequences are named by what they show alone.
+    return shown.assign(part=shown["part"].fillna(shown["thing"].map(RELEASED))).dropna()
+
+
+def claim_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured]:
+    """The values of a claim by its metric, with resamples of what the images show, as `by_things`.
 
     Args:
-        runs: of one set of `by_set`.
-        score: the number's key.
-        parts: its nuisances or subsets as cells, in place of the number itself.
-    """
-    cells, images = parts_of(runs, score) if parts else {"": "mean"}, _images(runs, score)
-    shown = []
-    for part in cells:
-        names = pd.Index([name for name in images if name.startswith(part)])
-        things = names.str.replace(r"^[^_.]+[_.]|_(left|right)$", "", regex=True)
-        shown.append((runs[[images[name] for name in names]], things))
-    table = runs[[f"{score}.{part}" if part else score for part in cells]]
-    return by_things(table.set_axis([*cells.values()], axis=1), shown)
-
-
-def claim_values(runs: pd.DataFrame) -> OfClaim:
-    """The values of a claim by its metric: a number's key, or with "_by_nuisance" behind it that number
-    with a cell for each nuisance.
-
-    Args:
+        claim: whose metric is a number's key, or with "_by_nuisance" behind it that number with a cell
+            for each nuisance.
         runs: of one set of `by_set`.
     """
-
-    def values(claim: Claim) -> Mapping[str, Measured]:
-        score = claim.metric.removesuffix(BY_NUISANCE)
-        parts = claim.metric.endswith(BY_NUISANCE)
-        return measured(runs, score, parts) if score in runs else {}
-
-    return values
+    score = claim.metric.removesuffix(BY_NUISANCE)
+    if score not in runs:
+        return {}
+    shown = single(runs, score)
+    if score == claim.metric:
+        return by_things(runs[[score]].set_axis(["mean"], axis=1), [(runs[shown.index], shown["thing"])])
+    cells, own = parts_of(runs, score), dict(list(shown.groupby("part")))
+    table = runs[[f"{score}.{part}" for part in cells]].set_axis([*cells.values()], axis=1)
+    return by_things(table, [(runs[own[part].index], own[part]["thing"]) for part in cells])
 
 
 def retrieval_values(runs: pd.DataFrame) -> dict[str, Measured]:
@@ -114,17 +116,6 @@ def retrieval_values(runs: pd.DataFrame) -> dict[str, Measured]:
     return by_things(runs[[*cells]].rename(columns=cells), landmarks)
 
 
-def _images(runs: pd.DataFrame, score: str) -> dict[str, str]:
-    """The columns of single sequences or pairs, by a name that begins with the nuisance or subset."""
-    pattern = rf"{score}\..+\..+" if score == AREA else rf"{score}\.[^.]+"
-    named = {c.removeprefix(f"{score}."): c for c in runs if re.fullmatch(pattern, c)}
-    return {
-        f"{RELEASED[name]}_{name}" if name in RELEASED else name: column
-        for name, column in named.items()
-        if name not in NUISANCES
-    }
-
-
 def by_image(runs: pd.DataFrame, score: str) -> pd.DataFrame:
     """A score of the Oxford Affine set image by image.
 
@@ -133,16 +124,76 @@ def by_image(runs: pd.DataFrame, score: str) -> pd.DataFrame:
         score: of `SCORES`.
 
     Returns:
-        A row a run, nuisance and image: `label`, `seed`, `nuisance`, which is "mean" of all together,
-        `image`, from 2 to 6, and `right matches (%)`.
+        A row a nuisance, image and method: `label`, `nuisance`, which is "mean" of all together,
+        `image`, from 2 to 6, and `right matches (%)`, the mean over sequences and seeds.
     """
-    parts, titles = parts_of(runs, score), {}
-    for name, column in _images(runs, score).items():
-        nuisance = next(title for part, title in parts.items() if name.startswith(part))
-        titles |= {f"{column}.{image}": (nuisance, image) for image in range(2, 7)}
-    single = runs[list(titles)].melt(ignore_index=False, var_name="number").reset_index()
-    single["nuisance"], single["image"] = zip(*single["number"].map(titles), strict=True)
-    images = pd.concat([single, single.assign(nuisance="mean")])
-    by = ["label", "seed", "nuisance", "image"]
-    means = images.groupby(by, sort=False, dropna=False)["value"].mean()
-    return means.reset_index(name="right matches (%)")
+    parts, titles = single(runs, score)["part"], parts_of(runs, score)
+    sequences = {titles[part]: own.index for part, own in parts.groupby(parts, sort=False)}
+    images = {
+        (nuisance, image): runs[[f"{name}.{image}" for name in names]].mean(axis=1)
+        for nuisance, names in (sequences | {"mean": parts.index}).items()
+        for image in range(2, 7)
+    }
+    table = pd.DataFrame(images).groupby(level="label", sort=False).mean()
+    heads = {"var_name": ["nuisance", "image"], "value_name": "right matches (%)"}
+    return table.melt(ignore_index=False, **heads).reset_index()
+
+
+def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured]:
+    """The values of a claim on HyNet's Table 2, over seeds alone, or on its Table 4, with resamples of
+    photographs.
+
+    The scenes stay fixed. A method of which one run lacks the number has no values: its other runs would
+    flatter it.
+
+    Args:
+        claim: whose metric is a number's key, or "maa", whose cells are the two tasks.
+        runs: of one set of `by_set`.
+    """
+    names = ["stereo", "multiview"] if claim.metric == "maa" else [claim.metric]
+    there = runs.reindex(columns=names).notna().all(axis=1)
+    complete = runs[there.groupby(level="key").transform("all")]
+    if complete.empty:
+        return {}
+    drawn, photographs = _over_photographs(complete, names)
+    cells = [TASKS.get(name, name) for name in names]
+    return by_method(complete[names].set_axis(cells, axis=1), cells, drawn, max(1, photographs - 1))
+
+
+def _over_photographs(runs: pd.DataFrame, names: Sequence[str]) -> tuple[np.ndarray | None, int]:
+    """Numbers of Table 4 when each scene's photographs are drawn anew, the same for all runs and tasks.
+
+    Pairs share photographs: a pair comes as often as the first of its photographs is drawn, times as
+    often as the second is. In multi-view so do the pairs within a subset, whose model stays as it is; a
+    mean is over the sizes of subsets, and where no pair of a size is drawn, over all of its pairs. Of n
+    photographs the deviations are widened by √(n / (n − 1)).
+
+    Returns:
+        (1, runs, names, B) resamples, None where single pairs are not on record or `names` are others;
+        and how many photographs a scene has at least.
+    """
+    pairs = runs.columns.to_series().str.extract(_PAIR).dropna(subset="first").fillna({"subset": ""})
+    if not set(names) <= set(TASKS) or pairs.empty or runs[pairs.index].isna().any(axis=None):
+        return None, 0
+    pairs["size"] = pairs.groupby(["task", "scene", "subset"])["first"].transform("size")
+    moved, counts = {"stereo": [], "multiview": []}, []
+    for number, (_, scene) in enumerate(pairs.groupby("scene", sort=False)):
+        photographs = pd.Index(sorted({*scene["first"], *scene["second"]}, key=int))
+        counts.append(count := len(photographs))
+        random = np.random.default_rng([SEQUENCES_DRAWN, count, number])
+        times = random.multinomial(count, np.full(count, 1 / count), SEQUENCES_DRAWN).T
+        first, second = (times[photographs.get_indexer(scene[side])] for side in ("first", "second"))
+        weights = pd.DataFrame(first * second, scene.index)
+        for task, own in scene.groupby("task"):
+            means = []
+            for _, size in own.groupby("size"):
+                weight = weights.loc[size.index].to_numpy()
+                weight = np.where(weight.sum(axis=0) > 0, weight, 1)
+                means.append(runs[size.index].to_numpy(float) @ weight / weight.sum(axis=0))
+            mean = np.mean(means, axis=0)
+            off = mean - mean.mean(axis=1, keepdims=True)
+            moved[task].append(np.sqrt(count / max(1, count - 1)) * off)
+    by_task = {task: np.mean(scenes, axis=0) for task, scenes in moved.items()}
+    by_task["average"] = (by_task["stereo"] + by_task["multiview"]) / 2
+    drawn = [runs[name].to_numpy(float)[:, None] + by_task[name] for name in names]
+    return np.stack(drawn, axis=1)[None], min(counts)

@@ -1,0 +1,212 @@
+"""What records say of training: rates and margins searched, triplets, topology, stages and epochs.
+
+FPR95 is in percent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from lib.statistics.intervals import Measured
+from lib.study.artefacts.hynet import MARGINS, SHOWN, best_margin, searched_fpr95
+from lib.study.artefacts.searches import read_search, searched
+from lib.study.artefacts.tcdesc import LOSSES
+from lib.study.catalogue import SEARCHED
+from lib.study.claims.measured import fpr95_by_column
+from lib.study.open import Record, Study
+from lib.study.report import frames
+from lib.study.report.changes import changes
+
+FPR95 = "FPR95 (%)"
+# By the name in a record, how a measure of spread is called; each is 1 where all descriptors are one.
+SPREAD: Mapping[str, str] = {
+    "effective_rank": "effective rank",
+    "first_share": "share of the first direction",
+    "mean_cosine": "mean cosine, other points",
+}
+# How HyNet's epoch is chosen: not at all; by the mean of the very test sets, as its code does; or for
+# each test set by the other.
+LAST, ON_TESTS, ON_OTHER = "last", "on the tests", "on the other test"
+# What TCDesc's setting, its length of training included, does by itself.
+SETTING: Mapping[str, tuple[str, str]] = {
+    "TCDesc's setting on HardNet+": ("hardnet_long", "hardnet_aug"),
+    "TCDesc's setting on DSM+": ("dsm_long", "dsm_aug"),
+}
+TOO_SHORT = "the quick training is too short to overfit, whatever the loss"
+
+
+def rate_searches(study: Study) -> pd.DataFrame:
+    """All runs of the searches of learning rates on record, recipes in the order of `SEARCHED`; each was
+    trained on one reserve scene and tested on the other.
+
+    Returns:
+        "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": by name and stage
+        what `lib.benchmarks.descriptor_spread` measures, or {} of a run whose loss was not finite.
+    """
+    on_record = set(searched(study))
+    searches = [read_search(study, name) for name in SEARCHED if name in on_record]
+    rows = [{"recipe": s["label"], "spread": {}, **run} for s in searches for run in s["runs"]]
+    return pd.DataFrame(rows).rename(columns={"fpr95": FPR95}).drop(columns="test_set")
+
+
+def at_each_rate(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
+    """Two recipes at each rate that both were tried at, and last at each one's own.
+
+    Args:
+        runs: of `rate_searches`.
+        lower, higher: labels; the first is said to have the lower FPR95.
+
+    Returns:
+        By "rate" the mean FPR95 of both, their "difference", and in how many of the runs paired by way
+        and seed the first one "is lower".
+    """
+    both = runs.pivot(index=["rate", "train_set", "seed"], columns="recipe", values=FPR95)
+    both, rows = both[[higher, lower]], {}
+    best = both.groupby(level="rate").mean().idxmin()
+    pairs = {f"{rate:g}": at_rate for rate, at_rate in both.dropna().groupby(level="rate")}
+    pairs["own"] = pd.DataFrame({label: both[label].xs(rate) for label, rate in best.items()})
+    for rate, fpr95 in pairs.items():
+        is_lower = f"{(fpr95[lower] < fpr95[higher]).sum()} of {len(fpr95)}"
+        rows[rate] = {**fpr95.mean(), "difference": 0.0, "is lower": is_lower}
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
+    return table.assign(difference=table[lower] - table[higher])
+
+
+def at_best_margin(runs: Sequence[Record]) -> list[Record]:
+    """The runs of each similarity at its best margin, as rows of HyNet's Table 3: "hynet_h", "hynet_d"
+    and "hynet_s"."""
+    rows = {best_margin(similarity): f"hynet_{similarity}" for similarity in MARGINS}
+    best = [run for run in runs if run.job.name in rows]
+    return [replace(run, job=replace(run.job, name=rows[run.job.name])) for run in best]
+
+
+def margins() -> pd.DataFrame:
+    """By what the margins of HyNet's Table 3 were chosen: a row a similarity and margin, the mean FPR95
+    on the reserve at its best "rate", and whether it is "taken"."""
+    rows = []
+    for similarity, keys in MARGINS.items():
+        for margin, key in keys.items():
+            fpr95 = pd.Series(searched_fpr95(key))
+            taken = "yes" if key == best_margin(similarity) else ""
+            rows.append((SHOWN[similarity], margin, fpr95.idxmin(), fpr95.min(), taken))
+    return pd.DataFrame(rows, columns=["similarity", "margin", "rate", FPR95, "taken"])
+
+
+def zero_shares(runs: Sequence[Record]) -> pd.DataFrame:
+    """Whether margins bind: a row a method, its "margin" and, in percent, the largest share of triplets
+    beyond it, those without loss, in any stretch of any seed's training.
+
+    Args:
+        runs: whose loss is a hinge or its square.
+    """
+    margin = {run.job.label: run.job.recipe.loss.options["margin"] for run in runs}
+    largest = 100 * frames.steps(runs).groupby("label")["zero_share"].max()
+    table = pd.DataFrame({"margin": margin}).rename_axis("method")
+    return table.assign(**{"largest share": largest})
+
+
+def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
+    """By choice of the epoch, `LAST`, `ON_TESTS` or `ON_OTHER`, (seeds, 1) mean FPR95 over two test
+    sets.
+
+    Args:
+        epochs: of one method, a row a run, test set and `epoch` from 1, with `FPR95 (%)`.
+    """
+    table = epochs.pivot(index=["seed", "test_set"], columns="epoch", values=FPR95)
+    values = table.to_numpy().reshape(epochs["seed"].nunique(), 2, -1)
+    on_tests = values.mean(axis=1, keepdims=True).argmin(axis=2, keepdims=True).repeat(2, axis=1)
+    on_other = values.argmin(axis=2, keepdims=True)[:, ::-1]
+    chosen = {LAST: np.full_like(on_other, -1), ON_TESTS: on_tests, ON_OTHER: on_other}
+    return {name: np.take_along_axis(values, at, axis=2).mean(axis=1) for name, at in chosen.items()}
+
+
+def with_topology(runs: Sequence[Record]) -> list[Record]:
+    """The runs of TCDesc, whose curves tell λ."""
+    return [run for run in runs if "mean_lambda" in run.content.get("curve", {})]
+
+
+def topology(runs: Sequence[Record]) -> pd.DataFrame:
+    """What TCDesc's positive saw in training, a row a method, over all of its steps and seeds.
+
+    Returns:
+        `k / n (%)`, k as a share of the other pairs of a batch, which share of two neighbourhoods match
+        by chance; the mean share of `matched (%)` neighbours; the `mean λ`, and the share of pairs
+        `capped (%)`, whose λ is the largest, 0.5; the mean topology distance `d_T`; and the share of
+        differences that lie `beyond (%)` the range of DSM's histogram.
+    """
+    runs = with_topology(runs)
+    means = frames.steps(runs).groupby("label", sort=False).mean(numeric_only=True)
+    chance = {}
+    for run in runs:
+        config = run.content["config"]
+        others = config["profile"]["budget"]["batch_pairs"] - 1
+        chance[run.job.label] = 100 * config["recipe"]["positive"]["options"]["neighbours"] / others
+    columns = {
+        "k / n (%)": pd.Series(chance),
+        "matched (%)": 100 * means["matched_share"],
+        "mean λ": means["mean_lambda"],
+        "capped (%)": 100 * means["capped_share"],
+        "d_T": means["d_topology"],
+        "beyond (%)": 100 * means.get("beyond_share", np.nan),
+    }
+    return pd.DataFrame(columns, means.index.rename("Method"))
+
+
+def changes_by_topology(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
+    """What topology changes in FPR95, all else alike, and what TCDesc's setting alone.
+
+    Args:
+        runs: of the pairs of `LOSSES` and `SETTING` both runs, or neither; others are left out.
+        sets: the data source's three sets, in the order of their roles.
+
+    Returns:
+        As `lib.study.report.changes.changes`.
+    """
+    pairs = {f"topology on {loss}": pair for loss, pair in LOSSES.items()} | SETTING
+    names = {run.job.name for run in runs}
+    pairs = {changed: pair for changed, pair in pairs.items() if names.issuperset(pair)}
+    compared = {key for pair in pairs.values() for key in pair}
+    return changes(fpr95_by_column([run for run in runs if run.job.name in compared], sets), pairs)
+
+
+def fpr95_by_stage(runs: Sequence[Record]) -> pd.DataFrame:
+    """FPR95 on all pairs by stage of training, in percent: a row a run and stage.
+
+    Args:
+        runs: of `lib.study.artefacts.tcdesc.overfitting`.
+
+    Returns:
+        `key`, `label` and `seed` of the run; `stage`; FPR95 on the set trained on, `train`, the mean of
+        those tested on, `test`, and by how much the latter is higher, the `gap`.
+    """
+    table = frames.tidy(runs, "fpr95_by_stage").rename(columns={"metric": "stage"})
+    table["on"] = np.where(table["test_set"] == table["train_set"], "train", "test")
+    means = table.groupby([*frames.RUN, "stage", "on"], sort=False)["value"].mean().unstack("on")
+    means = means[["train", "test"]].assign(gap=means["test"] - means["train"])
+    return means.reset_index().astype({"stage": float})
+
+
+def overfitting_values(runs: Sequence[Record]) -> dict[str, Measured | str]:
+    """Values of the claims on overfitting, one cell.
+
+    Args:
+        runs: as for `fpr95_by_stage`.
+
+    Returns:
+        Of each key FPR95 on the test sets after the first stage, "first_{key}", at the end, "last_…",
+        and at the stage that is lowest in the mean over the other seeds, "best_…", since the lowest of
+        several would be below the last by chance alone; and the gap at the end, "gap_…".
+    """
+    values = {}
+    for (key, label), method in fpr95_by_stage(runs).groupby(frames.METHOD, sort=False):
+        test, gap = (method.pivot(index="seed", columns="stage", values=v) for v in ("test", "gap"))
+        others = {seed: test.drop(seed) if len(test) > 1 else test for seed in test.index}
+        best = [test.loc[seed, rest.mean().idxmin()] for seed, rest in others.items()]
+        columns = {"first": test.iloc[:, 0], "last": test.iloc[:, -1], "best": best}
+        for name, column in {**columns, "gap": gap.iloc[:, -1]}.items():
+            values[f"{name}_{key}"] = Measured(np.c_[column], label=f"{label} ({name})")
+        if runs[0].content.get("profile") == "quick":
+            values[f"best_{key}"] = TOO_SHORT
+    return values
