@@ -23,8 +23,7 @@ from lib.study.claims.verdicts import HELD, NOT_JUDGED
 from lib.study.jobs import Job, record_path
 from lib.study.open import Record, Study, open_study
 from lib.study.printed import BENCHMARKS, printed
-from lib.study.report import hynet as hynet_report
-from lib.study.report.whole_images import PROTOCOLS, by_set, retrieval_values
+from lib.study.report.whole_images import PROTOCOLS, by_set, photograph_values, retrieval_values
 
 EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/table2"])
 
@@ -114,7 +113,7 @@ def test_networks_of_ubcs_patches_are_measured_on_released_scenes(
 
 def test_what_one_run_has_no_model_for_has_no_mean_and_no_verdict(study: Study) -> None:
     found = laid_out(study, "hynet/table2", lost)
-    judged = verdicts("hynet", "Table 2", lambda claim: hynet_report.image_values(claim, found))
+    judged = verdicts("hynet", "Table 2", lambda claim: photograph_values(claim, found))
     without = {f"t2-{name}" for name in ("track", "reprojection", "rotation")}
     for name, of in judged.items():
         assert of.outcome == (NOT_JUDGED if name in without else HELD)
@@ -144,7 +143,7 @@ def accuracies(level: float) -> dict[str, float]:
 def test_photographs_are_drawn_with_all_of_their_pairs(study: Study) -> None:
     found = laid_out(study, "hynet/table4", accuracies)
     both, average = (
-        hynet_report.image_values(claim, found)
+        photograph_values(claim, found)
         for claim in read_claims("hynet", "Table 4")
         if claim.id in ("hynet-t4-both", "hynet-t4-average")
     )
@@ -203,7 +202,7 @@ def test_claims_are_judged_by_what_they_name(study: Study, name: str) -> None:
     if name.startswith("dsm"):
         values = retrieval_values(found)
     else:
-        values = partial(hynet_report.image_values, runs=found)
+        values = partial(photograph_values, runs=found)
     paper, _, table = name.partition("/")
     judged = outcomes(paper, f"Table {table[-1]}", values)
     assert set(judged.values()) == {HELD}

@@ -121,7 +121,7 @@ def options_figure(changed: pd.DataFrame) -> Figure:
     """What each option changes in FPR95, a row an option and a marker a recipe.
 
     Args:
-        changed: rows of `lib.study.report.effects.effects`, numbered from 0.
+        changed: rows of `lib.study.report.changes.effects`, numbered from 0.
     """
     figure, axes = plt.subplots(figsize=(5.8, 0.9 + 0.24 * len(changed)))
     axes.axvline(0, color="0.5", lw=1)
