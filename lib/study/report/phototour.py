@@ -57,6 +57,14 @@ def by_column(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
     return table.assign(Mean=table.mean(axis=1, skipna=False))
 
 
+def of_most_sets(runs: Sequence[Record]) -> list[Record]:
+    """The records of methods that are trained on as many sets as any, and of those without training:
+    what can be compared along all columns."""
+    pairs = pd.DataFrame([(run.job.name, run.job.train_set) for run in runs], columns=["name", "set"])
+    sets = pairs.groupby("name")["set"].nunique()
+    return [run for run in runs if run.job.train_set is None or sets[run.job.name] == sets.max()]
+
+
 def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
     """A printed table of FPR95 like `by_column`: index (key, label), the columns and `Mean`.
 
