@@ -98,14 +98,14 @@ def compute(
     for scheme in BATCH_SCALED:
         rows = [expectation(pairs, DRAWN_EXPONENT, scheme, size) for size in arrays["batch_sizes"]]
         arrays[f"by_batch_{scheme}"] = np.array([row["cosine"] for row in rows])
-    spread, unequal, of_unequal = [], [], draw(UNEQUAL, seed=0)
+    spread, unequal, unequal_pairs = [], [], draw(UNEQUAL, seed=0)
     for scheme, exponent in product(SCHEMES, SPREAD_EXPONENTS):
         cosines = [expectation(other, exponent, scheme, batch)["cosine"] for other in others]
         ends = zip(("lowest", "median", "highest"), np.quantile(cosines, (0, 0.5, 1)), strict=True)
         spread.append({"scheme": scheme, "exponent": exponent, **{k: float(v) for k, v in ends}})
     for exponent, scheme in product(exponents, (ONE_Z, "class, raw", "class, raw, times k")):
         row = {"scheme": scheme, "exponent": exponent}
-        unequal.append(row | {"cosine": expectation(of_unequal, exponent, scheme, 1)["cosine"]})
+        unequal.append(row | {"cosine": expectation(unequal_pairs, exponent, scheme, 1)["cosine"]})
     drawn = _monte_carlo(pairs, batch, draws)
     return {"monte_carlo": drawn, "unequal": unequal, "problems": spread}, arrays
 
@@ -140,10 +140,10 @@ def draw(sizes: Sequence[int], seed: int) -> Pairs:
     apart = torch.cdist(described, described).numpy()
     negative = np.where(same, np.inf, apart).argmin(axis=1)[anchor]
     losses = (lambda theta: squared(theta, positive), hinge)
-    gradients, of_hinge = (torch.func.jacrev(loss)(theta).flatten(1).numpy() for loss in losses)
+    gradients, hinge_gradients = (torch.func.jacrev(loss)(theta).flatten(1).numpy() for loss in losses)
     return Pairs(
         *(described.numpy(), np.array(sizes), class_of[anchor], anchor, positive),
-        *(squared(theta, positive).sqrt().numpy(), gradients, hinge(theta).numpy(), of_hinge),
+        *(squared(theta, positive).sqrt().numpy(), gradients, hinge(theta).numpy(), hinge_gradients),
     )
 
 

@@ -44,17 +44,17 @@ def compute(
         problem, alpha = draw(count, seed=0), (exponent + 1) / 2
         scale, stated = needed_scale(problem, alpha), problem.stated_probabilities(alpha)
         factor = scale * np.linalg.norm(problem.gradients, axis=1)
-        drawn = np.random.default_rng(1).dirichlet(np.ones(count), starts)
-        ends = np.array([search(factor, start) for start in drawn])
+        beginnings = np.random.default_rng(1).dirichlet(np.ones(count), starts)
+        ends = np.array([search(factor, start) for start in beginnings])
         distances = 0.5 * np.abs(ends - stated).sum(axis=1)
         least, uniform = (variance_at(p, problem, scale) for p in (stated, np.full(count, 1 / count)))
         row = {"samples": count, "exponent": exponent, "gain": uniform / least}
         rows.append({**row, "distance": distances.max(), "effective": 1 / (stated**2).sum()})
         if count == 3 and exponent in DRAWN:
             relative = np.array([variance_at(p, problem, scale) for p in arrays["points"]]) / least
-            drawn = {"relative": relative.astype(np.float32), "stated": stated}
-            drawn["searched"] = ends[distances.argmax()]
-            arrays |= {f"{name}_{exponent:g}": array for name, array in drawn.items()}
+            simplex = {"relative": relative.astype(np.float32), "stated": stated}
+            simplex["searched"] = ends[distances.argmax()]
+            arrays |= {f"{name}_{exponent:g}": array for name, array in simplex.items()}
     return pd.DataFrame(rows).to_dict("list"), arrays
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, find, hybrid, part, replace_options
-from lib.study.artefacts.rows import Options, Runs, changed, measured, several, tested_on, variants
+from lib.study.artefacts.rows import Options, Runs, changed, measured, several, tested_on
 from lib.study.artefacts.searches import read_search
 from lib.study.jobs import Job, merged
 from lib.study.open import Study, open_study
@@ -31,6 +31,10 @@ def _with_loss_of(other: Recipe, label: str, norm: str) -> Recipe:
     return changed(HYNET, label, {"model": {"norm": norm}, **own})
 
 
+def _with_norm(shown: str, **options: object) -> Recipe:
+    return changed(HYNET, f"{HYNET.label}: {shown}", {"model": options})
+
+
 def _hybrid(alpha: float, margin: float, shown: str) -> Recipe:
     return replace(hybrid(HYNET, alpha, margin), label=f"{HYNET.label}: {shown}, margin {margin:g}")
 
@@ -50,17 +54,12 @@ SEARCHED: Mapping[str, Recipe] = {
         for margin, key in margins.items()
         if key != "hynet_aug"
     },
-    **variants(
-        HYNET,
-        {
-            "hynet_no_norm": ("without R_L2", {"regularizers": ()}),
-            "hynet_bn": ("BN", {"model": {"norm": "batch"}}),
-            "hynet_in": ("IN", {"model": {"norm": "instance"}}),
-            # The authors' form of BN has no affine parameters, thresholds and biases; ours of IN too.
-            "hynet_bn_alone": ("BN, all else kept", {"model": {"norm": "batch", "around": "hynet"}}),
-            "hynet_in_alone": ("IN, all else kept", {"model": {"norm": "instance", "around": "hynet"}}),
-        },
-    ),
+    "hynet_no_norm": replace(HYNET, label="HyNet+: without R_L2", regularizers=()),
+    "hynet_bn": _with_norm("BN", norm="batch"),
+    "hynet_in": _with_norm("IN", norm="instance"),
+    # The authors' form of BN has no affine parameters, thresholds and biases; ours of IN too.
+    "hynet_bn_alone": _with_norm("BN, all else kept", norm="batch", around="hynet"),
+    "hynet_in_alone": _with_norm("IN, all else kept", norm="instance", around="hynet"),
     "hard_bn": _with_loss_of(HARDNET, "Hard+BN", "batch"),
     "hard_frn": _with_loss_of(HARDNET, "Hard+FRN", "frn"),
     "sos_bn": _with_loss_of(SOSNET, "SOSNet+BN", "batch"),

@@ -68,7 +68,7 @@ def equal_footing(study: Study) -> list[Job]:
     """Every method with its own optimiser, on the first train set; and with the other one, but at the
     quick size, where these searches would take longer than all else that is asked of it together. On
     real places SIFT and RootSIFT stand beside them."""
-    handcrafted = () if study.setting.source.scenes is None else tuple(HANDCRAFTED)
+    handcrafted = () if study.setting.source.scenes is None else HANDCRAFTED
     jobs = replace(scenes, sets="first", handcrafted=handcrafted)(study)
     if study.setting.profile.name == "quick":
         return jobs
