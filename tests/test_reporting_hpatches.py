@@ -88,16 +88,6 @@ def test_a_method_trained_on_hpatches_is_a_method_of_its_own(one_seed):
     assert one_seed["retrieval.hard.pools"].tolist() == [20, 40, 50]
 
 
-def test_without_a_name_of_the_train_set_nothing_is_marked():
-    frame = tables.numbers([run("net", 70, train_set=HP_TRAIN)], TEST)
-    assert frame.index.unique("key").tolist() == ["net"]
-
-
-def test_repeated_records_are_refused():
-    with pytest.raises(ValueError, match="duplicate entries"):
-        tables.numbers([run("net", 60), run("net", 61)], TEST)
-
-
 def test_each_task_stands_under_its_protocol_and_one_seed_has_no_deviation(one_seed):
     table = tables.by_task(one_seed)
     assert table.index.tolist() == ["SIFT", "NET", "NET-HP"]
@@ -189,10 +179,3 @@ def test_bars_are_the_tasks_numbers_and_markers_their_parts_in_colour_and_shape(
     borders = [line.get_ydata()[0] for line in matching.lines if line.get_marker() == "None"]
     assert borders == [(rows["NET"] + rows["NET-HP"]) / 2]
     assert png(figure).startswith(b"\x89PNG")
-
-
-def test_a_kind_that_no_sequence_is_of_has_no_markers():
-    frame = tables.numbers([run("net", 60, sequences=("v_wall", "v_dome"))], TEST)
-    matching = tasks_figure(frame, "").axes[1]
-    assert {marker for _, marker in markers(matching)} == {"^"}
-    assert bars(matching) == [50]

@@ -14,9 +14,7 @@ from lib.recipes import RECIPES, Recipe, at_rate
 from lib.study.artefacts.adasample import LADDER, SEARCHED
 from lib.study.jobs import Job
 from lib.study.open import Record
-from lib.study.report import changes
 from lib.study.report.changes import WHOLE, fpr95_of, levels, rungs_table, surely_changed
-from lib.study.report.figures import changes_figure
 
 SETS = ("b", "c")
 EVERY: Mapping[str, Recipe] = {**RECIPES, **SEARCHED}
@@ -119,22 +117,6 @@ def test_test_points_widen_a_level_and_hardly_a_paired_change():
     assert level[1] > 3 * level[0]
     # Points move both methods, so that the change has only its part of the level's error: 2 of 16.
     assert change[0] < change[1] < level[1] / 6
-
-
-def test_the_figure_shows_every_seed_and_each_change_in_the_row_of_its_rung():
-    found = rungs()
-    methods = changes.methods(found)
-    changed = changes.changes(methods, changes.rungs(methods))
-    left, right = changes_figure(methods, changed, "note").axes
-    assert [text.get_text() for text in left.get_yticklabels()] == [EVERY[name].label for name in LADDER]
-    dots = [line for line in left.lines if line.get_marker() == "o"]
-    assert sorted(np.concatenate([of.get_xdata() for of in dots])) == pytest.approx(
-        sorted(of.fpr95("b") - 1 for of in found)
-    )
-    (dots,) = right.containers
-    known = np.isfinite(dots[0].get_xdata().astype(float))
-    assert dots[0].get_ydata()[known].tolist() == [1, 2, 3, 4, 5]
-    assert not right.yaxis.get_tick_params()["labelleft"]
 
 
 def test_groups_of_runs_are_methods_by_the_names_given():

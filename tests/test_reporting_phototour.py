@@ -77,12 +77,6 @@ def test_what_else_a_run_was_measured_on_is_no_column():
     pd.testing.assert_frame_equal(by_column(runs, SETS), before)
 
 
-def test_two_records_of_one_value_are_refused():
-    runs = six_columns("hardnet", 0, 0.0)
-    with pytest.raises(ValueError, match="duplicate entries"):
-        by_column([*runs, runs[0]], SETS)
-
-
 def test_a_place_that_only_tests_has_a_column_of_its_own_beside_the_papers():
     run = with_fpr95("hardnet_aug", "fountain", 0, wall=1.0, street=2.0, castle=6.0, bridge=50.0)
     table = by_column([run], (*SETS, "castle"))
