@@ -41,8 +41,6 @@ def test_tables_are_filled_in_between_their_comments(tmp_path: Path) -> None:
     assert "old" not in lines
     assert "| A | 2.00 | 2.00 | 2.0 | 2.0 |" in lines
     assert (lines[0], lines[-1]) == ("a", "b")
-    with pytest.raises(ValueError, match="no comments around its scoreboard"):
-        reference.filled_in("a", tmp_path)
 
 
 def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(tmp_path: Path) -> None:
@@ -53,7 +51,8 @@ def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(
     two, (one, *_), *_ = sorted((ids for ids in quoted.values() if len(ids) > 1), key=len)
     evening = {two[0]: "held", one: "held"}
     quick = {two[0]: "not judged", **dict.fromkeys(two[1:], "held"), one: "did not hold"}
-    assert "held" not in reference.scoreboard(tmp_path).split("\n", 2)[2]
+    # Without any verdict no sentence is judged.
+    assert reference.scoreboard(tmp_path).count("| 0 | 0 | 0 |") == len(reference.PAPERS)
     for size, verdicts in zip(reference.JUDGED[1:], (evening, quick), strict=True):
         table = tmp_path / size / "tables" / "dsm" / "table1_verdicts.csv"
         table.parent.mkdir(parents=True)
@@ -75,6 +74,7 @@ def test_outcomes_of_a_sentence() -> None:
 
 def test_the_readme_shows_what_the_reference_holds() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.count("<!-- end of scoreboard -->") == text.count("<!-- end of equal footing -->") == 1
     assert reference.filled_in(text, REFERENCE) == text
 
 

@@ -15,8 +15,8 @@ from lib.statistics.intervals import Measured
 from lib.study.artefacts import hynet as artefacts
 from lib.study.artefacts.hynet import VARIANTS
 from lib.study.claims import Claim, read_claims
+from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED
 from lib.study.claims.measured import values_of
-from lib.study.claims.verdicts import HELD, NOT_HELD, NOT_JUDGED
 from lib.study.jobs import Job
 from lib.study.open import Record, Study
 from lib.study.printed import printed

@@ -138,8 +138,8 @@ def write_index(folder: Path, **changes: object) -> str:
     record = RecordStatus(folder / "records/hardnet.json", "older code", content)
     runs = {"dsm/table1": [(job, record)], "dsm/table3": [(job, record)]}
     notebooks = {"dsm/table1": folder / "executed/dsm/table1.ipynb", "dsm/table3": folder / "absent"}
-    told = {"heading": "profile quick", "reproduced": "Of 3 means 2 are."}
-    settings = {"verdicts": VERDICTS, "runs": runs, "failures": [], **told, **changes}
+    texts = {"heading": "profile quick", "reproduced": "Of 3 means 2 are."}
+    settings = {"verdicts": VERDICTS, "runs": runs, "failures": [], **texts, **changes}
     path = pages.write_index(folder / "report", notebooks, **settings)
     return path.read_text(encoding="utf-8")
 

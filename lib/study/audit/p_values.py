@@ -44,7 +44,7 @@ def comparisons() -> pd.DataFrame:
 
 
 def every_outcome(lower: int, higher: int) -> pd.DataFrame:
-    """Every result that a comparison of so many runs can have, a row each.
+    """Every result that a comparison of so many runs can have, a row each, those with few ties first.
 
     Patterns of ties are as many as 2 to the power of all runs: ten take a second.
 
@@ -59,18 +59,17 @@ def every_outcome(lower: int, higher: int) -> pd.DataFrame:
     steps = np.array(list(itertools.product((0, 1), repeat=runs - 1)))
     patterns = np.insert(steps, 0, 0, axis=1).cumsum(axis=1)
     splits = np.array(list(itertools.combinations(range(runs), lower)))
-    null = stats.rankdata(patterns, axis=1)[:, splits].sum(axis=2) - lower * (lower + 1) / 2
-    rows = set()
-    for pattern, statistics in zip(patterns, null, strict=True):
-        sizes = np.bincount(pattern)
-        groups = sorted(sizes[sizes > 1].tolist(), reverse=True)
-        ties = (sum(groups), sum(t**3 - t for t in groups), "+".join(map(str, groups)))
-        u, counts = np.unique(statistics, return_counts=True)
-        up_to = counts.cumsum()
-        tails = up_to / len(statistics), 1 - (up_to - counts) / len(statistics)
-        rows |= {(*row, *ties) for row in np.transpose([u, *tails]).tolist()}
-    columns = ["u", "at_most", "at_least", "tied", "tie_sum", "ties"]
-    return pd.DataFrame(sorted(rows), columns=columns).assign(lower=lower, higher=higher)
+    u = stats.rankdata(patterns, axis=1)[:, splits].sum(axis=2) - lower * (lower + 1) / 2
+    at_most = stats.rankdata(u, "max", axis=1) / len(splits)
+    at_least = 1 - (stats.rankdata(u, "min", axis=1) - 1) / len(splits)
+    sizes = [np.bincount(pattern) for pattern in patterns]
+    groups = [sorted(size[size > 1].tolist(), reverse=True) for size in sizes]
+    ties = [(sum(g), sum(t**3 - t for t in g), "+".join(map(str, g))) for g in groups]
+    table = pd.DataFrame(ties, columns=["tied", "tie_sum", "ties"])
+    table = table.loc[table.index.repeat(len(splits))]
+    table = table.assign(u=u.ravel(), at_most=at_most.ravel(), at_least=at_least.ravel())
+    table = table.drop_duplicates().sort_values(["tied", "tie_sum", "u", "at_most", "at_least", "ties"])
+    return table.reset_index(drop=True).assign(lower=lower, higher=higher)
 
 
 def p_values(outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -123,43 +122,34 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
         sizes of the tied groups in brackets, or NaN. The last rows are those of Wilcoxon's signed-rank
         test (1945), of runs in pairs.
     """
-    outcomes, rows = every_outcome(RUNS, RUNS), []
-    for (form, sides), p in p_values(outcomes).items():
-        best = {name: _simplest(p, value, outcomes) for name, value in paper["p"].items()}
-        fits = [outcome for outcome in best.values() if outcome is not None]
-        texts = {name: _with_ties(outcome) for name, outcome in best.items()}
-        untied = sum(not outcome["tied"] for outcome in fits)
-        rows.append({"form": form, "sides": sides, "fits": len(fits), "untied": untied, **texts})
+    outcomes, printed_p = every_outcome(RUNS, RUNS), paper["p"]
+    ties = outcomes["ties"].where(outcomes["ties"] == "", " (" + outcomes["ties"] + ")")
+    outcomes["shown"] = outcomes["u"].map("{:g}".format) + ties
+    forms = p_values(outcomes).items()
+    rows = [_fits(form, sides, p, outcomes, printed_p) for (form, sides), p in forms]
     table = pd.DataFrame(rows).sort_values(["fits", "untied"], ascending=False, kind="stable")
-    in_pairs = [_signed_rank_row(paper["p"], sides) for sides in SIDES]
-    return pd.concat([table, pd.DataFrame(in_pairs)]).set_index(["form", "sides"])
+    # Of five pairs, one run of each method: the sum of the ranks where the lower method is higher.
+    signs = itertools.product((0, 1), repeat=RUNS)
+    sums = np.sort([np.dot(chosen, np.arange(1, RUNS + 1)) for chosen in signs])
+    in_pairs = pd.DataFrame({"tied": 0, "shown": [f"W = {w}" for w in sums]})
+    up_to = np.searchsorted(sums, sums, side="right") / len(sums)
+    exact = {sides: np.minimum(1, sides * up_to) for sides in SIDES}
+    rows = [_fits("signed-rank, exact", sides, p, in_pairs, printed_p) for sides, p in exact.items()]
+    return pd.concat([table, pd.DataFrame(rows)]).set_index(["form", "sides"])
 
 
-def _simplest(p: pd.Series, value: float, outcomes: pd.DataFrame) -> pd.Series | None:
-    """The outcome with the fewest tied runs of those whose p is printed so."""
-    fitting = outcomes[_rounds_to(p, value)].sort_values(["tied", "tie_sum"], kind="stable")
-    return None if fitting.empty else fitting.iloc[0]
-
-
-def _with_ties(outcome: pd.Series | None) -> str | float:
-    if outcome is None:
-        return np.nan
-    return f"{outcome['u']:g}" + (f" ({outcome['ties']})" if outcome["tied"] else "")
+def _fits(
+    form: str, sides: int, p: np.ndarray, outcomes: pd.DataFrame, printed_p: pd.Series
+) -> dict[str, object]:
+    """A row of `forms_table`: of each printed p the first outcome whose p rounds to it."""
+    fitting = {name: outcomes[_rounds_to(p, value)].head(1) for name, value in printed_p.items()}
+    tied = pd.concat(fitting.values())["tied"]
+    row = {"form": form, "sides": sides, "fits": len(tied), "untied": int((tied == 0).sum())}
+    return row | {name: next(iter(first["shown"]), np.nan) for name, first in fitting.items()}
 
 
 def _rounds_to(p: np.ndarray | pd.Series, value: float) -> np.ndarray:
     return np.abs(np.asarray(p) - value) <= HALF + 1e-9
-
-
-def _signed_rank_row(values: pd.Series, sides: int) -> dict[str, object]:
-    """What Wilcoxon's exact test of pairs, one run of each method, can give; its W in U's place."""
-    signs = itertools.product((0, 1), repeat=RUNS)
-    sums = np.sort([np.dot(chosen, np.arange(1, RUNS + 1)) for chosen in signs])
-    p = np.minimum(1, sides * np.searchsorted(sums, sums, side="right") / len(sums))
-    fitting = {name: sums[_rounds_to(p, value)] for name, value in values.items()}
-    texts = {name: f"W = {w[0]}" if w.size else np.nan for name, w in fitting.items()}
-    fits = sum(w.size > 0 for w in fitting.values())
-    return {"form": "signed-rank, exact", "sides": sides, "fits": fits, "untied": fits, **texts}
 
 
 def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
@@ -176,7 +166,7 @@ def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
     outcomes, implied = every_outcome(RUNS, RUNS), {}
     likeliest = p_values(outcomes)[LIKELIEST, 1]
     for name, value in paper["p"].items():
-        best = _simplest(likeliest, value, outcomes)
+        best = outcomes[_rounds_to(likeliest, value)].iloc[0]
         alike = (outcomes[["u", "ties"]] == best[["u", "ties"]]).all(axis=1)
         implied[name] = (best["u"], *outcomes.loc[alike, "at_most"].agg(["min", "max"]))
     u, least, most = np.transpose([implied[name] for name in paper.index])

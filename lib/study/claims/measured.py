@@ -79,13 +79,11 @@ def fpr95_by_column(runs: Sequence[Record], sets: Sequence[str]) -> dict[str, Me
         draws = {}
         for run, name in tests:
             probe = run.probe(RESAMPLED, name)
-            rates = np.stack([probe["rates"], probe["pair_rates"]])
             for train in [role[run.job.train_set]] if run.job.train_set in role else phototour.ROLES:
-                draws[run.job.name, run.job.seed, phototour.column_name(train, role[name])] = rates
-        seeds = [None if pd.isna(seed) else int(seed) for seed in table.index.get_level_values("seed")]
-        keys = zip(table.index.get_level_values("key"), seeds, strict=True)
-        by_run = np.array([[draws[key, seed, cell] for cell in table] for key, seed in keys])
-        drawn = np.ascontiguousarray(np.moveaxis(by_run, 2, 0))
+                cell = phototour.column_name(train, role[name])
+                draws[run.job.name, run.job.seed, cell] = probe["rates"], probe["pair_rates"]
+        rows = [(key, None if pd.isna(seed) else int(seed)) for key, _, seed in table.index]
+        drawn = np.moveaxis(np.array([[draws[*row, cell] for cell in table] for row in rows]), 2, 0)
     counted = {name: run for run, name in tests if f"{COUNTED}.{name}" in run.content["probes"]}
     count = {role[name]: run.probe(COUNTED, name)["non_matching"].sum() for name, run in counted.items()}
     named = {phototour.SHORT.get(test, test): int(number) for test, number in count.items()}

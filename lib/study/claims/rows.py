@@ -125,16 +125,15 @@ def read_claims(paper: str | None = None, artefact: str | None = None) -> list[C
     Raises:
         ValueError: there are none.
     """
-    rows = read_rows()
-    rows = rows[rows["kind"] != "print"]
+    rows = read_rows().query("kind != 'print'")
     for column, wanted in (("paper", paper), ("artefact", artefact)):
         rows = rows if wanted is None else rows[rows[column] == wanted]
     if rows.empty:
         raise ValueError(f"no claim of {paper} on {artefact}")
     for name, separator in (("a", ";"), ("b", ";"), ("given", "<")):
         rows[name] = [tuple(filter(None, text.split(separator))) for text in rows[name]]
-    rows = rows[[field.name for field in fields(Claim)]].astype({"margin": float})
-    return [Claim(**row) for row in rows.to_dict("records")]
+    columns = [field.name for field in fields(Claim)]
+    return [Claim(**row) for row in rows[columns].astype({"margin": float}).to_dict("records")]
 
 
 def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndarray | None:

@@ -102,7 +102,7 @@ class Artefact:
         values: Values | Callable[[claims.Claim], Values] | None = None,
         seeds: Sequence[int] | None = None,
         artefact: str | Sequence[str] | None = None,
-        computed: Values | None = None,
+        computed: Values = {},
     ) -> None:
         """Judge the paper's claims on this artefact, and show and save the verdicts as one table.
 
@@ -125,12 +125,9 @@ class Artefact:
         judged = [claim for name in names for claim in claims.read_claims(paper, name)]
         if values is None:
             values = partial(values_of, runs=self.runs, sets=self.sets)
-        without_seeds = [claim for claim in judged if computed and computed.keys() & claim.a]
-        trained = [claim for claim in judged if claim not in without_seeds]
-        table = claims.judge(trained, values, self.study, seeds)
-        if without_seeds:
-            further = claims.judge(without_seeds, computed, self.study, ())
-            table = pd.concat([table, further], ignore_index=True)
+        # What is computed comes last.
+        judged.sort(key=lambda claim: bool(computed.keys() & claim.a))
+        table = claims.judge(judged, values, self.study, seeds, computed)
         self.save(table, "verdicts")
         display(HTML(verdicts_as_html(table)))
 

@@ -6,6 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
+import nbformat
+import papermill
+from jupyter_client import AsyncKernelManager
+from jupyter_client.utils import run_sync
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
+
 from lib.study import pool
 from lib.study.catalogue import Artefact
 from lib.study.jobs import Job, RecordStatus, record_status
@@ -77,10 +83,6 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
 def _execute(
     notebook: Path, copy: Path, parameters: Mapping, write_page: Callable, tell: pool.Tell
 ) -> None:
-    import nbformat
-    import papermill
-    from jupyter_client.utils import run_sync
-
     own = own_parameters(notebook)
     source = nbformat.read(notebook, as_version=4)
     if (own.get("profile"), own.get("data")) != (parameters["profile"], parameters["data"]):
@@ -107,18 +109,14 @@ def _execute(
 
 def own_parameters(notebook: Path) -> dict[str, object]:
     """A notebook's parameters with the values that stand in it."""
-    import papermill
-
     parameters = papermill.inspect_notebook(_literal(notebook))
     return {name: ast.literal_eval(parameter["default"]) for name, parameter in parameters.items()}
 
 
 @cache
-def _kernel():
+def _kernel() -> AsyncKernelManager:
     """The kernel of this process, which executes one notebook after the other: most of them take less
     time than importing pandas, seaborn and torch anew."""
-    from jupyter_client import AsyncKernelManager
-
     return AsyncKernelManager(kernel_name="python3")
 
 
@@ -131,8 +129,6 @@ def _clear(kernel, folder: Path) -> None:
 
 
 def _papermill(notebook, copy: Path, parameters: Mapping[str, object], folder: Path, **kernel: object):
-    import papermill
-
     return papermill.execute_notebook(
         notebook,
         _literal(copy),
@@ -156,28 +152,19 @@ def _literal(path: Path) -> str:
 def store_outputs(notebook: Path) -> None:
     """Executes a notebook with its own parameters and stores its outputs in it.
 
-    Only what a second execution repeats is kept: no times, no paths, no version of Python, no seams
-    between what was printed in pieces.
-
     Raises:
         papermill.PapermillExecutionError: a cell failed; the notebook is left as it was.
     """
-    import nbformat
-    from nbconvert.preprocessors import CoalesceStreamsPreprocessor
-
     with tempfile.TemporaryDirectory() as folder:
         executed = _papermill(_literal(notebook), Path(folder) / notebook.name, {}, notebook.parent)
     # A slow kernel sends what it prints in several messages.
     executed, _ = CoalesceStreamsPreprocessor().preprocess(executed, {})
-    executed.metadata.pop("papermill", None)
-    executed.metadata.get("language_info", {}).pop("version", None)
-    for cell in executed.cells:
-        for name in ("papermill", "execution"):
-            cell.metadata.pop(name, None)
-        # papermill tags cells while it runs them.
-        if not cell.metadata.get("tags", True):
-            cell.metadata.pop("tags")
-    nbformat.write(executed, notebook)
+    # The executed copy's metadata hold times, paths and versions.
+    committed = nbformat.read(notebook, as_version=4)
+    for cell, copy in zip(committed.cells, executed.cells, strict=True):
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = copy.outputs, copy.execution_count
+    nbformat.write(committed, notebook)
 
 
 def report(
@@ -202,11 +189,9 @@ def report(
     made, missing, sentence = study.reading[0], [], ""
     if compared_with is not None:
         paths = {record.path for records in runs.values() for _, record in records}
-        compared = reference.reproduction(made, compared_with, paths, runs)
-        sentence = compared.sentence() if compared else ""
-        print(f"\n{sentence or 'No reference is of this profile and data.'}")
-        names = compared.missing if compared else ()
-        missing = [(name, "it is in the reference and was not made") for name in names]
+        sentence, lacking = reference.reproduction(made, compared_with, paths, runs)
+        print(f"\n{sentence}")
+        missing = [(name, "it is in the reference and was not made") for name in lacking]
     notebooks = {name: study.setting.folder / f"notebooks/{name}.ipynb" for name in runs}
     verdicts = reference.saved_verdicts(made, runs)
     texts = {"heading": study.heading(), "reproduced": sentence}

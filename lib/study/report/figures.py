@@ -5,16 +5,16 @@ which the colour-blind can tell apart. Methods differ in marker or line as well,
 """
 
 import io
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from PIL import Image
 
@@ -25,22 +25,15 @@ from lib.study.report.changes import levels
 from lib.study.report.hpatches import LEVELS
 
 DOUBLE_WIDTH = 7.2
-BELOW = "outside lower center"
-BAR = "#E4E4E4"
 # Light, middle and dark, so that grey prints keep the order.
 LEVEL_COLOURS = dict(zip(LEVELS, ("#56B4E9", "#D55E00", "#000000"), strict=True))
-# By task its quantity, and its parts: name, end of the key, and marker.
-TASK_PARTS = {
-    "verification": (
-        "mean AP at 1 to 5 (%)",
-        (("intra", "intra.ap", "o"), ("inter", "inter.ap", "s")),
-    ),
-    "matching": (
-        "mAP (%)",
-        (("viewpoint", "viewpoint", "^"), ("illumination", "illumination", "v")),
-    ),
-    "retrieval": ("mAP, whole pool (%)", (("retrieval", "all", "D"),)),
+# By task of HPatches its quantity, and by part of a task its marker.
+QUANTITIES = {
+    "verification": "mean AP at 1 to 5 (%)",
+    "matching": "mAP (%)",
+    "retrieval": "mAP, whole pool (%)",
 }
+MARKERS = {"intra": "o", "inter": "s", "viewpoint": "^", "illumination": "v", "all": "D"}
 # Light enough to be told apart on grey photographs.
 ON_GREY = ("#E69F00", "#56B4E9", "#F0E442", "#CC79A7", "#009E73", "#D55E00")
 # Pixels an inch of photographs, as a notebook shows them: with more, files would be large for nothing.
@@ -100,14 +93,9 @@ def changes_figure(methods: Mapping[str, Measured], changed: pd.DataFrame, note:
         axes.set_ylim(len(frame) - 0.4, -0.6)
         axes.grid(axis="y", linestyle=":")
         axes.grid(axis="x")
-        axes.margins(x=0.1)
     for row, method in enumerate(methods.values()):
         seeds = method.values.mean(axis=1)
         left.plot(seeds, np.full(len(seeds), row + 0.25), "o", color="C5", ms=3, mew=0)
-    for row, change in enumerate(changed["change"]):
-        if np.isfinite(change):
-            text, above = f"{change:+.1f}".replace("-", "−"), {"textcoords": "offset points"}
-            right.annotate(text, (change, row), (0, 4), ha="center", fontsize=7, **above)
     left.set_xlabel("FPR95 (%)\nseeds, mean and 95% interval")
     right.axvline(0, color="0.5", lw=1)
     right.tick_params(labelleft=own_rows)
@@ -130,7 +118,7 @@ def options_figure(changed: pd.DataFrame) -> Figure:
     axes.set(xlabel="change of mean FPR95 (points; right is worse)", ylim=(len(changed) - 0.5, -0.5))
     axes.set_yticks(changed.index, changed["option"])
     axes.grid(axis="y", linestyle=":")
-    figure.legend(loc=BELOW, ncols=2)
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
@@ -143,20 +131,19 @@ def means_figure(common: pd.DataFrame, methods: Mapping[str, Measured], where: s
         where: profile and data of ours.
     """
     figure, panels = plt.subplots(1, 2, figsize=(DOUBLE_WIDTH, 0.9 + 0.22 * len(common)), sharey=True)
-    rows, ours = range(len(common)), panels[1]
-    for row, key in enumerate(common.index.get_level_values("key")):
+    numbered, ours = common.reset_index(), panels[1]
+    for row, key in numbered["key"].items():
         seeds = np.atleast_2d(methods[key].values).mean(axis=1)
         ours.plot(seeds, np.full(len(seeds), row), "o", color="0.6", ms=3)
-    ends = common[["from", "to"]].where(np.isfinite)
-    ours.hlines(rows, ends["from"], ends["to"], color="C0", lw=1.3)
+    intervals(ours, numbered, "ours", capsize=0)
+    panels[0].plot(common["paper"], numbered.index, "o")
     for axes, column, data in zip(panels, ("paper", "ours"), ("UBC PhotoTour", where), strict=True):
-        axes.plot(common[column], rows, "oC0", zorder=3)
         axes.set(title=f"{column}, {data}", xscale="log", xlabel="mean FPR95 (%), log scale")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
         axes.grid(axis="both")
-    ours.set_yticks(rows, common.index.get_level_values("label"))
+    ours.set_yticks(numbered.index, numbered["label"])
     ours.invert_yaxis()
     return figure
 
@@ -165,39 +152,40 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
     """HPatches' three tasks (Balntas et al., CVPR 2017), a panel each, a row a method; a bar is the
     task's number.
 
-    Markers are its parts, coloured by level and shaped by setup; a part that no run has, as where all
-    sequences are of one kind, is left out. A line sets methods trained on HPatches apart. All are means
-    over seeds, whose spread is in `lib.study.report.hpatches.by_task`.
+    Markers are its parts, coloured by level; a part that no run has, as where all sequences are of one
+    kind, is left out. A line sets methods trained on HPatches apart. All are means over seeds, whose
+    spread is in `lib.study.report.hpatches.by_task`.
 
     Args:
         runs: of `lib.study.report.hpatches.numbers`; its first method is on top.
         note: profile, data and seeds; stands above.
     """
-    mean = frames.means(runs)
-    rows, size = np.arange(len(mean)), (DOUBLE_WIDTH, 1.15 + 0.27 * len(mean))
-    on_hpatches = mean.index.get_level_values("key").str.endswith("_hp")
-    figure, panels = plt.subplots(1, len(TASK_PARTS), figsize=size, sharey=True)
-    shapes = {"mean": {"marker": "s", "color": BAR}}
-    shapes |= {level: {"marker": "o", "color": colour} for level, colour in LEVEL_COLOURS.items()}
-    for axes, (task, (quantity, parts)) in zip(panels, TASK_PARTS.items(), strict=True):
-        axes.barh(rows, mean[task], height=0.74, color=BAR)
-        for row in np.flatnonzero(mean[task].notna()):
-            axes.text(102, row, f"{mean[task].iloc[row]:.1f}", va="center")
-        for number, (part, ending, marker) in enumerate(parts):
-            shapes[part] = {"marker": marker, "color": "black", "mfc": "none", "mew": 0.8}
-            # The parts of a task a little above and below the row's middle; the light level on top.
-            shifted = rows - 0.17 * (len(parts) - 1 - 2 * number)
-            for level in reversed(LEVELS):
-                look = {"color": LEVEL_COLOURS[level], "mec": "white", "mew": 0.4, "ms": 4.6}
-                if (key := f"{task}.{level}.{ending}") in mean:
-                    axes.plot(mean[key], shifted, marker, zorder=3, clip_on=False, **look)
+    mean = frames.means(runs).reset_index("key")
+    on_hpatches = mean.pop("key").str.endswith("_hp").to_numpy()
+    labels, rows = mean.index, range(len(mean))
+    parts = mean.set_axis(rows).melt(var_name="key", ignore_index=False).dropna()
+    pattern = rf"^(?P<task>\w+)\.(?P<level>{'|'.join(LEVELS)})\.(?P<part>{'|'.join(MARKERS)})(?:\.ap)?$"
+    parts = parts.reset_index(names="row").join(parts["key"].str.extract(pattern).reset_index(drop=True))
+    parts = parts.dropna()
+    # A little above and below the row's middle.
+    parts["row"] += parts["part"].map({"intra": -0.17, "viewpoint": -0.17, "all": 0}).fillna(0.17)
+    look = {"hue": "level", "palette": LEVEL_COLOURS, "style": "part", "markers": MARKERS}
+    look |= {"style_order": [part for part in MARKERS if part in set(parts["part"])], "zorder": 3}
+    size = (DOUBLE_WIDTH, 1.15 + 0.27 * len(mean))
+    figure, panels = plt.subplots(1, len(QUANTITIES), figsize=size, sharey=True)
+    for axes, (task, quantity) in zip(panels, QUANTITIES.items(), strict=True):
+        axes.barh(rows, mean[task], height=0.74, color="#E4E4E4")
+        sns.scatterplot(parts[parts["task"] == task], x="value", y="row", ax=axes, s=24, **look)
+        for row, value in enumerate(mean[task]):
+            axes.text(102, row, f"{value:.1f}" if np.isfinite(value) else "", va="center")
         for row in np.flatnonzero(on_hpatches[1:] != on_hpatches[:-1]):
             axes.axhline(row + 0.5, color="black", lw=0.6)
-        axes.set(title=task, xlabel=quantity, xlim=(0, 100), ylim=(len(mean) - 0.4, -0.6))
+        axes.set(title=task, xlabel=quantity, ylabel="", xlim=(0, 100), ylim=(len(mean) - 0.4, -0.6))
         axes.tick_params(axis="y", length=0)
-    axes.set_yticks(rows, mean.index.get_level_values("label"))
-    handles = [Line2D([], [], label=name, ls="none", **shape) for name, shape in shapes.items()]
-    figure.legend(handles=handles, loc=BELOW, ncols=9, handletextpad=0.2, columnspacing=0.9)
+        axes.get_legend().remove()
+    axes.set_yticks(rows, labels)
+    spacing = {"ncols": 10, "handletextpad": 0.2, "columnspacing": 0.9}
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", **spacing)
     figure.suptitle(note, fontsize=8, color="0.5", x=0.01, ha="left")
     return figure
 
@@ -241,49 +229,24 @@ def evenly(items: Sequence[int], most: int) -> list[int]:
     return [items[index] for index in chosen]
 
 
-def apart(positions: np.ndarray, reach: np.ndarray, shape: tuple[int, int], most: int) -> list[int]:
-    """Which squares in an image (H, W) to show, at most so many: the largest first, inside, disjoint.
-
-    Args:
-        positions: (N, 2) centres.
-        reach: (N,) from a centre to each side.
-        shape: of the image.
-        most: squares.
-    """
-    inside = np.minimum(positions, np.array(shape[::-1]) - 1 - positions).min(axis=1) >= reach
-    chosen: list[int] = []
-    for index in np.argsort(-reach, kind="stable"):
-        away = np.abs(positions[chosen] - positions[index]).max(axis=1)
-        if inside[index] and (away >= reach[chosen] + reach[index]).all():
-            chosen.append(int(index))
-    return chosen[:most]
-
-
-def mosaic(
-    axes: Axes, patches: np.ndarray, labels: Sequence[object], breaks: Collection[int] = ()
-) -> np.ndarray:
+def mosaic(axes: Axes, patches: np.ndarray, labels: Sequence[object]) -> np.ndarray:
     """Draw patches (rows, columns, s, s) on white, each row with a label before it.
 
     Args:
         axes: to draw on, in pixels of the mosaic.
         patches: grey values.
         labels: of the rows.
-        breaks: columns that stand farther from the one before.
 
     Returns:
         (columns,) left edges of the columns, px.
     """
     rows, columns, side = patches.shape[:3]
-    gaps = [GAP * (3 if column in breaks else 1) for column in range(1, columns)]
-    lefts = np.cumsum([0, *(side + gap for gap in gaps)])
-    tops = np.arange(rows) * (side + GAP)
-    canvas = np.full((tops[-1] + side, lefts[-1] + side), 255, np.uint8)
-    for row, column in np.ndindex(rows, columns):
-        canvas[tops[row] :, lefts[column] :][:side, :side] = patches[row, column]
-    show(axes, canvas)
+    margins = [(0, 0), (0, 0), (0, GAP), (0, GAP)]
+    canvas = np.pad(patches, margins, constant_values=255).swapaxes(1, 2)
+    show(axes, canvas.reshape(rows * (side + GAP), -1)[:-GAP, :-GAP])
     axes.set_axis_on()
-    axes.set_yticks(tops + side / 2, [str(label) for label in labels])
+    axes.set_yticks(np.arange(rows) * (side + GAP) + side / 2, [str(label) for label in labels])
     axes.set_xticks([])
     axes.tick_params(length=0, labelsize=7, labelcolor="0.4", pad=2)
     axes.spines[:].set_visible(False)
-    return lefts
+    return np.arange(columns) * (side + GAP)

@@ -7,10 +7,15 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
+import nbformat
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader
+from latex2mathml.converter import convert
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from lib.files import write_bytes
 from lib.parts import modules
@@ -32,24 +37,18 @@ def write_page(notebook: Path, report: Path, names: Collection[str], equations: 
     Raises:
         Exception: of latex2mathml, an equation is not understood.
     """
-    import nbformat
-
     name = "/".join(notebook.with_suffix("").parts[-2:])
-    page = report / f"{name}.html"
-    context = {"path": str((ROOT / "notebooks" / name).parent), "page": page, "report": report}
-    resources = {"metadata": {**context, "names": names}}
-    body, _ = _exporter().from_notebook_node(nbformat.read(notebook, as_version=4), resources)
+    page, exporter = report / f"{name}.html", _exporter()
+    committed, pages = (ROOT / "notebooks" / name).parent, _pages(report, names)
+    exporter.register_filter("markdown2html", partial(_html, folder=committed, page=page, pages=pages))
+    body, _ = exporter.from_notebook_node(nbformat.read(notebook, as_version=4))
     # What is too wide scrolls by itself, by the keyboard as well.
     body = body.replace("<pre>", '<pre tabindex="0">')
     body = body.replace('<div class="output_html', '<div tabindex="0" class="output_html')
-    _write(
-        page,
-        "page.html",
-        title=title(notebook),
-        body=body,
-        notebook=os.path.relpath(notebook, page.parent),
-        equations={file: os.path.relpath(ROOT / "lib" / file, page.parent) for file in equations},
-    )
+    link = partial(os.path.relpath, start=page.parent)
+    equations = {file: link(ROOT / "lib" / file) for file in equations}
+    shown = {"title": title(notebook), "body": body, "notebook": link(notebook), "equations": equations}
+    _write(page, "page.html", **shown)
 
 
 def write_index(
@@ -79,8 +78,7 @@ def write_index(
         name: title(path) for name, path in notebooks.items() if (report / f"{name}.html").exists()
     }
     rows = verdicts.astype(object).fillna("").sort_values("paper", kind="stable")
-    findings = _FINDINGS.search((ROOT / "README.md").read_text(encoding="utf-8"))
-    context = {"path": str(ROOT), "page": page, "report": report, "names": titles}
+    findings = "".join(_FINDINGS.findall((ROOT / "README.md").read_text(encoding="utf-8")))
     write_bytes(report / "style.css", Path(__file__).with_name("style.css").read_bytes())
     _write(
         page,
@@ -91,9 +89,11 @@ def write_index(
         pages=sorted(titles, key=lambda name: ("/table" not in name, "/figure" not in name, name)),
         tally=pd.crosstab(rows["paper"], rows["verdict"]),
         claims=rows.to_dict("records"),
-        number=number,
-        findings=_html(findings[1], context) if findings else "",
-        runs=_runs(runs, report),
+        # Three digits, with a minus sign that a line is not broken at.
+        number=lambda value: f"{float(value):.3g}".replace("-", "−") if value != "" else "",
+        findings=_html(findings, ROOT, page, _pages(report, titles)),
+        runs=[(job, record, name) for name, records in runs.items() for job, record in records],
+        link=partial(os.path.relpath, start=report),
         failures=failures,
         **texts,
     )
@@ -106,26 +106,6 @@ def title(notebook: Path) -> str:
     texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     headings = (text.partition("\n")[0][2:] for text in texts if text.startswith("# "))
     return next(headings, notebook.stem)
-
-
-def number(value: object) -> str:
-    """Three digits, with a minus sign that a line is not broken at; "" of a missing one."""
-    return "" if value == "" else f"{float(value):.3g}".replace("-", "−")
-
-
-def _runs(
-    runs: Mapping[str, Sequence[tuple[Job, RecordStatus]]], report: Path
-) -> list[dict[str, object]]:
-    """The records, each once, and the artefacts that show it."""
-    by_path: dict[Path, dict] = {}
-    for name, records in runs.items():
-        for job, record in records:
-            content = record.content or {}
-            row = {"title": job.title, "state": record.state, "seconds": content.get("seconds")}
-            row |= {"device": content.get("device", ""), "artefacts": []}
-            row["link"] = os.path.relpath(record.path, report) if content else ""
-            by_path.setdefault(record.path, row)["artefacts"].append(name)
-    return list(by_path.values())
 
 
 def equations(jobs: Iterable[Job]) -> list[str]:
@@ -145,40 +125,32 @@ def mathml(latex: str, display: str = "inline") -> str:
         latex: without delimiters.
         display: "inline" or "block".
     """
-    from latex2mathml.converter import convert
-
     # HTML needs no namespace. A norm's closing bar, base of an exponent, would be stretched alone.
     typeset = convert(latex, display=display).replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")
     return typeset.replace("<mo>&#x02016;", '<mo stretchy="false">&#x02016;')
 
 
 @cache
-def _exporter():
+def _exporter() -> HTMLExporter:
     """One for all notebooks, since it compiles its templates."""
-    from jinja2 import pass_context
-    from nbconvert import HTMLExporter
-
-    @pass_context
-    def markdown(context: Mapping, source: str) -> str:
-        return _html(source, context["resources"]["metadata"])
-
     hidden = {f"exclude_{part}": True for part in ("input", "input_prompt", "output_prompt")}
-    exporter = HTMLExporter(template_name="basic", embed_images=True, **hidden)
-    exporter.register_filter("markdown2html", markdown)
-    return exporter
+    return HTMLExporter(template_name="basic", embed_images=True, **hidden)
 
 
-def _html(markdown: str, context: Mapping) -> str:
+def _pages(report: Path, names: Iterable[str]) -> dict[Path, Path]:
+    """The pages of artefacts, by their committed notebooks."""
+    return {ROOT / f"notebooks/{name}.ipynb": report / f"{name}.html" for name in names}
+
+
+def _html(markdown: str, folder: Path, page: Path, pages: Mapping[Path, Path]) -> str:
     """Markdown with equations as MathML and with links to pages, or else to files of the repository.
 
     Args:
         markdown: the text.
-        context: `path`, the folder that links start from; `page`, where the text will stand; `report`,
-            the folder of pages; `names`, the artefacts that have one.
+        folder: that links start from.
+        page: where the text will stand.
+        pages: by notebook.
     """
-    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
-
-    folder, page = context["path"], context["page"]
 
     class Renderer(IPythonRenderer):
         def block_math(self, body: str) -> str:
@@ -193,20 +165,15 @@ def _html(markdown: str, context: Mapping) -> str:
         def link(self, text: str, url: str, title: str | None = None) -> str:
             file, mark, part = url.partition("#")
             if file and "://" not in file:
-                target = Path(os.path.normpath(os.path.join(folder, file)))
-                name = "/".join(target.with_suffix("").parts[-2:])
-                if target.suffix == ".ipynb" and name in context["names"]:
-                    target = context["report"] / f"{name}.html"
-                url = os.path.relpath(target, page.parent) + mark + part
+                target = Path(os.path.normpath(folder / file))
+                url = os.path.relpath(pages.get(target, target), page.parent) + mark + part
             return super().link(text, url, title)
 
-    renderer = Renderer(escape=False, embed_images=True, exclude_anchor_links=True, path=folder)
+    renderer = Renderer(escape=False, embed_images=True, exclude_anchor_links=True, path=str(folder))
     return MarkdownWithMath(renderer=renderer).render(markdown)
 
 
 def _write(page: Path, template: str, **shown: object) -> None:
-    from jinja2 import Environment, FileSystemLoader
-
     folder = FileSystemLoader(Path(__file__).parent)
     layout = Environment(loader=folder, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     write_bytes(page, layout.get_template(template).render(shown).encode())

@@ -1,7 +1,7 @@
 """What is made of the reference: how far results reproduce it, and README's tables."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +10,8 @@ from scipy import stats
 
 from lib.files import write_bytes
 from lib.study import records
-from lib.study.claims import read_claims, wrong_by_chance
-from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, OPEN
+from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, OPEN, wrong_by_chance
+from lib.study.claims.rows import read_rows
 from lib.study.report.together import FPR95, OPTIMISERS, PHOTOGRAPHS
 
 # Below the reference: the four papers' methods with either optimiser. README shows the first there is.
@@ -31,34 +31,9 @@ PAPERS = {
 OUTCOMES = (HELD, NOT_HELD, OPEN, NOT_JUDGED)
 
 
-@dataclass(frozen=True)
-class Reproduction:
-    """Results against the reference.
-
-    Attributes:
-        means: numbers of which both have a mean over the same seeds, two or more.
-        within: how many of ours lie in the interval that the reference's seeds leave for another mean.
-        changed: the claims whose verdict is another, by name.
-        missing: the tables and figures that the results lack, as paths in the folder.
-    """
-
-    means: int
-    within: int
-    changed: tuple[str, ...]
-    missing: tuple[str, ...]
-
-    def sentence(self) -> str:
-        """E.g. "Of the reference's 812 means over seeds, 790 were reproduced …"."""
-        verdicts = f"changed: {', '.join(self.changed)}" if self.changed else "none changed"
-        return (
-            f"Of {self.means:,} means over seeds {self.within:,} lie within the 95% interval of the "
-            f"reference's seeds; of the verdicts, {verdicts}."
-        )
-
-
 def reproduction(
     results: Path, reference: Path, paths: Iterable[Path], selected: Collection[str]
-) -> Reproduction | None:
+) -> tuple[str, list[str]]:
     """Compare results with a reference.
 
     Args:
@@ -67,43 +42,41 @@ def reproduction(
         selected: artefacts by name.
 
     Returns:
-        None where the reference has none of the records: it is of other data, or there is none.
+        A sentence on how many of our means over seeds lie in the interval that the reference's seeds
+        leave for another mean, and on the claims whose verdict is another; and the tables and figures
+        that the results lack, as paths in the folder.
     """
     pairs = [(path, reference / path.relative_to(results)) for path in paths]
     both = [[records.read(path) for path in pair] for pair in pairs if all(p.exists() for p in pair)]
     if not both:
-        return None
-    ours, theirs = (_means(side) for side in zip(*both, strict=True))
+        return "No reference is of this profile and data.", []
     # Of some artefacts alone the reference's records have more measures than ours.
+    ours, theirs = (_means(side) for side in zip(*both, strict=True))
     ours, theirs = ours.align(theirs, join="inner", axis=0)
     # Another mean of n seeds differs from this one by t · sd · √(2/n) at most, in 95% of cases.
     n = theirs["count"]
     tolerance = stats.t.ppf(0.975, n - 1) * theirs["std"] * np.sqrt(2 / n)
     # Six digits are on record.
     within = (ours["mean"] - theirs["mean"]).abs() <= tolerance + 1e-6 * theirs["mean"].abs()
-    verdicts = [
-        saved_verdicts(folder, selected).set_index("claim")["verdict"] for folder in (results, reference)
-    ]
-    now, before = verdicts[0].align(verdicts[1], join="inner")
-    missing = set(saved_files(reference, selected)) - set(saved_files(results, selected))
-    changed = tuple(now.index[now != before])
-    return Reproduction(len(within), int(within.sum()), changed, tuple(sorted(missing)))
+    both = [saved_verdicts(folder, selected).set_index("claim") for folder in (results, reference)]
+    now, before = both[0]["verdict"].align(both[1]["verdict"], join="inner")
+    changed = ", ".join(now.index[now != before])
+    sentence = (
+        f"Of {len(within):,} means over seeds {within.sum():,} lie within the 95% interval of the "
+        f"reference's seeds; of the verdicts, {f'changed: {changed}' if changed else 'none changed'}."
+    )
+    return sentence, sorted({*saved_files(reference, selected)} - {*saved_files(results, selected)})
 
 
 def _means(runs: Sequence[Mapping]) -> pd.DataFrame:
     """Mean, standard deviation and number of the metrics of runs that differ in their seed alone, where
     there are two or more."""
-    rows = [
-        (run["name"], repr({**run["config"], "seed": None}), test_set, measure, name, value)
-        for run in runs
-        if run.get("seed") is not None
-        for test_set, measures in run["metrics"].items()
-        for measure, values in measures.items()
-        for name, value in values.items()
-        if isinstance(value, int | float)
-    ]
-    frame = pd.DataFrame(rows, columns=["name", "config", "set", "measure", "metric", "value"])
-    table = frame.groupby(list(frame.columns[:-1]))["value"].agg(["mean", "std", "count"])
+    runs = [run for run in runs if run.get("seed") is not None]
+    numbers = pd.json_normalize([run["metrics"] for run in runs]).select_dtypes("number")
+    alike = [run["name"] + repr({**run["config"], "seed": None}) for run in runs]
+    groups = numbers.groupby(pd.Series(alike, numbers.index, dtype=str))
+    parts = {"mean": groups.mean(), "std": groups.std(), "count": groups.count()}
+    table = pd.concat({name: part.stack() for name, part in parts.items()}, axis=1)
     return table[table["count"] > 1]
 
 
@@ -132,20 +105,13 @@ def saved_verdicts(folder: Path, selected: Iterable[str]) -> pd.DataFrame:
 
 def filled_in(text: str, reference: Path) -> str:
     """A document with its two tables between their comments: the scoreboard and equal footing. A table
-    stays as it is where the reference lacks the methods' numbers.
-
-    Raises:
-        ValueError: the document lacks such comments.
-    """
+    stays as it is where the reference lacks the methods' numbers."""
     tables = {"scoreboard": scoreboard(reference)}
     if measured := [reference / file for file in EQUAL_FOOTING if (reference / file).exists()]:
         tables["equal footing"] = equal_footing(pd.read_csv(measured[0]))
     for name, table in tables.items():
-        before, start, rest = text.partition(f"<!-- {name} -->\n")
-        _, end, after = rest.partition(f"<!-- end of {name} -->")
-        if not end:
-            raise ValueError(f"the document has no comments around its {name}")
-        text = before + start + table + end + after
+        between = rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)"
+        text = re.sub(between, table, text, flags=re.DOTALL)
     return text
 
 
@@ -160,27 +126,20 @@ def scoreboard(reference: Path) -> str:
     behind them may be wrong by chance.
 
     A sentence did not hold where one of its comparisons did not, held where all did, is not judged where
-    none is, and is open otherwise. Without verdicts of longer runs there are no rows.
+    none is, and is open otherwise.
     """
-    files = [sorted((reference / size).glob("tables/*/*_verdicts*.csv")) for size in JUDGED]
-    if not any(files[:-1]):
-        return _markdown([("paper", *OUTCOMES)])
-    read = [
+    tables = [
         pd.read_csv(file).assign(size=size)
-        for size, own in zip(JUDGED, files, strict=True)
-        for file in own
+        for size in JUDGED
+        for file in sorted((reference / size).glob("tables/*/*_verdicts*.csv"))
     ]
-    verdicts = pd.concat(read)
-    verdicts = verdicts.drop_duplicates("claim").set_index("claim")
-    claims = [claim for claim in read_claims() if claim.kind == "claim"]
-    chance = wrong_by_chance(verdicts.reindex([claim.id for claim in claims]))
-    own = verdicts.reindex([claim.id for claim in claims])
-    sentences = pd.DataFrame([(c.paper, c.quote) for c in claims], columns=["paper", "quote"])
-    sentences["verdict"] = own["verdict"].fillna(NOT_JUDGED).to_numpy()
+    verdicts = pd.concat([pd.DataFrame(columns=["claim", "verdict", "low", "size"]), *tables])
+    claims = read_rows().query("kind == 'claim'").set_index("id")
+    judged = verdicts.drop_duplicates("claim").set_index("claim").reindex(claims.index)
+    claims["verdict"] = judged["verdict"].fillna(NOT_JUDGED)
     # Quick runs decide nothing: what has a verdict there was computed.
-    computed = (own["size"] == JUDGED[-1]) | (own["verdict"] == NOT_JUDGED)
-    sentences["computed"] = computed.to_numpy()
-    by_sentence = sentences.groupby(["paper", "quote"], as_index=False)
+    claims["computed"] = (judged["size"] == JUDGED[-1]) | (claims["verdict"] == NOT_JUDGED)
+    by_sentence = claims.groupby(["paper", "quote"], as_index=False)
     outcomes = by_sentence.agg({"verdict": outcome, "computed": "all"})
     decided = outcomes[outcomes["verdict"].isin([HELD, NOT_HELD])]
     total = (
@@ -190,8 +149,8 @@ def scoreboard(reference: Path) -> str:
     counts = pd.crosstab(outcomes["paper"], outcomes["verdict"])
     counts = counts.reindex(index=list(PAPERS), columns=list(OUTCOMES), fill_value=0)
     links = (f"[{name}](lib/study/claims/{key}.csv): {adds}" for key, (name, adds) in PAPERS.items())
-    counts.index = list(links)
-    return _markdown([("paper", *OUTCOMES), *counts.itertuples()]) + f"\n{total} {chance}\n"
+    table = _markdown([("paper", *OUTCOMES), *counts.set_axis(list(links)).itertuples()])
+    return f"{table}\n{total} {wrong_by_chance(judged)}\n"
 
 
 def outcome(verdicts: pd.Series) -> str:
