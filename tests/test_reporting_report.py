@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from lib.recipes import RECIPES
 from lib.study.jobs import Job, RecordStatus
-from lib.study.report import pages
+from lib.study.report import execution
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*/*.ipynb"))
@@ -67,7 +67,7 @@ def write_page(folder: Path) -> str:
         new_output("display_data", data=shown, metadata={"image/png": {"alt": "A & B", "width": 7}}),
     ]
     path = write_notebook(folder, "dsm/table1", new_code_cell("secret = 1", outputs=outputs))
-    pages.write_page(path, folder / "report", ("dsm/table1", "dsm/table3"), ["losses/hinge.py"])
+    execution.write_page(path, folder / "report", ("dsm/table1", "dsm/table3"), ["losses/hinge.py"])
     return (folder / "report/dsm/table1.html").read_text(encoding="utf-8")
 
 
@@ -105,7 +105,7 @@ def outside(text: str) -> list[str]:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_committed_notebooks_page_needs_no_net_and_typesets_every_equation(path, tmp_path):
-    pages.write_page(path, tmp_path, (), [])
+    execution.write_page(path, tmp_path, (), [])
     text = (tmp_path / path.parent.name / f"{path.stem}.html").read_text(encoding="utf-8")
     assert outside(text) == []
     assert "<img" not in re.sub('<img alt="[^"]+"', "", text), "a picture without words for it"
@@ -137,10 +137,9 @@ def write_index(folder: Path, **changes: object) -> str:
     content = {"seconds": 6.04, "device": "a GPU"}
     record = RecordStatus(folder / "records/hardnet.json", "older code", content)
     runs = {"dsm/table1": [(job, record)], "dsm/table3": [(job, record)]}
-    notebooks = {"dsm/table1": folder / "executed/dsm/table1.ipynb", "dsm/table3": folder / "absent"}
     texts = {"heading": "profile quick", "reproduced": "Of 3 means 2 are."}
     settings = {"verdicts": VERDICTS, "runs": runs, "failures": [], **texts, **changes}
-    path = pages.write_index(folder / "report", notebooks, **settings)
+    path = execution.write_index(folder / "report", folder / "executed", **settings)
     return path.read_text(encoding="utf-8")
 
 

@@ -111,21 +111,27 @@ def _report(
     study: Study, selected: Mapping[str, Artefact], options: argparse.Namespace, read: str
 ) -> Failures:
     """Executes the notebooks, builds the report and returns what failed or is missing."""
-    from lib.study.report import execution
+    from lib.study.report import execution, reference
 
-    folder = ROOT / options.results / options.profile / "report"
+    folder, sentence = ROOT / options.results / options.profile / "report", ""
     runs = (_on_record if options.cached else execution.standing)(study, selected)
-    failures = execution.execute(study, runs, read, folder)
-    compared = not options.cached and is_on_record(study.setting)
-    reference = study.reference if compared else None
-    index, missing = execution.report(study, runs, folder, failures, reference)
+    failures, made = execution.execute(study, runs, read, folder), study.reading[0]
+    named = list(failures)
+    if not options.cached and is_on_record(study.setting):
+        paths = {record.path for records in runs.values() for _, record in records}
+        sentence, missing = reference.reproduction(made, study.reference, paths, runs)
+        print(f"\n{sentence}")
+        named += [(name, "it is in the reference and was not made") for name in missing]
+    texts = {"heading": study.heading(), "reproduced": sentence}
+    copies, verdicts = study.setting.folder / "notebooks", reference.saved_verdicts(made, runs)
+    index = execution.write_index(folder, copies, verdicts, runs, named, **texts)
     if options.update_reference:
         # What the old reference has and the study no longer makes is what an update is for.
-        missing = []
+        named = failures
         if not failures:
             update_reference(study, selected)
     print(f"\nThe report: {index}")
-    return failures + missing
+    return named
 
 
 def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:

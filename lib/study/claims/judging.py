@@ -92,7 +92,7 @@ def judge(
     values: Values | Callable[[Claim], Values],
     study: Study,
     seeds: Sequence[int] | None = None,
-    computed: Values = {},
+    computed: Mapping[str, np.ndarray] = {},
 ) -> pd.DataFrame:
     """Judge claims by the values of one study.
 
@@ -116,11 +116,8 @@ def judge(
     """
     seeds, rows = study.table_seeds if seeds is None else seeds, []
     for claim in claims:
-        if computed.keys() & claim.a:
-            own, own_seeds = computed, ()
-        else:
-            own = values if not callable(values) else {} if claim.why else values(claim)
-            own_seeds = seeds
+        own, own_seeds = (computed, ()) if computed.keys() & claim.a else (values, seeds)
+        own = own if not callable(own) else {} if claim.why else own(claim)
         data_name = study.data_name(claim.on_hpatches)
         rows.append(verdict(claim, own, own_seeds, study.setting.profile.name, data_name))
     return pd.DataFrame(rows, columns=TABLE).astype(dict.fromkeys(NUMBERS, "float64"))

@@ -102,7 +102,7 @@ class Artefact:
         values: Values | Callable[[claims.Claim], Values] | None = None,
         seeds: Sequence[int] | None = None,
         artefact: str | Sequence[str] | None = None,
-        computed: Values = {},
+        computed: Mapping[str, object] = {},
     ) -> None:
         """Judge the paper's claims on this artefact, and show and save the verdicts as one table.
 
@@ -188,16 +188,15 @@ def as_html(table: pd.DataFrame, decimals: int | Mapping[str, int] = 2, caption:
         caption: stands above.
     """
     shown = _with_index(table)
-    columns, heads = [], []
+    cells, heads = {}, []
     for number, head in enumerate(shown.columns):
         parts, column = (head if isinstance(head, tuple) else (head,)), shown.iloc[:, number]
         digits = decimals if isinstance(decimals, int) else decimals.get(parts[-1], 2)
         align = str if is_numeric_dtype(column) else _left
-        columns.append([align(_cell(value, digits)) for value in column])
-        heads.append(tuple(align(escape(str(part))) for part in parts))
-    cells = pd.DataFrame(dict(enumerate(columns)), dtype=object)
-    several = shown.columns.nlevels > 1
-    cells.columns = pd.MultiIndex.from_tuples(heads) if several else [head for [head] in heads]
+        cells[number] = [align(_cell(value, digits)) for value in column]
+        texts = tuple(align(escape(str(part))) for part in parts)
+        heads.append(texts if len(texts) > 1 else texts[0])
+    cells = pd.DataFrame(cells, dtype=object).set_axis(heads, axis=1)
     html = cells.to_html(index=False, border=0, justify="right", escape=False)
     above = f"\n  <caption>{escape(caption)}</caption>" if caption else ""
     return html.replace("\n  <thead>", f"{above}\n  <thead>", 1)

@@ -86,13 +86,11 @@ def changes_figure(methods: Mapping[str, Measured], changed: pd.DataFrame, note:
     changed = changed if own_rows else changed.reindex(list(methods))
     size = (DOUBLE_WIDTH, 0.9 + 0.27 * max(len(methods), len(changed)))
     figure, (left, right) = plt.subplots(1, 2, figsize=size)
-    for axes, frame, value in ((left, levels(methods), "mean"), (right, changed, "change")):
-        colour = "C0" if axes is left else "C1"
+    sides = {"C0": (left, levels(methods), "mean"), "C1": (right, changed, "change")}
+    for colour, (axes, frame, value) in sides.items():
         intervals(axes, frame.set_axis(range(len(frame))), value, fmt="D", ms=4, color=colour)
-        axes.set_yticks(range(len(frame)), frame.index)
-        axes.set_ylim(len(frame) - 0.4, -0.6)
-        axes.grid(axis="y", linestyle=":")
-        axes.grid(axis="x")
+        axes.set(yticks=range(len(frame)), yticklabels=frame.index, ylim=(len(frame) - 0.4, -0.6))
+        axes.grid(linestyle=":")
     for row, method in enumerate(methods.values()):
         seeds = method.values.mean(axis=1)
         left.plot(seeds, np.full(len(seeds), row + 0.25), "o", color="C5", ms=3, mew=0)
@@ -116,7 +114,7 @@ def options_figure(changed: pd.DataFrame) -> Figure:
     for marker, (recipe, rows) in zip("osD^", changed.groupby("recipe", sort=False), strict=False):
         intervals(axes, rows, "change", fmt=marker, label=recipe)
     axes.set(xlabel="change of mean FPR95 (points; right is worse)", ylim=(len(changed) - 0.5, -0.5))
-    axes.set_yticks(changed.index, changed["option"])
+    axes.set(yticks=changed.index, yticklabels=changed["option"])
     axes.grid(axis="y", linestyle=":")
     figure.legend(loc="outside lower center", ncols=2)
     return figure
@@ -142,9 +140,8 @@ def means_figure(common: pd.DataFrame, methods: Mapping[str, Measured], where: s
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
-        axes.grid(axis="both")
-    ours.set_yticks(numbered.index, numbered["label"])
-    ours.invert_yaxis()
+        axes.grid()
+    ours.set(yticks=numbered.index, yticklabels=numbered["label"], ylim=(len(common) - 0.5, -0.5))
     return figure
 
 
@@ -181,9 +178,8 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
         for row in np.flatnonzero(on_hpatches[1:] != on_hpatches[:-1]):
             axes.axhline(row + 0.5, color="black", lw=0.6)
         axes.set(title=task, xlabel=quantity, ylabel="", xlim=(0, 100), ylim=(len(mean) - 0.4, -0.6))
-        axes.tick_params(axis="y", length=0)
+        axes.set(yticks=rows, yticklabels=labels)
         axes.get_legend().remove()
-    axes.set_yticks(rows, labels)
     spacing = {"ncols": 10, "handletextpad": 0.2, "columnspacing": 0.9}
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", **spacing)
     figure.suptitle(note, fontsize=8, color="0.5", x=0.01, ha="left")

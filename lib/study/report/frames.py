@@ -100,10 +100,8 @@ def by_sign(runs: Sequence[Record]) -> list[Record]:
 
 def by_label(runs: Sequence[Record]) -> dict[str, list[Record]]:
     """The runs of each method, by its label."""
-    groups: dict[str, list[Record]] = {}
-    for run in runs:
-        groups.setdefault(run.job.label, []).append(run)
-    return groups
+    labels = dict.fromkeys(run.job.label for run in runs)
+    return {label: [run for run in runs if run.job.label == label] for label in labels}
 
 
 def wide(

@@ -10,6 +10,7 @@ from scipy import stats
 
 from lib.files import write_bytes
 from lib.study import records
+from lib.study.catalogue import ARTEFACTS
 from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, OPEN, wrong_by_chance
 from lib.study.claims.rows import read_rows
 from lib.study.report.together import FPR95, OPTIMISERS, PHOTOGRAPHS
@@ -94,9 +95,9 @@ def saved_files(folder: Path, selected: Collection[str]) -> list[str]:
 
 def saved_verdicts(folder: Path, selected: Iterable[str]) -> pd.DataFrame:
     """The verdicts that artefacts saved below a folder of results; `notebook` is the artefact's name."""
-    columns = ["claim", "paper", "sentence", "verdict", "notebook"]
+    columns = ["claim", "paper", "sentence", "verdict", "low", "notebook"]
     tables = [
-        pd.read_csv(file, keep_default_na=False).assign(notebook=name)
+        pd.read_csv(file).assign(notebook=name)
         for name in selected
         if (file := folder / "tables" / f"{name}_verdicts.csv").exists()
     ]
@@ -128,12 +129,9 @@ def scoreboard(reference: Path) -> str:
     A sentence did not hold where one of its comparisons did not, held where all did, is not judged where
     none is, and is open otherwise.
     """
-    tables = [
-        pd.read_csv(file).assign(size=size)
-        for size in JUDGED
-        for file in sorted((reference / size).glob("tables/*/*_verdicts*.csv"))
-    ]
-    verdicts = pd.concat([pd.DataFrame(columns=["claim", "verdict", "low", "size"]), *tables])
+    verdicts = pd.concat(
+        saved_verdicts(reference / size, ARTEFACTS).assign(size=size) for size in JUDGED
+    )
     claims = read_rows().query("kind == 'claim'").set_index("id")
     judged = verdicts.drop_duplicates("claim").set_index("claim").reindex(claims.index)
     claims["verdict"] = judged["verdict"].fillna(NOT_JUDGED)
