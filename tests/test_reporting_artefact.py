@@ -90,11 +90,6 @@ def test_verdicts_are_those_on_the_artefacts_claims_and_a_shared_reason_stands_o
     assert all(artefact.escape(claim.sentence) in html for claim in claims)
 
 
-def test_an_artefact_without_claims_is_refused(shown: Artefact) -> None:
-    with pytest.raises(ValueError, match="no claim of adasample on Options"):
-        replace(shown, name="adasample/options").judge({})
-
-
 def test_claims_on_what_is_computed_without_training_are_judged_at_any_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -112,9 +107,10 @@ def test_claims_on_what_is_computed_without_training_are_judged_at_any_size(
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
-        *(("seeds", value) for value in (0, 3, "0", [], ["0"], [0.5], [True], [-1], [0, 0], [2**70])),
-        *(("profile", value) for value in ("quik", ["quick"], None)),
-        *((name, value) for name in ("data", "results") for value in (None, "")),
+        ("seeds", [0, 0]),
+        ("seeds", "0"),
+        ("profile", "quik"),
+        ("results", None),
         ("data", "no such folder"),
     ],
 )

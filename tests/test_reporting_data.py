@@ -1,13 +1,16 @@
-"""What notebooks on data show: what records and files hold, and pictures where they lie."""
+"""What notebooks on data show, and what figures draw: numbers, pictures and bytes that repeat."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 
 from lib.study import records
 from lib.study.jobs import Job, probe_path
@@ -117,3 +120,26 @@ def test_a_large_picture_is_reduced_and_keeps_its_pixels_coordinates() -> None:
     figures.show(axes, np.full((300, 600), 7, np.uint8), 2, (10, 20))
     assert np.asarray(axes.images[0].get_array()).shape == (100, 200)
     assert axes.images[0].get_extent() == [9.5, 609.5, 319.5, 19.5]
+
+
+def test_intervals_stand_at_their_rows_with_their_ends_and_one_without_an_end_is_a_dot():
+    ends = {"from": [0.5, -np.inf], "to": [1.2, np.inf]}
+    axes = plt.figure().subplots()
+    figures.intervals(axes, pd.DataFrame({"x": [1.0, 2.0], **ends}), "x")
+    [drawn] = axes.containers
+    assert drawn.lines[0].get_xydata().tolist() == [[1.0, 0], [2.0, 1]]
+    first, second = drawn.lines[2][0].get_segments()
+    assert first.tolist() == [[0.5, 0], [1.2, 0]]
+    assert not len(second)
+    plt.close()
+
+
+def test_the_same_figure_gives_the_same_bytes_at_200_dots_an_inch():
+    figure, axes = plt.subplots(figsize=(3.5, 2))
+    axes.plot([1, 2], [4.0, 2.0], label="A")
+    content = figures.png(figure)
+    assert imread(io.BytesIO(content)).shape[1] == 700
+    for name in (b"Software", b"tEXt", b"tIME", b"matplotlib"):
+        assert name not in content
+    assert figures.png(figure) == content
+    plt.close()

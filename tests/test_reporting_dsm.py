@@ -215,7 +215,7 @@ def figure4_runs() -> dict[str, pd.DataFrame]:
     signs = [f"{name}_signs" for name in artefacts.FIGURE4_SIGNS]
     keys = {"real": ["sift", *artefacts.FIGURE4_REAL]}
     keys["binary"] = ["orb", *signs, *artefacts.FIGURE4_BINARY]
-    return {kind: frames.of_methods(numbers, of_kind) for kind, of_kind in keys.items()}
+    return {kind: numbers.loc[of_kind] for kind, of_kind in keys.items()}
 
 
 def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from lib.study.printed import PRINTED, printed
+from lib.study.printed import printed
 
 COLUMNS = {
     ("notredame", "liberty"),
@@ -78,46 +78,12 @@ def test_table_3_rounds_to_the_rows_of_table_1():
         assert abs(two - Decimal(f"{one:.2f}")) <= Decimal("0.005"), row
 
 
-def test_table_2_of_adasample_has_every_task_loss_and_lambda_once():
-    table = printed("adasample", "table2")
-    assert table.groupby(["task", "loss"])["lambda"].nunique().tolist() == [6] * 6
-    assert len(table) == 36
-
-
-def test_the_hpatches_tables_of_dsm_and_tcdesc_have_all_tasks_of_every_method():
-    for paper, table, methods in (("dsm", "table3", 8), ("dsm", "table4", 8), ("tcdesc", "table4", 7)):
-        values = printed(paper, table)
-        tasks = values[values["statistic"] == "map"].groupby("key")["task"].apply(sorted)
-        assert len(tasks) == methods
-        assert all(of == ["matching", "retrieval", "verification"] for of in tasks)
-
-
-def test_the_tables_on_whole_images_have_every_cell_once():
-    retrieval, challenge = printed("dsm", "table2"), printed("hynet", "table4")
-    assert retrieval.groupby(["test", "protocol"])["key"].nunique().tolist() == [5] * 6
-    assert (
-        challenge.groupby("key")["statistic"].apply(sorted).tolist()
-        == [["column_mean", "maa", "maa"]] * 3
-    )
-    scenes = printed("hynet", "table2").query("statistic != 'keypoints'")
-    cells = scenes.groupby(["test", "statistic"])["key"].agg(["size", "nunique"])
-    assert len(cells) == 25
-    assert (cells == 8).all(axis=None)
-
-
 def test_tcdesc_is_one_row_of_all_its_ablations():
     rows = [
         tuple(of.loc[of["key"] == "tcdesc_dsm_aug", "value"])
         for of in (printed("tcdesc", table) for table in ("table1", "table3", "table5"))
     ]
     assert set(rows) == {(0.37, 1.33, 0.85)}
-
-
-@pytest.mark.parametrize("path", sorted(PRINTED.glob("*.csv")), ids=lambda path: path.stem)
-def test_every_table_has_what_all_have_in_common(path):
-    table = printed(*path.stem.split("_"))
-    assert {"key", "label", "length", "train", "test", "statistic", "unit"} <= {*table}
-    assert table["value"].notna().all()
 
 
 def test_numbers_and_claims_are_imported_without_torch_and_without_matplotlib():

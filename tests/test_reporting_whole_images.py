@@ -96,7 +96,7 @@ def dsm_runs(study: Study) -> dict[str, pd.DataFrame]:
     signs = [f"{name}_signs" for name in dsm.FIGURE4_SIGNS]
     keys = {"real": ["sift", *dsm.FIGURE4_REAL, *experiments.UNITED]}
     keys["binary"] = ["orb", *signs, *dsm.FIGURE4_BINARY]
-    return {kind: frames.of_methods(numbers, of_kind) for kind, of_kind in keys.items()}
+    return {kind: numbers.loc[of_kind] for kind, of_kind in keys.items()}
 
 
 def test_dsms_rows_are_real_and_binary_and_signs_among_these(study: Study) -> None:

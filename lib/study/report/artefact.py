@@ -194,8 +194,9 @@ def as_html(table: pd.DataFrame, decimals: int | Mapping[str, int] = 2, caption:
         digits = decimals if isinstance(decimals, int) else decimals.get(parts[-1], 2)
         align = str if is_numeric_dtype(column) else _left
         cells[number] = [align(_cell(value, digits)) for value in column]
-        texts = tuple(align(escape(str(part))) for part in parts)
-        heads.append(texts if len(texts) > 1 else texts[0])
+        heads.append(tuple(align(escape(str(part))) for part in parts))
+    several = shown.columns.nlevels > 1
+    heads = pd.MultiIndex.from_tuples(heads) if several else [head for [head] in heads]
     cells = pd.DataFrame(cells, dtype=object).set_axis(heads, axis=1)
     html = cells.to_html(index=False, border=0, justify="right", escape=False)
     above = f"\n  <caption>{escape(caption)}</caption>" if caption else ""

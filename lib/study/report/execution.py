@@ -4,7 +4,6 @@ The pages need no network: pictures lie in them, equations are MathML, and there
 """
 
 import ast
-import json
 import os
 import re
 import tempfile
@@ -258,10 +257,9 @@ def write_index(
 
 def title(notebook: Path) -> str:
     """A notebook's first heading."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    headings = (text.partition("\n")[0][2:] for text in texts if text.startswith("# "))
-    return next(headings, notebook.stem)
+    cells = nbformat.read(notebook, as_version=4).cells
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    return next((text.partition("\n")[0][2:] for text in texts if text.startswith("# ")), notebook.stem)
 
 
 def equations(jobs: Iterable[Job]) -> list[str]:

@@ -123,12 +123,6 @@ def wide(
     return table.sort_index(kind="stable", **in_order)
 
 
-def of_methods(table: pd.DataFrame, keys: Iterable[str]) -> pd.DataFrame:
-    """The rows of a frame of `wide` that are of some methods, in the order of their keys."""
-    names = table.index.get_level_values("key")
-    return pd.concat([table[names == key] for key in keys])
-
-
 def means(table: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds of a frame of `wide`, index (`key`, `label`)."""
     return table.groupby(level=METHOD, sort=False).mean()
