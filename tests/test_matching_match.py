@@ -12,7 +12,7 @@ from lib.features import description
 from lib.features.detectors import Detector, detect
 from lib.features.matches import match, nearest
 from lib.features.patches import extract
-from lib.matching.describe import describe
+from lib.matching.describe import describe, patch_descriptors
 from lib.matching.networks import find
 from lib.models import l2net, l2net_binary
 
@@ -118,3 +118,12 @@ def test_an_unknown_descriptor_and_an_image_in_colour_are_refused() -> None:
         find("surf")
     with pytest.raises(ValueError, match=r"\(H, W\) uint8"):
         describe(np.zeros((9, 9, 3), np.uint8), Detector(), find("sift"))
+
+
+def test_patches_of_0_to_1_are_told_from_0_to_255_by_type() -> None:
+    patches = texture()[: 2 * 64, :64].reshape(2, 64, 64)
+    expected = patch_descriptors(find("sift"), patches)
+    np.testing.assert_array_equal(patch_descriptors(find("sift"), patches / 255), expected)
+    for other in (patches.astype(np.float32), patches.astype(int)):
+        with pytest.raises(ValueError, match="0 to 1"):
+            patch_descriptors(find("sift"), other)

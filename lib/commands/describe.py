@@ -6,14 +6,20 @@
 ``export RECORD OUT`` writes a run's network as safetensors with a model card.
 """
 
+import os
+import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Modules that are interrupted while they are imported raise errors of all kinds.
+    signal.signal(signal.SIGINT, lambda *_: (os.write(2, b"\nStopped.\n"), os._exit(130)))
+
 import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from lib.commands.options import add_descriptor, exit_status, network_of
-from lib.files import make_once, write_bytes
+from lib.commands.options import add_descriptor, exit_status, network_of, positive
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,37 +28,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from lib.features.detectors import KINDS, Detector
-    from lib.features.patches import MAGNIFICATION
-    from lib.matching.folder import LONGEST_SIDE, RATIO
-
     parser = argparse.ArgumentParser(
         prog="python -m lib.commands.describe", description=__doc__.splitlines()[0]
     )
     commands = parser.add_subparsers(required=True)
 
+    # What is not given is left to the functions' own defaults.
     folder = commands.add_parser("folder", help="describe and match the images of a folder")
-    folder.add_argument("images", type=Path)
-    folder.add_argument("out", type=Path, help="a folder that is not there yet")
+    add = folder.add_argument
+    add("images", type=Path)
+    add("out", type=Path, help="a new folder, or one that the same command left unfinished")
     add_descriptor(folder)
-    usual = Detector()
-    text = "a checkpoint, of keynet alone"
-    folder.add_argument("--detector", dest="kind", choices=KINDS, default=usual.kind)
-    folder.add_argument("--detector-weights", dest="weights", type=Path, metavar="FILE", help=text)
-    folder.add_argument("--affine", action="store_true", help="give each keypoint an affine shape")
-    folder.add_argument("--upright", action="store_true", help="turn no patch")
-    folder.add_argument("--most", type=int, default=usual.most, help="keypoints of an image")
-    folder.add_argument("--contrast", type=float, default=usual.contrast, help="smallest, of DoG")
-    folder.add_argument("--magnification", type=float, default=MAGNIFICATION, help="of patches")
-    folder.add_argument("--longest-side", type=int, default=LONGEST_SIDE, help="px")
-    stored = {"dest": "orientation", "action": "store_const", "const": "stored", "default": "refuse"}
-    text = "take images that are to be turned (EXIF) as stored, which COLMAP does"
-    folder.add_argument("--as-stored", help=text, **stored)
-    folder.add_argument("--pairs", type=Path, help="two names a line (default: all pairs)")
-    folder.add_argument("--ratio", type=float, default=RATIO, help="to the second-nearest")
+    add("--detector", dest="kind", help="dog (default), colmap, hessian, harris, brisk or keynet")
+    add("--detector-weights", dest="weights", type=Path, metavar="FILE", help="of keynet alone")
+    add("--affine", action="store_true", help="give each keypoint an affine shape")
+    add("--upright", action="store_true", help="turn no patch")
+    add("--most", type=int, help="keypoints of an image")
+    add("--contrast", type=float, help="smallest, of DoG")
+    add("--magnification", type=float, help="half a patch's width in scales of its keypoint")
+    add("--longest-side", type=int, help="px to which larger images are reduced")
+    add("--pairs", type=Path, help="two names a line (default: all pairs)")
+    add("--ratio", type=float, help="to the second-nearest")
     text = "take a keypoint's nearest though it is nearer to another (default: mutual nearest)"
-    folder.add_argument("--one-way", dest="mutual", action="store_false", help=text)
-    folder.add_argument("--one-camera", action="store_true", help="one camera took all images")
+    add("--one-way", dest="mutual", action="store_false", help=text)
+    add("--one-camera", action="store_true", help="one camera took all images")
+    text = "one known camera: COLMAP's model and parameters with commas, or a file of K, 3×3"
+    add("--camera", metavar="MODEL,PARAMETERS", help=text)
+    add("--strict", action="store_true", help="refuse what would be set aside")
+    add("--threads", type=positive, metavar="N", help="of the processor (default: all)")
     folder.set_defaults(run=_folder)
 
     model = commands.add_parser("model", help="a sparse model of what `folder` wrote")
@@ -69,31 +72,51 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _folder(options: argparse.Namespace) -> None:
-    from lib.features.detectors import Detector
-    from lib.matching.folder import describe_and_match
+def _take_interrupts() -> None:
+    """Has Ctrl-C raise KeyboardInterrupt from here on, unless a shell has it ignored."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    detector = Detector(**{field.name: getattr(options, field.name) for field in fields(Detector)})
-    matching = ("pairs", "ratio", "mutual", "one_camera")
-    describing = ("longest_side", "orientation", "magnification", "device")
-    named = {name: getattr(options, name) for name in (*matching, *describing)}
-    describe_and_match(options.images, options.out, detector, network_of(options), **named)
-    print(f"{options.out} is written")
+
+def _folder(options: argparse.Namespace) -> None:
+    import cv2
+    import faiss
+    import torch
+
+    from lib.features.detectors import Detector
+    from lib.matching.folder import Settings, describe_and_match
+
+    network = network_of(options)
+    _take_interrupts()
+    if options.threads:
+        for set_threads in (torch.set_num_threads, cv2.setNumThreads, faiss.omp_set_num_threads):
+            set_threads(options.threads)
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    detector, settings = (
+        kind(**{field.name: given[field.name] for field in fields(kind) if field.name in given})
+        for kind in (Detector, Settings)
+    )
+    folders = options.images, options.out
+    describe_and_match(*folders, detector, network, settings, options.pairs, options.strict)
 
 
 def _model(options: argparse.Namespace) -> None:
     from lib.matching import colmap
-    from lib.matching.folder import DATABASE, PAIRS
+    from lib.matching.folder import DATABASE
 
-    database, pairs, models = (options.out / name for name in (DATABASE, PAIRS, "models"))
-    model = colmap.reconstruct(database, options.images, pairs, models)
-    if model is None:
+    _take_interrupts()
+    models = colmap.sparse_models(options.out / DATABASE, options.images, options.out / "models")
+    if not models:
         raise ValueError(f"{options.out}: no two images could be put together; match more of them")
-    print(model.summary())
+    folder, model = models[0]
+    print(f"{folder}, the largest of {len(models)}\n{model.summary()}")
+    for name, length in colmap.implausible_focal_lengths(model).items():
+        print(f"implausible: a focal length of {length:.2g} image widths for the camera of {name}")
 
 
 def _export(options: argparse.Namespace) -> None:
     from lib.data.synthetic.allotment import packaged_photographs
+    from lib.files import make_once, write_bytes
     from lib.matching import networks
     from lib.study import records
     from lib.study.runs import load_network

@@ -1,7 +1,9 @@
-"""From features and matches in hloc's layout to COLMAP's database; models are `lib.data.colmap`'s."""
+"""From features and matches in hloc's layout to COLMAP's database, and from there to sparse models."""
 
 from __future__ import annotations
 
+import logging
+import tempfile
 from pathlib import Path
 
 import h5py
@@ -9,25 +11,78 @@ import numpy as np
 import pycolmap
 
 from lib.data.colmap import HALF_PIXEL, reconstruct
+from lib.files import replacing
 from lib.matching import hloc
 
-__all__ = ("reconstruct", "write_database")
+# Of a focal length in longest sides of the image: wider than a fisheye lens is none, nor longer than
+# what wildlife is taken with.
+_PLAUSIBLE = (0.25, 10.0)
+# Px from which numbers of 16 bits are two px apart.
+_HALF_SIDE = 2048
+
+log = logging.getLogger(__name__)
+
+
+def reads(path: Path, size: tuple[int, int]) -> bool:
+    """Whether COLMAP, which decodes it, reads an image of these width and height."""
+    try:
+        camera = pycolmap.infer_camera_from_image(path)
+    except (ValueError, RuntimeError):
+        return False
+    # Pillow has turned a TIFF already.
+    return {camera.width, camera.height} == set(size)
+
+
+def known_camera(text: str, size: tuple[int, int]) -> tuple[str, str]:
+    """COLMAP's name of a camera model, and its parameters with commas between them.
+
+    Args:
+        text: both as COLMAP writes them, ``PINHOLE,fx,fy,cx,cy``, the first pixel's centre at 0.5, 0.5;
+            or the path of a text file with K, 3×3, the first pixel's centre at 0, 0.
+        size: width and height of its images, px.
+
+    Raises:
+        ValueError: it is neither, or the principal point is outside of the images.
+    """
+    model, *parameters = text.split(",")
+    try:
+        if Path(text).is_file():
+            (fx, skew, cx), (below, fy, cy), last = np.loadtxt(text)
+            if skew or below or last.tolist() != [0, 0, 1]:
+                raise ValueError("K is not fx 0 cx, 0 fy cy, 0 0 1")
+            model, parameters = "PINHOLE", [fx, fy, cx + HALF_PIXEL, cy + HALF_PIXEL]
+        numbers = [float(number) for number in parameters]
+        camera = pycolmap.Camera(model=model, params=numbers, width=size[0], height=size[1])
+        if not camera.verify_params() or camera.has_bogus_params(*_PLAUSIBLE, 100.0):
+            raise ValueError(f"the parameters are not those of a {model} of {size[0]} by {size[1]} px")
+    except (ValueError, RuntimeError, IndexError) as error:
+        raise ValueError(
+            f"{text!r} is no camera model with its parameters and no file of K: {error}"
+        ) from error
+    return model, ",".join(map(str, numbers))
 
 
 def write_database(
-    database: Path, images: Path, features: Path, matches: Path, pairs: Path, one_camera: bool = False
+    database: Path,
+    images: Path,
+    features: Path,
+    matches: Path,
+    pairs: Path,
+    one_camera: bool = False,
+    intrinsics: tuple[str, str] | None = None,
 ) -> None:
     """A new database with cameras, images, keypoints and matches that nobody has verified yet.
 
     Args:
         database: the file to make.
         images: the folder of the images; cameras come from what they say of themselves.
-        features, matches, pairs: files as `lib.matching.hloc` describes them, ours or hloc's own.
+        features, matches, pairs: files as `lib.matching.hloc` describes them, ours or hloc's own. A
+            warning says if keypoints of 16 bits are too coarse for their images.
         one_camera: whether one took all images.
+        intrinsics: of that one, as `known_camera` gives them.
 
     Raises:
         FileExistsError: there is a database.
-        FileNotFoundError: an image is missing.
         ValueError: a file lacks an image's keypoints or a pair's matches, or does not fit the others, or
             COLMAP refuses an image.
     """
@@ -35,35 +90,82 @@ def write_database(
         raise FileExistsError(f"{database} is there already: name another file, or remove it")
     listed = hloc.read_pairs(pairs, images)
     names = sorted({name for pair in listed for name in pair})
-    mode = pycolmap.CameraMode.SINGLE if one_camera else pycolmap.CameraMode.AUTO
-    try:
-        pycolmap.Database.open(database).close()
-        pycolmap.import_images(database, images, mode, names)
+    mode = pycolmap.CameraMode.SINGLE if one_camera or intrinsics else pycolmap.CameraMode.AUTO
+    reader = pycolmap.ImageReaderOptions()
+    if intrinsics:
+        reader.camera_model, reader.camera_params = intrinsics
+    with replacing(database) as half:
+        pycolmap.Database.open(half).close()
+        pycolmap.import_images(half, images, mode, names, reader)
         with (
             h5py.File(features) as described,
             h5py.File(matches) as matched,
-            pycolmap.Database.open(database) as opened,
+            pycolmap.Database.open(half) as opened,
         ):
             imported = {image.name: image for image in opened.read_all_images()}
             if left_out := sorted(set(names) - imported.keys()):
-                raise ValueError(f"COLMAP does not take {images / left_out[0]} (is it of another size?)")
-            counts = {}
+                raise ValueError(f"COLMAP does not take these of {images}: {', '.join(left_out)}")
+            counts, coarse = {}, []
             for name, image in imported.items():
                 camera = opened.read_camera(image.camera_id)
-                size = tuple(hloc.read(described, name, "image_size").astype(int).tolist())
                 stored = camera.width, camera.height
+                size = tuple(hloc.read(described, name, "image_size").tolist())
                 if size != stored:
                     sizes = f"{stored} px for COLMAP and {size} px in {features}"
                     raise ValueError(f"{images / name} is {sizes}: describe it as stored")
-                positions = hloc.read(described, name, "keypoints").astype(np.float32)
-                opened.write_keypoints(image.image_id, positions + np.float32(HALF_PIXEL))
+                positions = hloc.read(described, name, "keypoints")
+                if positions.dtype == np.float16 and max(size) > _HALF_SIDE:
+                    coarse.append(name)
+                shifted = positions.astype(np.float32) + np.float32(HALF_PIXEL)
+                opened.write_keypoints(image.image_id, shifted)
                 counts[name] = len(positions)
+            if coarse:
+                text = "%s: keypoints of 16 bits lie 1 px or more apart in %s: store them with 32"
+                log.warning(text, features, ", ".join(coarse))
             for pair in listed:
                 indices = hloc.read_matches(matched, pair)
                 if (indices >= [counts[name] for name in pair]).any():
                     raise ValueError(f"{matches} has keypoints of {pair} that {features} lacks")
                 ids = (imported[name].image_id for name in pair)
                 opened.write_matches(*ids, indices.astype(np.uint32))
-    except BaseException:
-        database.unlink(missing_ok=True)
-        raise
+
+
+def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, pycolmap.Reconstruction]]:
+    """Verify the matches of a database and build models, each in a folder.
+
+    Args:
+        database: with matches that nobody has verified; verified ones are added to it.
+        images: the folder of the images, which points take their colours from.
+        out: gets the models, 0, 1, …; it is made when there are any.
+
+    Returns:
+        Folders and models, first those of most images and, of equal ones, most points; none where no two
+        images could be put together.
+
+    Raises:
+        FileNotFoundError: there is no database.
+        FileExistsError: `out` is there.
+    """
+    if database.is_file() and not out.exists():
+        # All its matches: a file of pairs, as `reconstruct` reads it, cannot name files with spaces.
+        # A hundred pairs at once, for which Ctrl-C waits.
+        pycolmap.geometric_verification(
+            database,
+            pairing_options=pycolmap.ExistingMatchedPairingOptions(batch_size=100),
+            two_view_geometry_options=pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0}),
+        )
+    with tempfile.NamedTemporaryFile() as no_pairs:
+        reconstruct(database, images, Path(no_pairs.name), out)
+    models = [(folder, pycolmap.Reconstruction(folder)) for folder in sorted(out.glob("*"))]
+    return sorted(models, key=lambda m: (-m[1].num_reg_images(), -m[1].num_points3D()))
+
+
+def implausible_focal_lengths(model: pycolmap.Reconstruction) -> dict[str, float]:
+    """By an image of each camera whose focal length no usual lens has: it, in longest sides."""
+    names = {image.camera_id: image.name for image in model.images.values()}
+    lengths = {
+        names[number]: camera.mean_focal_length() / max(camera.width, camera.height)
+        for number, camera in model.cameras.items()
+    }
+    low, high = _PLAUSIBLE
+    return {name: length for name, length in lengths.items() if not low < length < high}

@@ -34,8 +34,31 @@ def describe(
         device: the network's.
     """
     if isinstance(descriptor, nn.Module):
-        descriptor = partial(subject.describe, folded(descriptor), device=device)
+        descriptor = partial(patch_descriptors, folded(descriptor), device=device)
     return image_features(image, keypoints, descriptor, magnification)
+
+
+def patch_descriptors(network: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.ndarray:
+    """Descriptors of patches, whose grey values are told by their type.
+
+    Args:
+        network: in evaluation mode, on `device`.
+        patches: (m, 64, 64), uint8 of 0 to 255 or floating of 0 to 1.
+        device: the network's.
+
+    Returns:
+        (m, k) float32, or (m, k / 8) uint8 of packed bits.
+
+    Raises:
+        ValueError: other types or values.
+    """
+    if np.issubdtype(patches.dtype, np.floating):
+        if not ((patches >= 0) & (patches <= 1)).all():
+            raise ValueError("floating patches are of 0 to 1: give those of 0 to 255 as uint8")
+        patches = (255 * patches).round().astype(np.uint8)
+    if patches.dtype != np.uint8:
+        raise ValueError(f"patches are uint8 of 0 to 255 or floating of 0 to 1, got {patches.dtype}")
+    return subject.describe(network, patches, device)
 
 
 def folded(network: nn.Module) -> nn.Module:

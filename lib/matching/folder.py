@@ -1,27 +1,87 @@
-"""A folder of images described and matched, into files that hloc and COLMAP go on with."""
+"""A folder of images described and matched, into files that hloc and COLMAP go on with.
+
+All files are looked at before the first image is described, and what cannot be used is set aside.
+Features are kept image by image and matches by their first image, so that a stopped run continues.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import io
+import json
+import math
+import shutil
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 import h5py
+import numpy as np
+from filelock import Timeout
+from PIL import ExifTags, Image
 from torch import nn
+from tqdm import tqdm
 
-from lib.data.images import image_names, image_size, read_grey
-from lib.features.description import Describe
-from lib.features.detectors import Detector
+from lib.data.images import MOST_PIXELS, read_grey, read_image
+from lib.features.description import Describe, Features
+from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.matches import match, similarity
 from lib.features.patches import MAGNIFICATION
-from lib.files import make_once
+from lib.files import locked, replacing, sha256, write_bytes
 from lib.matching import colmap, hloc
 from lib.matching.describe import describe
 
 FEATURES, MATCHES, PAIRS, DATABASE = "features.h5", "matches.h5", "pairs.txt", "database.db"
+# What a folder is made with and of; the features and matches of one that is not finished.
+STATE, PARTS, _LOCK = "describe.json", "parts", ".lock"
 LONGEST_SIDE = 1600
 RATIO = 0.9
+# Below the first, patches show little but blur; above the second, one patch shows the whole image.
+_NARROW, _WIDEST = 3, 100
+# Formats that COLMAP reads; of others it is asked.
+_READ = ("JPEG", "MPO", "PNG")
+# EXIF's orientations by what turns the stored pixels upright, done in this order.
+_TRANSPOSED, _MIRRORED, _FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
+# `MOST_PIXELS` bounds what is decoded.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 Log = Callable[[str], None]
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a folder of images is described and matched.
+
+    Attributes:
+        longest_side: px to which larger images are reduced.
+        magnification, device: as `describe` takes them.
+        ratio, mutual: as `match` takes them.
+        one_camera: whether one camera took all images; those of another size than most are set aside.
+        camera: what is known of that one camera, as `lib.matching.colmap.known_camera` reads it.
+
+    Raises:
+        ValueError: a value that is none.
+    """
+
+    longest_side: int = LONGEST_SIDE
+    magnification: float = MAGNIFICATION
+    device: str = "cpu"
+    ratio: float = RATIO
+    mutual: bool = True
+    one_camera: bool = False
+    camera: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.longest_side < SMALLEST_SIDE:
+            raise ValueError(f"longest side must be {SMALLEST_SIDE} or more, got {self.longest_side}")
+        if not 0 < self.magnification <= _WIDEST:
+            raise ValueError(f"magnification must be above 0 and at most 100, got {self.magnification}")
+        if not 0 < self.ratio <= 1:
+            raise ValueError(f"ratio must be above 0 and at most 1, got {self.ratio}")
 
 
 def describe_and_match(
@@ -29,124 +89,241 @@ def describe_and_match(
     out: Path,
     detector: Detector,
     descriptor: nn.Module | Describe,
-    *,
+    settings: Settings = Settings(),
     pairs: Path | None = None,
-    ratio: float = RATIO,
-    mutual: bool = True,
-    one_camera: bool = False,
+    strict: bool = False,
     log: Log = print,
-    **options: object,
 ) -> None:
     """From a folder of images to `FEATURES`, `MATCHES`, `PAIRS` and COLMAP's `DATABASE`, in a folder.
 
+    Images that are to be turned (EXIF) are described upright. All positions are those in the pixels as
+    stored, which COLMAP reads.
+
     Args:
         images: the folder.
-        out: the folder to make, whole or not at all.
-        detector, descriptor, options: as `describe_folder` takes them.
+        out: the folder to make, or one that a call with the same arguments left unfinished: it
+            continues, and ends with the same bits as if it had not been stopped.
+        detector, descriptor: as `describe` takes them.
+        settings: the rest.
         pairs: a file of pairs; None takes each image with each later one.
-        ratio, mutual: as `match` takes them.
-        one_camera: as `lib.matching.colmap.write_database` takes it.
-        log: is given a line an image and a line a pair.
+        strict: whether to refuse what would be set aside.
+        log: is given a line for each file that is set aside, and one for what came out.
 
     Raises:
-        FileExistsError: `out` is there.
-        FileNotFoundError, ValueError: as what it calls; the message names the file. What can be known
-            before anything is described is refused before.
+        FileExistsError: `out` is being written by another process, was made with other arguments or of
+            other images, or is another folder.
+        FileNotFoundError, ValueError: a file is missing, or no pair is left to match.
     """
-    if out.exists():
+    if out.is_dir() and not (out / STATE).exists() and any(".half" not in p.name for p in out.iterdir()):
         raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
-    if not 0 < ratio <= 1:
-        raise ValueError(f"ratio must be above 0 and at most 1, got {ratio}")
-    names = photographs(images)
-    matched = hloc.read_pairs(pairs, images) if pairs else list(combinations(names, 2))
-    if one_camera:
-        _check_one_size(images, sorted({name for pair in matched for name in pair}))
+    if settings.magnification < _NARROW:
+        log(f"magnification below {_NARROW} is small: such patches show little but blur")
+    named = hloc.read_pairs(pairs, images) if pairs else None
+    sizes, problems = photographs(images, settings.one_camera or bool(settings.camera), out)
+    _set_aside(problems, strict, log)
+    matched = _usable_pairs(named, sizes, images)
+    if named and len(matched) < len(named):
+        log(f"{len(named) - len(matched)} pairs of {pairs} name files that are set aside")
+    camera = settings.camera and colmap.known_camera(settings.camera, next(iter(sizes.values())))
+    how = {"magnification": settings.magnification, "device": settings.device}
+    describing = partial(describe, keypoints=detector, descriptor=descriptor, **how)
+    options = asdict(detector) | asdict(settings)
+    options |= {"camera": camera, "pairs": named, "descriptor": _behaviour(describing)}
+    digests = {name: sha256(images / name) for name in sizes}
+    try:
+        with locked(out / _LOCK, wait=0):
+            if _is_finished(out, {"options": options, "images": digests}):
+                log(f"{out} is finished already")
+                return
+            parts, problems = _described(images, out, digests, settings.longest_side, describing)
+            _set_aside(problems, strict, log)
+            matched = _usable_pairs(named, parts, images)
+            _merge(out / FEATURES, parts)
+            _merge(out / MATCHES, _matched(out, digests, matched, settings))
+            hloc.write_pairs(out / PAIRS, matched)
+            files = (out / name for name in (FEATURES, MATCHES, PAIRS))
+            colmap.write_database(out / DATABASE, images, *files, settings.one_camera, camera)
+            shutil.rmtree(out / PARTS)
+    except Timeout as error:
+        raise FileExistsError(f"{out} is being written by another process") from error
+    log(f"{out} is written: {len(parts)} images described, {len(matched)} pairs matched")
 
-    def make(new: Path) -> None:
-        database, *files = (new / name for name in (DATABASE, FEATURES, MATCHES, PAIRS))
-        features, matches, pairs_file = files
-        hloc.write_pairs(pairs_file, matched)
-        describe_folder(images, features, detector, descriptor, log=log, **options)
-        match_pairs(features, matches, matched, ratio=ratio, mutual=mutual, log=log)
-        colmap.write_database(database, images, *files, one_camera)
 
-    make_once(out, out.name, make)
+def photographs(
+    folder: Path, one_size: bool = False, out: Path | None = None
+) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
+    """The files in a folder and below it, by what their headers say.
+
+    Args:
+        folder: of the images.
+        one_size: whether images of another size than most are set aside.
+        out: a folder that is passed over.
+
+    Returns:
+        By name, which is the path from the folder on, in order: width and height of each image that can
+        be described, as stored, px; and what is wrong with each other file.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder: give one that holds images")
+    root, passed_over = folder.resolve(), out and out.resolve()
+    files = (path for path in root.rglob("*") if path.is_file() and passed_over not in path.parents)
+    sizes, problems, groups = {}, {}, {}
+    for name in sorted(path.relative_to(root).as_posix() for path in files):
+        path, group = folder / name, hloc.group_of(name)
+        try:
+            image = read_image(path, header_only=True)
+        except ValueError as error:
+            problems[name] = f"is no image that Pillow reads ({type(error.__cause__).__name__})"
+            continue
+        if min(image.size) < SMALLEST_SIDE:
+            problems[name] = "is {} by {} px, which is too small".format(*image.size)
+        elif group in groups:
+            problems[name] = f"has the same name as {groups[group]} in hloc's matches: rename it"
+        elif image.format not in _READ and not colmap.reads(path, image.size):
+            problems[name] = f"is {image.format}, which COLMAP does not read: save it as JPEG or PNG"
+        else:
+            sizes[name], groups[group] = image.size, name
+    if one_size and sizes:
+        usual = Counter(sizes.values()).most_common(1)[0][0]
+        for name in [name for name, size in sizes.items() if size != usual]:
+            problems[name] = "is {} by {} px, unlike most: another camera's".format(*sizes.pop(name))
+    return sizes, problems
 
 
-def photographs(folder: Path) -> list[str]:
-    """`image_names` without HDF5 files, which Pillow counts among images and earlier calls may have left
-    in a folder below."""
-    return [name for name in image_names(folder) if not name.lower().endswith(Path(FEATURES).suffix)]
+def _set_aside(problems: Mapping[str, str], strict: bool, log: Log) -> None:
+    lines = [f"{name} {problem}" for name, problem in problems.items()]
+    if strict and lines:
+        raise ValueError("\n".join([f"{len(lines)} files cannot be used (--strict)", *lines]))
+    for line in lines:
+        log(f"set aside: {line}")
+    if lines:
+        log(f"{len(lines)} files are set aside")
 
 
-def _check_one_size(images: Path, names: Sequence[str]) -> None:
-    sizes, first = {name: image_size(images / name, "stored") for name in names}, names[0]
-    for name, size in sizes.items():
-        if size != sizes[first]:
-            raise ValueError(f"{images / name} is {size} px and {first} {sizes[first]}: two cameras'")
+def _usable_pairs(named: Pairs | None, names: Collection[str], images: Path) -> Pairs:
+    """The pairs to match of images that can be used: those that are named, or else all."""
+    usable = [pair for pair in named or combinations(names, 2) if all(name in names for name in pair)]
+    if not usable:
+        raise ValueError(f"no two images of {images} can be matched")
+    return usable
 
 
-def describe_folder(
+def _behaviour(describing: Callable[[np.ndarray], Features]) -> str:
+    """A digest of what a detector and a descriptor make of one image; whatever is wrong with them comes
+    to light before the first image of the folder."""
+    blocks = np.random.default_rng(0).integers(0, 256, (16, 16), dtype=np.uint8)
+    described = describing(np.kron(blocks, np.ones((8, 8), np.uint8)))
+    # Rounded, since threads may change the last bits.
+    values = np.concatenate([described.descriptors.ravel(), described.position.ravel()])
+    return hashlib.sha256((values.astype(float).round(2) + 0.0).tobytes()).hexdigest()
+
+
+def _is_finished(out: Path, state: Mapping) -> bool:
+    """Whether a folder is finished; one that is not gets the state that it is made with."""
+    state, path = json.loads(json.dumps(state, default=str)), out / STATE
+    known = json.loads(path.read_text()) if path.exists() else state
+    if changed := [
+        name for name, value in state["options"].items() if known["options"].get(name) != value
+    ]:
+        advice = "name another folder, or remove it"
+        raise FileExistsError(f"{out} was made with another {', '.join(changed)}: {advice}")
+    if (out / DATABASE).exists():
+        if known["images"] != state["images"]:
+            raise FileExistsError(f"{out} was made of other images: name another folder, or remove it")
+        return True
+    write_bytes(path, json.dumps(state, indent=1).encode())
+    return False
+
+
+def _part(out: Path, digests: Mapping[str, str], *names: str) -> Path:
+    """The file that keeps what is made of some images, called by their names and contents."""
+    content = json.dumps([(name, digests[name]) for name in names])
+    return out / PARTS / f"{hashlib.sha256(content.encode()).hexdigest()}.h5"
+
+
+def _described(
     images: Path,
-    features: Path,
-    detector: Detector,
-    descriptor: nn.Module | Describe,
-    *,
-    longest_side: int | None = LONGEST_SIDE,
-    orientation: str = "refuse",
-    magnification: float = MAGNIFICATION,
-    device: str = "cpu",
-    log: Log = print,
-) -> None:
-    """Describes the images of a folder, one in memory at a time.
-
-    Args:
-        images: the folder.
-        features: the file to make, in hloc's layout; positions are those of the images as they are.
-        detector, descriptor, magnification, device: as `describe` takes them.
-        longest_side, orientation: as `lib.data.images.read_grey` takes them.
-        log: is given a line an image.
-
-    Raises:
-        FileExistsError: there is a file of features.
-        FileNotFoundError, ValueError: as `read_grey`; or an image has no keypoints, e.g. is of one
-            colour. The message names the file.
-    """
-    with h5py.File(features, "x", libver="latest") as file:
-        for name in photographs(images):
-            path = images / name
-            grey = read_grey(path, longest_side, orientation)
-            described = describe(grey, detector, descriptor, magnification, device)
-            if not len(described):
-                raise ValueError(f"{path} has no keypoints: take it away, or choose another detector")
-            hloc.write_features(file, name, described.at_size(image_size(path, orientation)))
-            log(f"{name}: {len(described)} keypoints")
+    out: Path,
+    digests: Mapping[str, str],
+    longest_side: int,
+    describing: Callable[[np.ndarray], Features],
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """By name the files with images' features, and what is wrong with the images that have none."""
+    parts, problems = {}, {}
+    for name in tqdm(digests, "described", unit=" images", disable=None):
+        part = _part(out, digests, name)
+        if not part.exists():
+            try:
+                features = _features(images / name, longest_side, describing)
+            except ValueError as error:
+                problems[name] = str(error).removeprefix(f"{images / name} ")
+                continue
+            with h5py.File(content := io.BytesIO(), "w") as file:
+                hloc.write_features(file, name, features)
+            write_bytes(part, content.getvalue())
+        parts[name] = part
+    return parts, problems
 
 
-def match_pairs(
-    features: Path,
-    matches: Path,
-    pairs: Sequence[tuple[str, str]],
-    ratio: float | None = RATIO,
-    mutual: bool = True,
-    log: Log = print,
-) -> None:
-    """Matches pairs of images by nearest neighbours, those of two images in memory at a time.
-
-    Args:
-        features: a file in hloc's layout.
-        matches: the file to make.
-        pairs: names of images.
-        ratio, mutual: as `match` takes them.
-        log: is given a line a pair.
+def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], Features]) -> Features:
+    """Features of an image that is described upright, at positions in its stored pixels.
 
     Raises:
-        FileExistsError: there is a file of matches.
-        ValueError: an image is not in the file of features.
+        ValueError: as `read_grey`; or the image has no keypoints, e.g. is of one colour.
     """
-    with h5py.File(features) as described, h5py.File(matches, "x", libver="latest") as file:
-        for pair in pairs:
-            first, second = (hloc.read_descriptors(described, name) for name in pair)
-            pair_matches = match(first, second, mutual, ratio)
-            hloc.write_matches(file, pair, pair_matches, similarity(first, second, pair_matches))
-            log(f"{pair[0]} and {pair[1]}: {len(pair_matches)} matches")
+    try:
+        with Image.open(path) as image:
+            size, orientation = image.size, image.getexif().get(ExifTags.Base.Orientation)
+            if large := math.prod(size) > MOST_PIXELS:
+                # JPEG is decoded at a half, a quarter or an eighth of its size.
+                image.thumbnail((longest_side, longest_side))
+                grey = np.array(image.convert("L"))
+    except Exception as error:
+        raise ValueError(f"is cut short ({error})") from error
+    grey = grey if large else read_grey(path, longest_side, "stored")
+    upright = grey.T if orientation in _TRANSPOSED else grey
+    upright = upright[:, ::-1] if orientation in _MIRRORED else upright
+    upright = upright[::-1] if orientation in _FLIPPED else upright
+    described = describing(np.ascontiguousarray(upright))
+    if not len(described):
+        raise ValueError("has no keypoints")
+    maps = described.regions.maps.copy()
+    for axis, values in enumerate((_MIRRORED, _FLIPPED)):
+        if orientation in values:
+            maps[:, axis] *= -1
+            maps[:, axis, 2] += described.size[axis] - 1
+    maps = maps[:, ::-1] if orientation in _TRANSPOSED else maps
+    regions = replace(described.regions, maps=maps)
+    return Features(regions, described.descriptors, grey.shape[::-1]).at_size(size)
+
+
+def _matched(out: Path, digests: Mapping[str, str], pairs: Pairs, settings: Settings) -> dict[str, Path]:
+    """By group of `MATCHES` the files with the matches of pairs that have the same first image."""
+    partners: dict[str, list[str]] = defaultdict(list)
+    for first, second in pairs:
+        partners[first].append(second)
+    parts = {}
+    with h5py.File(out / FEATURES) as described:
+        for first, others in tqdm(partners.items(), "matched", unit=" images", disable=None):
+            parts[hloc.group_of(first)] = part = _part(out, digests, first, *others)
+            if not part.exists():
+                one = hloc.read_descriptors(described, first)
+                with h5py.File(content := io.BytesIO(), "w") as file:
+                    for second in others:
+                        other = hloc.read_descriptors(described, second)
+                        matches = match(one, other, settings.mutual, settings.ratio)
+                        scores = similarity(one, other, matches)
+                        hloc.write_matches(file, (first, second), matches, scores)
+                write_bytes(part, content.getvalue())
+    return parts
+
+
+def _merge(path: Path, parts: Mapping[str, Path]) -> None:
+    """One file of a group each of others."""
+    with replacing(path) as half, h5py.File(half, "w") as file:
+        for group, part in parts.items():
+            with h5py.File(part) as stored:
+                stored.copy(group, file, group)

@@ -9,6 +9,7 @@ All numbers are of 32 bits, where hloc itself halves them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from lib.features.description import Features
 from lib.features.matches import Matches
+from lib.files import write_bytes
 
 # An attribute of descriptors that are bits; hloc passes it over.
 _BITS = "bits"
@@ -40,17 +42,8 @@ def as_unit(descriptors: np.ndarray) -> np.ndarray:
     return (2 * bits - 1) / np.sqrt(np.float32(max(bits.shape[1], 1)))
 
 
-def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
-    """(N, k) float32 of an image, or (N, k / 8) uint8 of what `write_features` was given as packed bits,
-    so that ratios are of Hamming distances; raises as `read`."""
-    values = read(file, name, "descriptors").T
-    if file[name]["descriptors"].attrs.get(_BITS, False):
-        return np.packbits(values > 0, axis=1)
-    return np.ascontiguousarray(values, np.float32)
-
-
 def read(file: h5py.File, name: str, dataset: str) -> np.ndarray:
-    """A dataset of an image, such as "keypoints".
+    """What a file has of an image: keypoints (N, 2), px, float16 if hloc wrote them; or any other.
 
     Raises:
         ValueError: the file has no such image.
@@ -60,9 +53,18 @@ def read(file: h5py.File, name: str, dataset: str) -> np.ndarray:
     return file[name][dataset][()]
 
 
-def pair_group(first: str, second: str) -> str:
-    """The group of a pair of images in a file of matches."""
-    return "/".join(name.replace("/", "-") for name in (first, second))
+def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
+    """(N, k) float32 of an image, or (N, k / 8) uint8 of what `write_features` was given as packed bits,
+    so that ratios are of Hamming distances; raises as `read`."""
+    values = read(file, name, "descriptors").T
+    if file[name]["descriptors"].attrs.get(_BITS, False):
+        return np.packbits(values > 0, axis=1)
+    return np.ascontiguousarray(values, np.float32)
+
+
+def group_of(*names: str) -> str:
+    """The group of a pair of images in a file of matches, or of all pairs with the same first image."""
+    return "/".join(name.replace("/", "-") for name in names)
 
 
 def write_matches(file: h5py.File, pair: tuple[str, str], matches: Matches, scores: np.ndarray) -> None:
@@ -74,7 +76,7 @@ def write_matches(file: h5py.File, pair: tuple[str, str], matches: Matches, scor
         matches: M of them.
         scores: (N0,) by keypoint of the first image, 0 where it has no match.
     """
-    group = file.create_group(pair_group(*pair))
+    group = file.create_group(group_of(*pair))
     partner = np.full(len(scores), -1, np.int32)
     partner[matches.first] = matches.second
     group["matches0"] = partner
@@ -88,7 +90,7 @@ def read_matches(file: h5py.File, pair: tuple[str, str]) -> np.ndarray:
         ValueError: the file has no such pair.
     """
     for way, names in ((1, pair), (-1, pair[::-1])):
-        if (group := pair_group(*names)) in file:
+        if (group := group_of(*names)) in file:
             partner = file[group]["matches0"][()].astype(np.int64)
             first = np.flatnonzero(partner >= 0)
             return np.column_stack([first, partner[first]])[:, ::way]
@@ -96,39 +98,35 @@ def read_matches(file: h5py.File, pair: tuple[str, str]) -> np.ndarray:
 
 
 def write_pairs(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
-    """Two names a line.
-
-    Raises:
-        ValueError: no pair, or a name with white space, which the layout cannot hold.
-    """
-    if not pairs:
-        raise ValueError(f"no pair of images for {path}: two images are needed at least")
-    for name in {name for pair in pairs for name in pair}:
-        if len(name.split()) != 1:
-            raise ValueError(f"{name!r} holds white space, which a file of pairs cannot: rename it")
-    path.write_text("".join(f"{first} {second}\n" for first, second in pairs), encoding="utf-8")
+    """Two names a line."""
+    write_bytes(path, "".join(f"{first} {second}\n" for first, second in pairs).encode())
 
 
 def read_pairs(path: Path, images: Path) -> list[tuple[str, str]]:
-    """Pairs of names; one that stands there again, either way round, is passed over.
+    """Pairs of names, which may hold spaces; one that stands there again, either way round, is passed
+    over.
 
     Args:
         path: of the file.
         images: the folder of the images.
 
     Raises:
-        FileNotFoundError: there is no such file, or an image that it names is not in the folder.
-        ValueError: no pair, or a line without the names of two images.
+        FileNotFoundError: there is no such file.
+        ValueError: no pair, or lines without the names of two files in the folder; all are named.
     """
     pairs: dict[frozenset[str], tuple[str, str]] = {}
+    faults = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        names = line.split()
-        if not len(names) == len(set(names)) == 2:
-            raise ValueError(f"{path}, line {number}: names of two images expected, got {line!r}")
-        for name in names:
-            if not (images / name).is_file():
-                raise FileNotFoundError(f"{images / name} is missing, which {path} names")
-        pairs.setdefault(frozenset(names), (names[0], names[1]))
-    if not pairs:
-        raise ValueError(f"{path} names no pair of images")
+        # Any of the gaps may be the one between the names.
+        words = re.split(r"(\s+)", line.strip())
+        splits = [("".join(words[:gap]), "".join(words[gap + 1 :])) for gap in range(1, len(words), 2)]
+        files = [pair for pair in splits if all((images / name).is_file() for name in pair)]
+        names = [Path(name).as_posix() for name in files[0]] if files else []
+        if len(set(names)) == 2:
+            pairs.setdefault(frozenset(names), (names[0], names[1]))
+        elif line.strip():
+            faults.append(f"line {number}: {line!r}")
+    if faults or not pairs:
+        found = "\n".join(faults) or "no pair"
+        raise ValueError(f"{path}: names of two files in {images} expected a line, got\n{found}")
     return list(pairs.values())
