@@ -257,7 +257,10 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     assert command.main(again) == 0
     assert len(calls) == (3 if stopped == "write_features" else 2)
     for name in ("features.h5", "matches.h5", "pairs.txt", "database.db"):
-        assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+        # The header of a database counts how often it was opened.
+        skipped = 100 if name == "database.db" else 0
+        expected = (out / name).read_bytes()[skipped:]
+        assert (tmp_path / "again" / name).read_bytes()[skipped:] == expected
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == sorted(
         path.name for path in out.iterdir()
     )
