@@ -7,7 +7,7 @@ shown.figure(figure, "What it shows", frame)  # a figure; figures/dsm/table3.png
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -103,6 +103,7 @@ class Artefact:
         seeds: Sequence[int] | None = None,
         artefact: str | Sequence[str] | None = None,
         computed: Mapping[str, object] = {},
+        ids: Collection[str] = (),
     ) -> None:
         """Judge the paper's claims on this artefact, and show and save the verdicts as one table.
 
@@ -115,6 +116,7 @@ class Artefact:
                 "Table 1".
             computed: by key, values of a computation, which have no seeds; claims on these are judged at
                 any size.
+            ids: of the claims, in place of `artefact`.
 
         Raises:
             ValueError: there are no such claims, or values do not fit.
@@ -122,7 +124,10 @@ class Artefact:
         paper, _, own = self.name.partition("/")
         names = artefact or re.sub(r"_|(?=\d+$)", " ", own).capitalize()
         names = [names] if isinstance(names, str) else names
-        judged = [claim for name in names for claim in claims.read_claims(paper, name)]
+        if ids:
+            judged = [claim for claim in claims.read_claims() if claim.id in ids]
+        else:
+            judged = [claim for name in names for claim in claims.read_claims(paper, name)]
         if values is None:
             values = partial(values_of, runs=self.runs, sets=self.sets)
         # What is computed comes last.
@@ -214,7 +219,7 @@ def verdicts_as_html(verdicts: pd.DataFrame) -> str:
     shown = verdicts[["sentence", "printed", "rival", "verdict", "why"]].replace("", None)
     estimates = verdicts[["observed", "low", "high", "unit"]].itertuples(index=False)
     shown.insert(2, "ours (95%)", [_estimate(*estimate) for estimate in estimates])
-    reasons = shown["why"].unique()
+    reasons = shown["why"].fillna("").unique()
     note = reasons[0] if len(reasons) == 1 and len(shown) > 1 else None
     shown = shown.drop(columns="why" if note else []).dropna(axis=1, how="all")
     return as_html(shown, 3) + (f"<p>{escape(note)}</p>" if note else "")
