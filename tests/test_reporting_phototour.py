@@ -11,6 +11,7 @@ from lib.study.printed import printed
 from lib.study.report.phototour import (
     COLUMN_NAMES,
     by_column,
+    own_columns,
     paper_beside_ours,
     printed_by_column,
     roles_of,
@@ -113,3 +114,10 @@ def test_paper_and_ours_stand_side_by_side_with_the_spread_over_seeds():
     assert row[("ours", "sd")] == pytest.approx(1.0)
     assert row[("ours", "n")] == 3
     assert np.isnan(table.loc["MatchNet", ("Mean", "ours")])
+
+
+def test_a_column_of_other_data_bears_the_names_of_its_own_sets() -> None:
+    names = own_columns(("castle", "church", "court", "square"))
+    assert names["Ntr>Lib"] == "church > castle"
+    assert names["Yos>square"] == "court > square"
+    assert len(names) == 9, "the place that only tests has no column of its own"

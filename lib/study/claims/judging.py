@@ -59,6 +59,7 @@ from lib.statistics import intervals
 from lib.statistics.intervals import CONFIDENCE, Estimate, Measured, SpreadRatio
 from lib.study.claims.rows import FINDING, SINGLE, Claim, printed_values
 from lib.study.open import Study
+from lib.study.report.phototour import own_columns
 
 HELD, NOT_HELD, OPEN, NOT_JUDGED = "held", "did not hold", "open", "not judged"
 # From as many seeds on two methods' own spread is known well enough.
@@ -120,7 +121,9 @@ def judge(
         own = own if not callable(own) else {} if claim.why else own(claim)
         data_name = study.data_name(claim.on_hpatches)
         rows.append(verdict(claim, own, own_seeds, study.setting.profile.name, data_name))
-    return pd.DataFrame(rows, columns=TABLE).astype(dict.fromkeys(NUMBERS, "float64"))
+    table = pd.DataFrame(rows, columns=TABLE).astype(dict.fromkeys(NUMBERS, "float64"))
+    # What stands in for a real set bears its own name.
+    return table.replace({"rival": own_columns(study.setting.source.tested)}, regex=True)
 
 
 def verdict(

@@ -33,6 +33,14 @@ def roles_of(sets: Sequence[str]) -> dict[str, str]:
     return dict(zip(sets, (*ROLES, *sets[len(ROLES) :]), strict=True))
 
 
+def own_columns(sets: Sequence[str]) -> dict[str, str]:
+    """By the head of a column the sets of a data source that stand there, e.g. `mini-b > mini-a`."""
+    roles = roles_of(sets)
+    trained = [name for name in sets if roles[name] in SHORT]
+    pairs = ((train, test) for train in trained for test in sets if train != test)
+    return {column_name(roles[train], roles[test]): f"{train} > {test}" for train, test in pairs}
+
+
 def by_column(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
     """FPR95 of records along the six columns.
 
