@@ -306,39 +306,3 @@ def test_whatever_members_are_called_only_known_names_in_the_folder_are_written(
     written = {path for path in root.rglob("*") if path.is_file() or path.is_symlink()}
     assert written - {root / "a.zip"} <= {folder / "info.txt", folder / "patches0000.bmp"}
     assert not any(path.is_symlink() for path in written)
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("patches0000.bmp", lambda old: old[:-1]),
-        ("patches0000.bmp", lambda _: None),
-        ("info.txt", lambda old: b"x" + old[1:]),
-        ("m50_100000_100000_0.txt", lambda _: None),
-    ],
-)
-def test_content_that_could_not_be_loaded_or_is_not_all_is_refused_by_file(
-    tmp_path: Path,
-    mirror: Mirror,
-    scenes: Scenes,
-    name: str,
-    change: Callable[[bytes], bytes | None],
-) -> None:
-    files = dict(scenes.files["notredame"])
-    content = change(files.pop(name))
-    (tmp_path / "notredame.zip").write_bytes(
-        packed(files if content is None else files | {name: content})
-    )
-    with pytest.raises(ValueError, match=f"notredame.zip does not hold.*{name}"):
-        fetch(tmp_path, ["notredame"], mirror.url, COUNTS)
-    assert names_in(tmp_path) == ["notredame.zip"]
-
-
-@pytest.mark.parametrize("difference", [-2, 2])
-def test_a_set_of_another_number_of_patches_is_refused(
-    tmp_path: Path, serving: Mirror, difference: int
-) -> None:
-    counts = {"liberty": 300 + difference}
-    with pytest.raises(ValueError, match=f"300 patches of {counts['liberty']}"):
-        fetch(tmp_path, ["liberty"], serving.url, counts)
-    assert names_in(tmp_path) == ["liberty.zip"]

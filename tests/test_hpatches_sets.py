@@ -83,18 +83,6 @@ def test_a_releases_digest_changes_with_its_files(real: Path, tmp_path: Path, fi
     assert replace(sets).digest("hpatches-a") != before
 
 
-def test_an_embedded_sets_digest_tells_sizes_photographs_and_names_apart(tmp_path: Path) -> None:
-    photographs = packaged_photographs()["homography"]
-    sets = HPatchesSets("mini-hp", tmp_path / "data", SMALL, photographs)
-    others = [
-        HPatchesSets("mini-hp", tmp_path / "data", SMALL, photographs[1:]),
-        HPatchesSets("mini-hp", tmp_path / "data", replace(SMALL, seed=2), photographs),
-    ]
-    digests = [s.digest("mini-hp-a") for s in (sets, *others)] + [sets.digest("mini-hp-a-train")]
-    assert len(set(digests)) == 4
-    assert not (tmp_path / "data").exists()
-
-
 def test_ones_own_homographies_become_one_split_of_all(made: HPatchesSets, tmp_path: Path) -> None:
     sets = HPatchesSets(
         "real-hp", tmp_path, replace(SMALL, queries=6), homographies=(made.root / "sequences",)
@@ -223,23 +211,3 @@ def test_descriptors_written_here_score_as_they_were_measured(
     measured = json.loads(path.read_text())["metrics"]["mini-hp-a"]["hpatches"]
     assert json.loads(numbers.read_text()) == pytest.approx(measured, abs=1e-5)
     assert f"{measured['matching']:.2f}" in capsys.readouterr().out
-
-
-def test_a_build_that_cannot_succeed_is_refused_before_its_work_and_leaves_nothing(
-    made: HPatchesSets,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    one = str(made.root / "sequences" / "i_coins")
-    monkeypatch.setattr("lib.data.hpatches.building.build_release", None)
-    for more, told in (
-        ([], "i_coins is the only sequence, but tasks need two"),
-        ([str(made.root / "sequences" / "v_coins"), "--patches", "1"], "intra negatives need 2"),
-    ):
-        assert hpatches.main(["build", str(tmp_path / "out"), one, *more]) == 1
-        assert told in capsys.readouterr().err
-        assert list(tmp_path.iterdir()) == []
-    (tmp_path / "out").mkdir()
-    assert hpatches.main(["build", str(tmp_path / "out"), one]) == 1
-    assert "out is there already" in capsys.readouterr().err

@@ -63,15 +63,6 @@ def test_the_challenges_files_are_read(data: Path) -> None:
     assert scene.pairs == tuple((NAMES[first], NAMES[second]) for first, second in PAIRS)
 
 
-@pytest.mark.parametrize(
-    "file", ["images/00000001_51145.jpg", "calibration/calibration_00000001_51145.h5", "new-vis-pairs"]
-)
-def test_a_scene_that_lacks_a_file_is_named(data: Path, file: str) -> None:
-    (data / file).rename(data / "elsewhere")
-    with pytest.raises(ValueError, match="set_100 lacks a file"):
-        read(data)
-
-
 def about_z(degrees: float) -> np.ndarray:
     cosine, sine = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
     return np.array([[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1]])

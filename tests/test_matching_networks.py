@@ -14,7 +14,7 @@ from lib.data.synthetic.photographs import Photograph
 from lib.matching import networks
 from lib.matching.describe import folded
 from lib.matching.networks import find
-from lib.models import exported, hynet, l2net, l2net_binary, l2net_maps, tfeat
+from lib.models import hynet, l2net, l2net_binary, l2net_maps, tfeat
 from lib.study import records
 from lib.study.open import REFERENCE
 
@@ -136,20 +136,6 @@ def test_a_committed_network_is_of_a_record_of_the_evenings_and_its_card_says_wh
     assert {*record["metrics"]} >= {"photos-b", "photos-c"}, "what tables show is on record"
     written = (folder / networks.CARD).read_text(encoding="utf-8")
     assert written == networks.card(find(key), record, terms=TERMS)
-
-
-def test_what_is_no_network_or_another_one_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "other.safetensors"
-    path.write_bytes(b"nothing")
-    with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
-        find(str(path))
-    for model in ('{"name": "l2net", "options": {}}', '{"name": "../train", "options": {}}', "{}"):
-        about = {"model": model, "width": "0.25"}
-        safetensors.torch.save_file({"weight": torch.zeros(2)}, path, about)
-        with pytest.raises(ValueError, match=r"other\.safetensors holds no network"):
-            find(str(path))
-    with pytest.raises(ValueError, match=r"other\.safetensors is not the file asked for"):
-        exported.build(path, sha256="0" * 64)
 
 
 def test_a_network_of_each_paper_is_at_hand() -> None:

@@ -46,11 +46,8 @@ def test_a_city_is_read_as_it_was_written(city: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content"),
     [
-        *((f"spire_1_{grade}.txt", "nowhere") for grade in layout.GRADES),
-        ("spire_1_query.txt", "oxc1_z 1 2 3 4"),
-        ("spire_1_query.txt", "oxc1_a 1 2 3"),
+        ("spire_1_good.txt", "nowhere"),
         ("spire_1_query.txt", "oxc1_a 3 2 1 4"),
-        ("spire_1_query.txt", ""),
         ("spire_1_junk.txt", "b"),
     ],
 )
@@ -58,14 +55,6 @@ def test_ground_truth_that_is_wrong_is_named(city: Path, file: str, content: str
     (city / "gt_files" / file).write_text(content)
     with pytest.raises(ValueError, match="spire_1"):
         layout.read_city(city)
-
-
-def test_what_is_missing_is_named(city: Path) -> None:
-    (city / "gt_files" / "spire_1_junk.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"spire_1_junk\.txt"):
-        layout.read_city(city)
-    with pytest.raises(FileNotFoundError, match="images lacks photographs"):
-        layout.read_city(city / "images")
 
 
 def literal_ap(ranked: Sequence[str], of: Query) -> float:

@@ -58,13 +58,6 @@ def test_mini_stands_in_for_the_three_real_sets(tmp_path: Path) -> None:
     assert source.scene_folder("mini-b").is_dir()
 
 
-def test_an_unknown_set_is_refused_with_the_names(tmp_path: Path) -> None:
-    source = open_source("mini", tmp_path, SMALL)
-    for call in (source.load, source.digest, source.scene_folder):
-        with pytest.raises(ValueError, match=r"'liberty'.*mini-a.*reserve-b"):
-            call("liberty")
-
-
 def test_digests_tell_sets_and_sizes_apart_and_make_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     source = open_source("mini", folder, SMALL)
@@ -234,16 +227,6 @@ def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_pa
     assert (here.name, here.sets, here.reserve) == (there.name, there.sets, there.reserve)
     names = there.scenes.names
     assert [here.digest(name) for name in names] == [there.digest(name) for name in names]
-
-
-def test_real_sets_are_read_in_the_papers_order(real: Path, tmp_path: Path) -> None:
-    source = open_source(str(real), tmp_path / "data", SMALL)
-    assert (source.name, source.embedded) == ("ubc", False)
-    assert source.sets == ("liberty", "notredame", "yosemite")
-    scene = source.load("yosemite")
-    assert len(scene.patches) == 20
-    assert source.scene_folder("yosemite") == real / "yosemite"
-    assert not list((real / "yosemite").glob("*.npy"))
 
 
 def test_a_real_set_with_another_count_is_refused(

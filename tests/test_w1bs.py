@@ -131,28 +131,3 @@ def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
     assert kept["recall"].shape == kept["precision"].shape == (2, 100)
     areas = [100 * w1bs.area(*of) for of in zip(kept["recall"], kept["precision"], strict=True)]
     np.testing.assert_allclose(areas, [measured["mauc.G"], measured["mauc.L"]], rtol=1e-3)
-
-
-def write(folder: Path, patches: int, other: int, more_rows: int = 0) -> None:
-    for number, n in ((1, patches), (2, other)):
-        (folder / "A" / str(number)).mkdir(parents=True, exist_ok=True)
-        column = np.zeros((n * 41 + more_rows, 41), np.uint8)
-        cv2.imwrite(str(folder / "A" / str(number) / "x.bmp"), column)
-
-
-def test_columns_that_do_not_go_together_are_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="holds no W1BS"):
-        layout.read_w1bs(tmp_path)
-    write(tmp_path, 3, 4)
-    (pair,) = layout.read_w1bs(tmp_path)
-    with pytest.raises(ValueError, match=r"1/x\.bmp.*2/x\.bmp.* have 3 and 4 patches"):
-        pair.patches()
-    write(tmp_path, 3, 3, more_rows=9)
-    with pytest.raises(ValueError, match=r"x\.bmp is no column"):
-        pair.patches()
-    write(tmp_path, 1, 1)
-    with pytest.raises(ValueError, match="has no second-nearest"):
-        w1bs.measure(Subject(partial(describe, sift.build())), layout.read_w1bs(tmp_path))
-    (tmp_path / "A" / "2" / "x.bmp").unlink()
-    with pytest.raises(FileNotFoundError, match=r"2/x\.bmp is missing, the other image"):
-        layout.read_w1bs(tmp_path)
