@@ -113,13 +113,6 @@ def test_an_image_matches_itself(name: str) -> None:
     assert (found.distance == 0).all()
 
 
-def test_an_unknown_descriptor_and_an_image_in_colour_are_refused() -> None:
-    with pytest.raises(FileNotFoundError, match="surf is no file"):
-        find("surf")
-    with pytest.raises(ValueError, match=r"\(H, W\) uint8"):
-        describe(np.zeros((9, 9, 3), np.uint8), Detector(), find("sift"))
-
-
 def test_patches_of_0_to_1_are_told_from_0_to_255_by_type() -> None:
     patches = texture()[: 2 * 64, :64].reshape(2, 64, 64)
     expected = patch_descriptors(find("sift"), patches)

@@ -41,7 +41,7 @@ class Measured:
         pairs: of rates the non-matching pairs behind each cell, or none where that is unknown.
 
     Raises:
-        ValueError: shapes do not fit, or a value is not finite.
+        ValueError: a value is not finite.
     """
 
     values: np.ndarray
@@ -56,10 +56,6 @@ class Measured:
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
         object.__setattr__(self, "values", values)
-        drawn = self.resampled
-        if values.ndim not in (1, 2) or (drawn is not None and drawn.shape[1:-1] != values.shape):
-            shapes = values.shape, None if drawn is None else drawn.shape
-            raise ValueError(f"values and resamples have shapes {shapes}, not (seeds, cells)")
         if not np.isfinite(values).all():
             raise ValueError("values hold one that is not finite")
 

@@ -52,14 +52,11 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> MannWhitney:
     """Test whether one method's values are stochastically lower than another's (AdaSample, Sec. 5.4).
 
     Args:
-        lower: A matrix of size (`num_runs_lower` x `num_columns`), or a vector of runs: the method that
-            the alternative says is lower (with FPR95: the better one).
+        lower: A matrix of size (`num_runs_lower` x `num_columns`), or a vector of runs, all finite: the
+            method that the alternative says is lower (with FPR95: the better one).
         higher: A matrix of size (`num_runs_higher` x `num_columns`), or a vector: the other method.
-
-    Raises:
-        ValueError: a value is not finite.
     """
-    lower, higher = _finite(lower), _finite(higher)
+    lower, higher = (np.asarray(runs, dtype=float) for runs in (lower, higher))
     pooled = np.sort(np.concatenate([lower, higher]), axis=0)
     ties = (np.diff(pooled, axis=0) == 0).any()
     ways = {
@@ -103,11 +100,8 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> E
         a: A matrix of size (`num_runs_a` x `num_columns`), or a vector of runs, two or more.
         b: A matrix of size (`num_runs_b` x `num_columns`), or a vector.
         confidence: of the two-sided interval, in (0, 1).
-
-    Raises:
-        ValueError: a value is not finite.
     """
-    a, b = _finite(a), _finite(b)
+    a, b = (np.asarray(runs, dtype=float) for runs in (a, b))
     value = ((a[:, None] > b) + 0.5 * (a[:, None] == b)).mean(axis=(0, 1))
     limits = np.vectorize(_newcombe, otypes=[float, float], excluded={1, 2, 3})
     low, high = limits(value, len(a), len(b), confidence)
@@ -168,13 +162,6 @@ def concordance(ranks: ArrayLike) -> float:
     # Friedman's statistic is m (n − 1) W.
     statistic = stats.friedmanchisquare(*np.asarray(ranks, dtype=float)).statistic
     return float(statistic / (rankings * (things - 1)))
-
-
-def _finite(runs: ArrayLike) -> np.ndarray:
-    runs = np.asarray(runs, dtype=float)
-    if not np.isfinite(runs).all():
-        raise ValueError("a run's value is not finite; leave that run out of both methods")
-    return runs
 
 
 def _newcombe(value: float, runs_a: int, runs_b: int, confidence: float) -> tuple[float, float]:
