@@ -82,7 +82,7 @@ def stated_settings(study: Study) -> list[Job]:
 # What the papers leave open and is most likely to matter.
 _ALL_BLOCKS = {"negatives": replace_options(recipes.WITHIN, scope="all")}
 _SCHEDULE = {
-    "no dampening": {"optimizer": replace_options(recipes.ADASAMPLE_SGD, dampening=0.0)},
+    "no dampening": {"optimizer": {"dampening": 0.0}},
     "the paper's schedule": {"schedule": recipes.ADASAMPLE_STEPS},
 }
 _FOUR_SYMMETRIES = {"augment": {"among": "transpose_flip"}}
