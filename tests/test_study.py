@@ -208,8 +208,9 @@ def test_numbers_of_other_data_are_not_shown(tmp_path: Path) -> None:
     (first,) = records_of(opened, [sift])
     # The second set holds other photographs under the name that it had.
     source = opened.setting.source
-    others = {**source.allotment, "b": source.allotment["reserve-a"]}
-    setting = replace(opened.setting, source=replace(source, allotment=others))
+    others = {**source.photographs, "mini-b": source.photographs["reserve-a"]}
+    patches = replace(source.patches, photographs=others)
+    setting = replace(opened.setting, source=replace(source, patches=patches))
     elsewhere = replace(opened, setting=setting)
     assert {test_set for _, test_set in jobs.record_status(sift, setting).lacking} == {"mini-b"}
     assert find(elsewhere, sift) is None
@@ -497,11 +498,14 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     filled: list[str] = []
     monkeypatch.setattr(changes, "fill_in", lambda path, table, where: filled.append(where))
+    source = opened.setting.source
+    renamed = {name.replace("mini", "photos"): of for name, of in source.photographs.items()}
+    patches = replace(source.patches, photographs=renamed)
     setting = replace(
         opened.setting,
         folder=tmp_path / "made",
         profile=replace(SMALL, name="standard"),
-        source=replace(opened.setting.source, name="photos"),
+        source=replace(source, name="photos", patches=patches, sets=(*list(renamed)[:3],)),
     )
     made = replace(opened, setting=setting, reading=(setting.folder,))
     job = training_job(made, "hardnet", "photos-a", 0, recipes.at_rate(recipes.HARDNET, 0.1))
