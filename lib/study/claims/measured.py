@@ -49,7 +49,7 @@ def values_of(
         measured = fpr95_by_column(named, sets) if named else {}
         if claim.metric == "fpr95":
             return measured
-        return {key: of.one(of.cells.index(claim.metric)) for key, of in measured.items()}
+        return {key: method.one(method.cells.index(claim.metric)) for key, method in measured.items()}
     tested = [run for run in named if run.job.sets_of("hpatches")]
     tasks = hpatches.TASKS if claim.metric == "map" else [claim.metric]
     return hpatches_by_task(hpatches.numbers(tested), tasks) if tested else {}
