@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from small_study import open_small
 
-from lib.commands.stamp import kind_of, repeated, short_runs, stamp
+from lib.commands.stamp import repeated, short_runs, stamp
 from lib.recipes import part
 from lib.study import records
 from lib.study.artefacts.rows import training_job
-from lib.study.jobs import Job, digests, record_status
+from lib.study.jobs import Job, digests, record_path, record_status
 from lib.study.open import Study
 from lib.study.runs import carry_out
 
-OLDER = "0123456789abcdef"
+OLDER, OLDER_FPR95 = "0123456789abcdef", "fedcba9876543210"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, dict]:
 def then(made: tuple[Study, Job, dict]) -> dict:
     """Digests as other code would have them."""
     other = copy.deepcopy(made[2]["digests"])
-    other["training"]["code"] = other["evaluation"]["fpr95"]["code"] = OLDER
+    other["training"]["code"], other["evaluation"]["fpr95"]["code"] = OLDER, OLDER_FPR95
     return other
 
 
@@ -46,14 +46,16 @@ def path(made: tuple[Study, Job, dict], then: dict) -> Path:
     return path
 
 
-EVALUATED = {"fpr95", "distance_histogram"}
+def codes(digests: dict) -> list[str]:
+    return [digests["training"]["code"], digests["evaluation"]["fpr95"]["code"]]
 
 
 def test_a_record_whose_numbers_are_repeated_is_today_s_and_says_so(
     made: tuple[Study, Job, dict], then: dict, path: Path
 ) -> None:
     opened, job, record = made
-    assert stamp(path, then, digests(job, opened.setting), True, EVALUATED) is None
+    today = digests(job, opened.setting)
+    assert stamp(path, dict(zip(codes(then), codes(today), strict=True))) == today
     assert record_status(job, opened.setting).state == "complete"
     stamped = records.read(path)
     assert stamped.pop("stamped") == [{"steps": 20, "instead_of": then}]
@@ -64,46 +66,46 @@ def test_what_comes_out_otherwise_keeps_its_code(
     made: tuple[Study, Job, dict], then: dict, path: Path
 ) -> None:
     opened, job, _ = made
-    today = digests(job, opened.setting)
-    assert "training, following" in stamp(path, then, today, False, EVALUATED)
-    assert records.read(path)["digests"]["training"]["code"] == OLDER
+    training, fpr95 = zip(codes(then), codes(digests(job, opened.setting)), strict=True)
+    stamp(path, dict([fpr95]))
     assert record_status(job, opened.setting).stale == (), "its measures are today's"
-    assert "fpr95" in stamp(path, then, today, True, EVALUATED - {"fpr95"})
+    assert record_status(job, opened.setting).state == "older code"
     records.write(path, {**records.read(path), "digests": then})
-    stamp(path, then, today, True, EVALUATED - {"fpr95"})
+    stamp(path, dict([training]))
     assert {module for module, _ in record_status(job, opened.setting).stale} == {"fpr95"}
+    assert record_status(job, opened.setting).state == "incomplete"
 
 
-def test_what_the_checkout_did_not_make_stays_as_it_is(
-    made: tuple[Study, Job, dict], then: dict, path: Path
-) -> None:
-    opened, job, _ = made
-    unknown = copy.deepcopy(then)
-    unknown["training"] = {"code": "fedcba9876543210", "data": {"mini-a": "fedcba9876543210"}}
-    stamp(path, unknown, digests(job, opened.setting), True, EVALUATED)
-    assert records.read(path)["digests"]["training"] == then["training"]
+def test_data_read_by_other_code_keeps_its_content(made: tuple[Study, Job, dict], path: Path) -> None:
+    digest = made[2]["digests"]["training"]["data"]["mini-a"]
+    stamped = stamp(path, {digest[8:]: "0" * 8})
+    assert stamped["training"]["data"]["mini-a"] == digest[:8] + "0" * 8
 
 
-def test_what_is_compared_is_a_run_of_twenty_steps_evaluated_as_the_whole_one(
+def test_what_is_compared_is_a_run_of_twenty_steps(
     made: tuple[Study, Job, dict], tmp_path: Path
 ) -> None:
     setting, job, _ = made[0].setting, *made[1:]
-    other_seed = training_job(made[0], "hardnet", "mini-b", 1)
-    runs = short_runs([job, other_seed], setting)
-    ((kind, few),) = runs.items()
-    assert kind == kind_of(other_seed, setting)
-    assert (few.measures, few.probes) == (job.measures, job.probes)
+    (few,) = runs = short_runs([job, training_job(made[0], "hardnet", "mini-b", 1)], setting)
+    assert (few.measures, few.probes) == (job.measures[-1:], job.probes[-1:])
     first, second = (replace(setting, folder=tmp_path / name) for name in ("first", "second"))
-    assert records.read(carry_out(few, first))["curve"]["step"][-1] == 20
-    assert repeated(runs, first, second) == (set(), set()), "it failed there"
-    path = carry_out(few, second)
-    assert repeated(runs, first, second) == ({kind}, EVALUATED)
-    record = records.read(path)
-    moved = copy.deepcopy(record)
-    moved["curve"]["loss"][1] += 1e-6
-    moved["probes"]["distance_histogram.mini-b"] = "0"
-    records.write(path, moved)
-    assert repeated(runs, first, second) == (set(), {"fpr95"})
+    record = records.read(carry_out(few, first))
+    assert record["curve"]["step"][-1] == 20
+    assert repeated(runs, first, second) == {}, "it failed there"
+    older, path = copy.deepcopy(record["digests"]), carry_out(few, second)
+    older["training"]["code"], older["evaluation"]["fpr95"]["code"] = OLDER, OLDER_FPR95
+    training, fpr95 = codes(record["digests"])
+
+    def today(**changed: object) -> dict[str, str]:
+        records.write(record_path(few, first), {**record, "digests": older, **changed})
+        renamed = repeated(runs, first, second)
+        return {code: renamed[code] for code in (OLDER, OLDER_FPR95) if code in renamed}
+
+    assert today() == {OLDER: training, OLDER_FPR95: fpr95}
+    assert today(probes={"distance_histogram.mini-c": "0"}) == {OLDER: training}
+    for name in ("curve", "weights"):
+        assert today(**{name: None}) == {OLDER_FPR95: fpr95}
+    assert records.read(path)["metrics"] == record["metrics"]
     narrow = replace(few, recipe=replace(job.recipe, loss=part("hinge", margin=0.1)))
     other = records.read(carry_out(narrow, second))
     assert all(record[name] != other[name] for name in ("curve", "epoch_fpr95", "weights", "metrics"))

@@ -24,13 +24,7 @@ from lib.commands.options import add_descriptor, exit_status, network_of, positi
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit status."""
-    return exit_status(_parser(), arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m lib.commands.describe", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
 
     # What is not given is left to the functions' own defaults.
@@ -69,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--half", action="store_true", help="numbers of 16 bits, in half the bytes")
     export.add_argument("--terms", default="", help="of the images that it was trained on, for the card")
     export.set_defaults(run=_export)
-    return parser
+    return exit_status(parser, arguments)
 
 
 def _take_interrupts() -> None:

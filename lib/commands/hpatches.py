@@ -29,20 +29,13 @@ from lib.study.report.hpatches import PROTOCOLS
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit status."""
-    return exit_status(_parser(), arguments)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m lib.commands.hpatches", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
 
     build = commands.add_parser("build", help="patches and tasks from homography sequences")
     build.add_argument("out", type=Path, help="gets hpatches-release, tasks and build.json")
     build.add_argument("sequences", type=Path, nargs="+", help="sequences, or folders of them")
-    patches = {"dest": "patches_per_sequence", "type": int}
-    build.add_argument("--patches", help="most patches of a sequence (default: all)", **patches)
+    build.add_argument("--patches", type=int, help="most of a sequence (default: all)")
     build.add_argument("--pairs", type=int, default=200_000, help="verification pairs of each kind")
     build.add_argument("--queries", type=int, default=10_000)
     build.add_argument("--distractors", type=int, default=20_000)
@@ -64,14 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--device", default="cpu")
     score.add_argument("--json", type=Path, help="all numbers into this file")
     score.set_defaults(run=_score)
-    return parser
+    return exit_status(parser, arguments)
 
 
 def _build(options: argparse.Namespace) -> None:
     if options.out.exists():
         raise FileExistsError(f"{options.out} is there already: name a folder that is not, or remove it")
-    amounts = ("patches_per_sequence", "pairs", "queries", "distractors", "seed")
-    size = SequencesSize(**{name: getattr(options, name) for name in amounts})
+    amounts = {name: getattr(options, name) for name in ("pairs", "queries", "distractors", "seed")}
+    size = SequencesSize(patches_per_sequence=options.patches, **amounts)
     make_once(options.out, options.out.name, lambda new: build_hpatches(new, options.sequences, size))
     print((options.out / "build.json").read_text())
 

@@ -31,8 +31,7 @@ def exit_status(
         return 130
     except (ValueError, OSError, KeyError, RuntimeError, AssertionError) as error:
         # The last two are torch's, of a device that is not there.
-        name = parser.prog.split()[-1].removeprefix("./").removeprefix("lib.commands.")
-        print(f"{name}: {error}", file=sys.stderr)
+        print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
 
 

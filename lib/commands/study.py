@@ -24,27 +24,20 @@ from pathlib import Path
 import pandas as pd
 
 from lib.commands.options import add_study_options, data_of, exit_status
-from lib.data.manifest import write_manifest
+from lib.data.manifest import read_manifest, write_manifest
 from lib.profiles import PROFILES
-from lib.study import cluster, pool
+from lib.study import pool
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
 from lib.study.catalogue import ARTEFACTS, Artefact
-from lib.study.forecast import NOTEBOOK, remaining, wall_clock
-from lib.study.jobs import Job, RecordStatus, merged, probe_path, record_path, record_status
-from lib.study.open import (
-    REFERENCE,
-    ROOT,
-    Study,
-    is_on_record,
-    manifest_path,
-    open_study,
-    to_do,
-)
+from lib.study.jobs import Job, merged, probe_path, record_path, record_status, remaining
+from lib.study.open import REFERENCE, ROOT, Study, find, make, manifest_path, open_study, sets_of, to_do
 
 # What failed, and why.
 Failures = list[tuple[str, str]]
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
+# Seconds that a notebook takes.
+_NOTEBOOK = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,10 +89,16 @@ def _run(options: argparse.Namespace) -> int:
         torch.empty(0, device=options.device)
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
-        folder = results / options.profile / study.setting.source.name
-        rendered = replace(study.setting, folder=folder)
-        study = replace(study, setting=rendered, reading=study.reading[:1])
-    failures = [] if options.cached else make(study, selected, options.cluster)
+        rendered = results / options.profile / study.setting.source.name
+        setting = replace(study.setting, folder=rendered)
+        study = replace(study, setting=setting, reading=study.reading[:1])
+        selected = _on_record(study, selected)
+    failures: Failures = []
+    if not options.cached:
+        print(f"{study.heading()}{borrowed_rates(study)}")
+        for name, why in study.setting.source.skipped.items():
+            print(f"photograph left out: {name}: {why}")
+        failures = make(study, _jobs(study, selected), options.cluster)
     if not options.records_only:
         failures += _report(study, selected, options, read)
     for name, why in failures:
@@ -113,11 +112,13 @@ def _report(
     """Executes the notebooks, builds the report and returns what failed or is missing."""
     from lib.study.report import execution, reference
 
-    folder, sentence = ROOT / options.results / options.profile / "report", ""
-    runs = (_on_record if options.cached else execution.standing)(study, selected)
-    failures, made = execution.execute(study, runs, read, folder), study.reading[0]
+    folder, source = ROOT / options.results / options.profile / "report", study.setting.source
+    runs, manifest = execution.standing(study, selected), manifest_path(options.profile, source.name)
+    failures, made, sentence = execution.execute(study, runs, read, folder), study.reading[0], ""
     named = list(failures)
-    if not options.cached and is_on_record(study.setting):
+    # Only what is of data with the same content is compared.
+    listed = read_manifest(manifest).sets if manifest.exists() and not options.cached else {}
+    if source.manifest(source.sets).sets.items() <= listed.items():
         paths = {record.path for records in runs.values() for _, record in records}
         sentence, missing = reference.reproduction(made, study.reference, paths, runs)
         print(f"\n{sentence}")
@@ -136,32 +137,23 @@ def _report(
 
 def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
     """The artefacts of a pattern that the study has data for; says which it has none for."""
-    selected = {}
-    for name in fnmatch.filter(ARTEFACTS, pattern):
-        artefact = ARTEFACTS[name]
-        if artefact.extras and not extras:
-            continue
-        if lacking := artefact.lacking(study):
-            print(f"left out: {name}, {lacking}")
-        else:
-            selected[name] = artefact
-    if not selected:
+    names = [name for name in fnmatch.filter(ARTEFACTS, pattern) if extras or not ARTEFACTS[name].extras]
+    lacking = {name: ARTEFACTS[name].lacking(study) for name in names}
+    for name in names:
+        if lacking[name]:
+            print(f"left out: {name}, {lacking[name]}")
+    if all(lacking.values()):
         raise ValueError(f"--only {pattern!r} leaves no artefact; --extras has more of them")
-    return selected
+    return {name: ARTEFACTS[name] for name in names if not lacking[name]}
 
 
-def _on_record(
-    study: Study, selected: Mapping[str, Artefact]
-) -> Mapping[str, Sequence[tuple[Job, RecordStatus]]]:
-    """`execution.standing` of the artefacts whose records are all there; says which are not."""
-    from lib.study.report import execution
-
+def _on_record(study: Study, selected: Mapping[str, Artefact]) -> dict[str, Artefact]:
+    """The artefacts whose records are all there; says which are not."""
     kept = {}
     for name, artefact in selected.items():
         with suppress(NoSearch):
-            runs = execution.standing(study, {name: artefact})
-            if all(record.readable for _, record in runs[name]):
-                kept |= runs
+            if all(find(study, job) for job in artefact.jobs(study)):
+                kept[name] = artefact
     if left_out := [name for name in selected if name not in kept]:
         print(f"left out, not on record at this profile: {', '.join(left_out)}")
     return kept
@@ -178,11 +170,11 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
     rows = {}
     for name, asked in jobs.items():
         todo = to_do(study, asked)
-        runs = wall_clock((remaining(job, study.setting).seconds for job in todo), study.at_once)
+        runs = pool.wall_clock((remaining(job, study.setting) for job in todo), study.at_once)
         rows[name] = {"runs": len(asked), "to make": len(todo), "hours": f"{runs / 3600:.2f}"}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="artefact")
     # The last of the loop are all of the study's.
-    rendering = wall_clock([NOTEBOOK] * len(selected), study.at_once)
+    rendering = pool.wall_clock([_NOTEBOOK] * len(selected), study.at_once)
     disk = len(todo) * _MEGABYTES_PER_RUN[study.setting.profile.width < 1] / 1000
     return (
         f"{study.heading()}\n\n{table.to_string(col_space=9)}\n\n{pool.span(runs + rendering)} in all "
@@ -191,55 +183,27 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
     )
 
 
-def _sets(study: Study, jobs: Sequence[Job]) -> list[str]:
-    named = (name for job in jobs for name in job.sets)
-    return list(dict.fromkeys([*study.setting.source.sets, *named]))
-
-
-def make(study: Study, selected: Mapping[str, Artefact], address: str | None = None) -> Failures:
-    """Has all missing records made, here or by the cluster at an address, and returns what failed."""
-    print(f"{study.heading()}{borrowed_rates(study)}")
-    source, jobs = study.setting.source, _jobs(study, selected)
-    # Asked first, so that one that does not answer is known before data is made.
-    runs_at_once = max(1, cluster.at_once(address)) if address else study.at_once
-    for name, why in source.skipped.items():
-        print(f"photograph left out: {name}: {why}")
-    print("data: making or checking it …", flush=True)
-    pool.prepare(source, _sets(study, jobs), study.at_once)
-    todo = to_do(study, jobs)
-    if not todo:
-        print("runs: all on record")
-        return []
-    seconds = wall_clock([remaining(job, study.setting).seconds for job in todo], runs_at_once)
-    where = f"{runs_at_once} at once" + (f" at {address}" if address else "")
-    print(f"runs: {len(todo)} to make, {where}, about {pool.span(seconds)}", flush=True)
-    complete, by = (cluster.complete, address) if address else (pool.complete, study.at_once)
-    failures = complete(todo, study.setting, by, pool.printed(len(todo)))
-    return [(job.title, reason) for job, reason in failures]
-
-
 def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
     """Adds to the reference of the study's profile and data what is complete of the artefacts' records,
     and returns how many it did not have. A long study is put on record so while it goes on."""
-    setting, reference = study.setting, study.reference
     new = [
         job
-        for job in merged(_jobs(study, selected), setting)
-        if record_status(job, setting).state == "complete"
-        and record_status(job, setting, reference).state != "complete"
+        for job in merged(_jobs(study, selected), study.setting)
+        if record_status(job, study.setting).state == "complete"
+        and record_status(job, study.setting, study.reference).state != "complete"
     ]
-    _put_on_record(new, study, reference)
+    _put_on_record(new, study)
     return len(new)
 
 
-def _put_on_record(jobs: Sequence[Job], study: Study, reference: Path) -> None:
-    """Copies jobs' records and probes, and lists what the sets contain that they are of."""
-    setting = study.setting
-    write_manifest(reference / "manifest.json", setting.source.manifest(_sets(study, jobs)))
+def _put_on_record(jobs: Sequence[Job], study: Study) -> None:
+    """Copies jobs' records and probes to the reference, and lists what their sets contain."""
+    manifest = study.setting.source.manifest(sets_of(study, jobs))
+    write_manifest(manifest_path(study.setting.profile.name, study.setting.source.name), manifest)
     for job in jobs:
-        record = record_path(job, setting)
+        record = record_path(job, study.setting)
         files = [record, *(probe_path(record, *probe) for probe in job.probes)]
-        _copy(files, setting.folder, reference)
+        _copy(files, study.setting.folder, study.reference)
 
 
 def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
@@ -252,7 +216,7 @@ def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
 def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
     """Writes the reference of the study's profile and data anew: records, probes, tables, figures.
 
-    It is put together beside the old one and takes its place at once. The notebooks that are committed
+    Searches for learning rates stay, which `lib.commands.tuning` makes. The notebooks that are committed
     at this profile and data are executed anew from it, and their outputs stored.
 
     Args:
@@ -263,18 +227,11 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
 
     made, profile, data = study.setting.folder, study.setting.profile.name, study.setting.source.name
     folder = study.reference
-    new, old = (folder.with_name(f".{folder.name}.{state}") for state in ("new", "old"))
-    for left in (new, old):
-        shutil.rmtree(left, ignore_errors=True)
-    _put_on_record(merged(_jobs(study, selected), study.setting), study, new)
-    _copy([made / path for path in reference.saved_files(made, selected)], made, new)
-    if (folder / "searches").is_dir():
-        # Searches for learning rates are made by lib.commands.tuning and no part of a run.
-        shutil.copytree(folder / "searches", new / "searches")
-    if folder.is_dir():
-        folder.rename(old)
-    new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    for part in ("records", "tables", "figures"):
+        shutil.rmtree(folder / part, ignore_errors=True)
+    (folder / "manifest.json").unlink(missing_ok=True)
+    _put_on_record(merged(_jobs(study, selected), study.setting), study)
+    _copy([made / path for path in reference.saved_files(made, selected)], made, folder)
     for name in selected:
         notebook = ROOT / f"notebooks/{name}.ipynb"
         own = execution.own_parameters(notebook)

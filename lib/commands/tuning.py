@@ -35,13 +35,13 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
     setting, runs = study.setting, []
     rates = sorted({*searches.first_rates(setting.profile.search, recipe), *besides})
     while rates:
-        tried = {rate: searches.search_jobs(setting, name, recipe, rate) for rate in rates}
-        jobs = [job for some in tried.values() for job in some]
+        tried = [(at, job) for at in rates for job in searches.search_jobs(setting, name, recipe, at)]
+        jobs = [job for _, job in tried]
         failures = pool.complete(jobs, setting, study.at_once, pool.printed(len(jobs)))
         other = [f"{job.title}: {why}" for job, why in failures if not why.startswith("FloatingPoint")]
         if other:
             raise RuntimeError("; ".join(other))
-        runs += [_run(study, rate, job) for rate, some in tried.items() for job in some]
+        runs += [_run(study, rate, job) for rate, job in tried]
         outcome = searches.outcome(setting, name, recipe, runs)
         means = outcome["metrics"]["mean_fpr95"]
         further = searches.further_rate({float(rate): mean for rate, mean in means.items()})
@@ -72,8 +72,6 @@ def main() -> None:
     chosen = parser.parse_args()
     named = (chosen.profile, data_of(chosen), chosen.results)
     study = open_study(*named, None, chosen.device, chosen.jobs)
-    searched = {name for pair in searches.pairs_of_sets(study.setting.source) for name in pair}
-    pool.prepare(study.setting.source, sorted(searched), study.at_once)
     for name in chosen.recipes:
         outcome = search(study, name, SEARCHED[name], chosen.rates)
         path = searches.search_path(chosen.profile, study.setting.source.name, name)

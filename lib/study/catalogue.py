@@ -5,16 +5,8 @@ from dataclasses import dataclass
 
 from lib.data.hpatches import RELEASE, TASKS
 from lib.recipes import RECIPES, Recipe
-from lib.study.artefacts import (
-    adasample,
-    datasets,
-    dsm,
-    factorial,
-    hynet,
-    tcdesc,
-    together,
-    whole_images,
-)
+from lib.study.artefacts import adasample, datasets, dsm, factorial, hynet, tcdesc, together
+from lib.study.artefacts import whole_images as images
 from lib.study.artefacts.rows import option_runs, several
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -93,8 +85,8 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "dsm/softness": Artefact(dsm.softness, extras=True),
     "dsm/options": Artefact(option_runs(dsm.OPTIONS), extras=True),
     "dsm/loss_shapes": Artefact(dsm.loss_shapes),
-    "dsm/figure5": Artefact(whole_images.dsm_figure5, images=whole_images.OXFORD),
-    "dsm/table2": Artefact(whole_images.dsm_table2, images=whole_images.LANDMARKS),
+    "dsm/figure5": Artefact(images.dsm_figure5, images=images.OXFORD),
+    "dsm/table2": Artefact(images.dsm_table2, images=images.LANDMARKS),
     "hynet/table1": Artefact(hynet.table1),
     "hynet/table3": Artefact(hynet.table3, hpatches=True),
     "hynet/table5": Artefact(hynet.table5),
@@ -108,8 +100,8 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "hynet/figure3": Artefact(hynet.figure3),
     "hynet/gradient_magnitudes": Artefact(hynet.gradient_magnitudes),
     "hynet/norms": Artefact(hynet.norms),
-    "hynet/table2": Artefact(whole_images.hynet_table2, images=whole_images.ETH),
-    "hynet/table4": Artefact(whole_images.hynet_table4, images=whole_images.IMC),
+    "hynet/table2": Artefact(images.hynet_table2, images=images.ETH),
+    "hynet/table4": Artefact(images.hynet_table4, images=images.IMC),
     "tcdesc/figure1": Artefact(tcdesc.figure1),
     "tcdesc/figure2": Artefact(tcdesc.figure2),
     "tcdesc/table1": Artefact(tcdesc.table1, hpatches=True),
@@ -120,8 +112,8 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/other_losses": Artefact(tcdesc.other_losses, extras=True),
     "tcdesc/overfitting": Artefact(tcdesc.overfitting, extras=True),
     "tcdesc/options": Artefact(option_runs(tcdesc.OPTIONS), extras=True),
-    "tcdesc/figure5": Artefact(whole_images.tcdesc_figure5, images=whole_images.W1BS),
-    "tcdesc/table6": Artefact(whole_images.tcdesc_table6, images=whole_images.OXFORD),
+    "tcdesc/figure5": Artefact(images.tcdesc_figure5, images=images.W1BS),
+    "tcdesc/table6": Artefact(images.tcdesc_table6, images=images.OXFORD),
     "together/equal_footing": Artefact(together.equal_footing),
     "together/orders": Artefact(together.equal_footing, extras=True, longer=True),
     "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),

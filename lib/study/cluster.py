@@ -5,25 +5,22 @@ threads, under the job's lock, from its checkpoint where there is one. So a job 
 elsewhere, and its record has the same bits. A worker does as many jobs at once as it has threads.
 """
 
-import asyncio
-import contextlib
 import multiprocessing
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from distributed import Client, Future, KilledWorker, get_worker
+from filelock import FileLock, Timeout
 
 from lib.digests import value_digest
 from lib.files import locked
 from lib.study import pool, records
 from lib.study.jobs import Job, Setting, digests, record_status
-from lib.study.pool import Outcome, Report, Standing, Task, Tell
-
-if TYPE_CHECKING:
-    from distributed import Client, Future
+from lib.study.pool import Failures, Outcome, Report, Standing, Task, Tell
 
 # Until a scheduler has to answer, and until what another machine wrote is to be seen here, in seconds.
 _ANSWER = 20.0
@@ -36,13 +33,11 @@ def at_once(address: str) -> int:
     Raises:
         ValueError, OSError: as for `complete`.
     """
-    with _connected(address) as client:
+    with _client(address) as client:
         return sum(client.nthreads().values())
 
 
-def complete(
-    jobs: Iterable[Job], setting: Setting, address: str, report: Report
-) -> list[tuple[Job, str]]:
+def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report) -> Failures:
     """Does jobs as `lib.study.pool.complete` does, in the same folder seen from every worker.
 
     Workers may come and go; while there is none it waits. However this ends, the cluster lives on, and
@@ -56,78 +51,53 @@ def complete(
         The jobs that failed, each with the reason; all others are complete.
 
     Raises:
-        ValueError: `distributed` is not installed, or a worker has other code or libraries than this
-            machine, or another folder.
+        ValueError: a worker has other code or libraries than this machine, or another folder.
         OSError: no scheduler answers, or it is gone.
         KeyboardInterrupt, or what ``report`` raises.
     """
     jobs, started, done = list(jobs), time.monotonic(), 0.0
     lock = setting.folder / "locks" / f"study-{uuid.uuid4().hex}.lock"
     tasks = [_checked(pool.task(job, setting), job, setting, lock) for job in jobs]
-    outcomes, whole = {}, sum(task.weight for task in tasks)
-    with locked(lock), _connected(address) as client:
-        futures = [
-            client.submit(_do, task, setting.profile.threads or 1, pure=False, priority=-number)
+    failures, whole = [], sum(task.weight for task in tasks)
+    with locked(lock), _client(address) as client:
+        waiting = {
+            client.submit(_do, task, setting.profile.threads or 1, pure=False, priority=-number): number
             for number, task in enumerate(tasks)
-        ]
-        while len(outcomes) < len(tasks):
+        }
+        while waiting:
             time.sleep(0.5)
-            left = [number for number in range(len(tasks)) if number not in outcomes]
-            for number in [number for number in left if futures[number].done()]:
-                outcomes[number] = _outcome(futures[number], address)
+            for future in [future for future in waiting if future.done()]:
+                number, failure = waiting.pop(future), _failure(future, address)
                 done += tasks[number].weight / whole
-                standing = (outcomes[number].failure, len(tasks) - len(outcomes), done)
-                report(Standing(tasks[number], *standing, time.monotonic() - started))
-            report(Standing(None, None, len(tasks) - len(outcomes), done, time.monotonic() - started))
-    failures = {number: outcome.failure for number, outcome in outcomes.items() if outcome.failure}
-    made = [job for number, job in enumerate(jobs) if number not in failures]
-    return [(jobs[number], failure) for number, failure in failures.items()] + _unseen(made, setting)
+                if failure:
+                    failures.append((jobs[number], failure))
+                seconds = time.monotonic() - started
+                report(Standing(tasks[number], failure, len(waiting), done, seconds))
+            report(Standing(None, None, len(waiting), done, time.monotonic() - started))
+    failed = [job for job, _ in failures]
+    return failures + _unseen([job for job in jobs if job not in failed], setting)
 
 
-@contextlib.contextmanager
-def _connected(address: str) -> Iterator["Client"]:
-    try:
-        from distributed import Client
-        from distributed.core import connect
-    except ImportError as error:
-        raise ValueError(
-            "a cluster needs the package distributed, which is not installed: "
-            "python -m pip install distributed, in the version that requirements.txt pins"
-        ) from error
-
-    async def answers() -> None:
-        comm = await asyncio.wait_for(connect(address, timeout=_ANSWER), _ANSWER)
-        await comm.close()
-
-    try:
-        # A client alone would wait for ever where somebody listens who is no scheduler.
-        asyncio.run(answers())
-    except OSError as error:
-        raise ConnectionError(
-            f"no Dask scheduler answers at {address} within {_ANSWER:.0f} s"
-        ) from error
-    # Closed, it takes back what the cluster has not done yet.
-    with Client(address, timeout=_ANSWER, set_as_default=False) as client:
-        yield client
+def _client(address: str) -> Client:
+    """Closed, it takes back what the cluster has not done yet."""
+    return Client(address, timeout=_ANSWER, set_as_default=False)
 
 
-def _outcome(future: "Future", address: str) -> Outcome:
-    from distributed import KilledWorker
-
+def _failure(future: Future, address: str) -> str | None:
     if future.cancelled():
         raise ConnectionError(f"the scheduler at {address} is gone; what was done is kept")
     error = future.exception()
     if isinstance(error, KilledWorker):
-        return Outcome(failure=f"{error}")
+        return f"{error}"
     if error is not None:
         raise ValueError(f"a worker at {address} cannot do the study's jobs: {error!r}") from error
     outcome: Outcome = future.result()
     if outcome.value is not None:
         raise ValueError(f"a worker at {address} is refused: {outcome.value}; what was done is kept")
-    return outcome
+    return outcome.failure
 
 
-def _unseen(jobs: Iterable[Job], setting: Setting) -> list[tuple[Job, str]]:
+def _unseen(jobs: Iterable[Job], setting: Setting) -> Failures:
     # A network file system may show what was not there a moment ago only after a minute.
     until, unseen = time.monotonic() + _SEEN, []
     for job in jobs:
@@ -143,8 +113,6 @@ def _checked(task: Task, job: Job, setting: Setting, lock: Path) -> Task:
 
 
 def _do(task: Task, threads: int) -> Outcome:
-    from distributed import get_worker
-
     worker = get_worker()
     key = worker.get_current_task()
     # A worker that a nanny started may otherwise start no process.
@@ -162,8 +130,6 @@ def _do_if_alike(
     task: Task, job: Job, setting: Setting, lock: Path, theirs: Mapping, tell: Tell
 ) -> str | None:
     """Does a task, or says why this machine must not."""
-    from filelock import FileLock, Timeout
-
     if not lock.exists():
         return f"it does not see {lock}, so it does not share that folder"
     try:
@@ -172,8 +138,6 @@ def _do_if_alike(
             return f"locks in {lock.parent} do not hold between its machine and the client's"
     except Timeout:
         ours = _state(job, setting)
-    except OSError as error:
-        return f"it cannot lock files in {lock.parent}: {error}"
     other = [
         f"{name} {ours.get(name)} (here: {theirs.get(name)})"
         for name in sorted(theirs.keys() | ours.keys())

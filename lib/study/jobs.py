@@ -1,4 +1,4 @@
-"""What there is to have on record: jobs, their configuration, and whether their record is there.
+"""What there is to have on record: jobs, how their records stand, and how long they take.
 
 Plain data and file names, no torch.
 """
@@ -21,6 +21,18 @@ NO_SET = "none"
 SIGNS = "_of_signs"
 # What a run takes from its profile besides its budget, which may be the recipe's own.
 _SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
+# Seconds on one CPU thread: of each module of `lib.benchmarks` or `lib.probes` that takes long, and of
+# any "other", on one set of embedded data, and of a computation.
+_SECONDS = {
+    "hpatches": 4.0,
+    "intensity_changes": 8.0,
+    "oxford_affine": 8.0,
+    "sfm": 28.0,
+    "imc": 23.0,
+    "retrieval": 28.0,
+    "other": 0.7,
+    "computation": 5.0,
+}
 
 
 @dataclass(frozen=True)
@@ -84,9 +96,8 @@ class Job:
     @property
     def sets(self) -> tuple[str, ...]:
         """Every set it is trained, measured or probed on, each once."""
-        wanted = (name for _, name in (*self.measures, *self.probes))
-        every = dict.fromkeys((self.train_set, *wanted))
-        return tuple(name for name in every if name not in (None, NO_SET))
+        wanted = [self.train_set, *(name for _, name in (*self.measures, *self.probes))]
+        return tuple(name for name in dict.fromkeys(wanted) if name not in (None, NO_SET))
 
     def sets_of(self, measure: str) -> tuple[str, ...]:
         """The sets on which a module of `lib.benchmarks` measures."""
@@ -136,17 +147,17 @@ def digests(job: Job, setting: Setting) -> dict:
         package, own = ("theory", job.computation) if job.computation else ("models", job.descriptor)
         modules, sets, made = [f"lib.{package}.{own.name}"], [], {}
     # What a computation measures and probes is its own.
-    asked = (("lib.benchmarks", job.measures), ("lib.probes", job.probes)) if not job.computation else ()
-    evaluation = {}
-    for package, wanted in asked:
-        for name in dict(wanted):
-            test_sets = [test_set for own, test_set in wanted if own == name]
-            evaluation[name] = _made_by(evaluating(package, name), test_sets, setting)
+    wanted = () if job.computation else (*job.measures, *job.probes)
+    evaluation = {
+        name: _made_by(evaluating(job, name), [own for module, own in wanted if module == name], setting)
+        for name in dict(wanted)
+    }
     return {"training": _made_by(modules, sets, setting), **made, "evaluation": evaluation}
 
 
-def evaluating(package: str, name: str) -> list[str]:
+def evaluating(job: Job, name: str) -> list[str]:
     """The modules that measure or probe under a name, the one with ``measure`` or ``probe`` first."""
+    package = "lib.benchmarks" if name in dict(job.measures) else "lib.probes"
     signs = ["lib.benchmarks.signs"] if name.endswith(SIGNS) else []
     return [f"{package}.{name.removesuffix(SIGNS)}", *signs]
 
@@ -210,30 +221,32 @@ def record_status(job: Job, setting: Setting, folder: Path | None = None) -> Rec
         (code, data), (code_now, data_now) = _made(then, *wanted), _made(today, *wanted)
         held = wanted not in job.measures or wanted[0] in record["metrics"].get(wanted[1], {})
         if wanted in job.probes:
-            file = probe_path(path, *wanted)
-            held = held and records.is_whole(file, expected := record["probes"].get(".".join(wanted)))
+            file, expected = probe_path(path, *wanted), record["probes"].get(".".join(wanted))
+            held = held and records.is_whole(file, expected)
             if expected and not held and file.exists():
                 damaged.append(file)
-        if not held or content_half(data or "") != content_half(data_now or ""):
+        if not held or content_half(data) != content_half(data_now):
             lacking.append(wanted)
         elif (code, data) != (code_now, data_now):
             stale.append(wanted)
     # What training itself looked at: its own set, and those on which it was followed.
-    followed = then.get("following", {"data": {}})["data"]
-    following = _following(followed, setting)
-    trained = then["training"] == today["training"] and then.get("following", following) == following
-    if any(content_half(followed[name]) != content_half(following["data"][name]) for name in followed):
+    followed = then.get("following", _following((), setting))
+    following = _following(followed["data"], setting)
+    if any(
+        content_half(data) != content_half(following["data"][name])
+        for name, data in followed["data"].items()
+    ):
         state = "other data"
-    elif not trained:
+    elif (then["training"], followed) != (today["training"], following):
         state = "older code"
     else:
         state = "incomplete" if lacking or stale else "complete"
     return RecordStatus(path, state, record, tuple(lacking), tuple(stale), tuple(damaged))
 
 
-def _made(digests: Mapping, module: str, test_set: str) -> tuple[str | None, str | None]:
-    evaluated = digests["evaluation"].get(module, {"code": None, "data": {}})
-    return evaluated["code"], evaluated["data"].get(test_set)
+def _made(digests: Mapping, module: str, test_set: str) -> tuple[str, str]:
+    evaluated = digests["evaluation"].get(module, {"code": "", "data": {}})
+    return evaluated["code"], evaluated["data"].get(test_set, "")
 
 
 def _made_by(modules: Iterable[str], sets: Iterable[str], setting: Setting) -> dict:
@@ -249,11 +262,42 @@ def merged(jobs: Iterable[Job], setting: Setting) -> list[Job]:
     """The jobs, each record's once, with all that any of them asks to evaluate on it."""
     by_path: dict[Path, Job] = {}
     for job in jobs:
-        path = record_path(job, setting)
-        other = by_path.get(path, job)
-        both = {
-            name: tuple(dict.fromkeys((*getattr(other, name), *getattr(job, name))))
-            for name in ("measures", "probes")
-        }
-        by_path[path] = replace(other, **both)
+        other = by_path.setdefault(record_path(job, setting), job)
+        by_path[record_path(job, setting)] = replace(
+            other,
+            measures=tuple(dict.fromkeys((*other.measures, *job.measures))),
+            probes=tuple(dict.fromkeys((*other.probes, *job.probes))),
+        )
     return list(by_path.values())
+
+
+def cost(job: Job, setting: Setting) -> tuple[float, float]:
+    """Seconds that a job takes one process from nothing: of training, and of metrics and probes.
+
+    Training goes by the patches forwarded, a backward pass counted as two forward ones, at the speed
+    that the profile states; metrics and probes by measured seconds for each set.
+    """
+    if job.computation is not None:
+        return 0.0, _SECONDS["computation"]
+    modules = [module.removesuffix(SIGNS) for module, _ in (*job.measures, *job.probes)]
+    # A real set of patches has 100,000 labelled pairs, an embedded one 10,000 at the quick size.
+    larger = 1.0 if setting.source.embedded else 10.0
+    evaluation = larger * sum(_SECONDS.get(module, _SECONDS["other"]) for module in modules)
+    if job.recipe is None:
+        return 0.0, evaluation
+    budget = job.profile(setting).budget_for(job.recipe)
+    steps = budget.epochs * max(1, budget.epoch_pairs // budget.batch_pairs)
+    candidates = 0
+    if job.recipe.sampler.name != "random_pair":
+        generate = job.recipe.generate
+        candidates = generate.options["patches_per_class"] if generate else 3
+    speed = setting.profile.patches_per_second[setting.device.partition(":")[0]]
+    return steps * budget.batch_pairs * (6.0 + candidates) / speed, evaluation
+
+
+def remaining(job: Job, setting: Setting) -> float:
+    """Seconds that are left to be done of a job in the setting's folder."""
+    (training, evaluation), status = cost(job, setting), record_status(job, setting)
+    if status.state != "incomplete":
+        return training + evaluation
+    return evaluation * len((*status.lacking, *status.stale)) / len((*job.measures, *job.probes))

@@ -1,18 +1,14 @@
 """The study that a notebook's parameters name, and the records it asks for: looked up, or made."""
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lib import profiles
-from lib.data.manifest import read_manifest
 from lib.data.sources import KINDS, open_source
-from lib.data.states import content_half
 from lib.study import pool, records
-from lib.study.forecast import remaining, wall_clock
-from lib.study.jobs import NO_SET, Job, Setting, merged, probe_path, record_status
+from lib.study.jobs import NO_SET, Job, Setting, merged, probe_path, record_status, remaining
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "results" / "reference"
@@ -112,11 +108,6 @@ class Record:
         return {name: self.fpr95(name) for name in self.job.test_sets}
 
     @property
-    def followed_pairs(self) -> int:
-        """Matching pairs of each set, at most, on which training was followed."""
-        return self.content["config"]["profile"]["followed_pairs"]
-
-    @property
     def numbers(self) -> Mapping:
         """What a computation computed."""
         return self.content["metrics"][NO_SET][self.job.computation.name]
@@ -211,15 +202,6 @@ def manifest_path(profile: str, data: str) -> Path:
     return reference_folder(profile, data) / "manifest.json"
 
 
-def is_on_record(setting: Setting) -> bool:
-    """Whether a reference is of a setting's profile and of data with the same content."""
-    path, source = manifest_path(setting.profile.name, setting.source.name), setting.source
-    if not path.exists():
-        return False
-    listed = read_manifest(path).sets
-    return all(listed.get(name) == content_half(source.digest(name)) for name in source.sets)
-
-
 def on_record(study: Study, jobs: Sequence[Job]) -> list[Record]:
     """The records of jobs, in their order, where all of them are there, or else none."""
     runs = [find(study, job) for job in jobs]
@@ -249,10 +231,48 @@ def records_of(study: Study, jobs: Sequence[Job]) -> list[Record]:
         DamagedRecord: a file of the reference does not hold what was written.
     """
     runs = [find(study, job) for job in jobs]
-    missing = [job for job, run in zip(jobs, runs, strict=True) if run is None]
-    if missing:
-        _make(study, merged(missing, study.setting))
+    if missing := [job for job, run in zip(jobs, runs, strict=True) if run is None]:
+        print("Records are missing. Interrupt to stop making them; the same call goes on.")
+        if failures := make(study, missing):
+            reasons = "\n".join(f"  {job}: {reason}" for job, reason in failures)
+            raise RuntimeError(f"{len(failures)} of the records failed:\n{reasons}")
     return [run or find(study, job) for job, run in zip(jobs, runs, strict=True)]
+
+
+def sets_of(study: Study, jobs: Sequence[Job]) -> list[str]:
+    """The data's own sets, and those that jobs read besides."""
+    named = (name for job in jobs for name in job.sets)
+    return list(dict.fromkeys([*study.setting.source.sets, *named]))
+
+
+def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[tuple[str, str]]:
+    """Has data and records made that are not there yet, here or by a cluster, and prints how far it is.
+
+    Args:
+        study: in whose folder.
+        jobs: what to have.
+        address: of the cluster's scheduler.
+
+    Returns:
+        What failed, and why.
+    """
+    complete, by, at_once, where = pool.complete, study.at_once, study.at_once, ""
+    if address:
+        from lib.study import cluster
+
+        # Asked first, so that one that does not answer is known before data is made.
+        complete, by, at_once = cluster.complete, address, max(1, cluster.at_once(address))
+        where = f" at {address}"
+    print("data: making or checking it …", flush=True)
+    pool.prepare(study.setting.source, sets_of(study, jobs), study.at_once)
+    todo = to_do(study, jobs)
+    if not todo:
+        print("runs: all on record")
+        return []
+    span = pool.span(pool.wall_clock([remaining(job, study.setting) for job in todo], at_once))
+    print(f"runs: {len(todo)} to make, {at_once} at once{where}, about {span}", flush=True)
+    failures = complete(todo, study.setting, by, pool.printed(len(todo)))
+    return [(job.title, reason) for job, reason in failures]
 
 
 def find(study: Study, job: Job) -> Record | None:
@@ -261,19 +281,16 @@ def find(study: Study, job: Job) -> Record | None:
     Raises:
         DamagedRecord: a file of the reference does not hold what was written.
     """
-    older = None
-    for folder in study.reading:
-        status = record_status(job, study.setting, folder)
+    statuses = [record_status(job, study.setting, folder) for folder in study.reading]
+    for folder, status in zip(study.reading, statuses, strict=True):
         if status.damaged and folder != study.setting.folder:
             raise records.DamagedRecord(
                 f"{status.damaged[0]} is damaged: it does not hold what was committed; bring it back, "
                 "e.g. with git checkout"
             )
-        if status.state == "complete":
-            return Record(job, status.path, status.content, older=False)
-        if status.readable and older is None:
-            older = Record(job, status.path, status.content, older=True)
-    return older
+    readable = [status for status in statuses if status.readable]
+    best = min(readable, key=lambda status: status.state != "complete", default=None)
+    return best and Record(job, best.path, best.content, older=best.state != "complete")
 
 
 def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
@@ -282,36 +299,9 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
     Records by older code are made anew at the quick size and kept at others, where they are costly;
     the report marks them.
     """
-    quick = study.setting.profile.name == "quick"
-
-    def done(job: Job) -> bool:
-        status = record_status(job, study.setting)
-        kept = status.state == "older code" and status.readable and not quick
-        return status.state == "complete" or kept
-
-    return [job for job in merged(jobs, study.setting) if not done(job)]
-
-
-def _make(study: Study, missing: Sequence[Job]) -> None:
-    seconds = [remaining(job, study.setting).seconds for job in missing]
-    print(
-        f"{len(missing)} of the records asked for are missing; making them takes about "
-        f"{pool.span(wall_clock(seconds, study.at_once))} with {study.at_once} at once on "
-        f"{study.setting.device}. Interrupt to stop; the same call goes on.{_elsewhere(study)}",
-        file=sys.stderr,
-    )
-    pool.prepare(study.setting.source, {name for job in missing for name in job.sets}, study.at_once)
-    failures = pool.complete(missing, study.setting, study.at_once, pool.printed(len(missing)))
-    if failures:
-        reasons = "\n".join(f"  {job.title}: {reason}" for job, reason in failures)
-        raise RuntimeError(f"{len(failures)} of {len(missing)} failed:\n{reasons}")
-
-
-def _elsewhere(study: Study) -> str:
-    """The other data that the study's profile is on record for."""
-    profile, own = study.setting.profile.name, study.setting.source.name
-    kinds = sorted(path.parent.name for path in (REFERENCE / profile).glob("*/manifest.json"))
-    return f" On record at {profile}: data {', '.join(kinds)}." if kinds and own not in kinds else ""
+    kept = ("complete",) if study.setting.profile.name == "quick" else ("complete", "older code")
+    statuses = [(job, record_status(job, study.setting)) for job in merged(jobs, study.setting)]
+    return [job for job, status in statuses if status.state not in kept or not status.readable]
 
 
 def provenance(runs: Sequence[Record]) -> str:

@@ -19,8 +19,7 @@ from unittest.mock import patch
 
 from lib.data.sources import Source
 from lib.profiles import Profile
-from lib.study.forecast import cost
-from lib.study.jobs import Job, Setting
+from lib.study.jobs import Job, Setting, cost
 
 _STEPS_PER_MESSAGE = 10
 # glibc's allocator keeps what a step frees: returned to the system and fetched again at each step,
@@ -33,6 +32,8 @@ _WORKERS = {
 # A process has one environment, and several threads of it may run tasks.
 _environment_lock = threading.Lock()
 Tell = Callable[[float], None]
+# Processes by the pipe to each.
+Workers = dict[connection.Connection, multiprocessing.Process]
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class Standing:
 
 
 Report = Callable[[Standing], None]
+# Jobs that failed, each with the reason.
+Failures = list[tuple[Job, str]]
 
 
 def default_at_once(profile: Profile, device: str) -> int:
@@ -113,53 +116,44 @@ def run(
     outcomes: list[Outcome | None] = [None] * len(tasks)
     shares, whole = [0.0] * len(tasks), sum(task.weight for task in tasks)
     waiting = list(reversed(range(len(tasks))))
-    workers: dict[connection.Connection, _Worker] = {}
+    workers: Workers = {}
+    busy: dict[connection.Connection, int] = {}
     started = time.monotonic()
     environment = _WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
     with _ended(workers):
         while None in outcomes:
-            idle = sum(worker.number is None for worker in workers.values())
-            for _ in range(min(at_once - len(workers), len(waiting) - idle)):
-                _start(workers, environment)
-            for pipe, worker in workers.items():
-                if worker.number is None and waiting:
-                    worker.number = waiting.pop()
-                    # One that has ended meanwhile is found out below.
-                    with contextlib.suppress(BrokenPipeError):
-                        pipe.send(tasks[worker.number].do)
-            ended: list[tuple[Task | None, Outcome]] = []
-            for pipe in connection.wait(list(workers), timeout=0.5):
-                number = workers[pipe].number
+            while waiting and len(busy) < at_once:
+                if not workers.keys() - busy.keys():
+                    _start(workers, environment)
+                idle = next(pipe for pipe in workers if pipe not in busy)
+                busy[idle] = waiting.pop()
+                # One that has ended meanwhile is found out below.
+                with contextlib.suppress(BrokenPipeError):
+                    idle.send(tasks[busy[idle]].do)
+            ended: list[int] = []
+            for pipe in connection.wait(list(busy), timeout=0.5):
                 try:
                     news = pipe.recv()
                 except (EOFError, OSError):
-                    news = Outcome(failure=_end_of(workers.pop(pipe).process))
-                if number is None:
-                    continue
-                if not isinstance(news, Outcome):
-                    shares[number] = news
-                    continue
-                outcomes[number], shares[number] = news, 1.0
-                ended.append((tasks[number], news))
-                if pipe in workers:
-                    workers[pipe].number = None
+                    news = Outcome(failure=_end_of(workers.pop(pipe)))
+                if isinstance(news, Outcome):
+                    ended.append(busy.pop(pipe))
+                    outcomes[ended[-1]], shares[ended[-1]] = news, 1.0
+                else:
+                    shares[busy[pipe]] = news
             share = sum(task.weight * done for task, done in zip(tasks, shares, strict=True)) / whole
-            for task, outcome in ended or [(None, Outcome())]:
-                seconds = time.monotonic() - started
-                show(Standing(task, outcome.failure, outcomes.count(None), share, seconds))
+            how_far = (outcomes.count(None), share, time.monotonic() - started)
+            for number in ended:
+                show(Standing(tasks[number], outcomes[number].failure, *how_far))
+            if not ended:
+                show(Standing(None, None, *how_far))
     return outcomes
 
 
-@dataclass
-class _Worker:
-    process: multiprocessing.Process
-    number: int | None = None
-
-
-def _start(workers: dict[connection.Connection, _Worker], environment: Mapping[str, str]) -> None:
+def _start(workers: Workers, environment: Mapping[str, str]) -> None:
     context = multiprocessing.get_context("spawn")
     pipe, theirs = context.Pipe()
-    worker = _Worker(context.Process(target=_work, args=(theirs,), daemon=True))
+    worker = context.Process(target=_work, args=(theirs,), daemon=True)
     # Ctrl-C reaches every process of a terminal and the first of them decides: the others are started
     # with it held back, so that it cannot find them halfway through their imports. No signal ends this
     # process between the start of another and the handing over of what that one begins with.
@@ -168,7 +162,7 @@ def _start(workers: dict[connection.Connection, _Worker], environment: Mapping[s
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         with _environment_lock, patch.dict(os.environ, environment):
-            worker.process.start()
+            worker.start()
         theirs.close()
         workers[pipe] = worker
     finally:
@@ -183,18 +177,18 @@ def _end_of(process: multiprocessing.Process) -> str:
 
 
 @contextlib.contextmanager
-def _ended(workers: Mapping[connection.Connection, _Worker]) -> Iterator[None]:
+def _ended(workers: Workers) -> Iterator[None]:
     try:
         yield
     except BaseException:
         for worker in workers.values():
-            worker.process.terminate()
+            worker.terminate()
         raise
     finally:
         for pipe, worker in workers.items():
             pipe.close()
-            worker.process.join(10)
-            worker.process.kill()
+            worker.join(10)
+            worker.kill()
 
 
 def _work(pipe: connection.Connection) -> None:
@@ -219,9 +213,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def complete(
-    jobs: Iterable[Job], setting: Setting, at_once: int, report: Report
-) -> list[tuple[Job, str]]:
+def complete(jobs: Iterable[Job], setting: Setting, at_once: int, report: Report) -> Failures:
     """Does jobs in the order given, so that what was asked first is first on record; those already
     complete cost nothing.
 
@@ -244,9 +236,9 @@ def complete(
 
 def task(job: Job, setting: Setting) -> Task:
     """What having a job's record comes to; it returns None."""
-    whole = cost(job, setting)
-    do = partial(_carry_out, job, setting, whole.training / whole.seconds)
-    return Task(job.title, do, whole.seconds)
+    training, evaluation = cost(job, setting)
+    whole = training + evaluation
+    return Task(job.title, partial(_carry_out, job, setting, training / whole), whole)
 
 
 def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
@@ -299,6 +291,12 @@ def span(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02} min"
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def wall_clock(seconds: Iterable[float], at_once: int) -> float:
+    """Seconds until work of these lengths is done, so much of it at once."""
+    lengths = list(seconds)
+    return max([sum(lengths) / at_once, *lengths])
 
 
 def _carry_out(job: Job, setting: Setting, training: float, tell: Tell) -> None:

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +28,7 @@ from lib.files import locked, set_aside, write_bytes
 from lib.recipes import Part
 from lib.study import jobs, records
 from lib.study.jobs import NO_SET, SIGNS, Job, RecordStatus, Setting
-from lib.training import ForeignCheckpoint, Trained, part_state, train
+from lib.training import ForeignCheckpoint, part_state, train
 
 OnStep = Callable[[int, int], None]
 
@@ -51,20 +51,27 @@ def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path
         OSError: results cannot be written, or the disk is full; what was done is kept.
     """
     path = jobs.record_path(job, setting)
-    lock = setting.folder / "locks" / f"{job.name}-{path.stem}.lock"
-    with locked(lock):
-        before = jobs.record_status(job, setting)
-        for file in before.damaged:
+    with locked(setting.folder / "locks" / f"{job.name}-{path.stem}.lock"):
+        status = jobs.record_status(job, setting)
+        for file in status.damaged:
             _put_aside(file)
-        if before.state == "complete":
+        if status.state == "complete":
             return path
         if job.computation is not None:
-            records.write(path, _compute(job, setting, path))
-        else:
-            record, subject = _subject(job, setting, before, on_step)
-            fresh = record is not before.content
-            wanted = (*job.measures, *job.probes) if fresh else (*before.lacking, *before.stale)
-            _evaluate(job, setting, path, record, subject, tuple(dict.fromkeys(wanted)))
+            _compute(job, setting, path)
+            return path
+        begun, weights = status.state == "incomplete", weights_path(path)
+        if begun and job.recipe and not records.is_whole(weights, status.content["weights"]):
+            begun = False
+            if weights.exists():
+                _put_aside(weights)
+        if not begun:
+            if job.recipe:
+                _train(job, setting, path, on_step)
+            else:
+                records.write(path, _record(job, setting))
+            status = jobs.record_status(job, setting)
+        _evaluate(job, setting, status)
     return path
 
 
@@ -82,16 +89,13 @@ def load_weights(record: Path) -> dict[str, dict[str, Tensor]]:
         DamagedRecord: one of them does not hold what was written.
         ValueError: the record is of nothing that was trained.
     """
-    expected = records.read(record).get("weights")
+    expected, weights = records.read(record).get("weights"), weights_path(record)
     if expected is None:
         raise ValueError(f"{record} is the record of no training run, so it has no network")
-    if not weights_path(record).is_file():
-        raise FileNotFoundError(
-            f"{weights_path(record)} is missing, without which {record.name} has no network: committed "
-            "records come without weights, so give a record that a run has left here"
-        )
+    if not weights.is_file():
+        raise FileNotFoundError(f"{weights} is missing: committed records come without weights")
     stages: dict[str, dict[str, Tensor]] = {}
-    kept = safetensors.torch.load(records.read_checked(weights_path(record), expected))
+    kept = safetensors.torch.load(records.read_checked(weights, expected))
     for name in sorted(kept, key=lambda name: float(name.partition("/")[0])):
         stage, _, parameter = name.partition("/")
         stages.setdefault(stage, {})[parameter] = kept[name]
@@ -126,51 +130,19 @@ def checkpoint_path(job: Job, setting: Setting) -> Path:
     return setting.folder / "checkpoints" / name
 
 
-def _subject(
-    job: Job, setting: Setting, before: RecordStatus, on_step: OnStep | None
-) -> tuple[dict, Subject]:
-    record = before.content if before.state == "incomplete" else None
-    if job.descriptor is not None:
-        model = parts.build("model", job.descriptor, **job.paths).to(setting.device).eval()
-        described = partial(describe, model, device=setting.device)
-        subject = Subject(described, device=setting.device)
-        if hasattr(model, "of_image"):
-            kind = _evaluating("lib.benchmarks.sfm").ImageSubject
-            subject = kind(described, device=setting.device, of_image=model.of_image)
-        return record or _record(job, setting), subject
-
-    stages, weights = None, weights_path(before.path)
-    if record is not None and records.is_whole(weights, record["weights"]):
-        stages = load_weights(before.path)
-    elif record is not None and weights.exists():
-        _put_aside(weights)
-    if stages is None:
-        checkpoint = checkpoint_path(job, setting)
-        trained = _train(job, setting, checkpoint, on_step)
-        record, stages = _record(job, setting, trained), trained.stages
-        record["weights"] = _save_weights(before.path, stages)
-        # From here on the training is on record, and what ends the evaluation costs no more than it.
-        records.write(before.path, record)
-        checkpoint.unlink(missing_ok=True)
-    models = {name: _network(record["config"], kept, setting.device) for name, kept in stages.items()}
-    described = partial(describe, models[max(models, key=float)], device=setting.device)
-    return record, Subject(described, job.recipe, models, record, setting.device)
-
-
-def _compute(job: Job, setting: Setting, path: Path) -> dict:
-    name = job.computation.name
-    started = time.monotonic()
+def _compute(job: Job, setting: Setting, path: Path) -> None:
+    name, started = job.computation.name, time.monotonic()
     numbers, arrays = import_module(f"lib.theory.{name}").compute(**job.computation.options)
     record = _record(job, setting)
     record["seconds"] = round(time.monotonic() - started, 2)
     record["metrics"] = {NO_SET: {name: numbers}}
     file = jobs.probe_path(path, name, NO_SET)
     record["probes"] = {f"{name}.{NO_SET}": records.write_probe(file, arrays)}
-    return record
+    records.write(path, record)
 
 
-def _train(job: Job, setting: Setting, checkpoint: Path, on_step: OnStep | None) -> Trained:
-    profile = job.profile(setting)
+def _train(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> None:
+    profile, checkpoint = job.profile(setting), checkpoint_path(job, setting)
     sets = {name: setting.source.load(name) for name in job.sets_of("fpr95")}
     few = {name: few_pairs(whole, profile.followed_pairs) for name, whole in sets.items()}
     begin = partial(
@@ -184,23 +156,32 @@ def _train(job: Job, setting: Setting, checkpoint: Path, on_step: OnStep | None)
         checkpoint=checkpoint,
         on_step=on_step,
     )
-    if checkpoint.exists() and not _is_whole(checkpoint):
-        _put_aside(checkpoint)
     with fast_convolutions(setting.device):
         try:
-            return begin()
-        except ForeignCheckpoint:
+            # torch checks no checksum of what it loads.
+            if checkpoint.exists() and zipfile.ZipFile(checkpoint).testzip() is not None:
+                raise ForeignCheckpoint
+            trained = begin()
+        except (zipfile.BadZipFile, ForeignCheckpoint):
             _put_aside(checkpoint)
-            return begin()
-
-
-def _is_whole(checkpoint: Path) -> bool:
-    # torch checks no checksum of what it loads.
-    try:
-        with zipfile.ZipFile(checkpoint) as archive:
-            return archive.testzip() is None
-    except zipfile.BadZipFile:
-        return False
+            trained = begin()
+    record = _record(job, setting)
+    record["seconds"] = round(trained.seconds, 2)
+    record["parameters"] = sum(p.numel() for p in trained.model.parameters())
+    for name, lists in (("curve", trained.curve), ("epoch_fpr95", trained.epochs)):
+        record[name] = {key: [round(value, 6) for value in curve] for key, curve in lists.items()}
+    content = safetensors.torch.save(
+        {
+            f"{stage}/{name}": value.contiguous()
+            for stage, kept in trained.stages.items()
+            for name, value in kept.items()
+        }
+    )
+    write_bytes(weights_path(path), content)
+    record["weights"] = hashlib.sha256(content).hexdigest()
+    # From here on the training is on record, and what ends the evaluation costs no more than it.
+    records.write(path, record)
+    checkpoint.unlink(missing_ok=True)
 
 
 def _put_aside(file: Path) -> None:
@@ -208,8 +189,12 @@ def _put_aside(file: Path) -> None:
     print(f"{file} is damaged: set aside as {aside.name} and made anew", file=sys.stderr, flush=True)
 
 
-def _record(job: Job, setting: Setting, trained: Trained | None = None) -> dict:
-    record = {
+def _record(job: Job, setting: Setting) -> dict:
+    """What a record says of a job before anything is measured."""
+    device = f"CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
+    if setting.device.startswith("cuda"):
+        device = torch.cuda.get_device_name(setting.device)
+    return {
         "kind": "run" if job.recipe else "descriptor" if job.descriptor else "computation",
         "name": job.name,
         "label": job.label,
@@ -221,51 +206,57 @@ def _record(job: Job, setting: Setting, trained: Trained | None = None) -> dict:
         "digests": {**jobs.digests(job, setting), "evaluation": {}},
         "libraries": records.libraries(),
         "python": platform.python_version(),
-        "device": _device_name(setting.device),
+        "device": device,
         "threads": torch.get_num_threads(),
         "metrics": {},
         "probes": {},
         "evaluation_seconds": {},
     }
-    if trained is not None:
-        record["seconds"] = round(trained.seconds, 2)
-        record["parameters"] = sum(p.numel() for p in trained.model.parameters())
-        for name, lists in (("curve", trained.curve), ("epoch_fpr95", trained.epochs)):
-            record[name] = {key: [round(value, 6) for value in curve] for key, curve in lists.items()}
-    return record
 
 
-def _evaluate(
-    job: Job,
-    setting: Setting,
-    path: Path,
-    record: dict,
-    subject: Subject,
-    wanted: Sequence[tuple[str, str]],
-) -> None:
+def _subject(job: Job, setting: Setting, status: RecordStatus) -> Subject:
+    device = setting.device
+    if job.descriptor is not None:
+        model = parts.build("model", job.descriptor, **job.paths).to(device).eval()
+        described = partial(describe, model, device=device)
+        if hasattr(model, "of_image"):
+            kind = _evaluating("lib.benchmarks.sfm").ImageSubject
+            return kind(described, device=device, of_image=model.of_image)
+        return Subject(described, device=device)
+    record, stages = status.content, load_weights(status.path)
+    models = {name: _network(record["config"], kept, device) for name, kept in stages.items()}
+    described = partial(describe, models[max(models, key=float)], device=device)
+    return Subject(described, job.recipe, models, record, device)
+
+
+def _evaluate(job: Job, setting: Setting, status: RecordStatus) -> None:
+    """Measures and probes what a record lacks or has by other code."""
+    path, record, subject = status.path, status.content, _subject(job, setting, status)
+    wanted = (*status.lacking, *status.stale)
     today, held = jobs.digests(job, setting)["evaluation"], record["digests"]["evaluation"]
     # A set is read and described once for all that is asked of it, and on record when it is done.
     for test_set in dict.fromkeys(name for _, name in wanted):
         data = setting.source.load(test_set)
         for name in (module for module, own in wanted if own == test_set):
-            measured = (name, test_set) in job.measures
-            package, started = "lib.benchmarks" if measured else "lib.probes", time.monotonic()
-            module, key = _evaluating(jobs.evaluating(package, name)[0]), f"{name}.{test_set}"
-            if measured:
+            started, key, code = time.monotonic(), f"{name}.{test_set}", today[name]["code"]
+            module = _evaluating(jobs.evaluating(job, name)[0])
+            if (name, test_set) in job.measures:
                 values = module.measure(of_signs(subject) if name.endswith(SIGNS) else subject, data)
                 record["metrics"].setdefault(test_set, {})[name] = {
-                    key: round(value, 6) for key, value in values.items()
+                    metric: round(value, 6) for metric, value in values.items()
                 }
             else:
                 file = jobs.probe_path(path, name, test_set)
                 record["probes"][key] = records.write_probe(file, module.probe(subject, data))
             record["evaluation_seconds"][key] = round(time.monotonic() - started, 2)
-            made = held.setdefault(name, {"code": today[name]["code"], "data": {}})
-            if made["code"] != today[name]["code"]:
+            others = held.get(name, {"code": code, "data": {}})
+            if others["code"] != code:
                 # What was measured on other sets was so by other code, which "0…" stands for.
-                others = {own: content_half(digest) + "0" * 8 for own, digest in made["data"].items()}
-                held[name] = {"code": today[name]["code"], "data": others}
-            held[name]["data"][test_set] = today[name]["data"][test_set]
+                others["data"] = {
+                    own: content_half(digest) + "0" * 8 for own, digest in others["data"].items()
+                }
+            own = {test_set: today[name]["data"][test_set]}
+            held[name] = {"code": code, "data": {**others["data"], **own}}
         records.write(path, record)
 
 
@@ -276,16 +267,3 @@ def _evaluating(name: str) -> ModuleType:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, ours)
     return module
-
-
-def _save_weights(path: Path, stages: Mapping[str, Mapping[str, Tensor]]) -> str:
-    flat = {f"{stage}/{name}": value for stage, kept in stages.items() for name, value in kept.items()}
-    content = safetensors.torch.save({name: value.contiguous() for name, value in flat.items()})
-    write_bytes(weights_path(path), content)
-    return hashlib.sha256(content).hexdigest()
-
-
-def _device_name(device: str) -> str:
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name(device)
-    return f"CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"

@@ -16,7 +16,7 @@ from lib.statistics.intervals import Measured, contrast, residual
 from lib.study.artefacts import factorial, together
 from lib.study.artefacts.factorial import AXES, CELLS, SEARCHED_CELLS, TERMS, Cell, sign
 from lib.study.artefacts.searches import read_search
-from lib.study.forecast import cost
+from lib.study.jobs import cost
 from lib.study.open import Record, Study, records_of
 from lib.study.report.changes import methods, with_tests
 from lib.study.report.together import FPR95, LEVEL, by_measure
@@ -38,7 +38,7 @@ def plan(study: Study) -> pd.DataFrame:
     equal = records_of(study, together.equal_footing(study))
     spread, _ = residual(by_measure(equal, study)[FPR95].values())
     row = {"combinations": len(CELLS), "seeds": seeds, "runs": len(jobs)}
-    row |= {"core hours": sum(cost(job, study.setting).seconds for job in jobs) / 3600}
+    row |= {"core hours": sum(sum(cost(job, study.setting)) for job in jobs) / 3600}
     return pd.DataFrame([row | least_effects(spread, len(jobs), len(jobs) - seeds - len(TERMS))])
 
 
