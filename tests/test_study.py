@@ -166,20 +166,6 @@ def test_damage_in_the_reference_is_said_and_not_made_anew(
         records_of(reading, [cold[1]])
 
 
-def test_a_record_that_is_no_record_is_made_anew_and_planned(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    opened = open_study(results=str(tmp_path))
-    (job,) = jobs.merged([training_job(opened, "hardnet", "mini-a", 0)], opened.setting)
-    path = jobs.record_path(job, opened.setting)
-    path.parent.mkdir(parents=True)
-    for content in ("[]", '{"digests": null}', '{"kind": "run", "metrics": 3, "digests": []}'):
-        path.write_text(content)
-        assert jobs.record_status(job, opened.setting).state == "damaged"
-        assert to_do(opened, [job]) == [job]
-        assert study.main(["--plan", "--only", "adasample/table1", "--results", str(tmp_path)]) == 0
-
-
 def stale(record: dict, *keys: str) -> dict:
     """The record with the digest at these keys changed; of data, its half of the code."""
     changed = copy.deepcopy(record)
