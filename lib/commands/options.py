@@ -2,9 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lib.profiles import PROFILES
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,13 +51,18 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_study_options(parser: argparse.ArgumentParser, results: str) -> None:
-    """Add which data a command takes, where it runs and where its results lie.
+def add_study_options(
+    parser: argparse.ArgumentParser, results: str, profiles: Iterable[str] = PROFILES
+) -> None:
+    """Add which size and data a command takes, where it runs and where its results lie.
 
     Args:
         parser: of the command.
         results: what lies in the folder of results.
+        profiles: sizes that the command has.
     """
+    text = "size (default: quick)"
+    parser.add_argument("--profile", default="quick", choices=list(profiles), help=text)
     data = parser.add_mutually_exclusive_group().add_argument
     sets = {"type": folder, "metavar": "DIR"}
     data("--data", help="folder with liberty, notredame and yosemite as downloaded", **sets)

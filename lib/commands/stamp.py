@@ -22,7 +22,6 @@ from pathlib import Path
 
 from lib.commands.options import add_study_options, data_of
 from lib.data.states import code_half, content_half
-from lib.profiles import PROFILES
 from lib.recipes import Budget
 from lib.study import pool, records
 from lib.study.artefacts import searches
@@ -122,7 +121,6 @@ def main() -> None:
     add = parser.add_argument
     checkout = "the code that made the records, e.g. a git worktree, or what its --numbers wrote"
     add("checkout", type=Path, nargs="?", default=ROOT, help=checkout)
-    add("--profile", default="quick", choices=list(PROFILES))
     add_study_options(parser, "where the records lie")
     text = "write this code's short runs into a folder, and stamp nothing"
     add("--numbers", type=Path, metavar="DIR", help=text)

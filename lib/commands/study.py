@@ -25,7 +25,6 @@ import pandas as pd
 
 from lib.commands.options import add_study_options, data_of, exit_status
 from lib.data.manifest import read_manifest, write_manifest
-from lib.profiles import PROFILES
 from lib.study import pool
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
 from lib.study.catalogue import ARTEFACTS, Artefact
@@ -49,7 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "reference and build a report. './run_all.sh test' runs the tests instead.",
     )
     add = parser.add_argument
-    add("--profile", default="quick", choices=list(PROFILES), help="size (default: quick)")
     add("--plan", action="store_true", help="print what would be run, hours and disk, and stop")
     add("--only", default="*", metavar="PATTERN", help="artefacts by name, e.g. 'adasample/*'")
     add("--extras", action="store_true", help="also what the default leaves out for time")

@@ -9,8 +9,8 @@ takes the rate from. No scene that a table is made of is looked at.
 import argparse
 from collections.abc import Iterable, Mapping
 
-from lib import profiles
 from lib.commands.options import add_study_options, data_of
+from lib.profiles import PROFILES
 from lib.recipes import Recipe
 from lib.study import pool, records
 from lib.study.artefacts import searches
@@ -63,22 +63,20 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    sized = [name for name, profile in profiles.PROFILES.items() if profile.search]
-    add("--profile", default="quick", choices=sized)
+    sized = [name for name, profile in PROFILES.items() if profile.search]
+    add_study_options(parser, "where the runs go", sized)
     add("--recipes", nargs="+", default=list(SEARCHED), choices=list(SEARCHED), metavar="NAME")
     rates = {"type": float, "choices": searches.GRID, "default": [], "metavar": "RATE"}
     add("--rates", nargs="+", help="tried too", **rates)
-    add_study_options(parser, "where the runs go")
     chosen = parser.parse_args()
-    named = (chosen.profile, data_of(chosen), chosen.results)
-    study = open_study(*named, None, chosen.device, chosen.jobs)
+    data, results = data_of(chosen), chosen.results
+    study = open_study(chosen.profile, data, results, None, chosen.device, chosen.jobs)
     for name in chosen.recipes:
         outcome = search(study, name, SEARCHED[name], chosen.rates)
         path = searches.search_path(chosen.profile, study.setting.source.name, name)
         records.write(path, outcome)
-        print(
-            f"{outcome['label']}: {outcome['metrics']['mean_fpr95']} best: {outcome['best']}", flush=True
-        )
+        means = outcome["metrics"]["mean_fpr95"]
+        print(f"{outcome['label']}: {means} best: {outcome['best']}", flush=True)
 
 
 if __name__ == "__main__":

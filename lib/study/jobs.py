@@ -232,10 +232,7 @@ def record_status(job: Job, setting: Setting, folder: Path | None = None) -> Rec
     # What training itself looked at: its own set, and those on which it was followed.
     followed = then.get("following", _following((), setting))
     following = _following(followed["data"], setting)
-    if any(
-        content_half(data) != content_half(following["data"][name])
-        for name, data in followed["data"].items()
-    ):
+    if _contents(followed) != _contents(following):
         state = "other data"
     elif (then["training"], followed) != (today["training"], following):
         state = "older code"
@@ -252,6 +249,10 @@ def _made(digests: Mapping, module: str, test_set: str) -> tuple[str, str]:
 def _made_by(modules: Iterable[str], sets: Iterable[str], setting: Setting) -> dict:
     data = {name: setting.source.digest(name) for name in dict.fromkeys(sets)}
     return {"code": code_digest(modules), "data": data}
+
+
+def _contents(made: Mapping) -> dict[str, str]:
+    return {name: content_half(digest) for name, digest in made["data"].items()}
 
 
 def _following(sets: Iterable[str], setting: Setting) -> dict:

@@ -58,8 +58,7 @@ def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path
         if status.state == "complete":
             return path
         if job.computation is not None:
-            _compute(job, setting, path)
-            return path
+            return _compute(job, setting, path)
         begun, weights = status.state == "incomplete", weights_path(path)
         if begun and job.recipe and not records.is_whole(weights, status.content["weights"]):
             begun = False
@@ -130,7 +129,7 @@ def checkpoint_path(job: Job, setting: Setting) -> Path:
     return setting.folder / "checkpoints" / name
 
 
-def _compute(job: Job, setting: Setting, path: Path) -> None:
+def _compute(job: Job, setting: Setting, path: Path) -> Path:
     name, started = job.computation.name, time.monotonic()
     numbers, arrays = import_module(f"lib.theory.{name}").compute(**job.computation.options)
     record = _record(job, setting)
@@ -139,6 +138,7 @@ def _compute(job: Job, setting: Setting, path: Path) -> None:
     file = jobs.probe_path(path, name, NO_SET)
     record["probes"] = {f"{name}.{NO_SET}": records.write_probe(file, arrays)}
     records.write(path, record)
+    return path
 
 
 def _train(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> None:
@@ -170,13 +170,10 @@ def _train(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> No
     record["parameters"] = sum(p.numel() for p in trained.model.parameters())
     for name, lists in (("curve", trained.curve), ("epoch_fpr95", trained.epochs)):
         record[name] = {key: [round(value, 6) for value in curve] for key, curve in lists.items()}
-    content = safetensors.torch.save(
-        {
-            f"{stage}/{name}": value.contiguous()
-            for stage, kept in trained.stages.items()
-            for name, value in kept.items()
-        }
-    )
+    flat = {}
+    for stage, kept in trained.stages.items():
+        flat |= {f"{stage}/{name}": value.contiguous() for name, value in kept.items()}
+    content = safetensors.torch.save(flat)
     write_bytes(weights_path(path), content)
     record["weights"] = hashlib.sha256(content).hexdigest()
     # From here on the training is on record, and what ends the evaluation costs no more than it.
@@ -196,10 +193,7 @@ def _record(job: Job, setting: Setting) -> dict:
         device = torch.cuda.get_device_name(setting.device)
     return {
         "kind": "run" if job.recipe else "descriptor" if job.descriptor else "computation",
-        "name": job.name,
-        "label": job.label,
-        "train_set": job.train_set,
-        "seed": job.seed,
+        **{name: getattr(job, name) for name in ("name", "label", "train_set", "seed")},
         "profile": setting.profile.name,
         "data": setting.source.name,
         "config": jobs.configuration(job, setting),
@@ -242,9 +236,8 @@ def _evaluate(job: Job, setting: Setting, status: RecordStatus) -> None:
             module = _evaluating(jobs.evaluating(job, name)[0])
             if (name, test_set) in job.measures:
                 values = module.measure(of_signs(subject) if name.endswith(SIGNS) else subject, data)
-                record["metrics"].setdefault(test_set, {})[name] = {
-                    metric: round(value, 6) for metric, value in values.items()
-                }
+                values = {metric: round(value, 6) for metric, value in values.items()}
+                record["metrics"].setdefault(test_set, {})[name] = values
             else:
                 file = jobs.probe_path(path, name, test_set)
                 record["probes"][key] = records.write_probe(file, module.probe(subject, data))
