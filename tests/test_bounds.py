@@ -17,11 +17,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # By what is counted: the limit that holds today, and the bound of the design, to which it comes down.
 LIMITS = {
-    "lines of lib": (15_200, 12_500),
-    "lines of lib/study and lib/commands": (5_300, 4_000),
-    "syntax nodes of lib": (189_500, 155_000),
-    "modules of lib": (247, 190),
-    "lines of tests": (18_800, 18_000),
+    "lines of lib": (14_600, 12_500),
+    "lines of lib/study and lib/commands": (4_700, 4_000),
+    "syntax nodes of lib": (185_700, 155_000),
+    "modules of lib": (231, 190),
+    "lines of tests": (18_500, 18_000),
     "lines of the longest notebook": (120, 120),
     "lines of the longest cell": (30, 30),
     "lines of all notebooks": (3_500, 3_500),

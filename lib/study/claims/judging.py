@@ -206,7 +206,7 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
     decided = table["verdict"].isin([HELD, NOT_HELD, *ON_OWN_DATA.values()]) & table["low"].notna()
     count = int(decided.sum())
     return (
-        f"{count} verdicts rest on a {CONFIDENCE:.0%} interval, of which about "
+        f"{count} comparisons are decided by a {CONFIDENCE:.0%} interval, of which about "
         f"{(1 - CONFIDENCE) * count:.1f} are expected to be wrong by chance."
     )
 
