@@ -213,14 +213,3 @@ def test_a_row_is_measured_as_sift_is(checkpoint):
     in_ranking = datasets.ranking(study, [checkpoint])
     assert [job.label for job in in_ranking[:3]] == ["SIFT", "RootSIFT", "tfeat (published)"]
     assert in_ranking[2].measures == sift.measures
-
-
-def test_a_missing_checkpoint_two_of_one_name_and_a_bare_text_are_refused(checkpoint, tmp_path):
-    study = open_study()
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.params"):
-        published_jobs(study, [tmp_path / "nowhere.params"])
-    with pytest.raises(ValueError, match="two checkpoints are called tfeat"):
-        published_jobs(study, [checkpoint, checkpoint])
-    with pytest.raises(ValueError, match="checkpoints is a list of files"):
-        published_jobs(study, str(checkpoint))
-    assert published_jobs(study, []) == []

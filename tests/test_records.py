@@ -96,15 +96,3 @@ def test_a_probe_above_200_kB_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="bin it to 200,000"):
         records.write_probe(tmp_path / "a.npz", {"x": noise})
     assert not (tmp_path / "a.npz").exists()
-
-
-@pytest.mark.parametrize("place", [0, 0.3, 0.5, 0.9])
-def test_a_probe_damaged_anywhere_is_named(place: float, tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    expected = records.write_probe(path, {"x": np.random.default_rng(0).normal(size=1000)})
-    content = bytearray(path.read_bytes())
-    content[int(place * len(content))] ^= 1
-    path.write_bytes(content)
-    assert not records.is_whole(path, expected)
-    with pytest.raises(records.DamagedRecord, match=r"a\.npz is damaged"):
-        records.read_probe(path, expected)

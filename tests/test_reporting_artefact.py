@@ -46,14 +46,6 @@ def test_a_table_is_shown_rounded_and_saved_with_six_digits(shown: Artefact, dis
     )
 
 
-def test_heads_of_two_levels_are_joined_in_the_file(shown: Artefact) -> None:
-    columns = pd.MultiIndex.from_tuples([("", "dim"), ("Mean", "paper")])
-    table = pd.DataFrame([[128, np.nan], [64, 1 / 3]], ["a", "b"], columns).rename_axis("Method")
-    shown.save(table)
-    content = saved(shown, "tables", "adasample/table1.csv").read_bytes()
-    assert content == b"Method,dim,Mean paper\na,128,\nb,64,0.333333\n"
-
-
 def test_a_figure_is_saved_as_the_picture_that_the_cell_shows_and_what_it_draws_beside_it(
     shown: Artefact, displayed: list
 ) -> None:
@@ -90,28 +82,11 @@ def test_verdicts_are_those_on_the_artefacts_claims_and_a_shared_reason_stands_o
     assert all(artefact.escape(claim.sentence) in html for claim in claims)
 
 
-def test_claims_on_what_is_computed_without_training_are_judged_at_any_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    verdicts: dict[str, pd.DataFrame] = {}
-    monkeypatch.setattr(Artefact, "save", lambda self, frame, name="": verdicts.update({name: frame}))
-    shown = Artefact("dsm/table4", open_study(), [])
-    computed = {"spread_one_bin": np.array([50.0]), "spread_hundredth_bin": np.array([0.0])}
-    shown.judge({}, artefact=("Table 4", "Sec. 4.2"), computed=computed)
-    outcomes = verdicts["verdicts"].set_index("claim")["verdict"]
-    assert outcomes.pop("dsm-s42-small-variance") == "did not hold"
-    assert outcomes.pop("dsm-s42-small-variance-limit") == "held"
-    assert set(outcomes) == {"not judged"}
-
-
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
         ("seeds", [0, 0]),
-        ("seeds", "0"),
         ("profile", "quik"),
-        ("results", None),
-        ("data", "no such folder"),
     ],
 )
 def test_a_wrong_parameter_is_refused_in_one_line(parameter: str, value: object) -> None:

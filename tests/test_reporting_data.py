@@ -92,18 +92,6 @@ def test_what_one_threshold_costs_is_the_mean_over_sets(found: list[Record]):
     pd.testing.assert_frame_equal(table, expected, check_dtype=False, rtol=1e-6)
 
 
-def test_a_mosaic_holds_each_patch_where_its_row_and_column_are() -> None:
-    patches = np.random.default_rng(0).integers(0, 256, (2, 3, 8, 8), dtype=np.uint8)
-    axes = Figure().subplots()
-    lefts = figures.mosaic(axes, patches, ["a", "b"])
-    canvas = np.asarray(axes.images[0].get_array())
-    assert lefts.tolist() == [0, 8 + figures.GAP, 16 + 2 * figures.GAP]
-    for row, top in enumerate((0, 8 + figures.GAP)):
-        for column, left in enumerate(lefts):
-            np.testing.assert_array_equal(canvas[top : top + 8, left : left + 8], patches[row, column])
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
-
-
 def test_an_outline_is_the_image_of_the_unit_circle_and_of_its_hand() -> None:
     region = np.array([[3.0, 1, 20], [-1, 2, 30]])
     axes = Figure().subplots()
@@ -113,25 +101,6 @@ def test_an_outline_is_the_image_of_the_unit_circle_and_of_its_hand() -> None:
     np.testing.assert_allclose(tip, region[:, 0] + region[:, 2])
     unit = np.linalg.solve(region[:, :2], (np.array(circle) - region[:, 2]).T)
     np.testing.assert_allclose(np.linalg.norm(unit, axis=0), 1)
-
-
-def test_a_large_picture_is_reduced_and_keeps_its_pixels_coordinates() -> None:
-    axes = Figure().subplots()
-    figures.show(axes, np.full((300, 600), 7, np.uint8), 2, (10, 20))
-    assert np.asarray(axes.images[0].get_array()).shape == (100, 200)
-    assert axes.images[0].get_extent() == [9.5, 609.5, 319.5, 19.5]
-
-
-def test_intervals_stand_at_their_rows_with_their_ends_and_one_without_an_end_is_a_dot():
-    ends = {"from": [0.5, -np.inf], "to": [1.2, np.inf]}
-    axes = plt.figure().subplots()
-    figures.intervals(axes, pd.DataFrame({"x": [1.0, 2.0], **ends}), "x")
-    [drawn] = axes.containers
-    assert drawn.lines[0].get_xydata().tolist() == [[1.0, 0], [2.0, 1]]
-    first, second = drawn.lines[2][0].get_segments()
-    assert first.tolist() == [[0.5, 0], [1.2, 0]]
-    assert not len(second)
-    plt.close()
 
 
 def test_the_same_figure_gives_the_same_bytes_at_200_dots_an_inch():

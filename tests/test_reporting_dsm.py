@@ -74,11 +74,6 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
         assert NOT_JUDGED not in found.values(), artefact
 
 
-def test_one_seed_of_a_rival_leaves_a_claim_open(study: Study) -> None:
-    values = claim_values(records(artefacts.table1(study), level), study)
-    assert outcomes("dsm", "Table 1", values)["t1-real-others"] == "open"
-
-
 def test_table_3_stands_beside_the_paper_with_rows_of_our_own_last(study: Study) -> None:
     runs = records(artefacts.table3(study), level, number)
     fpr95 = phototour.by_column(runs, study.setting.source.sets)["Mean"]
@@ -229,31 +224,6 @@ def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:
     assert binary.xs("hardnet_aug_signs", level="key")["matching"].tolist() == pytest.approx(
         [18, 18.1, 18.2]
     )
-
-
-def test_the_jobs_ask_for_their_probes_and_for_signs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lib.study.artefacts.rows.own_rate", lambda study, name: 0.1)
-    study = open_study()
-    scattered = artefacts.figure1(study)
-    assert [job.name for job in scattered] == ["hardnet_aug"] * 3 + ["real_margin_1"]
-    assert all(("triplets_in_batch", "mini-a") in job.probes for job in scattered)
-    probed, *others = artefacts.figure3(study)
-    assert ("moving_histogram", "mini-a") in probed.probes
-    assert [job.seed for job in others] == list(study.table_seeds[1:])
-    assert all(("moving_histogram", "mini-a") not in job.probes for job in others)
-    jobs = artefacts.figure4(study)
-    tested = study.setting.source.homographies.test_set("full")
-    assert all(("hpatches", tested) in job.measures for job in jobs)
-    signs = {job.name for job in jobs if ("hpatches_of_signs", tested) in job.measures}
-    assert signs == set(artefacts.FIGURE4_SIGNS)
-    assert {job.name for job in jobs} == set(FIGURE4)
-
-
-def test_what_is_fixed_has_one_place_and_one_width() -> None:
-    losses = {name: of.loss.options for name, of in artefacts.CONTROLS.items()}
-    place = artefacts.REAL["real_margin_0.25"].loss.options["margin"]
-    assert losses["control_fixed_soft"] == {"margin": place, "deviation": 0.25}
-    assert losses["control_fixed_softplus"] == {"margin": 0.0, "deviation": 0.25}
 
 
 def test_weights_at_a_small_variance_are_judged_by_the_position_that_spreads_most() -> None:

@@ -50,12 +50,6 @@ def test_what_was_filled_in_of_another_profile_stays() -> None:
     assert "; quick, mini-a, 3 seeds)" in changes.filled_in(cell, table, "quick, mini-a")
 
 
-def test_an_unmeasured_effect_stays_blank_until_it_is_measured() -> None:
-    table = changes.effects(RUNS)
-    assert changes.filled_in(cell := "<!-- effect: DSM+, z --> |", table, "") == cell
-    assert "+2.00" in changes.filled_in("<!-- effect: AdaSample+*, w_i = 1 --> |", table, "q")
-
-
 def test_every_mark_of_the_document_names_an_option_that_the_study_changes() -> None:
     document = (ROOT / "docs/choices.md").read_text(encoding="utf-8")
     named = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from reporting_records import found, with_fpr95
 
@@ -26,20 +24,6 @@ def test_every_number_keeps_its_record_test_set_and_key():
     assert frame.query("key == 'sift'")["seed"].isna().all()
 
 
-def test_what_a_run_changes_of_its_profile_is_a_column():
-    of = with_fpr95("net", "a", 0, b=1.0)
-    changed = replace(of, job=replace(of.job, overrides={"precision": "bfloat16"}))
-    assert frames.fpr95([of, changed])["precision"].fillna("").tolist() == ["", "bfloat16"]
-
-
-def test_epochs_count_from_one():
-    frame = frames.epochs([found("net", "a", 0, epoch_fpr95={"b": [9.0, 8.0]})])
-    assert frame[["test_set", "epoch", "FPR95 (%)"]].to_numpy().tolist() == [
-        ["b", 1, 9.0],
-        ["b", 2, 8.0],
-    ]
-
-
 def test_a_curve_that_begins_later_ends_with_the_others():
     frame = frames.steps([found("net", "a", 0, curve={"step": [1, 2, 3], "exponent": [5.0, 6.0]})])
     assert frame["step"].tolist() == [1, 2, 3]
@@ -52,11 +36,6 @@ def test_a_run_is_a_row_methods_as_they_come_and_seeds_ascending():
     assert table.index.get_level_values("key").tolist() == ["sift", "net", "net"]
     assert table["b"].tolist() == [20.0, 4.0, 5.0]
     assert table["a"].isna().tolist() == [False, True, True]
-
-
-def test_two_numbers_of_one_cell_are_refused():
-    with pytest.raises(ValueError, match="duplicate entries"):
-        frames.wide(frames.fpr95([*some(), some()[1]]), "test_set")
 
 
 def test_means_and_deviations_are_over_seeds():

@@ -11,7 +11,6 @@ from lib.statistics.correlation import Reading
 from lib.study.claims import read_claims
 from lib.study.report import adasample as gradients
 from lib.study.report import frames
-from lib.theory import unbiasedness, variance
 
 
 def probe(
@@ -90,11 +89,6 @@ def test_the_sizes_of_classes_alone_correlate_the_probabilities() -> None:
     assert abs(r("per class", of)) < 0.15, "nothing to find"
     assert r("the set's class sizes, shuffled", of) > 0.8
     assert r("the set's class sizes", of) > 0.8
-
-
-def test_in_classes_of_one_size_shuffling_leaves_no_correlation() -> None:
-    distance = random_probe(classes=32, candidates=14)["distance"][0]
-    assert abs(r("per class, shuffled", probe(3 * distance, distance))) < 0.02
 
 
 def test_shuffling_deals_out_the_norms_of_a_class_among_its_candidates() -> None:
@@ -224,36 +218,3 @@ def test_zero_hinges_are_counted_and_the_gap_is_negative_minus_positive() -> Non
     assert list(table["points with a zero"]) == [2, 0]
     assert list(table["largest fraction"]) == [0.5, 0]
     assert list(table["gap, last tenth"]) == pytest.approx([0.6, 0.6])
-
-
-def test_the_exponents_shown_are_those_that_training_passed_and_of_converged_losses() -> None:
-    assert gradients.exponents_shown(7.1, 9.0) == (1, 6, 8, 10, 20, 50, 100)
-    assert gradients.exponents_shown(10.0, 16.0) == (1, 10, 12, 14, 17, 20, 50, 100)
-
-
-def test_tables_of_eq_10_hold_the_records_numbers_under_readers_names() -> None:
-    numbers, arrays = unbiasedness.compute(draws=2000, problems=2, exponents=(1, 8, 10))
-    table = gradients.unbiasedness_table(arrays, (1, 10))
-    assert table.loc["Z per class, 1/d (raw)", ("cosine at 2a-1 =", "10")] == arrays["cosine_raw"][2]
-    assert table.loc["Z per class, Z/d (class)", ("at 10", "of batch")] == arrays["effective_class"][2]
-    assert table.loc["Z per class, Z/d", ("length", "first")] == arrays["length_class, raw"][0]
-    classes = gradients.by_class(arrays, 10)
-    assert list(classes.index) == sorted(arrays["class_distance"])
-    assert classes["Z per class, Z/d"].to_numpy() == pytest.approx(1)
-    spread = gradients.forms_table(numbers["problems"], ["lowest", "median", "highest"])
-    row = next(r for r in numbers["problems"] if (r["scheme"], r["exponent"]) == ("raw", 10))
-    values = [row[name] for name in ("lowest", "median", "highest")]
-    assert list(spread.loc["Z per class, 1/d (raw)", "2a-1 = 10"]) == values
-    unequal = gradients.forms_table(numbers["unequal"], "cosine")
-    assert list(unequal.columns) == ["2a-1 = 1", "2a-1 = 8", "2a-1 = 10"]
-    assert unequal.loc["Z per class, k Z/d"].to_numpy() == pytest.approx(1)
-
-
-def test_the_variance_is_compared_by_exponent_and_number_of_samples() -> None:
-    numbers, _ = variance.compute(exponents=(1, 3, 10), samples=(3, 12), starts=1)
-    table = gradients.variance_table(numbers, (1, 10))
-    assert list(table.index) == [1, 10]
-    assert list(table["", "alpha"]) == [1, 5.5]
-    at = list(zip(numbers["samples"], numbers["exponent"], strict=True)).index((12, 10))
-    assert table.loc[10, ("uniform / stated", "K = 12")] == numbers["gain"][at]
-    assert (table["", "search"] == "same p").all()

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import reporting_records
-from matplotlib.colors import to_rgba
 from reporting_records import verdict
 from scipy import stats
 
@@ -15,7 +14,6 @@ from lib.study.claims.measured import hpatches_by_task
 from lib.study.open import Record
 from lib.study.report import hpatches as tables
 from lib.study.report.changes import changes, levels
-from lib.study.report.figures import LEVEL_COLOURS, png, tasks_figure
 from lib.study.report.hpatches import LEVELS
 
 TEST, HP_TRAIN = "some-hp-a", "some-hp-a-train"
@@ -151,25 +149,3 @@ def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
 
 
 # Figures
-
-
-def bars(axes) -> list[float]:
-    return [bar.get_width() for bar in axes.patches]
-
-
-def test_bars_are_the_tasks_numbers_and_markers_their_parts_in_colour_and_shape(one_seed):
-    figure = tasks_figure(one_seed, "quick, mini")
-    verification, matching, _ = figure.axes
-    assert [bars(axes) for axes in figure.axes] == [[40, 60, 70], [30, 50, 60], [20, 40, 50]]
-    drawn = [axes.collections[0].get_offsets() for axes in figure.axes]
-    assert [len(points) for points in drawn] == [18, 18, 9]
-    easy = verification.collections[0].get_facecolors() == to_rgba(LEVEL_COLOURS["easy"])
-    easy_intra = drawn[0][easy.all(axis=1) & (drawn[0][:, 1] % 1 > 0.5)]
-    assert sorted(easy_intra[:, 0]) == [42, 62, 72]
-    assert [text.get_text() for text in verification.texts] == ["40.0", "60.0", "70.0"]
-    names = [label.get_text() for label in verification.get_yticklabels()]
-    rows = dict(zip(names, verification.get_yticks(), strict=True))
-    assert rows["SIFT"] < rows["NET"] < rows["NET-HP"], "the first is on top"
-    [border] = {line.get_ydata()[0] for line in matching.lines if len(line.get_ydata())}
-    assert border == (rows["NET"] + rows["NET-HP"]) / 2
-    assert png(figure).startswith(b"\x89PNG")

@@ -156,22 +156,6 @@ def test_triplets_beyond_a_right_angle_are_counted_with_resamples(far: float, ou
     assert verdict(claim, values, SEEDS, "evening", "mini").outcome == outcome
 
 
-def test_jobs_ask_for_their_probes_and_measures(study: Study) -> None:
-    train_set = study.setting.source.sets[0]
-    _, *runs = artefacts.figure2(study)
-    assert [job.name for job in runs] == ["hardnet_aug"] * 3 + ["sosnet_aug"] * 3
-    assert all(("triplets_in_batch", train_set) in job.probes for job in runs)
-    computation, *runs = artefacts.gradient_magnitudes(study)
-    assert computation.computation.name == "gradient_magnitudes"
-    assert [job.name for job in runs] == list(artefacts.MEASURED.values())
-    assert all(("gradient_magnitudes", train_set) in job.probes for job in runs)
-    jobs = artefacts.norms(study)
-    probed = {job.name for job in jobs if ("orthogonality", train_set) in job.probes}
-    measured = {job.name for job in jobs if job.sets_of("intensity_changes")}
-    assert probed == {"hynet_aug", "hynet_bn", "hynet_in"}
-    assert measured == {"hynet_aug", "hynet_no_norm"}
-
-
 def as_printed(claim: Claim, table: str) -> dict[str, Measured]:
     rows = printed("hynet", table)
     if table in ("table1", "table5"):

@@ -11,10 +11,8 @@ from lib.study.printed import printed
 from lib.study.report.phototour import (
     COLUMN_NAMES,
     by_column,
-    own_columns,
     paper_beside_ours,
     printed_by_column,
-    roles_of,
 )
 
 SETS = ("fountain", "wall", "street")
@@ -30,10 +28,6 @@ def six_columns(name: str, seed: int, offset: float) -> list:
 
 def values(frame: pd.DataFrame, key: str) -> list[float]:
     return frame.xs(key, level="key").iloc[0].tolist()
-
-
-def test_the_ith_set_of_a_source_stands_in_the_ith_role():
-    assert roles_of(SETS) == {"fountain": "liberty", "wall": "notredame", "street": "yosemite"}
 
 
 def test_records_fall_into_the_six_columns_of_table_1():
@@ -69,13 +63,6 @@ def test_the_train_set_itself_is_no_test_column():
     runs = six_columns("hardnet", 0, 0.0)
     runs[0].content["metrics"]["fountain"] = {"fpr95": {"expected": 99.0}}
     assert 99.0 not in by_column(runs, SETS).to_numpy()
-
-
-def test_what_else_a_run_was_measured_on_is_no_column():
-    runs = six_columns("hardnet", 0, 0.0)
-    before = by_column(runs, SETS)
-    runs[0].content["metrics"]["walls"] = {"hpatches": {"matching": 50.0}}
-    pd.testing.assert_frame_equal(by_column(runs, SETS), before)
 
 
 def test_a_place_that_only_tests_has_a_column_of_its_own_beside_the_papers():
@@ -114,10 +101,3 @@ def test_paper_and_ours_stand_side_by_side_with_the_spread_over_seeds():
     assert row[("ours", "sd")] == pytest.approx(1.0)
     assert row[("ours", "n")] == 3
     assert np.isnan(table.loc["MatchNet", ("Mean", "ours")])
-
-
-def test_a_column_of_other_data_bears_the_names_of_its_own_sets() -> None:
-    names = own_columns(("castle", "church", "court", "square"))
-    assert names["Ntr>Lib"] == "church > castle"
-    assert names["Yos>square"] == "court > square"
-    assert len(names) == 9, "the place that only tests has no column of its own"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from lib.study.catalogue import SEARCHED
-from lib.study.open import open_study
 from lib.study.report import training
 from lib.study.report.training import FPR95
 
@@ -34,15 +32,3 @@ def test_two_recipes_are_compared_where_both_were_tried_and_each_at_its_own():
     assert table.index.tolist() == ["0.1", "1", "own"]
     assert table["difference"].tolist() == pytest.approx([-1, 11, 1])
     assert table["is lower"].tolist() == ["4 of 4", "0 of 4", "0 of 4"]
-
-
-def test_searches_on_record_are_shown_in_the_order_of_the_recipes(monkeypatch):
-    run = {"rate": 1.0, "seed": 0, "train_set": "reserve-a", "test_set": "reserve-b", "fpr95": 20.0}
-    monkeypatch.setattr(training, "searched", lambda profile: ["adasample_gen", "hardnet", "of_old"])
-    monkeypatch.setattr(
-        training, "read_search", lambda _, name: {"label": SEARCHED[name].label, "runs": [run]}
-    )
-    runs = training.rate_searches(open_study())
-    assert runs["recipe"].tolist() == ["HardNet", "AdaSample*"]
-    assert runs["spread"].tolist() == [{}, {}]
-    assert list(runs[FPR95]) == [20.0, 20.0]

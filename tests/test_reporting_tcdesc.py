@@ -197,13 +197,6 @@ def test_the_hard_test_is_the_column_from_liberty_to_yosemite(study: Study) -> N
     assert of["tcdesc_dsm_aug"].values.tolist() == [[5.0], [5.1], [5.2]]
 
 
-def test_one_seed_decides_no_grid(study: Study) -> None:
-    for artefact, jobs in (("Table 1", experiments.table1), ("Table 5", experiments.table5)):
-        values = values_on(trained(jobs(study), study), study)
-        found = outcomes("tcdesc", artefact, values, (0,))
-        assert set(found.values()) == {"open"}
-
-
 def as_printed(table: str) -> Callable[[Claim], dict[str, Measured]]:
     rows = printed("tcdesc", table)
 
@@ -248,13 +241,6 @@ def test_the_tables_as_printed_against_the_claims_on_them(
             )
     assert [v.printed for v in found.values()] == pytest.approx([v.observed for v in found.values()])
     assert {key for key, result in found.items() if result.outcome != "reproduced"} == contradicted
-
-
-def test_what_topology_changes_says_of_how_many_of_the_tables_columns_it_is(study: Study) -> None:
-    values = values_on(trained(experiments.table2(study), study), study)
-    found = verdicts("tcdesc", "Table 2", values)
-    parts = {found[f"t2-{name}"].part for name in ("hn", "dsm", "hn-each", "dsm-each")}
-    assert parts == {"2 of 6 columns"}
 
 
 def test_claims_name_keys_that_the_study_trains() -> None:
