@@ -44,14 +44,6 @@ def test_the_largest_margin_gives_the_gradient_of_the_basic_triplet_loss(name: s
     assert of.negative.grad.tolist() == [-1.0] * 6
 
 
-def test_rates_are_own_but_for_grids_which_have_that_of_what_they_vary() -> None:
-    assert dsm.SEARCH_OF.keys() == dsm.VARIANTS.keys() - dsm.SEARCHED.keys()
-    assert {dsm.SEARCH_OF[name] for name in dsm.VARIANTS if "_pdf_" in name} == set(dsm.DSM.values())
-    assert dsm.SEARCH_OF["real_margin_0.375"] == "real_margin_2"
-    assert "real_margin_1" in dsm.SEARCHED
-    assert dsm.SEARCH_OF["binary_margin_32"] == "binary_margin_256"
-
-
 def test_options_change_one_axis_of_dsm_at_its_rate(study: Study) -> None:
     jobs, choices = option_runs(dsm.OPTIONS)(study), 1 + len(dsm.OPTIONS["dsm_aug"])
     assert {rate_of(job) for job in jobs} == {"dsm_aug"}

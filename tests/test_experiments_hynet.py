@@ -26,9 +26,6 @@ EVERY = {**RECIPES, **hynet.VARIANTS}
     [
         ("hynet_no_norm", {"regularizers"}),
         ("hynet_bn", {"model"}),
-        ("hynet_in", {"model"}),
-        ("hynet_bn_alone", {"model"}),
-        ("hynet_in_alone", {"model"}),
         ("hynet_h_0.4", {"loss"}),
         ("hynet_d_1.4", {"distance", "negatives", "loss"}),
         ("hynet_s_0.3", {"distance", "negatives", "loss"}),
@@ -121,16 +118,3 @@ def test_margins_are_the_shares_of_the_similarity_at_90_degrees_that_are_told() 
             distance = parts.build("distance", EVERY[key].distance)
             share = margin / distance.of_similarity(torch.zeros(())).item()
             assert round(share, 2) == told[similarity].pop(0)
-
-
-def test_epochs_keep_weights_at_each_epoch_s_end(study: Study) -> None:
-    jobs = hynet.epochs(study)
-    by_name = {job.name: job.recipe.schedule.name for job in jobs}
-    constant = [f"{name}_constant" for name in hynet.CHOSEN]
-    linear = dict.fromkeys(hynet.CHOSEN, "linear")
-    assert by_name == {**linear, **dict.fromkeys(constant, "constant")}
-    assert len(jobs) == 6 * len(study.table_seeds)
-    for job in jobs:
-        assert job.profile(study.setting).stages == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-        assert job.sets_of("fpr95_by_stage") == job.sets_of("fpr95")
-        assert rate_of(job) == job.name.removesuffix("_constant")
