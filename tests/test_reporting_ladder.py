@@ -14,7 +14,7 @@ from lib.recipes import RECIPES, Recipe, at_rate
 from lib.study.artefacts.adasample import LADDER, SEARCHED
 from lib.study.jobs import Job
 from lib.study.open import Record
-from lib.study.report.changes import WHOLE, fpr95_of, levels, rungs_table, surely_changed
+from lib.study.report.changes import WHOLE, fpr95_of, levels, rungs_table, significantly_changed
 
 SETS = ("b", "c")
 EVERY: Mapping[str, Recipe] = {**RECIPES, **SEARCHED}
@@ -99,14 +99,14 @@ def test_there_is_no_share_of_a_gain_that_may_be_nothing_or_is_a_loss(last: floa
 
 def test_what_carries_a_gain_is_said_of_intervals_that_leave_out_nothing_at_all():
     """Of steps of -1, -0.5, 0.25, -0.75 and -2 points, with so little noise that all are sure."""
-    lower, higher = surely_changed(rungs_table(rungs())).split("\n")
+    lower, higher = significantly_changed(rungs_table(rungs())).split("\n")
     names = [EVERY[name].label for name in LADDER[1:]]
     assert [name for name in names if name in lower] == [*names[:2], *names[3:]]
-    assert lower.startswith(f"FPR95 is surely lowered by: {names[0]} (−")
+    assert lower.startswith(f"FPR95 is significantly lowered by: {names[0]} (−")
     assert f"{WHOLE} (−" in lower
-    assert higher.startswith(f"FPR95 is surely raised by: {names[2]} (+0.")
-    loud = surely_changed(rungs_table(rungs(noise=50.0)))
-    assert loud == "FPR95 is surely lowered by: none\nFPR95 is surely raised by: none"
+    assert higher.startswith(f"FPR95 is significantly raised by: {names[2]} (+0.")
+    loud = significantly_changed(rungs_table(rungs(noise=50.0)))
+    assert loud == "FPR95 is significantly lowered by: none\nFPR95 is significantly raised by: none"
 
 
 def test_test_points_widen_a_level_and_hardly_a_paired_change():

@@ -39,7 +39,8 @@ run's cells.
 **Few seeds.** Three ratios or more of methods with the same two to four seeds have one pooled residual.
 
 The share of a gain, or a gain compared with another, says nothing where there is none: such a claim
-names what is `given`, a method that has to be surely better than another, and else is *not judged*.
+names what is `given`, a method that has to be significantly better than another, and else is
+*not judged*.
 
 A claim is *not judged* either where no run can decide it, where its methods have no values, where a test
 has too few false positives, and where runs are short: `quick` shows numbers, not verdicts. What is
@@ -220,7 +221,9 @@ def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]
         pair = replace(claim, statistic="mean_difference", a=(worse,), b=(better,))
         low, high = comparisons(pair, methods)[0].estimate.limits()
         if low <= 0 if claim.better == "lower" else high >= 0:
-            why = f"no sure gain: {labels[better]} is not surely better than {labels[worse]}"
+            why = (
+                f"no significant gain: {labels[better]} is not significantly better than {labels[worse]}"
+            )
             return {"verdict": NOT_JUDGED, "why": why}
     compared = comparisons(claim, methods)
     side, decides, confidence = _deciding(claim, compared)

@@ -44,7 +44,7 @@ class Claim:
             percent that was converted to a ratio.
         why: why there can be no verdict, where there is no rule.
         given: what a claim about a gain presupposes, two methods' keys as `better<worse`: that the mean
-            over the cells of the first is surely better, or there is no verdict.
+            over the cells of the first is significantly better, or there is no verdict.
         seen: what had been seen when the claim was written down, e.g. `the quick runs`; empty of those
             that were written beforehand.
     """

@@ -143,13 +143,13 @@ def rungs_table(runs: Sequence[Record]) -> pd.DataFrame:
     return table.astype({("FPR95", "seeds"): "Int64"})
 
 
-def surely_changed(table: pd.DataFrame) -> str:
+def significantly_changed(table: pd.DataFrame) -> str:
     """Which rungs, and whether the whole ladder, lower FPR95 and which raise it, by intervals that leave
     out 0; of a table of `rungs_table`."""
     change = table["change"].dropna()
     sure = {"lowered": change["to"] < 0, "raised": change["from"] > 0}
     return "\n".join(
-        f"FPR95 is surely {word} by: {listed(change.loc[rows, 'points'], 2)}"
+        f"FPR95 is significantly {word} by: {listed(change.loc[rows, 'points'], 2)}"
         for word, rows in sure.items()
     )
 
