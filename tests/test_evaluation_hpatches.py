@@ -272,12 +272,3 @@ class TestDescribe:
         as_numbers = Subject(lambda patches: dark(patches).astype(np.float32) + 0.0)
         found, expected = hpatches.measure(packed, split), hpatches.measure(as_numbers, split)
         assert found == pytest.approx(expected)
-
-
-def test_sequences_that_are_not_described_are_refused_by_name():
-    split = make_split()
-    fewer = replace(split, sequences=split.sequences[:3])
-    grown = replace(split, sequences=(*split.sequences[:3], replace(split.sequences[3], count=12)))
-    for described, scored in ((fewer, split), (split, grown)):
-        with pytest.raises(ValueError, match="i_lamp of split x has"):
-            hpatches.score(make_descriptors(described), scored)

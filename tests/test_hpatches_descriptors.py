@@ -141,11 +141,3 @@ def test_a_damaged_file_is_named(written: Path, content: str) -> None:
     (written / "i_two" / "t2.csv").write_text(content)
     with pytest.raises(ValueError, match=r"i_two/t2\.csv"):
         read_descriptors(written, SEQUENCES)
-
-
-def test_packed_numbers_are_bytes(tmp_path: Path) -> None:
-    write_descriptors(tmp_path, lay_out(SEQUENCES, bits(16)), packed=True)
-    for value in ("256", "1.5"):
-        (tmp_path / "i_two" / "e4.csv").write_text(f"0,255\n{value},0\n")
-        with pytest.raises(ValueError, match=r"i_two/e4\.csv"):
-            read_descriptors(tmp_path, SEQUENCES, packed=True)

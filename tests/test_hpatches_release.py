@@ -145,20 +145,6 @@ def test_splits_are_read_as_written(
     assert read_splits(folder) == read_splits(folder / "splits.json") == splits
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{",
-        '{"a": {"train": ["v_one"]}}',
-        '{"a": {"test": ["v_one"], "train": ["v_one"]}}',
-    ],
-)
-def test_damaged_splits_are_told_by_file(tmp_path: Path, content: str) -> None:
-    (tmp_path / "splits.json").write_text(content)
-    with pytest.raises(ValueError, match=r"splits\.json"):
-        read_splits(tmp_path)
-
-
 def test_the_sequences_of_a_split_are_opened_in_its_order(release: Path) -> None:
     (release / "v_damaged").mkdir()
     opened = open_sequences(release, ("v_one", "i_two"))

@@ -281,10 +281,8 @@ STEMS = ("verif_pos", "verif_neg_intra", "verif_neg_inter", "retr_queries", "ret
     ("stem", "row"),
     [
         (STEMS[0], "i_some,1,8,i_some,2,8"),
-        (STEMS[1], "i_some,1,3,i_some,2,-1"),
         (STEMS[2], "i_else,1,3,i_some,2,3"),
         (STEMS[0], "i_some,6,3,i_some,2,3"),
-        (STEMS[1], "i_some,0,3,i_some,-1,3"),
         # Pairs in the wrong file.
         (STEMS[0], "i_some,0,1,i_some,1,2"),
         (STEMS[1], "i_some,0,1,v_few,1,1"),
@@ -295,15 +293,6 @@ def test_a_pair_that_is_not_there_is_told_by_file_and_line(
 ) -> None:
     replace_line(written / f"{stem}_split-a.csv", 7, row)
     with pytest.raises(ValueError, match=rf"{stem}_split-a\.csv, line 7"):
-        read(written, sequences)
-
-
-@pytest.mark.parametrize("content", ["s,idx\n", "s,patch\nv_few,0\n", "s,idx\nv_few,one\n"])
-def test_a_file_without_its_columns_rows_or_numbers_is_refused(
-    written: Path, sequences: list[Sequence], content: str
-) -> None:
-    (written / "retr_distractors_split-a.csv").write_text(content)
-    with pytest.raises(ValueError, match=r"retr_distractors_split-a\.csv"):
         read(written, sequences)
 
 

@@ -64,14 +64,6 @@ def test_an_image_that_its_camera_turned_is_refused_or_read_as_asked_for(tmp_pat
     assert np.abs(read_grey(path, orientation="turned") - upright).max() < 10
 
 
-def test_an_orientation_that_exif_does_not_know_turns_nothing(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[274] = 9
-    path = saved(tmp_path, "a.png", Image.fromarray(GREY), exif=exif)
-    np.testing.assert_array_equal(read_grey(path), GREY)
-    assert image_size(path, "turned") == (60, 40)
-
-
 def test_what_is_no_image_or_too_large_a_one_is_refused_by_name(tmp_path: Path) -> None:
     path = saved(tmp_path, "a.png", Image.fromarray(GREY))
     with pytest.raises(ValueError, match=r"a\.png is 60 by 40 px"):

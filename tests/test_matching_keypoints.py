@@ -160,11 +160,3 @@ def test_keynet_detects_by_the_weights_of_a_file(keynet: Path) -> None:
     np.testing.assert_array_equal(found.scores, scores[0, there])
     # A patch at the usual magnification is as large as kornia's.
     np.testing.assert_allclose(MAGNIFICATION * found.maps[:, :, :2], maps[0, there, :, :2], rtol=1e-5)
-
-
-@pytest.mark.parametrize("content", [b"no checkpoint", {"a": torch.zeros(1)}])
-def test_a_file_without_the_weights_of_keynet_is_refused(tmp_path: Path, content: object) -> None:
-    path = tmp_path / "none.pth"
-    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
-    with pytest.raises(ValueError, match=r"none\.pth does not hold the weights"):
-        detect(texture(), Detector("keynet", weights=path))

@@ -27,7 +27,6 @@ from lib.benchmarks.signs import of_signs
 from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
 from lib.data.synthetic import posters
-from lib.data.synthetic.allotment import packaged_photographs
 from lib.features.detectors import Regions, regions
 from lib.features.homographies import transfer
 from lib.features.keypoints import Keypoints
@@ -161,11 +160,6 @@ def test_embedded_homographies_carry_the_poster(grey: np.ndarray, nuisance: str)
         smooth = [cv2.GaussianBlur(of, (0, 0), 5)[inside] for of in (images[0], back)]
         alike.append(np.corrcoef(*smooth)[0, 1])
     assert min(alike) > 0.85
-
-
-def test_the_embedded_sets_photographs_train_nothing() -> None:
-    allotment = packaged_photographs()
-    assert [of.name for of in posters.photographs(allotment)] == ["page", "text", "rocket"]
 
 
 # Mikolajczyk's overlap error and the pairs that it makes right, against pixels and brute force.

@@ -52,7 +52,6 @@ def test_places_have_the_scenes_and_the_role_that_the_file_says(tmp_path: Path) 
     "held",
     [
         {"train_and_test": ["p"], "test": ["q"], "reserve": ["p"]},
-        {"train_and_test": ["p"]},
         {"train_and_test": ["p"], "test": ["q"], "places": {"p": ["a"], "q": ["a"]}},
     ],
 )

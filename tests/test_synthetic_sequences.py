@@ -46,30 +46,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def smooth(grey: np.ndarray) -> np.ndarray:
-    return cv2.GaussianBlur(grey.astype(np.float32), (0, 0), 2.0)
-
-
-def correlation_in_the_middle(reference: np.ndarray, view: np.ndarray, homography: np.ndarray) -> float:
-    """Between the reference and a view warped back onto it, over the middle half each way."""
-    h, w = reference.shape
-    back = cv2.warpPerspective(smooth(view), np.linalg.inv(homography), (w, h))
-    middle = (slice(h // 4, 3 * h // 4), slice(w // 4, 3 * w // 4))
-    return float(np.corrcoef(smooth(reference)[middle].ravel(), back[middle].ravel())[0, 1])
-
-
-@pytest.mark.parametrize("photograph", homography_photographs()[:2], ids=lambda of: of.name)
-def test_homographies_carry_the_reference_onto_the_views(photograph: Photograph) -> None:
-    images, homographies = viewpoint_sequence(photograph.grey(320), np.random.default_rng(1))
-    for view, homography in zip(images[1:], homographies, strict=True):
-        there = correlation_in_the_middle(images[0], view, homography)
-        aside = correlation_in_the_middle(
-            images[0], view, homography @ np.array([[1, 0, 6], [0, 1, 6], [0, 0, 1.0]])
-        )
-        assert there > 0.97
-        assert there > aside
-
-
 def test_a_view_is_where_its_homography_says_to_a_fraction_of_a_pixel() -> None:
     # Discs keep their centres of gravity but for perspective, which is small within them.
     centres = np.array([[60.0, 50], [150, 60], [90, 130], [160, 140]])
@@ -162,10 +138,6 @@ def test_names_are_made_unique_and_fit_for_files() -> None:
         "Straße am See",
         "strasse am see?",
         "a/b,c",
-        "A.b.C",
-        "a_b_c_2",
-        "日本",
-        "",
         "..",
         "x" * 300,
     ]

@@ -235,12 +235,6 @@ def test_the_recipe_s_distance_is_mixed_in_at_its_power():
     torch.testing.assert_close(mixed, 0.25 * topological + 0.75 * angle**2)
 
 
-@pytest.mark.parametrize("options", [{"gamma": math.nan}, {"lam": 1.5}, {"weights": "hard"}])
-def test_options_without_a_meaning_are_refused(options):
-    with pytest.raises(ValueError, match="got"):
-        build(EXACT, **options)
-
-
 def test_a_batch_or_dimensions_too_few_for_so_many_neighbours_are_refused():
     with pytest.raises(ValueError, match="a batch of 16 pairs has no 16 neighbours"):
         build(EXACT)(of(pairs(16, 32)))
