@@ -157,14 +157,6 @@ def test_the_proportions_are_those_that_were_fitted():
     assert MEDIAN_OVERLAP["tough"] == pytest.approx(fitted["tough"], abs=0.005)
 
 
-@pytest.mark.parametrize("parts", [(0.3, 0.2, 0, 0), (0.5, 0.1, 0.3, 0.2)])
-@pytest.mark.parametrize("overlap", [0.85, 0.5])
-def test_a_factor_gives_the_median_overlap_asked_for(parts, overlap):
-    proportions = Proportions(*parts)
-    sides = proportions.factor(overlap) * np.random.default_rng(5).standard_normal((5, 20_000))
-    assert np.median(overlaps(proportions.affines(sides))) == pytest.approx(overlap, abs=0.01)
-
-
 # Detections
 
 
@@ -220,24 +212,6 @@ def test_detections_do_not_depend_on_the_number_of_threads():
 @pytest.mark.parametrize("shape", [(1, 1), (20, 300)])
 def test_an_image_with_no_room_or_nothing_in_it_has_no_detections(shape):
     assert len(detect(np.full(shape, 77, np.uint8))) == 0
-
-
-def test_turning_the_image_turns_orientations_with_it():
-    image = blobs((140, 140), seed=3)
-    frames = detect(image)
-    frames = frames[frames.scale > 2]
-    last = image.shape[0] - 1
-    turned = np.ascontiguousarray(np.rot90(image, -1))
-    elsewhere = replace(
-        frames, position=np.column_stack([last - frames.position[:, 1], frames.position[:, 0]])
-    )
-    difference = (
-        oriented(turned, elsewhere).orientation - oriented(image, frames).orientation - np.pi / 2
-    )
-    difference = np.abs((difference + np.pi) % (2 * np.pi) - np.pi)
-    # Where two directions are equally strong either may win.
-    assert len(frames) > 20
-    assert np.mean(difference < np.deg2rad(3)) > 0.9
 
 
 # Thinning
@@ -415,6 +389,3 @@ def test_the_same_seed_gives_the_same_bytes_whatever_else_is_built(tmp_path, sti
         for name, data in contents(tmp_path / "one" / "release").items()
         if name.startswith("v_moving")
     }
-
-
-# Bad input

@@ -71,21 +71,6 @@ def test_rootsift_and_a_published_checkpoint_are_written_as_they_describe(
     check_written(data, tmp_path / "published", published.build(weights))
 
 
-def test_a_checkpoint_that_does_not_fit_is_refused_before_anything_is_written(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    weights = tmp_path / "weights.pth"
-    state = tfeat.build().state_dict()
-    del state["descr.0.bias"]
-    torch.save(state, weights)
-    out = tmp_path / "out"
-    assert hpatches.main(["describe", str(data), str(out), "--descriptor", str(weights)]) == 1
-    told = capsys.readouterr().err
-    assert "nearest is that of TFeat: descr.0.bias is missing" in told
-    assert "Traceback" not in told
-    assert not out.exists()
-
-
 def test_numbers_go_to_a_file_in_a_folder_that_is_made(
     data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

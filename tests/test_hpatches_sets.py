@@ -73,16 +73,6 @@ def test_generated_patches_are_decoded_once_and_those_of_a_release_never_stay(
         ours.patches("e2")[:] = 0
 
 
-@pytest.mark.parametrize("file", ["tasks/verif_pos_split-a.csv", "hpatches-release/v_coins/h3.png"])
-def test_a_releases_digest_changes_with_its_files(real: Path, tmp_path: Path, file: str) -> None:
-    sets = HPatchesSets("hpatches", tmp_path, SMALL, real=real)
-    before = sets.digest("hpatches-a")
-    assert replace(sets).digest("hpatches-a") == before
-    with (real / file).open("ab") as opened:
-        opened.write(b"\n")
-    assert replace(sets).digest("hpatches-a") != before
-
-
 def test_ones_own_homographies_become_one_split_of_all(made: HPatchesSets, tmp_path: Path) -> None:
     sets = HPatchesSets(
         "real-hp", tmp_path, replace(SMALL, queries=6), homographies=(made.root / "sequences",)

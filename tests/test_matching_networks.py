@@ -10,7 +10,6 @@ import torch
 from kornia import feature
 from safetensors import safe_open
 
-from lib.data.synthetic.photographs import Photograph
 from lib.matching import networks
 from lib.matching.describe import folded
 from lib.matching.networks import find
@@ -108,20 +107,6 @@ def test_a_network_of_half_the_channels_is_kornias_of_thinner_layers(ours, their
         next(made.parameters()).zero_()
     assert next(network.parameters()).any(), "it has weights of its own"
     assert networks.as_kornia(l2net_maps.build()) is None, "kornia has no class of this architecture"
-
-
-def test_a_card_says_what_it_was_trained_on_and_how_it_did() -> None:
-    photographs = (Photograph("china", None, "CC BY 2.0, danielbuechele", "0" * 64),)
-    written = networks.card(l2net.build(width=0.25), record("l2net", 0.25), photographs)
-    for fact in (
-        *("# Mine+", "123,456 parameters", "100 steps of 64 pairs on mini-a", "profile quick, seed 3"),
-        *("- china: CC BY 2.0, danielbuechele", "| mini-b | 11.50 |", "128 numbers"),
-    ):
-        assert fact in written
-    assert "mini-hp-a" not in written
-    assert "not on record here" in networks.card(l2net.build(width=0.25), record("l2net", 0.25))
-    bits = networks.card(l2net_binary.build(length=64), record("l2net_binary", 1.0))
-    assert "64 bits that are compared by Hamming distance" in bits
 
 
 @pytest.mark.parametrize("key", ["adasample_aug_gen", "dsm_aug", "hynet_aug", "tcdesc_dsm_aug"])
