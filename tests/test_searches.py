@@ -130,3 +130,13 @@ def test_under_paper_a_recipe_is_what_its_authors_state() -> None:
     study = open_study()
     paper = replace(study, setting=replace(study.setting, profile=profiles.find("paper")))
     assert at_profile(paper, find("adasample_gen"), "adasample_gen") == find("adasample_gen")
+
+
+@pytest.mark.parametrize("option", ["--photos", "--device"])
+def test_a_search_that_cannot_begin_is_refused_in_one_line(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    value = {"--photos": str(tmp_path), "--device": "gpu"}[option]
+    assert tuning.main([option, value, "--results", str(tmp_path / "results")]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not list(tmp_path.iterdir()), "nothing was begun"

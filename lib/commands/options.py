@@ -83,6 +83,14 @@ def data_of(options: argparse.Namespace) -> str:
     return str(Path(options.data).resolve()) if options.data else "mini"
 
 
+def check_device(device: str) -> None:
+    """Raises as torch does where a device is not there, before any work."""
+    if device != "cpu":
+        import torch
+
+        torch.empty(0, device=device)
+
+
 def add_descriptor(parser: argparse.ArgumentParser) -> None:
     """The options that name a descriptor: ``--descriptor``, as `lib.matching.networks.find` takes it, or
     ``--record``; and ``--device``."""

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.commands.options import add_study_options, data_of, exit_status
+from lib.commands.options import add_study_options, check_device, data_of, exit_status
 from lib.data.manifest import read_manifest, write_manifest
 from lib.study import pool
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
@@ -81,10 +81,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.collect:
         print(f"{collect(study, selected)} record(s) of {study.heading()} added")
         return 0
-    if options.device != "cpu" and not options.cluster:
-        import torch
-
-        torch.empty(0, device=options.device)
+    if not options.cluster:
+        check_device(options.device)
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
         rendered = results / options.profile / study.setting.source.name

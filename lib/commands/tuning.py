@@ -7,9 +7,10 @@ takes the rate from. No scene that a table is made of is looked at.
 """
 
 import argparse
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 
-from lib.commands.options import add_study_options, data_of
+from lib.commands.options import add_study_options, check_device, data_of, exit_status
 from lib.profiles import PROFILES
 from lib.recipes import Recipe
 from lib.study import pool, records
@@ -59,8 +60,8 @@ def _run(study: Study, rate: float, job: Job) -> Mapping[str, object]:
     return {**run, "fpr95": fpr95, "spread": measured["descriptor_spread"]}
 
 
-def main() -> None:
-    """Command line."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Searches what the command line names and returns the exit status, as `exit_status` has it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     sized = [name for name, profile in PROFILES.items() if profile.search]
@@ -68,9 +69,13 @@ def main() -> None:
     add("--recipes", nargs="+", default=list(SEARCHED), choices=list(SEARCHED), metavar="NAME")
     rates = {"type": float, "choices": searches.GRID, "default": [], "metavar": "RATE"}
     add("--rates", nargs="+", help="tried too", **rates)
-    chosen = parser.parse_args()
+    return exit_status(parser, arguments, _search_all)
+
+
+def _search_all(chosen: argparse.Namespace) -> None:
     data, results = data_of(chosen), chosen.results
     study = open_study(chosen.profile, data, results, None, chosen.device, chosen.jobs)
+    check_device(chosen.device)
     for name in chosen.recipes:
         outcome = search(study, name, SEARCHED[name], chosen.rates)
         path = searches.search_path(chosen.profile, study.setting.source.name, name)
@@ -80,4 +85,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
