@@ -1,8 +1,8 @@
 """The one training loop: every recipe of the study, from a set of patches to weights.
 
 A step draws a pool of candidate patches, lets the sampler choose a pair a class, describes the pairs,
-mines a negative for each, and follows the gradient of the weighted triplet loss (AdaSample, Alg. 1;
-with a blind sampler and no weights it is HardNet's training).
+mines a negative for each, and follows the gradient of the weighted triplet loss (AdaSample, Alg. 1,
+with a batch's mean in place of its sum; with a blind sampler and no weights it is HardNet's training).
 """
 
 import io

@@ -3,7 +3,8 @@
 The threshold is the first at which 95% of the matching pairs are within it, and the rate is the share
 of non-matching pairs within it, as in HardNet's and DSM's code. There an unstable sort decides which
 of several equally distant pairs come first; here the expected value over all their orders is given,
-and the two ends.
+and the two ends. Tables show the expected value. HPatches breaks ties by a stable sort
+(`lib.benchmarks.ranking`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ def build(alpha: float | str = 2.0, z: float = 1.0, epsilon: float = 1e-6) -> Di
     Args:
         alpha: α of Eq. 6; 0 is d / Z, ``math.inf`` (1 − s) / Z, which has no root; "inf" in a recipe,
             whose values go into JSON.
-        z: Z of Eq. 6, the largest slope by θ (`lib.recipes.largest_gradient`); the authors' code has 1.
+        z: Z of Eq. 6, the largest slope by θ (`lib.recipes.largest_gradient`); the authors' code has
+            1, which is the default here and not Eq. 6.
         epsilon: added under the root, whose gradient at zero is infinite.
 
     Raises:

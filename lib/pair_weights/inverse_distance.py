@@ -1,4 +1,8 @@
-"""AdaSample's re-weighting scalar w_i ∝ 1/d of a matching pair (Eq. 11 to 13)."""
+"""AdaSample's re-weighting scalar w_i ∝ 1/d of a matching pair (Eq. 11 to 13).
+
+With probabilities that Alg. 1 normalises within each class, only the scale "class" meets Eq. 9; the
+default, 1/d with a batch mean of 1, does not (`lib.theory.unbiasedness`).
+"""
 
 import torch
 from torch import Tensor

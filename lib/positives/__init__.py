@@ -1,6 +1,7 @@
 """Distances of matching pairs: one module each, with `build(distance, **options)` giving a `Positive`.
 
-A module of its own, since TCDesc's depends on the whole batch.
+A module of its own, since TCDesc's depends on the whole batch. Which patch is the positive is drawn by
+`lib.samplers`.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,9 @@
 """AdaSample: a positive is drawn with probability p_i ∝ d(x_i, x_i0)^(λ / L_avg) (Eq. 13, Alg. 1).
 
 As the average loss falls the exponent grows and harder positives are drawn; λ = 0 draws uniformly
-(the random pair sampler), λ → ∞ always the farthest (`lib.samplers.hardpos`).
+(the random pair sampler), λ → ∞ always the farthest (`lib.samplers.hardpos`). The weight w_i of a drawn
+pair is `lib.pair_weights.inverse_distance`; steps 1 and 2 of Alg. 1 are in `lib.samplers.candidates`,
+steps 7 and 8 in `lib.training`.
 """
 
 import math
@@ -30,6 +32,7 @@ class AdaSample:
         reuse: train on the candidates' own descriptors, one training-mode forward over all of
             them, as Alg. 1 reads; otherwise they are evaluated without gradient and the drawn pair
             is forwarded again.
+        of: what L_avg averages over a batch: the recipe's own "loss", or a "hinge" with margin 1.
 
     Raises:
         ValueError: λ is negative, infinite or no number, or the average is unknown.

@@ -114,7 +114,10 @@ class Job:
 
 
 def configuration(job: Job, setting: Setting) -> dict:
-    """All values that decide a job's numbers besides its code and data; JSON-able."""
+    """All values that decide a job's numbers besides its code and data; JSON-able.
+
+    Of two budgets the profile's is the one that ran; the recipe's is what its authors state.
+    """
     if job.computation is not None:
         return {"computation": values(job.computation)}
     if job.descriptor is not None:
@@ -164,7 +167,8 @@ def evaluating(job: Job, name: str) -> list[str]:
 
 def record_path(job: Job, setting: Setting, folder: Path | None = None) -> Path:
     """Where a job's record lies below a folder, by default that of the setting. What the train set
-    contains is part of the name: a run on other data has another record."""
+    contains is part of the name: a run on other data has another record. The last 8 digits are of the
+    configuration, so that runs of one recipe with other rates or options lie beside each other."""
     stem = "untrained"
     if job.recipe is not None:
         content = content_half(setting.source.digest(job.train_set))
