@@ -331,8 +331,7 @@ def test_how_many_verdicts_may_be_wrong_by_chance():
         }
     )
     assert claims.wrong_by_chance(table) == (
-        "40 comparisons are decided by a 95% interval, of which about 2.0 are expected to be wrong by "
-        "chance."
+        "A 95% interval decides 40 comparisons; by chance about 2.0 are expected to be wrong."
     )
 
 

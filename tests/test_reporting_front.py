@@ -51,8 +51,8 @@ def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(
     rows = [line.split(" | ")[1:] for line in table[2:]]
     counts = np.array([[int(number.strip(" |")) for number in row] for row in rows]).sum(axis=0)
     assert counts.tolist() == [1, 0, 1, len(quoted) - 2]
-    decided = f"Of {len(quoted)} sentences 1 are decided, 0 of them by calculation without training."
-    assert chance.startswith(f"{decided} {len(two) + 1} comparisons are decided by a 95% interval")
+    decided = f"Of {len(quoted)} sentences, 1 are decided, 0 of them by calculation alone."
+    assert chance.startswith(f"{decided} A 95% interval decides {len(two) + 1} comparisons;")
 
 
 def test_outcomes_of_a_sentence() -> None:

@@ -207,8 +207,8 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
     decided = table["verdict"].isin([HELD, NOT_HELD, *ON_OWN_DATA.values()]) & table["low"].notna()
     count = int(decided.sum())
     return (
-        f"{count} comparisons are decided by a {CONFIDENCE:.0%} interval, of which about "
-        f"{(1 - CONFIDENCE) * count:.1f} are expected to be wrong by chance."
+        f"A {CONFIDENCE:.0%} interval decides {count} comparisons; by chance about "
+        f"{(1 - CONFIDENCE) * count:.1f} are expected to be wrong."
     )
 
 

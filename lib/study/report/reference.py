@@ -141,8 +141,8 @@ def scoreboard(reference: Path) -> str:
     outcomes = by_sentence.agg({"verdict": outcome, "computed": "all"})
     decided = outcomes[outcomes["verdict"].isin([HELD, NOT_HELD])]
     total = (
-        f"Of {len(outcomes)} sentences {len(decided)} are decided, {decided['computed'].sum()} of them "
-        "by calculation without training."
+        f"Of {len(outcomes)} sentences, {len(decided)} are decided, {decided['computed'].sum()} of them "
+        "by calculation alone."
     )
     counts = pd.crosstab(outcomes["paper"], outcomes["verdict"])
     counts = counts.reindex(index=list(PAPERS), columns=list(OUTCOMES), fill_value=0)
