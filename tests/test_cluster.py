@@ -192,18 +192,6 @@ def test_a_worker_of_other_code_is_refused(
     assert not (setting.folder / "records").exists()
 
 
-def test_a_worker_of_other_libraries_is_refused(
-    here: tuple[Study, Job, Path], setting: Setting, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, job, _ = here
-    theirs = records.libraries()
-    ours = {**theirs, "numpy": "0.1+here", "more": "1.0"}
-    monkeypatch.setattr(records, "libraries", lambda: ours)
-    told = rf"is refused: it has more None \(here: 1\.0\), numpy {theirs['numpy']} \(here: 0\.1\);"
-    with pytest.raises(ValueError, match=told):
-        cluster.complete([job], setting, address, quiet)
-
-
 @pytest.mark.parametrize(
     ("held", "told"),
     [(False, "it does not see .*, so it does not share"), (True, "locks in .* do not hold between")],
