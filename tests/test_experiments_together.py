@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -22,12 +23,12 @@ from lib.study.artefacts import factorial, searches, together
 from lib.study.artefacts.factorial import (
     AXES,
     CELLS,
+    DESIGN,
     EVERY,
     PAPERS,
     SEARCHED_CELLS,
     TERMS,
     recipe_of,
-    sign,
 )
 from lib.study.artefacts.rows import training_job
 from lib.study.jobs import Job, record_path
@@ -41,11 +42,6 @@ def with_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches in which every combination did best at 0.002."""
     means = {"0.001": 30.0, "0.002": 20.0, "0.005": 40.0}
     monkeypatch.setattr(searches, "read_search", lambda *_: {"metrics": {"mean_fpr95": means}})
-
-
-def columns(cells, terms=TERMS) -> np.ndarray:
-    """(cells, terms) signs."""
-    return np.array([[sign(term, cell) for term in terms] for cell in cells])
 
 
 def found(job: Job, fpr95: float) -> Record:
@@ -101,7 +97,7 @@ def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
     ],
 )
 def test_an_axis_changes_what_it_names_alone(axis: str, axes: set[str]):
-    assert changed(recipe_of(frozenset({axis})), factorial.PLAIN) == axes
+    assert changed(recipe_of(f"cell_{axis[0]}"), factorial.PLAIN) == axes
 
 
 def step(recipe: Recipe, n: int = 24) -> torch.Tensor:
@@ -129,13 +125,13 @@ def step(recipe: Recipe, n: int = 24) -> torch.Tensor:
     return losses
 
 
-@pytest.mark.parametrize("cell", EVERY, ids=factorial.key_of)
+@pytest.mark.parametrize("cell", EVERY)
 def test_every_combination_is_lawful(cell):
     assert step(recipe_of(cell)).isfinite().all()
 
 
 def test_adasample_as_published_is_not_lawful_on_dsm_s_loss():
-    recipe = recipe_of(frozenset({"sampler", "loss"}))
+    recipe = recipe_of("cell_sl")
     apart = torch.full((4,), 0.5), torch.full((4,), 0.8)
     triplets = Triplets(None, *apart, None, apart[0] - apart[1])
     losses = parts.build("loss", recipe.loss)(triplets)
@@ -146,14 +142,14 @@ def test_adasample_as_published_is_not_lawful_on_dsm_s_loss():
 
 
 def test_the_half_is_balanced_and_tells_every_effect_of_one_and_two_axes_from_every_other():
-    signs = columns(CELLS.values(), ((), *TERMS))
+    signs = DESIGN.loc[CELLS].to_numpy()
     assert signs.shape == (32, 1 + 6 + 15)
     assert np.array_equal(signs.T @ signs, 32 * np.eye(22, dtype=int))
 
 
 def test_of_two_searched_combinations_with_one_loss_and_network_all_else_differs():
-    cells = list(SEARCHED_CELLS.values())
-    signs = columns(cells, TERMS[: len(AXES)])
+    cells = [EVERY[key] for key in SEARCHED_CELLS]
+    signs = DESIGN.loc[[*SEARCHED_CELLS], [*AXES]].to_numpy()
     assert np.array_equal(signs.T @ signs, 8 * np.eye(len(AXES), dtype=int))
     for chosen in map(set, ((), ("loss",), ("network",), ("loss", "network"))):
         one, other = (cell for cell in cells if cell & {"loss", "network"} == chosen)
@@ -164,7 +160,7 @@ def test_a_rate_is_that_of_the_searched_combinations_with_the_same_loss_and_netw
     monkeypatch: pytest.MonkeyPatch,
 ):
     def search(_: str, key: str) -> dict:
-        cell, first = SEARCHED_CELLS[key], "sampler" in SEARCHED_CELLS[key]
+        cell, first = EVERY[key], "sampler" in EVERY[key]
         if "network" not in cell:
             return {"metrics": {"mean_fpr95": {"0.001": 1.0, "0.5": 2.0}}}
         # Alone one would take 0.01 and the other 0.05, which the first was not tried at.
@@ -172,8 +168,8 @@ def test_a_rate_is_that_of_the_searched_combinations_with_the_same_loss_and_netw
         return {"metrics": {"mean_fpr95": means}}
 
     monkeypatch.setattr(searches, "read_search", search)
-    for cell in EVERY:
-        assert factorial.rate_of(open_study(), cell) == (0.02 if "network" in cell else 0.001)
+    for key, cell in EVERY.items():
+        assert factorial.rate_of(open_study(), key) == (0.02 if "network" in cell else 0.001)
 
 
 EFFECTS = st.lists(st.floats(-5, 5), min_size=1 + len(TERMS), max_size=1 + len(TERMS))
@@ -182,38 +178,30 @@ EFFECTS = st.lists(st.floats(-5, 5), min_size=1 + len(TERMS), max_size=1 + len(T
 @settings(max_examples=20, deadline=None)
 @given(EFFECTS)
 def test_the_effects_give_back_what_the_runs_were_made_of_also_where_none_was_trained(effects):
-    halves = dict(zip(((), *TERMS), effects, strict=True))
-    made = [
-        found(Job(key, key, measures=(("fpr95", "b"), ("fpr95", "c"))), factorial.at(halves, cell))
-        for key, cell in CELLS.items()
-    ]
-    back = factorial.halves_of(made)
-    assert back == pytest.approx(halves, abs=1e-9)
-    lowest = min(factorial.at(halves, cell) for cell in EVERY)
-    assert factorial.at(halves, factorial.best(back)) == pytest.approx(lowest, abs=1e-6)
+    halves = pd.Series(effects, DESIGN.columns)
+    fpr95 = factorial.foreseen(halves)
+    tested = (("fpr95", "b"), ("fpr95", "c"))
+    back = factorial.halves_of([found(Job(key, key, measures=tested), fpr95[key]) for key in CELLS])
+    assert back.to_dict() == pytest.approx(halves.to_dict(), abs=1e-9)
+    assert fpr95[factorial.best(back)] == pytest.approx(fpr95.min(), abs=1e-6)
     assert factorial.rival(back) in PAPERS.values()
 
 
-HALVES = {
-    **dict.fromkeys(((), *TERMS), 0.0),
-    ("loss",): -2.0,
-    ("network",): -1.0,
-    ("sampler",): 0.2,
-    ("distance", "positive"): -0.9,
-}
+HALVES = pd.Series(0.0, DESIGN.columns)
+HALVES[["loss", "network", "sampler", "distance × positive"]] = -2.0, -1.0, 0.2, -0.9
 
 
 def test_what_is_confirmed_follows_from_the_effects(with_rates: None):
     evening = open_study("evening", "photos")
-    assert factorial.largest(HALVES) == [("loss",), ("network",), ("distance", "positive")]
-    best = factorial.best(HALVES)
+    assert factorial.largest(HALVES) == ["loss", "network", "distance × positive"]
+    best = EVERY[factorial.best(HALVES)]
     assert {"loss", "network"} <= best
     assert "sampler" not in best
     assert ("distance" in best) == ("positive" in best)
     jobs = factorial.confirmation(evening, HALVES)
     cells = {
         *(best ^ set(axes) for axes in ((), ("loss",), ("network",), ("distance",), ("positive",))),
-        *(best ^ {"distance", "positive"}, PAPERS["DSM"], PAPERS["HardNet"]),
+        *(best ^ {"distance", "positive"}, EVERY[PAPERS["DSM"]], EVERY[PAPERS["HardNet"]]),
     }
     assert {job.name for job in jobs} == set(map(factorial.key_of, cells))
     assert Counter(job.name for job in jobs) == dict.fromkeys(map(factorial.key_of, cells), 5)

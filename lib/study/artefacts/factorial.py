@@ -5,12 +5,13 @@ papers' choices: no effect of one axis or of two together is then mixed up with 
 VI), and four of the papers' own methods are among them.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from statistics import fmean
+
+import pandas as pd
 
 from lib.recipes import HARDNET, HYNET, TCDESC_DSM, Recipe, adasample, hybrid, replace_options
 from lib.study.artefacts.rows import Runs, evaluated_on, measured, several
@@ -35,166 +36,159 @@ AXES: Mapping[str, Mapping[str, object]] = {
     "positive": {"positive": TCDESC_DSM.positive},
     "network": {"model": on_equal_footing(HYNET).model},
 }
-# A combination: the axes on which it has the paper's choice.
+# The axes on which a combination has the paper's choice.
 Cell = frozenset[str]
-# An effect: of one axis, or of two together.
-Term = tuple[str, ...]
-TERMS: Sequence[Term] = (*((axis,) for axis in AXES), *combinations(AXES, 2))
-PAPERS: Mapping[str, Cell] = {
-    "HardNet": frozenset(),
-    "AdaSample": frozenset({"sampler"}),
-    "DSM": frozenset({"loss"}),
-    "HyNet": frozenset({"distance", "regulariser", "network"}),
-    "TCDesc-HN": frozenset({"positive"}),
-    "TCDesc-DSM": frozenset({"loss", "positive"}),
-}
+
+
+def subsets(axes: Iterable[str]) -> list[Cell]:
+    """All subsets of some axes, smaller ones first."""
+    axes = [*axes]
+    return [frozenset(chosen) for size in range(len(axes) + 1) for chosen in combinations(axes, size)]
 
 
 def key_of(cell: Cell) -> str:
-    """Of a combination's runs: "cell_" and the initials of its axes, e.g. "cell_drn" of HyNet's."""
+    """The key of a combination's runs: "cell_" and its axes' initials, e.g. "cell_drn" for HyNet."""
     return f"cell_{''.join(axis[0] for axis in AXES if axis in cell) or 'plain'}"
 
 
-def recipe_of(cell: Cell) -> Recipe:
-    """A combination; a loss of its own stands in place of the distance's hinge."""
-    chosen = [axis for axis in AXES if axis in cell]
+# All combinations by key, and the half that is trained.
+EVERY: Mapping[str, Cell] = {key_of(cell): cell for cell in subsets(AXES)}
+CELLS: Sequence[str] = [key for key, cell in EVERY.items() if len(cell) % 2]
+PAPERS: Mapping[str, str] = {
+    **{"HardNet": "cell_plain", "AdaSample": "cell_s", "DSM": "cell_l", "HyNet": "cell_drn"},
+    **{"TCDesc-HN": "cell_p", "TCDesc-DSM": "cell_lp"},
+}
+# Rates are searched for eight combinations in which each axis is balanced. Two of them share each loss
+# and network, and every other axis has the paper's choice in one of the two.
+SEARCHED_CELLS = (
+    *("cell_plain", "cell_sdrp", "cell_dlp", "cell_rpn"),
+    *("cell_slr", "cell_sdn", "cell_dlrn", "cell_slpn"),
+)
+
+
+def _design() -> pd.DataFrame:
+    rows = [[1, *(1 if axis in cell else -1 for axis in AXES)] for cell in EVERY.values()]
+    design = pd.DataFrame(rows, list(EVERY), ["mean", *AXES])
+    for one, other in combinations(AXES, 2):
+        design[f"{one} × {other}"] = design[one] * design[other]
+    return design
+
+
+# A row a combination; the columns are the mean, then the effects of one axis and of two together. An
+# axis is 1 where the combination has the paper's choice and −1 elsewhere, two axes are the product.
+DESIGN = _design()
+TERMS = DESIGN.columns[1:]
+
+
+def recipe_of(key: str) -> Recipe:
+    """A combination's recipe; a loss of its own takes the place of the distance's hinge."""
+    chosen = [axis for axis in AXES if axis in EVERY[key]]
     label = f"factorial: {', '.join(chosen) or 'plain'}"
     return replace(PLAIN, label=label, **{k: v for axis in chosen for k, v in AXES[axis].items()})
 
 
-def subsets(axes: Sequence[str]) -> list[Cell]:
-    """The combinations of some axes, smaller ones first."""
-    sizes = range(len(axes) + 1)
-    return [frozenset(some) for size in sizes for some in combinations(axes, size)]
-
-
-EVERY = subsets([*AXES])
-CELLS: Mapping[str, Cell] = {key_of(cell): cell for cell in EVERY if len(cell) % 2}
-# Rates are searched for eight combinations in which each axis is balanced; of the two that have a loss
-# and a network in common, every other axis has its choice in one.
-SEARCHED_CELLS: Mapping[str, Cell] = {
-    key_of(cell): cell
-    for cell in (
-        frozenset(),
-        frozenset({"sampler", "distance", "regulariser", "positive"}),
-        frozenset({"distance", "loss", "positive"}),
-        frozenset({"regulariser", "positive", "network"}),
-        frozenset({"sampler", "loss", "regulariser"}),
-        frozenset({"sampler", "distance", "network"}),
-        frozenset({"distance", "loss", "regulariser", "network"}),
-        frozenset({"sampler", "loss", "positive", "network"}),
-    )
-}
-SEARCHED: Mapping[str, Recipe] = {key: recipe_of(cell) for key, cell in SEARCHED_CELLS.items()}
+SEARCHED: Mapping[str, Recipe] = {key: recipe_of(key) for key in SEARCHED_CELLS}
 # DSM's weights are about one half in the mean, so that beside its loss a regulariser weighs about twice
 # what it weighs beside a hinge. These combinations are trained once more with half of R_L2's weight.
-HALVED: Mapping[str, Cell] = {
-    key.replace("cell", "half"): cell for key, cell in CELLS.items() if {"loss", "regulariser"} <= cell
+HALVED: Mapping[str, str] = {
+    key.replace("cell", "half"): key for key in CELLS if {"loss", "regulariser"} <= EVERY[key]
 }
 [_R_L2] = HYNET.regularizers
 _HALF = (replace_options(_R_L2, weight=_R_L2.options["weight"] / 2),)
 
 
-def _searched(cell: Cell) -> tuple[str, ...]:
+def _searched(key: str) -> tuple[str, ...]:
     """The two searched combinations that have a combination's loss and network."""
     shared = {"loss", "network"}
-    return tuple(key for key, other in SEARCHED_CELLS.items() if shared.isdisjoint(other ^ cell))
+    return tuple(k for k in SEARCHED_CELLS if shared.isdisjoint(EVERY[k] ^ EVERY[key]))
 
 
-def rate_of(study: Study, cell: Cell) -> float:
+def rate_of(study: Study, key: str) -> float:
     """The learning rate at which the two searched combinations that have a combination's loss and
     network did best together.
 
     Raises:
         NoSearch: one of them is not on record.
     """
-    return shared_rate(study, _searched(cell))
+    return shared_rate(study, _searched(key))
 
 
-_CELLS = {**{key_of(cell): cell for cell in EVERY}, **HALVED}
-_HALVED = {
-    key: replace(
-        recipe_of(cell), label=f"{recipe_of(cell).label}, half of R_L2's weight", regularizers=_HALF
-    )
-    for key, cell in HALVED.items()
-}
+def _halved(recipe: Recipe) -> Recipe:
+    return replace(recipe, label=f"{recipe.label}, half of R_L2's weight", regularizers=_HALF)
+
+
+_RECIPES = {key: recipe_of(key) for key in EVERY}
 cell_runs = partial(
     Runs,
-    recipes={key: recipe_of(cell) for key, cell in _CELLS.items()} | _HALVED,
-    searched={key: _searched(cell) for key, cell in _CELLS.items()},
+    recipes=_RECIPES | {half: _halved(_RECIPES[key]) for half, key in HALVED.items()},
+    searched={key: _searched(HALVED.get(key, key)) for key in (*EVERY, *HALVED)},
 )
 # On the first train set, with the seeds of a table.
 factorial = cell_runs(CELLS, hpatches="a")
 jobs = several(factorial, cell_runs(HALVED))
 
 
-def sign(term: Term, cell: Cell) -> int:
-    """A combination's side of an effect, 1 or −1: the product over the effect's axes of 1 where it has
-    the paper's choice and −1 where it has not."""
-    return math.prod(1 if axis in cell else -1 for axis in term)
+def halves_of(records: Sequence[Record]) -> pd.Series:
+    """Half of each effect on FPR95, and the mean of all combinations, by the columns of `DESIGN`.
 
-
-# By effect half of it, and of no axis the mean of all combinations.
-Halves = Mapping[Term, float]
-
-
-def halves_of(records: Sequence[Record]) -> Halves:
-    """Effects on FPR95 by least squares, which in a balanced design are means with signs.
+    Least squares, which in a balanced design are means with signs.
 
     Args:
         records: of `factorial`.
     """
-    runs = [(CELLS[run.job.name], fmean(run.fpr95s().values())) for run in records]
-    return {term: fmean(sign(term, cell) * fpr95 for cell, fpr95 in runs) for term in ((), *TERMS)}
+    runs = DESIGN.loc[[run.job.name for run in records]]
+    return runs.mul([fmean(run.fpr95s().values()) for run in records], axis=0).mean()
 
 
-def at(halves: Halves, cell: Cell) -> float:
-    """FPR95 that a combination should have by the effects, trained or not."""
-    return sum(half * sign(term, cell) for term, half in halves.items())
+def foreseen(halves: pd.Series) -> pd.Series:
+    """The FPR95 that every combination should have by the effects, trained or not, by key."""
+    return DESIGN @ halves
 
 
-def best(halves: Halves) -> Cell:
-    """The combination that should have the lowest."""
-    return min(EVERY, key=lambda cell: at(halves, cell))
+def best(halves: pd.Series) -> str:
+    """The combination that should have the lowest FPR95."""
+    return foreseen(halves).idxmin()
 
 
-def rival(halves: Halves) -> Cell:
-    """Of the papers' own methods the one that should have the lowest."""
-    return min(PAPERS.values(), key=lambda cell: at(halves, cell))
+def rival(halves: pd.Series) -> str:
+    """The one of the papers' own methods that should have the lowest FPR95."""
+    return foreseen(halves)[list(PAPERS.values())].idxmin()
 
 
-def largest(halves: Halves) -> list[Term]:
+def largest(halves: pd.Series) -> list[str]:
     """The three largest effects."""
-    return sorted(TERMS, key=lambda term: -abs(halves[term]))[:3]
+    return list(halves[TERMS].abs().nlargest(3).index)
 
 
-def around(term: Term, cell: Cell) -> list[Cell]:
-    """The combinations that an effect is made of where all else is as in one."""
-    return [cell ^ axes for axes in subsets(term)]
+def around(term: str, key: str) -> list[str]:
+    """The combinations that differ from one in the axes of an effect alone, itself among them."""
+    return [key_of(EVERY[key] ^ axes) for axes in subsets(term.split(" × "))]
 
 
 # Seeds that no table, grid or search has.
 UNSEEN = (5, 6, 7, 8, 9)
 
 
-def confirmation(study: Study, halves: Halves) -> list[Job]:
-    """The best combination, what its three largest effects are made of, the best of the papers' own and
-    HardNet's, on unseen seeds, tested on the second reserve, which nothing else reads. None where the
-    data has no second reserve, or under `paper`, whose rates are stated of the methods alone. Real
-    homography sequences, where the study has them, are an illustration beside it."""
+def confirmation(study: Study, halves: pd.Series) -> list[Job]:
+    """The best combination, those that its three largest effects are made of, the best of the papers'
+    own and HardNet's, on unseen seeds, tested on the second reserve, which nothing else reads.
+
+    There are none where the data has no second reserve, or under `paper`, whose rates are stated of the
+    methods alone. Real homography sequences, where the study has them, are an illustration beside it.
+    """
     tested = study.setting.source.confirmation
     if not tested or study.setting.profile.search is None:
         return []
     cells = [best(halves), rival(halves), PAPERS["HardNet"]]
-    cells += [cell for term in largest(halves) for cell in around(term, cells[0])]
-    runs = cell_runs(dict.fromkeys(map(key_of, cells)), study.seeds or UNSEEN)(study)
+    cells += [key for term in largest(halves) for key in around(term, cells[0])]
+    runs = cell_runs(cells, study.seeds or UNSEEN)(study)
     runs = [replace(job, **evaluated_on(study, tested)) for job in runs]
     if sequences := study.setting.source.real_hpatches:
         runs = [measured(job, "hpatches", [sequences.test_set("full")]) for job in runs]
     return runs
 
 
-def on_quick_record() -> Halves | None:
+def on_quick_record() -> pd.Series | None:
     """The effects of the quick reference, or None while that lacks a run."""
     quick = open_study()
     records = on_record(quick, factorial(quick))
@@ -204,4 +198,4 @@ def on_quick_record() -> Halves | None:
 def confirmed(study: Study) -> list[Job]:
     """The `confirmation` of what is `on_quick_record`; none at quick."""
     halves = None if study.setting.profile.name == "quick" else on_quick_record()
-    return confirmation(study, halves) if halves else []
+    return [] if halves is None else confirmation(study, halves)

@@ -14,15 +14,14 @@ from scipy import stats
 
 from lib.statistics.intervals import Measured, contrast, residual
 from lib.study.artefacts import factorial, together
-from lib.study.artefacts.factorial import AXES, CELLS, SEARCHED_CELLS, TERMS, Cell, sign
+from lib.study.artefacts.factorial import AXES, CELLS, DESIGN, SEARCHED_CELLS, TERMS
 from lib.study.artefacts.searches import read_search
 from lib.study.jobs import cost
 from lib.study.open import Record, Study, records_of
 from lib.study.report.changes import methods, with_tests
 from lib.study.report.together import FPR95, LEVEL, by_measure
 
-POWER, ONE_AXIS = 0.8, "one axis"
-NAMES = {term: " × ".join(term) for term in TERMS}
+POWER = 0.8
 
 
 def plan(study: Study) -> pd.DataFrame:
@@ -39,93 +38,96 @@ def plan(study: Study) -> pd.DataFrame:
     spread, _ = residual(by_measure(equal, study)[FPR95].values())
     row = {"combinations": len(CELLS), "seeds": seeds, "runs": len(jobs)}
     row |= {"core hours": sum(sum(cost(job, study.setting)) for job in jobs) / 3600}
-    return pd.DataFrame([row | least_effects(spread, len(jobs), len(jobs) - seeds - len(TERMS))])
+    return pd.DataFrame([row | least_effects(spread, len(CELLS), seeds)])
 
 
-def least_effects(spread: float, runs: int, freedom: int) -> dict[str, float]:
-    """The last columns of `plan`: by a residual's standard deviation and degrees of freedom, and the
-    number of runs."""
-    least = {"sd": spread}
-    for name, level in (("alone", LEVEL), ("of all", LEVEL / len(TERMS))):
-        ends = stats.t.ppf([1 - level / 2, POWER], freedom)
-        least[name] = 2 * spread / math.sqrt(runs) * ends.sum()
-    return least
+def least_effects(spread: float, combinations: int, seeds: int) -> dict[str, float]:
+    """The last columns of `plan`, by a residual's standard deviation."""
+    freedom = combinations * seeds - seeds - len(TERMS)
+    ends = {
+        name: stats.t.ppf([1 - level / 2, POWER], freedom).sum()
+        for name, level in (("alone", LEVEL), ("of all", LEVEL / len(TERMS)))
+    }
+    error = 2 * spread / math.sqrt(combinations * seeds)
+    return {"sd": spread, **{name: error * end for name, end in ends.items()}}
 
 
-def achieved(planned: pd.DataFrame, fpr95: Mapping[Cell, Measured]) -> pd.DataFrame:
+def achieved(planned: pd.DataFrame, fpr95: Mapping[str, Measured]) -> pd.DataFrame:
     """By "spread", as "planned" and as "achieved", the `least_effects`: with what was assumed of the
     runs, and with what their `effects` leave, which holds effects of three axes and more too.
 
     Args:
         planned: of `plan`.
-        fpr95: of the combinations.
+        fpr95: of the combinations, by key.
     """
-    own = least_effects(*_least_squares(fpr95)[1:])
+    own = least_effects(_residual(fpr95)[0], *_means_of_runs(fpr95).shape)
     rows = {"planned": planned.iloc[0][list(own)], "achieved": own}
     return pd.DataFrame(rows).T.astype(float).rename_axis("spread")
 
 
-def _least_squares(cells: Mapping[Cell, Measured]) -> tuple[np.ndarray, float, int, int]:
-    """Halves of `TERMS`' effects, each seed a block; the residual's standard deviation, the number of
-    runs and the residual's degrees of freedom."""
-    signs = np.array([[sign(term, cell) for term in TERMS] for cell in cells], dtype=float)
-    runs = np.stack([method.values.mean(axis=1) for method in cells.values()])
-    seeds = runs.shape[1]
-    design = np.hstack([np.repeat(signs, seeds, axis=0), np.tile(np.eye(seeds), (len(runs), 1))])
-    halves, [left], rank, _ = np.linalg.lstsq(design, runs.ravel())
-    freedom = runs.size - int(rank)
-    return halves[: len(TERMS)], math.sqrt(left / freedom), runs.size, freedom
+def _means_of_runs(cells: Mapping[str, Measured]) -> np.ndarray:
+    return np.stack([method.values.mean(axis=1) for method in cells.values()])
 
 
-def by_cell(runs: Sequence[Record], study: Study) -> dict[str, dict[Cell, Measured]]:
+def _residual(cells: Mapping[str, Measured]) -> tuple[float, int]:
+    """The standard deviation of a run once its seed and all `TERMS` are taken off, which are at right
+    angles to each other, and its degrees of freedom."""
+    runs, signs = _means_of_runs(cells), DESIGN.loc[list(cells), TERMS].to_numpy()
+    left = runs - runs.mean(axis=0)
+    left -= (signs @ signs.T @ left.mean(axis=1) / len(signs))[:, None]
+    freedom = left.size - left.shape[1] - len(TERMS)
+    return math.sqrt((left**2).sum() / freedom), freedom
+
+
+def by_cell(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Measured]]:
     """Runs of `lib.study.artefacts.factorial.factorial`, which may be among others, by measure and
     combination."""
     runs = [run for run in runs if run.job.name in CELLS]
-    cells = {run.job.label: CELLS[run.job.name] for run in runs}
+    keys = {run.job.label: run.job.name for run in runs}
     return {
-        measure: {cells[label]: method for label, method in methods.items()}
+        measure: {keys[label]: method for label, method in methods.items()}
         for measure, methods in by_measure(runs, study).items()
     }
 
 
-def effects(cells: Mapping[Cell, Measured]) -> pd.DataFrame:
+def effects(cells: Mapping[str, Measured]) -> pd.DataFrame:
     """All effects of one axis and of two together, by ordinary least squares.
 
     Args:
-        cells: the balanced half of the combinations, in which effects are at right angles to each other
-            and to seeds, with the same seeds, each seed a block.
+        cells: by key the balanced half of the combinations, in which effects are at right angles to each
+            other and to seeds, with the same seeds, each seed a block.
 
     Returns:
         By "effect" its "points" with the interval "from" and "to": over seeds by the residual, to which
         effects of three axes and more belong, and jointly over what was tested on; its "p" and, by
         Holm's correction over all, "Holm"; and whether it is "of" one axis or two.
     """
-    halves, spread, runs, freedom = _least_squares(cells)
-    error, points = {"over_seeds": 2 * spread / math.sqrt(runs), "seed_freedom": freedom}, {}
-    for (term, name), half in zip(NAMES.items(), halves, strict=True):
-        terms = [(2 * sign(term, cell) / len(cells), method) for cell, method in cells.items()]
-        points[name] = replace(contrast(terms), value=2 * half, **error)
+    spread, freedom = _residual(cells)
+    error = {"over_seeds": 2 * spread / math.sqrt(_means_of_runs(cells).size), "seed_freedom": freedom}
+    weights = 2 * DESIGN.loc[list(cells), TERMS] / len(cells)
+    points = {
+        term: replace(contrast([*zip(weights[term], cells.values(), strict=True)]), **error)
+        for term in TERMS
+    }
     table = with_tests(points, "points").rename_axis("effect")
-    return table.assign(of=[ONE_AXIS if len(term) == 1 else "two axes" for term in TERMS])
+    return table.assign(of=["two axes" if "×" in term else "one axis" for term in TERMS])
 
 
-def four_means(fpr95: Mapping[Cell, Measured], effect: str) -> tuple[pd.DataFrame, float]:
+def four_means(fpr95: Mapping[str, Measured], effect: str) -> tuple[pd.DataFrame, float]:
     """Mean FPR95 with a choice ("on") and without ("off") on either of two axes, over all others.
 
     Args:
-        fpr95: of the combinations.
+        fpr95: of the combinations, by key.
         effect: of two axes together, as `effects` names it.
 
     Returns:
         Index the first axis, columns the second; and half the 95% interval over seeds, by `residual`.
     """
-    both, means = effect.split(" × "), [method.values.mean() for method in fpr95.values()]
-    levels = [["on" if axis in cell else "off" for axis in both] for cell in fpr95]
-    index = pd.MultiIndex.from_tuples(levels, names=both)
-    spread, freedom = residual(fpr95.values())
-    runs = sum(len(method.values) for method in fpr95.values()) / 4
-    half = stats.t.ppf(1 - LEVEL / 2, freedom) * spread / math.sqrt(runs)
-    return pd.Series(means, index).groupby(both).mean().unstack(), half
+    levels = DESIGN.loc[list(fpr95), effect.split(" × ")].replace({1: "on", -1: "off"})
+    runs, (spread, freedom) = _means_of_runs(fpr95), residual(fpr95.values())
+    half = stats.t.ppf(1 - LEVEL / 2, freedom) * spread / math.sqrt(runs.size / 4)
+    means = levels.assign(mean=runs.mean(axis=1)).groupby(list(levels))["mean"].mean()
+    return means.unstack(), half
 
 
 def rates(study: Study) -> pd.DataFrame:
@@ -136,20 +138,17 @@ def rates(study: Study) -> pd.DataFrame:
         higher at the other, "lost"; and by axis the mean "lost" with the paper's choice less without.
     """
     rows = {}
-    for key, cell in SEARCHED_CELLS.items():
-        search, taken = read_search(study, key), factorial.rate_of(study, cell)
+    for key in SEARCHED_CELLS:
+        search, taken = read_search(study, key), factorial.rate_of(study, key)
         own, fpr95 = search["best"], search["metrics"]["mean_fpr95"]
         rows[key] = (own, taken, fpr95[str(own)], fpr95[str(taken)] - fpr95[str(own)])
-    columns = ["own", "taken", "at own", "lost"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("combination")
-    for axis in AXES:
-        signs = [sign((axis,), cell) for cell in SEARCHED_CELLS.values()]
-        lost = 2 * (signs * table["lost"].iloc[: len(signs)]).mean()
-        table.loc[f"{axis}, with − without", "lost"] = lost
-    return table
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["own", "taken", "at own", "lost"])
+    lost = 2 * DESIGN.loc[table.index, list(AXES)].mul(table["lost"], axis=0).mean()
+    by_axis = lost.rename("{}, with − without".format).to_frame("lost")
+    return pd.concat([table, by_axis]).rename_axis("combination")
 
 
-def confirmed(runs: Sequence[Record], halves: factorial.Halves) -> pd.DataFrame:
+def confirmed(runs: Sequence[Record], halves: pd.Series) -> pd.DataFrame:
     """The confirmation, on unseen seeds and the second reserve.
 
     Args:
@@ -164,20 +163,19 @@ def confirmed(runs: Sequence[Record], halves: factorial.Halves) -> pd.DataFrame:
         HardNet's.
     """
     labels, trained = {run.job.name: run.job.label for run in runs}, methods(runs)
-    best = factorial.best(halves)
-    sums = {
-        NAMES[term]: [
-            (sign(term, cell) / 2 ** (len(term) - 1), cell) for cell in factorial.around(term, best)
-        ]
-        for term in factorial.largest(halves)
-    }
+    best, terms = factorial.best(halves), {}
+    for term in factorial.largest(halves):
+        signs = DESIGN.loc[factorial.around(term, best), term]
+        terms[term] = [*(2 * signs / len(signs)).items()]
     rivals = {"papers' best": factorial.rival(halves), "HardNet": factorial.PAPERS["HardNet"]}
-    sums |= {f"best − {name}": [(1.0, best), (-1.0, other)] for name, other in rivals.items()}
-    points, foreseen = {}, []
-    for name, terms in sums.items():
-        points[name] = contrast([(w, trained[labels[factorial.key_of(cell)]]) for w, cell in terms])
-        foreseen.append(sum(weight * factorial.at(halves, cell) for weight, cell in terms))
+    terms |= {f"best − {name}": [(best, 1.0), (key, -1.0)] for name, key in rivals.items()}
+    points = {
+        name: contrast([(weight, trained[labels[key]]) for key, weight in own])
+        for name, own in terms.items()
+    }
+    fpr95 = factorial.foreseen(halves)
     table = with_tests(points, "points").rename_axis("effect")
+    foreseen = [sum(weight * fpr95[key] for key, weight in own) for own in terms.values()]
     table.insert(0, "foreseen", foreseen)
     held = (table["Holm"] <= LEVEL) & (table["points"] * table["foreseen"] > 0)
     return table.assign(confirmed=held.map({True: "yes", False: "no"}))
