@@ -119,19 +119,6 @@ def test_dsms_rows_are_real_and_binary_and_signs_among_these(study: Study) -> No
     ]
 
 
-def test_scores_by_image_have_each_nuisance_and_their_mean(study: Study) -> None:
-    frame = whole_images.by_image(dsm_runs(study)["real"], "score")
-    assert set(frame["nuisance"]) == {
-        *whole_images.parts_of(dsm_runs(study)["real"], "score").values(),
-        "mean",
-    }
-    some = frame[frame["label"] == "DSM+"]
-    for _, own in some.groupby("nuisance"):
-        assert own["image"].tolist() == [2, 3, 4, 5, 6]
-        expected = [60.1 + 1 - 2 * image for image in range(2, 7)]
-        np.testing.assert_allclose(own["right matches (%)"], expected)
-
-
 def test_what_images_show_is_drawn_with_all_that_shows_it(study: Study) -> None:
     runs = numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
     of = values(runs, "score")["tcdesc_hn_aug"]

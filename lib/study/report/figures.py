@@ -219,12 +219,6 @@ def outline(axes: Axes, region: np.ndarray, colour: str) -> None:
         axes.plot(*line, color=shade, lw=thickness, antialiased=False)
 
 
-def evenly(items: Sequence[int], most: int) -> list[int]:
-    """At most so many of them, evenly spaced."""
-    chosen = np.linspace(0, len(items) - 1, min(most, len(items))).round().astype(int)
-    return [items[index] for index in chosen]
-
-
 def mosaic(axes: Axes, patches: np.ndarray, labels: Sequence[object]) -> np.ndarray:
     """Draw patches (rows, columns, s, s) on white, each row with a label before it.
 

@@ -7,23 +7,18 @@ the same seeds.
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from lib import profiles
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.statistics import ranking
 from lib.statistics.intervals import Measured, contrast, difference, residual, side_by_side
 from lib.statistics.significance import vargha_delaney
 from lib.study.artefacts.rows import tested_on
-from lib.study.artefacts.searches import NoSearch
-from lib.study.artefacts.together import equal_footing
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
-from lib.study.open import Record, Study, manifest_path, on_record, open_study
+from lib.study.open import Record, Study
 from lib.study.report import frames, hpatches
 from lib.study.report.changes import intervals, levels, with_tests
 
@@ -79,29 +74,6 @@ def by_optimiser(runs: Sequence[Record], study: Study) -> dict[str, dict[str, di
         name: by_measure([run for run in trained if run.job.recipe.optimizer.name == key], study)
         for key, name in OPTIMISERS.items()
     }
-
-
-def with_optimisers(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Measured]]:
-    """`by_measure` of methods with each optimiser that they were trained with, e.g. "DSM+, Adam"."""
-    named = [
-        replace(run, job=replace(run.job, label=f"{run.job.label}, {OPTIMISERS[optimiser]}"))
-        for run in runs
-        if run.job.recipe
-        for optimiser in [run.job.recipe.optimizer.name]
-    ]
-    return by_measure(named, study)
-
-
-def on_record_with_optimisers() -> dict[str, dict[str, dict[str, Measured]]]:
-    """`with_optimisers` by size and kind of data, of those whose records of equal footing are there."""
-    methods = {}
-    for profile, data in product(profiles.PROFILES, ("mini", "photos", "scenes")):
-        if manifest_path(profile, data).exists():
-            study = open_study(profile, data)
-            with suppress(NoSearch):
-                if runs := on_record(study, equal_footing(study)):
-                    methods[study.where] = with_optimisers(runs, study)
-    return methods
 
 
 def on_scale(measure: str, methods: Methods) -> Methods:

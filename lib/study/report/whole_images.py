@@ -116,29 +116,6 @@ def retrieval_values(runs: pd.DataFrame) -> dict[str, Measured]:
     return by_things(runs[[*cells]].rename(columns=cells), landmarks)
 
 
-def by_image(runs: pd.DataFrame, score: str) -> pd.DataFrame:
-    """A score of the Oxford Affine set image by image.
-
-    Args:
-        runs: of one set of `by_set`.
-        score: of `SCORES`.
-
-    Returns:
-        A row a nuisance, image and method: `label`, `nuisance`, which is "mean" of all together,
-        `image`, from 2 to 6, and `right matches (%)`, the mean over sequences and seeds.
-    """
-    parts, titles = single(runs, score)["part"], parts_of(runs, score)
-    sequences = {titles[part]: own.index for part, own in parts.groupby(parts, sort=False)}
-    images = {
-        (nuisance, image): runs[[f"{name}.{image}" for name in names]].mean(axis=1)
-        for nuisance, names in (sequences | {"mean": parts.index}).items()
-        for image in range(2, 7)
-    }
-    table = pd.DataFrame(images).groupby(level="label", sort=False).mean()
-    heads = {"var_name": ["nuisance", "image"], "value_name": "right matches (%)"}
-    return table.melt(ignore_index=False, **heads).reset_index()
-
-
 def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured]:
     """The values of a claim on HyNet's Table 2, over seeds alone, or on its Table 4, with resamples of
     photographs.
