@@ -15,8 +15,7 @@ from lib.data.whole_images import NUISANCES
 from lib.study.artefacts import dsm
 from lib.study.artefacts import whole_images as experiments
 from lib.study.claims import read_claims
-from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED
-from lib.study.claims.rows import printed_values
+from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, printed_values
 from lib.study.jobs import Job
 from lib.study.open import Study
 from lib.study.printed import printed

@@ -16,7 +16,7 @@ from scipy import stats
 
 from lib.statistics import significance
 from lib.study.printed import printed
-from lib.study.report.phototour import column_name
+from lib.study.report.phototour import with_columns
 
 COLUMNS = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
 SIDES = {1: "less", 2: "two-sided"}
@@ -38,7 +38,7 @@ def comparisons() -> pd.DataFrame:
     names = table["statistic"].replace({"relative_gain": "gain", "p_value": "p"})
     whose = tested.map({True: "lower_", False: "higher_"}).where(names.str.startswith("seed"), "")
     table["name"] = whose + names.str.removeprefix("seed_")
-    table["train>test"] = list(map(column_name, table["train"], table["test"]))
+    table = with_columns(table).rename(columns={"column": "train>test"})
     wide = table.pivot(index="train>test", columns="name", values="value").rename_axis(columns=None)
     return wide.loc[table["train>test"].unique(), COLUMNS]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.study.claims.rows import read_rows
+from lib.study.claims.judging import read_rows
 from lib.study.printed import cell_columns
 
 HOLDS, FAILS, PART = "holds", "fails", "holds only for part"
@@ -29,7 +29,7 @@ def judged(cells: pd.DataFrame) -> pd.DataFrame:
         cells: of `lib.study.printed.all_cells`.
 
     Returns:
-        As `lib.study.claims.rows.read_rows`, a row for each thing that is said, with the "verdict" on
+        As `lib.study.claims.judging.read_rows`, a row for each thing that is said, with the "verdict" on
         the whole sentence: it holds for part if some of it holds and some does not; what cannot be
         checked is left out, unless nothing can.
     """

@@ -59,7 +59,8 @@ def by_column(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
     """
     role, frame = roles_of(sets), frames.fpr95(runs)
     frame = frame[frame["test_set"].isin(sets)]
-    table = _by_column(frame.replace({"train_set": role, "test_set": role}))
+    frame = frame.assign(train=frame["train_set"].map(role), test=frame["test_set"].map(role))
+    table = _wide(frame)
     trained = table[table.index.get_level_values("seed").notna()]
     table = table.loc[:, trained.notna().any() | trained.empty]
     return table.assign(Mean=table.mean(axis=1, skipna=False))
@@ -79,8 +80,8 @@ def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES)
     A value without a train set fills both columns of its test set. The mean is the printed one, or that
     of the columns where they are not all six. No paper has a value of a column that is none of the six.
     """
-    frame = rows.rename(columns={"train": "train_set", "test": "test_set"}).assign(seed=0)
-    table = _by_column(frame[frame["statistic"] == "fpr95"]).droplevel("seed")
+    frame = rows.assign(seed=0)
+    table = _wide(frame[frame["statistic"] == "fpr95"]).droplevel("seed")
     table = table[[name for name in columns if name in COLUMN_NAMES]]
     if len(table.columns) < len(COLUMN_NAMES):
         return table.assign(Mean=table.mean(axis=1, skipna=False))
@@ -88,13 +89,21 @@ def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES)
     return table.assign(Mean=means)
 
 
-def _by_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """A tidy frame of FPR95, its sets named by their roles, along the six columns and further ones."""
-    trains = [[role] if role in ROLES else list(ROLES) for role in frame["train_set"]]
-    frame = frame.assign(train_set=trains).explode("train_set")
-    frame = frame[frame["train_set"] != frame["test_set"]]
-    columns = map(column_name, frame["train_set"], frame["test_set"])
-    table = frames.wide(frame.assign(column=list(columns)), "column")
+def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of values with their `column`. A value without a train set has a row for each column of
+    its test set.
+
+    Args:
+        frame: sets are named by their roles, under `train` and `test`.
+    """
+    trains = [[role] if role in ROLES else list(ROLES) for role in frame["train"]]
+    frame = frame.assign(train=trains).explode("train").query("train != test")
+    return frame.assign(column=list(map(column_name, frame["train"], frame["test"])))
+
+
+def _wide(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of FPR95 as `with_columns` takes it, laid out along the six columns and further ones."""
+    table = frames.wide(with_columns(frame), "column")
     return table.reindex(columns=[*COLUMN_NAMES, *(name for name in table if name not in COLUMN_NAMES)])
 
 
