@@ -12,7 +12,7 @@ from scipy import stats
 from lib.recipes import RECIPES
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import adasample, dsm, hynet, tcdesc
-from lib.study.report import changes
+from lib.study.report import changes, reference
 
 ROOT = Path(__file__).resolve().parents[1]
 # Two test sets, of which the means over seeds are paired.
@@ -37,17 +37,17 @@ def test_a_change_is_paired_by_seed_with_student_s_interval() -> None:
 
 def test_a_marked_cell_is_filled_in_and_filled_in_anew() -> None:
     text = "| w | <!-- effect: AdaSample+*, w_i = 1 --> |\n| x | untouched |\n"
-    once = changes.filled_in(text, changes.effects(RUNS), "quick, mini-a")
+    once = reference.with_effects(text, changes.effects(RUNS), "quick, mini-a")
     cell = "<!-- effect: AdaSample+*, w_i = 1 --> +2.00 (-0.48 to +4.48; quick, mini-a, 3 seeds) |"
     assert once == f"| w | {cell}\n| x | untouched |\n"
-    assert changes.filled_in(once, changes.effects(RUNS), "quick, mini-a") == once
+    assert reference.with_effects(once, changes.effects(RUNS), "quick, mini-a") == once
 
 
 def test_what_was_filled_in_of_another_profile_stays() -> None:
     cell = "<!-- effect: AdaSample+*, w_i = 1 --> +7.00 (+6.90 to +7.10; quick, mini-a, 5 seeds) |"
     table = changes.effects(RUNS)
-    assert changes.filled_in(cell, table, "evening, photos-a") == cell
-    assert "; quick, mini-a, 3 seeds)" in changes.filled_in(cell, table, "quick, mini-a")
+    assert reference.with_effects(cell, table, "evening, photos-a") == cell
+    assert "; quick, mini-a, 3 seeds)" in reference.with_effects(cell, table, "quick, mini-a")
 
 
 def test_every_mark_of_the_document_names_an_option_that_the_study_changes() -> None:
@@ -68,4 +68,4 @@ def test_the_document_shows_what_the_reference_holds() -> None:
     tables = (ROOT / "results/reference/quick/mini/tables").glob("*/options.csv")
     table = pd.concat(pd.read_csv(file) for file in tables)
     assert document.count("<!-- effect:") >= 10
-    assert changes.filled_in(document, table, "quick, mini-a") == document
+    assert reference.with_effects(document, table, "quick, mini-a") == document

@@ -26,7 +26,7 @@ def test_tables_are_filled_in_between_their_comments(tmp_path: Path) -> None:
     table.parent.mkdir(parents=True)
     levels = {f"{name} {by}": [2.0] for name in ("FPR95", "matching") for by in ("SGD", "Adam")}
     pd.DataFrame({"method": ["A"]} | levels).to_csv(table, index=False)
-    lines = reference.filled_in(text, tmp_path).splitlines()
+    lines = reference.with_tables(text, tmp_path).splitlines()
     assert "old" not in lines
     assert "| A | 2.00 | 2.00 | 2.0 | 2.0 |" in lines
     assert (lines[0], lines[-1]) == ("a", "b")
@@ -64,7 +64,7 @@ def test_outcomes_of_a_sentence() -> None:
 def test_the_readme_shows_what_the_reference_holds() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert text.count("<!-- end of scoreboard -->") == text.count("<!-- end of equal footing -->") == 1
-    assert reference.filled_in(text, REFERENCE) == text
+    assert reference.with_tables(text, REFERENCE) == text
 
 
 def strays(document: str) -> list[str]:

@@ -32,7 +32,7 @@ from lib.study.artefacts.rows import handcrafted_job, training_job
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job
 from lib.study.open import REFERENCE, ROOT, Record, Study, find, open_study, records_of, to_do
-from lib.study.report import changes
+from lib.study.report import reference
 from lib.study.runs import carry_out, load_weights, weights_path
 
 
@@ -467,7 +467,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     opened, _, _ = cold
     monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     filled: list[str] = []
-    monkeypatch.setattr(changes, "fill_in", lambda path, table, where: filled.append(where))
+    monkeypatch.setattr(reference, "fill_in", lambda *source: filled.append(source[-1]))
     source = opened.setting.source
     renamed = {name.replace("mini", "photos"): of for name, of in source.photographs.items()}
     patches = replace(source.patches, photographs=renamed)

@@ -219,7 +219,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
         study: what was run, in its own folder, in which executing has left its tables and figures alone.
         selected: the artefacts.
     """
-    from lib.study.report import changes, execution, reference
+    from lib.study.report import execution, reference
 
     made, profile, data = study.setting.folder, study.setting.profile.name, study.setting.source.name
     folder = study.reference
@@ -234,11 +234,11 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
         if (own["profile"], own["data"]) == (profile, data):
             execution.store_outputs(notebook)
     if f"{profile}/{data}" in reference.JUDGED:
-        reference.fill_in(ROOT / "README.md", REFERENCE)
+        reference.fill_in(ROOT / "README.md", reference.with_tables, REFERENCE)
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
         where = f"{profile}, {study.setting.source.sets[0]}"
-        changes.fill_in(ROOT / "docs" / "choices.md", pd.concat(measured), where)
+        reference.fill_in(ROOT / "docs/choices.md", reference.with_effects, pd.concat(measured), where)
 
 
 if __name__ == "__main__":

@@ -295,10 +295,9 @@ def by_form(arrays: Probe, name: str) -> pd.DataFrame:
 def by_class(arrays: Probe, exponent: int) -> pd.DataFrame:
     """Eq. 10: each class's weight over what Eq. 9 gives it, a row a class by its mean matching distance,
     the easiest first, a column a form."""
-    place, distance = arrays["exponents"].tolist().index(exponent), arrays["class_distance"]
-    forms = [form for form in FORMS if f"factor_{form}" in arrays]
-    factors = {FORMS[form]: arrays[f"factor_{form}"][place] for form in forms}
-    return pd.DataFrame(factors, pd.Index(distance, name="mean d")).sort_index()
+    row, forms = arrays["exponents"].tolist().index(exponent), FORMS.items()
+    factors = {label: arrays[f"factor_{f}"][row] for f, label in forms if f"factor_{f}" in arrays}
+    return pd.DataFrame(factors, pd.Index(arrays["class_distance"], name="mean d")).sort_index()
 
 
 def unbiasedness_table(arrays: Probe, exponents: Sequence[int]) -> pd.DataFrame:

@@ -6,15 +6,12 @@ unknown.
 """
 
 import itertools
-import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from lib.files import write_bytes
 from lib.statistics.intervals import Estimate, Measured, contrast, difference
 from lib.statistics.significance import holm
 from lib.study.claims.measured import fpr95_by_column
@@ -22,7 +19,6 @@ from lib.study.open import Record
 from lib.study.report import frames, phototour
 
 WHOLE, DEFAULT = "the whole ladder", "default"
-_MARK = re.compile(r"(<!-- effect: ([\w+*-]+), ([^>]+?) -->)([^|\n]*)")
 
 
 def intervals(estimates: Mapping[Hashable, Estimate], name: str, ratio: bool = False) -> pd.DataFrame:
@@ -192,33 +188,3 @@ def effects(by_recipe: Mapping[str, Mapping[str, Measured]]) -> pd.DataFrame:
         table = levels(options)[["mean", "seeds"]].assign(sd=spread)
         tables[recipe] = table.join(changes(options, pairs))
     return pd.concat(tables, names=["recipe", "option"]).reset_index()
-
-
-def filled_in(text: str, table: pd.DataFrame, where: str) -> str:
-    """A document with its marked cells filled in.
-
-    Args:
-        text: Markdown whose cells hold ``<!-- effect: RECIPE, OPTION -->`` and what was last filled in,
-            or nothing.
-        table: of `effects`.
-        where: profile and data. What was last filled in of another profile stays as it is.
-
-    Raises:
-        KeyError: what was filled in of this profile is of an option that the table lacks.
-    """
-    known, profile = table.set_index(["recipe", "option"]), where.partition(",")[0]
-
-    def cell(match: re.Match) -> str:
-        mark, *key, filled = match.groups()
-        if f"; {profile}, " not in filled and (filled.strip() or tuple(key) not in known.index):
-            return match[0]
-        row = known.loc[tuple(key)]
-        interval = f"{row['from']:+.2f} to {row['to']:+.2f}"
-        return f"{mark} {row['change']:+.2f} ({interval}; {where}, {row['seeds']:.0f} seeds) "
-
-    return _MARK.sub(cell, text)
-
-
-def fill_in(path: Path, table: pd.DataFrame, where: str) -> None:
-    """Fills in a document in place; see `filled_in`."""
-    write_bytes(path, filled_in(path.read_text(encoding="utf-8"), table, where).encode())

@@ -1,7 +1,7 @@
-"""What is made of the reference: how far results reproduce it, and README's tables."""
+"""What is made of the reference: how far results reproduce it, README's tables, and measured effects."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -103,9 +103,14 @@ def saved_verdicts(folder: Path, selected: Iterable[str]) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(columns=columns), *tables], ignore_index=True)
 
 
-def filled_in(text: str, reference: Path) -> str:
-    """A document with its two tables between their comments: the scoreboard and equal footing. A table
-    stays as it is where the reference lacks the methods' numbers."""
+def fill_in(path: Path, filled_in: Callable[..., str], *source: object) -> None:
+    """Fills in a document in place, by `with_tables` or `with_effects`."""
+    write_bytes(path, filled_in(path.read_text(encoding="utf-8"), *source).encode())
+
+
+def with_tables(text: str, reference: Path) -> str:
+    """README with its two tables between their comments: the scoreboard and equal footing. A table stays
+    as it is where the reference lacks the methods' numbers."""
     tables = {"scoreboard": scoreboard(reference)}
     if measured := [reference / file for file in EQUAL_FOOTING if (reference / file).exists()]:
         tables["equal footing"] = equal_footing(pd.read_csv(measured[0]))
@@ -115,9 +120,29 @@ def filled_in(text: str, reference: Path) -> str:
     return text
 
 
-def fill_in(path: Path, reference: Path) -> None:
-    """Fills in a document in place; see `filled_in`."""
-    write_bytes(path, filled_in(path.read_text(encoding="utf-8"), reference).encode())
+def with_effects(text: str, table: pd.DataFrame, where: str) -> str:
+    """A document with the marked cells of its tables filled in.
+
+    Args:
+        text: Markdown whose cells hold ``<!-- effect: RECIPE, OPTION -->`` and what was last filled in,
+            or nothing.
+        table: of `lib.study.report.changes.effects`.
+        where: profile and data. What was last filled in of another profile stays as it is.
+
+    Raises:
+        KeyError: what was filled in of this profile is of an option that the table lacks.
+    """
+    known, profile = table.set_index(["recipe", "option"]), where.partition(",")[0]
+
+    def cell(match: re.Match) -> str:
+        mark, *key, filled = match.groups()
+        if f"; {profile}, " not in filled and (filled.strip() or tuple(key) not in known.index):
+            return match[0]
+        row = known.loc[tuple(key)]
+        interval = f"{row['from']:+.2f} to {row['to']:+.2f}"
+        return f"{mark} {row['change']:+.2f} ({interval}; {where}, {row['seeds']:.0f} seeds) "
+
+    return re.sub(r"(<!-- effect: ([\w+*-]+), ([^>]+?) -->)([^|\n]*)", cell, text)
 
 
 def scoreboard(reference: Path) -> str:
