@@ -1,4 +1,4 @@
-"""Methods side by side: their levels, and what changes from one to another, with intervals.
+"""Methods compared: their mean FPR95 and the changes from one to another, with intervals.
 
 FPR95 is in percent. Intervals are those of `lib.statistics.intervals` at 95%: over seeds, paired where
 they are shared, and jointly over what was tested on; without ends where one seed leaves the spread
@@ -61,7 +61,7 @@ def methods(runs: Sequence[Record]) -> dict[str, Measured]:
 def over_triplets(
     distances: np.ndarray, numbers: Callable[[np.ndarray], np.ndarray], **about: object
 ) -> Measured:
-    """Numbers of each run's triplets, with resamples of these, the same for every run.
+    """Numbers computed from each run's triplets, with resamples of the triplets, the same for every run.
 
     Args:
         distances: (…, seeds, T).
@@ -110,7 +110,8 @@ def rungs(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def rungs_table(runs: Sequence[Record]) -> pd.DataFrame:
-    """From one method to another one choice at a time: what each changes, and its share of the whole.
+    """A ladder from one method to another, one choice at a time: the change that each choice makes, and
+    its share of the whole change.
 
     Args:
         runs: of rungs, as for `methods`; each changes one choice of the one before it.
@@ -140,8 +141,8 @@ def rungs_table(runs: Sequence[Record]) -> pd.DataFrame:
 
 
 def significantly_changed(table: pd.DataFrame) -> str:
-    """Which rungs, and whether the whole ladder, lower FPR95 and which raise it, by intervals that leave
-    out 0; of a table of `rungs_table`."""
+    """Two sentences: which rungs of a `rungs_table`, the whole ladder included, lower FPR95 and which
+    raise it, by intervals that leave out 0."""
     change = table["change"].dropna()
     sure = {"lowered": change["to"] < 0, "raised": change["from"] > 0}
     return "\n".join(
@@ -170,7 +171,7 @@ def common_rows(printed: pd.DataFrame, measured: Mapping[str, Measured]) -> pd.D
 
 
 def effects(by_recipe: Mapping[str, Mapping[str, Measured]]) -> pd.DataFrame:
-    """What each option changes from the default.
+    """By how much each option changes FPR95 from that of the default.
 
     Args:
         by_recipe: by recipe and option FPR95 in percent, (seeds, test sets); each recipe has the option

@@ -25,7 +25,7 @@ POWER = 0.8
 
 
 def plan(study: Study) -> pd.DataFrame:
-    """What is to be run and what it can tell, before any of it is.
+    """The runs that the factorial takes, and the effects that it can find, forecast before any run.
 
     Returns:
         One row: "combinations", "seeds", "runs", and the "core hours" that these take by forecast; the
@@ -53,8 +53,8 @@ def least_effects(spread: float, combinations: int, seeds: int) -> dict[str, flo
 
 
 def achieved(planned: pd.DataFrame, fpr95: Mapping[str, Measured]) -> pd.DataFrame:
-    """By "spread", as "planned" and as "achieved", the `least_effects`: with what was assumed of the
-    runs, and with what their `effects` leave, which holds effects of three axes and more too.
+    """The `least_effects` by "spread": as "planned", with the spread that was assumed, and as "achieved",
+    with what the runs' `effects` leave over, to which effects of three axes and more belong.
 
     Args:
         planned: of `plan`.
@@ -70,8 +70,8 @@ def _means_of_runs(cells: Mapping[str, Measured]) -> np.ndarray:
 
 
 def _residual(cells: Mapping[str, Measured]) -> tuple[float, int]:
-    """The standard deviation of a run once its seed and all `TERMS` are taken off, which are at right
-    angles to each other, and its degrees of freedom."""
+    """The standard deviation of a run after its seed and all `TERMS` are taken off, and its degrees of
+    freedom. Terms and seeds are orthogonal, so that each is taken off by itself."""
     runs, signs = _means_of_runs(cells), DESIGN.loc[list(cells), TERMS].to_numpy()
     left = runs - runs.mean(axis=0)
     left -= (signs @ signs.T @ left.mean(axis=1) / len(signs))[:, None]
@@ -131,7 +131,7 @@ def four_means(fpr95: Mapping[str, Measured], effect: str) -> tuple[pd.DataFrame
 
 
 def rates(study: Study) -> pd.DataFrame:
-    """What it costs the searched combinations to share a rate, on the reserve.
+    """By how much FPR95 on the reserve is higher where searched combinations share a learning rate.
 
     Returns:
         By "combination" its "own" rate and the one "taken", FPR95 "at own" and by how many points it is

@@ -1,4 +1,4 @@
-"""Records as tidy frames, a row a number with the run that it is of, and ways to lay them out."""
+"""Records as tidy frames, one row for each number of a run, and ways to lay these frames out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -53,8 +53,8 @@ def epochs(runs: Sequence[Record]) -> pd.DataFrame:
 
 
 def steps(runs: Sequence[Record]) -> pd.DataFrame:
-    """What training said of itself: a row a record and step, `step` and a column a curve; of the records
-    that are of training."""
+    """The training curves: one row for each record and recorded step, with `step` and a column for each
+    curve. Records of what nobody trains here have none."""
     curves = []
     for run in runs:
         if curve := run.content.get("curve"):
@@ -78,17 +78,15 @@ def tenths(curve: pd.Series) -> tuple[float, float]:
 
 
 def by_sign(runs: Sequence[Record]) -> list[Record]:
-    """The runs that were measured by their descriptors' signs too, as methods of their own.
+    """The runs whose descriptors' signs were measured too, as methods of their own.
 
-    Their keys end with "_signs" and their labels with "by sign"; what was measured of the signs stands
-    where the same of the descriptors stood, and there are no probes.
+    Their keys end with "_signs" and their labels with "by sign". Their metrics are those of the signs,
+    under the names that the descriptors' metrics have, and they have no probes.
     """
     signs = []
     for run in runs:
         metrics = {
-            test_set: {
-                name.removesuffix(SIGNS): m for name, m in measures.items() if name.endswith(SIGNS)
-            }
+            test_set: {n.removesuffix(SIGNS): m for n, m in measures.items() if n.endswith(SIGNS)}
             for test_set, measures in run.content["metrics"].items()
         }
         if any(metrics.values()):
@@ -138,8 +136,15 @@ def summary(table: pd.DataFrame, name: str = "mean") -> dict[str, pd.DataFrame]:
 def cell_by_cell(
     tables: Mapping[str, pd.DataFrame], cells: Iterable[str]
 ) -> dict[tuple[str, str], pd.Series]:
-    """Columns (cell, whose) by key of tables by whose they are, each with the index (`key`, `label`); of
-    the cells that a table has."""
+    """The columns of several tables, cell by cell, under (cell, name of the table).
+
+    Args:
+        tables: by name, each with the index (`key`, `label`) and a column a cell.
+        cells: in the order to show; a table that lacks one has no column there.
+
+    Returns:
+        Each column by key.
+    """
     return {
         (cell, whose): table[cell].droplevel("label")
         for cell in cells
@@ -149,8 +154,13 @@ def cell_by_cell(
 
 
 def named(table: pd.DataFrame, *methods: pd.DataFrame) -> pd.DataFrame:
-    """A table by key, index `Method`: the labels that methods have in the first of several frames that
-    has them, in their order."""
+    """A table by key with the methods' labels as its index, `Method`.
+
+    Args:
+        table: index `key`.
+        methods: frames with the index (`key`, `label`, …). They give the rows and their order; a method
+            takes its label from the first frame that has it.
+    """
     labels = pd.concat([frame.index.to_frame()[METHOD] for frame in methods]).drop_duplicates("key")
     return table.reindex(labels["key"]).set_axis(pd.Index(labels["label"], name="Method"))
 

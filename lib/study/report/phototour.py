@@ -28,13 +28,13 @@ COLUMN_NAMES = tuple(column_name(train, test) for test in ROLES for train in ROL
 
 
 def roles_of(sets: Sequence[str]) -> dict[str, str]:
-    """Which role each of a data source's sets stands in: of the first three in their order, of those
-    that only test their own names."""
+    """The role of each of a data source's sets. The first three have `ROLES`, in order; sets that only
+    test have their own names."""
     return dict(zip(sets, (*ROLES, *sets[len(ROLES) :]), strict=True))
 
 
 def own_columns(sets: Sequence[str]) -> dict[str, str]:
-    """By the head of a column the sets of a data source that stand there, e.g. `mini-b > mini-a`."""
+    """The names of the sets, e.g. `mini-b > mini-a`, that a data source has in each column, by its head."""
     roles = roles_of(sets)
     trained = [name for name in sets if roles[name] in SHORT]
     pairs = ((train, test) for train in trained for test in sets if train != test)
@@ -67,8 +67,8 @@ def by_column(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
 
 
 def of_most_sets(runs: Sequence[Record]) -> list[Record]:
-    """The records of methods that are trained on as many sets as any, and of those without training:
-    what can be compared along all columns."""
+    """The records that can be compared along all columns: those of the methods that are trained on the
+    most sets, and those of methods that nobody trains."""
     pairs = pd.DataFrame([(run.job.name, run.job.train_set) for run in runs], columns=["name", "set"])
     sets = pairs.groupby("name")["set"].nunique()
     return [run for run in runs if run.job.train_set is None or sets[run.job.name] == sets.max()]
@@ -167,7 +167,7 @@ def difficulty_table(runs: Sequence[Record], sets: Sequence[str], printed: pd.Da
 
 
 def filled_bins_table(runs: Sequence[Record]) -> pd.DataFrame:
-    """What one threshold for all pairs costs, a row a descriptor.
+    """What it costs to use one threshold for all pairs, one row for each descriptor.
 
     Args:
         runs: with the probe `filled_bins` on the sets that they have FPR95 on.

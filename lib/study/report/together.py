@@ -1,4 +1,4 @@
-"""The four papers' methods on equal footing: what they reach, who is ahead, and what a step costs.
+"""The four papers' methods on equal footing: their numbers, which is ahead, and what a step costs.
 
 Rates (FPR95, in percent) are compared by ratios, on their logarithms, where spreads over seeds are alike
 from method to method; average precision (percent) is compared in points. Methods that are ranked have
@@ -61,14 +61,15 @@ def by_measure(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Meas
 
 
 def _by_place(frame: pd.DataFrame, ending: str) -> dict[str, Measured]:
-    """Of a tidy frame each method by key, a cell a test set of this kind that all of them have."""
+    """The methods of a tidy frame by key. A cell is a test set whose name has this ending and on which all
+    methods were measured."""
     of_kind = frame[frame["test_set"].str.endswith(ending)]
     table = frames.wide(of_kind, "test_set").dropna(axis="columns")
     return by_method(table, list(table), None)
 
 
 def by_optimiser(runs: Sequence[Record], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
-    """`by_measure` of the runs with each of `OPTIMISERS`, methods in one order under all."""
+    """`by_measure` of the runs with each of `OPTIMISERS`, the methods in the same order under each."""
     trained = [run for own in frames.by_label(runs).values() for run in own if run.job.recipe]
     return {
         name: by_measure([run for run in trained if run.job.recipe.optimizer.name == key], study)
@@ -89,7 +90,7 @@ def table(by_measure: Mapping[str, Methods]) -> pd.DataFrame:
 
 
 def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
-    """What Adam in place of SGD changes, a row a method.
+    """The change that Adam makes in place of SGD, one row for each method.
 
     Args:
         measured: of `by_optimiser`, where every method has either.
@@ -199,7 +200,7 @@ def agreement(one: tuple[str, Methods], other: tuple[str, Methods]) -> dict[str,
 
 
 def cost(runs: Sequence[Record], methods: Methods) -> pd.DataFrame:
-    """What a step costs beside what it gains.
+    """The time that a step takes, and the gain in FPR95.
 
     Args:
         runs: of `lib.study.artefacts.together`, on one train set.

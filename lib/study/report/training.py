@@ -1,4 +1,4 @@
-"""What records say of training: rates and margins searched, triplets, topology, stages and epochs.
+"""What records say about training: searched rates and margins, triplets, topology, stages, epochs.
 
 FPR95 is in percent.
 """
@@ -38,8 +38,8 @@ TOO_SHORT = "the quick training is too short to overfit, whatever the loss"
 
 
 def rate_searches(study: Study) -> pd.DataFrame:
-    """All runs of the searches of learning rates on record, recipes in the order of `SEARCHED`; each was
-    trained on one reserve scene and tested on the other.
+    """All runs of the searches for learning rates that are on record, recipes in the order of `SEARCHED`.
+    Each run was trained on one reserve scene and tested on the other.
 
     Returns:
         "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": by name and stage
@@ -52,15 +52,15 @@ def rate_searches(study: Study) -> pd.DataFrame:
 
 
 def at_each_rate(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
-    """Two recipes at each rate that both were tried at, and last at each one's own.
+    """Compare two recipes at each rate at which both were tried and, in the last row, each at its own.
 
     Args:
         runs: of `rate_searches`.
         lower, higher: labels; the first is said to have the lower FPR95.
 
     Returns:
-        By "rate" the mean FPR95 of both, their "difference", and in how many of the runs paired by way
-        and seed the first one "is lower".
+        By "rate" the mean FPR95 of both, their "difference", and in how many runs, paired by train set
+        and seed, the first one "is lower".
     """
     both = runs.pivot(index=["rate", "train_set", "seed"], columns="recipe", values=FPR95)
     both, rows = both[[higher, lower]], {}
@@ -95,8 +95,8 @@ def margins() -> pd.DataFrame:
 
 
 def zero_shares(runs: Sequence[Record]) -> pd.DataFrame:
-    """Whether margins bind: a row a method, its "margin" and, in percent, the largest share of triplets
-    beyond it, those without loss, in any stretch of any seed's training.
+    """Whether margins bind. One row for each method: its "margin", and the "largest share" in percent of
+    triplets without loss, which lie beyond the margin, at any recorded step of any seed.
 
     Args:
         runs: whose loss is a hinge or its square.
@@ -123,12 +123,12 @@ def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def with_topology(runs: Sequence[Record]) -> list[Record]:
-    """The runs of TCDesc, whose curves tell λ."""
+    """The runs of TCDesc: those with a training curve of λ."""
     return [run for run in runs if "mean_lambda" in run.content.get("curve", {})]
 
 
 def topology(runs: Sequence[Record]) -> pd.DataFrame:
-    """What TCDesc's positive saw in training, a row a method, over all of its steps and seeds.
+    """TCDesc's positives in training: one row for each method, means over all steps and seeds.
 
     Returns:
         `k / n (%)`, k as a share of the other pairs of a batch, which share of two neighbourhoods match
@@ -155,10 +155,10 @@ def topology(runs: Sequence[Record]) -> pd.DataFrame:
 
 
 def changes_by_topology(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
-    """What topology changes in FPR95, all else alike, and what TCDesc's setting alone.
+    """By how much FPR95 changes with topology, all else the same, and with TCDesc's setting alone.
 
     Args:
-        runs: of the pairs of `LOSSES` and `SETTING` both runs, or neither; others are left out.
+        runs: a pair of `LOSSES` or `SETTING` is shown where both of its methods have runs.
         sets: the data source's three sets, in the order of their roles.
 
     Returns:
@@ -195,9 +195,10 @@ def overfitting_values(runs: Sequence[Record]) -> dict[str, Measured | str]:
         runs: as for `fpr95_by_stage`.
 
     Returns:
-        Of each key FPR95 on the test sets after the first stage, "first_{key}", at the end, "last_…",
-        and at the stage that is lowest in the mean over the other seeds, "best_…", since the lowest of
-        several would be below the last by chance alone; and the gap at the end, "gap_…".
+        For each key FPR95 on the test sets after the first stage, "first_{key}", and at the end,
+        "last_{key}"; at the stage that has the lowest mean over the other seeds, "best_{key}", since the
+        lowest of several stages would be below the last by chance alone; and the gap at the end,
+        "gap_{key}".
     """
     values = {}
     for (key, label), method in fpr95_by_stage(runs).groupby(frames.METHOD, sort=False):

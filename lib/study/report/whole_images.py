@@ -13,7 +13,7 @@ from lib.study.claims.measured import SEQUENCES_DRAWN, by_method, by_things
 from lib.study.open import Record, Study
 from lib.study.report import frames
 
-# Of `lib.benchmarks.oxford_affine`, by key: what readers are told.
+# Of `lib.benchmarks.oxford_affine`, by key: their names for readers.
 SCORES = {
     "score": "Mikolajczyk's score, error below 50%",
     "common": "Mikolajczyk's score, common part, error below 40%",
@@ -34,8 +34,8 @@ _PAIR = (
 
 
 def by_set(runs: Sequence[Record], study: Study, kind: str, measure: str) -> dict[str, pd.DataFrame]:
-    """By each set of a kind that a study has all numbers of the runs that are measured there, one row a
-    run as of `lib.study.report.frames.wide`.
+    """All numbers of the runs that are measured on each set of a kind of whole images, by set: one row
+    for each run, as `lib.study.report.frames.wide` lays them out.
 
     Args:
         runs: records.
@@ -51,7 +51,7 @@ def by_set(runs: Sequence[Record], study: Study, kind: str, measure: str) -> dic
 
 
 def by_part(runs: pd.DataFrame, score: str) -> pd.DataFrame:
-    """A number's parts and itself, a row a method.
+    """A number and the parts that it is the mean of, one row for each method.
 
     Args:
         runs: of one set of `by_set`.
@@ -68,7 +68,7 @@ def by_part(runs: pd.DataFrame, score: str) -> pd.DataFrame:
 
 
 def parts_of(runs: pd.DataFrame, score: str) -> dict[str, str]:
-    """The nuisances or subsets that there are of a number, and what readers are told of them."""
+    """The nuisances or subsets that a number has parts for, with their names for readers."""
     known = dict(zip(NUISANCES, NUISANCES, strict=True)) | {"zoom": "zoom and rotation"} | SUBSETS
     return {part: name for part, name in known.items() if f"{score}.{part}" in runs}
 
