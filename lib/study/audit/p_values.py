@@ -9,6 +9,7 @@ that has a p-value.
 
 import itertools
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -122,30 +123,30 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
         sizes of the tied groups in brackets, or NaN. The last rows are those of Wilcoxon's signed-rank
         test (1945), of runs in pairs.
     """
-    outcomes, printed_p = every_outcome(RUNS, RUNS), paper["p"]
+    outcomes = every_outcome(RUNS, RUNS)
     ties = outcomes["ties"].where(outcomes["ties"] == "", " (" + outcomes["ties"] + ")")
     outcomes["shown"] = outcomes["u"].map("{:g}".format) + ties
-    forms = p_values(outcomes).items()
-    rows = [_fits(form, sides, p, outcomes, printed_p) for (form, sides), p in forms]
-    table = pd.DataFrame(rows).sort_values(["fits", "untied"], ascending=False, kind="stable")
+    table = _fits(p_values(outcomes), outcomes, paper["p"])
+    table = table.sort_values(["fits", "untied"], ascending=False, kind="stable")
     # Of five pairs, one run of each method: the sum of the ranks where the lower method is higher.
-    signs = itertools.product((0, 1), repeat=RUNS)
-    sums = np.sort([np.dot(chosen, np.arange(1, RUNS + 1)) for chosen in signs])
+    sums = np.sort(np.array(list(itertools.product((0, 1), repeat=RUNS))) @ np.arange(1, RUNS + 1))
     in_pairs = pd.DataFrame({"tied": 0, "shown": [f"W = {w}" for w in sums]})
-    up_to = np.searchsorted(sums, sums, side="right") / len(sums)
-    exact = {sides: np.minimum(1, sides * up_to) for sides in SIDES}
-    rows = [_fits("signed-rank, exact", sides, p, in_pairs, printed_p) for sides, p in exact.items()]
-    return pd.concat([table, pd.DataFrame(rows)]).set_index(["form", "sides"])
+    up_to = stats.rankdata(sums, "max") / len(sums)
+    exact = {("signed-rank, exact", sides): np.minimum(1, sides * up_to) for sides in SIDES}
+    return pd.concat([table, _fits(exact, in_pairs, paper["p"])])
 
 
 def _fits(
-    form: str, sides: int, p: np.ndarray, outcomes: pd.DataFrame, printed_p: pd.Series
-) -> dict[str, object]:
-    """A row of `forms_table`: of each printed p the first outcome whose p rounds to it."""
-    fitting = {name: outcomes[_rounds_to(p, value)].head(1) for name, value in printed_p.items()}
-    tied = pd.concat(fitting.values())["tied"]
-    row = {"form": form, "sides": sides, "fits": len(tied), "untied": int((tied == 0).sum())}
-    return row | {name: next(iter(first["shown"]), np.nan) for name, first in fitting.items()}
+    forms: Mapping[tuple[str, int], np.ndarray], outcomes: pd.DataFrame, printed_p: pd.Series
+) -> pd.DataFrame:
+    """Rows of `forms_table`: for each printed p the first outcome whose p rounds to it."""
+    rows = {}
+    for form, p in forms.items():
+        fitting = {name: outcomes[_rounds_to(p, value)].head(1) for name, value in printed_p.items()}
+        tied = pd.concat(fitting.values())["tied"]
+        shown = {name: next(iter(first["shown"]), np.nan) for name, first in fitting.items()}
+        rows[form] = {"fits": len(tied), "untied": int((tied == 0).sum()), **shown}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["form", "sides"])
 
 
 def _rounds_to(p: np.ndarray | pd.Series, value: float) -> np.ndarray:

@@ -53,8 +53,8 @@ def least_effects(spread: float, combinations: int, seeds: int) -> dict[str, flo
 
 
 def achieved(planned: pd.DataFrame, fpr95: Mapping[str, Measured]) -> pd.DataFrame:
-    """The `least_effects` by "spread": as "planned", with the spread that was assumed, and as "achieved",
-    with what the runs' `effects` leave over, to which effects of three axes and more belong.
+    """The `least_effects` by "spread": "planned", with the spread that was assumed, and "achieved", with
+    what the runs' `effects` leave over, to which effects of three axes and more belong.
 
     Args:
         planned: of `plan`.

@@ -34,7 +34,7 @@ def roles_of(sets: Sequence[str]) -> dict[str, str]:
 
 
 def own_columns(sets: Sequence[str]) -> dict[str, str]:
-    """The names of the sets, e.g. `mini-b > mini-a`, that a data source has in each column, by its head."""
+    """By the head of each column the names of a data source's sets in it, e.g. `mini-b > mini-a`."""
     roles = roles_of(sets)
     trained = [name for name in sets if roles[name] in SHORT]
     pairs = ((train, test) for train in trained for test in sets if train != test)

@@ -61,8 +61,8 @@ def by_measure(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Meas
 
 
 def _by_place(frame: pd.DataFrame, ending: str) -> dict[str, Measured]:
-    """The methods of a tidy frame by key. A cell is a test set whose name has this ending and on which all
-    methods were measured."""
+    """The methods of a tidy frame by key. A cell is a test set whose name has this ending and on which
+    all methods were measured."""
     of_kind = frame[frame["test_set"].str.endswith(ending)]
     table = frames.wide(of_kind, "test_set").dropna(axis="columns")
     return by_method(table, list(table), None)
@@ -129,19 +129,15 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
         the second, "improvement", with Newcombe's interval "low" to "high".
     """
     methods, sign, is_rate = on_scale(measure, methods), SIGNS[measure], measure in RATES
-    runs = {label: sign * method.values.mean(axis=1) for label, method in methods.items()}
-    left, in_order = (
-        residual(methods.values()),
-        [sorted(two, key=lambda label: runs[label].mean()) for two in combinations(methods, 2)],
-    )
+    runs = pd.DataFrame({label: sign * m.values.mean(axis=1) for label, m in methods.items()})
+    left = residual(methods.values())
+    in_order = [sorted(two, key=lambda label: runs[label].mean()) for two in combinations(methods, 2)]
     ahead = {
         (better, worse): contrast([(sign, methods[worse]), (-sign, methods[better])], left)
         for better, worse in in_order
     }
     table = with_tests(ahead, "ratio" if is_rate else "ahead", is_rate).rename_axis(["better", "worse"])
-    better, worse = (
-        np.transpose([runs[label] for label in side]) for side in zip(*in_order, strict=True)
-    )
+    better, worse = (runs[list(side)] for side in zip(*in_order, strict=True))
     effect = vargha_delaney(worse, better)
     return table.assign(improvement=effect.value, low=effect.low, high=effect.high)
 
@@ -154,8 +150,8 @@ def ordered(measured: Mapping[str, Methods]) -> pd.DataFrame:
     for measure, methods in measured.items():
         holm = pairs(measure, methods)["Holm"]
         sure = list(holm.index[holm <= LEVEL])
-        counts = (ranking.orders(tuple(methods), sure), math.factorial(len(methods)))
-        rows[measure] = (len(holm), len(sure), *counts)
+        left = ranking.orders(tuple(methods), sure)
+        rows[measure] = (len(holm), len(sure), left, math.factorial(len(methods)))
     heads = ["pairs", "significant", "rankings", "of"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=heads).rename_axis("measure")
 
