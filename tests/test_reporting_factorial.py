@@ -110,13 +110,13 @@ def level(job: Job) -> float:
 
 
 def test_runs_are_sorted_by_measure_and_combination(study: Study):
-    found = records(experiments.factorial(study), level, lambda job: 100 - level(job))
-    of = factorial.by_cell(found, study)
-    assert list(of) == ["FPR95", "verification", "matching", "retrieval"]
-    assert all(set(each) == set(CELLS) for each in of.values())
-    assert factorial.effects(of["FPR95"]).loc["loss", "points"] == pytest.approx(-3.0)
-    assert factorial.effects(of["matching"]).loc["loss", "points"] == pytest.approx(3.0)
-    assert experiments.halves_of(found)["loss"] == pytest.approx(-1.5)
+    made = records(experiments.factorial(study), level, lambda job: 100 - level(job))
+    cells = factorial.by_cell(made, study)
+    assert list(cells) == ["FPR95", "verification", "matching", "retrieval"]
+    assert all(set(methods) == set(CELLS) for methods in cells.values())
+    assert factorial.effects(cells["FPR95"]).loc["loss", "points"] == pytest.approx(-3.0)
+    assert factorial.effects(cells["matching"]).loc["loss", "points"] == pytest.approx(3.0)
+    assert experiments.halves_of(made)["loss"] == pytest.approx(-1.5)
 
 
 def test_the_plan_says_what_can_be_found_before_it_is_looked_for(

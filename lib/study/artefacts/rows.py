@@ -1,5 +1,5 @@
-"""The runs that artefacts are made of, as rows of data: methods, seeds, train sets and measures; and the
-jobs that a study makes of a row: a recipe trained, a descriptor that nobody trains, a computation."""
+"""The runs that artefacts need, as rows of data: methods, seeds, train sets and measures. A study makes
+jobs of a row: a recipe to train, a descriptor that nobody trains, or a computation."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -105,13 +105,13 @@ class Runs:
 
 
 def several(*rows: Row) -> Row:
-    """What an artefact needs that several rows say together, in their order."""
+    """The jobs of several rows, one row after the other."""
     return lambda study, **options: [job for row in rows for job in row(study, **options)]
 
 
 def option_runs(options: Options) -> Row:
-    """Every option of every recipe at the rate that was found for the recipe as it stands, which comes
-    first, on the first train set."""
+    """Runs of every option of every recipe, each recipe unchanged first, on the first train set. An
+    option trains at the rate that was found for the unchanged recipe."""
     rows = []
     for name, choices in options.items():
         for changes in ({}, *choices.values()):
@@ -122,8 +122,8 @@ def option_runs(options: Options) -> Row:
 def by_option(
     runs: Sequence[Record], study: Study, options: Options
 ) -> dict[str, dict[str, list[Record]]]:
-    """The runs of `option_runs`, in their order, by recipe's label and by
-    option, "default" first."""
+    """The runs of `option_runs`, which come in its order, by the recipe's label and by option, "default"
+    first."""
     left, seeds = iter(runs), len(study.test_seeds[:OPTION_SEEDS])
     return {
         find(name).label: {option: list(islice(left, seeds)) for option in ("default", *choices)}
@@ -141,7 +141,12 @@ def changed(recipe: Recipe, label: str, changes: Changes) -> Recipe:
 
 
 def variants(recipe: Recipe, changes: Mapping[str, tuple[str, Changes]]) -> dict[str, Recipe]:
-    """By name recipes that change a few axes of one; what stands behind its label comes with each."""
+    """Recipes by name that each change a few axes of one.
+
+    Args:
+        recipe: the one to change.
+        changes: by name, the text that follows the recipe's label, and the axes changed.
+    """
     return {
         name: changed(recipe, f"{recipe.label}: {shown}", axes)
         for name, (shown, axes) in changes.items()
@@ -150,8 +155,7 @@ def variants(recipe: Recipe, changes: Mapping[str, tuple[str, Changes]]) -> dict
 
 def at_profile(study: Study, recipe: Recipe, searched: Searched) -> Recipe:
     """A recipe as the study's profile trains it: at a learning rate found on the reserve, with the
-    schedule that all recipes of the profile share; under `paper` as the authors state, who state no rate
-    that several share.
+    schedule that all recipes of the profile share. Under `paper` it stays as its authors state it.
 
     Raises:
         NoSearch: a search is not on record.

@@ -360,18 +360,16 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
 
 
 def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]:
-    """What methods' values say of a claim that has a rule, whatever runs they come from: by the columns
-    of `TABLE` as far as there are any."""
+    """The verdict on a claim by its rule alone, whatever runs the methods' values come from, with the
+    numbers behind it: by columns of `TABLE`."""
     labels = {key: method.label or key for key, method in methods.items()}
     if claim.given:
         better, worse = claim.given
         pair = replace(claim, statistic="mean_difference", a=(worse,), b=(better,))
         low, high = comparisons(pair, methods)[0].estimate.limits()
         if low <= 0 if claim.better == "lower" else high >= 0:
-            why = (
-                f"no significant gain: {labels[better]} is not significantly better than {labels[worse]}"
-            )
-            return {"verdict": NOT_JUDGED, "why": why}
+            gain = f"{labels[better]} is not significantly better than {labels[worse]}"
+            return {"verdict": NOT_JUDGED, "why": f"no significant gain: {gain}"}
     compared = comparisons(claim, methods)
     side, decides, confidence = _deciding(claim, compared)
     estimate, (low, high) = decides.estimate, decides.estimate.limits(confidence)
@@ -403,19 +401,24 @@ def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]
 
 
 def _deciding(claim: Claim, compared: Sequence[Comparison]) -> tuple[int, Comparison, float]:
-    """The comparison that decides: 1 where it is for the claim, -1 against it, 0 if open; it; and the
-    confidence of the interval to show, which holds the bound of what is open."""
+    """The comparison that decides a claim.
+
+    Returns:
+        1 where it is for the claim, -1 where it is against it and 0 where it leaves the claim open; the
+        comparison; and the confidence of the interval to show. An interval that leaves the claim open
+        has the claim's bound in it.
+    """
     cells = dict.fromkeys(comparison.cell for comparison in compared)
-    needed = {"any_difference": 1, "most_difference": len(cells) // 2 + 1}.get(
-        claim.statistic, len(cells)
-    )
+    fewer = {"any_difference": 1, "most_difference": len(cells) // 2 + 1}
+    needed = fewer.get(claim.statistic, len(cells))
     # Several intervals hold together (Bonferroni).
     for_it = 1 - (1 - CONFIDENCE) / (len(cells) if needed < len(cells) else 1)
     together = len(compared) if needed > 1 else len(compared) // len(cells)
     against_it = 1 - (1 - CONFIDENCE) / together
 
     def standing(comparison: Comparison) -> tuple[int, float, float]:
-        """Its side, how far it is from the contrary, and its value: larger is better for the claim."""
+        """The side, how far the interval is from the other side, and the value: each larger where it is
+        better for the claim."""
         estimate = comparison.estimate
         held = _side(claim, *estimate.limits(for_it)) > 0
         lost = _side(claim, *estimate.limits(against_it)) < 0
@@ -429,7 +432,8 @@ def _deciding(claim: Claim, compared: Sequence[Comparison]) -> tuple[int, Compar
 
 
 def comparisons(claim: Claim, methods: Mapping[str, Measured]) -> list[Comparison]:
-    """All that a claim compares, of logarithms where it is about a ratio; by pairing, then by cell."""
+    """All comparisons that a claim makes, by pairing, then by cell. A claim on a ratio compares
+    logarithms."""
     named = {key: methods[key] for key in (*claim.a, *claim.b)}
     if claim.is_ratio:
         named = {key: method.logarithm() for key, method in named.items()}
@@ -462,8 +466,8 @@ def comparisons(claim: Claim, methods: Mapping[str, Measured]) -> list[Compariso
 
 
 def _printed(claim: Claim, decides: Comparison, cells: Sequence[str]) -> float | None:
-    """The claim's statistic of the paper's printed values, of the pairing and cell that decide, if these
-    are there."""
+    """The claim's statistic computed from the paper's printed values, for the pairing and the cell that
+    decide; None where the paper does not print them."""
     if decides.b:
         claim = replace(claim, a=(decides.a,), b=(decides.b,))
     values = {key: printed_values(claim, key, cells) for key in (*claim.a, *claim.b)}
@@ -479,8 +483,8 @@ def _printed(claim: Claim, decides: Comparison, cells: Sequence[str]) -> float |
 
 
 def _side(claim: Claim, low: float, high: float, bounds: Sequence[float] = ()) -> int:
-    """1 where an interval lies wholly on the claim's side of all bounds, by default the claim's own, -1
-    where it lies on the other, else 0."""
+    """1 where an interval lies wholly on the claim's side of all bounds, -1 where it lies wholly on the
+    other side, else 0. The bounds are the claim's own by default."""
     # A count that is just the bound is decided by it.
     bounds = bounds or ([claim.bound] if low == high == claim.bound else claim.bounds)
     (low, high), ends = _oriented(claim, low, high), [_oriented(claim, end, end)[1] for end in bounds]

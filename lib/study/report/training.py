@@ -38,8 +38,9 @@ TOO_SHORT = "the quick training is too short to overfit, whatever the loss"
 
 
 def rate_searches(study: Study) -> pd.DataFrame:
-    """All runs of the searches for learning rates on record, recipes in the order of `SEARCHED`. Each was
-    trained on one reserve scene and tested on the other.
+    """All runs of the searches for learning rates on record, recipes in the order of `SEARCHED`.
+
+    Each was trained on one reserve scene and tested on the other.
 
     Returns:
         "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": by name and stage
