@@ -86,7 +86,6 @@ class Server(ThreadingHTTPServer):
 def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     """A mirror that answers until the block ends."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(fetching, "WAITS", (0.0, 0.0))
     monkeypatch.setattr(fetching, "SILENCE", 5.0)
     kept = Mirror()
     with Server(("127.0.0.1", 0), handler_of(kept)) as server:

@@ -92,7 +92,7 @@ def test_the_gradient_probe_holds_each_candidate_once_and_repeats(
     assert (there.sum(axis=2) == 14).all(), "15 patches a class, one of them the anchor"
     _, sizes = np.unique(small_set.point_ids, return_counts=True)
     assert set(arrays["originals"]) <= set(sizes), "classes as large as the set's"
-    for name in ("full", "loss", "products", "differences"):
+    for name in ("full", "loss", "output", "differences"):
         assert (np.isfinite(arrays[name]) == there).all()
     assert ((arrays["full"] > 0) == (arrays["loss"] > 0))[there].all(), "no loss, no gradient"
     again = gradient_norms.probe(subject, small_set)
@@ -109,7 +109,7 @@ def test_eq_24_holds_on_the_network_where_it_is_said_to(subject: Subject, small_
     ratio = (arrays["differences"].astype(float) / (2 * arrays["distance"]))[where]
     if subject.recipe == HT:
         assert ratio == pytest.approx(1, abs=5e-3), "through ‖x − y‖, negative on the anchor's side"
-    along = (arrays["sphere"][..., 1].astype(float) / (2 * arrays["distance"]))[where]
+    along = (arrays["sphere"].astype(float) / (2 * arrays["distance"]))[where]
     if subject.recipe == AHT:
         assert along == pytest.approx(1, abs=5e-3), "along the sphere it is the angle for which it holds"
 

@@ -24,8 +24,7 @@ from lib.probes import gradient_magnitudes, orthogonality
 from lib.probes.training_batch import draw_images, with_statistics
 from lib.recipes import HYNET, RECIPES, Recipe, part, replace_options
 from lib.study.artefacts.hynet import MEASURED, VARIANTS
-from lib.theory.gradient_magnitudes import slopes
-from lib.theory.loss_shapes import Case
+from lib.theory.loss_shapes import Case, slopes
 from lib.training import train
 
 MAGNITUDES = tuple(MEASURED.values())

@@ -12,7 +12,6 @@ from lib.recipes import largest_gradient
 from lib.theory import (
     architecture,
     descent_directions,
-    gradient_magnitudes,
     loss_shapes,
     similarity_gradients,
 )
@@ -121,7 +120,7 @@ def test_pull_and_push_of_hynets_losses(key: str) -> None:
 
 
 def test_curves_are_derivatives_by_the_angle_with_the_other_distance_at_its_mean() -> None:
-    numbers, arrays = gradient_magnitudes.compute(points=18, triplets=255)
+    numbers, arrays = loss_shapes.compute(points=2, angles=18, triplets=255)
     theta = arrays["theta"].astype(float)
     d, means = 2 * np.sin(theta / 2), 2 * np.sin(np.array(numbers["means"]) / 2)
     for key in ("squared_hinge", "hynet", "mixed_hinge", "stacked_hinge"):

@@ -25,7 +25,7 @@ from lib.features.description import Features
 from lib.features.detectors import Detector, Regions
 from lib.features.matches import match
 from lib.files import locked
-from lib.matching import colmap, folder, hloc
+from lib.matching import colmap, hloc
 from lib.matching.describe import describe
 from lib.matching.folder import Settings, describe_and_match
 from lib.matching.networks import find
@@ -115,11 +115,9 @@ def test_bits_in_a_file_are_read_as_bits(tmp_path: Path) -> None:
         np.testing.assert_array_equal(hloc.read_descriptors(file, "one"), bits)
 
 
-@pytest.mark.parametrize("most_pixels", [10**6, 1000])
 def test_places_are_those_of_the_image_before_it_was_reduced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_pixels: int
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(folder, "MOST_PIXELS", most_pixels)
     large = cv2.resize(texture(size=240), None, fx=3, fy=3, interpolation=cv2.INTER_CUBIC)
     for name in ("large.jpg", "other.jpg"):
         Image.fromarray(large).save(tmp_path / name, quality=98)

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from lib.study import records
-from lib.study.jobs import Job, probe_path
+from lib.study.jobs import Job
 from lib.study.open import Record
 from lib.study.printed import printed
 from lib.study.report import figures, phototour
@@ -23,49 +21,30 @@ STATISTICS = {"patches": 30, "points": 10, "matching_pairs": 7, "non_matching_pa
 STATISTICS |= {f"share_of_{n}": 0.2 for n in (2, 3, 4, 5, "more")}
 
 
-def a_probe(level: float) -> dict[str, np.ndarray]:
-    bands = level + np.arange(50, dtype=np.float32).reshape(10, 5) / 100
-    return {
-        "filled": np.linspace(20, 100, 10, dtype=np.float32),
-        "matching": bands,
-        "non_matching": bands + 1,
-        "threshold": np.float32(level),
-        "own_thresholds": np.float32(10 * level),
-        "correlation": np.float32(-level),
-    }
-
-
 @pytest.fixture
-def found(tmp_path: Path) -> list[Record]:
+def descriptors(tmp_path: Path) -> list[Record]:
     """SIFT with FPR95 10, 20 and 30, RootSIFT with 15, 25 and 35."""
-    made = []
+    runs = []
     for label, shift in (("SIFT", 0), ("RootSIFT", 5)):
         path = tmp_path / label / "untrained.json"
         metrics = {
             name: {"fpr95": {"expected": 10.0 * place + shift}, "set_statistics": STATISTICS}
             for place, name in enumerate(SETS, 1)
         }
-        probes = {
-            f"filled_bins.{name}": records.write_probe(
-                probe_path(path, "filled_bins", name), a_probe(place / 10)
-            )
-            for place, name in enumerate(SETS, 1)
-        }
         job = Job(label.lower(), label, measures=tuple(("fpr95", name) for name in SETS))
         content = {
             "metrics": metrics,
-            "probes": probes,
             "profile": "quick",
             "data": "mini",
             "label": label,
         }
         content |= {"name": label.lower(), "train_set": None, "seed": None}
-        made.append(Record(job, path, content, older=False))
-    return made
+        runs.append(Record(job, path, content, older=False))
+    return runs
 
 
-def test_counts_are_whole_numbers_and_shares_percent(found: list[Record]):
-    table = phototour.counts_table(found[0])
+def test_counts_are_whole_numbers_and_shares_percent(descriptors: list[Record]):
+    table = phototour.counts_table(descriptors[0])
     assert list(table.index) == list(SETS)
     assert table.loc["mini-b", "non-matching"] == 8
     assert table["points"].dtype == int
@@ -73,23 +52,13 @@ def test_counts_are_whole_numbers_and_shares_percent(found: list[Record]):
     assert table.loc["mini-a", "more (%)"] == pytest.approx(20)
 
 
-def test_each_set_stands_beside_the_one_whose_part_it_plays(found: list[Record]):
+def test_each_set_stands_beside_the_one_whose_part_it_plays(descriptors: list[Record]):
     papers = printed("adasample", "table1").query("key == 'sift' and statistic == 'fpr95'")
-    table = phototour.difficulty_table(found, SETS, papers)
+    table = phototour.difficulty_table(descriptors, SETS, papers)
     assert list(table.columns) == ["beside", "SIFT, papers", "SIFT", "RootSIFT"]
     assert list(table["beside"]) == ["liberty", "notredame", "yosemite", ""]
     assert list(table["RootSIFT"]) == [15, 25, 35, 25]
     assert table.loc["mini-b", "SIFT, papers"] == 22.53
-
-
-def test_what_one_threshold_costs_is_the_mean_over_sets(found: list[Record]):
-    table = phototour.filled_bins_table(found)
-    expected = pd.DataFrame(
-        [[10, 20, 30, 20, 2, -0.2], [15, 25, 35, 25, 2, -0.2]],
-        pd.Index(["SIFT", "RootSIFT"], name="FPR95 (%)"),
-        [*SETS, "mean", "own thresholds", "r"],
-    )
-    pd.testing.assert_frame_equal(table, expected, check_dtype=False, rtol=1e-6)
 
 
 def test_an_outline_is_the_image_of_the_unit_circle_and_of_its_hand() -> None:

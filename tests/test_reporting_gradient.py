@@ -18,17 +18,17 @@ def probe(
 ) -> dict[str, np.ndarray]:
     """Two stages of the given (C, c) norms and distances, the same at both."""
     both = {"full": np.stack([full, full]), "distance": np.stack([distance, distance])}
-    arrays = {
+    return {
         "stage": np.array([0.0, 1.0]),
         **both,
         "loss": np.ones_like(both["full"]),
-        "raw": np.ones((*both["full"].shape, 3)),
+        "output": np.full_like(both["full"], np.sqrt(3)),
+        "squared": both["distance"] ** 2,
         "near_anchor": np.ones_like(both["full"]),
         "differences": 2 * both["distance"],
-        "sphere": np.ones((*both["full"].shape, 3)),
+        "sphere": np.ones_like(both["full"]),
         "originals": np.array(originals or (full.shape[1],) * len(full)),
     }
-    return gradients.with_norms(arrays)
 
 
 NORMS = np.array([[np.nan, 1.0, 3.0], [np.nan, 10.0, 10.0]])

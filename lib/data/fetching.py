@@ -5,16 +5,13 @@ is verified by its content, and takes its folder only then.
 """
 
 import http.client
-import logging
 import os
 import re
 import shutil
-import time
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from tqdm.auto import tqdm
@@ -24,12 +21,9 @@ from lib.files import make_once
 
 MIRROR = "https://cmp.felk.cvut.cz/~mishkdmy/datasets/BrownPhotoTour/"
 _MEMBER = re.compile(rf"patches\d{{4}}\.bmp|{re.escape(INFO)}|{re.escape(INTEREST)}|m50_\d+_\d+_\d\.txt")
-# Seconds before each further try of a download; seconds of silence after which a connection is lost.
-WAITS, SILENCE = (1.0, 2.0, 4.0, 8.0, 16.0), 60.0
-_BUSY = {408, 425, 429, 500, 502, 503, 504}
+# Seconds after which a connection is lost.
+SILENCE = 60.0
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
-
-log = logging.getLogger(__name__)
 
 
 def fetch(
@@ -82,38 +76,28 @@ def fetch(
 def download(url: str, archive: Path) -> None:
     """Fetch an http address to `archive`, which appears only when it is as long as the server said.
 
-    What has come lies in ``ARCHIVE.part``, which a further try or call continues. That the file did not
-    change between two tries, nobody checks before it is unpacked.
+    What has come lies in ``ARCHIVE.part``, which a further call continues. That the file did not change
+    between two calls, nobody checks before it is unpacked.
 
     Raises:
-        OSError: the server refuses, the connection fails too often, or the folder cannot be written.
+        OSError: the server refuses, the connection fails, or the folder cannot be written.
     """
     part = archive.with_name(f"{archive.name}.part")
-    for wait in (*WAITS, None):
-        try:
-            _continue(url, part)
-            os.replace(part, archive)
-            return
-        except (OSError, http.client.HTTPException) as error:
-            final = isinstance(error, HTTPError) and error.code not in _BUSY
-            if final or wait is None:
-                # A server's words may hold what a terminal obeys, which repr does not.
-                raise OSError(f"{url}: {error!r}: run again to continue") from error
-            log.warning("%s: %r; trying again", url, error)
-            time.sleep(wait)
-
-
-def _continue(url: str, part: Path) -> None:
     # The last byte comes twice, so that a part that is whole is a range that the server has.
     start = max(part.stat().st_size - 1, 0) if part.exists() else 0
     request = Request(url, headers={"Range": f"bytes={start}-"})
-    with urlopen(request, timeout=SILENCE) as response, open(part, "ab") as file:
-        file.truncate(start if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0)
-        bar = {"total": response.length, "desc": part.stem, "disable": None}
-        with tqdm.wrapattr(response, "read", **bar) as source:
-            shutil.copyfileobj(source, file)
-        if response.length:
-            raise ConnectionError(f"cut off, {response.length:,} bytes are missing")
+    try:
+        with urlopen(request, timeout=SILENCE) as response, open(part, "ab") as file:
+            file.truncate(start if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0)
+            bar = {"total": response.length, "desc": part.stem, "disable": None}
+            with tqdm.wrapattr(response, "read", **bar) as source:
+                shutil.copyfileobj(source, file)
+            if response.length:
+                raise ConnectionError(f"cut off, {response.length:,} bytes are missing")
+    except (OSError, http.client.HTTPException) as error:
+        # A server's words may hold what a terminal obeys, which repr does not.
+        raise OSError(f"{url}: {error!r}: run again to continue") from error
+    os.replace(part, archive)
 
 
 def unpack(archive: Path, folder: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import shutil
 import warnings
 from collections import Counter, defaultdict
@@ -26,7 +25,7 @@ from PIL import ExifTags, Image
 from torch import nn
 from tqdm import tqdm
 
-from lib.data.images import MOST_PIXELS, read_grey, read_image
+from lib.data.images import read_grey, read_image
 from lib.features.description import Describe, Features
 from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.matches import match, similarity
@@ -46,7 +45,8 @@ _NARROW, _WIDEST = 3, 100
 _READ = ("JPEG", "MPO", "PNG")
 # EXIF's orientations by what turns the stored pixels upright, done in this order.
 _TRANSPOSED, _MIRRORED, _FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
-# `MOST_PIXELS` bounds what is decoded.
+# Pillow opens no larger image; some 1 GB while they are decoded.
+MOST_PIXELS = 178_000_000
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 Log = Callable[[str], None]
 Pairs = Sequence[tuple[str, str]]
@@ -274,22 +274,12 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
     Raises:
         ValueError: as `read_grey`; or the image has no keypoints, e.g. is of one colour.
     """
-    try:
-        with Image.open(path) as image:
-            size, orientation = image.size, image.getexif().get(ExifTags.Base.Orientation)
-            if large := math.prod(size) > MOST_PIXELS:
-                # JPEG is decoded at a half, a quarter or an eighth of its size.
-                image.thumbnail((longest_side, longest_side))
-                grey = np.array(image.convert("L"))
-    except Exception as error:
-        raise ValueError(f"is cut short ({error})") from error
-    grey = grey if large else read_grey(path, longest_side, "stored")
-    upright = grey.T if orientation in _TRANSPOSED else grey
-    upright = upright[:, ::-1] if orientation in _MIRRORED else upright
-    upright = upright[::-1] if orientation in _FLIPPED else upright
-    described = describing(np.ascontiguousarray(upright))
+    image = read_image(path)
+    orientation = image.getexif().get(ExifTags.Base.Orientation)
+    described = describing(read_grey(path, longest_side, "turned", MOST_PIXELS))
     if not len(described):
         raise ValueError("has no keypoints")
+    size = described.size[::-1] if orientation in _TRANSPOSED else described.size
     maps = described.regions.maps.copy()
     for axis, values in enumerate((_MIRRORED, _FLIPPED)):
         if orientation in values:
@@ -297,7 +287,7 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
             maps[:, axis, 2] += described.size[axis] - 1
     maps = maps[:, ::-1] if orientation in _TRANSPOSED else maps
     regions = replace(described.regions, maps=maps)
-    return Features(regions, described.descriptors, grey.shape[::-1]).at_size(size)
+    return Features(regions, described.descriptors, size).at_size(image.size)
 
 
 def _matched(out: Path, digests: Mapping[str, str], pairs: Pairs, settings: Settings) -> dict[str, Path]:

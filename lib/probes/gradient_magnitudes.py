@@ -4,7 +4,7 @@ x is a descriptor before normalisation and L its pair's own loss, w_i included a
 Normalisation divides what comes through an angle θ by ‖x‖, so that by HyNet's Eq. 3 and 4 this is
 |∂L/∂θ|; here it is what autograd gives at x. One patch of a pair is in both of its distances: gradients
 are those of the other one, and of the negative. A loss listens to both angles, and some to the whole
-batch. So beside the triplets stand curves as of `lib.theory.gradient_magnitudes`, at these triplets in
+batch. So beside the triplets stand curves as of `lib.theory.loss_shapes.by_angle`, at these triplets in
 place of a made-up state.
 
 Pairs are drawn at random, AdaSample's too: what differs at an angle is the loss. Networks are in
@@ -28,8 +28,7 @@ from lib.objective import build as build_objective
 from lib.pair_weights.inverse_distance import inverse_distance
 from lib.probes.training_batch import draw_images
 from lib.recipes import Recipe, part
-from lib.theory.gradient_magnitudes import by_angle
-from lib.theory.loss_shapes import Case
+from lib.theory.loss_shapes import Case, by_angle
 
 BATCHES, BINS, POINTS = 30, 36, 90
 # Of what lies in a bin, in percent.
@@ -65,7 +64,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     edges = np.linspace(0, math.pi, BINS + 1)
     arrays = {"edges": edges.astype(np.float32)}
     for kind, angle, value in zip(curves, angles.numpy(), values.numpy(), strict=True):
-        binned = {**_binned(angle, value, edges), "curve": curves[kind].astype(np.float32)}
+        binned = {**_binned(angle, value, edges), "curve": curves[kind].float().numpy()}
         arrays |= {f"{name}_{kind}": array for name, array in binned.items()}
     return arrays
 

@@ -78,12 +78,11 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         "stage" (S,) float32, fractions of training; (S, C, c) float32: "distance" d(x_i, x_i0) at
         power 1, by the recipe's distance, "loss", unweighted, and "full", the norm of its gradient
         by all parameters; (S, C, c) float16: "near_anchor" (1 where the negative is held apart from
-        the anchor, 0 from the positive), "products" and "differences", the norms at the positive's
-        unit descriptor with the loss written through inner products x·y and through ‖x − y‖;
-        (S, C, c, 3) float16: "sphere", the norms at the unit descriptors of anchor, positive and
-        negative along the sphere they lie on, and "raw", those before normalisation; "originals" (C,)
-        int16, how many of a class's places, the first ones, hold patches of the set itself, the rest
-        being generated (``*``).
+        the anchor, 0 from the positive); "output", the norm at the descriptors of the triplet before
+        normalisation; "differences" and "sphere", the norms at the positive's unit descriptor, in all
+        directions with the loss written through ‖x − y‖, and along the sphere; "originals" (C,) int16,
+        how many of a class's places, the first ones, hold patches of the set itself, the rest being
+        generated (``*``).
     """
     generator = torch.Generator().manual_seed(SEED)
     batch = draw(subject, train_set, generator)
@@ -111,7 +110,7 @@ def _norms(
     measured["near_anchor"] = samples.near_anchor.float()
     arrays = {"distance": array(far).astype(np.float32)}
     for name, values in measured.items():
-        laid_out = values.new_full((*far.shape, *values.shape[1:]), torch.nan)
+        laid_out = values.new_full(far.shape, torch.nan)
         laid_out[drawn.unbind(1)] = values
         arrays[name] = array(laid_out).astype(np.float32 if name in ("loss", "full") else np.float16)
     return arrays
@@ -140,20 +139,19 @@ def _with_negatives(
     return patches, Samples(batch.images[patches], near_anchor, found)
 
 
-def triplet_loss(objective: Objective, *, through: str = "products") -> TripletLoss:
+def triplet_loss(objective: Objective, *, differences: bool = False) -> TripletLoss:
     """The loss of each triplet by itself, without pair weights and regularisers.
 
     Args:
         objective: one whose loss is of the distances of a triplet alone.
-        through: "products" writes distances by inner products s = x·y, as training does;
-            "differences" by ‖x − y‖, with s = 1 − ‖x − y‖² / 2, as Eq. 14 is printed. On unit
-            descriptors both are the same numbers; their gradients are the same along the sphere
-            and differ across it.
+        differences: whether distances are written by ‖x − y‖, with s = 1 − ‖x − y‖² / 2, as Eq. 14 is
+            printed; else by inner products s = x·y, as training does. On unit descriptors both are the
+            same numbers; their gradients are the same along the sphere and differ across it.
     """
     distance = objective.distance
 
     def product(x: Tensor, y: Tensor) -> Tensor:
-        return (x * y).sum(-1) if through == "products" else 1 - (x - y).square().sum(-1) / 2
+        return 1 - (x - y).square().sum(-1) / 2 if differences else (x * y).sum(-1)
 
     def loss(descriptors: Tensor, near_anchor: Tensor, found: Tensor) -> Tensor:
         anchor, positive, negative = descriptors.unbind(-2)
@@ -229,21 +227,19 @@ def output_norms(
         samples: their sides.
 
     Returns:
-        "loss" (m,); "raw" and "sphere" (m, 3), before normalisation and along the unit sphere;
-        "products" and "differences" (m,), at the positive's unit descriptor in all directions, see
-        `triplet_loss`.
+        "loss", "output", "differences" and "sphere" as `probe` has them, (m,) each.
     """
     sides = samples.near_anchor, samples.found
     before = raw.detach().requires_grad_()
     losses = triplet_loss(objective)(unit(model, before), *sides)
     (at_raw,) = torch.autograd.grad(losses.sum(), before)
-    measured = {"loss": losses.detach(), "raw": at_raw.norm(dim=-1)}
-    descriptors = unit(model, raw).detach()
-    for through in ("products", "differences"):
-        leaf = descriptors.clone().requires_grad_()
-        losses_there = triplet_loss(objective, through=through)(leaf, *sides)
-        (at_unit,) = torch.autograd.grad(losses_there.sum(), leaf)
-        measured[through] = at_unit[:, 1].norm(dim=-1)
-    across = (at_unit * descriptors).sum(-1, keepdim=True)
-    measured["sphere"] = (at_unit - across * descriptors).norm(dim=-1)
-    return measured
+    leaf = unit(model, raw).detach().requires_grad_()
+    through = triplet_loss(objective, differences=True)(leaf, *sides)
+    at_positive, positive = torch.autograd.grad(through.sum(), leaf)[0][:, 1], leaf.detach()[:, 1]
+    across = (at_positive * positive).sum(-1, keepdim=True)
+    return {
+        "loss": losses.detach(),
+        "output": at_raw.flatten(1).norm(dim=-1),
+        "differences": at_positive.norm(dim=-1),
+        "sphere": (at_positive - across * positive).norm(dim=-1),
+    }

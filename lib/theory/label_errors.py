@@ -10,7 +10,6 @@ import tempfile
 from itertools import combinations, permutations, product
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pandas as pd
 
@@ -22,6 +21,7 @@ from lib.data.synthetic.allotment import SCENES, packaged_photographs
 from lib.data.synthetic.scenes import Site
 from lib.data.synthetic.walls import truly_carried, write_relief
 from lib.features.patches import PATCH_WIDTH
+from lib.theory import Computed
 
 TOLERANCES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 # Of a facet, in its widths: none, that of a facade, and that of a rough wall.
@@ -30,22 +30,18 @@ SEEDS = (0, 1, 2)
 LEAST_OVERLAP = 0.5
 # Px between the ends of a pair that may be missed.
 _REACH = 16.0
-_SHOWN_CLASSES, _SHOWN_SIDE = 4, 256
 _PHOTOGRAPHS = 3
 
 
-def compute() -> tuple[dict[str, float], dict[str, np.ndarray]]:
+def compute() -> Computed:
     """Wrong and missed pairs by relief and tolerance, and what carrying gets wrong in px.
 
     Returns:
         "{wrong|missed}/{depth}/{px}/{seed}" in percent, "{classes|right}/{depth}/{px}/{seed}" counts of
-        classes and of right labelled pairs; "{error|x|y|points}/{depth}/{seed}": the median length and
-        the medians of the coordinates of carrying's error (px), and the sparse model's points. Arrays of
-        the first scene with relief 0.06: "image" (h, w) uint8 of its first view, "sparse" (S, 2) and
-        "triangles" (T, 3) there in its pixels, "patches" (n, 64, 64) of some classes and their "points"
-        (n,).
+        classes and of right labelled pairs; "{x|y}/{depth}/{seed}", the medians of the coordinates of
+        carrying's error (px). No arrays.
     """
-    numbers, arrays = {}, {}
+    numbers = {}
     photographs = [photo for scene in SCENES[1:] for photo in packaged_photographs()[scene]]
     for depth, seed in product(DEPTHS, SEEDS):
         with tempfile.TemporaryDirectory() as name:
@@ -54,26 +50,21 @@ def compute() -> tuple[dict[str, float], dict[str, np.ndarray]]:
             site = write_relief(folder, photographs[:_PHOTOGRAPHS], seed, depth)
             prepare(folder, made)
             scene = open_scene(folder, made)
-            for (counted, *pixels), value in (_errors(site, scene) | _labels(site, scene)).items():
+            for (counted, *pixels), value in (_bias(site, scene) | _labels(site, scene)).items():
                 key = (counted, f"{depth:g}", *(f"{px:g}" for px in pixels), f"{seed}")
                 numbers["/".join(key)] = float(value)
-            if (depth, seed) == (DEPTHS[1], SEEDS[0]):
-                arrays = _drawn(scene)
-    return numbers, arrays
+    return numbers, {}
 
 
-def _errors(site: Site, scene: Scene) -> dict[tuple[str], float]:
+def _bias(site: Site, scene: Scene) -> dict[tuple[str], float]:
     errors = []
     for first, second in permutations(range(len(scene.views)), 2):
         keypoints = scene.carried.keypoints[scene.carried.view == first]
         there, visible = carry(lift(scene.views[first], keypoints), scene.views[second])
         true, _, seen = truly_carried(site, first, second, keypoints)
         errors.append((there.position - true.position)[visible & seen])
-    error = np.concatenate(errors)
-    x, y = np.median(error, axis=0)
-    points = len(np.unique(np.concatenate([view.points for view in scene.views]), axis=0))
-    length = np.median(np.linalg.norm(error, axis=1))
-    return {("error",): length, ("x",): x, ("y",): y, ("points",): points}
+    x, y = np.median(np.concatenate(errors), axis=0)
+    return {("x",): x, ("y",): y}
 
 
 def _labels(site: Site, scene: Scene) -> dict[tuple[str, float], float]:
@@ -118,18 +109,3 @@ def _true_overlaps(site: Site, carried: Carried) -> pd.DataFrame:
         turned = near["angle"].to_numpy() <= Tolerance(0).angle
         parts.append(pd.DataFrame({**pairs, "overlap": overlap, "turned": turned}))
     return pd.concat(parts, ignore_index=True)
-
-
-def _drawn(scene: Scene) -> dict[str, np.ndarray]:
-    view, grey = scene.views[0], scene.grey(0)
-    factor = _SHOWN_SIDE / max(grey.shape)
-    label = classes(scene.carried, Tolerance(2.5))
-    largest = np.argsort(-np.bincount(label[label >= 0]), kind="stable")[:_SHOWN_CLASSES]
-    shown = np.flatnonzero(np.isin(label, largest))
-    return {
-        "image": cv2.resize(grey, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA),
-        "sparse": (view.project(view.points)[0] * factor).astype(np.float32),
-        "triangles": view.triangles.simplices[np.isfinite(view.planes[:, 0])].astype(np.int32),
-        "patches": scene.patches(shown),
-        "points": label[shown],
-    }

@@ -1,4 +1,6 @@
-"""What each triplet loss listens to: its pull on d_pos and its push on d_neg, at one state of training.
+"""What each triplet loss listens to: its pull on d_pos and its push on d_neg, at one state of training;
+and |∂L/∂θ| by the positive's angle and by the negative's (HyNet, Sec. 2.3), which is ‖x‖ ‖∂L/∂x‖ of a
+descriptor x before normalisation.
 
 The pull is ∂L_i/∂d_pos and the push −∂L_i/∂d_neg of a triplet's own loss L_i by Euclidean distances of
 unit descriptors, 0 to 2; losses of squares and of angles are differentiated through these by the chain
@@ -9,6 +11,7 @@ a time that they hardly move it.
 """
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -66,21 +69,25 @@ CASES = (
 )
 
 
-def compute(points: int = 41, triplets: int = 1023) -> Computed:
-    """Pull and push of each of `CASES` over the plane of the two distances, and at the state's triplets.
+def compute(points: int = 41, angles: int = 90, triplets: int = 1023) -> Computed:
+    """Pull and push of each of `CASES` over the plane of the two distances, and at the state's triplets;
+    and its magnitudes `by_angle`.
 
     Args:
         points: of the plane, along either distance.
+        angles: between 0 and π.
         triplets: of the `gaussian_state`.
 
     Returns:
-        Numbers: "state", mean and deviation of d_pos − d_neg; "cases", rows of "key", "label", "pull"
+        Numbers: "state", mean and deviation of d_pos − d_neg; "means", the state's mean d_pos and d_neg
+        as angles in radians; "cases", rows of "key", "label", "pull"
         and "push" (means over the state), "none" (share of it without any), "hardest" (share of the
         whole pull that its hardest quarter gets, by d_pos − d_neg), and "by_positive" and
         "by_negative", Pearson's correlation of the pull with d_pos and d_neg (None where it is
         constant). Arrays, float32: "distance" (P,), evenly from 0.02 to 1.98; "pull_<key>" and
         "push_<key>" (P, P), rows d_neg and columns d_pos; "positive" and "negative" (T,) of the state,
-        and "state_<key>" (T,), the pull there.
+        and "state_<key>" (T,), the pull there; "theta" (A,), and "positive_<key>" and "negative_<key>"
+        (A,), the magnitudes.
     """
     state = gaussian_state(triplets)
     along = torch.linspace(0.02, 1.98, points, dtype=torch.float64)
@@ -90,12 +97,17 @@ def compute(points: int = 41, triplets: int = 1023) -> Computed:
     rows = []
     for case in CASES:
         loss = case.loss()
-        of_state = pull_and_push(case, loss, state, state)
+        # What a loss knows of earlier batches, it knows of the state.
+        at_state = pull_and_push(case, loss, state, state)
         pull, push = joined(pull_and_push, case, loss, plane, state).view(2, points, points)
-        arrays |= {f"pull_{case.key}": pull, f"push_{case.key}": push, f"state_{case.key}": of_state[0]}
-        row = _row(*of_state.numpy(), *state.T.numpy())
+        arrays |= {f"pull_{case.key}": pull, f"push_{case.key}": push, f"state_{case.key}": at_state[0]}
+        arrays["theta"], curves = by_angle(case, loss, state, angles)
+        arrays |= {f"{kind}_{case.key}": curve for kind, curve in curves.items()}
+        row = _row(*at_state.numpy(), *state.T.numpy())
         rows.append({"key": case.key, "label": case.label, **row})
-    numbers = {"state": [float(difference.mean()), float(difference.std())], "cases": rows}
+    means = (2 * (state.mean(dim=0) / 2).asin()).tolist()
+    moments = [float(difference.mean()), float(difference.std())]
+    numbers = {"state": moments, "means": means, "cases": rows}
     return numbers, {name: array.numpy().astype(np.float32) for name, array in arrays.items()}
 
 
@@ -140,6 +152,35 @@ def joined(
         for some in triplets.split(JOINING)
     ]
     return torch.cat(parts, dim=1)
+
+
+def by_angle(
+    case: Case, loss: nn.Module, state: Tensor, points: int
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """|∂L/∂θ| along both angles; one goes through all its values, the other distance stays at its mean.
+
+    Args:
+        case: whose distance and weights are taken.
+        loss: of that case, that has seen the state; it is left as it is.
+        state: (m, 2) d_pos and d_neg, Euclidean, float64; a few triplets at a time join it.
+        points: angles between 0 and π.
+
+    Returns:
+        (P,) radians, and by "positive" and "negative" (P,) magnitudes.
+    """
+    theta = (torch.arange(points, dtype=torch.float64) + 0.5) * (math.pi / points)
+    curves = {}
+    for column, kind in enumerate(("positive", "negative")):
+        triplets = state.mean(dim=0).repeat(points, 1)
+        triplets[:, column] = 2 * (theta / 2).sin()
+        curves[kind] = joined(slopes, case, loss, triplets, state)[column]
+    return theta, curves
+
+
+def slopes(case: Case, loss: nn.Module, batch: Tensor, state: Tensor) -> Tensor:
+    """|∂L/∂θ| by the angle of the positive and by that of the negative, (2, n); arguments as of
+    `pull_and_push`. ∂d/∂θ = cos(θ/2)."""
+    return pull_and_push(case, loss, batch, state).abs() * (1 - (batch.T / 2) ** 2).sqrt()
 
 
 def _weights(case: Case, batch: Tensor) -> Tensor:

@@ -122,8 +122,7 @@ figure1 = several(
 )
 # On small problems; runs for Eq. 12 and footnote 5, which speaks of HT.
 _THEORY = {
-    "progress": "Theorem 1",
-    "variance": "Theorem 2",
+    "theorems": "Theorems 1 and 2",
     "unbiasedness": "Eq. 10",
     "output_gradient": "Eq. 24",
     "hinge_against_distance": "Eq. 12",

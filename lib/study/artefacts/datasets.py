@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
-from lib.study.artefacts.rows import HANDCRAFTED, Runs, computation_job, measured, probed
+from lib.study.artefacts.rows import HANDCRAFTED, Runs, computation_job, measured
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -13,15 +13,9 @@ from lib.study.open import Study
 hpatches = Runs(handcrafted=("sift",), hpatches="full")
 _ranked = Runs(("hardnet_aug_gen", "adasample_aug_gen"), "test", handcrafted=HANDCRAFTED)
 _on_scenes = Runs(("hardnet_aug",), (0,), handcrafted=(*HANDCRAFTED, "orb"))
-
-
-def embedded(study: Study) -> list[Job]:
-    """The notebook that shows the data: how hard it is for descriptors that nobody trained.
-
-    SIFT and RootSIFT, each on the cut as it is and at the keypoint's own smoothing.
-    """
-    descriptors = Runs(handcrafted=(*HANDCRAFTED, "sift_smooth", "rootsift_smooth"))(study)
-    return [probed(job, "filled_bins", study.setting.source.sets) for job in descriptors]
+# How hard the data is for descriptors that nobody trained: SIFT and RootSIFT, each on the cut as it is
+# and at the keypoint's own smoothing.
+embedded = Runs(handcrafted=(*HANDCRAFTED, "sift_smooth", "rootsift_smooth"))
 
 
 def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:

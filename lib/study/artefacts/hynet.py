@@ -170,7 +170,7 @@ gradient_magnitudes = hynet_runs(
     tuple(MEASURED.values()),
     *("grid", 1),
     probes=("gradient_magnitudes",),
-    computations={"gradient_magnitudes": "Gradient magnitudes of each loss"},
+    computations={"loss_shapes": "Pull and push of each loss"},
 )
 # One of `OPTIONS`, by whose name its record is found.
 AT_ONE_RATE = "HyNet+: without R_L2, same rate"

@@ -125,16 +125,9 @@ LOSSES = {
 
 
 def probes_of(runs: Sequence[Record], name: str = "adasample_aug_gen") -> dict[str, Probe]:
-    """The probes of a recipe's runs, by run, each with "output", the norm at the network's output, and
-    "squared", the distance squared."""
+    """The probes of a recipe's runs, by run, each with "squared", the distance squared."""
     probes = {run.job.title: run.probe("gradient_norms") for run in runs if run.job.name == name}
-    return {run: with_norms(probe) for run, probe in probes.items()}
-
-
-def with_norms(probe: Probe) -> dict[str, np.ndarray]:
-    """A probe with "output" and "squared" of `probes_of`."""
-    output = np.linalg.norm(probe["raw"].astype(float), axis=-1)
-    return {**probe, "output": output, "squared": probe["distance"].astype(float) ** 2}
+    return {run: {**probe, "squared": probe["distance"] ** 2} for run, probe in probes.items()}
 
 
 def correlations(
@@ -312,28 +305,20 @@ def unbiasedness_table(arrays: Probe, exponents: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(columns).rename_axis("probabilities, w")
 
 
-def forms_table(rows: Sequence[Mapping], values: Sequence[str] | str) -> pd.DataFrame:
-    """Values of forms at exponents, a row a form, columns by exponent (and by value, of several).
-
-    Args:
-        rows: with "scheme", "exponent" and the values.
-        values: their names.
-    """
-    table = pd.DataFrame(rows).pivot(index="scheme", columns="exponent", values=values)
-    if table.columns.nlevels > 1:
-        table = table.swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False)
-    table = table.rename(columns="2a-1 = {}".format, level=0)
-    table.columns.names = [None] * table.columns.nlevels
+def forms_table(rows: Sequence[Mapping]) -> pd.DataFrame:
+    """Each form's cosine with the gradient meant, from rows with "scheme", "exponent" and "cosine": a
+    row a form, a column an exponent."""
+    table = pd.DataFrame(rows).pivot(index="scheme", columns="exponent", values="cosine")
     table = table.reindex([form for form in FORMS if form in table.index])
+    table.columns = [f"2a-1 = {exponent}" for exponent in table.columns]
     return table.rename(FORMS).rename_axis("probabilities, w")
 
 
 def gradient_table(numbers: Mapping) -> pd.DataFrame:
-    """Eq. 24: the closed forms of the gradient's norm, and whether automatic differentiation agrees."""
+    """Eq. 24: the norm of the gradient at three distances, and how it goes with the distance."""
     cases, distances = pd.DataFrame(numbers["cases"]), ["d=0.5", "d=1", "d=1.4"]
     cases[distances] = cases["at"].tolist()
     cases["normalised"] = cases["normalised"].map({True: "yes", False: "no"})
-    cases["autograd"] = np.where(cases["error"] < 1e-9, "same", "DIFFERS")
     heads = {"side": "negative at", "formula": "norm", "variation": "max/min of norm/d"}
-    shown = ["loss", "side", "normalised", "formula", *distances, "variation", "correlation", "autograd"]
+    shown = ["loss", "side", "normalised", "formula", *distances, "variation", "correlation"]
     return cases[shown].astype({"correlation": float}).rename(columns=heads | {"correlation": "r"})

@@ -7,7 +7,6 @@ Yosemite's. Places on which nobody trains stand in further columns, by their own
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from lib.study.open import Record, Study
@@ -164,24 +163,3 @@ def difficulty_table(runs: Sequence[Record], sets: Sequence[str], printed: pd.Da
     table.loc["mean"] = table.mean()
     table.insert(0, "beside", [*roles, ""])
     return table
-
-
-def filled_bins_table(runs: Sequence[Record]) -> pd.DataFrame:
-    """What it costs to use one threshold for all pairs, one row for each descriptor.
-
-    Args:
-        runs: with the probe `filled_bins` on the sets that they have FPR95 on.
-
-    Returns:
-        FPR95 in percent on each set and its mean; the same mean if pairs have a threshold by their
-        filled bins, "own thresholds"; the correlation of distance and filled bins over non-matching
-        pairs, "r", the mean over sets.
-    """
-    rows = {}
-    for run in runs:
-        fpr95s = run.fpr95s()
-        probes = [run.probe("filled_bins", name) for name in fpr95s]
-        own, r = (np.mean([probe[n] for probe in probes]) for n in ("own_thresholds", "correlation"))
-        mean = np.mean(list(fpr95s.values()))
-        rows[run.job.label] = {**fpr95s, "mean": mean, "own thresholds": own, "r": r}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("FPR95 (%)")
