@@ -50,7 +50,7 @@ def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) 
     generator = import_module(f"lib.data.synthetic.{GENERATORS[ARTEFACTS[name].images]}")
     tested = {photograph.name for photograph in generator.photographs(sets.allotment)}
     assert tested
-    assert not tested & {of.name for of in source.photographs[source.sets[0]]}
+    assert not tested & {of.name for of in source.patches.photographs[source.sets[0]]}
 
 
 @pytest.mark.parametrize(

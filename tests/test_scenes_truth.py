@@ -84,17 +84,14 @@ def test_keypoints_are_carried_and_found_without_bias(wall: Wall) -> None:
         assert np.median(np.linalg.norm(errors, axis=1)) < 0.5
 
 
-def test_19_of_20_labelled_pairs_are_right_and_a_wider_tolerance_misses_fewer(
-    wall: Wall, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_19_of_20_labelled_pairs_are_right(wall: Wall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(label_errors, "TOLERANCES", (1.0, TRAINING, 5.0))
     found = label_errors._labels(wall.site, wall.scene)
     assert max(found["wrong", pixels] for pixels in (1.0, TRAINING, 5.0)) < 5
-    assert found["missed", 5.0] < found["missed", 1.0]
     assert found["right", 1.0] > 500
 
 
-def test_the_measure_of_labels_counts_the_wrong_and_the_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measure_of_labels_counts_the_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     plane = Plane(np.array([-2.0, -2, 4]), np.array([0.01, 0, 0]), np.array([0, 0.01, 0]), 400, 400)
     matrix = np.array([[400.0, 0, 199.5], [0, 400, 199.5], [0, 0, 1]])
     cameras = tuple(Camera(matrix, np.eye(3), np.array([x, 0, 0]), 400, 400) for x in (0.0, 0.1))
@@ -108,8 +105,8 @@ def test_the_measure_of_labels_counts_the_wrong_and_the_missed(monkeypatch: pyte
     scene = SimpleNamespace(carried=replace(carried, keypoints=found))
     monkeypatch.setattr(label_errors, "TOLERANCES", (1.0,))
     numbers = label_errors._labels(site, scene)
-    # Of four labelled pairs one is wrong; of the four that are there the fifth is missed.
-    expected = {"wrong": 25.0, "missed": 25.0, "classes": 4.0, "right": 3.0}
+    # Of four labelled pairs one is wrong.
+    expected = {"wrong": 25.0, "classes": 4.0, "right": 3.0}
     assert numbers == {(name, 1.0): value for name, value in expected.items()}
 
 

@@ -190,7 +190,7 @@ def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
     assert (source.reserve, source.confirmation) == (("reserve-a",), ())
     assert len(source.load("photos-c").patches) > 20
     before = source.digest("photos-a")
-    first = source.photographs["photos-a"][0].path
+    first = source.patches.photographs["photos-a"][0].path
     cv2.imwrite(str(first), np.zeros((200, 240), np.uint8))
     assert source.digest("photos-a") != before
 

@@ -194,7 +194,7 @@ def test_numbers_of_other_data_are_not_shown(tmp_path: Path) -> None:
     (first,) = records_of(opened, [sift])
     # The second set holds other photographs under the name that it had.
     source = opened.setting.source
-    others = {**source.photographs, "mini-b": source.photographs["reserve-a"]}
+    others = {**source.patches.photographs, "mini-b": source.patches.photographs["reserve-a"]}
     patches = replace(source.patches, photographs=others)
     setting = replace(opened.setting, source=replace(source, patches=patches))
     elsewhere = replace(opened, setting=setting)
@@ -469,7 +469,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     filled: list[str] = []
     monkeypatch.setattr(reference, "fill_in", lambda *source: filled.append(source[-1]))
     source = opened.setting.source
-    renamed = {name.replace("mini", "photos"): of for name, of in source.photographs.items()}
+    renamed = {name.replace("mini", "photos"): of for name, of in source.patches.photographs.items()}
     patches = replace(source.patches, photographs=renamed)
     setting = replace(
         opened.setting,

@@ -169,14 +169,6 @@ def test_one_normaliser_gives_eq_10_and_z_over_d_restores_it_in_classes_of_one_s
         np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
 
 
-def test_pairs_of_classes_of_unequal_size_need_k_times_z_over_d():
-    at_one = [row for row in computed("unbiasedness")[0]["unequal"] if row["exponent"] == 1]
-    cosines = {row["scheme"]: row["cosine"] for row in at_one}
-    assert cosines["one Z, 1/d"] == pytest.approx(1)
-    assert cosines["class, raw, times k"] == pytest.approx(1)
-    assert cosines["class, raw"] < 1 - 1e-4
-
-
 def test_the_librarys_sampler_and_weights_come_out_at_the_enumerated_expectation():
     numbers, _ = computed("unbiasedness")
     assert [row["scheme"] for row in numbers["monte_carlo"]] == ["batch_mean", "raw", "class"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
@@ -56,6 +56,20 @@ _AND, _SPLIT = "+", "a"
 _PHOTOS, _SCENES = "photos", "scenes"
 
 
+class Origin(NamedTuple):
+    """Where the data of a set comes from.
+
+    Attributes:
+        modules: the code that makes and reads it, by dotted names.
+        content: what it is made of, or consists of; JSON-able.
+        released: the folder where it was downloaded; None where it is generated.
+    """
+
+    modules: tuple[str, ...]
+    content: object
+    released: Path | None = None
+
+
 class Collection:
     """Sets of one origin, released or generated. Subclasses are frozen dataclasses.
 
@@ -63,9 +77,7 @@ class Collection:
         folder: where generated data and decoded patches lie.
         size: of what is generated, a dataclass.
         names: of all its sets.
-        modules: by a set's name the code that makes and reads it, by dotted names.
-        content: by a set's name what it is made of, or consists of, JSON-able.
-        released: by a set's name the folder where it was downloaded; None where it is generated.
+        origin: by a set's name where its data comes from.
         generate: fills a folder with the files of a set, by folder and name.
         read: a set from its folder and name.
     """
@@ -83,13 +95,14 @@ class Collection:
         Raises:
             FileNotFoundError: a folder is missing.
         """
-        size = self.size if self.released(name) is None else None
-        return states.digest(self.modules(name), self.content(name), size)
+        origin = self.origin(name)
+        size = self.size if origin.released is None else None
+        return states.digest(origin.modules, origin.content, size)
 
     def folder_of(self, name: str) -> Path:
         """The folder of a set's files; a generated one may not be there yet."""
         shared = self.folder_name(name)
-        return self.released(name) or self.folder / f"{shared}-{self.digest(shared)}"
+        return self.origin(name).released or self.folder / f"{shared}-{self.digest(shared)}"
 
     def load(self, name: str) -> Any:
         """A set, generated first where it is not there yet. Damaged files are set aside and made anew.
@@ -99,10 +112,10 @@ class Collection:
             FileNotFoundError: files, or the photographs of a set to generate, are missing.
             OSError: `folder` cannot be written.
         """
-        if self.released(name) is None:
-            shared = self.folder_name(name)
-            make_checked(self.folder_of(name), shared, lambda new: self.generate(new, name))
-        return self.read(self.folder_of(name), name)
+        folder = self.folder_of(name)
+        if self.origin(name).released is None:
+            make_checked(folder, self.folder_name(name), lambda new: self.generate(new, name))
+        return self.read(folder, name)
 
 
 @dataclass(frozen=True)
@@ -123,21 +136,16 @@ class PatchSets(Collection):
     def names(self) -> tuple[str, ...]:
         return (*(REAL_SETS if self.real else ()), *self.photographs)
 
-    def modules(self, name: str) -> tuple[str, ...]:
-        return (_GENERATOR, _READER) if name in self.photographs else (_READER,)
-
-    def content(self, name: str) -> object:
+    def origin(self, name: str) -> Origin:
         if name in self.photographs:
-            return [name, states.of_photographs(self.photographs[name])]
-        return self._files[name]
+            photographs = states.of_photographs(self.photographs[name])
+            return Origin((_GENERATOR, _READER), [name, photographs])
+        return Origin((_READER,), self._files[name], self.real / name)
 
     @cached_property
     def _files(self) -> Mapping[str, list]:
         patterns = {"read": ["*.txt"], "sized": ["*.bmp"]}
         return {name: states.of_files(self.real / name, **patterns) for name in REAL_SETS}
-
-    def released(self, name: str) -> Path | None:
-        return None if name in self.photographs else self.real / name
 
     def generate(self, folder: Path, name: str) -> None:
         import_module(_GENERATOR).write_scene(folder, name, self.photographs[name], self.size)
@@ -172,11 +180,6 @@ class HPatchesSets(Collection):
     homographies: tuple[Path, ...] = ()
     real: Path | None = None
 
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Names of its splits."""
-        return ("full",) if self.homographies else SPLITS
-
     def test_set(self, split: str) -> str:
         """The name of what a split tests on."""
         return f"{self.stem}-{split}"
@@ -192,39 +195,35 @@ class HPatchesSets(Collection):
 
     @property
     def names(self) -> tuple[str, ...]:
-        trained = (self.train_set(split) for split in self.splits if split in PARTITIONS)
-        return (*map(self.test_set, self.splits), *trained, *filter(None, [self.images]))
+        splits = ("full",) if self.homographies else SPLITS
+        trained = (self.train_set(split) for split in splits if split in PARTITIONS)
+        return (*map(self.test_set, splits), *trained, *filter(None, [self.images]))
 
     @property
     def root(self) -> Path:
         """The folder that holds ``hpatches-release`` and ``tasks``; perhaps not there yet."""
         return self.folder_of(self.stem)
 
-    def modules(self, name: str) -> tuple[str, ...]:
-        if self.photographs:
-            return (*_HPATCHES, "lib.data.synthetic.sequences")
-        return (*_HPATCHES, "lib.data.hpatches.building") if self.homographies else _HPATCHES
-
-    def content(self, name: str) -> object:
-        return [name, self._made_of]
-
-    @cached_property
-    def _made_of(self) -> list:
-        if self.photographs:
-            return states.of_photographs(self.photographs)
-        if self.homographies:
-            return [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
-        patches = states.of_files(self.real / RELEASE, read=[], sized=["*/*.png"])
-        return [patches, states.of_files(self.real / TASKS, read=["**/*.csv", "**/*.json"])]
-
-    def released(self, name: str) -> Path | None:
-        return self.real
-
     def folder_name(self, name: str) -> str:
         return self.stem
 
+    def origin(self, name: str) -> Origin:
+        modules, content = self._made_of
+        return Origin((*_HPATCHES, *modules), [name, content], self.real)
+
+    @cached_property
+    def _made_of(self) -> tuple[tuple[str, ...], list]:
+        """The code that generates it, and of what."""
+        if self.photographs:
+            return ("lib.data.synthetic.sequences",), states.of_photographs(self.photographs)
+        if self.homographies:
+            files = [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
+            return ("lib.data.hpatches.building",), files
+        patches = states.of_files(self.real / RELEASE, read=[], sized=["*/*.png"])
+        return (), [patches, states.of_files(self.real / TASKS, read=["**/*.csv", "**/*.json"])]
+
     def generate(self, folder: Path, name: str) -> None:
-        maker = import_module(self.modules(name)[-1])
+        maker = import_module(self._made_of[0][0])
         if self.photographs:
             maker.write_hpatches(folder, self.photographs, self.size)
         else:
@@ -281,29 +280,26 @@ class WholeImages(Collection):
         """The name of its set of a kind."""
         return f"{self.prefix}-{kind}"
 
-    def modules(self, name: str) -> tuple[str, ...]:
-        generator = f"lib.data.synthetic.{GENERATORS[self._kind(name)]}"
-        return (_WHOLE_IMAGES,) if self.real else (_WHOLE_IMAGES, generator)
-
-    def content(self, name: str) -> object:
+    def origin(self, name: str) -> Origin:
+        kind = self._kind(name)
         if self.real is None:
-            _, photographs = self._generator(name)
-            return [name, states.of_photographs(photographs)]
-        files = [path for path in self.released(name).rglob("*") if path.is_file()]
+            generator, photographs = self._generator(kind)
+            content = [name, states.of_photographs(photographs)]
+            return Origin((_WHOLE_IMAGES, generator.__name__), content)
+        files = [path for path in (self.real / kind).rglob("*") if path.is_file()]
         sizes = {path.relative_to(self.real).as_posix(): path.stat().st_size for path in files}
         small = [path for path, size in sizes.items() if size <= _SMALLEST_IMAGE]
-        return states.of_files(self.real, read=small, sized=sorted(sizes.keys() - small))
+        content = states.of_files(self.real, read=small, sized=sorted(sizes.keys() - small))
+        return Origin((_WHOLE_IMAGES,), content, self.real / kind)
 
-    def _generator(self, name: str) -> tuple[Any, Sequence[Photograph]]:
-        generator = import_module(self.modules(name)[1])
+    def _generator(self, kind: str) -> tuple[Any, Sequence[Photograph]]:
+        generator = import_module(f"lib.data.synthetic.{GENERATORS[kind]}")
         return generator, generator.photographs(self.allotment)
 
-    def released(self, name: str) -> Path | None:
-        return self.real and self.real / self._kind(name)
-
     def generate(self, folder: Path, name: str) -> None:
-        generator, photographs = self._generator(name)
-        getattr(generator, f"write_{self._kind(name)}")(folder, photographs, self.size)
+        kind = self._kind(name)
+        generator, photographs = self._generator(kind)
+        getattr(generator, f"write_{kind}")(folder, photographs, self.size)
 
     def read(self, folder: Path, name: str) -> object:
         return getattr(import_module(_WHOLE_IMAGES), f"read_{self._kind(name)}")(folder)
@@ -360,11 +356,6 @@ class Source:
         return self.scenes is None and self.real is None
 
     @property
-    def photographs(self) -> Mapping[str, tuple[Photograph, ...]]:
-        """Of each generated set of patches."""
-        return {} if self.scenes else self.patches.photographs
-
-    @property
     def tested(self) -> tuple[str, ...]:
         """`sets`, then the places that only test."""
         return (*self.sets, *(self.scenes.places.test if self.scenes else ()))
@@ -376,11 +367,10 @@ class Source:
             ValueError: the source has no such set.
         """
         collections = (self.patches, *self.hpatches, *self.whole_images)
-        for collection in collections:
-            if name in collection.names:
-                return collection
-        known = ", ".join(name for collection in collections for name in collection.names)
-        raise ValueError(f"no set {name!r} in source {self.name}: choose from {known}")
+        by_set = {own: collection for collection in collections for own in collection.names}
+        if name not in by_set:
+            raise ValueError(f"no set {name!r} in source {self.name}: choose from {', '.join(by_set)}")
+        return by_set[name]
 
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another, as `Collection.digest` says;

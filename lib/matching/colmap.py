@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
@@ -17,10 +17,6 @@ from lib.matching import hloc
 # Of a focal length in longest sides of the image: wider than a fisheye lens is none, nor longer than
 # what wildlife is taken with.
 _PLAUSIBLE = (0.25, 10.0)
-# Px from which numbers of 16 bits are two px apart.
-_HALF_SIDE = 2048
-
-log = logging.getLogger(__name__)
 
 
 def reads(path: Path, size: tuple[int, int]) -> bool:
@@ -67,7 +63,7 @@ def write_database(
     images: Path,
     features: Path,
     matches: Path,
-    pairs: Path,
+    pairs: Sequence[tuple[str, str]],
     one_camera: bool = False,
     intrinsics: tuple[str, str] | None = None,
 ) -> None:
@@ -76,20 +72,15 @@ def write_database(
     Args:
         database: the file to make.
         images: the folder of the images; cameras come from what they say of themselves.
-        features, matches, pairs: files as `lib.matching.hloc` describes them, ours or hloc's own. A
-            warning says if keypoints of 16 bits are too coarse for their images.
+        features, matches: files of `lib.matching.hloc`, of these images and pairs.
+        pairs: names of two images each.
         one_camera: whether one took all images.
         intrinsics: of that one, as `known_camera` gives them.
 
     Raises:
-        FileExistsError: there is a database.
-        ValueError: a file lacks an image's keypoints or a pair's matches, or does not fit the others, or
-            COLMAP refuses an image.
+        ValueError: COLMAP refuses an image.
     """
-    if database.exists():
-        raise FileExistsError(f"{database} is there already: name another file, or remove it")
-    listed = hloc.read_pairs(pairs, images)
-    names = sorted({name for pair in listed for name in pair})
+    names = sorted({name for pair in pairs for name in pair})
     mode = pycolmap.CameraMode.SINGLE if one_camera or intrinsics else pycolmap.CameraMode.AUTO
     reader = pycolmap.ImageReaderOptions()
     if intrinsics:
@@ -102,32 +93,15 @@ def write_database(
             h5py.File(matches) as matched,
             pycolmap.Database.open(half) as opened,
         ):
-            imported = {image.name: image for image in opened.read_all_images()}
-            if left_out := sorted(set(names) - imported.keys()):
+            ids = {image.name: image.image_id for image in opened.read_all_images()}
+            if left_out := sorted(set(names) - ids.keys()):
                 raise ValueError(f"COLMAP does not take these of {images}: {', '.join(left_out)}")
-            counts, coarse = {}, []
-            for name, image in imported.items():
-                camera = opened.read_camera(image.camera_id)
-                stored = camera.width, camera.height
-                size = tuple(hloc.read(described, name, "image_size").tolist())
-                if size != stored:
-                    sizes = f"{stored} px for COLMAP and {size} px in {features}"
-                    raise ValueError(f"{images / name} is {sizes}: describe it as stored")
-                positions = hloc.read(described, name, "keypoints")
-                if positions.dtype == np.float16 and max(size) > _HALF_SIDE:
-                    coarse.append(name)
-                shifted = positions.astype(np.float32) + np.float32(HALF_PIXEL)
-                opened.write_keypoints(image.image_id, shifted)
-                counts[name] = len(positions)
-            if coarse:
-                text = "%s: keypoints of 16 bits lie 1 px or more apart in %s: store them with 32"
-                log.warning(text, features, ", ".join(coarse))
-            for pair in listed:
-                indices = hloc.read_matches(matched, pair)
-                if (indices >= [counts[name] for name in pair]).any():
-                    raise ValueError(f"{matches} has keypoints of {pair} that {features} lacks")
-                ids = (imported[name].image_id for name in pair)
-                opened.write_matches(*ids, indices.astype(np.uint32))
+            for name, number in ids.items():
+                keypoints = described[name]["keypoints"][()] + np.float32(HALF_PIXEL)
+                opened.write_keypoints(number, keypoints)
+            for pair in pairs:
+                indices = hloc.read_matches(matched, pair).astype(np.uint32)
+                opened.write_matches(*(ids[name] for name in pair), indices)
 
 
 def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, pycolmap.Reconstruction]]:

@@ -1,7 +1,7 @@
 """A folder of images described and matched, into files that hloc and COLMAP go on with.
 
 All files are looked at before the first image is described, and what cannot be used is set aside.
-Features are kept image by image and matches by their first image, so that a stopped run continues.
+Features are kept image by image, so that a stopped run continues.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 import json
 import shutil
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -35,7 +35,7 @@ from lib.matching import colmap, hloc
 from lib.matching.describe import describe
 
 FEATURES, MATCHES, PAIRS, DATABASE = "features.h5", "matches.h5", "pairs.txt", "database.db"
-# What a folder is made with and of; the features and matches of one that is not finished.
+# What a folder is made with and of; the features of one that is not finished.
 STATE, PARTS, _LOCK = "describe.json", "parts", ".lock"
 LONGEST_SIDE = 1600
 RATIO = 0.9
@@ -139,10 +139,11 @@ def describe_and_match(
             _set_aside(problems, strict, log)
             matched = _usable_pairs(named, parts, images)
             _merge(out / FEATURES, parts)
-            _merge(out / MATCHES, _matched(out, digests, matched, settings))
+            _match(out, matched, settings)
             hloc.write_pairs(out / PAIRS, matched)
-            files = (out / name for name in (FEATURES, MATCHES, PAIRS))
-            colmap.write_database(out / DATABASE, images, *files, settings.one_camera, camera)
+            files = out / FEATURES, out / MATCHES
+            cameras = settings.one_camera, camera
+            colmap.write_database(out / DATABASE, images, *files, matched, *cameras)
             shutil.rmtree(out / PARTS)
     except Timeout as error:
         raise FileExistsError(f"{out} is being written by another process") from error
@@ -238,12 +239,6 @@ def _is_finished(out: Path, state: Mapping) -> bool:
     return False
 
 
-def _part(out: Path, digests: Mapping[str, str], *names: str) -> Path:
-    """The file that keeps what is made of some images, called by their names and contents."""
-    content = json.dumps([(name, digests[name]) for name in names])
-    return out / PARTS / f"{hashlib.sha256(content.encode()).hexdigest()}.h5"
-
-
 def _described(
     images: Path,
     out: Path,
@@ -253,8 +248,8 @@ def _described(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """By name the files with images' features, and what is wrong with the images that have none."""
     parts, problems = {}, {}
-    for name in tqdm(digests, "described", unit=" images", disable=None):
-        part = _part(out, digests, name)
+    for name, digest in tqdm(digests.items(), "described", unit=" images", disable=None):
+        part = out / PARTS / f"{hashlib.sha256(f'{name} {digest}'.encode()).hexdigest()}.h5"
         if not part.exists():
             try:
                 features = _features(images / name, longest_side, describing)
@@ -290,30 +285,22 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
     return Features(regions, described.descriptors, size).at_size(image.size)
 
 
-def _matched(out: Path, digests: Mapping[str, str], pairs: Pairs, settings: Settings) -> dict[str, Path]:
-    """By group of `MATCHES` the files with the matches of pairs that have the same first image."""
-    partners: dict[str, list[str]] = defaultdict(list)
-    for first, second in pairs:
-        partners[first].append(second)
-    parts = {}
-    with h5py.File(out / FEATURES) as described:
-        for first, others in tqdm(partners.items(), "matched", unit=" images", disable=None):
-            parts[hloc.group_of(first)] = part = _part(out, digests, first, *others)
-            if not part.exists():
-                one = hloc.read_descriptors(described, first)
-                with h5py.File(content := io.BytesIO(), "w") as file:
-                    for second in others:
-                        other = hloc.read_descriptors(described, second)
-                        matches = match(one, other, settings.mutual, settings.ratio)
-                        scores = similarity(one, other, matches)
-                        hloc.write_matches(file, (first, second), matches, scores)
-                write_bytes(part, content.getvalue())
-    return parts
-
-
 def _merge(path: Path, parts: Mapping[str, Path]) -> None:
-    """One file of a group each of others."""
+    """One file of the features of all images."""
     with replacing(path) as half, h5py.File(half, "w") as file:
-        for group, part in parts.items():
+        for name, part in parts.items():
             with h5py.File(part) as stored:
-                stored.copy(group, file, group)
+                stored.copy(name, file, name)
+
+
+def _match(out: Path, pairs: Pairs, settings: Settings) -> None:
+    """The file of the matches of pairs, by the file of features."""
+    with (
+        replacing(out / MATCHES) as half,
+        h5py.File(half, "w") as file,
+        h5py.File(out / FEATURES) as described,
+    ):
+        for pair in tqdm(pairs, "matched", unit=" pairs", disable=None):
+            one, other = (hloc.read_descriptors(described, name) for name in pair)
+            matches = match(one, other, settings.mutual, settings.ratio)
+            hloc.write_matches(file, pair, matches, similarity(one, other, matches))

@@ -42,22 +42,12 @@ def as_unit(descriptors: np.ndarray) -> np.ndarray:
     return (2 * bits - 1) / np.sqrt(np.float32(max(bits.shape[1], 1)))
 
 
-def read(file: h5py.File, name: str, dataset: str) -> np.ndarray:
-    """What a file has of an image: keypoints (N, 2), px, float16 if hloc wrote them; or any other.
-
-    Raises:
-        ValueError: the file has no such image.
-    """
-    if name not in file or dataset not in file[name]:
-        raise ValueError(f"{file.filename} has no {dataset} of {name}: describe the images first")
-    return file[name][dataset][()]
-
-
 def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
     """(N, k) float32 of an image, or (N, k / 8) uint8 of what `write_features` was given as packed bits,
-    so that ratios are of Hamming distances; raises as `read`."""
-    values = read(file, name, "descriptors").T
-    if file[name]["descriptors"].attrs.get(_BITS, False):
+    so that ratios are of Hamming distances."""
+    stored = file[name]["descriptors"]
+    values = stored[()].T
+    if stored.attrs[_BITS]:
         return np.packbits(values > 0, axis=1)
     return np.ascontiguousarray(values, np.float32)
 
@@ -84,17 +74,10 @@ def write_matches(file: h5py.File, pair: tuple[str, str], matches: Matches, scor
 
 
 def read_matches(file: h5py.File, pair: tuple[str, str]) -> np.ndarray:
-    """(M, 2) int64 matches of a pair, whichever way round the file has it.
-
-    Raises:
-        ValueError: the file has no such pair.
-    """
-    for way, names in ((1, pair), (-1, pair[::-1])):
-        if (group := group_of(*names)) in file:
-            partner = file[group]["matches0"][()].astype(np.int64)
-            first = np.flatnonzero(partner >= 0)
-            return np.column_stack([first, partner[first]])[:, ::way]
-    raise ValueError(f"{file.filename} has no matches of {pair[0]} and {pair[1]}: match them first")
+    """(M, 2) int64 matches of a pair."""
+    partner = file[group_of(*pair)]["matches0"][()].astype(np.int64)
+    first = np.flatnonzero(partner >= 0)
+    return np.column_stack([first, partner[first]])
 
 
 def write_pairs(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
@@ -127,6 +110,6 @@ def read_pairs(path: Path, images: Path) -> list[tuple[str, str]]:
         elif line.strip():
             faults.append(f"line {number}: {line!r}")
     if faults or not pairs:
-        found = "\n".join(faults) or "no pair"
-        raise ValueError(f"{path}: names of two files in {images} expected a line, got\n{found}")
+        lines = "\n".join(faults) or "no pair"
+        raise ValueError(f"{path}: names of two files in {images} expected a line, got\n{lines}")
     return list(pairs.values())

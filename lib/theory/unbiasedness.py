@@ -10,7 +10,7 @@ then drawn at random with the library's own sampler and weights.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import torch
@@ -31,8 +31,9 @@ SCHEMES = (ONE_Z, "per class, none", "raw", "batch_mean", "class, raw", "class")
 BATCH_SCALED = {"batch_mean": "raw", "class": "class, raw"}
 # Of the Monte Carlo check and of the curve over batch sizes.
 DRAWN_EXPONENT = 10
-# Class sizes of a second problem; patches a class of all others.
-UNEQUAL, PATCHES = (2, 3, 4, 5, 2, 3, 4, 5), 3
+# Classes, and patches of each; pairs a batch where weights are scaled to a batch mean of 1, and of the
+# largest batch of the curve over batch sizes.
+CLASSES, PATCHES, BATCH, LARGEST_BATCH = 8, 3, 4, 6
 
 
 @dataclass(frozen=True)
@@ -59,47 +60,33 @@ class Pairs:
     hinge_gradients: np.ndarray
 
 
-def compute(
-    classes: int = 8,
-    exponents: Sequence[float] = EXPONENTS,
-    batch: int = 4,
-    largest_batch: int = 6,
-    draws: int = 20_000,
-) -> Computed:
+def compute(exponents: Sequence[float] = EXPONENTS, draws: int = 20_000) -> Computed:
     """What each scheme's expectation is, beside what Eq. 10 says.
 
     Args:
-        classes: N, of 3 patches each.
         exponents: 2α − 1 = λ / L_avg, E of them.
-        batch: pairs a batch, where weights are scaled to a batch mean of 1.
-        largest_batch: of the curve over batch sizes.
         draws: batches of the Monte Carlo check.
 
     Returns:
         Numbers: "monte_carlo", rows of "scheme", "largest_z" (of the components of mean gradient minus
-        exact expectation over standard error), "cosine" and "cosine_drawn"; "unequal", rows of
-        "scheme", "exponent" and "cosine" for classes of unequal size with one Z, with w = Z/d and with
-        w = k Z/d. Arrays: "class_distance" (N,), mean matching distance; "exponents" (E,), and
-        for each scheme the arrays of `expectation`, e.g. "cosine_<scheme>" (E,); "batch_sizes" (B,) and
-        "by_batch_<scheme>" (B,), cosines at the drawn exponent.
+        exact expectation over standard error), "cosine" and "cosine_drawn". Arrays: "class_distance"
+        (N,), mean matching distance; "exponents" (E,), and for each scheme the arrays of `expectation`,
+        e.g. "cosine_<scheme>" (E,); "batch_sizes" (B,) and "by_batch_<scheme>" (B,), cosines at the
+        drawn exponent.
     """
-    pairs = draw((PATCHES,) * classes, seed=0)
+    pairs = draw((PATCHES,) * CLASSES, seed=0)
     arrays = {
         "class_distance": np.bincount(pairs.class_of, pairs.distance) / (PATCHES * (PATCHES - 1)),
         "exponents": np.array(exponents, dtype=float),
-        "batch_sizes": np.arange(1, largest_batch + 1),
+        "batch_sizes": np.arange(1, LARGEST_BATCH + 1),
     }
     for scheme in SCHEMES:
-        rows = [expectation(pairs, exponent, scheme, batch) for exponent in exponents]
+        rows = [expectation(pairs, exponent, scheme, BATCH) for exponent in exponents]
         arrays |= {f"{name}_{scheme}": np.array([row[name] for row in rows]) for name in rows[0]}
     for scheme in BATCH_SCALED:
         rows = [expectation(pairs, DRAWN_EXPONENT, scheme, size) for size in arrays["batch_sizes"]]
         arrays[f"by_batch_{scheme}"] = np.array([row["cosine"] for row in rows])
-    unequal, unequal_pairs = [], draw(UNEQUAL, seed=0)
-    for exponent, scheme in product(exponents, (ONE_Z, "class, raw", "class, raw, times k")):
-        row = {"scheme": scheme, "exponent": exponent}
-        unequal.append(row | {"cosine": expectation(unequal_pairs, exponent, scheme, 1)["cosine"]})
-    return {"monte_carlo": _monte_carlo(pairs, batch, draws), "unequal": unequal}, arrays
+    return {"monte_carlo": _monte_carlo(pairs, draws)}, arrays
 
 
 def draw(sizes: Sequence[int], seed: int) -> Pairs:
@@ -201,7 +188,6 @@ def drawn_and_weighted(pairs: Pairs, exponent: float, scheme: str) -> tuple[np.n
         return powers / powers.sum(), 1 / d
     z, k = np.bincount(pairs.anchor, powers)[pairs.anchor], pairs.sizes[pairs.class_of]
     weights = {"per class, none": np.ones_like(d), "raw": 1 / d, "class, raw": z / d}
-    weights["class, raw, times k"] = z / d * k
     return powers / z / (len(pairs.sizes) * k), weights[BATCH_SCALED.get(scheme, scheme)]
 
 
@@ -210,10 +196,10 @@ def cosine(first: np.ndarray, second: np.ndarray) -> float:
     return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
 
 
-def _monte_carlo(pairs: Pairs, batch: int, draws: int) -> list[dict]:
+def _monte_carlo(pairs: Pairs, draws: int) -> list[dict]:
     """Batches of the library's own sampler and weights; all classes are of one size."""
     generator = torch.Generator().manual_seed(0)
-    order = torch.rand(draws, len(pairs.sizes), generator=generator).argsort(dim=1)[:, :batch]
+    order = torch.rand(draws, len(pairs.sizes), generator=generator).argsort(dim=1)[:, :BATCH]
     patch = order.reshape(-1, 1) * PATCHES + torch.arange(PATCHES)
     counts = torch.full((len(patch),), PATCHES)
     pool = Pool(patch, torch.zeros(patch.shape), torch.ones_like(patch, dtype=torch.bool), counts)
@@ -226,14 +212,14 @@ def _monte_carlo(pairs: Pairs, batch: int, draws: int) -> list[dict]:
     number[pairs.anchor, pairs.positive] = np.arange(len(pairs.anchor))
     rows = torch.arange(len(patch))
     anchor, positive = patch[rows, choice.anchor], patch[rows, choice.positive]
-    gradients = pairs.gradients[number[anchor, positive]].reshape(draws, batch, -1)
+    gradients = pairs.gradients[number[anchor, positive]].reshape(draws, BATCH, -1)
     goal, results = pairs.distance ** (DRAWN_EXPONENT - 1) @ pairs.gradients, []
     for scheme in ("batch_mean", "raw", "class"):
         weigh = torch.vmap(partial(inverse_distance, scale=scheme))
-        weight = weigh(choice.distance.view(draws, batch), choice.log_normaliser.view(draws, batch))
+        weight = weigh(choice.distance.view(draws, BATCH), choice.log_normaliser.view(draws, BATCH))
         by_batch = (weight.numpy()[:, :, None] * gradients).mean(axis=1)
         mean = by_batch.mean(axis=0)
-        exact = coefficients(pairs, DRAWN_EXPONENT, scheme, batch) @ pairs.gradients
+        exact = coefficients(pairs, DRAWN_EXPONENT, scheme, BATCH) @ pairs.gradients
         row = {"scheme": scheme, "largest_z": float(np.abs((mean - exact) / sem(by_batch)).max())}
         results.append({**row, "cosine": cosine(exact, goal), "cosine_drawn": cosine(mean, goal)})
     return results

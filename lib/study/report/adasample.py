@@ -263,7 +263,6 @@ FORMS = {
     **{"one Z, 1/d": "one Z (Eq. 9), 1/d", "per class, none": "Z per class, no weight"},
     **{"raw": "Z per class, 1/d (raw)", "batch_mean": "Z per class, 1/d (batch_mean)"},
     **{"class, raw": "Z per class, Z/d", "class": "Z per class, Z/d (class)"},
-    "class, raw, times k": "Z per class, k Z/d",
 }
 
 
@@ -303,15 +302,6 @@ def unbiasedness_table(arrays: Probe, exponents: Sequence[int]) -> pd.DataFrame:
     columns |= {("length", "first"): length.loc[first], ("length", "last"): length.loc[last]}
     columns[f"at {last}", "of batch"] = by_form(arrays, "effective").loc[last]
     return pd.DataFrame(columns).rename_axis("probabilities, w")
-
-
-def forms_table(rows: Sequence[Mapping]) -> pd.DataFrame:
-    """Each form's cosine with the gradient meant, from rows with "scheme", "exponent" and "cosine": a
-    row a form, a column an exponent."""
-    table = pd.DataFrame(rows).pivot(index="scheme", columns="exponent", values="cosine")
-    table = table.reindex([form for form in FORMS if form in table.index])
-    table.columns = [f"2a-1 = {exponent}" for exponent in table.columns]
-    return table.rename(FORMS).rename_axis("probabilities, w")
 
 
 def gradient_table(numbers: Mapping) -> pd.DataFrame:
