@@ -16,7 +16,7 @@ from paper_records import records
 from scipy import stats
 
 from lib.profiles import EVENING
-from lib.statistics import intervals, ranking
+from lib.statistics import intervals, significance
 from lib.statistics.intervals import Measured, contrast, residual
 from lib.statistics.significance import holm
 from lib.study.artefacts import together as experiments
@@ -136,7 +136,7 @@ def reversed_none(order, sure) -> bool:
 @given(st.sets(st.sampled_from(list(itertools.combinations("abcde", 2)))))
 def test_orders_are_those_that_reverse_no_sure_pair(sure):
     counted = sum(reversed_none(order, sure) for order in itertools.permutations("abcde"))
-    assert ranking.orders("abcde", sure) == counted
+    assert significance.orders("abcde", sure) == counted
 
 
 def test_an_order_is_sure_or_open_as_the_spread_has_it():
@@ -150,7 +150,7 @@ def test_an_order_is_sure_or_open_as_the_spread_has_it():
 @pytest.mark.parametrize(("seeds", "draws"), [(3, 0), (5, 0), (5, 400)])
 def test_of_two_methods_the_draws_differ_as_far_as_their_interval_says(seeds, draws):
     of = {"a": drawn(0, 12.0, seeds, draws=draws), "b": drawn(1, 11.0, seeds, draws=draws)}
-    joint = ranking.draws(list(of.values()))
+    joint = significance.draws(list(of.values()))
     found = np.quantile(joint[:, 0] - joint[:, 1], [0.025, 0.975])
     expected = contrast([(1.0, of["a"]), (-1.0, of["b"])]).limits()
     assert found == pytest.approx(expected, abs=0.08 * (expected[1] - expected[0]))
@@ -161,7 +161,7 @@ def test_of_many_methods_intervals_are_by_what_seeds_leave_open_of_all():
     runs = np.stack([each.values.mean(axis=1) for each in of.values()])
     left = runs - runs.mean(axis=0) - runs.mean(axis=1, keepdims=True) + runs.mean()
     assert residual(of.values()) == (pytest.approx(np.sqrt((left**2).sum() / 14)), 14)
-    table, joint = together.pairs("matching", of), ranking.draws(list(of.values()))
+    table, joint = together.pairs("matching", of), significance.draws(list(of.values()))
     half = stats.t.ppf(0.975, 14) * np.sqrt(2 / 3 * (left**2).sum() / 14)
     assert (table["to"] - table["from"]).to_numpy() == pytest.approx(2 * half)
     found = np.quantile(joint[:, 0] - joint[:, 7], [0.025, 0.975])

@@ -52,11 +52,6 @@ def borrowed_rates(study: Study) -> str:
     return "" if data == study.setting.source.name else f"; learning rates searched on {data}"
 
 
-def searched(study: Study) -> list[str]:
-    """The names of the recipes whose search is on record for a study."""
-    return sorted(path.stem for path in searches_folder(study).glob("*.json"))
-
-
 def read_search(study: Study, name: str) -> Mapping:
     """The record of a search.
 

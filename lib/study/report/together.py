@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 
 from lib.data.scenes.sets import IMAGES_OF, WIDE
-from lib.statistics import ranking
+from lib.statistics import significance
 from lib.statistics.intervals import Measured, contrast, difference, residual, side_by_side
-from lib.statistics.significance import vargha_delaney
 from lib.study.artefacts.rows import tested_on
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
 from lib.study.open import Record, Study
@@ -138,7 +137,7 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
     }
     table = with_tests(ahead, "ratio" if is_rate else "ahead", is_rate).rename_axis(["better", "worse"])
     better, worse = (runs[list(side)] for side in zip(*in_order, strict=True))
-    effect = vargha_delaney(worse, better)
+    effect = significance.vargha_delaney(worse, better)
     return table.assign(improvement=effect.value, low=effect.low, high=effect.high)
 
 
@@ -150,7 +149,7 @@ def ordered(measured: Mapping[str, Methods]) -> pd.DataFrame:
     for measure, methods in measured.items():
         holm = pairs(measure, methods)["Holm"]
         sure = list(holm.index[holm <= LEVEL])
-        left = ranking.orders(tuple(methods), sure)
+        left = significance.orders(tuple(methods), sure)
         rows[measure] = (len(holm), len(sure), left, math.factorial(len(methods)))
     heads = ["pairs", "significant", "rankings", "of"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=heads).rename_axis("measure")
@@ -163,8 +162,8 @@ def lower_better(measure: str, methods: Methods) -> pd.Series:
 
 
 def draws(measure: str, methods: Methods) -> pd.DataFrame:
-    """Means as of `lower_better` that other studies might find, as of `lib.statistics.ranking.draws`."""
-    drawn = ranking.draws(list(on_scale(measure, methods).values()))
+    """Means as of `lower_better` that other studies might find; see `significance.draws`."""
+    drawn = significance.draws(list(on_scale(measure, methods).values()))
     return pd.DataFrame(SIGNS[measure] * drawn, columns=list(methods))
 
 
@@ -191,7 +190,7 @@ def agreement(one: tuple[str, Methods], other: tuple[str, Methods]) -> dict[str,
     means = [lower_better(*standing)[common] for standing in (one, other)]
     drawn, again = (draws(*standing)[common].to_numpy() for standing in (one, other))
     # Both begin from one seed; in reverse the second's draws are independent of the first's.
-    tau, low, high = ranking.agreement(*means, drawn, again[::-1])
+    tau, low, high = significance.agreement(*means, drawn, again[::-1])
     return {"methods": len(common), "tau": tau, "from": low, "to": high}
 
 

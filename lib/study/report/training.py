@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from lib.statistics.intervals import Measured
+from lib.study import records
 from lib.study.artefacts.hynet import MARGINS, SHOWN, best_margin, searched_fpr95
-from lib.study.artefacts.searches import read_search, searched
+from lib.study.artefacts.searches import searches_folder
 from lib.study.artefacts.tcdesc import LOSSES
 from lib.study.catalogue import SEARCHED
 from lib.study.claims.measured import fpr95_by_column
@@ -46,8 +47,8 @@ def rate_searches(study: Study) -> pd.DataFrame:
         "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": by name and stage
         what `lib.benchmarks.descriptor_spread` measures, or {} of a run whose loss was not finite.
     """
-    on_record = set(searched(study))
-    searches = [read_search(study, name) for name in SEARCHED if name in on_record]
+    files = {path.stem: path for path in searches_folder(study).glob("*.json")}
+    searches = [records.read(files[name]) for name in SEARCHED if name in files]
     rows = [{"recipe": s["label"], "spread": {}, **run} for s in searches for run in s["runs"]]
     return pd.DataFrame(rows).rename(columns={"fpr95": FPR95}).drop(columns="test_set")
 
