@@ -99,6 +99,8 @@ def test_on_released_scenes_only_what_was_trained_elsewhere_is_measured(
     assert all(("sfm", "mini-eth") in job.measures for job in jobs)
     alone = [job for job in jobs if job.label in ("SIFT (COLMAP)", "tfeat (published)")]
     assert {name for job in alone for name, _ in job.measures} == {"sfm"}
+    in_table4 = whole_images.hynet_table4(open_study(), checkpoints=[checkpoint])
+    assert [job.label for job in in_table4 if not job.recipe] == ["SIFT", "tfeat (published)"]
 
 
 def test_networks_of_ubcs_patches_are_measured_on_released_scenes(

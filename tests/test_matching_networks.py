@@ -94,6 +94,17 @@ def test_the_file_itself_loads_strictly_into_kornias_class(tmp_path: Path, ours:
     torch.testing.assert_close(loaded(PATCHES), network(PATCHES), rtol=1e-4, atol=1e-5)
 
 
+def test_weights_that_kornia_has_downloaded_are_known_by_its_name(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"liberty_aug.* that kornia has downloaded"):
+        find("liberty_aug")
+    network = feature.HardNet(pretrained=False).eval()
+    file = tmp_path / "checkpoints" / "checkpoint_liberty_with_aug.pth"
+    file.parent.mkdir()
+    torch.save({"epoch": 10, "state_dict": network.state_dict()}, file)
+    torch.testing.assert_close(find("liberty_aug")(PATCHES), network(PATCHES), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(("ours", "theirs"), [(l2net, feature.HardNet), (hynet, feature.HyNet)])
 def test_a_network_of_half_the_channels_is_kornias_of_thinner_layers(ours, theirs) -> None:
     network = ours.build(width=0.5)

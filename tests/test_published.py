@@ -13,7 +13,7 @@ from kornia import feature
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lib.models import published, tfeat
+from lib.models import l2net_binary, published, tfeat
 from lib.study.artefacts import datasets
 from lib.study.artefacts.rows import published_jobs
 from lib.study.jobs import configuration, record_path
@@ -59,6 +59,7 @@ NETWORKS = {
     "tfeat": lambda: without_downloads(feature.TFeat),
     "hardnet8": lambda: without_downloads(feature.HardNet8),
     "hynet": lambda: without_downloads(feature.HyNet),
+    "dsm, binary": lambda: l2net_binary.build().eval(),
 }
 
 
@@ -83,7 +84,7 @@ def test_a_checkpoint_gives_the_descriptors_of_the_network_it_is_of(tmp_path, na
     assert loaded.input_size == 32
     with torch.no_grad():
         found, expected = loaded(patches(0, 3)), network(patches(0, 3))
-    assert found.shape == (3, 128)
+    assert found.shape == (3, 256 if found.dtype == torch.bool else 128)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 

@@ -16,6 +16,7 @@ import jinja2
 import safetensors.torch
 import torch
 from kornia import feature
+from kornia.feature import hardnet, hynet, sosnet
 from torch import nn
 
 from lib.data.synthetic.photographs import Photograph
@@ -29,6 +30,8 @@ HANDCRAFTED = {"sift": sift.build, "rootsift": lambda: sift.build(root=True), "o
 NETWORKS = Path(__file__).resolve().parents[2] / "networks"
 ENDING = ".safetensors"
 WEIGHTS, CARD = "model" + ENDING, "README.md"
+# By kornia's name, whence it downloads weights; torch's cache calls them as the first address does.
+_OF_KORNIA = {**hardnet.urls, "sosnet": sosnet.urls["lib"], "hynet": hynet.urls["liberty"]}
 _KORNIAS = {L2Net: feature.HardNet, HyNet: feature.HyNet}
 
 
@@ -36,19 +39,23 @@ def find(name: str) -> nn.Module:
     """A handcrafted descriptor or a trained network, in evaluation mode.
 
     Args:
-        name: of `HANDCRAFTED`, or of a folder in `NETWORKS`; or the path of a published checkpoint or of
-            a network exported here.
+        name: of `HANDCRAFTED`, of a folder in `NETWORKS`, or kornia's of weights that it has downloaded;
+            or the path of a published checkpoint or of a network exported here.
 
     Raises:
         FileNotFoundError, ValueError: as `build` of `lib.models.published` and `lib.models.exported`.
     """
     if name in HANDCRAFTED:
         return HANDCRAFTED[name]().eval()
-    committed = NETWORKS / name / WEIGHTS
-    path = committed if committed.is_file() else Path(name)
-    if not path.is_file():
+    downloaded = Path(torch.hub.get_dir(), "checkpoints", Path(_OF_KORNIA.get(name, [""])[0]).name)
+    files = (NETWORKS / name / WEIGHTS, downloaded, Path(name))
+    path = next(filter(Path.is_file, files), None)
+    if path is None:
         known = (*HANDCRAFTED, *sorted(file.parent.name for file in NETWORKS.glob(f"*/{WEIGHTS}")))
-        raise FileNotFoundError(f"{name} is no file and no descriptor of {', '.join(known)}")
+        raise FileNotFoundError(
+            f"{name} is no file and no descriptor of {', '.join(known)}; nor is it one of "
+            f"{', '.join(_OF_KORNIA)} that kornia has downloaded"
+        )
     return (exported if path.suffix == ENDING else published).build(path)
 
 

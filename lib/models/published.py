@@ -15,7 +15,7 @@ import torch
 from kornia import feature
 from torch import Tensor, nn
 
-from lib.models import l2net, tfeat
+from lib.models import l2net, l2net_binary, tfeat
 
 # Batch norm's count of batches, which PyTorch had not yet in 2017 and no evaluation looks at.
 _COUNT = "num_batches_tracked"
@@ -54,6 +54,7 @@ _SIFT_CONSTANTS = {
 }
 LAYOUTS = (
     Layout("HardNet (or L2-Net in its naming)", l2net.build),
+    Layout("DSM's binary L2-Net", l2net_binary.build),
     Layout("SOSNet (or L2-Net in its naming)", lambda: feature.SOSNet(pretrained=False)),
     Layout("L2-Net in HyNet's naming", lambda: feature.SOSNet(pretrained=False), _by_layer),
     Layout("TFeat", tfeat.build),
@@ -64,7 +65,8 @@ LAYOUTS = (
 
 
 def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
-    """The network of a checkpoint, from (m, 1, 32, 32) grey patches of 0 to 255 to (m, 128) descriptors.
+    """The network of a checkpoint, from (m, 1, 32, 32) grey patches of 0 to 255 to (m, 128) descriptors
+    or, of the binary one, to (m, 256) bits.
 
     It is in evaluation mode, on the CPU. Descriptors have unit length but for TFeat's.
 
@@ -88,7 +90,7 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
     for layout in LAYOUTS:
         network = layout.build()
         theirs = {layout.theirs(name): value for name, value in network.state_dict().items()}
-        own = {name: value for name, value in state.items() if not _is_constant(layout, name, value)}
+        own = {n: v for n, v in state.items() if (n, (*v.shape,)) not in layout.constants.items()}
         misfits[layout.name] = _misfits(own, theirs)
         if not misfits[layout.name]:
             with torch.no_grad():
@@ -131,10 +133,6 @@ def _read(path: Path, content: bytes) -> Mapping[str, Tensor]:
     if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
         raise ValueError(f"{path} holds no state dict (tensors by name) but a {type(state).__name__}")
     return state
-
-
-def _is_constant(layout: Layout, name: str, value: Tensor) -> bool:
-    return layout.constants.get(name) == tuple(value.shape)
 
 
 def _misfits(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:

@@ -36,9 +36,9 @@ def image_sets(study: Study, kind: str) -> list[str]:
 def measured_on(kind: str, *parts: Row) -> Row:
     """What several rows say together, measured on all sets of a kind, too, by its module of
     `lib.benchmarks`."""
-    return lambda study: [
+    return lambda study, **options: [
         measured(job, MEASURES.get(kind, kind), image_sets(study, kind))
-        for job in several(*parts)(study)
+        for job in several(*parts)(study, **options)
     ]
 
 
@@ -98,7 +98,7 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
     ]
 
 
-# HyNet's Table 4, and SIFT.
+# HyNet's Table 4, SIFT, and checkpoints, as `rows.published_jobs` takes them.
 hynet_table4 = measured_on(IMC, hynet_runs(_COMPARED, handcrafted=("sift",)))
 # DSM's Table 2; its last rows are trained with two collections.
 dsm_table2 = measured_on(
