@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import h5py
@@ -230,7 +231,7 @@ def test_what_cannot_be_used_is_set_aside_and_listed(mixed, tmp_path: Path, caps
 
 @pytest.mark.parametrize("stopped", ["write_features", "write_matches", "write_pairs"])
 def test_a_stopped_run_goes_on_to_the_same_bits(
-    images: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: str
+    images: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, stopped: str
 ) -> None:
     calls, written = [], getattr(hloc, stopped)
 
@@ -247,6 +248,11 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     assert command.main([*again, "--upright"]) == 1
     with locked(tmp_path / "again" / ".lock"):
         assert command.main(again) == 1
+    (tmp_path / "again" / "features.1.half.h5").touch()
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=999))
+        assert command.main(again) == 1
+    assert "features.h5: the disk is full: make room and run again" in capsys.readouterr().err
     assert command.main(again) == 0
     assert len(calls) == (3 if stopped == "write_features" else 2)
     for name in ("features.h5", "matches.h5", "pairs.txt", "database.db"):

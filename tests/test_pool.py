@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import signal
@@ -15,7 +16,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lib import profiles
 from lib.study import pool
 from lib.study.pool import Task
 
@@ -42,6 +42,11 @@ def environment(tell: pool.Tell) -> dict[str, str]:
     return dict(os.environ)
 
 
+def without_space(file: Path, tell: pool.Tell) -> None:
+    file.touch()
+    raise OSError(errno.ENOSPC, "cannot write")
+
+
 def process(tell: pool.Tell) -> int:
     time.sleep(0.3)
     return os.getpid()
@@ -63,6 +68,16 @@ def test_a_task_that_raises_fails_alone_and_says_why() -> None:
     one, other = pool.run([Task("a", refused), Task("b", partial(doubled, 1))], 1)
     assert one.failure == "ValueError: as it should"
     assert other.value == 2
+
+
+def test_no_more_is_begun_once_the_disk_is_full(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = [Task(name, partial(without_space, tmp_path / name)) for name in "abc"]
+    with pytest.raises(OSError, match="the same command goes on"):
+        pool.run(tasks, 1, pool.printed(3))
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert "a: FAILED: OSError: [Errno 28] cannot write" in capsys.readouterr().out
 
 
 def test_a_process_killed_for_lack_of_memory_fails_its_own_task_alone() -> None:
@@ -89,18 +104,6 @@ def test_processes_have_the_threads_asked_for_and_this_one_keeps_its_own(
     assert outcome.value["OMP_NUM_THREADS"] == "3"
     assert os.environ["OMP_NUM_THREADS"] == "5"
     assert "MALLOC_TOP_PAD_" not in os.environ
-
-
-def test_cores_are_those_that_this_process_may_use() -> None:
-    quick = profiles.find("quick")
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(before)})
-    try:
-        assert pool.default_at_once(quick, "cpu") == 1
-    finally:
-        os.sched_setaffinity(0, before)
-    assert pool.default_at_once(quick, "cpu") <= len(before)
-    assert pool.default_at_once(quick, "cuda:0") == 1
 
 
 # Two processes that would go on for a minute, and what they leave half-written unless they unwind.

@@ -67,7 +67,7 @@ def write_page(folder: Path) -> str:
         new_output("display_data", data=shown, metadata={"image/png": {"alt": "A & B", "width": 7}}),
     ]
     path = write_notebook(folder, "dsm/table1", new_code_cell("secret = 1", outputs=outputs))
-    execution.write_page(path, folder / "report", ("dsm/table1", "dsm/table3"), ["losses/hinge.py"])
+    execution.write_page(path, folder / "report", ("dsm/table1", "dsm/table3"))
     return (folder / "report/dsm/table1.html").read_text(encoding="utf-8")
 
 
@@ -85,7 +85,7 @@ def test_links_lead_to_pages_or_else_to_files_of_the_repository(tmp_path):
     links = Page(write_page(tmp_path)).values("href")
     assert {"table3.html#Part", "https://w.org", "../style.css", "../index.html"} <= set(links)
     files = {(tmp_path / "report/dsm" / link).resolve() for link in links if "://" not in link}
-    inside = ("notebooks/dsm/table9.ipynb", "docs/code.md", "lib/losses/hinge.py")
+    inside = ("notebooks/dsm/table9.ipynb", "docs/code.md")
     assert {ROOT / file for file in inside} | {tmp_path / "executed/dsm/table1.ipynb"} <= files
 
 
@@ -97,7 +97,7 @@ def outside(text: str) -> list[str]:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_committed_notebooks_page_needs_no_net_and_typesets_every_equation(path, tmp_path):
-    execution.write_page(path, tmp_path, (), [])
+    execution.write_page(path, tmp_path, ())
     text = (tmp_path / path.parent.name / f"{path.stem}.html").read_text(encoding="utf-8")
     assert outside(text) == []
     assert "<img" not in re.sub('<img alt="[^"]+"', "", text), "a picture without words for it"

@@ -62,8 +62,10 @@ def test_rates_are_those_searched_on_the_same_data_or_else_on_photographs(
         assert searches.own_rate(scenes, "hardnet") == best
     # Once searches of its data have begun, those of other data do not stand beside them.
     records.write(searches.search_path("quick", "mini", "hynet_aug"), SEARCH)
-    with pytest.raises(searches.NoSearch):
-        searches.own_rate(scenes, "hynet_aug")
+    with pytest.raises(
+        searches.NoSearch, match="tuning --profile quick --scenes DIR --recipes hynet_aug"
+    ):
+        searches.own_rate(replace(scenes, data="scenes:DIR"), "hynet_aug")
 
 
 def test_the_first_rates_take_steps_as_long_whatever_the_dampening() -> None:

@@ -31,7 +31,16 @@ from lib.study import jobs, pool, records, runs
 from lib.study.artefacts.rows import handcrafted_job, training_job
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job
-from lib.study.open import REFERENCE, ROOT, Record, Study, find, open_study, records_of, to_do
+from lib.study.open import (
+    REFERENCE,
+    ROOT,
+    Record,
+    Study,
+    find,
+    open_study,
+    records_of,
+    to_do,
+)
 from lib.study.report import reference
 from lib.study.runs import carry_out, load_weights, weights_path
 
@@ -93,10 +102,12 @@ def test_a_new_metric_is_computed_from_the_weights_without_training(
 def test_a_damaged_record_is_set_aside_and_made_anew(cold: tuple[Study, Job, Path]) -> None:
     opened, job, path = cold
     whole = records.read(path)
-    path.write_text(path.read_text()[:100])
+    path.unlink()
+    (path / "a folder in its place").mkdir(parents=True)
     assert jobs.record_status(job, opened.setting).state == "damaged"
     carry_out(job, opened.setting)
-    assert path.with_name(path.name + ".damaged").exists()
+    aside = path.with_name(path.name + ".damaged")
+    assert list(aside.iterdir()), "what is damaged is kept for whoever wants to look"
     again = records.read(path)
     assert again["metrics"] == whole["metrics"], "the same seed on the same machine gives the same bits"
     assert again["curve"] == whole["curve"]
@@ -268,11 +279,14 @@ def test_a_killed_job_goes_on_from_its_checkpoint(cold: tuple[Study, Job, Path],
     worker.join(120)
     assert worker.exitcode == -signal.SIGKILL
     (checkpoint,) = (tmp_path / "checkpoints").glob("*.pt")
+    half = checkpoint.with_name(f"{checkpoint.stem}.1.half.pt")
+    half.touch()
     steps: list[int] = []
     made = carry_out(job, setting, lambda step, total: steps.append(step))
     assert steps[0] == 5, "the 4 steps before are not done again"
     assert same(load_weights(made), load_weights(path))
     assert not checkpoint.exists()
+    assert not half.exists(), "nor is there what was being written by a process that was killed"
 
 
 def damaged_in_its_middle(checkpoint: Path) -> None:
@@ -287,14 +301,12 @@ def pickled(checkpoint: Path) -> None:
     checkpoint.write_bytes(pickle.dumps({"progress": object()}))
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        damaged_in_its_middle,
-        pickled,
-        foreign,
-    ],
-)
+def folder_in_its_place(checkpoint: Path) -> None:
+    checkpoint.unlink()
+    checkpoint.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [damaged_in_its_middle, pickled, foreign, folder_in_its_place])
 def test_a_checkpoint_that_is_none_of_the_run_is_set_aside_and_the_run_starts_anew(
     small: tuple[Study, Job], spoil: Callable[[Path], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -412,26 +424,6 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
     assert seen[-1].share == pytest.approx(1)
 
 
-def test_ctrl_c_ends_the_workers_and_leaves_nothing_half_written(
-    cold: tuple[Study, Job, Path], tmp_path: Path
-) -> None:
-    opened, job, _ = cold
-    setting = replace(opened.setting, folder=tmp_path)
-    many = [replace(job, seed=seed) for seed in range(6)]
-
-    def interrupt(standing: pool.Standing) -> None:
-        if standing.share > 0.1:
-            raise KeyboardInterrupt
-
-    before = set(multiprocessing.active_children())
-    with pytest.raises(KeyboardInterrupt):
-        pool.complete(many, setting, 2, interrupt)
-    assert set(multiprocessing.active_children()) <= before
-    left = [file for file in tmp_path.rglob("*") if ".half" in file.name]
-    assert left == []
-    assert len(list((tmp_path / "records").rglob("*.json"))) < 6
-
-
 def test_the_reference_renders_without_training_where_it_is_told_to(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -526,20 +518,21 @@ def test_a_long_study_is_put_on_record_record_by_record(
     assert study.collect(opened, selected) == 0
 
 
-def test_ctrl_c_while_the_command_is_being_imported_prints_no_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["study", "tuning", "hpatches", "describe"])
+def test_ctrl_c_while_a_command_is_being_imported_prints_a_line(command: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import builtins, os, signal\n"
         "whole = builtins.__import__\n"
         "def pressed(name, *more, **named):\n"
-        "    if name == 'lib.study.catalogue':\n"
+        "    if name == 'lib.commands.options':\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    return whole(name, *more, **named)\n"
         "builtins.__import__ = pressed\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    command = [sys.executable, "-m", "lib.commands.study", "--plan"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    started = [sys.executable, "-m", f"lib.commands.{command}", "--help"]
+    done = subprocess.run(started, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nStopped.\n")
 
 
 def _lives(process: psutil.Process) -> bool:

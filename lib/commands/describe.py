@@ -6,20 +6,13 @@
 ``export RECORD OUT`` writes a run's network as safetensors with a model card.
 """
 
-import os
-import signal
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # Modules that are interrupted while they are imported raise errors of all kinds.
-    signal.signal(signal.SIGINT, lambda *_: (os.write(2, b"\nStopped.\n"), os._exit(130)))
-
 import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from lib.commands.options import add_descriptor, exit_status, network_of, positive
+from lib.commands.options import add_descriptor, exit_status, network_of, positive, raise_at_interrupt
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,13 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     export.add_argument("--half", action="store_true", help="numbers of 16 bits, in half the bytes")
     export.add_argument("--terms", default="", help="of the images that it was trained on, for the card")
     export.set_defaults(run=_export)
-    return exit_status(parser, arguments)
-
-
-def _take_interrupts() -> None:
-    """Has Ctrl-C raise KeyboardInterrupt from here on, unless a shell has it ignored."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return exit_status(parser, arguments, imports=True)
 
 
 def _folder(options: argparse.Namespace) -> None:
@@ -81,7 +68,7 @@ def _folder(options: argparse.Namespace) -> None:
     from lib.matching.folder import Settings, describe_and_match
 
     network = network_of(options)
-    _take_interrupts()
+    raise_at_interrupt()
     if options.threads:
         for set_threads in (torch.set_num_threads, cv2.setNumThreads, faiss.omp_set_num_threads):
             set_threads(options.threads)
@@ -98,7 +85,7 @@ def _model(options: argparse.Namespace) -> None:
     from lib.matching import colmap
     from lib.matching.folder import DATABASE
 
-    _take_interrupts()
+    raise_at_interrupt()
     models = colmap.sparse_models(options.out / DATABASE, options.images, options.out / "models")
     if not models:
         raise ValueError(f"{options.out}: no two images could be put together; match more of them")
@@ -115,6 +102,7 @@ def _export(options: argparse.Namespace) -> None:
     from lib.study import records
     from lib.study.runs import load_network
 
+    raise_at_interrupt()
     if options.out.exists():
         raise FileExistsError(f"{options.out} is there already: name a folder that is not, or remove it")
     network, record = load_network(options.record), records.read(options.record)

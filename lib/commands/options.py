@@ -1,6 +1,7 @@
 """What the command lines share: options that name data, machine and network, and the exit status."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def exit_status(
-    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, run: Callable | None = None
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str] | None,
+    run: Callable | None = None,
+    imports: bool = False,
 ) -> int:
     """Does what a command line asks and says on stderr why it could not.
 
@@ -21,11 +25,14 @@ def exit_status(
         parser: of the command.
         arguments: those of the process by default.
         run: takes the options and returns None or an exit status; by default the options' own ``run``.
+        imports: it imports modules, and calls `raise_at_interrupt` itself when it has them.
 
     Returns:
         The exit status: that of ``run``, 1 if something failed, 130 after Ctrl-C.
     """
     options = parser.parse_args(arguments)
+    if not imports:
+        raise_at_interrupt()
     try:
         return (run or options.run)(options) or 0
     except KeyboardInterrupt:
@@ -35,6 +42,12 @@ def exit_status(
         # The last two are torch's, of a device that is not there.
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
+
+
+def raise_at_interrupt() -> None:
+    """Has Ctrl-C raise KeyboardInterrupt from here on, unless a shell has it ignored."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def folder(text: str) -> str:

@@ -4,16 +4,10 @@
 ``--records-only`` no notebook package is needed, so runs can be made on a machine without them.
 """
 
-import os
-import signal
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # The imports below take a second, in which there is nothing to put in order.
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-
 import argparse
 import fnmatch
 import shutil
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -242,8 +236,6 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
 
 
 if __name__ == "__main__":
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Told to end, everything unwinds, as it does for Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

@@ -6,6 +6,7 @@ Features are kept image by image, so that a stopped run continues.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -135,6 +136,8 @@ def describe_and_match(
             if _is_finished(out, {"options": options, "images": digests}):
                 log(f"{out} is finished already")
                 return
+            for left_by_a_kill in out.glob("*.half.*"):
+                left_by_a_kill.unlink()
             parts, problems = _described(images, out, digests, settings.longest_side, describing)
             _set_aside(problems, strict, log)
             matched = _usable_pairs(named, parts, images)
@@ -287,10 +290,15 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
 
 def _merge(path: Path, parts: Mapping[str, Path]) -> None:
     """One file of the features of all images."""
-    with replacing(path) as half, h5py.File(half, "w") as file:
-        for name, part in parts.items():
-            with h5py.File(part) as stored:
-                stored.copy(name, file, name)
+    needed = sum(part.stat().st_size for part in parts.values())
+    with replacing(path) as half:
+        # What HDF5 cannot write it keeps, and ends the process with it.
+        if shutil.disk_usage(path.parent).free < needed:
+            raise OSError(errno.ENOSPC, "no space left")
+        with h5py.File(half, "w") as file:
+            for name, part in parts.items():
+                with h5py.File(part) as stored:
+                    stored.copy(name, file, name)
 
 
 def _match(out: Path, pairs: Pairs, settings: Settings) -> None:

@@ -5,6 +5,8 @@ threads, under the job's lock, from its checkpoint where there is one. So a job 
 elsewhere, and its record has the same bits. A worker does as many jobs at once as it has threads.
 """
 
+import asyncio
+import logging
 import multiprocessing
 import time
 import uuid
@@ -14,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from distributed import Client, Future, KilledWorker, get_worker
+from distributed.comm import connect
 from filelock import FileLock, Timeout
 
 from lib.digests import value_digest
@@ -31,7 +34,7 @@ def at_once(address: str) -> int:
     """Jobs that the cluster does at once today: its workers' threads.
 
     Raises:
-        ValueError, OSError: as for `complete`.
+        OSError: no scheduler answers.
     """
     with _client(address) as client:
         return sum(client.nthreads().values())
@@ -80,6 +83,13 @@ def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report
 
 def _client(address: str) -> Client:
     """Closed, it takes back what the cluster has not done yet."""
+    # What goes wrong is said here, and would be logged with a traceback besides.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    try:
+        # A client waits for ever where something else than a scheduler listens.
+        asyncio.run(asyncio.wait_for(connect(address, timeout=_ANSWER), _ANSWER)).abort()
+    except Exception as error:
+        raise OSError(f"no Dask scheduler answers at {address}: {error!r}") from error
     return Client(address, timeout=_ANSWER, set_as_default=False)
 
 

@@ -5,6 +5,7 @@ process that is killed fails only what it was doing; all of them end with the pr
 """
 
 import contextlib
+import errno
 import multiprocessing
 import os
 import signal
@@ -265,6 +266,9 @@ def printed(count: int) -> Report:
 
     Args:
         count: of tasks.
+
+    The report raises OSError when a task has failed because the disk is full: the next would do their
+    work in vain.
     """
     last = 0.0
 
@@ -280,6 +284,8 @@ def printed(count: int) -> Report:
         more = standing.seconds * (1 / standing.share - 1) if standing.share > 0.02 else 0.0
         forecast = f", {span(more)} more" if more else ""
         print(f"{line} ({span(standing.seconds)} so far{forecast})", flush=True)
+        if f"[Errno {errno.ENOSPC}]" in (standing.failure or ""):
+            raise OSError(errno.ENOSPC, "the disk is full: make room, and the same command goes on")
 
     return report
 

@@ -40,7 +40,7 @@ def read(path: Path) -> dict:
     try:
         record = json.loads(path.read_bytes())
         sealed = isinstance(record, dict) and record.pop(_SEAL, None) == value_digest(record)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, IsADirectoryError) as error:
         raise DamagedRecord(f"{path} is damaged: {error}") from error
     if not (sealed and {"kind", "name", "config", "digests", "metrics"} <= record.keys()):
         raise DamagedRecord(f"{path} is damaged: it does not hold what was written")

@@ -52,6 +52,9 @@ def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path
     """
     path = jobs.record_path(job, setting)
     with locked(setting.folder / "locks" / f"{job.name}-{path.stem}.lock"):
+        # The lock tells that what was being written there was left by a process that was killed.
+        for half in setting.folder.rglob(f"*{path.stem}*.half.*"):
+            half.unlink()
         status = jobs.record_status(job, setting)
         for file in status.damaged:
             _put_aside(file)
@@ -162,7 +165,7 @@ def _train(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> No
             if checkpoint.exists() and zipfile.ZipFile(checkpoint).testzip() is not None:
                 raise ForeignCheckpoint
             trained = begin()
-        except (zipfile.BadZipFile, ForeignCheckpoint):
+        except (zipfile.BadZipFile, ForeignCheckpoint, IsADirectoryError):
             _put_aside(checkpoint)
             trained = begin()
     record = _record(job, setting)

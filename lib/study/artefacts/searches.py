@@ -61,10 +61,11 @@ def read_search(study: Study, name: str) -> Mapping:
     try:
         return records.read(searches_folder(study) / f"{name}.json")
     except FileNotFoundError:
-        command = f".venv/bin/python -m lib.commands.tuning --recipes {name} --profile"
+        command = f".venv/bin/python -m lib.commands.tuning --profile {study.setting.profile.name}"
+        kind, _, folder = study.data.partition(":")
         raise NoSearch(
-            f"no learning rate of {name!r} is on record for {study.where}: search it with {command} "
-            f"{study.setting.profile.name}"
+            f"no learning rate of {name!r} is on record for {study.where}: search it with {command}"
+            f"{folder and f' --{kind} {folder}'} --recipes {name}, or all without --recipes"
         ) from None
 
 

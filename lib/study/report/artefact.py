@@ -171,14 +171,15 @@ def open_artefact(
         options: of `jobs`, e.g. ``checkpoints``.
 
     Raises:
-        Refused: a parameter, for what `open_study` refuses.
+        Refused: a parameter, for what `open_study` and `jobs` refuse.
         RuntimeError, DamagedRecord: as for `lib.study.open.records_of`, which makes what is missing.
     """
     try:
         study = open_study(profile, data, results, seeds, real=real)
+        asked = (jobs or ARTEFACTS[name].jobs)(study, **options)
     except (ValueError, FileNotFoundError) as error:
         raise Refused(f"This notebook's first cell: {error}") from None
-    runs = records_of(study, (jobs or ARTEFACTS[name].jobs)(study, **options))
+    runs = records_of(study, asked)
     figures.use_style()
     display(Markdown(f"*{study.heading()}; {provenance(runs)}{borrowed_rates(study)}*"))
     return Artefact(name, study, runs)

@@ -23,7 +23,6 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
 from lib.files import write_bytes
-from lib.parts import modules
 from lib.study import pool
 from lib.study.catalogue import Artefact
 from lib.study.jobs import Job, RecordStatus, record_status
@@ -82,8 +81,7 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
             why = f"not executed: {len(missing)} of its records are missing, e.g. {missing[0].title}"
             failures.append((notebook, why))
             continue
-        stated = equations(job for job, _ in records)
-        page = partial(write_page, copy, report, tuple(runs), stated)
+        page = partial(write_page, copy, report, tuple(runs))
         tasks.append(pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters, page)))
     # A notebook that computes has as many threads as a run, since as many are executed at once.
     outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)), study.setting.profile.threads)
@@ -181,14 +179,13 @@ def store_outputs(notebook: Path) -> None:
     nbformat.write(committed, notebook)
 
 
-def write_page(notebook: Path, report: Path, names: Collection[str], equations: Sequence[str]) -> None:
+def write_page(notebook: Path, report: Path, names: Collection[str]) -> None:
     """Write an executed notebook's page, its text and outputs without code.
 
     Args:
         notebook: the executed copy, whose last folder and name are the artefact's.
         report: the folder of pages.
         names: of the artefacts that have a page, e.g. "adasample/table1", to which links lead.
-        equations: files below lib, for the page's last line.
 
     Raises:
         Exception: of latex2mathml, an equation is not understood.
@@ -201,10 +198,8 @@ def write_page(notebook: Path, report: Path, names: Collection[str], equations: 
     # What is too wide scrolls by itself, by the keyboard as well.
     body = body.replace("<pre>", '<pre tabindex="0">')
     body = body.replace('<div class="output_html', '<div tabindex="0" class="output_html')
-    link = partial(os.path.relpath, start=page.parent)
-    equations = {file: link(ROOT / "lib" / file) for file in equations}
-    shown = {"title": title(notebook), "body": body, "notebook": link(notebook), "equations": equations}
-    _write(page, "page.html", **shown)
+    link = os.path.relpath(notebook, page.parent)
+    _write(page, "page.html", title=title(notebook), body=body, notebook=link)
 
 
 def write_index(
@@ -260,16 +255,6 @@ def title(notebook: Path) -> str:
     cells = nbformat.read(notebook, as_version=4).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     return next((text.partition("\n")[0][2:] for text in texts if text.startswith("# ")), notebook.stem)
-
-
-def equations(jobs: Iterable[Job]) -> list[str]:
-    """The files of lib that state what jobs train by, or compute, e.g. "losses/cdf.py"."""
-    named = set()
-    for job in jobs:
-        computed = [f"lib.theory.{job.computation.name}"] if job.computation else []
-        named |= {*computed, *(modules(job.recipe) if job.recipe else ())}
-    files = sorted(f"{name.removeprefix('lib.').replace('.', '/')}.py" for name in named)
-    return [file for file in files if not file.startswith(("points/", "schedules/"))]
 
 
 def mathml(latex: str, display: str = "inline") -> str:
