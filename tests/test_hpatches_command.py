@@ -78,3 +78,9 @@ def test_numbers_go_to_a_file_in_a_folder_that_is_made(
     assert hpatches.main(["score", str(data), str(described), "--json", str(numbers)]) == 0
     found = json.loads(numbers.read_text())
     assert f"{found['matching']:.2f}" in capsys.readouterr().out
+
+
+def test_a_delimiter_that_may_stand_in_a_number_is_refused(data: Path, described: Path, capsys) -> None:
+    with pytest.raises(SystemExit):
+        hpatches.main(["score", str(data), str(described), "--delimiter", "."])
+    assert "--delimiter: invalid choice: '.'" in capsys.readouterr().err
