@@ -142,7 +142,7 @@ def test_of_several_rivals_the_one_that_stands_in_the_way_decides():
         assert (result.outcome, result.rival) == (outcome, "c")
     # Two methods of the claim: the worse of them, and its name.
     labelled = {**values, "c": Measured(runs(2.0, 0.1, seed=2), label="C")}
-    assert judge(claim(a=("a", "d"), b=("b", "c")), labelled).rival == "C of d"
+    assert judge(claim(a=("a", "d"), b=("b", "c")), labelled).rival == "C against d"
 
 
 def test_a_difference_in_each_cell_is_decided_by_the_cell_that_fares_worst():
@@ -155,8 +155,8 @@ def test_a_difference_in_each_cell_is_decided_by_the_cell_that_fares_worst():
     assert (result.outcome, result.rival, result.observed) == ("held", "b in y", pytest.approx(-1.0))
     lost = in_cells(-3.0, 1.0, -2.0)
     assert (lost.outcome, lost.rival) == ("did not hold", "b in y")
-    assert lost.why == "one of 3 intervals that hold together"
-    # Half an interval is 0.124 of one cell, and 0.178 of three that hold together; the interval that is
+    assert lost.why == "one of 3 simultaneous intervals"
+    # Half an interval is 0.124 of one cell, and 0.178 of three simultaneous ones; the interval that is
     # shown is one that holds 0.
     unsure = in_cells(-3.0, 0.15, -2.0)
     assert (unsure.outcome, unsure.low) == ("open", pytest.approx(0.15 - 0.178, abs=1e-3))
@@ -320,7 +320,7 @@ def test_a_finding_is_shown_and_has_no_verdict():
     values = {"a": runs(-1.0, 0.1), "b": np.zeros(1)}
     row = claims.verdict(claim(kind="finding"), values, SEEDS, "evening", "mini")
     assert (row["verdict"], row["observed"]) == ("not judged", pytest.approx(-1.0))
-    assert row["why"] == "a finding: no sentence of the paper says it"
+    assert row["why"] == "our own comparison: no sentence of the paper states it"
 
 
 def test_how_many_verdicts_may_be_wrong_by_chance():

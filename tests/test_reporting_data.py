@@ -55,8 +55,8 @@ def test_counts_are_whole_numbers_and_shares_percent(descriptors: list[Record]):
 def test_each_set_stands_beside_the_one_whose_part_it_plays(descriptors: list[Record]):
     papers = printed("adasample", "table1").query("key == 'sift' and statistic == 'fpr95'")
     table = phototour.difficulty_table(descriptors, SETS, papers)
-    assert list(table.columns) == ["beside", "SIFT, papers", "SIFT", "RootSIFT"]
-    assert list(table["beside"]) == ["liberty", "notredame", "yosemite", ""]
+    assert list(table.columns) == ["real set", "SIFT, papers", "SIFT", "RootSIFT"]
+    assert list(table["real set"]) == ["liberty", "notredame", "yosemite", ""]
     assert list(table["RootSIFT"]) == [15, 25, 35, 25]
     assert table.loc["mini-b", "SIFT, papers"] == 22.53
 

@@ -16,7 +16,9 @@ from lib.descriptions import Triplets
 from lib.distances import Distance
 from lib.samplers.candidates import Choice, Pool, uniform_below
 
-# Two generated patches can describe alike; log 0 would make the distance's power indefinite.
+# Two generated patches can have equal descriptors; log 0 would make the distance's power indefinite.
+# Only log d has to be finite here, so the bound is far below any distance between different patches.
+# `lib.pair_weights.inverse_distance` has a larger one of the same name: it bounds the weight 1/d.
 SMALLEST_DISTANCE = 1e-6
 
 

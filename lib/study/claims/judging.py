@@ -336,7 +336,7 @@ def verdict(
     if fewest and profile not in JUDGING:
         row |= {"verdict": NOT_JUDGED, "why": f"{profile} shows numbers, not verdicts"}
     elif claim.kind == "finding" and row["verdict"] != NOT_JUDGED:
-        row |= {"verdict": NOT_JUDGED, "why": "a finding: no sentence of the paper says it"}
+        row |= {"verdict": NOT_JUDGED, "why": "our own comparison: no sentence of the paper states it"}
     elif not enough:
         few = f"fewer than {FEWEST_FALSE_POSITIVES} false positives are expected"
         row |= {"verdict": NOT_JUDGED, "why": f"{few}; average precision decides"}
@@ -377,12 +377,12 @@ def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]
     if math.isinf(high):
         reasons.append("one seed gives no interval")
     elif confidence != CONFIDENCE and low < high:
-        reasons.append(f"one of {len(compared)} intervals that hold together")
+        reasons.append(f"one of {len(compared)} simultaneous intervals")
     if side == 0 and _side(claim, low, high, [claim.bound]):
         reasons.append("the margin alone would decide")
     cells, units = methods[claim.a[0]].cells, methods[claim.a[0]].units
     rival = [labels[decides.b]] if decides.b else []
-    rival += [f"of {labels[decides.a]}"] if decides.b and len(claim.a) > 1 else []
+    rival += [f"against {labels[decides.a]}"] if decides.b and len(claim.a) > 1 else []
     rival += [f"in {cells[decides.cell]}"] if cells and decides.cell is not None else []
     over = {"seeds": estimate.over_seeds, units: estimate.over_units}
     in_points = comparisons(replace(claim, unit="points"), methods) if claim.is_ratio else []

@@ -133,6 +133,8 @@ class Artefact:
         # What is computed comes last.
         judged.sort(key=lambda claim: bool(computed.keys() & claim.a))
         table = claims.judge(judged, values, self.study, seeds, computed)
+        missing = {f"no values of {run.job.name}": f"no values of {run.job.label}" for run in self.runs}
+        table = table.replace({"why": missing})
         self.save(table, "verdicts")
         display(HTML(verdicts_as_html(table)))
 
@@ -210,13 +212,23 @@ def as_html(table: pd.DataFrame, decimals: int | Mapping[str, int] = 2, caption:
 
 
 def verdicts_as_html(verdicts: pd.DataFrame) -> str:
-    """Verdicts as one HTML table: the sentence, the printed value, ours with its interval, the verdict.
+    """Verdicts as HTML: the sentence, the printed value, ours with its interval, the verdict.
 
-    A reason that all verdicts share stands once, below the table.
+    Sentences without a number of ours are folded below the others, if there are any.
 
     Args:
         verdicts: of `lib.study.claims.judge`.
     """
+    measured = verdicts["observed"].notna()
+    if measured.all() or not measured.any():
+        return _verdict_rows(verdicts)
+    folded = f"Sentences without a number of ours, and why: {(~measured).sum()}"
+    rows = _verdict_rows(verdicts[~measured])
+    return f"{_verdict_rows(verdicts[measured])}<details><summary>{folded}</summary>{rows}</details>"
+
+
+def _verdict_rows(verdicts: pd.DataFrame) -> str:
+    """One table; a reason that all verdicts share stands once, below it."""
     shown = verdicts[["sentence", "printed", "rival", "verdict", "why"]].replace("", None)
     estimates = verdicts[["observed", "low", "high", "unit"]].itertuples(index=False)
     shown.insert(2, "ours (95%)", [_estimate(*estimate) for estimate in estimates])

@@ -108,25 +108,32 @@ def _wide(frame: pd.DataFrame) -> pd.DataFrame:
 
 def verification(paper: str, table: str, runs: Sequence[Record], study: Study) -> pd.DataFrame:
     """A paper's table of FPR95, e.g. "hynet", "table1", as `paper_beside_ours`."""
-    return paper_beside_ours(printed(paper, table), by_column(runs, study.setting.source.sets))
+    sets = study.setting.source.sets
+    return paper_beside_ours(printed(paper, table), by_column(runs, sets), sets)
 
 
-def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame, sets: Sequence[str]) -> pd.DataFrame:
     """The printed FPR95 beside ours, one row a method.
 
     Args:
         rows: from `lib.study.printed.printed`.
         ours: from `by_column`; the means over seeds are shown.
+        sets: as for `by_column`, by whose names the columns of ours are called.
 
     Returns:
-        Index `Method`, methods that the paper's table does not have last; columns (column, `paper` or
-        `ours`) for the columns of `ours` and `Mean`, in percent, then (`ours`, `sd`), the standard
+        Index `Method`, methods that the paper's table does not have last; columns (column, `paper`) and
+        (sets, `ours`), e.g. ("Ntr>Lib", "paper") and ("mini-b > mini-a", "ours"), for the columns of
+        `ours`, and of `Mean`, in percent, then (`ours`, `sd`), the standard
         deviation of our mean over seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
     """
     paper, seeds = printed_by_column(rows, list(ours)), ours["Mean"].groupby(level="key")
+    own, cells = own_columns(sets), {"paper": paper, "ours": frames.means(ours)}
     columns = {
         ("", "dim"): rows.groupby("key")["length"].first(),
-        **frames.cell_by_cell({"paper": paper, "ours": frames.means(ours)}, ours),
+        **{
+            (own.get(cell, cell) if whose == "ours" else cell, whose): column
+            for (cell, whose), column in frames.cell_by_cell(cells, ours).items()
+        },
         **{("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()},
     }
     table = frames.named(pd.DataFrame(columns), paper, ours)
@@ -161,5 +168,5 @@ def difficulty_table(runs: Sequence[Record], sets: Sequence[str], printed: pd.Da
     ours = {run.job.label: pd.Series(run.fpr95s()) for run in runs}
     table = pd.DataFrame({"SIFT, papers": papers} | ours).loc[[*roles.index]].rename_axis("Set")
     table.loc["mean"] = table.mean()
-    table.insert(0, "beside", [*roles, ""])
+    table.insert(0, "real set", [*roles, ""])
     return table
