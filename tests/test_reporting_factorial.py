@@ -170,8 +170,8 @@ def test_what_a_shared_rate_loses_is_told_by_combination_and_by_axis(monkeypatch
         monkeypatch.setattr(module, "read_search", search)
     table = factorial.rates(open_study())
     assert (table["taken"].dropna() == 0.002).all()
-    for lost, key in zip(table["lost"], SEARCHED_CELLS, strict=False):
-        assert lost == ("regulariser" in EVERY[key])
+    for key in SEARCHED_CELLS:
+        assert table.loc[key, "lost"] == ("regulariser" in EVERY[key])
     by_axis = table["lost"].tail(6)
     assert by_axis.to_dict() == pytest.approx(
         {f"{axis}, with − without": float(axis == "regulariser") for axis in experiments.AXES}

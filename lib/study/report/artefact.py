@@ -133,8 +133,6 @@ class Artefact:
         # What is computed comes last.
         judged.sort(key=lambda claim: bool(computed.keys() & claim.a))
         table = claims.judge(judged, values, self.study, seeds, computed)
-        missing = {f"no values of {run.job.name}": f"no values of {run.job.label}" for run in self.runs}
-        table = table.replace({"why": missing})
         self.save(table, "verdicts")
         display(HTML(verdicts_as_html(table)))
 
@@ -219,12 +217,13 @@ def verdicts_as_html(verdicts: pd.DataFrame) -> str:
     Args:
         verdicts: of `lib.study.claims.judge`.
     """
-    measured = verdicts["observed"].notna()
-    if measured.all() or not measured.any():
-        return _verdict_rows(verdicts)
-    folded = f"Sentences without a number of ours, and why: {(~measured).sum()}"
-    rows = _verdict_rows(verdicts[~measured])
-    return f"{_verdict_rows(verdicts[measured])}<details><summary>{folded}</summary>{rows}</details>"
+    first, *second = (rows for _, rows in verdicts.groupby(verdicts["observed"].isna()))
+    folded = (
+        "<details><summary>Sentences without a number of ours, and why: "
+        f"{len(rows)}</summary>{_verdict_rows(rows)}</details>"
+        for rows in second
+    )
+    return _verdict_rows(first) + "".join(folded)
 
 
 def _verdict_rows(verdicts: pd.DataFrame) -> str:

@@ -145,8 +145,7 @@ def rates(study: Study) -> pd.DataFrame:
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["own", "taken", "at own", "lost"])
     lost = 2 * DESIGN.loc[table.index, list(AXES)].mul(table["lost"], axis=0).mean()
     by_axis = lost.rename("{}, with − without".format).to_frame("lost")
-    named = {key: factorial.SEARCHED[key].label.removeprefix("factorial: ") for key in rows}
-    return pd.concat([table.rename(index=named), by_axis]).rename_axis("combination")
+    return pd.concat([table, by_axis]).rename_axis("combination")
 
 
 def confirmed(runs: Sequence[Record], halves: pd.Series) -> pd.DataFrame:

@@ -127,13 +127,9 @@ def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame, sets: Sequence[str
         deviation of our mean over seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
     """
     paper, seeds = printed_by_column(rows, list(ours)), ours["Mean"].groupby(level="key")
-    own, cells = own_columns(sets), {"paper": paper, "ours": frames.means(ours)}
     columns = {
         ("", "dim"): rows.groupby("key")["length"].first(),
-        **{
-            (own.get(cell, cell) if whose == "ours" else cell, whose): column
-            for (cell, whose), column in frames.cell_by_cell(cells, ours).items()
-        },
+        **frames.cell_by_cell({"paper": paper, "ours": frames.means(ours)}, ours, own_columns(sets)),
         **{("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()},
     }
     table = frames.named(pd.DataFrame(columns), paper, ours)

@@ -110,11 +110,7 @@ def retrieval_values(runs: pd.DataFrame) -> dict[str, Measured]:
     Args:
         runs: of one set of `by_set`.
     """
-    cells = {
-        f"{key}.{city}": f"city {number}, {name}"
-        for number, city in enumerate(CITIES, start=1)
-        for key, name in PROTOCOLS.items()
-    }
+    cells = {f"{key}.{city}": f"{city}, {name}" for city in CITIES for key, name in PROTOCOLS.items()}
     queries = [runs[[name for name in runs if name.startswith(f"{cell}.")]] for cell in cells]
     landmarks = [(own, own.columns.str.replace(r"_\d+$", "", regex=True)) for own in queries]
     return by_things(runs[[*cells]].rename(columns=cells), landmarks)
