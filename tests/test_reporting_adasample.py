@@ -10,7 +10,6 @@ from scipy import stats
 from lib.recipes import RECIPES
 from lib.study.artefacts.adasample import TABLE1_RECIPES
 from lib.study.claims.measured import fpr95_by_column
-from lib.study.open import open_study
 from lib.study.printed import printed
 from lib.study.report import changes, phototour
 
@@ -59,7 +58,6 @@ def test_ours_comes_with_the_interval_over_its_seeds():
 
 
 def test_baselines_on_fewer_sets_stand_in_the_table_and_take_no_column_from_the_others():
-    study = open_study()
     found = [
         with_fpr95("hardnet", train, 0, label="HardNet", **{name: 9.0 for name in SETS if name != train})
         for train in SETS
@@ -69,7 +67,7 @@ def test_baselines_on_fewer_sets_stand_in_the_table_and_take_no_column_from_the_
     values = table1_values(found)
     assert list(values) == ["hardnet", "sift"]
     assert len(values["hardnet"].cells) == 6
-    table = phototour.verification("adasample", "table1", found, study)
+    table = phototour.verification("adasample", "table1", found, SETS)
     ours = [("mini-a > mini-b", "ours"), ("mini-a > mini-c", "ours")]
     assert table.loc["L2-Net", ours].tolist() == [8, 7]
     assert np.isnan(table.loc["L2-Net", ("Mean", "ours")])

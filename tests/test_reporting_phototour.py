@@ -11,8 +11,8 @@ from lib.study.printed import printed
 from lib.study.report.phototour import (
     COLUMN_NAMES,
     by_column,
-    paper_beside_ours,
     printed_by_column,
+    verification,
 )
 
 SETS = ("fountain", "wall", "street")
@@ -51,11 +51,12 @@ def test_a_mean_stands_only_where_all_columns_do():
 
 def test_columns_that_no_trained_method_has_are_left_out():
     sift = with_fpr95("sift", None, None, fountain=1.0, wall=2.0, street=3.0)
-    frame = by_column([sift, *six_columns("hardnet", 0, 10.0)[:1]], SETS)
+    runs = [sift, *six_columns("hardnet", 0, 10.0)[:1]]
+    frame = by_column(runs, SETS)
     assert list(frame) == ["Lib>Ntr", "Lib>Yos", "Mean"]
     assert values(frame, "hardnet") == [13, 15, 14]
     assert values(frame, "sift") == [2, 3, 2.5]
-    table = paper_beside_ours(printed("adasample", "table1"), frame, SETS)
+    table = verification("adasample", "table1", runs, SETS)
     assert table.loc["AdaSample+*", ("Mean", "paper")] == pytest.approx((0.40 + 1.40) / 2)
 
 
@@ -70,7 +71,7 @@ def test_a_place_that_only_tests_has_a_column_of_its_own_beside_the_papers():
     table = by_column([run], (*SETS, "castle"))
     assert list(table) == ["Lib>Ntr", "Lib>Yos", "Lib>castle", "Mean"]
     assert values(table, "hardnet_aug") == [1.0, 2.0, 6.0, 3.0]
-    rows = paper_beside_ours(printed("adasample", "table1"), table, (*SETS, "castle"))
+    rows = verification("adasample", "table1", [run], (*SETS, "castle"))
     paper = rows.loc["HardNet+", [("Lib>Ntr", "paper"), ("Lib>Yos", "paper")]]
     assert rows.loc["HardNet+", ("Mean", "paper")] == pytest.approx(paper.mean())
     assert ("Lib>castle", "paper") not in rows
@@ -86,7 +87,7 @@ def test_the_printed_table_is_laid_out_with_its_own_means():
 def beside() -> pd.DataFrame:
     records = [r for seed in range(3) for r in six_columns("hardnet_gen", seed, 10.0 + seed)]
     records.append(with_fpr95("orb", None, None, label="ORB", fountain=20.0, wall=21.0, street=22.0))
-    return paper_beside_ours(printed("adasample", "table1"), by_column(records, SETS), SETS)
+    return verification("adasample", "table1", records, SETS)
 
 
 def test_paper_and_ours_stand_side_by_side_with_the_spread_over_seeds():

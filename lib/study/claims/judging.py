@@ -368,8 +368,8 @@ def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]
         pair = replace(claim, statistic="mean_difference", a=(worse,), b=(better,))
         low, high = comparisons(pair, methods)[0].estimate.limits()
         if low <= 0 if claim.better == "lower" else high >= 0:
-            gain = f"{labels[better]} is not significantly better than {labels[worse]}"
-            return {"verdict": NOT_JUDGED, "why": f"no significant gain: {gain}"}
+            why = f"no significant gain of {labels[better]} over {labels[worse]}"
+            return {"verdict": NOT_JUDGED, "why": why}
     compared = comparisons(claim, methods)
     side, decides, confidence = _deciding(claim, compared)
     estimate, (low, high) = decides.estimate, decides.estimate.limits(confidence)

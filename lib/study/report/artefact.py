@@ -128,13 +128,16 @@ class Artefact:
             judged = [claim for claim in claims.read_claims() if claim.id in ids]
         else:
             judged = [claim for name in names for claim in claims.read_claims(paper, name)]
-        if values is None:
-            values = partial(values_of, runs=self.runs, sets=self.sets)
+        values = partial(values_of, runs=self.runs, sets=self.sets) if values is None else values
         # What is computed comes last.
         judged.sort(key=lambda claim: bool(computed.keys() & claim.a))
         table = claims.judge(judged, values, self.study, seeds, computed)
         self.save(table, "verdicts")
-        display(HTML(verdicts_as_html(table)))
+        # Sentences without a number of ours are folded below the others, if there are any.
+        unmeasured = table["observed"].isna()
+        parts = [verdicts_as_html(rows) for _, rows in table.groupby(unmeasured)]
+        fold = f"<summary>Sentences without a number of ours, and why: {unmeasured.sum()}</summary>"
+        display(HTML(f"<details>{fold}".join(parts) + "</details>" * (len(parts) - 1)))
 
     def _save(self, kind: str, name: str, suffix: str, content: bytes) -> None:
         if self.study.saving is not None:
@@ -210,24 +213,13 @@ def as_html(table: pd.DataFrame, decimals: int | Mapping[str, int] = 2, caption:
 
 
 def verdicts_as_html(verdicts: pd.DataFrame) -> str:
-    """Verdicts as HTML: the sentence, the printed value, ours with its interval, the verdict.
+    """Verdicts as one HTML table: the sentence, the printed value, ours with its interval, the verdict.
 
-    Sentences without a number of ours are folded below the others, if there are any.
+    A reason that all verdicts share stands once, below the table.
 
     Args:
         verdicts: of `lib.study.claims.judge`.
     """
-    first, *second = (rows for _, rows in verdicts.groupby(verdicts["observed"].isna()))
-    folded = (
-        "<details><summary>Sentences without a number of ours, and why: "
-        f"{len(rows)}</summary>{_verdict_rows(rows)}</details>"
-        for rows in second
-    )
-    return _verdict_rows(first) + "".join(folded)
-
-
-def _verdict_rows(verdicts: pd.DataFrame) -> str:
-    """One table; a reason that all verdicts share stands once, below it."""
     shown = verdicts[["sentence", "printed", "rival", "verdict", "why"]].replace("", None)
     estimates = verdicts[["observed", "low", "high", "unit"]].itertuples(index=False)
     shown.insert(2, "ours (95%)", [_estimate(*estimate) for estimate in estimates])

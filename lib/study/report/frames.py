@@ -134,20 +134,19 @@ def summary(table: pd.DataFrame, name: str = "mean") -> dict[str, pd.DataFrame]:
 
 
 def cell_by_cell(
-    tables: Mapping[str, pd.DataFrame], cells: Iterable[str], own: Mapping[str, str] = {}
+    tables: Mapping[str, pd.DataFrame], cells: Iterable[str]
 ) -> dict[tuple[str, str], pd.Series]:
     """The columns of several tables, cell by cell, under (cell, name of the table).
 
     Args:
         tables: by name, each with the index (`key`, `label`) and a column a cell.
         cells: in the order to show; a table that lacks one has no column there.
-        own: what a cell is called in tables other than "paper", if otherwise.
 
     Returns:
         Each column by key.
     """
     return {
-        (cell if whose == "paper" else own.get(cell, cell), whose): table[cell].droplevel("label")
+        (cell, whose): table[cell].droplevel("label")
         for cell in cells
         for whose, table in tables.items()
         if cell in table

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.study.open import Record, Study
+from lib.study.open import Record
 from lib.study.printed import printed
 from lib.study.report import frames
 
@@ -35,8 +35,7 @@ def roles_of(sets: Sequence[str]) -> dict[str, str]:
 def own_columns(sets: Sequence[str]) -> dict[str, str]:
     """By the head of each column the names of a data source's sets in it, e.g. `mini-b > mini-a`."""
     roles = roles_of(sets)
-    trained = [name for name in sets if roles[name] in SHORT]
-    pairs = ((train, test) for train in trained for test in sets if train != test)
+    pairs = ((train, test) for train in sets[:3] for test in sets if train != test)
     return {column_name(roles[train], roles[test]): f"{train} > {test}" for train, test in pairs}
 
 
@@ -106,34 +105,30 @@ def _wide(frame: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=[*COLUMN_NAMES, *(name for name in table if name not in COLUMN_NAMES)])
 
 
-def verification(paper: str, table: str, runs: Sequence[Record], study: Study) -> pd.DataFrame:
-    """A paper's table of FPR95, e.g. "hynet", "table1", as `paper_beside_ours`."""
-    sets = study.setting.source.sets
-    return paper_beside_ours(printed(paper, table), by_column(runs, sets), sets)
-
-
-def paper_beside_ours(rows: pd.DataFrame, ours: pd.DataFrame, sets: Sequence[str]) -> pd.DataFrame:
-    """The printed FPR95 beside ours, one row a method.
+def verification(paper: str, table: str, runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
+    """The printed FPR95 of a table and ours side by side, one row a method.
 
     Args:
-        rows: from `lib.study.printed.printed`.
-        ours: from `by_column`; the means over seeds are shown.
+        paper, table: e.g. "hynet", "table1", as for `lib.study.printed.printed`.
+        runs: ours; the means over seeds are shown.
         sets: as for `by_column`, by whose names the columns of ours are called.
 
     Returns:
         Index `Method`, methods that the paper's table does not have last; columns (column, `paper`) and
-        (sets, `ours`), e.g. ("Ntr>Lib", "paper") and ("mini-b > mini-a", "ours"), for the columns of
-        `ours`, and of `Mean`, in percent, then (`ours`, `sd`), the standard
-        deviation of our mean over seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
+        (sets, `ours`), e.g. ("Ntr>Lib", "paper") and ("mini-b > mini-a", "ours"), of those that ours
+        has, and of `Mean`, in percent; then (`ours`, `sd`), the standard deviation of our mean over
+        seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
     """
-    paper, seeds = printed_by_column(rows, list(ours)), ours["Mean"].groupby(level="key")
+    rows, ours = printed(paper, table), by_column(runs, sets)
+    papers, seeds = printed_by_column(rows, list(ours)), ours["Mean"].groupby(level="key")
+    own = frames.means(ours).rename(columns=own_columns(sets))
     columns = {
         ("", "dim"): rows.groupby("key")["length"].first(),
-        **frames.cell_by_cell({"paper": paper, "ours": frames.means(ours)}, ours, own_columns(sets)),
+        **frames.cell_by_cell({"paper": papers, "ours": own}, sum(zip(ours, own, strict=True), ())),
         **{("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()},
     }
-    table = frames.named(pd.DataFrame(columns), paper, ours)
-    return table.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})
+    beside = frames.named(pd.DataFrame(columns), papers, ours)
+    return beside.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})
 
 
 def counts_table(run: Record) -> pd.DataFrame:
