@@ -99,6 +99,7 @@ def set_aside(path: Path) -> Path:
     aside = path.with_name(path.name + ".damaged")
     if aside.is_dir():
         shutil.rmtree(aside)
+    aside.unlink(missing_ok=True)
     os.replace(path, aside)
     return aside
 
@@ -163,9 +164,9 @@ def make_once(
     if folder.is_dir() and is_sound(folder):
         return
     with explained_errors(folder), locked(folder.parent / f".{name}.lock", wait):
-        if folder.is_dir():
-            if is_sound(folder):
-                return
+        if folder.is_dir() and is_sound(folder):
+            return
+        if folder.exists():
             set_aside(folder)
         part = folder.parent / f".{name}.part"
         shutil.rmtree(part, ignore_errors=True)
@@ -202,8 +203,12 @@ def make_checked(folder: Path, name: str, make: Callable[[Path], None]) -> None:
 def _is_as_made(folder: Path) -> bool:
     try:
         sums = json.loads((folder / CHECKSUMS).read_bytes())
+        # Folders inside may be of another making, e.g. the patches of a set, decoded.
+        there = {path.name for path in folder.glob("[!.]*") if path.is_file()} - {CHECKSUMS}
+        if not sums or not there <= sums.keys():
+            raise ValueError("it lists no files, or not all")
         damaged = next((name for name, value in sums.items() if _checksum(folder / name) != value), None)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, IsADirectoryError) as error:
         damaged = Path(error.filename).name
     except (ValueError, AttributeError):
         damaged = CHECKSUMS

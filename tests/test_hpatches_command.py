@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,7 @@ from lib.data.hpatches import RELEASE
 from lib.data.hpatches.descriptors import read_descriptors
 from lib.data.hpatches.homographies import write_homography_sequence
 from lib.data.hpatches.release import as_64, read_sequences
+from lib.data.images import read_grey
 from lib.models import published, sift, tfeat
 
 STILL = np.repeat(np.eye(3)[None], 5, axis=0)
@@ -77,7 +79,38 @@ def test_numbers_go_to_a_file_in_a_folder_that_is_made(
     numbers = tmp_path / "new" / "numbers.json"
     assert hpatches.main(["score", str(data), str(described), "--json", str(numbers)]) == 0
     found = json.loads(numbers.read_text())
-    assert f"{found['matching']:.2f}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{found['matching']:.2f}" in said
+    assert "ties" not in said
+
+
+def test_what_ties_decide_of_retrieval_is_said(
+    data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in described.rglob("*.csv"):
+        equal = tmp_path / path.relative_to(described)
+        equal.parent.mkdir(exist_ok=True)
+        equal.write_text("0.6,0.8\n" * len(path.read_text().splitlines()))
+    assert hpatches.main(["score", str(data), str(tmp_path)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1].startswith("ties decide ")
+    assert float(said[-1].split()[2]) > 50, (
+        "the benchmark ranks views before equally distant distractors"
+    )
+
+
+def test_homographies_that_point_the_other_way_are_told(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = read_grey(data.parent / "sequences" / "i_one" / "1.ppm")
+    moved = np.stack([[[1, 0.1 * k, 9 * k], [-0.1 * k, 1, 20], [0, 0, 1]] for k in range(1, 6)])
+    images = [image, *(cv2.warpPerspective(image, there, image.shape[::-1]) for there in moved)]
+    for name, homographies in (("v_one", moved), ("v_two", np.linalg.inv(moved))):
+        write_homography_sequence(tmp_path / "sequences" / name, images, homographies)
+    assert hpatches.main(["build", str(tmp_path / "out"), str(tmp_path / "sequences")]) == 1
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'sequences' / 'v_two'}: its homographies lead to the first image" in said
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_delimiter_that_may_stand_in_a_number_is_refused(data: Path, described: Path, capsys) -> None:

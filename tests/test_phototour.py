@@ -114,13 +114,6 @@ def test_a_damaged_cache_is_set_aside_and_made_anew(
     assert (aside / array.name).read_bytes() == content
 
 
-def test_a_cache_that_lacks_a_file_is_made_anew(scene: Path) -> None:
-    whole = read_phototour(scene, scene / "cache").patches.copy()
-    for path in [path for path in (scene / "cache").rglob("*") if path.is_file()]:
-        path.unlink()
-        np.testing.assert_array_equal(read_phototour(scene, scene / "cache").patches, whole)
-
-
 def test_interest_points_and_the_match_file_may_be_missing(scene: Path) -> None:
     for file in ("interest.txt", phototour.MATCHES):
         (scene / file).unlink()

@@ -198,7 +198,7 @@ def _load(network: nn.Module, path: Path) -> None:
         # As published they are a part of the file.
         network.load_state_dict(content.get("state_dict", content))
     except (pickle.UnpicklingError, RuntimeError, EOFError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path} does not hold the weights of kornia's Key.Net: {error}") from error
+        raise ValueError(f"{path} does not hold the weights of kornia's Key.Net: {error!r}") from error
 
 
 def _by_parts(maps: np.ndarray, change: Callable[[Tensor], Tensor]) -> np.ndarray:
