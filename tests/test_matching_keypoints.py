@@ -147,6 +147,12 @@ def keynet(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "keynet.pth"
 
 
+def test_a_file_that_is_not_key_net_s_is_told_with_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "empty.pth").touch()
+    with pytest.raises(ValueError, match=r"empty\.pth does not hold .* Key.Net: EOFError"):
+        detect(texture(), Detector("keynet", weights=tmp_path / "empty.pth"))
+
+
 def test_keynet_detects_by_the_weights_of_a_file(keynet: Path) -> None:
     found = detect(texture(), Detector("keynet", most=50, upright=True, weights=keynet))
     held = torch.load(keynet, weights_only=True)

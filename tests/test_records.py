@@ -74,6 +74,32 @@ def test_a_write_that_fails_leaves_the_old_record(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def in_its_place(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda made: (made / atomic.CHECKSUMS).write_text("{}") and (made / "a").write_text("other"),
+        lambda made: (made / "unlisted").touch(),
+        lambda made: (made / "a").unlink(),
+        lambda made: in_its_place(made / "a"),
+        lambda made: in_its_place(made / atomic.CHECKSUMS),
+        lambda made: (atomic.shutil.rmtree(made), made.touch()),
+        lambda made: (made.with_name("made.damaged").touch(), (made / "a").write_text("other")),
+    ],
+)
+def test_whatever_is_damaged_in_a_cache_it_is_made_anew(damage, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    for spoil in (damage, lambda _: None):
+        atomic.make_checked(made, "made", lambda new: (new / "a").write_text("whole"))
+        assert (made / "a").read_text() == "whole"
+        assert sorted(path.name for path in made.iterdir()) == ["a", atomic.CHECKSUMS]
+        spoil(made)
+
+
 def test_a_probe_reads_as_it_was_written(tmp_path: Path) -> None:
     arrays = {"edges": np.linspace(0, 2, 5, dtype=np.float32), "counts": np.arange(4, dtype=np.int32)}
     expected = records.write_probe(tmp_path / "a.npz", arrays)

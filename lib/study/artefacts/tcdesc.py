@@ -10,8 +10,17 @@ from dataclasses import replace
 from functools import partial
 
 from lib.recipes import ADASAMPLE_TC, DSM, HYNET_TC, SOSNET, TCDESC_DSM, TCDESC_HN, Recipe, part
-from lib.study.artefacts.rows import Options, Runs, handcrafted_job, measured, probed, several, variants
-from lib.study.artefacts.together import EQUAL, on_equal_footing
+from lib.study.artefacts.rows import (
+    Options,
+    Runs,
+    changed,
+    handcrafted_job,
+    measured,
+    probed,
+    several,
+    variants,
+)
+from lib.study.artefacts.together import EQUAL, SWAPPED, on_equal_footing
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -27,12 +36,25 @@ def _positive(**options: object) -> dict[str, object]:
     return {"positive": options}
 
 
+_EQUAL = {**EQUAL, **SWAPPED}
+# On equal footing, by loss and optimiser, the keys of runs without topology; with d⁺ = (1 − λ) d_E,
+# which is what λ does without topology; and with both.
+CONTROLLED: Mapping[str, tuple[str, str, str]] = {
+    "HardNet+, SGD": ("equal_hardnet_aug", "tc_control_hn", "equal_tcdesc_hn_aug"),
+    "DSM+, SGD": ("dsm_long", "tc_control", "tcdesc_dsm_aug"),
+    "HardNet+, Adam": ("equal_hardnet_aug_adam", "tc_control_hn_adam", "equal_tcdesc_hn_aug_adam"),
+    "DSM+, Adam": ("equal_dsm_aug_adam", "tc_control_adam", "equal_tcdesc_dsm_aug_adam"),
+}
+_CONTROLS = {
+    control: changed(_EQUAL[key], f"{_EQUAL[key].label}: no topology{ending}", _positive(weights="none"))
+    for (_, control, key), ending in zip(CONTROLLED.values(), ("", "", ", Adam", ", Adam"), strict=True)
+}
+
 # Those that have a learning rate of their own. Table II has SOSNet without flips and turns; on other
 # losses topology stands in the setting, and so in the batches, that TCDesc's own rows have.
 SEARCHED: Mapping[str, Recipe] = {
     **LONG,
-    # d⁺ = (1 − λ) d_E: what λ does without the topology.
-    **variants(TCDESC_DSM, {"tc_control": ("no topology", _positive(weights="none"))}),
+    **_CONTROLS,
     "sosnet": replace(SOSNET, label="SOSNet", augment=None),
     "adasample_tc": on_equal_footing(ADASAMPLE_TC),
     "hynet_tc": on_equal_footing(HYNET_TC),
@@ -74,6 +96,14 @@ table3 = several(
 )
 # Table V: fixed λ and the adaptive one.
 table5 = tcdesc_runs(("tcdesc_dsm_aug", *_FIXED), "grid")
+
+
+# What is topology's own, and what its λ alone does.
+control = Runs(
+    [key for keys in CONTROLLED.values() for key in keys],
+    recipes={**_EQUAL, **_CONTROLS},
+    hpatches="a",
+)
 
 
 # Rows of Table II that other papers' tables have with the seeds of a table, and others.

@@ -7,7 +7,7 @@ from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_opti
 from lib.study.artefacts.rows import HANDCRAFTED, Runs
 from lib.study.artefacts.searches import read_search
 from lib.study.jobs import Job
-from lib.study.open import Study
+from lib.study.open import ROOT, Study
 
 # The papers' methods and those that they start from, by the key of their runs. DSM+ in this setting is
 # what TCDesc-DSM+ stands on, so that both share the runs of TCDesc's tables.
@@ -67,9 +67,12 @@ scenes = Runs(EQUAL, sets="grid", recipes=EQUAL, hpatches="a")
 def equal_footing(study: Study) -> list[Job]:
     """Every method with its own optimiser, on the first train set; and with the other one, but at the
     quick size, where these searches would take longer than all else that is asked of it together. On
-    real places SIFT and RootSIFT stand beside them."""
-    handcrafted = () if study.setting.source.scenes is None else HANDCRAFTED
-    jobs = replace(scenes, sets="first", handcrafted=handcrafted)(study)
+    real places SIFT, RootSIFT and the committed networks, trained on synthetic planes, stand beside
+    them."""
+    jobs = replace(scenes, sets="first")(study)
+    if study.setting.source.scenes is not None:
+        networks = sorted(ROOT.glob("networks/*/*.safetensors"))
+        jobs += Runs(handcrafted=HANDCRAFTED)(study, networks)
     if study.setting.profile.name == "quick":
         return jobs
     return jobs + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)

@@ -113,7 +113,8 @@ def with_tables(text: str, reference: Path) -> str:
     as it is where the reference lacks the methods' numbers."""
     tables = {"scoreboard": scoreboard(reference)}
     if measured := [reference / file for file in EQUAL_FOOTING if (reference / file).exists()]:
-        tables["equal footing"] = equal_footing(pd.read_csv(measured[0]))
+        levels = measured[0].with_name("equal_footing.csv")
+        tables["equal footing"] = equal_footing(*map(pd.read_csv, (measured[0], levels)))
     for name, table in tables.items():
         between = rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)"
         text = re.sub(between, table, text, flags=re.DOTALL)
@@ -182,13 +183,14 @@ def outcome(verdicts: pd.Series) -> str:
     return verdicts.iloc[0] if verdicts.nunique() == 1 else OPEN
 
 
-def equal_footing(measured: pd.DataFrame) -> str:
+def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
     """A table in Markdown of methods: FPR95 and AP of matching in percent with either optimiser, the
-    lowest FPR95 of either first.
+    lowest FPR95 of either first; and below it the same of descriptors that were not trained for it.
 
     Args:
         measured: columns `method` and, e.g., "FPR95 Adam" and "matching of photographs Adam" or, of
             synthetic sequences, "matching Adam".
+        levels: columns `method`, `optimiser`, missing where none was trained, and, e.g., "FPR95 mean".
     """
     methods, names = measured.set_index("method"), list(OPTIMISERS.values())
     matching = PHOTOGRAPHS if f"{PHOTOGRAPHS} SGD" in methods else "matching"
@@ -199,7 +201,11 @@ def equal_footing(measured: pd.DataFrame) -> str:
     }
     lowest = methods[[f"{FPR95} {name}" for name in names]].min(axis=1).sort_values()
     table = pd.DataFrame(columns).loc[lowest.index]
-    return _markdown([("method", *table), *table.itertuples()])
+    others = levels[levels["optimiser"].isna()].set_index("method")
+    reached = zip(others.index, others[f"{FPR95} mean"], others[f"{matching} mean"], strict=True)
+    texts = [f"{name} {rate:.2f} and {ap:.1f}" for name, rate, ap in reached]
+    below = f"\nFPR95 and AP of others: {'; '.join(texts)}.\n" if texts else ""
+    return _markdown([("method", *table), *table.itertuples()]) + below
 
 
 def _markdown(rows: Sequence[Sequence[object]]) -> str:
