@@ -87,6 +87,7 @@ def test_verdicts_are_those_on_the_artefacts_claims_and_a_shared_reason_stands_o
     [
         ("seeds", [0, 0]),
         ("profile", "quik"),
+        ("data", "photos"),
     ],
 )
 def test_a_wrong_parameter_is_refused_in_one_line(parameter: str, value: object) -> None:
@@ -95,4 +96,5 @@ def test_a_wrong_parameter_is_refused_in_one_line(parameter: str, value: object)
         open_artefact("dsm/table3", **{**parameters, parameter: value})
     [line] = refused.value._render_traceback_()
     assert "\n" not in line
+    assert "Errno" not in line
     assert parameter in line or str(value) in line

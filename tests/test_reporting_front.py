@@ -55,7 +55,7 @@ def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(
     counts = np.array([[int(number.strip(" |")) for number in row] for row in rows]).sum(axis=0)
     assert counts.tolist() == [1, 0, 1, len(quoted) - 2]
     decided = f"Of {len(quoted)} sentences, 1 are decided, 0 of them by calculation alone."
-    assert chance.startswith(f"{decided} A 95% interval decides {len(two) + 1} comparisons;")
+    assert chance.startswith(f"{decided} 95% intervals decide {len(two) + 1} comparisons (")
 
 
 def test_outcomes_of_a_sentence() -> None:

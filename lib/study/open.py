@@ -80,7 +80,7 @@ class Study:
     def heading(self) -> str:
         """One line that says what the numbers come from."""
         source = self.setting.source
-        return f"profile {self.setting.profile.name}, data {source.name} ({', '.join(source.sets)})"
+        return f"profile {self.setting.profile.name}, data {source.name} ({', '.join(source.tested)})"
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,13 @@ def open_study(
     if seeds is not None and not (isinstance(seeds, list | tuple) and seeds and _are_seeds(seeds)):
         raise ValueError(f"seeds is a list of different whole numbers of 0 or more, got {seeds!r}")
     made = ROOT / ("results" if results == "reference" else results) / profile
+    if data in ("photos", "scenes") and not manifest_path(profile, data).exists():
+        on_file = sorted(REFERENCE.glob("*/*/manifest.json"))
+        listed = ", ".join(f"{path.parts[-3]} with {path.parts[-2]}" for path in on_file)
+        raise FileNotFoundError(
+            f"there is no reference of {profile} with {data}; there are {listed}. Set both profile and "
+            f'data, or name a folder: data = "{data}:DIR"'
+        )
     source = open_source(
         data,
         made / "data",

@@ -204,7 +204,7 @@ def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
     others = levels[levels["optimiser"].isna()].set_index("method")
     reached = zip(others.index, others[f"{FPR95} mean"], others[f"{matching} mean"], strict=True)
     texts = [f"{name} {rate:.2f} and {ap:.1f}" for name, rate, ap in reached]
-    below = f"\nFPR95 and AP of others: {'; '.join(texts)}.\n" if texts else ""
+    below = f"\nOther descriptors (FPR95, AP): {'; '.join(texts)}.\n" if texts else ""
     return _markdown([("method", *table), *table.itertuples()]) + below
 
 

@@ -85,7 +85,12 @@ def on_scale(measure: str, methods: Methods) -> Methods:
 
 def table(by_measure: Mapping[str, Methods]) -> pd.DataFrame:
     """A row a method, under each measure its `lib.study.report.changes.levels`."""
-    return pd.concat({measure: levels(methods) for measure, methods in by_measure.items()}, axis=1)
+    means = pd.concat({measure: levels(methods) for measure, methods in by_measure.items()}, axis=1)
+    # One network on whole images: nothing that an interval could cover was repeated.
+    for measure in by_measure:
+        same = means[measure, "from"] == means[measure, "to"]
+        means.loc[same, [(measure, "from"), (measure, "to")]] = np.nan
+    return means
 
 
 def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
