@@ -109,6 +109,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/table3": Artefact(tcdesc.table3, hpatches=True),
     "tcdesc/table5": Artefact(tcdesc.table5),
     "tcdesc/figure4": Artefact(tcdesc.figure4, hpatches=True),
+    "tcdesc/control": Artefact(tcdesc.control, extras=True, longer=True),
     "tcdesc/other_losses": Artefact(tcdesc.other_losses, extras=True),
     "tcdesc/overfitting": Artefact(tcdesc.overfitting, extras=True),
     "tcdesc/options": Artefact(option_runs(tcdesc.OPTIONS), extras=True),
