@@ -91,7 +91,10 @@ def test_what_the_report_passes_is_what_committed_notebooks_have() -> None:
     for path in sorted((ROOT / "notebooks").glob("*/*.ipynb")):
         own = execution.own_parameters(path)
         others = {name: own[name] for name in own if name not in ("profile", "data", "results")}
-        assert others == {name: execution.PARAMETERS[name] for name in others}, path
+        # Three of the profile's five seeds are on record of real places.
+        seeds = {"seeds": [0, 1, 2]} if own.get("data") == "scenes" else {}
+        passed = {**execution.PARAMETERS, **seeds}
+        assert others == {name: passed[name] for name in others}, path
 
 
 def test_no_notebook_sees_what_another_did_and_each_works_in_its_folder(root, opened):
