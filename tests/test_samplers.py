@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from lib.descriptions import drawn
 from lib.distances import angular, euclidean
 from lib.points import shuffled
 from lib.samplers import adasample, hardpos, random_pair
@@ -324,6 +325,15 @@ def test_the_window_holds_the_last_hundred_batches_and_no_older_one():
     for loss in [1000.0, 201.0] + [1.0] * 99:
         sampler.observe(None, torch.tensor([loss]))
     assert sampler.average_loss.item() == pytest.approx(3.0)
+
+
+def test_a_negative_loss_is_averaged_as_the_hinge_of_its_triplets_alone():
+    triplets, losses = drawn(torch.tensor([0.5]), torch.tensor([0.8])), torch.tensor([-0.3])
+    with pytest.raises(ValueError, match="of='hinge'"):
+        adasample.build(angular.build(), lam=1.0).observe(triplets, losses)
+    sampler = adasample.build(angular.build(), lam=1.0, of="hinge")
+    sampler.observe(triplets, losses)
+    assert sampler.average_loss.item() == pytest.approx(0.7)
 
 
 def test_the_observed_loss_carries_no_gradient_into_the_average():

@@ -187,7 +187,7 @@ def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
     assert (source.name, source.embedded) == ("photos", True)
     assert source.skipped == {"broken.jpg": "is cut short or no image"}
     assert source.sets == ("photos-a", "photos-b", "photos-c")
-    assert (source.reserve, source.confirmation) == (("reserve-a",), ())
+    assert source.reserve == ("reserve-a",)
     assert len(source.load("photos-c").patches) > 20
     before = source.digest("photos-a")
     first = source.patches.photographs["photos-a"][0].path

@@ -318,7 +318,6 @@ class Source:
         patches: all sets of patches but HPatches'.
         sets: names of the three, in that order; of scenes, the places to train on, however many.
         reserve: names of two further sets for searches, e.g. of learning rates; of five photographs one.
-        confirmation: names of two more that nothing reads before a last confirmation, or none.
         allotment: of the photographs that data is generated from.
         own_hpatches: the study's own sets of HPatches patches; a real source may have none.
         real_hpatches: sets of real homography sequences beside them, where asked for.
@@ -332,7 +331,6 @@ class Source:
     patches: PatchSets | SceneSets
     sets: tuple[str, ...]
     reserve: tuple[str, ...]
-    confirmation: tuple[str, ...] = ()
     allotment: Allotment = field(default_factory=dict)
     own_hpatches: HPatchesSets | None = None
     real_hpatches: HPatchesSets | None = None
@@ -505,16 +503,14 @@ def open_source(
         patches = PatchSets(folder, size, {part: packaged[part] for part in RESERVE}, real)
         return Source("ubc", folder, patches, REAL_SETS, RESERVE, **others)
     scenes = {f"{kind}-{scene}": allotted[scene] for scene in SCENES}
-    reserve, confirmation = (
-        {part: allotted[part] for part in parts if part in allotted} for parts in (RESERVE, CONFIRMATION)
-    )
+    # Nothing here reads the second reserve; it is there for a confirmation of one's own.
+    reserves = {part: allotted[part] for part in (*RESERVE, *CONFIRMATION) if part in allotted}
     return Source(
         name=kind,
         folder=folder,
-        patches=PatchSets(folder, size, scenes | reserve | confirmation),
+        patches=PatchSets(folder, size, scenes | reserves),
         sets=tuple(scenes),
-        reserve=tuple(reserve),
-        confirmation=tuple(confirmation),
+        reserve=tuple(part for part in RESERVE if part in reserves),
         allotment=allotted,
         own_hpatches=HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY]),
         own_images=WholeImages(kind, folder, ImagesSize(), allotted),

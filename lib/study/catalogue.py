@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lib.data.hpatches import RELEASE, TASKS
 from lib.recipes import RECIPES, Recipe
-from lib.study.artefacts import adasample, datasets, dsm, factorial, hynet, tcdesc, together
+from lib.study.artefacts import adasample, datasets, dsm, hynet, tcdesc, together
 from lib.study.artefacts import whole_images as images
 from lib.study.artefacts.rows import option_runs, several
 from lib.study.jobs import Job
@@ -49,7 +49,6 @@ SEARCHED: Mapping[str, Recipe] = {
     **hynet.SEARCHED,
     **tcdesc.SEARCHED,
     **together.SEARCHED,
-    **factorial.SEARCHED,
 }
 
 
@@ -118,6 +117,4 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "together/equal_footing": Artefact(together.equal_footing),
     "together/orders": Artefact(together.equal_footing, extras=True, longer=True),
     "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),
-    "together/factorial": Artefact(factorial.jobs, extras=True, hpatches=True),
-    "together/confirmation": Artefact(factorial.confirmed, extras=True, longer=True),
 }
