@@ -119,7 +119,7 @@ def test_what_one_run_has_no_model_for_has_no_mean_and_no_verdict(study: Study) 
     without = {f"t2-{name}" for name in ("track", "reprojection", "rotation")}
     for name, of in judged.items():
         assert of.outcome == (NOT_JUDGED if name in without else HELD)
-        assert (of.why == "no values of sosnet_aug") == (name in without)
+        assert (of.why == "SOSNet+ lacks this number in a scene") == (name in without)
     assert judged.keys() == {"t2-images", "t2-points", *without}
 
 

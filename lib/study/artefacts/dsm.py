@@ -165,7 +165,7 @@ OPTIONS: Options = {
         "32 bins": {"loss": {"bins": 32}},
         "interpolated lookup": {"loss": {"lookup": "interpolated"}},
         "dropout 0.3": {"model": {"dropout": 0.3}},
-        "points drawn anew": {"points": None},
+        "points drawn for each batch": {"points": None},
         "eight symmetries alike": {"augment": TURNED},
     }
 }

@@ -116,12 +116,12 @@ def retrieval_values(runs: pd.DataFrame) -> dict[str, Measured]:
     return by_things(runs[[*cells]].rename(columns=cells), landmarks)
 
 
-def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured]:
+def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured | str]:
     """The values of a claim on HyNet's Table 2, over seeds alone, or on its Table 4, with resamples of
     photographs.
 
-    The scenes stay fixed. A method of which one run lacks the number has no values: its other runs would
-    flatter it.
+    The scenes stay fixed. A method of which one run lacks the number has a text that says so in place of
+    values, since its other runs would flatter it.
 
     Args:
         claim: whose metric is a number's key, or "maa", whose cells are the two tasks.
@@ -130,11 +130,13 @@ def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured]:
     names = ["stereo", "multiview"] if claim.metric == "maa" else [claim.metric]
     there = runs.reindex(columns=names).notna().all(axis=1)
     complete = runs[there.groupby(level="key").transform("all")]
+    lacking = {key: f"{label} lacks this number in a scene" for key, label, _ in there.index[~there]}
     if complete.empty:
-        return {}
+        return lacking
     drawn, photographs = _over_photographs(complete, names)
     cells = [TASKS.get(name, name) for name in names]
-    return by_method(complete[names].set_axis(cells, axis=1), cells, drawn, max(1, photographs - 1))
+    table = complete[names].set_axis(cells, axis=1)
+    return lacking | by_method(table, cells, drawn, max(1, photographs - 1))
 
 
 def _over_photographs(runs: pd.DataFrame, names: Sequence[str]) -> tuple[np.ndarray | None, int]:
