@@ -25,7 +25,7 @@ def searched(monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int] | None = None
         return {"metrics": {"mean_fpr95": {"0.005": 30.0, "0.01": 20.0 if key in BEST else 25.0}}}
 
     monkeypatch.setattr(hynet, "read_search", found)
-    monkeypatch.setattr(rows, "own_rate", lambda of, name: _Rate(name))
+    monkeypatch.setattr(rows, "searched_rate", lambda of, *names: _Rate(" and ".join(names)))
     return open_study(seeds=seeds)
 
 

@@ -7,8 +7,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 import pandas as pd
 
-from lib.study.audit import p_values
-from lib.study.audit.sentences import listed
+from lib.study.audit import listed, p_values
 from lib.study.printed import all_cells, cell_columns
 
 CELLS, FINDINGS, REPRINTED = all_cells(), listed("findings"), listed("reprinted")

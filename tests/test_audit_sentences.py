@@ -14,7 +14,7 @@ import papers_text
 import pytest
 
 from lib.statistics import significance
-from lib.study.audit.sentences import FAILS, HOLDS, PART, UNKNOWN, judged, verdict
+from lib.study.audit import FAILS, HOLDS, PART, UNKNOWN, judged, verdict
 from lib.study.printed import all_cells
 
 CELLS = all_cells()

@@ -18,8 +18,7 @@ from lib.models import tfeat
 from lib.study.artefacts import dsm, hynet, whole_images
 from lib.study.artefacts.whole_images import UNITED
 from lib.study.catalogue import ARTEFACTS
-from lib.study.claims import read_claims
-from lib.study.claims.judging import HELD, NOT_JUDGED
+from lib.study.claims import HELD, NOT_JUDGED, read_claims
 from lib.study.jobs import Job, record_path
 from lib.study.open import Record, Study, open_study
 from lib.study.printed import BENCHMARKS, printed

@@ -16,8 +16,7 @@ from reporting_records import verdict
 
 from lib.statistics.intervals import Measured
 from lib.study import claims
-from lib.study.claims import Claim, read_claims
-from lib.study.claims.judging import NONE, SINGLE
+from lib.study.claims import NONE, SINGLE, Claim, read_claims
 from lib.study.printed import printed
 from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
 

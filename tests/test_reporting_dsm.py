@@ -15,8 +15,7 @@ from lib.benchmarks.hpatches import LEVELS
 from lib.recipes import RECIPES
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import dsm as artefacts
-from lib.study.claims import Claim, read_claims
-from lib.study.claims.judging import NOT_JUDGED
+from lib.study.claims import NOT_JUDGED, Claim, read_claims
 from lib.study.claims.measured import OfClaim, values_of
 from lib.study.jobs import Job
 from lib.study.open import Record, Study, open_study

@@ -14,8 +14,7 @@ from lib.recipes import RECIPES
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import hynet as artefacts
 from lib.study.artefacts.hynet import VARIANTS
-from lib.study.claims import Claim, read_claims
-from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED
+from lib.study.claims import HELD, NOT_HELD, NOT_JUDGED, Claim, read_claims
 from lib.study.claims.measured import values_of
 from lib.study.jobs import Job
 from lib.study.open import Record, Study

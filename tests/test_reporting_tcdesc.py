@@ -13,8 +13,7 @@ from reporting_records import Run, outcomes, verdict, verdicts
 
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import tcdesc as experiments
-from lib.study.claims import Claim, read_claims
-from lib.study.claims.judging import NOT_JUDGED
+from lib.study.claims import NOT_JUDGED, Claim, read_claims
 from lib.study.claims.measured import values_of
 from lib.study.jobs import Job, configuration
 from lib.study.open import Record, Study

@@ -14,8 +14,7 @@ from reporting_records import Run, outcomes, verdict
 from lib.data.whole_images import NUISANCES
 from lib.study.artefacts import dsm
 from lib.study.artefacts import whole_images as experiments
-from lib.study.claims import read_claims
-from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, printed_values
+from lib.study.claims import HELD, NOT_HELD, NOT_JUDGED, printed_values, read_claims
 from lib.study.jobs import Job
 from lib.study.open import Study
 from lib.study.printed import printed

@@ -62,13 +62,13 @@ def test_rates_are_those_searched_on_the_same_data_or_else_on_photographs(
     for data, best in (("mini", 0.1), ("photos", 0.2), ("scenes", 0.5)):
         path = searches.search_path("quick", data, "hardnet")
         records.write(path, {**SEARCH, "best": best, "metrics": {"mean_fpr95": {str(best): 9.0}}})
-        assert searches.own_rate(scenes, "hardnet") == best
+        assert searches.searched_rate(scenes, "hardnet") == best
     # Once searches of its data have begun, those of other data do not stand beside them.
     records.write(searches.search_path("quick", "mini", "hynet_aug"), SEARCH)
     with pytest.raises(
         searches.NoSearch, match="tuning --profile quick --scenes DIR --recipes hynet_aug"
     ):
-        searches.own_rate(replace(scenes, data="scenes:DIR"), "hynet_aug")
+        searches.searched_rate(replace(scenes, data="scenes:DIR"), "hynet_aug")
 
 
 def test_the_first_rates_take_steps_as_long_whatever_the_dampening() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.files import sha256
 from lib.recipes import Recipe, at_rate, find, part, replace_options
-from lib.study.artefacts.searches import own_rate, shared_rate
+from lib.study.artefacts.searches import searched_rate
 from lib.study.jobs import NO_SET, SIGNS, Job
 from lib.study.open import Record, Study
 
@@ -163,8 +163,8 @@ def at_profile(study: Study, recipe: Recipe, searched: Searched) -> Recipe:
     profile = study.setting.profile
     if searched is None or (profile.search is None and isinstance(searched, str)):
         return recipe
-    rate = own_rate if isinstance(searched, str) else shared_rate
-    return at_rate(recipe, rate(study, searched), profile.schedule)
+    names = (searched,) if isinstance(searched, str) else searched
+    return at_rate(recipe, searched_rate(study, *names), profile.schedule)
 
 
 def training_job(

@@ -5,7 +5,7 @@ one reserve, trains on the first train set and tests on the reserve; with the ra
 the profile's `lib.profiles.Search`. `lib.commands.tuning` carries it out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, permutations, product
 from pathlib import Path
@@ -69,17 +69,9 @@ def read_search(study: Study, name: str) -> Mapping:
         ) from None
 
 
-def own_rate(study: Study, name: str) -> float:
-    """A recipe's own learning rate under a study's profile.
-
-    Raises:
-        NoSearch: no search of it is on record.
-    """
-    return read_search(study, name)["best"]
-
-
-def shared_rate(study: Study, names: Iterable[str]) -> float:
-    """The learning rate at which several recipes together did best, of those that all were tried at.
+def searched_rate(study: Study, *names: str) -> float:
+    """The learning rate at which a recipe did best under a study's profile; of several recipes that at
+    which they did best together, of those that all were tried at.
 
     Raises:
         NoSearch: a search is not on record.

@@ -1,7 +1,127 @@
-"""What the papers' printed numbers say of themselves.
+"""What the papers' printed numbers say of themselves, and of their sentences that name, count, rank or
+compare numbers.
 
 `findings.csv` holds what is wrong with printed cells, the heaviest first, and `reprinted.csv` the rows
 of FPR95 on UBC PhotoTour that several papers print, by the paper that printed them first; a test
-recomputes both. Sentences and the rules by which print judges them are columns of
-`lib/study/claims/*.csv`.
+recomputes both.
+
+The sentences are the quotes of `lib/study/claims/*.csv`, a row for each thing that one says; "…" stands
+for words, or a formula, that are left out. Rows of kind "print" are judged here alone; those without a
+quote are readings of ours, which a table suggests and no sentence says. All rows have
+
+    place     where the sentence stands, if "artefact" does not say it
+    in_print  the rule, see `verdict`; none where what is printed does not tell
+    weight    of what does not hold: "conclusion", "number" or "digit"
+    left      what the paper concludes from it, and what is left of that
 """
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from lib.study.claims import read_rows
+from lib.study.printed import cell_columns
+
+HOLDS, FAILS, PART = "holds", "fails", "holds only for part"
+UNKNOWN = "cannot be checked from print"
+
+
+def judged(cells: pd.DataFrame) -> pd.DataFrame:
+    """All sentences, and readings of ours, by what is printed.
+
+    Args:
+        cells: of `lib.study.printed.all_cells`.
+
+    Returns:
+        As `lib.study.claims.read_rows`, a row for each thing that is said, with the "verdict" on
+        the whole sentence: it holds for part if some of it holds and some does not; what cannot be
+        checked is left out, unless nothing can.
+    """
+    rows = read_rows().query("kind != 'finding'")
+    rows["verdict"] = [verdict(row.in_print, row.paper, cells) for row in rows.itertuples()]
+    whole = rows["quote"].mask(rows["quote"] == "", rows["id"])
+    return rows.assign(verdict=rows["verdict"].groupby([rows["paper"], whole]).transform(_together))
+
+
+def _together(verdicts: pd.Series) -> str:
+    known = set(verdicts) - {UNKNOWN}
+    return PART if len(known) > 1 else known.pop() if known else UNKNOWN
+
+
+def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
+    """What is printed says of a sentence.
+
+    Args:
+        rule: nothing, if print does not tell; a verdict, if reading or working it out by hand decides;
+            arithmetic, e.g. "59 + 57 == 116"; or cells, what must be true of them, and of how many:
+
+                table1:fpr95 | dsm_aug < doap_aug                       of every column
+                table2:map by loss | aht > ht | most                    of more than half
+                table3:p_value | adasample_aug_gen < 0.05 | 5 of 6      of just so many
+                table3:relative_gain | adasample_aug_gen > 8 | any      of one at least
+                table4:map | dsm_aug - real_pdf_gaussian < 0.33 | mean  of the mean over columns
+
+            Names are the rows' keys, or what another column has that keys are made of. Several tables
+            and statistics are separated by commas, and "hynet/table1" is a table of another paper; with
+            several statistics a name is the key, two underscores and the statistic.
+        paper: whose tables are meant.
+        cells: the printed cells.
+
+    Raises:
+        ValueError: no column has all that the rule names.
+    """
+    if rule in ("", HOLDS, FAILS, PART):
+        return rule or UNKNOWN
+    if " | " not in rule:
+        return HOLDS if pd.eval(rule) else FAILS
+    _, expression, *how = rule.split(" | ")
+    table = behind(rule, paper, cells)
+    true = (table.mean().to_frame().T if how == ["mean"] else table).eval(expression)
+    if how in ([], ["mean"]):
+        return HOLDS if true.all() else PART if true.any() else FAILS
+    counted = {"most": true.mean() > 0.5, "any": true.any(), f"{true.sum()} of {len(true)}": True}
+    return HOLDS if counted.get(how[0]) else FAILS
+
+
+def behind(rule: str, paper: str, cells: pd.DataFrame, wanted: str = "value") -> pd.DataFrame:
+    """The cells that a rule speaks of: a row a column of the paper's tables, a column a name.
+
+    Args:
+        rule, paper, cells: as for `verdict`.
+        wanted: what of each cell, e.g. "text".
+
+    Raises:
+        ValueError: as `verdict`.
+    """
+    selected, expression, *_ = rule.split(" | ")
+    selected, _, by = selected.partition(" by ")
+    tables, _, statistics = selected.partition(":")
+    tables = [table if "/" in table else f"{paper}/{table}" for table in tables.split(",")]
+    kinds = statistics.split(",")
+    chosen = (cells["paper"] + "/" + cells["table"]).isin(tables) & cells["statistic"].isin(kinds)
+    cells = cells[chosen]
+    names = cells[by or "key"]
+    # What a row has but one of belongs to it, not to the column.
+    varies = cells[cell_columns(cells)].groupby(names).nunique().max() > 1
+    index = [name for name in varies.index[varies] if name != "statistic"]
+    if len(kinds) > 1:
+        names = names + "__" + cells["statistic"]
+    table = cells.assign(name=names).pivot_table(wanted, index, "name", aggfunc="first", sort=False)
+    table = table[[name for name in table if re.search(rf"\b{re.escape(name)}\b", expression)]].dropna()
+    if table.empty:
+        raise ValueError(f"no printed column has all of: {rule}")
+    return table
+
+
+def listed(name: str) -> pd.DataFrame:
+    """A list of the audit, "findings" or "reprinted", as text.
+
+    Returns:
+        Of "findings" the "rule" that is not kept, "paper", "table", "row" and "column" of the cell,
+        "what" is wrong, the "printed" text, what would be "expected", and the "weight", "number" or
+        "digit". Of "reprinted" rows the "method" under its first name, "paper" and its own name of the
+        "row", what is "other" than in the first paper (the "name") or the paper before ("numbers"), and
+        the "change".
+    """
+    return pd.read_csv(Path(__file__).with_name(f"{name}.csv"), dtype=str, keep_default_na=False)

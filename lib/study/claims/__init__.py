@@ -1,5 +1,500 @@
-"""The papers' claims, written down beforehand, and the one rule that judges them."""
+"""The papers' claims as they were written down beforehand, a CSV a paper beside this file, and the rule
+that turns values into a verdict, with what a paper prints for the methods that a claim names.
 
-from lib.study.claims.judging import Claim, judge, read_claims, verdict, wrong_by_chance
+Each claim names a statistic of the methods' values, over seeds and cells, a cell being a column of the
+table or a point of the figure:
 
-__all__ = ["Claim", "judge", "read_claims", "verdict", "wrong_by_chance"]
+- `mean_difference`: mean over the cells of `a` minus that of `b`.
+- `each_difference`, `most_difference`, `any_difference`: `a` minus `b` in each cell, in more than half
+  of them, or in one.
+- `sum_difference`: the sum of the means of all `a` minus that of all `b`, e.g. of a difference of
+  differences.
+- `deviation_ratio`: the standard deviation over seeds of `a` over that of `b`.
+- `minimum`, `maximum`: over all seeds and cells of `a`.
+
+**Ratios.** FPR95 spreads over seeds in proportion to itself: in points the deviations of eight methods
+differ six times (Bartlett, p = 0.003), of their logarithms they do not (p = 0.53). Where a claim's unit
+is `ratio`, the difference is therefore one of logarithms, and what is shown is exp of it: the geometric
+mean over seeds and cells of `a` over `b`. The difference of the means in points stands beside it.
+Average precision is compared in points, and so are standard deviations, since papers print these.
+
+**Margins.** Of FPR95 the margin is 0.02 points in the papers' own tables: what 50 000 non-matching pairs
+a set leave open at an FPR95 near 1.5%, over six columns. All such margins were converted to ratios at
+once, before runs on real scenes were read, by one rule: 0.02 points is 1.5 / (1.5 - 0.02) = 1.0135, and
+p percent is 1 + p / 100. Of mean average precision 0.02 points are twice what rounding to two digits
+leaves open in a difference. A margin never decides alone: a difference has to be on one side with it and
+without it, and any other statistic by more than a hundredth.
+
+**Several comparisons.** Where `a` or `b` names several methods, or the statistic is of each cell, each
+pairing and cell is a comparison with an interval of its own (`lib.statistics.intervals`). It is for the
+claim where its 95% interval lies wholly on the claim's side: below the bound (`less`), above it
+(`greater`), at least or at most there, or between two (`within`). It is against the claim where it lies
+wholly on the other side, of intervals that hold together in 95% (Bonferroni: whether the least of
+several p is rejected is the same by Holm's correction). A cell is for the claim where all its pairings
+are, and against it where one is. The claim *held* where as many cells as it needs are for it, *did not
+hold* where too many are against it, and is *open* otherwise. Where not all cells are needed, those for
+it too have intervals that hold together. The verdict shows the comparison that decides. Minima and
+maxima are about the very runs, and are judged as they are, or, with resamples, by the intervals of each
+run's cells.
+
+**Few seeds.** Three ratios or more of methods with the same two to four seeds have one pooled residual.
+
+The share of a gain, or a gain compared with another, says nothing where there is none: such a claim
+names what is `given`, a method that has to be significantly better than another, and else is
+*not judged*.
+
+A claim is *not judged* either where no run can decide it, where its methods have no values, where a test
+has too few false positives, and where runs are short: `quick` shows numbers, not verdicts. What is
+computed without training is judged at any size. A finding is shown, and is no claim.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib.statistics import intervals
+from lib.statistics.intervals import CONFIDENCE, Estimate, Measured, SpreadRatio
+from lib.study.open import Study
+from lib.study.printed import printed
+from lib.study.report.phototour import ROLES, own_columns, with_columns
+
+SINGLE = ("minimum", "maximum")
+NONE = "none"
+# A margin of ours decides nothing by less than this, in the claim's unit.
+HUNDREDTH = 0.01
+HELD, NOT_HELD, OPEN, NOT_JUDGED = "held", "did not hold", "open", "not judged"
+# From as many seeds on two methods' own spread is known well enough.
+OWN_SPREAD = 5
+# The profiles whose runs are long enough to judge a claim by.
+JUDGING = ("evening", "standard", "paper")
+# Outcomes with the profile `paper` on the paper's own data.
+ON_OWN_DATA = {HELD: "reproduced", NOT_HELD: "not reproduced"}
+# In a test set with fewer a method's rate is mostly chance of the non-matching pairs.
+FEWEST_FALSE_POSITIVES = 200
+TABLE = [
+    *("claim", "paper", "artefact", "sentence", "kind", "needed", "observed", "low", "high", "points"),
+    *("over", "printed", "rival", "unit", "profile", "data", "seeds", "part", "verdict", "why", "seen"),
+]
+NUMBERS = ("observed", "low", "high", "points", "printed")
+# By method's key a `Measured`, an array, or a text that says why there are no values.
+Values = Mapping[str, Measured | np.ndarray | str]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper, as written down before its runs were made but where `seen` says otherwise.
+
+    Attributes:
+        id: unique name.
+        paper, artefact: where the claim stands, e.g. `adasample`, `Table 1`.
+        kind: `claim`, a sentence of the paper; or `finding`, a comparison that no sentence states, e.g.
+            with a control of ours: it is shown with its interval and has no verdict.
+        sentence: the claim in our words; `quote` the paper's words that it rests on.
+        statistic, direction, margin: the rule, see the top of this module; `none` has none.
+        metric, unit: what is compared and the statistic's unit; `ratio` compares logarithms, and the
+            margin is a factor, 1 for none.
+        better: `lower` or `higher`, which values of the metric are better.
+        a, b: the keys of the compared methods.
+        own_data: the name of the data on which the paper makes the claim; `ubc` is PhotoTour, and
+            `ubc+hpatches` says that it trains there and tests on HPatches.
+        printed: the printed table and its kind of values that the claim is of, e.g. `table1:fpr95`.
+        counts_against: what would count against it; at its end "Written as …", the margin in points or
+            percent that was converted to a ratio.
+        why: why there can be no verdict, where there is no rule.
+        given: what a claim about a gain presupposes, two methods' keys as `better<worse`: that the mean
+            over the cells of the first is significantly better, or there is no verdict.
+        seen: what had been seen when the claim was written down, e.g. `the quick runs`; empty of those
+            that were written beforehand.
+    """
+
+    id: str
+    paper: str
+    artefact: str
+    kind: str
+    sentence: str
+    quote: str
+    statistic: str
+    metric: str
+    unit: str
+    better: str
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    direction: str
+    margin: float
+    own_data: str
+    printed: str
+    counts_against: str
+    why: str
+    given: tuple[str, ...] = ()
+    seen: str = ""
+
+    @property
+    def on_hpatches(self) -> bool:
+        """Whether it is about tests on HPatches, so that training data alone do not decide it."""
+        return self.own_data.endswith("+hpatches")
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether logarithms are compared."""
+        return self.unit == "ratio"
+
+    @property
+    def bound(self) -> float:
+        """What the statistic, or its logarithm, is compared with; of `within`, the upper one of two."""
+        bound = math.log(self.margin) if self.is_ratio else self.margin
+        return -bound if self.direction == "less" and bound else bound
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """The bounds by which an outcome has to be the same, so that the margin alone decides nothing:
+        with the margin and without, of a difference; or a hundredth to either side."""
+        bound = self.bound
+        if "difference" in self.statistic and self.direction in ("less", "greater"):
+            return bound, 0.0
+        by = HUNDREDTH if abs(bound) > HUNDREDTH else 0.0
+        return bound - by, bound + by
+
+    def shown(self, value: float | None) -> float | None:
+        """A statistic as readers see it, where logarithms were compared."""
+        return math.exp(value) if self.is_ratio and value is not None else value
+
+    def needed(self) -> str:
+        """The condition on the statistic in words, e.g. `below -0.02 points`."""
+        if self.statistic == NONE:
+            return ""
+        bound = self.shown(self.bound)
+        least = 1 / bound if self.is_ratio else -bound
+        words = {"less": "below", "greater": "above", "within": f"from {least:.4g} to"}
+        direction = words.get(self.direction, self.direction.replace("_", " "))
+        return f"{direction} {bound:.4g} {self.unit}".rstrip()
+
+
+def read_rows() -> pd.DataFrame:
+    """All rows of the claims' files as text, "" where a paper's file has not a column."""
+    files = [pd.read_csv(path, dtype=str) for path in sorted(Path(__file__).parent.glob("*.csv"))]
+    return pd.concat(files, ignore_index=True).fillna("")
+
+
+def read_claims(paper: str | None = None, artefact: str | None = None) -> list[Claim]:
+    """Read the claims, all or those of one paper and on one artefact of it, e.g. "Table 1".
+
+    Sentences of kind `print`, which no run bears on, are left to `lib.study.audit`.
+
+    Raises:
+        ValueError: there are none.
+    """
+    rows = read_rows().query("kind != 'print'")
+    for column, wanted in (("paper", paper), ("artefact", artefact)):
+        rows = rows if wanted is None else rows[rows[column] == wanted]
+    if rows.empty:
+        raise ValueError(f"no claim of {paper} on {artefact}")
+    for name, separator in (("a", ";"), ("b", ";"), ("given", "<")):
+        rows[name] = [tuple(filter(None, text.split(separator))) for text in rows[name]]
+    columns = [field.name for field in fields(Claim)]
+    return [Claim(**row) for row in rows[columns].astype({"margin": float}).to_dict("records")]
+
+
+def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndarray | None:
+    """What the paper prints for a method, or for the group of rows that a key stands for.
+
+    Args:
+        claim: names the table and the kind of values.
+        key: as the claim has it: a method's key, or what another column of the table holds, e.g. `aht`.
+        cells: names of ours; of the printed ones those that have these names.
+
+    Returns:
+        (cells,), or None where the table does not print it, or the claim is of no table.
+    """
+    if not claim.printed:
+        return None
+    table, _, statistic = claim.printed.partition(":")
+    rows = printed(claim.paper, table)
+    rows = rows[rows["statistic"] == statistic]
+    named = rows[["key", "statistic", *rows.columns.intersection(["loss"])]].eq(key).any(axis=1)
+    rows = rows[named]
+    if set(rows["test"]) <= {*ROLES}:
+        rows = with_columns(rows)
+    names = rows.get("column", rows.get("task", pd.Series("", rows.index)))
+    values = rows["value"].set_axis(names)
+    common = [name for name in cells if name in values]
+    if common and values.index.is_unique:
+        return values[common].to_numpy()
+    return values.to_numpy() if len(values) else None
+
+
+class Comparison(NamedTuple):
+    """The estimate of one pairing, in one cell or, None, over all."""
+
+    estimate: Estimate | SpreadRatio
+    a: str = ""
+    b: str = ""
+    cell: int | None = None
+
+
+def judge(
+    claims: Sequence[Claim],
+    values: Values | Callable[[Claim], Values],
+    study: Study,
+    seeds: Sequence[int] | None = None,
+    computed: Mapping[str, np.ndarray] = {},
+) -> pd.DataFrame:
+    """Judge claims by the values of one study.
+
+        claims = read_claims("dsm", "Table 1")
+        table = judge(claims, lambda claim: values_of(claim, runs, study.setting.source.sets), study)
+
+    Args:
+        claims: e.g. of `lib.study.claims.read_claims`.
+        values: by method's key as `verdict` takes them, or a function that gives them for a claim, such
+            as `lib.study.claims.measured.values_of`, which is not called where no run can decide.
+        study: whose profile, data and seeds the values are of.
+        seeds: of the runs, by default those of a table. None, `()`, where values without seeds are of a
+            computation.
+        computed: in place of `values`, by key those of a computation without seeds.
+
+    Returns:
+        One row a claim, of `verdict`.
+
+    Raises:
+        ValueError: values do not fit.
+    """
+    seeds, rows = study.table_seeds if seeds is None else seeds, []
+    for claim in claims:
+        own, own_seeds = (computed, ()) if computed.keys() & claim.a else (values, seeds)
+        own = own if not callable(own) else {} if claim.why else own(claim)
+        data_name = study.data_name(claim.on_hpatches)
+        rows.append(verdict(claim, own, own_seeds, study.setting.profile.name, data_name))
+    table = pd.DataFrame(rows, columns=TABLE).astype(dict.fromkeys(NUMBERS, "float64"))
+    # What stands in for a real set bears its own name.
+    return table.replace({"rival": own_columns(study.setting.source.tested)}, regex=True)
+
+
+def verdict(
+    claim: Claim, values: Values, seeds: Sequence[int], profile: str, data_name: str
+) -> dict[str, object]:
+    """Judge one claim.
+
+    Args:
+        claim: the claim.
+        values: for each method a `Measured`, or an array (seeds, cells), or (cells,) for a method
+            without seeds. All methods' cells are the same, in the same order. A method that was not
+            asked for may be absent, or be a text that says why it has no values: a claim that names it
+            is not judged.
+        seeds: of the runs. None of a computation: values without seeds are then taken as computed.
+        profile: the profile's name.
+        data_name: what it was trained and tested on, named as `Claim.own_data` is.
+
+    Returns:
+        By the columns of `TABLE`: what `Claim` says, the condition that is `needed`, and
+
+        - `verdict`: `held`, `did not hold`, `open` or `not judged`; with the profile `paper` on the
+          paper's own data `reproduced` or `not reproduced`.
+        - `seeds`: how many; 0 of what was computed without any.
+        - `observed`: the statistic of the comparison that decides, in the claim's unit, with its
+          interval `low` to `high`, as far as there are any. Of a ratio, `points` is the difference of
+          the means.
+        - `over`: what the interval is over: seeds, tests (their points or sequences) or what else was
+          drawn, or both. Verification on HPatches is over pairs of all sequences, so over seeds alone.
+        - `rival`: the method and, where it matters, the cell that decides.
+        - `printed`: the same statistic of the values that the paper prints.
+        - `part`: how many of the cells that the paper prints count, e.g. `2 of 6 columns`; empty where
+          all.
+        - `why`: why it is open or not judged, and what its interval is one of.
+
+    Raises:
+        ValueError: a shape does not fit, or a value is not finite.
+    """
+    row = vars(claim) | dict.fromkeys(NUMBERS) | dict.fromkeys(("over", "rival", "part"), "")
+    row |= {"claim": claim.id, "needed": claim.needed(), "profile": profile, "data": data_name}
+    named = dict.fromkeys((*claim.a, *claim.b, *claim.given))
+    values = {key: values.get(key, f"no values of {key}") for key in named}
+    reasons = [value for value in values.values() if isinstance(value, str)]
+    if why := claim.why or "; ".join(reasons):
+        return row | {"seeds": len(seeds), "verdict": NOT_JUDGED, "why": why}
+    methods = {key: v if isinstance(v, Measured) else Measured(v) for key, v in values.items()}
+    cells = methods[claim.a[0]].values.shape[-1]
+    # Of the non-matching pairs, where they are known, enough have to count as matches.
+    matched = [np.atleast_2d(m.values).mean(axis=0) / 100 * m.pairs for m in methods.values() if m.pairs]
+    fewest_matched = np.min([np.full(cells, math.inf), *matched], axis=0)
+    enough = np.flatnonzero(fewest_matched >= FEWEST_FALSE_POSITIVES).tolist()
+    if enough:
+        methods = {key: method.of_cells(enough) for key, method in methods.items()}
+    trained = [len(method.values) for method in methods.values() if method.values.ndim == 2]
+    fewest = min(trained, default=len(seeds))
+    row |= _by_rule(claim, methods) | {"seeds": fewest}
+    # Of a claim whose metric is one of the printed tasks that one is all.
+    printed = printed_values(claim, claim.a[0], (claim.metric,))
+    if printed is not None and len(enough) < len(printed):
+        kind = "tasks" if claim.on_hpatches else "columns"
+        row["part"] = f"{len(enough)} of {len(printed)} {kind}"
+    if fewest and profile not in JUDGING:
+        row |= {"verdict": NOT_JUDGED, "why": f"{profile} shows numbers, not verdicts"}
+    elif claim.kind == "finding" and row["verdict"] != NOT_JUDGED:
+        row |= {"verdict": NOT_JUDGED, "why": "our own comparison: no sentence of the paper states it"}
+    elif not enough:
+        few = f"fewer than {FEWEST_FALSE_POSITIVES} false positives are expected"
+        row |= {"verdict": NOT_JUDGED, "why": f"{few}; average precision decides"}
+    elif profile == "paper" and data_name == claim.own_data:
+        row["verdict"] = ON_OWN_DATA.get(row["verdict"], row["verdict"])
+    return row
+
+
+def wrong_by_chance(table: pd.DataFrame) -> str:
+    """A sentence on how many verdicts may be wrong by chance alone.
+
+    Args:
+        table: of `judge`; minima and computations, which have no interval, are left out.
+    """
+    decided = table["verdict"].isin([HELD, NOT_HELD, *ON_OWN_DATA.values()]) & table["low"].notna()
+    count = int(decided.sum())
+    return (
+        f"{CONFIDENCE:.0%} intervals decide {count} comparisons (a sentence can need several); by "
+        f"chance about {(1 - CONFIDENCE) * count:.1f} are expected to be wrong."
+    )
+
+
+def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]:
+    """The verdict on a claim by its rule alone, whatever runs the methods' values come from, with the
+    numbers behind it: by columns of `TABLE`."""
+    labels = {key: method.label or key for key, method in methods.items()}
+    if claim.given:
+        better, worse = claim.given
+        pair = replace(claim, statistic="mean_difference", a=(worse,), b=(better,))
+        low, high = comparisons(pair, methods)[0].estimate.limits()
+        if low <= 0 if claim.better == "lower" else high >= 0:
+            why = f"no significant gain of {labels[better]} over {labels[worse]}"
+            return {"verdict": NOT_JUDGED, "why": why}
+    compared = comparisons(claim, methods)
+    side, decides, confidence = _deciding(claim, compared)
+    estimate, (low, high) = decides.estimate, decides.estimate.limits(confidence)
+    reasons = []
+    if math.isinf(high):
+        reasons.append("one seed gives no interval")
+    elif confidence != CONFIDENCE and low < high:
+        reasons.append(f"one of {len(compared)} simultaneous intervals")
+    if side == 0 and _side(claim, low, high, [claim.bound]):
+        reasons.append("the margin alone would decide")
+    cells, units = methods[claim.a[0]].cells, methods[claim.a[0]].units
+    rival = [labels[decides.b]] if decides.b else []
+    rival += [f"against {labels[decides.a]}"] if decides.b and len(claim.a) > 1 else []
+    rival += [f"in {cells[decides.cell]}"] if cells and decides.cell is not None else []
+    over = {"seeds": estimate.over_seeds, units: estimate.over_units}
+    in_points = comparisons(replace(claim, unit="points"), methods) if claim.is_ratio else []
+    numbers = {
+        "observed": None if math.isnan(estimate.value) else estimate.value,
+        "printed": _printed(claim, decides, cells),
+        **({"low": low, "high": high} if low < high < math.inf else {}),
+    }
+    return {name: claim.shown(number) for name, number in numbers.items()} | {
+        "verdict": {1: HELD, 0: OPEN, -1: NOT_HELD}[side],
+        "points": in_points[compared.index(decides)].estimate.value if in_points else None,
+        "over": " and ".join(name for name, error in over.items() if error),
+        "rival": " ".join(rival),
+        "why": "; ".join(reasons),
+    }
+
+
+def _deciding(claim: Claim, compared: Sequence[Comparison]) -> tuple[int, Comparison, float]:
+    """The comparison that decides a claim.
+
+    Returns:
+        1 where it is for the claim, -1 where it is against it and 0 where it leaves the claim open; the
+        comparison; and the confidence of the interval to show. An interval that leaves the claim open
+        has the claim's bound in it.
+    """
+    cells = dict.fromkeys(comparison.cell for comparison in compared)
+    fewer = {"any_difference": 1, "most_difference": len(cells) // 2 + 1}
+    needed = fewer.get(claim.statistic, len(cells))
+    # Several intervals hold together (Bonferroni).
+    for_it = 1 - (1 - CONFIDENCE) / (len(cells) if needed < len(cells) else 1)
+    together = len(compared) if needed > 1 else len(compared) // len(cells)
+    against_it = 1 - (1 - CONFIDENCE) / together
+
+    def standing(comparison: Comparison) -> tuple[int, float, float]:
+        """The side, how far the interval is from the other side, and the value: each larger where it is
+        better for the claim."""
+        estimate = comparison.estimate
+        held = _side(claim, *estimate.limits(for_it)) > 0
+        lost = _side(claim, *estimate.limits(against_it)) < 0
+        end, value = (_oriented(claim, *ends)[1] for ends in (estimate.limits(), [estimate.value] * 2))
+        return held - lost, -end, -value
+
+    of_cells = [min((c for c in compared if c.cell == cell), key=standing) for cell in cells]
+    decides = sorted(of_cells, key=standing, reverse=True)[needed - 1]
+    alone = _side(claim, *decides.estimate.limits())
+    return standing(decides)[0], decides, {1: for_it, 0: CONFIDENCE, -1: against_it}[alone]
+
+
+def comparisons(claim: Claim, methods: Mapping[str, Measured]) -> list[Comparison]:
+    """All comparisons that a claim makes, by pairing, then by cell. A claim on a ratio compares
+    logarithms."""
+    named = {key: methods[key] for key in (*claim.a, *claim.b)}
+    if claim.is_ratio:
+        named = {key: method.logarithm() for key, method in named.items()}
+    cells, pairs = range(methods[claim.a[0]].values.shape[-1]), list(product(claim.a, claim.b))
+    if claim.statistic in SINGLE:
+        return [
+            Comparison(intervals.contrast([(1.0, run.one(cell))]), key, cell=cell)
+            for key, method in named.items()
+            for run in method.runs()
+            for cell in cells
+        ]
+    # Of few seeds all methods together tell more of the residual than two.
+    trained = [method for method in named.values() if method.values.ndim == 2]
+    alike = len(trained) > 2 and len({method.seeds for method in trained}) == 1
+    few = claim.is_ratio and alike and 2 <= len(trained[0].values) < OWN_SPREAD
+    pooled = intervals.residual(trained) if few else None
+    match claim.statistic:
+        case "sum_difference":
+            terms = [(claim.a.count(key) - claim.b.count(key), own) for key, own in named.items()]
+            return [Comparison(intervals.contrast(terms, pooled))]
+        case "deviation_ratio":
+            return [Comparison(intervals.spread_ratio(named[a], named[b]), a, b) for a, b in pairs]
+        case "mean_difference":
+            return [Comparison(intervals.difference(named[a], named[b], pooled), a, b) for a, b in pairs]
+    return [
+        Comparison(intervals.difference(named[a].one(cell), named[b].one(cell)), a, b, cell)
+        for a, b in pairs
+        for cell in cells
+    ]
+
+
+def _printed(claim: Claim, decides: Comparison, cells: Sequence[str]) -> float | None:
+    """The claim's statistic computed from the paper's printed values, for the pairing and the cell that
+    decide; None where the paper does not print them."""
+    if decides.b:
+        claim = replace(claim, a=(decides.a,), b=(decides.b,))
+    values = {key: printed_values(claim, key, cells) for key in (*claim.a, *claim.b)}
+    if any(numbers is None for numbers in values.values()):
+        return None
+    if claim.statistic == "deviation_ratio":
+        return math.sqrt((values[decides.a] ** 2).mean() / (values[decides.b] ** 2).mean())
+    compared = comparisons(claim, {key: Measured(numbers) for key, numbers in values.items()})
+    if claim.statistic == "any_difference":
+        return _deciding(claim, compared)[1].estimate.value
+    cell = decides.cell or 0
+    return compared[cell].estimate.value if cell < len(compared) else None
+
+
+def _side(claim: Claim, low: float, high: float, bounds: Sequence[float] = ()) -> int:
+    """1 where an interval lies wholly on the claim's side of all bounds, -1 where it lies wholly on the
+    other side, else 0. The bounds are the claim's own by default."""
+    # A count that is just the bound is decided by it.
+    bounds = bounds or ([claim.bound] if low == high == claim.bound else claim.bounds)
+    (low, high), ends = _oriented(claim, low, high), [_oriented(claim, end, end)[1] for end in bounds]
+    if claim.direction in ("less", "greater"):
+        return int(high < min(ends)) - int(low >= max(ends))
+    return int(high <= min(ends)) - int(low > max(ends))
+
+
+def _oriented(claim: Claim, low: float, high: float) -> tuple[float, float]:
+    """The ends of an interval so that less is better for the claim; of `within` the distances from 0."""
+    if claim.direction == "within":
+        return max(low, -high, 0.0), max(-low, high)
+    return (-high, -low) if claim.direction in ("greater", "at_least") else (low, high)

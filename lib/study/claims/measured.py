@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.statistics.intervals import Measured, resampled_means
-from lib.study.claims.judging import Claim
+from lib.study.claims import Claim
 from lib.study.open import Record
 from lib.study.report import frames, hpatches, phototour
 

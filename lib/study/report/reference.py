@@ -11,7 +11,7 @@ from scipy import stats
 from lib.files import write_bytes
 from lib.study import records
 from lib.study.catalogue import ARTEFACTS
-from lib.study.claims.judging import HELD, NOT_HELD, NOT_JUDGED, OPEN, read_rows, wrong_by_chance
+from lib.study.claims import HELD, NOT_HELD, NOT_JUDGED, OPEN, read_rows, wrong_by_chance
 from lib.study.report.together import FPR95, OPTIMISERS, PHOTOGRAPHS
 
 # Below the reference: the four papers' methods with either optimiser. README shows the first there is.
