@@ -129,35 +129,3 @@ def verification(paper: str, table: str, runs: Sequence[Record], sets: Sequence[
     }
     beside = frames.named(pd.DataFrame(columns), papers, ours)
     return beside.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})
-
-
-def counts_table(run: Record) -> pd.DataFrame:
-    """What each set holds, a row a set: counts, and shares of points by number of patches in percent.
-
-    Args:
-        run: with the measure `set_statistics`.
-    """
-    table = frames.wide(frames.tidy([run], "set_statistics"), index=["test_set"]).rename_axis("Set")
-    table["patches a point"] = table["patches"] / table["points"]
-    shares = {f"share_of_{n}": f"{n} (%)" for n in (2, 3, 4, 5, "more")}
-    table[list(shares)] *= 100
-    counts = {"matching_pairs": "matching", "non_matching_pairs": "non-matching"}
-    shown = table[["patches", "points", *counts, "patches a point", *shares]]
-    return shown.astype(dict.fromkeys(shown.columns[:4], int)).rename(columns=counts | shares)
-
-
-def difficulty_table(runs: Sequence[Record], sets: Sequence[str], printed: pd.DataFrame) -> pd.DataFrame:
-    """FPR95 in percent, a row a set and one of the mean: the papers' SIFT and ours.
-
-    Args:
-        runs: of descriptors, a column each.
-        sets: the data source's three sets, in the order of their roles.
-        printed: the papers' values of SIFT, as `lib.study.printed` reads them.
-    """
-    roles = pd.Series(roles_of(sets))
-    papers = roles.map(printed.set_index("test")["value"])
-    ours = {run.job.label: pd.Series(run.fpr95s()) for run in runs}
-    table = pd.DataFrame({"SIFT, papers": papers} | ours).loc[[*roles.index]].rename_axis("Set")
-    table.loc["mean"] = table.mean()
-    table.insert(0, "real set", [*roles, ""])
-    return table
