@@ -84,14 +84,11 @@ class Measured:
         drawn = None if self.resampled is None else self.resampled[:, some]
         return replace(self, values=self.values[some], resampled=drawn, seeds=tuple(seeds))
 
-    def logarithm(self, least: float = LEAST_RATE) -> "Measured":
+    def logarithm(self) -> "Measured":
         """Logarithms of rates, of which a `contrast` is one of ratios: spreads of FPR95 are alike there.
-
-        Args:
-            least: in percent, what a lower rate is taken for.
-        """
-        drawn = None if self.resampled is None else np.log(self.resampled.clip(min=least))
-        return replace(self, values=np.log(self.values.clip(min=least)), resampled=drawn)
+        A rate below `LEAST_RATE` is taken for that."""
+        drawn = None if self.resampled is None else np.log(self.resampled.clip(min=LEAST_RATE))
+        return replace(self, values=np.log(self.values.clip(min=LEAST_RATE)), resampled=drawn)
 
 
 def side_by_side(parts: Sequence[Measured]) -> Measured:
@@ -140,12 +137,11 @@ class Estimate:
         half = error and float(stdtrit(freedom, (1 + confidence) / 2) * error)
         return self.value - half, self.value + half
 
-    def p_value(self, bound: float = 0.0) -> float:
-        """Two-sided p of the hypothesis that the sum is the bound: what the confidence of the interval
-        that ends there leaves to 1. It is 1 where one seed leaves the spread unknown."""
+    def p_value(self) -> float:
+        """Two-sided p of the hypothesis that the sum is 0: what the confidence of the interval that ends
+        there leaves to 1. It is 1 where one seed leaves the spread unknown."""
         error, freedom = self._error()
-        gap = abs(self.value - bound)
-        return float(2 * stdtr(freedom, -gap / error)) if error else float(gap == 0)
+        return float(2 * stdtr(freedom, -abs(self.value) / error)) if error else float(self.value == 0)
 
     def _error(self) -> tuple[float, float]:
         """The standard error of the sum, and its degrees of freedom."""

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
-from lib.statistics.intervals import Measured, contrast, residual
+from lib.statistics.intervals import CONFIDENCE, Measured, contrast, residual
 
 # Of other studies, in `draws`.
 DRAWS = 20_000
@@ -99,7 +99,7 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     return adjusted
 
 
-def vargha_delaney(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> EffectSize:
+def vargha_delaney(a: ArrayLike, b: ArrayLike) -> EffectSize:
     """Probability that a run of `a` is higher than one of `b` (Vargha and Delaney, 2000).
 
     With FPR95, lower is better: give the baseline as `a`, and the value is the probability that the
@@ -108,22 +108,16 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> E
     Args:
         a: A matrix of size (`num_runs_a` x `num_columns`), or a vector of runs, two or more.
         b: A matrix of size (`num_runs_b` x `num_columns`), or a vector.
-        confidence: of the two-sided interval, in (0, 1).
     """
     a, b = (np.asarray(runs, dtype=float) for runs in (a, b))
     value = ((a[:, None] > b) + 0.5 * (a[:, None] == b)).mean(axis=(0, 1))
-    limits = np.vectorize(_newcombe, otypes=[float, float], excluded={1, 2, 3})
-    low, high = limits(value, len(a), len(b), confidence)
+    limits = np.vectorize(_newcombe, otypes=[float, float], excluded={1, 2})
+    low, high = limits(value, len(a), len(b))
     return EffectSize(value, low[()], high[()])
 
 
 def power(
-    effects: Sequence[float],
-    *,
-    runs: int = 5,
-    alpha: float = 0.05,
-    simulations: int = 20_000,
-    seed: int = 0,
+    effects: Sequence[float], *, runs: int = 5, alpha: float = 0.05, simulations: int = 20_000
 ) -> pd.Series:
     """Power of the exact one-sided test for normal values, by simulation.
 
@@ -133,13 +127,12 @@ def power(
         runs: of each method.
         alpha: level; for the strictest step of Holm's correction over six tests, 0.05 / 6.
         simulations: draws, the same for every effect.
-        seed: of the draws.
 
     Returns:
         By "effect" the share of draws rejected.
     """
     effects = np.asarray(effects, dtype=float)
-    draws = np.random.default_rng(seed).normal(size=(2, simulations, runs))
+    draws = np.random.default_rng(0).normal(size=(2, simulations, runs))
     lower, higher = draws[0] - effects[:, None, None], draws[1]
     p = stats.mannwhitneyu(lower, higher, alternative="less", axis=-1, method="exact").pvalue
     return pd.Series((p <= alpha).mean(axis=-1), pd.Index(effects, name="effect"))
@@ -228,9 +221,9 @@ def agreement(
     return stats.kendalltau(one, other).statistic, low, high
 
 
-def _newcombe(value: float, runs_a: int, runs_b: int, confidence: float) -> tuple[float, float]:
+def _newcombe(value: float, runs_a: int, runs_b: int) -> tuple[float, float]:
     """The values whose distance from the estimate is z standard errors, taken at those values."""
-    z = stats.norm.ppf((1 + confidence) / 2)
+    z = stats.norm.ppf((1 + CONFIDENCE) / 2)
     more = (runs_a + runs_b) / 2 - 1
 
     def gap(supposed: float) -> float:

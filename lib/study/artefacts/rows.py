@@ -161,7 +161,7 @@ def at_profile(study: Study, recipe: Recipe, searched: Searched) -> Recipe:
         NoSearch: a search is not on record.
     """
     profile = study.setting.profile
-    if searched is None or (profile.search is None and isinstance(searched, str)):
+    if searched is None or profile.search is None:
         return recipe
     names = (searched,) if isinstance(searched, str) else searched
     return at_rate(recipe, searched_rate(study, *names), profile.schedule)

@@ -1,7 +1,7 @@
 """Methods' values with their resamples, as claims are judged by, from records."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +12,6 @@ from lib.study.claims import Claim
 from lib.study.open import Record
 from lib.study.report import frames, hpatches, phototour
 
-# From a claim to the values of the methods that it names.
-OfClaim = Callable[[Claim], Mapping[str, Measured | np.ndarray]]
 RESAMPLED, COUNTED = "resampled_fpr95", "distance_histogram"
 SEQUENCES_DRAWN = 400
 
