@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import cv2
 import h5py
@@ -249,10 +250,14 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     with locked(tmp_path / "again" / ".lock"):
         assert command.main(again) == 1
     (tmp_path / "again" / "features.1.half.h5").touch()
-    with monkeypatch.context() as full:
-        full.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=999))
-        assert command.main(again) == 1
-    assert "features.h5: the disk is full: make room and run again" in capsys.readouterr().err
+    for number, name in enumerate(("features.h5", "matches.h5")):
+        free = [SimpleNamespace(free=10**9)] * number + [SimpleNamespace(free=999)]
+        with monkeypatch.context() as full:
+            full.setattr(shutil, "disk_usage", Mock(side_effect=free))
+            assert command.main(again) == 1
+        (line,) = capsys.readouterr().err.splitlines()[-1:]
+        assert line.endswith(f"{name}: the disk is full: make room and run again, what is done is kept")
+        assert not list((tmp_path / "again").glob("*.half.*"))
     assert command.main(again) == 0
     assert len(calls) == (3 if stopped == "write_features" else 2)
     for name in ("features.h5", "matches.h5", "pairs.txt", "database.db"):
@@ -326,7 +331,14 @@ def test_names_with_spaces_and_dots_are_read_from_a_file_of_pairs(images: Path, 
     assert hloc.read_pairs(tmp_path / "pairs.txt", tmp_path) == [("c.png", "a b.png")]
 
 
-@pytest.mark.parametrize("options", ["--ratio 1.5", "--one-camera", "--camera X,1,1,1"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("--ratio 1.5", "--one-camera", "--camera X,1,1,1", "--contrast nan"),
+        *(f"--magnification {value}" for value in (0, -5, "nan")),
+        *(f"--longest-side {value}" for value in (0, -1)),
+    ],
+)
 def test_what_is_wrong_from_the_start_is_refused_before_anything_is_described(
     images: Path, tmp_path: Path, capsys, options: str
 ) -> None:

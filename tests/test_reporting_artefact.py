@@ -85,9 +85,10 @@ def test_verdicts_are_those_on_the_artefacts_claims_and_a_shared_reason_stands_o
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
-        ("seeds", [0, 0]),
+        *(("seeds", seeds) for seeds in ([0, 0], [2**70], [0.5], [True], "0", 3)),
         ("profile", "quik"),
         ("data", "photos"),
+        ("results", ""),
     ],
 )
 def test_a_wrong_parameter_is_refused_in_one_line(parameter: str, value: object) -> None:

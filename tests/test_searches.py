@@ -137,6 +137,13 @@ def test_under_paper_a_recipe_is_what_its_authors_state() -> None:
     assert at_profile(paper, find("adasample_gen"), "adasample_gen") == find("adasample_gen")
 
 
+@pytest.mark.parametrize("option", ["--jobs=0", "--jobs=-1", "--photos=", "--results="])
+def test_a_search_looks_at_its_options_first(option: str, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        tuning.main([option])
+    assert f"argument {option.partition('=')[0]}: invalid" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--photos", "--device"])
 def test_a_search_that_cannot_begin_is_refused_in_one_line(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture

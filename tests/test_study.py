@@ -433,6 +433,37 @@ def test_the_reference_renders_without_training_where_it_is_told_to(
     assert (tmp_path / "quick/report/index.html").is_file()
 
 
+def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "reference/quick/mini"
+    shutil.copytree(REFERENCE / "quick/mini", folder)
+    monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
+    damaged = {
+        "hynet/figure3": next(folder.glob("records/architecture/*.json")),
+        "dsm/loss_shapes": next(folder.glob("records/loss_shapes/*.json")),
+        "hynet/figure1": next(folder.glob("records/descent_directions/*.json")),
+        "adasample/figure1": folder / "searches/hardnet.json",
+    }
+    a_folder, cut_short, empty, search = damaged.values()
+    a_folder.unlink()
+    a_folder.mkdir()
+    cut_short.write_bytes(cut_short.read_bytes()[:-99])
+    empty.write_text("{}")
+    flip_a_bit(search, 0.5)
+    names = (*damaged, "study/learning_rate")
+    monkeypatch.setattr(study, "ARTEFACTS", {name: ARTEFACTS[name] for name in names})
+    assert study.main(["--cached", "--results", str(tmp_path)]) == 1
+    told = capsys.readouterr()
+    for name, file in damaged.items():
+        (line,) = (line for line in told.err.splitlines() if name in line)
+        assert f"{file}" in line
+        assert "damaged" in line
+    assert "left out" not in told.out
+    pages = (tmp_path / "quick/report").rglob("*.html")
+    assert sorted(page.name for page in pages) == ["index.html", "learning_rate.html"]
+
+
 def test_two_processes_do_one_job_once(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
     opened, job, path = cold
     setting = replace(opened.setting, folder=tmp_path)

@@ -96,22 +96,21 @@ def _model(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from lib.data.synthetic.allotment import packaged_photographs
     from lib.files import make_once, write_bytes
     from lib.matching import networks
     from lib.study import records
+    from lib.study.open import REFERENCE
+    from lib.study.report.reference import with_tables
     from lib.study.runs import load_network
 
     raise_at_interrupt()
     if options.out.exists():
         raise FileExistsError(f"{options.out} is there already: name a folder that is not, or remove it")
     network, record = load_network(options.record), records.read(options.record)
-    scene = record["train_set"].removeprefix("mini-")
-    known = packaged_photographs().get(scene, ()) if record["data"] == "mini" else ()
 
     def make(new: Path) -> None:
         networks.save(new / networks.WEIGHTS, network, record, options.half)
-        card = networks.card(network, record, known, options.terms)
+        card = with_tables(networks.card(network, record, options.terms), REFERENCE)
         write_bytes(new / networks.CARD, card.encode())
 
     make_once(options.out, options.out.name, make)

@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,8 @@ from lib.study import pool
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job, merged, probe_path, record_path, record_status, remaining
-from lib.study.open import REFERENCE, ROOT, Study, find, make, manifest_path, open_study, sets_of, to_do
+from lib.study.open import REFERENCE, ROOT, Study, make, manifest_path, open_study, sets_of, to_do
+from lib.study.records import DamagedRecord
 
 # What failed, and why.
 Failures = list[tuple[str, str]]
@@ -82,9 +82,8 @@ def _run(options: argparse.Namespace) -> int:
         rendered = results / options.profile / study.setting.source.name
         setting = replace(study.setting, folder=rendered)
         study = replace(study, setting=setting, reading=study.reading[:1])
-        selected = _on_record(study, selected)
-    failures: Failures = []
-    if not options.cached:
+        selected, failures = _on_record(study, selected)
+    else:
         print(f"{study.heading()}{borrowed_rates(study)}")
         for name, why in study.setting.source.skipped.items():
             print(f"photograph left out: {name}: {why}")
@@ -110,9 +109,12 @@ def _report(
     listed = read_manifest(manifest).sets if manifest.exists() and not options.cached else {}
     if source.manifest(source.sets).sets.items() <= listed.items():
         paths = {record.path for records in runs.values() for _, record in records}
-        sentence, missing = reference.reproduction(made, study.reference, paths, runs)
-        print(f"\n{sentence}")
-        named += [(name, "it is in the reference and was not made") for name in missing]
+        try:
+            sentence, missing = reference.reproduction(made, study.reference, paths, runs)
+            print(f"\n{sentence}")
+            named += [(name, "it is in the reference and was not made") for name in missing]
+        except DamagedRecord as error:
+            named.append(("comparison with the reference", str(error)))
     texts = {"heading": study.heading(), "reproduced": sentence}
     copies, verdicts = study.setting.folder / "notebooks", reference.saved_verdicts(made, runs)
     index = execution.write_index(folder, copies, verdicts, runs, named, **texts)
@@ -137,16 +139,22 @@ def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
     return {name: ARTEFACTS[name] for name in names if not lacking[name]}
 
 
-def _on_record(study: Study, selected: Mapping[str, Artefact]) -> dict[str, Artefact]:
-    """The artefacts whose records are all there; says which are not."""
-    kept = {}
+def _on_record(study: Study, selected: Mapping[str, Artefact]) -> tuple[dict[str, Artefact], Failures]:
+    """The artefacts whose records are all there, damaged ones too, and those whose searches are damaged;
+    says which are left out."""
+    kept, damaged, folder = {}, {}, study.reading[0]
     for name, artefact in selected.items():
-        with suppress(NoSearch):
-            if all(find(study, job) for job in artefact.jobs(study)):
+        try:
+            statuses = [record_status(job, study.setting, folder) for job in artefact.jobs(study)]
+            if all(status.readable or status.damaged for status in statuses):
                 kept[name] = artefact
-    if left_out := [name for name in selected if name not in kept]:
+        except NoSearch:
+            continue
+        except DamagedRecord as error:
+            damaged[name] = f"not executed: {error}"
+    if left_out := [name for name in selected if name not in kept | damaged]:
         print(f"left out, not on record at this profile: {', '.join(left_out)}")
-    return kept
+    return kept, [*damaged.items()]
 
 
 def _jobs(study: Study, selected: Mapping[str, Artefact]) -> list[Job]:
@@ -228,7 +236,8 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
         if (own["profile"], own["data"]) == (profile, data):
             execution.store_outputs(notebook)
     if f"{profile}/{data}" in reference.JUDGED:
-        reference.fill_in(ROOT / "README.md", reference.with_tables, REFERENCE)
+        for text in (ROOT / "README.md", *ROOT.glob("networks/*/README.md")):
+            reference.fill_in(text, reference.with_tables, REFERENCE)
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
         where = f"{profile}, {study.setting.source.sets[0]}"

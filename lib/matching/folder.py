@@ -31,7 +31,7 @@ from lib.features.description import Describe, Features
 from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.matches import match, similarity
 from lib.features.patches import MAGNIFICATION
-from lib.files import locked, replacing, sha256, write_bytes
+from lib.files import explained_errors, locked, replacing, sha256, write_bytes
 from lib.matching import colmap, hloc
 from lib.matching.describe import describe
 
@@ -44,6 +44,8 @@ RATIO = 0.9
 _NARROW, _WIDEST = 3, 100
 # Formats that COLMAP reads; of others it is asked.
 _READ = ("JPEG", "MPO", "PNG")
+# In the file of matches, of a keypoint and of a pair besides; and of SQLite's journal.
+_MATCH_BYTES, _PAIR_BYTES, _JOURNAL_BYTES = 8, 4096, 8_000_000
 # EXIF's orientations by what turns the stored pixels upright, done in this order.
 _TRANSPOSED, _MIRRORED, _FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
 # Pillow opens no larger image; some 1 GB while they are decoded.
@@ -117,6 +119,8 @@ def describe_and_match(
     """
     if out.is_dir() and not (out / STATE).exists() and any(".half" not in p.name for p in out.iterdir()):
         raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
+    if not detector.contrast >= 0:
+        raise ValueError(f"contrast must be 0 or more, got {detector.contrast}")
     if settings.magnification < _NARROW:
         log(f"magnification below {_NARROW} is small: such patches show little but blur")
     named = hloc.read_pairs(pairs, images) if pairs else None
@@ -180,7 +184,8 @@ def photographs(
         try:
             image = read_image(path, header_only=True)
         except ValueError as error:
-            problems[name] = f"is no image that Pillow reads ({type(error.__cause__).__name__})"
+            why = f"is no image that Pillow reads ({type(error.__cause__).__name__})"
+            problems[name] = f"{why}: if it is a photograph (HEIC), save it as JPEG or PNG"
             continue
         if min(image.size) < SMALLEST_SIDE:
             problems[name] = "is {} by {} px, which is too small".format(*image.size)
@@ -290,25 +295,30 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
 
 def _merge(path: Path, parts: Mapping[str, Path]) -> None:
     """One file of the features of all images."""
-    needed = sum(part.stat().st_size for part in parts.values())
-    with replacing(path) as half:
-        # What HDF5 cannot write it keeps, and ends the process with it.
-        if shutil.disk_usage(path.parent).free < needed:
-            raise OSError(errno.ENOSPC, "no space left")
-        with h5py.File(half, "w") as file:
-            for name, part in parts.items():
-                with h5py.File(part) as stored:
-                    stored.copy(name, file, name)
+    _check_space(path, sum(part.stat().st_size for part in parts.values()))
+    with replacing(path) as half, h5py.File(half, "w") as file:
+        for name, part in parts.items():
+            with h5py.File(part) as stored:
+                stored.copy(name, file, name)
 
 
 def _match(out: Path, pairs: Pairs, settings: Settings) -> None:
     """The file of the matches of pairs, by the file of features."""
-    with (
-        replacing(out / MATCHES) as half,
-        h5py.File(half, "w") as file,
-        h5py.File(out / FEATURES) as described,
-    ):
-        for pair in tqdm(pairs, "matched", unit=" pairs", disable=None):
-            one, other = (hloc.read_descriptors(described, name) for name in pair)
-            matches = match(one, other, settings.mutual, settings.ratio)
-            hloc.write_matches(file, pair, matches, similarity(one, other, matches))
+    with h5py.File(out / FEATURES) as described:
+        keypoints = sum(len(described[first]["scores"]) for first, _ in pairs)
+        needed = keypoints * _MATCH_BYTES + len(pairs) * _PAIR_BYTES
+        # COLMAP's database, which is made of them, takes about as much.
+        _check_space(out / MATCHES, 2 * needed + _JOURNAL_BYTES)
+        with replacing(out / MATCHES) as half, h5py.File(half, "w") as file:
+            for pair in tqdm(pairs, "matched", unit=" pairs", disable=None):
+                one, other = (hloc.read_descriptors(described, name) for name in pair)
+                matches = match(one, other, settings.mutual, settings.ratio)
+                hloc.write_matches(file, pair, matches, similarity(one, other, matches))
+
+
+def _check_space(path: Path, needed: int) -> None:
+    """Raises OSError where so many bytes of a file find no room: on a full disk HDF5 and SQLite, which
+    write it, end the process."""
+    with explained_errors(path):
+        if shutil.disk_usage(path.parent).free < needed:
+            raise OSError(errno.ENOSPC, "no space left")

@@ -8,7 +8,7 @@ those names load the file itself where the architecture is theirs.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from kornia import feature
 from kornia.feature import hardnet, hynet, sosnet
 from torch import nn
 
-from lib.data.synthetic.photographs import Photograph
 from lib.files import write_bytes
 from lib.models import exported, orb, published, sift
 from lib.models.hynet import HyNet
@@ -99,16 +98,13 @@ def as_kornia(network: nn.Module) -> nn.Module | None:
     return theirs.eval()
 
 
-def card(
-    network: nn.Module, record: Mapping, photographs: Sequence[Photograph] = (), terms: str = ""
-) -> str:
+def card(network: nn.Module, record: Mapping, terms: str = "") -> str:
     """A model card, Markdown: what it is, what it was trained on, how to use it, what for.
 
     Args:
         network: a run's.
         record: of the run.
-        photographs: of the train set, where it was generated of some and they are known.
-        terms: what its images' owners ask for, where they are not.
+        terms: what the owners of its train set's images ask for.
     """
     config, side = record["config"], network.input_size
     with torch.inference_mode():
@@ -121,7 +117,6 @@ def card(
         length=described.shape[1],
         binary=described.dtype == torch.bool,
         budget=config["profile"].get("budget") or config["recipe"]["budget"],
-        photographs=photographs,
         terms=terms.rstrip(),
         kornia=theirs and type(theirs).__name__,
     )

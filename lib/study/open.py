@@ -289,12 +289,10 @@ def find(study: Study, job: Job) -> Record | None:
         DamagedRecord: a file of the reference does not hold what was written.
     """
     statuses = [record_status(job, study.setting, folder) for folder in study.reading]
-    for folder, status in zip(study.reading, statuses, strict=True):
-        if status.damaged and folder != study.setting.folder:
-            raise records.DamagedRecord(
-                f"{status.damaged[0]} is damaged: it does not hold what was committed; bring it back, "
-                "e.g. with git checkout"
-            )
+    # What is damaged in the folder that is read last, the study's own, is made anew.
+    if damaged := [file for status in statuses[:-1] for file in status.damaged]:
+        advice = "it does not hold what was committed; bring it back, e.g. with git checkout"
+        raise records.DamagedRecord(f"{damaged[0]} is damaged: {advice}")
     readable = [status for status in statuses if status.readable]
     best = min(readable, key=lambda status: status.state != "complete", default=None)
     return best and Record(job, best.path, best.content, older=best.state != "complete")

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from multiprocessing import connection, resource_tracker
 from unittest.mock import patch
@@ -291,12 +292,8 @@ def printed(count: int) -> Report:
 
 
 def span(seconds: float) -> str:
-    """A time in words, e.g. "3 min 05 s"."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    """A time in hours, minutes and seconds, e.g. "0:03:05"."""
+    return str(timedelta(seconds=round(seconds)))
 
 
 def wall_clock(seconds: Iterable[float], at_once: int) -> float:

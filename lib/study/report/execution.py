@@ -75,10 +75,12 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
         copy, notebook = study.setting.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
         for earlier in (copy, report / f"{name}.html"):
             earlier.unlink(missing_ok=True)
-        missing = [job for job, at in records if at.state != "complete" and not at.readable]
+        missing = [(job, at) for job, at in records if not at.readable]
         if missing:
             # Executed, it would train them itself, one notebook after the other.
-            why = f"not executed: {len(missing)} of its records are missing, e.g. {missing[0].title}"
+            damaged = [f"{file}, which is damaged" for _, at in missing for file in at.damaged]
+            example = [*damaged, missing[0][0].title][0]
+            why = f"not executed: {len(missing)} of its records are missing, e.g. {example}"
             failures.append((notebook, why))
             continue
         page = partial(write_page, copy, report, tuple(runs))
