@@ -99,8 +99,6 @@ def _export(options: argparse.Namespace) -> None:
     from lib.files import make_once, write_bytes
     from lib.matching import networks
     from lib.study import records
-    from lib.study.open import REFERENCE
-    from lib.study.report.reference import with_tables
     from lib.study.runs import load_network
 
     raise_at_interrupt()
@@ -110,8 +108,7 @@ def _export(options: argparse.Namespace) -> None:
 
     def make(new: Path) -> None:
         networks.save(new / networks.WEIGHTS, network, record, options.half)
-        card = with_tables(networks.card(network, record, options.terms), REFERENCE)
-        write_bytes(new / networks.CARD, card.encode())
+        write_bytes(new / networks.CARD, networks.card(network, record, options.terms).encode())
 
     make_once(options.out, options.out.name, make)
     print(f"{options.out}: {networks.WEIGHTS}, {networks.CARD}")

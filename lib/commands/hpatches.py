@@ -92,10 +92,8 @@ def _agreement(sequence: HomographySequence, homographies: np.ndarray) -> float:
     reference, correlations = cv2.blur(sequence.grey(0), _BLUR), []
     for index, homography in enumerate(homographies, 1):
         image = cv2.blur(sequence.grey(index), _BLUR)
-        laid, seen = (
-            cv2.warpPerspective(shown, homography, reference.shape[::-1], flags=cv2.WARP_INVERSE_MAP)
-            for shown in (image, np.ones_like(image))
-        )
+        laid = cv2.warpPerspective(image, homography, reference.shape[::-1], flags=cv2.WARP_INVERSE_MAP)
+        seen = (laid > 0).astype(np.uint8)
         correlations.append(cv2.computeECC(reference, laid, seen) if seen.any() else 0.0)
     return float(np.nanmean(correlations))
 

@@ -53,14 +53,14 @@ def raise_at_interrupt() -> None:
 def folder(text: str) -> str:
     """The folder that an option names; an empty text, as of an unset variable, names none."""
     if not text:
-        raise ValueError("no folder is named")
+        raise ValueError
     return text
 
 
 def positive(text: str) -> int:
     """The number that an option names, 1 or more."""
     if int(text) < 1:
-        raise ValueError("it must be 1 or more")
+        raise ValueError
     return int(text)
 
 

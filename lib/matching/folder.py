@@ -184,8 +184,9 @@ def photographs(
         try:
             image = read_image(path, header_only=True)
         except ValueError as error:
-            why = f"is no image that Pillow reads ({type(error.__cause__).__name__})"
-            problems[name] = f"{why}: if it is a photograph (HEIC), save it as JPEG or PNG"
+            large = isinstance(error.__cause__, Image.DecompressionBombError)
+            unread = "is no image that Pillow reads: save a photograph, such as HEIC, as JPEG or PNG"
+            problems[name] = "has too many pixels: reduce it" if large else unread
             continue
         if min(image.size) < SMALLEST_SIDE:
             problems[name] = "is {} by {} px, which is too small".format(*image.size)

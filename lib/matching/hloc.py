@@ -26,20 +26,16 @@ _BITS = "bits"
 
 def write_features(file: h5py.File, name: str, features: Features) -> None:
     """An image's features; bits are written as k numbers ±1/√k, whose products order as Hamming's do."""
-    group = file.create_group(name)
+    group, descriptors = file.create_group(name), features.descriptors
+    packed = descriptors.dtype == np.uint8
+    if packed:
+        bits = np.unpackbits(descriptors, axis=1).astype(np.float32)
+        descriptors = (2 * bits - 1) / np.sqrt(np.float32(bits.shape[1]))
     group["keypoints"] = features.position
-    group["descriptors"] = as_unit(features.descriptors).T
-    group["descriptors"].attrs[_BITS] = features.descriptors.dtype == np.uint8
+    group["descriptors"] = descriptors.T
+    group["descriptors"].attrs[_BITS] = packed
     group["scores"] = features.regions.scores
     group["image_size"] = np.array(features.size)
-
-
-def as_unit(descriptors: np.ndarray) -> np.ndarray:
-    """(N, k) float32: bits (N, k / 8) as unit vectors of equal numbers, others as they are."""
-    if descriptors.dtype != np.uint8:
-        return descriptors
-    bits = np.unpackbits(descriptors, axis=1).astype(np.float32)
-    return (2 * bits - 1) / np.sqrt(np.float32(max(bits.shape[1], 1)))
 
 
 def read_descriptors(file: h5py.File, name: str) -> np.ndarray:

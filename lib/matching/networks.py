@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from copy import deepcopy
 from pathlib import Path
 
 import jinja2
 import safetensors.torch
 import torch
-from kornia import feature
 from kornia.feature import hardnet, hynet, sosnet
 from torch import nn
 
 from lib.files import write_bytes
 from lib.models import exported, orb, published, sift
-from lib.models.hynet import HyNet
-from lib.models.l2net import L2Net
 
 HANDCRAFTED = {"sift": sift.build, "rootsift": lambda: sift.build(root=True), "orb": orb.build}
 # Committed, a folder each by its recipe's key.
@@ -31,7 +27,6 @@ ENDING = ".safetensors"
 WEIGHTS, CARD = "model" + ENDING, "README.md"
 # By kornia's name, whence it downloads weights; torch's cache calls them as the first address does.
 _OF_KORNIA = {**hardnet.urls, "sosnet": sosnet.urls["lib"], "hynet": hynet.urls["liberty"]}
-_KORNIAS = {L2Net: feature.HardNet, HyNet: feature.HyNet}
 
 
 def find(name: str) -> nn.Module:
@@ -81,23 +76,6 @@ def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) ->
     write_bytes(path, safetensors.torch.save(tensors, metadata))
 
 
-def as_kornia(network: nn.Module) -> nn.Module | None:
-    """kornia's `HardNet` or `HyNet` with a network's weights, in evaluation mode.
-
-    A network of fewer channels than the published one, which are all that kornia's class builds, gives
-    it copies of its layers. None where kornia has no class of the architecture.
-    """
-    if type(network) not in _KORNIAS:
-        return None
-    theirs, ours = _KORNIAS[type(network)](pretrained=False), network.state_dict()
-    if theirs.state_dict().keys() != ours.keys():
-        return None
-    # Thinner layers do not fit: kornia's are replaced by ours, whose numbers are then their own.
-    for name, layer in deepcopy(network).named_children():
-        setattr(theirs, name, layer)
-    return theirs.eval()
-
-
 def card(network: nn.Module, record: Mapping, terms: str = "") -> str:
     """A model card, Markdown: what it is, what it was trained on, how to use it, what for.
 
@@ -109,7 +87,7 @@ def card(network: nn.Module, record: Mapping, terms: str = "") -> str:
     config, side = record["config"], network.input_size
     with torch.inference_mode():
         described = network.eval()(torch.zeros(1, 1, side, side))
-    theirs, text = as_kornia(network), Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
     template = jinja2.Template(text, trim_blocks=True, keep_trailing_newline=True)
     return template.render(
         run=record,
@@ -118,5 +96,4 @@ def card(network: nn.Module, record: Mapping, terms: str = "") -> str:
         binary=described.dtype == torch.bool,
         budget=config["profile"].get("budget") or config["recipe"]["budget"],
         terms=terms.rstrip(),
-        kornia=theirs and type(theirs).__name__,
     )

@@ -89,7 +89,7 @@ class Job:
         """One line for people, e.g. "HardNet* on mini-a, seed 0"."""
         if self.recipe is None:
             return self.label
-        plain = {n: v for n, v in self.overrides.items() if isinstance(v, bool | int | float | str)}
+        plain = {n: v for n, v in self.overrides.items() if isinstance(v, int | float | str)}
         changed = "".join(f", {name} {value}" for name, value in plain.items())
         return f"{self.label} on {self.train_set}, seed {self.seed}{changed}"
 

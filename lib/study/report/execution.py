@@ -75,12 +75,10 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
         copy, notebook = study.setting.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
         for earlier in (copy, report / f"{name}.html"):
             earlier.unlink(missing_ok=True)
-        missing = [(job, at) for job, at in records if not at.readable]
+        missing = [f"{job.title}, {at.state}: {at.path}" for job, at in records if not at.readable]
         if missing:
             # Executed, it would train them itself, one notebook after the other.
-            damaged = [f"{file}, which is damaged" for _, at in missing for file in at.damaged]
-            example = [*damaged, missing[0][0].title][0]
-            why = f"not executed: {len(missing)} of its records are missing, e.g. {example}"
+            why = f"not executed: {len(missing)} of its records are not whole, e.g. {missing[0]}"
             failures.append((notebook, why))
             continue
         page = partial(write_page, copy, report, tuple(runs))
