@@ -100,7 +100,7 @@ def test_the_runs_that_an_explanation_speaks_of_have_the_printed_p_when_tested(p
     for name, (lower, higher) in witnesses.items():
         tested, row = significance.mann_whitney(lower, higher), holm.loc[name]
         least, most = row["exact, at least", "p"], row["exact, at most", "p"]
-        assert row["its", "U"] == tested.u
+        assert row["implied", "U"] == tested.u
         assert round(float(tested.continuity), 3) == paper.loc[name, "p"]
         assert least - 1e-9 <= tested.exact <= most + 1e-9
         # Where the two tied pairs are decides the exact p; without ties there is one.

@@ -172,7 +172,7 @@ def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
         implied[name] = (best["u"], *outcomes.loc[alike, "at_most"].agg(["min", "max"]))
     u, least, most = np.transpose([implied[name] for name in paper.index])
     columns = {("HardNet+*", "FPR95"): paper["higher_mean"], ("as printed", "p"): paper["p"]}
-    columns |= {("as printed", "Holm"): significance.holm(paper["p"]), ("its", "U"): u}
+    columns |= {("as printed", "Holm"): significance.holm(paper["p"]), ("implied", "U"): u}
     for head, exact in (("exact, at least", least), ("exact, at most", most)):
         columns |= {(head, "p"): exact, (head, "Holm"): significance.holm(exact)}
     return pd.DataFrame(columns, index=paper.index)
