@@ -16,7 +16,7 @@ from lib.recipes import RECIPES
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import dsm as artefacts
 from lib.study.claims import NOT_JUDGED, Claim, read_claims
-from lib.study.claims.measured import OfClaim, values_of
+from lib.study.claims.measured import values_of
 from lib.study.jobs import Job
 from lib.study.open import Record, Study, open_study
 from lib.study.printed import printed
@@ -28,7 +28,7 @@ from lib.theory import narrow_weights
 SEEDS = (0, 1, 2)
 
 
-def claim_values(runs: list[Record], study: Study, **arrays: object) -> OfClaim:
+def claim_values(runs: list[Record], study: Study, **arrays: object) -> partial:
     every = [*runs, *frames.by_sign(runs)]
     return partial(values_of, runs=every, sets=study.setting.source.sets, arrays=arrays)
 
