@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import copy
 import errno
 import multiprocessing
@@ -25,6 +26,7 @@ from small_study import SMALL, made_cold
 import lib.study.open
 from lib import recipes, training
 from lib.commands import study
+from lib.data.manifest import write_manifest
 from lib.data.sources import Source, open_source
 from lib.files import sha256
 from lib.study import jobs, pool, records, runs
@@ -41,7 +43,7 @@ from lib.study.open import (
     records_of,
     to_do,
 )
-from lib.study.report import reference
+from lib.study.report import execution, reference
 from lib.study.runs import carry_out, load_weights, weights_path
 
 
@@ -464,6 +466,23 @@ def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
     assert sorted(page.name for page in pages) == ["index.html", "learning_rate.html"]
 
 
+def test_a_damaged_reference_keeps_no_report_from_what_was_made(
+    cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, job, _ = cold
+    monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
+    monkeypatch.setattr(execution, "execute", lambda *_: [])
+    damaged = jobs.record_path(job, opened.setting, opened.reference)
+    damaged.mkdir(parents=True)
+    source = opened.setting.source
+    write_manifest(opened.reference / "manifest.json", source.manifest(source.sets))
+    options = {"results": str(tmp_path), "profile": "quick", "cached": False, "update_reference": False}
+    selected = {"a/b": Artefact(lambda _: [job])}
+    [(_, why)] = study._report(opened, selected, argparse.Namespace(**options), str(tmp_path))
+    assert f"{damaged} is damaged" in why
+    assert (tmp_path / "quick/report/index.html").is_file()
+
+
 def test_two_processes_do_one_job_once(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
     opened, job, path = cold
     setting = replace(opened.setting, folder=tmp_path)
@@ -633,6 +652,9 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert row[1:3] == ["80", "80"]
     assert float(row[3]) > 0
     assert "GB of disk" in printed
+    assert study.main(["--plan", "--profile", "standard", "--results", str(tmp_path / "new")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "search it with .venv/bin/python -m lib.commands.tuning --profile standard" in line
     assert not (tmp_path / "new").exists()
 
 

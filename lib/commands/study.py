@@ -114,7 +114,7 @@ def _report(
             print(f"\n{sentence}")
             named += [(name, "it is in the reference and was not made") for name in missing]
         except DamagedRecord as error:
-            named.append(("comparison with the reference", str(error)))
+            named.append(("comparison with the reference", f"{error}; bring it back by git checkout"))
     texts = {"heading": study.heading(), "reproduced": sentence}
     copies, verdicts = study.setting.folder / "notebooks", reference.saved_verdicts(made, runs)
     index = execution.write_index(folder, copies, verdicts, runs, named, **texts)

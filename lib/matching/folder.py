@@ -206,11 +206,11 @@ def photographs(
 def _set_aside(problems: Mapping[str, str], strict: bool, log: Log) -> None:
     lines = [f"{name} {problem}" for name, problem in problems.items()]
     if strict and lines:
-        raise ValueError("\n".join([f"{len(lines)} files cannot be used (--strict)", *lines]))
+        raise ValueError("\n".join([f"files that cannot be used (--strict): {len(lines)}", *lines]))
     for line in lines:
         log(f"set aside: {line}")
     if lines:
-        log(f"{len(lines)} files are set aside")
+        log(f"files set aside: {len(lines)}")
 
 
 def _usable_pairs(named: Pairs | None, names: Collection[str], images: Path) -> Pairs:
