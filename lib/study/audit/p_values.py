@@ -164,13 +164,13 @@ def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
         came from by the likeliest form, NaN where that cannot give it; the exact p of this U, "at least"
         and "at most" since it depends on where ties are, each with its "Holm".
     """
-    outcomes, implied = every_outcome(RUNS, RUNS), {}
+    outcomes, implied = every_outcome(RUNS, RUNS), []
     likeliest = p_values(outcomes)[LIKELIEST, 1]
-    for name, value in paper["p"].items():
+    for value in paper["p"]:
         best = outcomes[_rounds_to(likeliest, value)].iloc[0]
         alike = (outcomes[["u", "ties"]] == best[["u", "ties"]]).all(axis=1)
-        implied[name] = (best["u"], *outcomes.loc[alike, "at_most"].agg(["min", "max"]))
-    u, least, most = np.transpose([implied[name] for name in paper.index])
+        implied.append([best["u"], *outcomes.loc[alike, "at_most"].agg(["min", "max"])])
+    u, least, most = np.transpose(implied)
     columns = {("HardNet+*", "FPR95"): paper["higher_mean"], ("as printed", "p"): paper["p"]}
     columns |= {("as printed", "Holm"): significance.holm(paper["p"]), ("implied", "U"): u}
     for head, exact in (("exact, at least", least), ("exact, at most", most)):

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from lib.files import write_bytes
+from lib.recipes import RECIPES
 from lib.study import records
 from lib.study.catalogue import ARTEFACTS
 from lib.study.claims import HELD, NOT_HELD, NOT_JUDGED, OPEN, read_rows, wrong_by_chance
@@ -192,15 +193,16 @@ def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
         measured: columns `method` and, e.g., "FPR95 Adam" and "matching of photographs Adam".
         levels: columns `method`, `optimiser`, missing where none was trained, and, e.g., "FPR95 mean".
     """
-    methods, names = measured.set_index("method"), list(OPTIMISERS.values())
+    methods = measured.set_index("method")
     columns = {
         f"{head}, {name}": methods[f"{metric} {name}"].map(form.format)
         for metric, head, form in ((FPR95, "FPR95", "{:.2f}"), (PHOTOGRAPHS, "matching AP", "{:.1f}"))
-        for name in names
+        for name in OPTIMISERS.values()
     }
-    lowest = methods[[f"{FPR95} {name}" for name in names]].min(axis=1).sort_values()
+    lowest = methods.filter(regex=f"^{FPR95} (SGD|Adam)$").min(axis=1).sort_values()
     table = pd.DataFrame(columns).loc[lowest.index]
-    others = levels[levels["optimiser"].isna()].set_index("method")
+    exported = {f"{key} (exported)": f"exported {recipe.label}" for key, recipe in RECIPES.items()}
+    others = levels[levels["optimiser"].isna()].set_index("method").rename(index=exported)
     reached = others[[f"{FPR95} mean", f"{PHOTOGRAPHS} mean"]].itertuples()
     texts = "; ".join(f"{name} {rate:.2f} and {ap:.1f}" for name, rate, ap in reached)
     below = f"\nOther descriptors (FPR95, AP): {texts}.\n"
