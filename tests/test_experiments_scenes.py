@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from lib.models import tfeat
 from lib.study.artefacts import dsm, hynet, whole_images
 from lib.study.artefacts.whole_images import UNITED
 from lib.study.catalogue import ARTEFACTS
-from lib.study.claims import HELD, NOT_JUDGED, read_claims
+from lib.study.claims import HELD, NOT_JUDGED
 from lib.study.jobs import Job, record_path
 from lib.study.open import Record, Study, open_study
 from lib.study.printed import BENCHMARKS, printed
@@ -124,14 +123,6 @@ def test_what_one_run_has_no_model_for_has_no_mean_and_no_verdict(study: Study) 
 
 def accuracies(level: float) -> dict[str, float]:
     numbers = {"stereo": level, "multiview": level + 20, "average": level + 10}
-    # Pairs with the first of five photographs are easier; two subsets are of four, one is of all.
-    bags = [(0, 1, 2, 3), (1, 2, 3, 4), (0, 1, 2, 3, 4)]
-    for place in ("place1", "place2"):
-        for first, second in combinations(range(5), 2):
-            numbers[f"stereo.{place}.{second}-{first}"] = level - 4 + 10 * (first == 0)
-        for subset, bag in enumerate(bags):
-            for first, second in combinations(bag, 2):
-                numbers[f"multiview.{place}.{subset}.{first}-{second}"] = level + 16 + 10 * (first == 0)
     return numbers | {
         "matches": 90.0,
         "inliers": 40.0,
@@ -139,39 +130,6 @@ def accuracies(level: float) -> dict[str, float]:
         "degensac": 1.0,
         "keynet": 0.0,
     }
-
-
-def test_photographs_are_drawn_with_all_of_their_pairs(study: Study) -> None:
-    found = laid_out(study, "hynet/table4", accuracies)
-    both, average = (
-        photograph_values(claim, found)
-        for claim in read_claims("hynet", "Table 4")
-        if claim.id in ("hynet-t4-both", "hynet-t4-average")
-    )
-    of = both["hynet_aug"]
-    assert of.values.shape == (3, 2)
-    assert of.freedom == 4
-    # All runs and methods share the draws: what all of them find easy does not widen a difference.
-    moved = of.resampled[0] - of.values[:, :, None]
-    np.testing.assert_allclose(np.ptp(moved, axis=0), 0, atol=1e-9)
-    np.testing.assert_allclose(
-        moved[0].mean(axis=0),
-        (average["sift"].resampled[0, 0] - average["sift"].values[0]),
-        atol=1e-9,
-    )
-    # A pair comes as often as its photographs' counts say; each place has draws of its own.
-    expected = []
-    for number in range(2):
-        times = np.random.default_rng([400, 5, number]).multinomial(5, np.full(5, 0.2), 400)
-        share = []
-        for drawn in times:
-            weight = {(i, j): drawn[i] * drawn[j] for i, j in combinations(range(5), 2)}
-            total = sum(weight.values())
-            easy = sum(of for (first, _), of in weight.items() if first == 0)
-            # Of five times the same photograph there is no pair, and nothing moves.
-            share.append(easy / total if total else 4 / 10)
-        expected.append(10 * np.sqrt(5 / 4) * (np.array(share) - np.mean(share)))
-    np.testing.assert_allclose(moved[0, 0], np.mean(expected, axis=0), atol=1e-9)
 
 
 def precisions(level: float) -> dict[str, float]:

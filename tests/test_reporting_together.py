@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from dataclasses import replace
@@ -128,25 +127,6 @@ def test_pairs_are_all_there_the_first_ahead_and_p_fits_its_interval(means, seed
     assert ((table["low"] <= table["improvement"]) & (table["improvement"] <= table["high"])).all()
 
 
-def reversed_none(order, sure) -> bool:
-    return all(order.index(better) < order.index(worse) for better, worse in sure)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.sets(st.sampled_from(list(itertools.combinations("abcde", 2)))))
-def test_orders_are_those_that_reverse_no_sure_pair(sure):
-    counted = sum(reversed_none(order, sure) for order in itertools.permutations("abcde"))
-    assert significance.orders("abcde", sure) == counted
-
-
-def test_an_order_is_sure_or_open_as_the_spread_has_it():
-    spread = {name: drawn(place, 10.0 + place, seeds=3, spread=5.0) for place, name in enumerate("abcd")}
-    apart = {name: drawn(place, 50.0 * place, seeds=5, spread=0.1) for place, name in enumerate("abcd")}
-    table = together.ordered({"FPR95": spread, "matching": apart})
-    assert table.loc["FPR95"].to_dict() == {"pairs": 6, "significant": 0, "rankings": 24, "of": 24}
-    assert table.loc["matching"].to_dict() == {"pairs": 6, "significant": 6, "rankings": 1, "of": 24}
-
-
 @pytest.mark.parametrize(("seeds", "draws"), [(3, 0), (5, 0), (5, 400)])
 def test_of_two_methods_the_draws_differ_as_far_as_their_interval_says(seeds, draws):
     of = {"a": drawn(0, 12.0, seeds, draws=draws), "b": drawn(1, 11.0, seeds, draws=draws)}
@@ -172,7 +152,7 @@ def test_of_many_methods_intervals_are_by_what_seeds_leave_open_of_all():
 def test_three_seeds_can_order_methods_that_are_well_apart():
     """Nine standard errors between neighbours; a pair by itself would need 24 after Holm's."""
     of = {name: drawn(place, 5.0 * place, seeds=3) for place, name in enumerate("abcdefgh")}
-    assert together.ordered({"matching": of}).loc["matching", "rankings"] == 1
+    assert (together.pairs("matching", of)["Holm"] <= together.LEVEL).all()
 
 
 def test_where_methods_are_alike_a_pair_is_sure_in_few_studies():

@@ -10,7 +10,6 @@ from mann_whitney_oracle import exact_by_hand, normal_by_hand, u_by_hand
 
 from lib.statistics.significance import (
     binomial_error,
-    concordance,
     holm,
     mann_whitney,
     power,
@@ -117,18 +116,3 @@ def test_the_binomial_error_of_a_printed_rate_is_known_by_hand():
     # 1.316% of 50 000: sqrt(0.01316 · 0.98684 / 50 000) = 0.00050964.
     assert binomial_error(1.316) == pytest.approx(0.050964, abs=1e-6)
     assert binomial_error([0.0, 50.0, 100.0], 100) == pytest.approx([0, 5, 0])
-
-
-# Concordance
-
-
-def test_rankings_agree_wholly_not_at_all_or_as_far_as_kendalls_formula_says():
-    same = np.tile(np.arange(1.0, 9.0)[:, None], 3)
-    assert concordance(same) == pytest.approx(1.0)
-    # 12 S / (m² (n³ − n)): sums of ranks 6, 7, 8, 9 about 7.5 have S = 5.
-    assert concordance([[1, 2, 3], [2, 1, 4], [4, 3, 1], [3, 4, 2]]) == pytest.approx(60 / (9 * 60))
-    # Each thing is first, second and third once.
-    assert concordance([[1, 2, 3], [2, 3, 1], [3, 1, 2]]) == pytest.approx(0.0)
-    random = np.random.default_rng(0)
-    chance = [concordance(np.stack([random.permutation(8) for _ in range(3)], 1)) for _ in range(2000)]
-    assert np.mean(chance) == pytest.approx(1 / 3, abs=0.01)

@@ -1,16 +1,15 @@
 """Statistics of few seeds: AdaSample's Table 3 (Sec. 5.4) as it should be tested, and beyond it.
 
 The Mann-Whitney test (Mann and Whitney, 1947), Holm's step-down correction (1979), Vargha and Delaney's
-effect size (2000) with Newcombe's interval (2006), the test's power, the uncertainty that a printed
-FPR95 has from its test pairs alone, and Kendall's coefficient of concordance (1939). Arrays in, arrays
-out; a row is a run, a column is a pair of train and test set. Orders of methods stand at the end: how
-many are open, which ones other studies might find, and how far two agree.
+effect size (2000) with Newcombe's interval (2006), the test's power, and the uncertainty that a printed
+FPR95 has from its test pairs alone. Arrays in, arrays out; a row is a run, a column is a pair of train
+and test set. Orders of methods stand at the end: which
+ones other studies might find, and how far two agree.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -151,30 +150,6 @@ def binomial_error(rate: ArrayLike, negatives: int = 50_000) -> np.ndarray:
     """
     share = np.asarray(rate, dtype=float) / 100
     return 100 * np.sqrt(share * (1 - share) / negatives)
-
-
-def concordance(ranks: ArrayLike) -> float:
-    """Kendall's W of several rankings, corrected for ties: 1 where all are the same; of m rankings that
-    have nothing to do with each other 1/m in the mean.
-
-    Args:
-        ranks: (things, rankings), three rankings or more.
-    """
-    things, rankings = np.shape(ranks)
-    # Friedman's statistic is m (n − 1) W.
-    statistic = stats.friedmanchisquare(*np.asarray(ranks, dtype=float)).statistic
-    return float(statistic / (rankings * (things - 1)))
-
-
-def orders(names: Collection[str], sure: Collection[tuple[str, str]]) -> int:
-    """In how many orders methods can stand, the better first, so that no sure pair is reversed."""
-
-    @cache
-    def left(placed: frozenset[str]) -> int:
-        free = [n for n in names if n not in placed and all(a in placed for a, b in sure if b == n)]
-        return sum(left(placed | {name}) for name in free) if free else 1
-
-    return left(frozenset())
 
 
 def draws(methods: Sequence[Measured]) -> np.ndarray:

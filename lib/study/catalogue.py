@@ -116,5 +116,6 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/table6": Artefact(images.tcdesc_table6, images=images.OXFORD),
     "together/equal_footing": Artefact(together.equal_footing),
     "together/orders": Artefact(together.equal_footing, extras=True, longer=True),
+    "together/duration": Artefact(together.duration, extras=True, longer=True),
     "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),
 }

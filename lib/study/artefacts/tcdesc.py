@@ -98,17 +98,12 @@ table3 = several(
 table5 = tcdesc_runs(("tcdesc_dsm_aug", *_FIXED), "grid")
 
 
-_control = Runs(
+# What is topology's own, and what its λ alone does.
+control = Runs(
     [key for keys in CONTROLLED.values() for key in keys],
     recipes={**_EQUAL, **_CONTROLS},
     hpatches="a",
 )
-
-
-def control(study: Study) -> list[Job]:
-    """What is topology's own, and what its λ alone does; none at quick, where no rates are searched for
-    it."""
-    return [] if study.setting.profile.name == "quick" else _control(study)
 
 
 # Rows of Table II that other papers' tables have with the seeds of a table, and others.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
-from lib.study.artefacts.rows import HANDCRAFTED, Runs
+from lib.study.artefacts.rows import HANDCRAFTED, Runs, several
 from lib.study.artefacts.searches import read_search
 from lib.study.jobs import Job
 from lib.study.open import ROOT, Study
@@ -76,6 +76,21 @@ def equal_footing(study: Study) -> list[Job]:
     if study.setting.profile.name == "quick":
         return jobs
     return jobs + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)
+
+
+# Those that train longer, too; and how many times as long.
+LONGER = ("equal_hardnet_aug", "equal_sosnet_aug", "tcdesc_dsm_aug")
+TIMES = 4
+
+
+def duration(study: Study) -> list[Job]:
+    """`LONGER` with both optimisers at the profile's length and, with the first seed, `TIMES` as long at
+    the same learning rates."""
+    keys = [*LONGER, *(other for other, key in SWAPPED_KEYS.items() if key in LONGER)]
+    short = Runs(keys, recipes={**EQUAL, **SWAPPED})
+    budget = study.setting.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
+    longer = {"budget": replace(budget, epochs=TIMES * budget.epochs)}
+    return several(short, replace(short, most=1, overrides=longer))(study)
 
 
 def optimiser_on_reserve(study: Study) -> dict[str, str]:

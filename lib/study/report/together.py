@@ -5,7 +5,6 @@ from method to method; average precision (percent) is compared in points. Method
 the same seeds.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
@@ -144,20 +143,6 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
     better, worse = (runs[list(side)] for side in zip(*in_order, strict=True))
     effect = significance.vargha_delaney(worse, better)
     return table.assign(improvement=effect.value, low=effect.low, high=effect.high)
-
-
-def ordered(measured: Mapping[str, Methods]) -> pd.DataFrame:
-    """By measure the number of "pairs", of how many the difference is "significant", p being 5% at most
-    by Holm's correction, and how many "rankings" of all methods contradict none of these, "of" how many.
-    """
-    rows = {}
-    for measure, methods in measured.items():
-        holm = pairs(measure, methods)["Holm"]
-        sure = list(holm.index[holm <= LEVEL])
-        left = significance.orders(tuple(methods), sure)
-        rows[measure] = (len(holm), len(sure), left, math.factorial(len(methods)))
-    heads = ["pairs", "significant", "rankings", "of"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=heads).rename_axis("measure")
 
 
 def lower_better(measure: str, methods: Methods) -> pd.Series:

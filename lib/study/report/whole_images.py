@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from lib.data.whole_images import CITIES, NUISANCES, RELEASED, SUBSETS
 from lib.statistics.intervals import Measured
 from lib.study.artefacts.whole_images import image_sets
 from lib.study.claims import Claim
-from lib.study.claims.measured import SEQUENCES_DRAWN, by_method, by_things
+from lib.study.claims.measured import by_method, by_things
 from lib.study.open import Record, Study
 from lib.study.report import frames
 
@@ -26,11 +25,6 @@ AREA = "mauc"
 BY_NUISANCE = "_by_nuisance"
 # Of `lib.benchmarks.imc`, by key: the columns of HyNet's Table 4.
 TASKS = {"stereo": "stereo", "multiview": "multi-view", "average": "average"}
-# Of `lib.benchmarks.imc`: a single pair of photographs, in multi-view of a subset.
-_PAIR = (
-    r"^(?P<task>stereo|multiview)\.(?P<scene>.+?)\."
-    r"(?:(?P<subset>\d+)\.)?(?P<first>\d+)-(?P<second>\d+)$"
-)
 
 
 def by_set(runs: Sequence[Record], study: Study, kind: str, measure: str) -> dict[str, pd.DataFrame]:
@@ -117,10 +111,10 @@ def retrieval_values(runs: pd.DataFrame) -> dict[str, Measured]:
 
 
 def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured | str]:
-    """The values of a claim on HyNet's Table 2, over seeds alone, or on its Table 4, with resamples of
-    photographs.
+    """The values of a claim on HyNet's Table 2 or 4, over seeds alone: the scenes and their photographs
+    stay fixed.
 
-    The scenes stay fixed. A method of which one run lacks the number has a text that says so in place of
+    A method of which one run lacks the number has a text that says so in place of
     values, since its other runs would flatter it.
 
     Args:
@@ -133,46 +127,5 @@ def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured | 
     lacking = {key: f"{label} lacks this number in a scene" for key, label, _ in there.index[~there]}
     if complete.empty:
         return lacking
-    drawn, photographs = _over_photographs(complete, names)
     cells = [TASKS.get(name, name) for name in names]
-    table = complete[names].set_axis(cells, axis=1)
-    return lacking | by_method(table, cells, drawn, max(1, photographs - 1))
-
-
-def _over_photographs(runs: pd.DataFrame, names: Sequence[str]) -> tuple[np.ndarray | None, int]:
-    """Numbers of Table 4 when each scene's photographs are drawn anew, the same for all runs and tasks.
-
-    Pairs share photographs: a pair comes as often as the first of its photographs is drawn, times as
-    often as the second is. In multi-view so do the pairs within a subset, whose model stays as it is; a
-    mean is over the sizes of subsets, and where no pair of a size is drawn, over all of its pairs. Of n
-    photographs the deviations are widened by √(n / (n − 1)).
-
-    Returns:
-        (1, runs, names, B) resamples, None where single pairs are not on record or `names` are others;
-        and how many photographs a scene has at least.
-    """
-    pairs = runs.columns.to_series().str.extract(_PAIR).dropna(subset="first").fillna({"subset": ""})
-    if not set(names) <= set(TASKS) or pairs.empty or runs[pairs.index].isna().any(axis=None):
-        return None, 0
-    pairs["size"] = pairs.groupby(["task", "scene", "subset"])["first"].transform("size")
-    moved, counts = {"stereo": [], "multiview": []}, []
-    for number, (_, scene) in enumerate(pairs.groupby("scene", sort=False)):
-        photographs = pd.Index(sorted({*scene["first"], *scene["second"]}, key=int))
-        counts.append(count := len(photographs))
-        random = np.random.default_rng([SEQUENCES_DRAWN, count, number])
-        times = random.multinomial(count, np.full(count, 1 / count), SEQUENCES_DRAWN).T
-        first, second = (times[photographs.get_indexer(scene[side])] for side in ("first", "second"))
-        weights = pd.DataFrame(first * second, scene.index)
-        for task, own in scene.groupby("task"):
-            means = []
-            for _, size in own.groupby("size"):
-                weight = weights.loc[size.index].to_numpy()
-                weight = np.where(weight.sum(axis=0) > 0, weight, 1)
-                means.append(runs[size.index].to_numpy(float) @ weight / weight.sum(axis=0))
-            mean = np.mean(means, axis=0)
-            off = mean - mean.mean(axis=1, keepdims=True)
-            moved[task].append(np.sqrt(count / max(1, count - 1)) * off)
-    by_task = {task: np.mean(scenes, axis=0) for task, scenes in moved.items()}
-    by_task["average"] = (by_task["stereo"] + by_task["multiview"]) / 2
-    drawn = [runs[name].to_numpy(float)[:, None] + by_task[name] for name in names]
-    return np.stack(drawn, axis=1)[None], min(counts)
+    return lacking | by_method(complete[names].set_axis(cells, axis=1), cells, None)
