@@ -117,3 +117,14 @@ def test_a_delimiter_that_may_stand_in_a_number_is_refused(data: Path, described
     with pytest.raises(SystemExit):
         hpatches.main(["score", str(data), str(described), "--delimiter", "."])
     assert "--delimiter: invalid choice: '.'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", " ", "|"])
+def test_of_a_wrong_delimiter_a_short_line_is_said(
+    data: Path, described: Path, delimiter: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert hpatches.main(["score", str(data), str(described), "--delimiter", delimiter]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(described / "i_one") in line
+    assert line.endswith("; or name another delimiter")
+    assert len(line) < len(str(described)) + 150

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import zlib
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -15,11 +18,13 @@ import h5py
 import numpy as np
 import pycolmap
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 from skimage import data
+from small_files import interrupted
 from test_matching_keypoints import texture
 
 from lib.commands import describe as command
+from lib.data import images as reading
 from lib.data.images import read_grey
 from lib.data.synthetic.scenes import plan_site, render_view
 from lib.data.synthetic.sizes import SyntheticSize
@@ -29,7 +34,7 @@ from lib.features.matches import match
 from lib.files import locked
 from lib.matching import colmap, hloc
 from lib.matching.describe import describe
-from lib.matching.folder import Settings, describe_and_match
+from lib.matching.folder import Settings, describe_and_match, photographs
 from lib.matching.networks import find
 
 FEW = Detector(most=150)
@@ -230,6 +235,43 @@ def test_what_cannot_be_used_is_set_aside_and_listed(mixed, tmp_path: Path, caps
         assert sorted(image.name for image in database.read_all_images()) == good
 
 
+def write_header(path: Path, *size: int) -> None:
+    """A PNG of grey values, of this width and height, that ends where its pixels would begin."""
+    content = b"\x89PNG\r\n\x1a\n"
+    for kind, chunk in ((b"IHDR", struct.pack(">2I5B", *size, 8, 0, 0, 0, 0)), (b"IDAT", b"")):
+        content += struct.pack(">I", len(chunk)) + kind + chunk
+        content += struct.pack(">I", zlib.crc32(kind + chunk))
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("size", "problem"),
+    [
+        ((16, 500), ""),
+        ((15, 500), "is 15 by 500 px, which is too small"),
+        ((9568, 6376), ""),
+        ((13400, 13400), "has too many pixels: reduce it"),
+    ],
+)
+def test_an_images_size_is_judged_by_its_header(
+    tmp_path: Path, size: tuple[int, int], problem: str
+) -> None:
+    write_header(tmp_path / "1.png", *size)
+    expected = ({}, {"1.png": problem}) if problem else ({"1.png": size}, {})
+    assert photographs(tmp_path) == expected
+
+
+def test_images_of_61_megapixels_are_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Their pixels, which are not there, look like a smaller image's.
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    monkeypatch.setattr(reading, "decode_grey", lambda *_: texture(size=240))
+    for name in ("1.png", "2.png"):
+        write_header(tmp_path / name, 9568, 6376)
+    describe_and_match(tmp_path, tmp_path / "out", FEW, find("sift"), log=quiet)
+    with h5py.File(tmp_path / "out" / "features.h5") as file:
+        assert tuple(file["1.png"]["image_size"]) == (9568, 6376)
+
+
 @pytest.mark.parametrize("stopped", ["write_features", "write_matches", "write_pairs"])
 def test_a_stopped_run_goes_on_to_the_same_bits(
     images: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, stopped: str
@@ -270,6 +312,24 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     )
 
 
+def test_ctrl_c_while_images_are_described_prints_a_line_and_keeps_them(
+    images: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "images").mkdir()
+    for number in range(60):
+        shutil.copy(images / "one.png", tmp_path / "images" / f"{number}.png")
+    out = tmp_path / "out"
+    options = ["folder", str(tmp_path / "images"), str(out), "--descriptor", "sift", "--threads", "1"]
+    # Names without those of files that are being written.
+    described = partial(out.glob, "parts/" + 64 * "?" + ".h5")
+    status, said, err = interrupted(["lib.commands.describe", *options], lambda: [*described()])
+    assert (status, err) == (130, "")
+    assert said.startswith("\nStopped. ")
+    assert len(said.splitlines()) == 2
+    assert sorted(path.name for path in out.iterdir()) == ["describe.json", "parts"]
+    assert [*described()], "what was described is kept"
+
+
 def test_a_known_camera_is_written(images: Path, tmp_path: Path) -> None:
     for name in ("1.png", "2.png"):
         shutil.copy(images / "one.png", tmp_path / name)
@@ -301,6 +361,31 @@ def test_of_several_models_the_largest_is_first(tmp_path: Path, monkeypatch: pyt
     (camera,) = model.cameras.values()
     camera.params = [20 * camera.width, *camera.params[1:]]
     assert list(colmap.implausible_focal_lengths(model).values()) == [pytest.approx(20)]
+
+
+def test_a_model_that_finds_no_room_is_refused_in_one_line(
+    images: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    shutil.copy(out / "database.db", tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", Mock(return_value=SimpleNamespace(free=99_999)))
+    assert command.main(["model", str(images), str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "database.db: the disk is full" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["database.db"]
+    assert (tmp_path / "database.db").read_bytes() == (out / "database.db").read_bytes()
+
+
+def test_hlocs_keypoints_of_16_bits_are_refused(images: Path, out: Path, tmp_path: Path) -> None:
+    features = Path(shutil.copy(out / "features.h5", tmp_path))
+    with h5py.File(features, "a") as file:
+        for name in ("below/two.png", "one.png"):
+            halved = file[name]["keypoints"][()].astype(np.float16)
+            del file[name]["keypoints"]
+            file[name]["keypoints"] = halved
+    pairs = hloc.read_pairs(out / "pairs.txt", images)
+    with pytest.raises(ValueError, match=r"features\.h5: keypoints of 32 bits expected"):
+        colmap.write_database(tmp_path / "new.db", images, features, out / "matches.h5", pairs)
+    assert list(tmp_path.iterdir()) == [features]
 
 
 # What a file of pairs holds, and what is said of it.
@@ -346,6 +431,24 @@ def test_what_is_wrong_from_the_start_is_refused_before_anything_is_described(
     assert command.main(whole) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_threads_are_one_or_more(images: Path, tmp_path: Path, capsys, threads: int) -> None:
+    options = ["--descriptor", "sift", "--threads", str(threads)]
+    with pytest.raises(SystemExit):
+        command.main(["folder", str(images), str(tmp_path / "out"), *options])
+    assert "argument --threads: invalid" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("magnification", "warnings"), [(2.9, 1), (3, 0)])
+def test_a_magnification_below_3_is_warned_of(
+    images: Path, tmp_path: Path, capsys, magnification: float, warnings: int
+) -> None:
+    options = ["--descriptor", "sift", "--magnification", str(magnification)]
+    assert command.main(["folder", str(images), str(tmp_path / "out"), *options]) == 0
+    assert capsys.readouterr().out.count("magnification below 3 is small") == warnings
 
 
 def test_a_folder_within_the_images_stands_in_no_later_ones_way(images: Path, tmp_path: Path) -> None:

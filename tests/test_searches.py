@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from small_files import interrupted, photo_folder
 
 from lib import profiles
 from lib.commands import tuning
@@ -144,11 +146,33 @@ def test_a_search_looks_at_its_options_first(option: str, capsys: pytest.Capture
     assert f"argument {option.partition('=')[0]}: invalid" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--photos", "--device"])
+WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "why"),
+    [
+        ("--photos", 0, "holds 0 readable photographs"),
+        ("--photos", 4, "holds 4 readable photographs"),
+        ("--device", "gpu", "unknown device 'gpu'"),
+        pytest.param("--device", "cuda", "CUDA", marks=WITHOUT_GPU),
+    ],
+)
 def test_a_search_that_cannot_begin_is_refused_in_one_line(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture
+    option: str, value: str | int, why: str, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    value = {"--photos": str(tmp_path), "--device": "gpu"}[option]
-    assert tuning.main([option, value, "--results", str(tmp_path / "results")]) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    assert not list(tmp_path.iterdir()), "nothing was begun"
+    photos = photo_folder(tmp_path / "photos", value if option == "--photos" else 0)
+    given = str(photos) if option == "--photos" else value
+    assert tuning.main([option, given, "--results", str(tmp_path / "results")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert why in line
+    assert list(tmp_path.iterdir()) == [photos], "nothing was begun"
+
+
+def test_ctrl_c_of_a_search_prints_a_line_and_leaves_nothing_half_made(tmp_path: Path) -> None:
+    command = ["lib.commands.tuning", "--recipes", "hardnet", "--jobs", "1", "--results", str(tmp_path)]
+    # A run's process has imported all that it needs and is writing the first patches of its data.
+    status, out, err = interrupted(command, lambda: [*tmp_path.glob("quick/data/.*.part/*")])
+    assert (status, err) == (130, "")
+    assert out.splitlines()[-1].startswith("Stopped. ")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() or ".part" in path.name]

@@ -77,8 +77,9 @@ def _folder(options: argparse.Namespace) -> None:
         kind(**{field.name: given[field.name] for field in fields(kind) if field.name in given})
         for kind in (Detector, Settings)
     )
-    folders = options.images, options.out
-    describe_and_match(*folders, detector, network, settings, options.pairs, options.strict)
+    describe_and_match(
+        options.images, options.out, detector, network, settings, options.pairs, options.strict
+    )
 
 
 def _model(options: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,13 +22,7 @@ import numpy as np
 from lib.commands.options import add_descriptor, exit_status, network_of
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_hpatches
-from lib.data.hpatches.descriptors import (
-    Descriptors,
-    check,
-    lay_out,
-    read_descriptors,
-    write_descriptors,
-)
+from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, write_descriptors
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
 from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
 from lib.data.hpatches.tasks import open_split
@@ -37,8 +32,6 @@ from lib.study.report.hpatches import PROTOCOLS
 
 # Of images before they are compared, px; correlation by which the better direction of homographies is.
 _BLUR, _CLEAR = (9, 9), 0.2
-# Points of retrieval that are shown.
-_TIED = 0.01
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,7 +94,7 @@ def _agreement(sequence: HomographySequence, homographies: np.ndarray) -> float:
 def _describe(options: argparse.Namespace) -> None:
     from lib.benchmarks.subject import describe
 
-    model = network_of(options).eval()
+    model = network_of(options)
     for sequence in read_sequences(options.data / RELEASE).values():
         patches = np.concatenate([as_64(sequence.patches(file)) for file in FILES])
         values = describe(model, patches, options.device)
@@ -118,27 +111,29 @@ def _score(options: argparse.Namespace) -> None:
     splits = read_splits(options.data / TASKS)
     name = options.split or (next(iter(splits)) if len(splits) == 1 else "a")
     split = open_split(options.data / RELEASE, options.data / TASKS, name)
-    descriptors = read_descriptors(
-        options.descriptors, split.sequences, packed=options.packed, delimiter=options.delimiter
-    )
+    try:
+        descriptors = read_descriptors(
+            options.descriptors, split.sequences, packed=options.packed, delimiter=options.delimiter
+        )
+    except ValueError as error:
+        # pandas shows the whole of a row that is no number.
+        raise ValueError(re.sub(r"(float: '.{40})[^']+", r"\1…", str(error))) from error
     numbers = hpatches.score(descriptors, split, options.device)
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
     for key, protocol in PROTOCOLS.items():
         print(f"  {protocol:<34}{numbers[key]:7.2f}")
-    worst = hpatches.retrieval(_views_last(descriptors), split, options.device)
-    if (tied := numbers["retrieval"] - worst["retrieval"]) >= _TIED:
+    # The same, all but references so little farther from these that only the order of ties changes.
+    values = descriptors.values.astype(np.float32)
+    farther = np.full((len(values), 1), 1e-6 * abs(values).max(), np.float32)
+    for start, count in zip(descriptors.starts, descriptors.counts, strict=True):
+        farther[start : start + count] = 0
+    views_last = replace(descriptors, values=np.hstack([values, farther]))
+    worst = hpatches.retrieval(views_last, split, options.device)
+    # Of fewer points two digits show nothing.
+    if (tied := numbers["retrieval"] - worst["retrieval"]) >= 0.01:
         print(f"ties decide {tied:.2f} points of retrieval, where the benchmark ranks views first")
     if options.json:
         write_bytes(options.json, (json.dumps(numbers, indent=1) + "\n").encode())
-
-
-def _views_last(descriptors: Descriptors) -> Descriptors:
-    """The same, all but references so little farther from these that only the order of ties changes."""
-    values = descriptors.values.astype(np.float32)
-    farther = np.full((len(values), 1), 1e-6 * np.abs(values).max(), np.float32)
-    for start, count in zip(descriptors.starts, descriptors.counts, strict=True):
-        farther[start : start + count] = 0
-    return replace(descriptors, values=np.hstack([values, farther]))
 
 
 if __name__ == "__main__":

@@ -73,13 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _search_all(chosen: argparse.Namespace) -> None:
-    data, results = data_of(chosen), chosen.results
-    study = open_study(chosen.profile, data, results, None, chosen.device, chosen.jobs)
+    study = open_study(chosen.profile, data_of(chosen), chosen.results, None, chosen.device, chosen.jobs)
     check_device(chosen.device)
     for name in chosen.recipes:
         outcome = search(study, name, SEARCHED[name], chosen.rates)
-        path = searches.search_path(chosen.profile, study.setting.source.name, name)
-        records.write(path, outcome)
+        records.write(searches.search_path(chosen.profile, study.setting.source.name, name), outcome)
         means = outcome["metrics"]["mean_fpr95"]
         print(f"{outcome['label']}: {means} best: {outcome['best']}", flush=True)
 

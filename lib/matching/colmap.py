@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +13,7 @@ import numpy as np
 import pycolmap
 
 from lib.data.colmap import HALF_PIXEL, reconstruct
-from lib.files import replacing
+from lib.files import explained_errors, replacing
 from lib.matching import hloc
 
 # Of a focal length in longest sides of the image: wider than a fisheye lens is none, nor longer than
@@ -78,7 +80,8 @@ def write_database(
         intrinsics: of that one, as `known_camera` gives them.
 
     Raises:
-        ValueError: COLMAP refuses an image.
+        ValueError: COLMAP refuses an image, or keypoints are of 16 bits, as hloc writes them: in large
+            images these are some px off.
     """
     names = sorted({name for pair in pairs for name in pair})
     mode = pycolmap.CameraMode.SINGLE if one_camera or intrinsics else pycolmap.CameraMode.AUTO
@@ -97,8 +100,10 @@ def write_database(
             if left_out := sorted(set(names) - ids.keys()):
                 raise ValueError(f"COLMAP does not take these of {images}: {', '.join(left_out)}")
             for name, number in ids.items():
-                keypoints = described[name]["keypoints"][()] + np.float32(HALF_PIXEL)
-                opened.write_keypoints(number, keypoints)
+                keypoints = described[name]["keypoints"][()]
+                if keypoints.itemsize < 4:
+                    raise ValueError(f"{features}: keypoints of 32 bits expected, hloc's 16 are px off")
+                opened.write_keypoints(number, keypoints + np.float32(HALF_PIXEL))
             for pair in pairs:
                 indices = hloc.read_matches(matched, pair).astype(np.uint32)
                 opened.write_matches(*(ids[name] for name in pair), indices)
@@ -119,8 +124,11 @@ def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, p
     Raises:
         FileNotFoundError: there is no database.
         FileExistsError: `out` is there.
+        OSError: the disk has too little room.
     """
     if database.is_file() and not out.exists():
+        # Verified matches, SQLite's journal and models take less.
+        check_space(database, 6 * database.stat().st_size)
         # All its matches: a file of pairs, as `reconstruct` reads it, cannot name files with spaces.
         # A hundred pairs at once, for which Ctrl-C waits.
         pycolmap.geometric_verification(
@@ -143,3 +151,11 @@ def implausible_focal_lengths(model: pycolmap.Reconstruction) -> dict[str, float
     }
     low, high = _PLAUSIBLE
     return {name: length for name, length in lengths.items() if not low < length < high}
+
+
+def check_space(path: Path, needed: int) -> None:
+    """Raises OSError where so many bytes of a file find no room: on a full disk HDF5 and SQLite, which
+    write it, end the process."""
+    with explained_errors(path):
+        if shutil.disk_usage(path.parent).free < needed:
+            raise OSError(errno.ENOSPC, "no space left")

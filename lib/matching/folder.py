@@ -6,7 +6,6 @@ Features are kept image by image, so that a stopped run continues.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
@@ -31,7 +30,7 @@ from lib.features.description import Describe, Features
 from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.matches import match, similarity
 from lib.features.patches import MAGNIFICATION
-from lib.files import explained_errors, locked, replacing, sha256, write_bytes
+from lib.files import locked, replacing, sha256, write_bytes
 from lib.matching import colmap, hloc
 from lib.matching.describe import describe
 
@@ -149,8 +148,7 @@ def describe_and_match(
             _match(out, matched, settings)
             hloc.write_pairs(out / PAIRS, matched)
             files = out / FEATURES, out / MATCHES
-            cameras = settings.one_camera, camera
-            colmap.write_database(out / DATABASE, images, *files, matched, *cameras)
+            colmap.write_database(out / DATABASE, images, *files, matched, settings.one_camera, camera)
             shutil.rmtree(out / PARTS)
     except Timeout as error:
         raise FileExistsError(f"{out} is being written by another process") from error
@@ -235,11 +233,12 @@ def _is_finished(out: Path, state: Mapping) -> bool:
     """Whether a folder is finished; one that is not gets the state that it is made with."""
     state, path = json.loads(json.dumps(state, default=str)), out / STATE
     known = json.loads(path.read_text()) if path.exists() else state
-    if changed := [
+    if changed := ", ".join(
         name for name, value in state["options"].items() if known["options"].get(name) != value
-    ]:
-        advice = "name another folder, or remove it"
-        raise FileExistsError(f"{out} was made with another {', '.join(changed)}: {advice}")
+    ):
+        raise FileExistsError(
+            f"{out} was made with another {changed}: name another folder, or remove it"
+        )
     if (out / DATABASE).exists():
         if known["images"] != state["images"]:
             raise FileExistsError(f"{out} was made of other images: name another folder, or remove it")
@@ -283,20 +282,20 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
     described = describing(read_grey(path, longest_side, "turned", MOST_PIXELS))
     if not len(described):
         raise ValueError("has no keypoints")
-    size = described.size[::-1] if orientation in _TRANSPOSED else described.size
-    maps = described.regions.maps.copy()
+    size, maps = described.size, described.regions.maps.copy()
     for axis, values in enumerate((_MIRRORED, _FLIPPED)):
         if orientation in values:
             maps[:, axis] *= -1
-            maps[:, axis, 2] += described.size[axis] - 1
-    maps = maps[:, ::-1] if orientation in _TRANSPOSED else maps
+            maps[:, axis, 2] += size[axis] - 1
+    if orientation in _TRANSPOSED:
+        size, maps = size[::-1], maps[:, ::-1]
     regions = replace(described.regions, maps=maps)
     return Features(regions, described.descriptors, size).at_size(image.size)
 
 
 def _merge(path: Path, parts: Mapping[str, Path]) -> None:
     """One file of the features of all images."""
-    _check_space(path, sum(part.stat().st_size for part in parts.values()))
+    colmap.check_space(path, sum(part.stat().st_size for part in parts.values()))
     with replacing(path) as half, h5py.File(half, "w") as file:
         for name, part in parts.items():
             with h5py.File(part) as stored:
@@ -309,17 +308,9 @@ def _match(out: Path, pairs: Pairs, settings: Settings) -> None:
         keypoints = sum(len(described[first]["scores"]) for first, _ in pairs)
         needed = keypoints * _MATCH_BYTES + len(pairs) * _PAIR_BYTES
         # COLMAP's database, which is made of them, takes about as much.
-        _check_space(out / MATCHES, 2 * needed + _JOURNAL_BYTES)
+        colmap.check_space(out / MATCHES, 2 * needed + _JOURNAL_BYTES)
         with replacing(out / MATCHES) as half, h5py.File(half, "w") as file:
             for pair in tqdm(pairs, "matched", unit=" pairs", disable=None):
                 one, other = (hloc.read_descriptors(described, name) for name in pair)
                 matches = match(one, other, settings.mutual, settings.ratio)
                 hloc.write_matches(file, pair, matches, similarity(one, other, matches))
-
-
-def _check_space(path: Path, needed: int) -> None:
-    """Raises OSError where so many bytes of a file find no room: on a full disk HDF5 and SQLite, which
-    write it, end the process."""
-    with explained_errors(path):
-        if shutil.disk_usage(path.parent).free < needed:
-            raise OSError(errno.ENOSPC, "no space left")
