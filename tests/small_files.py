@@ -68,5 +68,8 @@ def interrupted(command: Sequence[str], begun: Callable[[], object]) -> tuple[in
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         # Returns once nobody holds stdout and stderr any more, the processes that it started included.
-        said = process.communicate(timeout=30)
+        try:
+            said = process.communicate(timeout=20)
+        finally:
+            process.kill()
     return process.returncode, *said
