@@ -13,17 +13,17 @@ from lib import profiles
 from lib.commands import tuning
 from lib.recipes import RECIPES, find, part
 from lib.study import records
-from lib.study.artefacts import searches
+from lib.study.artefacts import adasample, searches, tcdesc
 from lib.study.artefacts.rows import at_profile
-from lib.study.artefacts.tcdesc import CONTROLLED
-from lib.study.artefacts.together import SWAPPED
+from lib.study.artefacts.together import EQUAL, SWAPPED
 from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job
 from lib.study.open import Study, open_study
 
-# With the optimiser that they do not have, methods are trained at an evening's size alone; so are
-# TCDesc's controls but for the one of its Table III.
-CONTROLS = {control for _, control, _ in CONTROLLED.values()} - {"tc_control"}
+# With the optimiser that they do not have, methods are trained at an evening's size alone; so are the
+# controls of AdaSample and TCDesc but for the one of TCDesc's Table III.
+CONTROLS = {key for paper in (adasample, tcdesc) for keys in paper.CONTROLLED.values() for key in keys}
+CONTROLS -= EQUAL.keys() | {"tc_control"}
 QUICK = sorted(SEARCHED.keys() - SWAPPED.keys() - CONTROLS)
 RUN = {"seed": 0, "train_set": "reserve-a", "test_set": "reserve-b"}
 SEARCH = {"kind": "search", "name": "hardnet", "config": {}, "digests": {}}

@@ -62,7 +62,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "study/stated_settings": Artefact(adasample.stated_settings, longer=True),
     "adasample/table3": Artefact(several(adasample.table3, adasample.table3_shared)),
     "adasample/ladder": Artefact(adasample.ladder, extras=True),
-    "adasample/generation": Artefact(adasample.generation, extras=True),
+    "adasample/control": Artefact(adasample.control, extras=True, longer=True),
     "adasample/options": Artefact(option_runs(adasample.OPTIONS), extras=True),
     "adasample/figure3": Artefact(adasample.figure3),
     "adasample/figure1": Artefact(adasample.figure1),

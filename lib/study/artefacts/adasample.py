@@ -1,5 +1,5 @@
 """AdaSample (Zhang et al.): which records each of its tables and figures needs, the way from HardNet+*
-to AdaSample+* one choice at a time, and the runs that change generation alone."""
+to AdaSample+* one choice at a time, and its control on real places."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,16 @@ from itertools import product
 
 from lib import recipes
 from lib.recipes import RECIPES, Budget, Recipe, adasample, part, replace_options
-from lib.study.artefacts.rows import HANDCRAFTED, HPATCHES_SPLIT, Options, Runs, measured, several
+from lib.study.artefacts.rows import (
+    HANDCRAFTED,
+    HPATCHES_SPLIT,
+    Options,
+    Runs,
+    measured,
+    several,
+    variants,
+)
+from lib.study.artefacts.together import EQUAL, SWAPPED
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -71,10 +80,7 @@ _STATED = Runs(
 
 
 def stated_settings(study: Study) -> list[Job]:
-    """The first 150 steps of both methods as Sec. 5.1 states them. None at the quick size, which they
-    would take an hour of."""
-    if study.setting.profile.name == "quick":
-        return []
+    """The first 150 steps of both methods as Sec. 5.1 states them, which take an hour at any size."""
     spread_on = study.setting.source.sets[1:2]
     return [measured(job, "descriptor_spread", spread_on) for job in _STATED(study)]
 
@@ -164,10 +170,42 @@ _SQUARED = replace(
     RECIPES["hardnet_aug_gen"], label="… squared distance", distance=part("euclidean", power=2)
 )
 _ANGLE = replace(_SQUARED, label="… squared angle", distance=part("angular", power=2))
-_GENERATED = {"label": "HardNet, generation alone", "generate": recipes.GENERATED}
 _EVEN = {"label": "… λ = 10, w_i = 1", "pair_weight": None}
+# With Adam on equal footing, with generated positives and without, the keys of HardNet+, of AdaSample's
+# loss and negatives on random positives, of hard positives drawn besides (λ = 10), and of w_i besides.
+CONTROLLED: Mapping[str, tuple[str, str, str, str]] = {
+    "generated positives": (
+        "equal_hardnet_aug_gen_adam",
+        "ada_random_gen",
+        "ada_sampled_gen",
+        "equal_adasample_aug_gen_adam",
+    ),
+    "photographed positives": ("equal_hardnet_aug_adam", "ada_random", "ada_sampled", "ada_weighted"),
+}
+_SAMPLED = {"pair_weight": None}
+_RANDOM = {**_SAMPLED, "sampler": part("random_pair")}
+_PHOTOGRAPHED = {"generate": None}
+_CONTROLS = variants(
+    SWAPPED["equal_adasample_aug_gen_adam"],
+    {
+        "ada_random_gen": ("random positives, Adam", _RANDOM),
+        "ada_sampled_gen": ("w_i = 1, Adam", _SAMPLED),
+        "ada_random": ("random positives, none generated, Adam", _RANDOM | _PHOTOGRAPHED),
+        "ada_sampled": ("w_i = 1, none generated, Adam", _SAMPLED | _PHOTOGRAPHED),
+        "ada_weighted": ("none generated, Adam", _PHOTOGRAPHED),
+    },
+)
+# What AdaSample's loss, its sampling, its weights and generated positives each change.
+control = Runs(
+    [key for keys in CONTROLLED.values() for key in keys],
+    recipes={**EQUAL, **SWAPPED, **_CONTROLS},
+    hpatches=HPATCHES_SPLIT,
+)
+
+
 # Those with a search of their own. Each rung has the one choice more that its label names.
 SEARCHED: Mapping[str, Recipe] = {
+    **_CONTROLS,
     "rung_squared": _SQUARED,
     "rung_angle": _ANGLE,
     "rung_within": replace(_ANGLE, label="… negatives within", negatives=recipes.WITHIN),
@@ -175,11 +213,6 @@ SEARCHED: Mapping[str, Recipe] = {
     # Beside the ladder, so that w_i and λ cross, each with and without the other: w_i is there to undo
     # what drawing by distance does to the gradient's expectation (Eq. 10).
     "rung_sampling": replace(RECIPES["adasample_aug_gen"], **_EVEN),
-    # HardNet* differs from HardNet in momentum too; this in its generated positives alone.
-    "hardnet_generated": replace(recipes.HARDNET, **_GENERATED),
-    # Hardpos is AdaSample with λ = ∞.
-    "hardpos": replace(adasample(math.inf, generate=False), label="Hardpos"),
-    "hardpos_gen": replace(adasample(math.inf), label="Hardpos*"),
 }
 LADDER = (
     *("hardnet_aug_gen", "rung_squared", "rung_angle", "rung_within", "rung_weights"),
@@ -187,10 +220,3 @@ LADDER = (
 )
 # Each rung at its own learning rate, with as many seeds as a test needs.
 ladder = Runs((*LADDER, "rung_sampling"), "test", recipes=SEARCHED)
-_FEW_PATCHES = (
-    *("hardnet", "hardnet_generated", "hardnet_gen", "adasample", "adasample_gen"),
-    *("hardpos", "hardpos_gen"),
-)
-FEW_SEEDS = 3
-# What generated positives do for HardNet, AdaSample and Hardpos, each at its own learning rate.
-generation = Runs(_FEW_PATCHES, "test", FEW_SEEDS, recipes=SEARCHED)

@@ -84,13 +84,13 @@ TIMES = 4
 
 
 def duration(study: Study) -> list[Job]:
-    """`LONGER` with both optimisers at the profile's length and, with the first seed, `TIMES` as long at
-    the same learning rates."""
+    """All methods with both optimisers at the profile's length, whose spread intervals are by; and
+    `LONGER` with the first seed, `TIMES` as long at the same learning rates."""
+    short = Runs([*EQUAL, *SWAPPED], recipes={**EQUAL, **SWAPPED})
     keys = [*LONGER, *(other for other, key in SWAPPED_KEYS.items() if key in LONGER)]
-    short = Runs(keys, recipes={**EQUAL, **SWAPPED})
     budget = study.setting.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
     longer = {"budget": replace(budget, epochs=TIMES * budget.epochs)}
-    return several(short, replace(short, most=1, overrides=longer))(study)
+    return several(short, replace(short, methods=keys, most=1, overrides=longer))(study)
 
 
 def optimiser_on_reserve(study: Study) -> dict[str, str]:
