@@ -3,8 +3,8 @@
 The Mann-Whitney test (Mann and Whitney, 1947), Holm's step-down correction (1979), Vargha and Delaney's
 effect size (2000) with Newcombe's interval (2006), the test's power, and the uncertainty that a printed
 FPR95 has from its test pairs alone. Arrays in, arrays out; a row is a run, a column is a pair of train
-and test set. Orders of methods stand at the end: which
-ones other studies might find, and how far two agree.
+and test set. Orders of methods stand at the end: which ones other studies might find, and how far two
+agree.
 """
 
 import math

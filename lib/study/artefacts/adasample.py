@@ -171,8 +171,8 @@ _SQUARED = replace(
 )
 _ANGLE = replace(_SQUARED, label="… squared angle", distance=part("angular", power=2))
 _EVEN = {"label": "… λ = 10, w_i = 1", "pair_weight": None}
-# With Adam on equal footing, with generated positives and without, the keys of HardNet+, of AdaSample's
-# loss and negatives on random positives, of hard positives drawn besides (λ = 10), and of w_i besides.
+# By the kind of positives, the keys of runs on equal footing with Adam, one choice more each: HardNet+;
+# AdaSample's loss and negatives on random positives; its hard positives (λ = 10); its weights w_i.
 CONTROLLED: Mapping[str, tuple[str, str, str, str]] = {
     "generated positives": (
         "equal_hardnet_aug_gen_adam",

@@ -84,8 +84,8 @@ TIMES = 4
 
 
 def duration(study: Study) -> list[Job]:
-    """All methods with both optimisers at the profile's length, whose spread intervals are by; and
-    `LONGER` with the first seed, `TIMES` as long at the same learning rates."""
+    """`LONGER` with both optimisers and the first seed, `TIMES` as long at the same learning rates; and
+    all methods at the profile's length, whose spread over seeds the intervals use."""
     short = Runs([*EQUAL, *SWAPPED], recipes={**EQUAL, **SWAPPED})
     keys = [*LONGER, *(other for other, key in SWAPPED_KEYS.items() if key in LONGER)]
     budget = study.setting.profile.budget_for(EQUAL["tcdesc_dsm_aug"])

@@ -50,7 +50,7 @@ def _together(verdicts: pd.Series) -> str:
 
 
 def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
-    """What is printed says of a sentence.
+    """The verdict of the printed cells on a sentence.
 
     Args:
         rule: nothing, if print does not tell; a verdict, if reading or working it out by hand decides;
