@@ -81,7 +81,6 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "dsm/figure2": Artefact(dsm.figure2),
     "dsm/figure3": Artefact(dsm.figure3),
     "dsm/figure4": Artefact(dsm.figure4, hpatches=True),
-    "dsm/softness": Artefact(dsm.softness, extras=True),
     "dsm/options": Artefact(option_runs(dsm.OPTIONS), extras=True),
     "dsm/loss_shapes": Artefact(dsm.loss_shapes),
     "dsm/figure5": Artefact(images.dsm_figure5, images=images.OXFORD),
@@ -115,7 +114,6 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "tcdesc/figure5": Artefact(images.tcdesc_figure5, images=images.W1BS),
     "tcdesc/table6": Artefact(images.tcdesc_table6, images=images.OXFORD),
     "together/equal_footing": Artefact(together.equal_footing),
-    "together/orders": Artefact(together.equal_footing, extras=True, longer=True),
+    "together/orders": Artefact(together.orders, extras=True),
     "together/duration": Artefact(together.duration, extras=True, longer=True),
-    "together/scenes": Artefact(together.scenes, extras=True, hpatches=True),
 }

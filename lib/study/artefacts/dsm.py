@@ -56,31 +56,12 @@ def _with_losses(base: Recipe, losses: Mapping[str, tuple[str, object]]) -> dict
 REAL = _variants("real", "", 1.0)
 BINARY = _variants("binary", " bits", 2 / BITS)
 VARIANTS: Mapping[str, Recipe] = {**REAL, **BINARY}
-# DSM's margin is soft, it adapts, and its weights shorten a step by their mean. Each of these keeps some
-# of the three. What does not adapt has a place and a width written down beforehand, near what networks
-# come to: d_pos − d_neg of −0.25 with a standard deviation of 0.25. Beside them stand two variants of
-# DSM, weights of 1 (`real_margin_2`) and a hard margin in that place (`real_margin_0.25`).
-_EVEN = part("even_weights", loss=RECIPES["dsm_aug"].loss)
-_AT_BOUNDARY = part("soft_margin", margin=0.0, deviation=0.25)
-CONTROLS: Mapping[str, Recipe] = _with_losses(
-    RECIPES["dsm_aug"],
-    {
-        # The step's length alone.
-        "control_even_weights": ("the mean weight for all", _EVEN),
-        # Adapts, and is hard.
-        "control_hardest_half": ("hardest 1/2", part("hardest_fraction", fraction=1 / 2)),
-        # As soft as the CDF, in its place.
-        "control_fixed_soft": ("fixed soft margin", part("soft_margin", margin=0.25, deviation=0.25)),
-        # As soft, at the decision boundary.
-        "control_fixed_softplus": ("softplus of the CDF's spread", _AT_BOUNDARY),
-    },
-)
 # Those that have a learning rate of their own. `real_margin_1` has HardNet's loss and DSM's setting.
 _OWN_RATE = (
     *("real_margin_2", "real_margin_1", "binary_margin_256"),
     *(f"{kind}_{loss}" for kind in KINDS for loss in ("softplus", "hardest_eighth", "hardest_quarter")),
 )
-SEARCHED: Mapping[str, Recipe] = {**{name: VARIANTS[name] for name in _OWN_RATE}, **CONTROLS}
+SEARCHED: Mapping[str, Recipe] = {name: VARIANTS[name] for name in _OWN_RATE}
 # The search whose rate others take: a margin that of the largest, a PDF that of DSM.
 _LARGEST = {"real": "real_margin_2", "binary": "binary_margin_256"}
 SEARCH_OF: Mapping[str, str] = {
@@ -88,8 +69,8 @@ SEARCH_OF: Mapping[str, str] = {
     for name in VARIANTS.keys() - SEARCHED.keys()
 }
 
-# Runs of variants, controls and recipes.
-dsm_runs = partial(Runs, recipes={**VARIANTS, **CONTROLS}, searched=SEARCH_OF)
+# Runs of variants and recipes.
+dsm_runs = partial(Runs, recipes=VARIANTS, searched=SEARCH_OF)
 # What a claim on Table 1 compares, on as many train sets as tables have and with seeds; other baselines
 # on the first set; real-valued ones by their signs too.
 _COMPARED = (
@@ -156,8 +137,6 @@ FIGURE4 = tuple(dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY)))
 figure4 = dsm_runs(FIGURE4, handcrafted=("sift", "orb"), hpatches="full", by_sign=FIGURE4_SIGNS)
 # Which triplets each loss of the papers weights, at one state of training.
 loss_shapes = Runs(computations={"loss_shapes": "Pull and push of each loss"})
-# DSM and the runs that keep some of its three properties.
-softness = dsm_runs(["dsm_aug", "real_margin_2", *CONTROLS, "real_margin_0.25"])
 # What the paper leaves open, or its code has otherwise, and is most likely to matter.
 OPTIONS: Options = {
     "dsm_aug": {
