@@ -9,10 +9,21 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
-from lib.commands.options import add_descriptor, exit_status, network_of, positive, raise_at_interrupt
+import cv2
+import faiss
+import torch
+from torch import nn
+
+from lib.commands.options import exit_status, positive
+from lib.features.detectors import Detector
+from lib.files import write_bytes
+from lib.matching import colmap, networks
+from lib.matching.folder import DATABASE, Settings, describe_and_match
+from lib.study import records
+from lib.study.runs import load_network
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,7 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
 
-    # What is not given is left to the functions' own defaults.
     folder = commands.add_parser("folder", help="describe and match the images of a folder")
     add = folder.add_argument
     add("images", type=Path)
@@ -30,20 +40,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--detector-weights", dest="weights", type=Path, metavar="FILE", help="of keynet alone")
     add("--affine", action="store_true", help="give each keypoint an affine shape")
     add("--upright", action="store_true", help="turn no patch")
-    add("--most", type=int, help="keypoints of an image")
-    add("--contrast", type=float, help="smallest, of DoG")
-    add("--magnification", type=float, help="half a patch's width in scales of its keypoint")
-    add("--longest-side", type=int, help="px to which larger images are reduced")
+    add("--most", type=int, help="keypoints of an image (default: %(default)s)")
+    add("--contrast", type=float, help="smallest, of DoG (default: %(default)s)")
+    text = "half a patch's width in scales of its keypoint (default: %(default)s)"
+    add("--magnification", type=float, help=text)
+    add("--longest-side", type=int, help="px to which larger images are reduced (default: %(default)s)")
     add("--pairs", type=Path, help="two names a line (default: all pairs)")
-    add("--ratio", type=float, help="to the second-nearest")
-    text = "take a keypoint's nearest though it is nearer to another (default: mutual nearest)"
-    add("--one-way", dest="mutual", action="store_false", help=text)
+    add("--ratio", type=float, help="to the second-nearest (default: %(default)s)")
+    add("--one-way", dest="mutual", action="store_false", help="nearest neighbours need not be mutual")
     add("--one-camera", action="store_true", help="one camera took all images")
-    text = "one known camera: COLMAP's model and parameters with commas, or a file of K, 3×3"
-    add("--camera", metavar="MODEL,PARAMETERS", help=text)
+    add("--camera", metavar="MODEL,PARAMETERS", help="known, as COLMAP has it; or a file of K, 3×3")
     add("--strict", action="store_true", help="refuse what would be set aside")
     add("--threads", type=positive, metavar="N", help="of the processor (default: all)")
-    folder.set_defaults(run=_folder)
+    folder.set_defaults(run=_folder, **asdict(Detector()), **asdict(Settings()))
 
     model = commands.add_parser("model", help="a sparse model of what `folder` wrote")
     model.add_argument("images", type=Path)
@@ -56,37 +65,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     export.add_argument("--half", action="store_true", help="numbers of 16 bits, in half the bytes")
     export.add_argument("--terms", default="", help="of the images that it was trained on, for the card")
     export.set_defaults(run=_export)
-    return exit_status(parser, arguments, imports=True)
+    return exit_status(parser, arguments)
+
+
+def add_descriptor(parser: argparse.ArgumentParser) -> None:
+    """The options that name a descriptor: ``--descriptor``, as `lib.matching.networks.find` takes it, or
+    ``--record``; and ``--device``."""
+    descriptor = parser.add_mutually_exclusive_group(required=True)
+    text = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
+    descriptor.add_argument("--descriptor", metavar="NAME", help=text)
+    descriptor.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
+    parser.add_argument("--device", default="cpu")
+
+
+def network_of(options: argparse.Namespace) -> nn.Module:
+    """The network that the options of `add_descriptor` name, on their device."""
+    network = load_network(options.record) if options.record else networks.find(options.descriptor)
+    return network.to(options.device)
 
 
 def _folder(options: argparse.Namespace) -> None:
-    import cv2
-    import faiss
-    import torch
-
-    from lib.features.detectors import Detector
-    from lib.matching.folder import Settings, describe_and_match
-
-    network = network_of(options)
-    raise_at_interrupt()
     if options.threads:
         for set_threads in (torch.set_num_threads, cv2.setNumThreads, faiss.omp_set_num_threads):
             set_threads(options.threads)
-    given = {name: value for name, value in vars(options).items() if value is not None}
     detector, settings = (
-        kind(**{field.name: given[field.name] for field in fields(kind) if field.name in given})
+        kind(**{field.name: getattr(options, field.name) for field in fields(kind)})
         for kind in (Detector, Settings)
     )
-    describe_and_match(
-        options.images, options.out, detector, network, settings, options.pairs, options.strict
-    )
+    where = options.images, options.out
+    describe_and_match(*where, detector, network_of(options), settings, options.pairs, options.strict)
 
 
 def _model(options: argparse.Namespace) -> None:
-    from lib.matching import colmap
-    from lib.matching.folder import DATABASE
-
-    raise_at_interrupt()
     models = colmap.sparse_models(options.out / DATABASE, options.images, options.out / "models")
     if not models:
         raise ValueError(f"{options.out}: no two images could be put together; match more of them")
@@ -97,21 +107,10 @@ def _model(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from lib.files import make_once, write_bytes
-    from lib.matching import networks
-    from lib.study import records
-    from lib.study.runs import load_network
-
-    raise_at_interrupt()
-    if options.out.exists():
-        raise FileExistsError(f"{options.out} is there already: name a folder that is not, or remove it")
     network, record = load_network(options.record), records.read(options.record)
-
-    def make(new: Path) -> None:
-        networks.save(new / networks.WEIGHTS, network, record, options.half)
-        write_bytes(new / networks.CARD, networks.card(network, record, options.terms).encode())
-
-    make_once(options.out, options.out.name, make)
+    options.out.mkdir(parents=True)
+    networks.save(options.out / networks.WEIGHTS, network, record, options.half)
+    write_bytes(options.out / networks.CARD, networks.card(network, record, options.terms).encode())
     print(f"{options.out}: {networks.WEIGHTS}, {networks.CARD}")
 
 

@@ -25,9 +25,8 @@ def main(arguments: Sequence[str] | None = None, counts: Mapping[str, int] = KNO
     add("--keep-archives", action="store_true", help="keep DIR/NAME.zip once a set is in place")
 
     def run(options: argparse.Namespace) -> None:
-        fetch(options.folder, options.sets, options.mirror, counts, keep_archives=options.keep_archives)
-        if all((options.folder / name).is_dir() for name in counts):
-            print(f"All sets are there: ./run_all.sh --data {options.folder}")
+        for name in options.sets:
+            fetch(options.folder / name, counts[name], options.mirror, options.keep_archives)
 
     return exit_status(parser, arguments, run)
 

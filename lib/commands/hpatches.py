@@ -13,25 +13,22 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import cv2
-import numpy as np
-
-from lib.commands.options import add_descriptor, exit_status, network_of
+from lib.benchmarks import hpatches, subject
+from lib.benchmarks.hpatches_input import leads_to_the_first, points_by_ties
+from lib.commands.describe import add_descriptor, network_of
+from lib.commands.options import exit_status
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_hpatches
-from lib.data.hpatches.descriptors import check, lay_out, read_descriptors, write_descriptors
-from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
-from lib.data.hpatches.release import FILES, as_64, read_sequences, read_splits
-from lib.data.hpatches.tasks import open_split
+from lib.data.hpatches.descriptors import check, read_descriptors, write_descriptors
+from lib.data.hpatches.homographies import read_homography_sequences
+from lib.data.hpatches.release import read_sequences, read_splits
+from lib.data.hpatches.tasks import HPatchesSplit, open_split
 from lib.data.synthetic.sizes import SequencesSize
 from lib.files import make_once, write_bytes
 from lib.study.report.hpatches import PROTOCOLS
-
-# Of images before they are compared, px; correlation by which the better direction of homographies is.
-_BLUR, _CLEAR = (9, 9), 0.2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,41 +70,23 @@ def _build(options: argparse.Namespace) -> None:
     amounts = {name: getattr(options, name) for name in ("pairs", "queries", "distractors", "seed")}
     size = SequencesSize(patches_per_sequence=options.patches, **amounts)
     for sequence in read_homography_sequences(*options.sequences):
-        forward, backward = sequence.homographies, np.linalg.inv(sequence.homographies)
-        if _agreement(sequence, backward) > _agreement(sequence, forward) + _CLEAR:
+        if leads_to_the_first(sequence):
             raise ValueError(f"{sequence.folder}: its homographies lead to the first image: invert them")
     make_once(options.out, options.out.name, lambda new: build_hpatches(new, options.sequences, size))
     print((options.out / "build.json").read_text())
 
 
-def _agreement(sequence: HomographySequence, homographies: np.ndarray) -> float:
-    """The mean correlation of the reference with what the other images show of it by homographies."""
-    reference, correlations = cv2.blur(sequence.grey(0), _BLUR), []
-    for index, homography in enumerate(homographies, 1):
-        image = cv2.blur(sequence.grey(index), _BLUR)
-        laid = cv2.warpPerspective(image, homography, reference.shape[::-1], flags=cv2.WARP_INVERSE_MAP)
-        seen = (laid > 0).astype(np.uint8)
-        correlations.append(cv2.computeECC(reference, laid, seen) if seen.any() else 0.0)
-    return float(np.nanmean(correlations))
-
-
 def _describe(options: argparse.Namespace) -> None:
-    from lib.benchmarks.subject import describe
-
-    model = network_of(options)
+    by_network = partial(subject.describe, network_of(options), device=options.device)
     for sequence in read_sequences(options.data / RELEASE).values():
-        patches = np.concatenate([as_64(sequence.patches(file)) for file in FILES])
-        values = describe(model, patches, options.device)
-        packed = values.dtype == np.uint8
-        described = lay_out([sequence], np.unpackbits(values, axis=1) if packed else values)
+        split = HPatchesSplit(sequence.name, (sequence,), None)
+        described = hpatches.describe(subject.Subject(by_network), split)
         check(described)
-        write_descriptors(options.out, described, packed=packed)
-        print(f"{sequence.name}: {len(FILES)} files of {sequence.count} descriptors", flush=True)
+        write_descriptors(options.out, described, packed=described.binary)
+        print(f"{sequence.name}: {len(described.values)} descriptors", flush=True)
 
 
 def _score(options: argparse.Namespace) -> None:
-    from lib.benchmarks import hpatches
-
     splits = read_splits(options.data / TASKS)
     name = options.split or (next(iter(splits)) if len(splits) == 1 else "a")
     split = open_split(options.data / RELEASE, options.data / TASKS, name)
@@ -122,15 +101,8 @@ def _score(options: argparse.Namespace) -> None:
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
     for key, protocol in PROTOCOLS.items():
         print(f"  {protocol:<34}{numbers[key]:7.2f}")
-    # The same, all but references so little farther from these that only the order of ties changes.
-    values = descriptors.values.astype(np.float32)
-    farther = np.full((len(values), 1), 1e-6 * abs(values).max(), np.float32)
-    for start, count in zip(descriptors.starts, descriptors.counts, strict=True):
-        farther[start : start + count] = 0
-    views_last = replace(descriptors, values=np.hstack([values, farther]))
-    worst = hpatches.retrieval(views_last, split, options.device)
     # Of fewer points two digits show nothing.
-    if (tied := numbers["retrieval"] - worst["retrieval"]) >= 0.01:
+    if (tied := points_by_ties(descriptors, split, options.device)) >= 0.01:
         print(f"ties decide {tied:.2f} points of retrieval, where the benchmark ranks views first")
     if options.json:
         write_bytes(options.json, (json.dumps(numbers, indent=1) + "\n").encode())

@@ -1,23 +1,16 @@
-"""What the command lines share: options that name data, machine and network, and the exit status."""
+"""What the command lines share: options that name data and machine, and the exit status."""
 
 import argparse
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lib.profiles import PROFILES
 
-if TYPE_CHECKING:
-    from torch import nn
-
 
 def exit_status(
-    parser: argparse.ArgumentParser,
-    arguments: Sequence[str] | None,
-    run: Callable | None = None,
-    imports: bool = False,
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, run: Callable | None = None
 ) -> int:
     """Does what a command line asks and says on stderr why it could not.
 
@@ -25,14 +18,12 @@ def exit_status(
         parser: of the command.
         arguments: those of the process by default.
         run: takes the options and returns None or an exit status; by default the options' own ``run``.
-        imports: it imports modules, and calls `raise_at_interrupt` itself when it has them.
 
     Returns:
         The exit status: that of ``run``, 1 if something failed, 130 after Ctrl-C.
     """
     options = parser.parse_args(arguments)
-    if not imports:
-        raise_at_interrupt()
+    raise_at_interrupt()
     try:
         return (run or options.run)(options) or 0
     except KeyboardInterrupt:
@@ -102,22 +93,3 @@ def check_device(device: str) -> None:
         import torch
 
         torch.empty(0, device=device)
-
-
-def add_descriptor(parser: argparse.ArgumentParser) -> None:
-    """The options that name a descriptor: ``--descriptor``, as `lib.matching.networks.find` takes it, or
-    ``--record``; and ``--device``."""
-    descriptor = parser.add_mutually_exclusive_group(required=True)
-    text = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
-    descriptor.add_argument("--descriptor", metavar="NAME", help=text)
-    descriptor.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
-    parser.add_argument("--device", default="cpu")
-
-
-def network_of(options: argparse.Namespace) -> "nn.Module":
-    """The network that the options of `add_descriptor` name, on their device."""
-    from lib.matching.networks import find
-    from lib.study.runs import load_network
-
-    network = load_network(options.record) if options.record else find(options.descriptor)
-    return network.to(options.device)

@@ -10,67 +10,59 @@ import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from urllib.request import Request, urlopen
 
 from tqdm.auto import tqdm
 
-from lib.data.phototour import INFO, INTEREST, KNOWN_COUNTS, MATCHES, read_layout, read_sheet
+from lib.data.phototour import INFO, INTEREST, MATCHES, read_layout, read_sheet
 from lib.files import make_once
 
 MIRROR = "https://cmp.felk.cvut.cz/~mishkdmy/datasets/BrownPhotoTour/"
 _MEMBER = re.compile(rf"patches\d{{4}}\.bmp|{re.escape(INFO)}|{re.escape(INTEREST)}|m50_\d+_\d+_\d\.txt")
 # Seconds after which a connection is lost.
 SILENCE = 60.0
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError),
+    *(FileNotFoundError, FileExistsError),
+)
 
 
-def fetch(
-    folder: Path,
-    sets: Sequence[str] = tuple(KNOWN_COUNTS),
-    mirror: str = MIRROR,
-    counts: Mapping[str, int] = KNOWN_COUNTS,
-    *,
-    keep_archives: bool = False,
-) -> None:
-    """Have verified sets in `folder`/NAME, one after the other; prints what was done with each.
+def fetch(home: Path, count: int, mirror: str = MIRROR, keep_archive: bool = False) -> None:
+    """Have a verified set in a folder; one that is there already is verified and left alone.
 
-    An archive that lies in `folder` as ``NAME.zip`` is taken instead of the mirror's. Whatever stops the
-    fetching, Ctrl-C included, the part that came stays, and the same call continues there.
+    An archive that lies beside the folder as ``NAME.zip`` is taken instead of the mirror's. Whatever
+    stops the fetching, Ctrl-C included, the part that came stays, and the same call continues there.
 
     Args:
-        folder: made if missing.
-        sets: keys of `counts`.
+        home: the folder, named as the set; those above it are made if missing.
+        count: of its patches.
         mirror: the http address in front of ``NAME.zip``.
-        counts: number of patches of each set.
-        keep_archives: whether an archive stays once its set is in place.
+        keep_archive: whether the archive stays once the set is in place.
 
     Raises:
-        ValueError: an archive, its content or a set already there is not what it should be.
+        ValueError: the archive, its content or the set already there is not what it should be.
         OSError: the mirror cannot be reached, or the folder not written.
     """
-    for name in sets:
-        home, archive = folder / name, folder / f"{name}.zip"
-        if home.exists():
-            verify_set(home, counts[name])
-            print(f"{name}: already there and whole, {counts[name]:,} patches; left alone")
-            continue
+    archive = home.with_name(f"{home.name}.zip")
 
-        def obtain(part: Path, archive=archive, count=counts[name]) -> None:
-            if not archive.exists():
-                download(f"{mirror.rstrip('/')}/{archive.name}", archive)
-            try:
-                unpack(archive, part)
-                verify_set(part, count)
-            except (*_DAMAGED, FileNotFoundError, FileExistsError) as error:
-                message = f"{archive} does not hold the whole set ({error!r})"
-                raise ValueError(f"{message}: delete it and fetch it again") from error
+    def obtain(part: Path) -> None:
+        if not archive.exists():
+            download(f"{mirror.rstrip('/')}/{archive.name}", archive)
+        try:
+            unpack(archive, part)
+            verify_set(part, count)
+        except _DAMAGED as error:
+            message = f"{archive} does not hold the whole set ({error!r})"
+            raise ValueError(f"{message}: delete it and fetch it again") from error
 
-        make_once(home, name, obtain)
-        if not keep_archives:
+    if home.exists():
+        verify_set(home, count)
+    else:
+        make_once(home, home.name, obtain)
+        if not keep_archive:
             archive.unlink(missing_ok=True)
-        print(f"{name}: {counts[name]:,} patches in {home}", flush=True)
+    print(f"{home}: whole, {count:,} patches", flush=True)
 
 
 def download(url: str, archive: Path) -> None:

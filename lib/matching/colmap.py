@@ -5,34 +5,37 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pycolmap
+from PIL.Image import Image
 
 from lib.data.colmap import HALF_PIXEL, reconstruct
 from lib.files import explained_errors, replacing
 from lib.matching import hloc
 
+# Formats that COLMAP reads; for others it decodes the file.
+_READ = ("JPEG", "MPO", "PNG")
 # Of a focal length in longest sides of the image: wider than a fisheye lens is none, nor longer than
 # what wildlife is taken with.
 _PLAUSIBLE = (0.25, 10.0)
 
 
-def reads(path: Path, size: tuple[int, int]) -> bool:
-    """Whether COLMAP, which decodes it, reads an image of these width and height."""
+def reads(path: Path, image: Image) -> bool:
+    """Whether COLMAP reads an image of which Pillow has read the header."""
     try:
-        camera = pycolmap.infer_camera_from_image(path)
+        camera = None if image.format in _READ else pycolmap.infer_camera_from_image(path)
     except (ValueError, RuntimeError):
         return False
     # Pillow has turned a TIFF already.
-    return {camera.width, camera.height} == set(size)
+    return camera is None or {camera.width, camera.height} == set(image.size)
 
 
-def known_camera(text: str, size: tuple[int, int]) -> tuple[str, str]:
-    """COLMAP's name of a camera model, and its parameters with commas between them.
+def known_camera(text: str, size: tuple[int, int]) -> dict[str, str]:
+    """A camera as `pycolmap.ImageReaderOptions` takes it.
 
     Args:
         text: both as COLMAP writes them, ``PINHOLE,fx,fy,cx,cy``, the first pixel's centre at 0.5, 0.5;
@@ -57,7 +60,7 @@ def known_camera(text: str, size: tuple[int, int]) -> tuple[str, str]:
         raise ValueError(
             f"{text!r} is no camera model with its parameters and no file of K: {error}"
         ) from error
-    return model, ",".join(map(str, numbers))
+    return {"camera_model": model, "camera_params": ",".join(map(str, numbers))}
 
 
 def write_database(
@@ -67,7 +70,7 @@ def write_database(
     matches: Path,
     pairs: Sequence[tuple[str, str]],
     one_camera: bool = False,
-    intrinsics: tuple[str, str] | None = None,
+    intrinsics: Mapping[str, str] | None = None,
 ) -> None:
     """A new database with cameras, images, keypoints and matches that nobody has verified yet.
 
@@ -85,11 +88,9 @@ def write_database(
     """
     names = sorted({name for pair in pairs for name in pair})
     mode = pycolmap.CameraMode.SINGLE if one_camera or intrinsics else pycolmap.CameraMode.AUTO
-    reader = pycolmap.ImageReaderOptions()
-    if intrinsics:
-        reader.camera_model, reader.camera_params = intrinsics
     with replacing(database) as half:
         pycolmap.Database.open(half).close()
+        reader = pycolmap.ImageReaderOptions(**(intrinsics or {}))
         pycolmap.import_images(half, images, mode, names, reader)
         with (
             h5py.File(features) as described,
@@ -145,12 +146,12 @@ def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, p
 def implausible_focal_lengths(model: pycolmap.Reconstruction) -> dict[str, float]:
     """By an image of each camera whose focal length no usual lens has: it, in longest sides."""
     names = {image.camera_id: image.name for image in model.images.values()}
-    lengths = {
-        names[number]: camera.mean_focal_length() / max(camera.width, camera.height)
-        for number, camera in model.cameras.items()
-    }
     low, high = _PLAUSIBLE
-    return {name: length for name, length in lengths.items() if not low < length < high}
+    return {
+        names[number]: length
+        for number, camera in model.cameras.items()
+        if not low < (length := camera.mean_focal_length() / max(camera.width, camera.height)) < high
+    }
 
 
 def check_space(path: Path, needed: int) -> None:

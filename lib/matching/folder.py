@@ -10,9 +10,8 @@ import hashlib
 import io
 import json
 import shutil
-import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -20,8 +19,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from filelock import Timeout
-from PIL import ExifTags, Image
+from PIL import ExifTags
 from torch import nn
 from tqdm import tqdm
 
@@ -36,22 +34,15 @@ from lib.matching.describe import describe
 
 FEATURES, MATCHES, PAIRS, DATABASE = "features.h5", "matches.h5", "pairs.txt", "database.db"
 # What a folder is made with and of; the features of one that is not finished.
-STATE, PARTS, _LOCK = "describe.json", "parts", ".lock"
-LONGEST_SIDE = 1600
-RATIO = 0.9
+STATE, PARTS = "describe.json", "parts"
 # Below the first, patches show little but blur; above the second, one patch shows the whole image.
 _NARROW, _WIDEST = 3, 100
-# Formats that COLMAP reads; of others it is asked.
-_READ = ("JPEG", "MPO", "PNG")
 # In the file of matches, of a keypoint and of a pair besides; and of SQLite's journal.
 _MATCH_BYTES, _PAIR_BYTES, _JOURNAL_BYTES = 8, 4096, 8_000_000
 # EXIF's orientations by what turns the stored pixels upright, done in this order.
 _TRANSPOSED, _MIRRORED, _FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
 # Pillow opens no larger image; some 1 GB while they are decoded.
 MOST_PIXELS = 178_000_000
-warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
-Log = Callable[[str], None]
-Pairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -64,26 +55,15 @@ class Settings:
         ratio, mutual: as `match` takes them.
         one_camera: whether one camera took all images; those of another size than most are set aside.
         camera: what is known of that one camera, as `lib.matching.colmap.known_camera` reads it.
-
-    Raises:
-        ValueError: a value that is none.
     """
 
-    longest_side: int = LONGEST_SIDE
+    longest_side: int = 1600
     magnification: float = MAGNIFICATION
     device: str = "cpu"
-    ratio: float = RATIO
+    ratio: float = 0.9
     mutual: bool = True
     one_camera: bool = False
     camera: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.longest_side < SMALLEST_SIDE:
-            raise ValueError(f"longest side must be {SMALLEST_SIDE} or more, got {self.longest_side}")
-        if not 0 < self.magnification <= _WIDEST:
-            raise ValueError(f"magnification must be above 0 and at most 100, got {self.magnification}")
-        if not 0 < self.ratio <= 1:
-            raise ValueError(f"ratio must be above 0 and at most 1, got {self.ratio}")
 
 
 def describe_and_match(
@@ -94,7 +74,7 @@ def describe_and_match(
     settings: Settings = Settings(),
     pairs: Path | None = None,
     strict: bool = False,
-    log: Log = print,
+    log: Callable[[str], None] = print,
 ) -> None:
     """From a folder of images to `FEATURES`, `MATCHES`, `PAIRS` and COLMAP's `DATABASE`, in a folder.
 
@@ -109,50 +89,51 @@ def describe_and_match(
         settings: the rest.
         pairs: a file of pairs; None takes each image with each later one.
         strict: whether to refuse what would be set aside.
-        log: is given a line for each file that is set aside, and one for what came out.
+        log: is told the files that are set aside, a line each, and what came out.
 
     Raises:
-        FileExistsError: `out` is being written by another process, was made with other arguments or of
-            other images, or is another folder.
-        FileNotFoundError, ValueError: a file is missing, or no pair is left to match.
+        FileExistsError: `out` was made with other arguments or of other images, or is another folder.
+        filelock.Timeout: another process is writing `out`.
+        FileNotFoundError, ValueError: a file is missing, a value is none, or no pair is left to match.
     """
-    if out.is_dir() and not (out / STATE).exists() and any(".half" not in p.name for p in out.iterdir()):
+    if any(".half" not in p.name for p in out.glob("[!.]*")) and not (out / STATE).exists():
         raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
-    if not detector.contrast >= 0:
-        raise ValueError(f"contrast must be 0 or more, got {detector.contrast}")
+    allowed = {
+        f"longest side must be {SMALLEST_SIDE} or more": settings.longest_side >= SMALLEST_SIDE,
+        f"magnification must be above 0, {_WIDEST} at most": 0 < settings.magnification <= _WIDEST,
+        "ratio must be above 0, 1 at most": 0 < settings.ratio <= 1,
+        "contrast must be 0 or more": detector.contrast >= 0,
+    }
+    if refused := [rule for rule, holds in allowed.items() if not holds]:
+        raise ValueError("; ".join(refused))
     if settings.magnification < _NARROW:
         log(f"magnification below {_NARROW} is small: such patches show little but blur")
-    named = hloc.read_pairs(pairs, images) if pairs else None
     sizes, problems = photographs(images, settings.one_camera or bool(settings.camera), out)
+    named = hloc.read_pairs(pairs, {*sizes, *problems}) if pairs else None
     _set_aside(problems, strict, log)
-    matched = _usable_pairs(named, sizes, images)
+    matched = _usable_pairs(named or combinations(sizes, 2), sizes.keys())
     if named and len(matched) < len(named):
         log(f"{len(named) - len(matched)} pairs of {pairs} name files that are set aside")
     camera = settings.camera and colmap.known_camera(settings.camera, next(iter(sizes.values())))
     how = {"magnification": settings.magnification, "device": settings.device}
     describing = partial(describe, keypoints=detector, descriptor=descriptor, **how)
-    options = asdict(detector) | asdict(settings)
-    options |= {"camera": camera, "pairs": named, "descriptor": _behaviour(describing)}
     digests = {name: sha256(images / name) for name in sizes}
-    try:
-        with locked(out / _LOCK, wait=0):
-            if _is_finished(out, {"options": options, "images": digests}):
-                log(f"{out} is finished already")
-                return
-            for left_by_a_kill in out.glob("*.half.*"):
-                left_by_a_kill.unlink()
-            parts, problems = _described(images, out, digests, settings.longest_side, describing)
-            _set_aside(problems, strict, log)
-            matched = _usable_pairs(named, parts, images)
-            _merge(out / FEATURES, parts)
-            _match(out, matched, settings)
-            hloc.write_pairs(out / PAIRS, matched)
-            files = out / FEATURES, out / MATCHES
-            colmap.write_database(out / DATABASE, images, *files, matched, settings.one_camera, camera)
-            shutil.rmtree(out / PARTS)
-    except Timeout as error:
-        raise FileExistsError(f"{out} is being written by another process") from error
-    log(f"{out} is written: {len(parts)} images described, {len(matched)} pairs matched")
+    state = {"pairs": named, "descriptor": _behaviour(describing), "images": digests}
+    with locked(out / ".lock", wait=0):
+        if _is_finished(out, {**asdict(detector), **asdict(settings), "camera": camera, **state}):
+            log(f"{out} is finished already")
+            return
+        for left_by_a_kill in out.glob("*.half.*"):
+            left_by_a_kill.unlink()
+        problems = _write_features(images, out, digests, settings.longest_side, describing)
+        _set_aside(problems, strict, log)
+        matched = _usable_pairs(matched, sizes.keys() - problems.keys())
+        _write_matches(out, matched, settings)
+        hloc.write_pairs(out / PAIRS, matched)
+        files = out / FEATURES, out / MATCHES
+        colmap.write_database(out / DATABASE, images, *files, matched, settings.one_camera, camera)
+        shutil.rmtree(out / PARTS)
+    log(f"{out} is written: {len(sizes) - len(problems)} images described, {len(matched)} pairs matched")
 
 
 def photographs(
@@ -181,16 +162,15 @@ def photographs(
         path, group = folder / name, hloc.group_of(name)
         try:
             image = read_image(path, header_only=True)
-        except ValueError as error:
-            large = isinstance(error.__cause__, Image.DecompressionBombError)
-            unread = "is no image that Pillow reads: save a photograph, such as HEIC, as JPEG or PNG"
-            problems[name] = "has too many pixels: reduce it" if large else unread
+        except ValueError:
+            unread = f"is no image that Pillow reads, or has over {MOST_PIXELS // 10**6} megapixels"
+            problems[name] = f"{unread}: save it as JPEG or PNG"
             continue
         if min(image.size) < SMALLEST_SIDE:
             problems[name] = "is {} by {} px, which is too small".format(*image.size)
         elif group in groups:
             problems[name] = f"has the same name as {groups[group]} in hloc's matches: rename it"
-        elif image.format not in _READ and not colmap.reads(path, image.size):
+        elif not colmap.reads(path, image):
             problems[name] = f"is {image.format}, which COLMAP does not read: save it as JPEG or PNG"
         else:
             sizes[name], groups[group] = image.size, name
@@ -201,22 +181,20 @@ def photographs(
     return sizes, problems
 
 
-def _set_aside(problems: Mapping[str, str], strict: bool, log: Log) -> None:
-    lines = [f"{name} {problem}" for name, problem in problems.items()]
-    if strict and lines:
-        raise ValueError("\n".join([f"files that cannot be used (--strict): {len(lines)}", *lines]))
-    for line in lines:
-        log(f"set aside: {line}")
-    if lines:
-        log(f"files set aside: {len(lines)}")
+def _set_aside(problems: Mapping[str, str], strict: bool, log: Callable[[str], None]) -> None:
+    if problems:
+        lines = [f"set aside: {name} {problem}" for name, problem in problems.items()]
+        text = "\n".join([*lines, f"files set aside: {len(lines)}"])
+        if strict:
+            raise ValueError(f"--strict refuses files that cannot be used\n{text}")
+        log(text)
 
 
-def _usable_pairs(named: Pairs | None, names: Collection[str], images: Path) -> Pairs:
-    """The pairs to match of images that can be used: those that are named, or else all."""
-    usable = [pair for pair in named or combinations(names, 2) if all(name in names for name in pair)]
-    if not usable:
-        raise ValueError(f"no two images of {images} can be matched")
-    return usable
+def _usable_pairs(pairs: Iterable[tuple[str, str]], usable: Set[str]) -> list[tuple[str, str]]:
+    matched = [pair for pair in pairs if usable >= {*pair}]
+    if not matched:
+        raise ValueError("no two images can be matched")
+    return matched
 
 
 def _behaviour(describing: Callable[[np.ndarray], Features]) -> str:
@@ -230,45 +208,49 @@ def _behaviour(describing: Callable[[np.ndarray], Features]) -> str:
 
 
 def _is_finished(out: Path, state: Mapping) -> bool:
-    """Whether a folder is finished; one that is not gets the state that it is made with."""
+    """Whether a folder is finished; one that is not gets the state that it is made with.
+
+    Raises:
+        FileExistsError: it was made with another state; of one that is not finished images may differ.
+    """
     state, path = json.loads(json.dumps(state, default=str)), out / STATE
-    known = json.loads(path.read_text()) if path.exists() else state
-    if changed := ", ".join(
-        name for name, value in state["options"].items() if known["options"].get(name) != value
-    ):
+    known, finished = json.loads(path.read_text()) if path.exists() else state, (out / DATABASE).exists()
+    compared = state.keys() if finished else state.keys() - {"images"}
+    if changed := ", ".join(sorted(name for name in compared if known.get(name) != state[name])):
         raise FileExistsError(
-            f"{out} was made with another {changed}: name another folder, or remove it"
+            f"{out} was made with different {changed}: name another folder, or remove it"
         )
-    if (out / DATABASE).exists():
-        if known["images"] != state["images"]:
-            raise FileExistsError(f"{out} was made of other images: name another folder, or remove it")
-        return True
-    write_bytes(path, json.dumps(state, indent=1).encode())
-    return False
+    if not finished:
+        write_bytes(path, json.dumps(state, indent=1).encode())
+    return finished
 
 
-def _described(
+def _write_features(
     images: Path,
     out: Path,
     digests: Mapping[str, str],
     longest_side: int,
     describing: Callable[[np.ndarray], Features],
-) -> tuple[dict[str, Path], dict[str, str]]:
-    """By name the files with images' features, and what is wrong with the images that have none."""
+) -> dict[str, str]:
+    """The file of the features of all images; returns what is wrong with those that have none."""
     parts, problems = {}, {}
     for name, digest in tqdm(digests.items(), "described", unit=" images", disable=None):
         part = out / PARTS / f"{hashlib.sha256(f'{name} {digest}'.encode()).hexdigest()}.h5"
-        if not part.exists():
-            try:
+        try:
+            if not part.exists():
                 features = _features(images / name, longest_side, describing)
-            except ValueError as error:
-                problems[name] = str(error).removeprefix(f"{images / name} ")
-                continue
-            with h5py.File(content := io.BytesIO(), "w") as file:
-                hloc.write_features(file, name, features)
-            write_bytes(part, content.getvalue())
-        parts[name] = part
-    return parts, problems
+                with h5py.File(content := io.BytesIO(), "w") as file:
+                    hloc.write_features(file, name, features)
+                write_bytes(part, content.getvalue())
+            parts[name] = part
+        except ValueError as error:
+            problems[name] = str(error).removeprefix(f"{images / name} ")
+    colmap.check_space(out / FEATURES, sum(part.stat().st_size for part in parts.values()))
+    with replacing(out / FEATURES) as half, h5py.File(half, "w") as file:
+        for name, part in parts.items():
+            with h5py.File(part) as stored:
+                stored.copy(name, file, name)
+    return problems
 
 
 def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], Features]) -> Features:
@@ -293,16 +275,7 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
     return Features(regions, described.descriptors, size).at_size(image.size)
 
 
-def _merge(path: Path, parts: Mapping[str, Path]) -> None:
-    """One file of the features of all images."""
-    colmap.check_space(path, sum(part.stat().st_size for part in parts.values()))
-    with replacing(path) as half, h5py.File(half, "w") as file:
-        for name, part in parts.items():
-            with h5py.File(part) as stored:
-                stored.copy(name, file, name)
-
-
-def _match(out: Path, pairs: Pairs, settings: Settings) -> None:
+def _write_matches(out: Path, pairs: Sequence[tuple[str, str]], settings: Settings) -> None:
     """The file of the matches of pairs, by the file of features."""
     with h5py.File(out / FEATURES) as described:
         keypoints = sum(len(described[first]["scores"]) for first, _ in pairs)

@@ -10,7 +10,7 @@ All numbers are of 32 bits, where hloc itself halves them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 import h5py
@@ -81,31 +81,29 @@ def write_pairs(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
     write_bytes(path, "".join(f"{first} {second}\n" for first, second in pairs).encode())
 
 
-def read_pairs(path: Path, images: Path) -> list[tuple[str, str]]:
+def read_pairs(path: Path, names: Set[str]) -> list[tuple[str, str]]:
     """Pairs of names, which may hold spaces; one that stands there again, either way round, is passed
     over.
 
     Args:
         path: of the file.
-        images: the folder of the images.
+        names: of the files that there are.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: no pair, or lines without the names of two files in the folder; all are named.
+        ValueError: no pair, or lines without two of the names; all are named.
     """
-    pairs: dict[frozenset[str], tuple[str, str]] = {}
-    faults = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    pairs, faults = {}, []
+    for line in filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())):
         # Any of the gaps may be the one between the names.
-        words = re.split(r"(\s+)", line.strip())
-        splits = [("".join(words[:gap]), "".join(words[gap + 1 :])) for gap in range(1, len(words), 2)]
-        files = [pair for pair in splits if all((images / name).is_file() for name in pair)]
-        names = [Path(name).as_posix() for name in files[0]] if files else []
-        if len(set(names)) == 2:
-            pairs.setdefault(frozenset(names), (names[0], names[1]))
-        elif line.strip():
-            faults.append(f"line {number}: {line!r}")
+        splits = [(line[: gap.start()], line[gap.end() :]) for gap in re.finditer(r"\s+", line)]
+        named = [tuple(Path(name).as_posix() for name in split) for split in splits]
+        pair = next((pair for pair in named if names >= {*pair} and pair[0] != pair[1]), None)
+        if pair:
+            pairs.setdefault(frozenset(pair), pair)
+        else:
+            faults.append(repr(line))
     if faults or not pairs:
         lines = "\n".join(faults) or "no pair"
-        raise ValueError(f"{path}: names of two files in {images} expected a line, got\n{lines}")
+        raise ValueError(f"{path}: names of two files of the folder expected a line, got\n{lines}")
     return list(pairs.values())
