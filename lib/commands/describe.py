@@ -21,7 +21,7 @@ from lib.commands.options import exit_status, positive
 from lib.features.detectors import Detector
 from lib.files import write_bytes
 from lib.matching import colmap, networks
-from lib.matching.folder import DATABASE, Settings, describe_and_match
+from lib.matching.folder import Settings, describe_and_match
 from lib.study import records
 from lib.study.runs import load_network
 
@@ -97,7 +97,7 @@ def _folder(options: argparse.Namespace) -> None:
 
 
 def _model(options: argparse.Namespace) -> None:
-    models = colmap.sparse_models(options.out / DATABASE, options.images, options.out / "models")
+    models = colmap.sparse_models(options.out / colmap.DATABASE, options.images, options.out / "models")
     if not models:
         raise ValueError(f"{options.out}: no two images could be put together; match more of them")
     folder, model = models[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import h5py
@@ -13,9 +13,10 @@ import numpy as np
 import pycolmap
 from PIL.Image import Image
 
-from lib.data.colmap import HALF_PIXEL, reconstruct
+from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
 from lib.files import explained_errors, replacing
 from lib.matching import hloc
+from lib.matching.hloc import Pairs
 
 # Formats that COLMAP reads; for others it decodes the file.
 _READ = ("JPEG", "MPO", "PNG")
@@ -64,20 +65,13 @@ def known_camera(text: str, size: tuple[int, int]) -> dict[str, str]:
 
 
 def write_database(
-    database: Path,
-    images: Path,
-    features: Path,
-    matches: Path,
-    pairs: Sequence[tuple[str, str]],
-    one_camera: bool = False,
-    intrinsics: Mapping[str, str] | None = None,
+    out: Path, images: Path, pairs: Pairs, one_camera: bool = False, intrinsics: Mapping | None = None
 ) -> None:
     """A new database with cameras, images, keypoints and matches that nobody has verified yet.
 
     Args:
-        database: the file to make.
+        out: a folder with the `lib.matching.hloc` files of these images and pairs; it gets `DATABASE`.
         images: the folder of the images; cameras come from what they say of themselves.
-        features, matches: files of `lib.matching.hloc`, of these images and pairs.
         pairs: names of two images each.
         one_camera: whether one took all images.
         intrinsics: of that one, as `known_camera` gives them.
@@ -88,13 +82,13 @@ def write_database(
     """
     names = sorted({name for pair in pairs for name in pair})
     mode = pycolmap.CameraMode.SINGLE if one_camera or intrinsics else pycolmap.CameraMode.AUTO
-    with replacing(database) as half:
+    with replacing(out / DATABASE) as half:
         pycolmap.Database.open(half).close()
         reader = pycolmap.ImageReaderOptions(**(intrinsics or {}))
         pycolmap.import_images(half, images, mode, names, reader)
         with (
-            h5py.File(features) as described,
-            h5py.File(matches) as matched,
+            h5py.File(out / hloc.FEATURES) as described,
+            h5py.File(out / hloc.MATCHES) as matched,
             pycolmap.Database.open(half) as opened,
         ):
             ids = {image.name: image.image_id for image in opened.read_all_images()}
@@ -103,7 +97,7 @@ def write_database(
             for name, number in ids.items():
                 keypoints = described[name]["keypoints"][()]
                 if keypoints.itemsize < 4:
-                    raise ValueError(f"{features}: keypoints of 32 bits expected, hloc's 16 are px off")
+                    raise ValueError(f"{out}: keypoints of 32 bits expected, hloc's 16 are px off")
                 opened.write_keypoints(number, keypoints + np.float32(HALF_PIXEL))
             for pair in pairs:
                 indices = hloc.read_matches(matched, pair).astype(np.uint32)

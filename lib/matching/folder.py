@@ -11,7 +11,7 @@ import io
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -23,6 +23,7 @@ from PIL import ExifTags
 from torch import nn
 from tqdm import tqdm
 
+from lib.data.colmap import DATABASE
 from lib.data.images import read_grey, read_image
 from lib.features.description import Describe, Features
 from lib.features.detectors import SMALLEST_SIDE, Detector
@@ -31,8 +32,8 @@ from lib.features.patches import MAGNIFICATION
 from lib.files import locked, replacing, sha256, write_bytes
 from lib.matching import colmap, hloc
 from lib.matching.describe import describe
+from lib.matching.hloc import FEATURES, MATCHES, PAIRS, Pairs
 
-FEATURES, MATCHES, PAIRS, DATABASE = "features.h5", "matches.h5", "pairs.txt", "database.db"
 # What a folder is made with and of; the features of one that is not finished.
 STATE, PARTS = "describe.json", "parts"
 # Below the first, patches show little but blur; above the second, one patch shows the whole image.
@@ -125,13 +126,13 @@ def describe_and_match(
             return
         for left_by_a_kill in out.glob("*.half.*"):
             left_by_a_kill.unlink()
-        problems = _write_features(images, out, digests, settings.longest_side, describing)
+        features_of = partial(_features, longest_side=settings.longest_side, describing=describing)
+        problems = _write_features(images, out, digests, features_of)
         _set_aside(problems, strict, log)
         matched = _usable_pairs(matched, sizes.keys() - problems.keys())
         _write_matches(out, matched, settings)
         hloc.write_pairs(out / PAIRS, matched)
-        files = out / FEATURES, out / MATCHES
-        colmap.write_database(out / DATABASE, images, *files, matched, settings.one_camera, camera)
+        colmap.write_database(out, images, matched, settings.one_camera, camera)
         shutil.rmtree(out / PARTS)
     log(f"{out} is written: {len(sizes) - len(problems)} images described, {len(matched)} pairs matched")
 
@@ -226,11 +227,7 @@ def _is_finished(out: Path, state: Mapping) -> bool:
 
 
 def _write_features(
-    images: Path,
-    out: Path,
-    digests: Mapping[str, str],
-    longest_side: int,
-    describing: Callable[[np.ndarray], Features],
+    images: Path, out: Path, digests: Mapping[str, str], features_of: Callable[[Path], Features]
 ) -> dict[str, str]:
     """The file of the features of all images; returns what is wrong with those that have none."""
     parts, problems = {}, {}
@@ -238,9 +235,8 @@ def _write_features(
         part = out / PARTS / f"{hashlib.sha256(f'{name} {digest}'.encode()).hexdigest()}.h5"
         try:
             if not part.exists():
-                features = _features(images / name, longest_side, describing)
                 with h5py.File(content := io.BytesIO(), "w") as file:
-                    hloc.write_features(file, name, features)
+                    hloc.write_features(file, name, features_of(images / name))
                 write_bytes(part, content.getvalue())
             parts[name] = part
         except ValueError as error:
@@ -275,7 +271,7 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
     return Features(regions, described.descriptors, size).at_size(image.size)
 
 
-def _write_matches(out: Path, pairs: Sequence[tuple[str, str]], settings: Settings) -> None:
+def _write_matches(out: Path, pairs: Pairs, settings: Settings) -> None:
     """The file of the matches of pairs, by the file of features."""
     with h5py.File(out / FEATURES) as described:
         keypoints = sum(len(described[first]["scores"]) for first, _ in pairs)

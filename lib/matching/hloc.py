@@ -20,6 +20,8 @@ from lib.features.description import Features
 from lib.features.matches import Matches
 from lib.files import write_bytes
 
+FEATURES, MATCHES, PAIRS = "features.h5", "matches.h5", "pairs.txt"
+Pairs = Sequence[tuple[str, str]]
 # An attribute of descriptors that are bits; hloc passes it over.
 _BITS = "bits"
 
@@ -76,7 +78,7 @@ def read_matches(file: h5py.File, pair: tuple[str, str]) -> np.ndarray:
     return np.column_stack([first, partner[first]])
 
 
-def write_pairs(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
+def write_pairs(path: Path, pairs: Pairs) -> None:
     """Two names a line."""
     write_bytes(path, "".join(f"{first} {second}\n" for first, second in pairs).encode())
 
