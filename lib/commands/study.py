@@ -236,8 +236,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
         if (own["profile"], own["data"]) == (profile, data):
             execution.store_outputs(notebook)
     if f"{profile}/{data}" in reference.JUDGED:
-        for text in (ROOT / "README.md", *ROOT.glob("networks/*/README.md")):
-            reference.fill_in(text, reference.with_tables, REFERENCE)
+        reference.fill_in(ROOT / "README.md", reference.with_tables, REFERENCE)
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
         where = f"{profile}, {study.setting.source.sets[0]}"

@@ -6,8 +6,8 @@ The pages need no network: pictures lie in them, equations are MathML, and there
 import ast
 import os
 import re
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import cache, partial
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from jinja2 import Environment, FileSystemLoader
 from jupyter_client import AsyncKernelManager
 from jupyter_client.utils import run_sync
 from latex2mathml.converter import convert
+from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
-from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
 from lib.files import write_bytes
 from lib.study import pool
@@ -40,6 +40,9 @@ PARAMETERS: Mapping[str, object] = {
 }
 
 
+# Kernels on this machine alone need no encryption, and each would say that it has none; ended, some say
+# that they were interrupted. What a cell gets wrong is told by papermill.
+QUIET = ["--log-level=CRITICAL"]
 # By artefact's name its jobs, and how their records stand.
 Runs = Mapping[str, Sequence[tuple[Job, RecordStatus]]]
 
@@ -106,7 +109,17 @@ def _execute(
     try:
         if kernel.has_kernel:
             _clear(kernel, notebook.parent)
-        _papermill(source, copy, every, notebook.parent, km=kernel)
+        papermill.execute_notebook(
+            source,
+            _literal(copy),
+            parameters=every,
+            cwd=notebook.parent,
+            km=kernel,
+            progress_bar=False,
+            extra_arguments=QUIET,
+            # What a notebook saves is whole when its cell is done.
+            shutdown_kernel="immediate",
+        )
     except Exception as error:
         _kernel.cache_clear()
         run_sync(kernel.shutdown_kernel)(now=True)
@@ -140,22 +153,6 @@ def _clear(kernel, folder: Path) -> None:
     client.stop_channels()
 
 
-def _papermill(notebook, copy: Path, parameters: Mapping[str, object], folder: Path, **kernel: object):
-    return papermill.execute_notebook(
-        notebook,
-        _literal(copy),
-        parameters=parameters,
-        cwd=folder,
-        progress_bar=False,
-        # Kernels on this machine alone need no encryption, and each would say that it has none; ended,
-        # some say that they were interrupted. What a cell gets wrong is told by papermill.
-        extra_arguments=["--log-level=CRITICAL"],
-        # What a notebook saves is whole when its cell is done.
-        shutdown_kernel="immediate",
-        **kernel,
-    )
-
-
 def _literal(path: Path) -> str:
     # papermill takes paths for format strings.
     return str(path).replace("{", "{{").replace("}", "}}")
@@ -165,18 +162,16 @@ def store_outputs(notebook: Path) -> None:
     """Executes a notebook with its own parameters and stores its outputs in it.
 
     Raises:
-        papermill.PapermillExecutionError: a cell failed; the notebook is left as it was.
+        nbclient.exceptions.CellExecutionError: a cell failed; the notebook is left as it was.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        executed = _papermill(_literal(notebook), Path(folder) / notebook.name, {}, notebook.parent)
+    executed = nbformat.read(notebook, as_version=4)
+    metadata = deepcopy(executed.metadata)
     # A slow kernel sends what it prints in several messages.
-    executed, _ = CoalesceStreamsPreprocessor().preprocess(executed, {})
-    # The executed copy's metadata hold times, paths and versions.
-    committed = nbformat.read(notebook, as_version=4)
-    for cell, copy in zip(committed.cells, executed.cells, strict=True):
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = copy.outputs, copy.execution_count
-    nbformat.write(committed, notebook)
+    quiet = {"record_timing": False, "coalesce_streams": True, "extra_arguments": QUIET}
+    NotebookClient(executed, resources={"metadata": {"path": notebook.parent}}, **quiet).execute()
+    # Those of the execution hold versions.
+    executed.metadata = metadata
+    nbformat.write(executed, notebook)
 
 
 def write_page(notebook: Path, report: Path, names: Collection[str]) -> None:

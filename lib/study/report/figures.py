@@ -5,7 +5,7 @@ which the colour-blind can tell apart. Methods differ in marker or line as well,
 """
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -59,18 +59,30 @@ def png(figure: Figure) -> bytes:
     return content.getvalue()
 
 
-def intervals(axes: Axes, frame: pd.DataFrame, value: str, **look: object) -> None:
-    """Draw a dot a row of a frame with its interval, which is left out where it has no ends.
+def intervals(
+    axes: Axes, frame: pd.DataFrame, value: str, labels: Sequence[str], **look: object
+) -> None:
+    """Draw a row of a frame as a dot with its interval, the first on top.
 
     Args:
-        axes: to draw on; a row stands at its index.
-        frame: with columns "from" and "to".
+        axes: to draw on; row n stands at n.
+        frame: with columns "from" and "to"; an interval without ends is left out.
         value: the column of the dots.
+        labels: of the rows.
         look: for `Axes.errorbar`.
     """
-    lengths = frame[["from", "to"]].astype(float).sub(frame[value], axis=0).abs()
-    lengths = lengths.where(np.isfinite)
-    axes.errorbar(frame[value], frame.index, xerr=lengths.T, **{"fmt": "o", "capsize": 2} | look)
+    rows, lengths = range(len(frame)), frame[["from", "to"]].astype(float).sub(frame[value], axis=0)
+    lengths = lengths.abs().where(np.isfinite).T
+    axes.errorbar(frame[value], rows, xerr=lengths, **{"fmt": "o", "capsize": 2} | look)
+    axes.set(yticks=rows, yticklabels=labels, ylim=(len(frame) - 0.4, -0.6))
+    axes.grid(linestyle=":")
+
+
+def _seeds(axes: Axes, methods: Iterable[Measured]) -> None:
+    """Draw the mean of each seed a little below the rows of `intervals`."""
+    for row, method in enumerate(methods):
+        means = np.atleast_2d(method.values).mean(axis=1)
+        axes.plot(means, np.full(len(means), row + 0.25), "o", color="0.6", ms=3, mew=0)
 
 
 def changes_figure(methods: Mapping[str, Measured], changed: pd.DataFrame, note: str) -> Figure:
@@ -86,14 +98,9 @@ def changes_figure(methods: Mapping[str, Measured], changed: pd.DataFrame, note:
     changed = changed if own_rows else changed.reindex(list(methods))
     size = (DOUBLE_WIDTH, 0.9 + 0.27 * max(len(methods), len(changed)))
     figure, (left, right) = plt.subplots(1, 2, figsize=size)
-    sides = {"C0": (left, levels(methods), "mean"), "C1": (right, changed, "change")}
-    for colour, (axes, frame, value) in sides.items():
-        intervals(axes, frame.set_axis(range(len(frame))), value, fmt="D", ms=4, color=colour)
-        axes.set(yticks=range(len(frame)), yticklabels=frame.index, ylim=(len(frame) - 0.4, -0.6))
-        axes.grid(linestyle=":")
-    for row, method in enumerate(methods.values()):
-        seeds = method.values.mean(axis=1)
-        left.plot(seeds, np.full(len(seeds), row + 0.25), "o", color="C5", ms=3, mew=0)
+    intervals(left, levels(methods), "mean", list(methods), fmt="D", ms=4)
+    _seeds(left, methods.values())
+    intervals(right, changed, "change", changed.index, fmt="D", ms=4, color="C1")
     left.set_xlabel("FPR95 (%)\nseeds, mean and 95% interval")
     right.axvline(0, color="0.5", lw=1)
     right.tick_params(labelleft=own_rows)
@@ -107,15 +114,14 @@ def options_figure(changed: pd.DataFrame) -> Figure:
     """What each option changes in FPR95, a row an option and a marker a recipe.
 
     Args:
-        changed: rows of `lib.study.report.changes.effects`, numbered from 0.
+        changed: rows of `lib.study.report.changes.effects`.
     """
     figure, axes = plt.subplots(figsize=(5.8, 0.9 + 0.24 * len(changed)))
     axes.axvline(0, color="0.5", lw=1)
-    for marker, (recipe, rows) in zip("osD^", changed.groupby("recipe", sort=False), strict=False):
-        intervals(axes, rows, "change", fmt=marker, label=recipe)
-    axes.set(xlabel="change of mean FPR95 (points; right is worse)", ylim=(len(changed) - 0.5, -0.5))
-    axes.set(yticks=changed.index, yticklabels=changed["option"])
-    axes.grid(axis="y", linestyle=":")
+    for marker, recipe in zip("osD^", changed["recipe"].unique(), strict=False):
+        own = changed.where(changed["recipe"] == recipe)
+        intervals(axes, own, "change", changed["option"], fmt=marker, label=recipe)
+    axes.set_xlabel("change of mean FPR95 (points; right is worse)")
     figure.legend(loc="outside lower center", ncols=2)
     return figure
 
@@ -129,19 +135,16 @@ def means_figure(common: pd.DataFrame, methods: Mapping[str, Measured], where: s
         where: profile and data of ours.
     """
     figure, panels = plt.subplots(1, 2, figsize=(DOUBLE_WIDTH, 0.9 + 0.22 * len(common)), sharey=True)
-    numbered, ours = common.reset_index(), panels[1]
-    for row, key in numbered["key"].items():
-        seeds = np.atleast_2d(methods[key].values).mean(axis=1)
-        ours.plot(seeds, np.full(len(seeds), row), "o", color="0.6", ms=3)
-    intervals(ours, numbered, "ours", capsize=0)
-    panels[0].plot(common["paper"], numbered.index, "o")
-    for axes, column, data in zip(panels, ("paper", "ours"), ("UBC PhotoTour", where), strict=True):
-        axes.set(title=f"{column}, {data}", xscale="log", xlabel="mean FPR95 (%), log scale")
+    keys, labels = zip(*common.index, strict=True)
+    panels[0].plot(common["paper"], range(len(common)), "o")
+    intervals(panels[1], common, "ours", labels, capsize=0)
+    _seeds(panels[1], [methods[key] for key in keys])
+    for axes, title in zip(panels, ("paper, UBC PhotoTour", f"ours, {where}"), strict=True):
+        axes.set(title=title, xscale="log", xlabel="mean FPR95 (%), log scale")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
-        axes.grid()
-    ours.set(yticks=numbered.index, yticklabels=numbered["label"], ylim=(len(common) - 0.5, -0.5))
+        axes.grid(linestyle=":")
     return figure
 
 

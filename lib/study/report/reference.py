@@ -17,8 +17,6 @@ from lib.study.report.together import FPR95, OPTIMISERS, PHOTOGRAPHS
 
 # Below the reference: the four papers' methods with either optimiser.
 EQUAL_FOOTING = "evening/scenes/tables/together/equal_footing_optimisers.csv"
-# Real ones, on which no network of the repository was trained.
-PLACES = ("ettlingen", "herzjesu", "sacre_coeur")
 # Below the reference: whose verdicts count. The first that has a claim decides; quick judges only
 # computations.
 JUDGED = ("evening/scenes", "evening/photos", "quick/mini")
@@ -110,13 +108,12 @@ def fill_in(path: Path, filled_in: Callable[..., str], *source: object) -> None:
 
 
 def with_tables(text: str, reference: Path) -> str:
-    """README, or a network's card, with its tables between their comments: the scoreboard, equal footing
-    and descriptors on real places. All but the first stay as they are where the reference has none."""
+    """README with its tables between their comments: the scoreboard, and equal footing, which stays
+    as it is where the reference has none."""
     tables, measured = {"scoreboard": scoreboard(reference)}, reference / EQUAL_FOOTING
     if measured.exists():
         levels = measured.with_name("equal_footing.csv")
         tables["equal footing"] = equal_footing(*map(pd.read_csv, (measured, levels)))
-        tables["real places"] = real_places(reference / "real_scenes")
     for name, table in tables.items():
         between = rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)"
         text = re.sub(between, table, text, flags=re.DOTALL)
@@ -207,23 +204,6 @@ def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
     texts = "; ".join(f"{name} {rate:.2f} and {ap:.1f}" for name, rate, ap in reached)
     below = f"\nOther descriptors (FPR95, AP): {texts}.\n"
     return _markdown([("method", *table), *table.itertuples()]) + below
-
-
-def real_places(folder: Path) -> str:
-    """A table in Markdown of descriptors on `PLACES`: FPR95 of random pairs and AP of matching, in
-    percent, both with a tolerance of 3 px; the highest AP on the last place first.
-
-    Args:
-        folder: of the tables of `notebooks/data/scenes.ipynb`.
-    """
-    rates, columns = pd.read_csv(folder / "fpr95_random.csv", index_col="method"), {}
-    for place in PLACES:
-        matching = pd.read_csv(folder / f"matching_{place}.csv", index_col="method")
-        columns[f"FPR95, {place}"] = rates[f"{place} 3"].map("{:.2f}".format)
-        columns[f"AP, {place}"] = matching["ap.3"].map("{:.1f}".format)
-    # It was trained on one of them, for a try.
-    table = pd.DataFrame(columns, matching.index).drop("HardNet+")
-    return _markdown([("descriptor", *table), *table.itertuples()])
 
 
 def _markdown(rows: Sequence[Sequence[object]]) -> str:
