@@ -20,7 +20,7 @@ from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.sizes import SequencesSize
 from lib.profiles import find
 from lib.recipes import Budget
-from lib.study.artefacts import datasets
+from lib.study.artefacts import together
 from lib.study.artefacts.rows import training_job
 from lib.study.jobs import Job, Setting, record_status
 from lib.study.open import open_study
@@ -131,7 +131,7 @@ def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, t
     with pytest.raises(FileNotFoundError, match=r"photos' is no folder with homography sequences"):
         open_study(real=str(tmp_path / "photos"))
     with pytest.raises(FileNotFoundError, match=r"tfeat\.params"):
-        datasets.ranking(opened, [tmp_path / "tfeat.params"])
+        together.ranking(opened, [tmp_path / "tfeat.params"])
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lib.models import l2net_binary, published, tfeat
-from lib.study.artefacts import datasets
+from lib.study.artefacts import together
 from lib.study.artefacts.rows import published_jobs
 from lib.study.jobs import configuration, record_path
 from lib.study.open import open_study
@@ -208,9 +208,9 @@ def test_a_row_is_known_by_the_files_content_wherever_it_lies(checkpoint, tmp_pa
 def test_a_row_is_measured_as_sift_is(checkpoint):
     study = open_study()
     (job,) = published_jobs(study, [checkpoint])
-    sift = datasets.ranking(study)[0]
+    sift = together.ranking(study)[0]
     assert set(job.measures) < set(sift.measures)
     assert job.probes == sift.probes
-    in_ranking = datasets.ranking(study, [checkpoint])
+    in_ranking = together.ranking(study, [checkpoint])
     assert [job.label for job in in_ranking[:3]] == ["SIFT", "RootSIFT", "tfeat (published)"]
     assert in_ranking[2].measures == sift.measures

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lib.data.hpatches import RELEASE, TASKS
 from lib.recipes import RECIPES, Recipe
-from lib.study.artefacts import adasample, datasets, dsm, hynet, tcdesc, together
+from lib.study.artefacts import adasample, dsm, hynet, tcdesc, together
 from lib.study.artefacts import whole_images as images
 from lib.study.artefacts.rows import option_runs, several
 from lib.study.jobs import Job
@@ -56,7 +56,7 @@ SEARCHED: Mapping[str, Recipe] = {
 ARTEFACTS: Mapping[str, Artefact] = {
     # Executed first, since it takes longest and the others fill the other cores meanwhile.
     "use/sparse_model": Artefact(several()),
-    "data/embedded": Artefact(datasets.embedded),
+    "data/embedded": Artefact(together.embedded),
     "adasample/table1": Artefact(adasample.table1),
     "study/learning_rate": Artefact(several()),
     "study/stated_settings": Artefact(adasample.stated_settings, longer=True),
@@ -68,9 +68,9 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "adasample/figure1": Artefact(adasample.figure1),
     "adasample/theory": Artefact(adasample.theory),
     "study/precision": Artefact(adasample.precision, extras=True),
-    "data/hpatches": Artefact(datasets.hpatches, hpatches=True),
-    "data/scenes": Artefact(datasets.scenes),
-    "data/ranking": Artefact(datasets.ranking, hpatches=True),
+    "data/hpatches": Artefact(together.hpatches, hpatches=True),
+    "data/scenes": Artefact(together.scenes),
+    "data/ranking": Artefact(together.ranking, hpatches=True),
     "audit/print": Artefact(several()),
     "adasample/figure2": Artefact(adasample.figure2, hpatches=True),
     "adasample/table2": Artefact(adasample.table2, hpatches=True),

@@ -71,24 +71,26 @@ def fpr95_by_column(runs: Sequence[Record], sets: Sequence[str]) -> dict[str, Me
     table = phototour.by_column(runs, sets).drop(columns="Mean").dropna(axis="columns")
     if table.empty:
         raise ValueError("the methods share no column")
-    role, drawn = phototour.roles_of(sets), None
-    tests = [(r, name) for r in runs for name in sets if "fpr95" in r.content["metrics"].get(name, {})]
-    if all(f"{RESAMPLED}.{name}" in run.content["probes"] for run, name in tests):
-        draws = {}
-        for run, name in tests:
-            probe = run.probe(RESAMPLED, name)
-            for train in [role[run.job.train_set]] if run.job.train_set in role else phototour.ROLES:
-                cell = phototour.column_name(train, role[name])
-                draws[run.job.name, run.job.seed, cell] = probe["rates"], probe["pair_rates"]
-        rows = [(key, None if pd.isna(seed) else int(seed)) for key, _, seed in table.index]
-        drawn = np.moveaxis(np.array([[draws[*row, cell] for cell in table] for row in rows]), 2, 0)
-    counted = {name: run for run, name in tests if f"{COUNTED}.{name}" in run.content["probes"]}
-    count = {role[name]: run.probe(COUNTED, name)["non_matching"].sum() for name, run in counted.items()}
-    named = {phototour.SHORT.get(test, test): int(number) for test, number in count.items()}
-    tested = [cell.partition(">")[2] for cell in table]
-    pairs = tuple(named[test] for test in tested) if named.keys() >= set(tested) else ()
+    short = {name: phototour.SHORT.get(role, role) for name, role in phototour.roles_of(sets).items()}
+    tested, drawn = dict(zip(short.values(), short, strict=True)), None
+    at = {(run.job.name, run.job.seed, short.get(run.job.train_set)): run for run in runs}
+    rows = []
+    for key, _, seed in table.index:
+        about = key, None if pd.isna(seed) else int(seed)
+        columns = (cell.split(">") for cell in table)
+        # What was trained on none of the sets stands in all columns.
+        rows.append([(at.get((*about, None)) or at[*about, on], tested[test]) for on, test in columns])
+    if all(f"{RESAMPLED}.{name}" in run.content["probes"] for row in rows for run, name in row):
+        probes = [[run.probe(RESAMPLED, name) for run, name in row] for row in rows]
+        drawn = np.array([[(probe["rates"], probe["pair_rates"]) for probe in row] for row in probes])
+        drawn = np.moveaxis(drawn, 2, 0)
+    counted = {
+        name: run for row in rows for run, name in row if f"{COUNTED}.{name}" in run.content["probes"]
+    }
+    number = {name: int(run.probe(COUNTED, name)["non_matching"].sum()) for name, run in counted.items()}
+    pairs = tuple(number.get(name) for _, name in rows[0])
     methods = by_method(table, list(table), drawn)
-    return {key: replace(method, pairs=pairs) for key, method in methods.items()}
+    return {key: replace(m, pairs=() if None in pairs else pairs) for key, m in methods.items()}
 
 
 def by_method(
