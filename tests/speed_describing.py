@@ -23,7 +23,7 @@ from skimage import data
 from lib.features.detectors import Detector, detect
 from lib.features.matches import match
 from lib.features.patches import extract
-from lib.matching.describe import describe
+from lib.matching.networks import describe
 from lib.models import hynet, l2net
 from lib.profiles import PROFILES
 

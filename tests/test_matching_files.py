@@ -33,9 +33,8 @@ from lib.features.detectors import Detector, Regions
 from lib.features.matches import match
 from lib.files import locked
 from lib.matching import colmap, hloc
-from lib.matching.describe import describe
 from lib.matching.folder import Settings, describe_and_match, photographs
-from lib.matching.networks import find
+from lib.matching.networks import describe, find
 
 FEW = Detector(most=150)
 
@@ -431,15 +430,6 @@ def test_what_is_wrong_from_the_start_is_refused_before_anything_is_described(
     whole = ["folder", str(images), str(tmp_path / "out"), "--descriptor", "sift", *options.split()]
     assert command.main(whole) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("threads", [0, -1])
-def test_threads_are_one_or_more(images: Path, tmp_path: Path, capsys, threads: int) -> None:
-    options = ["--descriptor", "sift", "--threads", str(threads)]
-    with pytest.raises(SystemExit):
-        command.main(["folder", str(images), str(tmp_path / "out"), *options])
-    assert "argument --threads: invalid" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -12,8 +12,7 @@ from lib.features import description
 from lib.features.detectors import Detector, detect
 from lib.features.matches import match, nearest
 from lib.features.patches import extract
-from lib.matching.describe import describe, patch_descriptors
-from lib.matching.networks import find
+from lib.matching.networks import describe, find, patch_descriptors
 from lib.models import l2net, l2net_binary
 
 KINDS = pytest.mark.parametrize("kind", ["float", "bits"])

@@ -11,8 +11,7 @@ from kornia import feature
 from safetensors import safe_open
 
 from lib.matching import networks
-from lib.matching.describe import folded
-from lib.matching.networks import find
+from lib.matching.networks import find, folded
 from lib.models import hynet, l2net, l2net_binary, l2net_maps, tfeat
 from lib.study import records
 from lib.study.open import REFERENCE

@@ -1,7 +1,5 @@
 """From features and matches in hloc's layout to COLMAP's database, and from there to sparse models."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import tempfile

@@ -4,8 +4,6 @@ All files are looked at before the first image is described, and what cannot be 
 Features are kept image by image, so that a stopped run continues.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -31,8 +29,8 @@ from lib.features.matches import match, similarity
 from lib.features.patches import MAGNIFICATION
 from lib.files import locked, replacing, sha256, write_bytes
 from lib.matching import colmap, hloc
-from lib.matching.describe import describe
 from lib.matching.hloc import FEATURES, MATCHES, PAIRS, Pairs
+from lib.matching.networks import describe
 
 # What a folder is made with and of; the features of one that is not finished.
 STATE, PARTS = "describe.json", "parts"

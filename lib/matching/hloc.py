@@ -7,8 +7,6 @@ keypoint or -1, and ``matching_scores0`` (N0,), larger for better. ``pairs.txt``
 All numbers are of 32 bits, where hloc itself halves them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence, Set
 from pathlib import Path
