@@ -58,18 +58,22 @@ def drawn(seed: int, mean: float, seeds: int = 5, spread: float = 1.0, draws: in
     return Measured(values, None if moved is None else values[None, ..., None] + moved)
 
 
-def test_every_measure_has_every_method_and_scenes_stand_side_by_side(study: Study):
-    of_one = together.by_measure(made(experiments.equal_footing(study)), study)
-    of_all = together.by_measure(made(experiments.scenes(study)), study)
-    assert list(of_one) == ["FPR95", "verification", "matching", "retrieval"]
-    for each, cells in ((of_one, {"FPR95": 2, "matching": 1}), (of_all, {"FPR95": 6, "matching": 3})):
-        for measure, count in cells.items():
-            assert {of.values.shape for of in each[measure].values()} == {(3, count)}
-    assert list(of_one["FPR95"]) == [experiments.EQUAL[key].label for key in experiments.METHODS]
-    table = together.table(of_one)
+def test_every_measure_has_every_method(study: Study):
+    methods = together.by_measure(made(experiments.equal_footing(study)), study)
+    assert list(methods) == ["FPR95", "verification", "matching", "retrieval"]
+    for measure, cells in {"FPR95": 2, "matching": 1}.items():
+        assert {method.values.shape for method in methods[measure].values()} == {(3, cells)}
+    assert list(methods["FPR95"]) == [experiments.EQUAL[key].label for key in experiments.METHODS]
     # One of the two test sets is a point harder.
-    assert table.loc["HyNet+", ("FPR95", "mean")] == pytest.approx(8.0 + 0.1 + 0.5)
-    assert table.loc["HyNet+", ("matching", "mean")] == pytest.approx(100 - 8.1)
+    assert methods["FPR95"]["HyNet+"].values.mean() == pytest.approx(8.0 + 0.1 + 0.5)
+    assert methods["matching"]["HyNet+"].values.mean() == pytest.approx(100 - 8.1)
+
+
+def test_orders_are_of_each_synthetic_set_at_quick_and_of_the_first_at_longer_profiles(
+    study: Study, evening: Study
+):
+    assert {job.train_set for job in experiments.orders(study)} == {*study.setting.source.sets}
+    assert experiments.orders(evening) == experiments.equal_footing(evening)
 
 
 def test_either_optimiser_has_every_method_and_the_change_is_from_sgd_to_adam(evening: Study):

@@ -264,13 +264,3 @@ def measured(job: Job, measure: str, sets: Iterable[str] | None = None) -> Job:
 def by_sign(job: Job, measure: str) -> Job:
     """The job, with what it measures measured by the signs of its descriptors too."""
     return measured(job, measure + SIGNS, job.sets_of(measure))
-
-
-def tested_on(study: Study) -> str:
-    """The set of HPatches patches that AdaSample's, HyNet's and TCDesc's tables test on.
-
-    The splits of HyNet's Table 3 and of TCDesc's tables are unstated. TCDesc's is not the protocol of
-    DSM's paper, all sequences and the whole pool, which has 61 percent of retrieval for DSM where
-    TCDesc's has 70 for TCDesc.
-    """
-    return study.setting.source.homographies.test_set(HPATCHES_SPLIT)

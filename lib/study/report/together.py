@@ -13,12 +13,11 @@ import pandas as pd
 
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.statistics import significance
-from lib.statistics.intervals import Measured, contrast, difference, residual, side_by_side
-from lib.study.artefacts.rows import tested_on
+from lib.statistics.intervals import Measured, contrast, difference, residual
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
 from lib.study.open import Record, Study
 from lib.study.report import frames, hpatches
-from lib.study.report.changes import intervals, levels, with_tests
+from lib.study.report.changes import intervals, with_tests
 
 FPR95, FPR95_WIDE, PHOTOGRAPHS = "FPR95", "FPR95 of wide pairs", "matching of photographs"
 BASE = "HardNet+"
@@ -34,10 +33,10 @@ Methods = Mapping[str, Measured]
 
 
 def by_measure(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Measured]]:
-    """Methods by label under each of `SIGNS` that the study's data has.
+    """Methods by label, all trained on one set, under each of `SIGNS` that the study's data has.
 
-    Of FPR95 a cell is a column of PhotoTour's protocol, with resamples of test points; of HPatches'
-    tasks a train set, with resamples of what sequences show. Real places have wide pairs and matching
+    Of FPR95 a cell is a column of PhotoTour's protocol, with resamples of test points. HPatches' tasks
+    have one, with resamples of what sequences show. Real places have wide pairs and matching
     between photographs besides, of which a cell is a place.
     """
     source, labels = study.setting.source, {run.job.name: run.job.label for run in runs}
@@ -47,11 +46,8 @@ def by_measure(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Meas
         measured[FPR95_WIDE] = _by_place(frames.fpr95(runs), WIDE)
         measured[PHOTOGRAPHS] = _by_place(matching, IMAGES_OF)
     if source.own_hpatches is not None:
-        by_set = [[run for run in runs if run.job.train_set == name] for name in source.sets]
-        numbers = [hpatches.numbers(trained, tested_on(study)) for trained in by_set if trained]
-        for task in hpatches.TASKS:
-            parts = [hpatches_by_task(table, [task]) for table in numbers]
-            measured[task] = {key: side_by_side([part[key] for part in parts]) for key in parts[0]}
+        numbers = hpatches.numbers(runs)
+        measured |= {task: hpatches_by_task(numbers, [task]) for task in hpatches.TASKS}
     return {
         measure: {labels[key]: values for key, values in methods.items()}
         for measure, methods in measured.items()
@@ -80,16 +76,6 @@ def on_scale(measure: str, methods: Methods) -> Methods:
     if measure not in RATES:
         return methods
     return {label: method.logarithm() for label, method in methods.items()}
-
-
-def table(by_measure: Mapping[str, Methods]) -> pd.DataFrame:
-    """A row a method, under each measure its `lib.study.report.changes.levels`."""
-    means = pd.concat({measure: levels(methods) for measure, methods in by_measure.items()}, axis=1)
-    # One network on whole images: nothing that an interval could cover was repeated.
-    for measure in by_measure:
-        same = means[measure, "from"] == means[measure, "to"]
-        means.loc[same, [(measure, "from"), (measure, "to")]] = np.nan
-    return means
 
 
 def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
