@@ -27,12 +27,12 @@ def test_a_variant_changes_the_loss_of_dsm_alone_and_is_built(name: str) -> None
 
 
 def test_margins_in_bits_are_on_the_scale_of_the_distance_that_they_cut() -> None:
-    distance = parts.build("distance", dsm.BINARY["binary_margin_32"].distance)
+    distance = parts.build("distance", dsm.VARIANTS["binary_margin_32"].distance)
     none, one = torch.ones(1, 256), torch.ones(1, 256)
     one[0, :32] = -1
-    margin = dsm.BINARY["binary_margin_32"].loss.options["margin"]
+    margin = dsm.VARIANTS["binary_margin_32"].loss.options["margin"]
     assert distance.paired(none, one).item() == pytest.approx(margin)
-    assert dsm.BINARY["binary_margin_256"].loss.options["margin"] == distance.maximum
+    assert dsm.VARIANTS["binary_margin_256"].loss.options["margin"] == distance.maximum
 
 
 @pytest.mark.parametrize("name", ["real_margin_2", "binary_margin_256"])

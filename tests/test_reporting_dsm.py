@@ -190,7 +190,7 @@ def figure4_records() -> list[Record]:
     tested = open_study().setting.source.homographies.test_set("full")
     found = []
     for name, level in FIGURE4.items():
-        recipe = RECIPES.get(name) or artefacts.REAL.get(name)
+        recipe = RECIPES.get(name) or artefacts.VARIANTS.get(name)
         for seed in range(3) if recipe else (None,):
             measured = {"hpatches": numbers(level + (seed or 0) / 10)}
             if name in artefacts.FIGURE4_SIGNS:

@@ -46,16 +46,10 @@ def _variants(kind: str, unit: str, scale: float) -> dict[str, Recipe]:
         f"{kind}_pdf_negative": ("PDF of d_neg", {"of": "negative", **codes}),
         f"{kind}_pdf_gaussian": ("Gaussian of d_pos − d_neg", gaussian),
     }
-    return _with_losses(base, losses)
-
-
-def _with_losses(base: Recipe, losses: Mapping[str, tuple[str, object]]) -> dict[str, Recipe]:
     return variants(base, {name: (shown, {"loss": loss}) for name, (shown, loss) in losses.items()})
 
 
-REAL = _variants("real", "", 1.0)
-BINARY = _variants("binary", " bits", 2 / BITS)
-VARIANTS: Mapping[str, Recipe] = {**REAL, **BINARY}
+VARIANTS = _variants("real", "", 1.0) | _variants("binary", " bits", 2 / BITS)
 # Those that have a learning rate of their own. `real_margin_1` has HardNet's loss and DSM's setting.
 _OWN_RATE = (
     *("real_margin_2", "real_margin_1", "binary_margin_256"),

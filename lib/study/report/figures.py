@@ -163,10 +163,9 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
     mean = frames.means(runs).reset_index("key")
     on_hpatches = mean.pop("key").str.endswith("_hp").to_numpy()
     labels, rows = mean.index, range(len(mean))
-    parts = mean.set_axis(rows).melt(var_name="key", ignore_index=False).dropna()
+    parts = mean.set_axis(rows).melt(var_name="key", ignore_index=False).reset_index(names="row")
     pattern = rf"^(?P<task>\w+)\.(?P<level>{'|'.join(LEVELS)})\.(?P<part>{'|'.join(MARKERS)})(?:\.ap)?$"
-    parts = parts.reset_index(names="row").join(parts["key"].str.extract(pattern).reset_index(drop=True))
-    parts = parts.dropna()
+    parts = parts.join(parts["key"].str.extract(pattern)).dropna()
     # A little above and below the row's middle.
     parts["row"] += parts["part"].map({"intra": -0.17, "viewpoint": -0.17, "all": 0}).fillna(0.17)
     look = {"hue": "level", "palette": LEVEL_COLOURS, "style": "part", "markers": MARKERS}
