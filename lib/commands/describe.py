@@ -92,8 +92,8 @@ def _folder(options: argparse.Namespace) -> None:
         kind(**{field.name: getattr(options, field.name) for field in fields(kind)})
         for kind in (Detector, Settings)
     )
-    where = options.images, options.out
-    describe_and_match(*where, detector, network_of(options), settings, options.pairs, options.strict)
+    network, images, out = network_of(options), options.images, options.out
+    describe_and_match(images, out, detector, network, settings, options.pairs, options.strict)
 
 
 def _model(options: argparse.Namespace) -> None:

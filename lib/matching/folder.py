@@ -124,8 +124,8 @@ def describe_and_match(
             return
         for left_by_a_kill in out.glob("*.half.*"):
             left_by_a_kill.unlink()
-        features_of = partial(_features, longest_side=settings.longest_side, describing=describing)
-        problems = _write_features(images, out, digests, features_of)
+        describe_file = partial(_features, longest_side=settings.longest_side, describing=describing)
+        problems = _write_features(images, out, digests, describe_file)
         _set_aside(problems, strict, log)
         matched = _usable_pairs(matched, sizes.keys() - problems.keys())
         _write_matches(out, matched, settings)
@@ -225,16 +225,17 @@ def _is_finished(out: Path, state: Mapping) -> bool:
 
 
 def _write_features(
-    images: Path, out: Path, digests: Mapping[str, str], features_of: Callable[[Path], Features]
+    images: Path, out: Path, digests: Mapping[str, str], describe_file: Callable[[Path], Features]
 ) -> dict[str, str]:
-    """The file of the features of all images; returns what is wrong with those that have none."""
+    """Writes the file of the features of all images, and returns by name what is wrong with those that
+    have none."""
     parts, problems = {}, {}
     for name, digest in tqdm(digests.items(), "described", unit=" images", disable=None):
         part = out / PARTS / f"{hashlib.sha256(f'{name} {digest}'.encode()).hexdigest()}.h5"
         try:
             if not part.exists():
                 with h5py.File(content := io.BytesIO(), "w") as file:
-                    hloc.write_features(file, name, features_of(images / name))
+                    hloc.write_features(file, name, describe_file(images / name))
                 write_bytes(part, content.getvalue())
             parts[name] = part
         except ValueError as error:
@@ -270,7 +271,7 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
 
 
 def _write_matches(out: Path, pairs: Pairs, settings: Settings) -> None:
-    """The file of the matches of pairs, by the file of features."""
+    """Writes the file of the matches of pairs, from the file of features."""
     with h5py.File(out / FEATURES) as described:
         keypoints = sum(len(described[first]["scores"]) for first, _ in pairs)
         needed = keypoints * _MATCH_BYTES + len(pairs) * _PAIR_BYTES
