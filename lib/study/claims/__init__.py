@@ -450,14 +450,13 @@ def comparisons(claim: Claim, methods: Mapping[str, Measured]) -> list[Compariso
     alike = len(trained) > 2 and len({method.seeds for method in trained}) == 1
     few = claim.is_ratio and alike and 2 <= len(trained[0].values) < OWN_SPREAD
     pooled = intervals.residual(trained) if few else None
-    match claim.statistic:
-        case "sum_difference":
-            terms = [(claim.a.count(key) - claim.b.count(key), own) for key, own in named.items()]
-            return [Comparison(intervals.contrast(terms, pooled))]
-        case "deviation_ratio":
-            return [Comparison(intervals.spread_ratio(named[a], named[b]), a, b) for a, b in pairs]
-        case "mean_difference":
-            return [Comparison(intervals.difference(named[a], named[b], pooled), a, b) for a, b in pairs]
+    if claim.statistic == "sum_difference":
+        terms = [(claim.a.count(key) - claim.b.count(key), own) for key, own in named.items()]
+        return [Comparison(intervals.contrast(terms, pooled))]
+    if claim.statistic == "deviation_ratio":
+        return [Comparison(intervals.spread_ratio(named[a], named[b]), a, b) for a, b in pairs]
+    if claim.statistic == "mean_difference":
+        return [Comparison(intervals.difference(named[a], named[b], pooled), a, b) for a, b in pairs]
     return [
         Comparison(intervals.difference(named[a].one(cell), named[b].one(cell)), a, b, cell)
         for a, b in pairs
