@@ -11,7 +11,7 @@ from lib.recipes import RECIPES
 from lib.study.artefacts.adasample import TABLE1_RECIPES
 from lib.study.claims.measured import fpr95_by_column
 from lib.study.printed import printed
-from lib.study.report import changes, phototour
+from lib.study.report import changes, frames
 
 SETS = ("mini-a", "mini-b", "mini-c")
 
@@ -28,7 +28,7 @@ def one_scene(levels: dict[str, float], seeds: int) -> list:
 
 
 def table1_values(found: list):
-    return fpr95_by_column(phototour.of_most_sets(found), SETS)
+    return fpr95_by_column(frames.of_most_sets(found), SETS)
 
 
 def table1_common(values):
@@ -67,7 +67,7 @@ def test_baselines_on_fewer_sets_stand_in_the_table_and_take_no_column_from_the_
     values = table1_values(found)
     assert list(values) == ["hardnet", "sift"]
     assert len(values["hardnet"].cells) == 6
-    table = phototour.verification("adasample", "table1", found, SETS)
+    table = frames.fpr95_beside("adasample", "table1", found, SETS)
     ours = [("mini-a > mini-b", "ours"), ("mini-a > mini-c", "ours")]
     assert table.loc["L2-Net", ours].tolist() == [8, 7]
     assert np.isnan(table.loc["L2-Net", ("Mean", "ours")])

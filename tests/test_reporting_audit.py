@@ -15,7 +15,7 @@ from scipy import stats
 
 from lib.statistics import significance
 from lib.study.audit import p_values
-from lib.study.report.phototour import COLUMN_NAMES
+from lib.study.report.frames import COLUMN_NAMES
 
 coarse = st.integers(0, 6).map(float)
 fives = st.lists(coarse, min_size=5, max_size=5)

@@ -18,7 +18,7 @@ from lib.statistics.intervals import Measured
 from lib.study import claims
 from lib.study.claims import NONE, SINGLE, Claim, read_claims
 from lib.study.printed import printed
-from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
+from lib.study.report.frames import COLUMN_NAMES, printed_by_column
 
 SEEDS = (0, 1, 2, 3, 4)
 

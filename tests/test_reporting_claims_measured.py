@@ -14,7 +14,7 @@ from lib.statistics.intervals import contrast
 from lib.study.claims import read_claims
 from lib.study.claims.measured import fpr95_by_column, hpatches_by_task, values_of
 from lib.study.open import Record
-from lib.study.report.hpatches import LEVELS, numbers
+from lib.study.report.frames import LEVELS, hpatches_numbers
 
 SETS = ("fountain", "wall", "street")
 
@@ -91,7 +91,7 @@ def hpatches_runs(names: list[str], values: dict[tuple[str, int], np.ndarray]) -
         }
         cells |= {task: float(of.mean()) for task in ("verification", "matching", "retrieval")}
         records.append(reporting_records.found(key, "a", seed, metrics={"hp": {"hpatches": cells}}))
-    return numbers(records, "hp")
+    return hpatches_numbers(records, "hp")
 
 
 def test_sequences_are_drawn_by_what_they_show():

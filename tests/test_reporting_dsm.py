@@ -20,9 +20,8 @@ from lib.study.claims.measured import values_of
 from lib.study.jobs import Job
 from lib.study.open import Record, Study, open_study
 from lib.study.printed import printed
-from lib.study.report import frames, hpatches, phototour
-from lib.study.report.hpatches import TASKS
-from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
+from lib.study.report import frames
+from lib.study.report.frames import COLUMN_NAMES, TASKS, printed_by_column
 from lib.theory import narrow_weights
 
 SEEDS = (0, 1, 2)
@@ -75,8 +74,8 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
 
 def test_table_3_stands_beside_the_paper_with_rows_of_our_own_last(study: Study) -> None:
     runs = records(artefacts.table3(study), level, number)
-    fpr95 = phototour.by_column(runs, study.setting.source.sets)["Mean"]
-    table = hpatches.paper_beside_ours(printed("dsm", "table3"), runs, fpr95)
+    fpr95 = frames.by_column(runs, study.setting.source.sets)["Mean"]
+    table = frames.tasks_beside(printed("dsm", "table3"), runs, fpr95)
     assert list(table.index[:8]) == list(printed("dsm", "table3")["label"].unique())
     assert list(table.index[8:]) == ["DSM+: hardest 1/4", "DSM+ binary: hardest 1/8", "ORB"]
     row = table.loc["DSM+"]
@@ -205,7 +204,7 @@ def figure4_records() -> list[Record]:
 
 def figure4_runs() -> dict[str, pd.DataFrame]:
     runs = figure4_records()
-    numbers = hpatches.numbers([*runs, *frames.by_sign(runs)])
+    numbers = frames.hpatches_numbers([*runs, *frames.by_sign(runs)])
     signs = [f"{name}_signs" for name in artefacts.FIGURE4_SIGNS]
     keys = {"real": ["sift", *artefacts.FIGURE4_REAL]}
     keys["binary"] = ["orb", *signs, *artefacts.FIGURE4_BINARY]

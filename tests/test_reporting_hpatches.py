@@ -12,9 +12,9 @@ from scipy import stats
 from lib.study.claims import read_claims
 from lib.study.claims.measured import hpatches_by_task
 from lib.study.open import Record
-from lib.study.report import hpatches as tables
+from lib.study.report import frames as tables
 from lib.study.report.changes import changes, levels
-from lib.study.report.hpatches import LEVELS
+from lib.study.report.frames import LEVELS
 
 TEST, HP_TRAIN = "some-hp-a", "some-hp-a-train"
 SEQUENCES = ("v_wall", "i_wall", "v_dome", "i_shop")
@@ -52,13 +52,13 @@ def run(
 @pytest.fixture(scope="module")
 def one_seed() -> pd.DataFrame:
     runs = [run("sift", 40, None, None), run("net", 60), run("net", 70, train_set=HP_TRAIN)]
-    return tables.numbers(runs, TEST, HP_TRAIN)
+    return tables.hpatches_numbers(runs, TEST, HP_TRAIN)
 
 
 @pytest.fixture(scope="module")
 def three_seeds() -> pd.DataFrame:
     runs = [run("sift", 40, None, None), *(run("net", 60 + 2 * seed, seed) for seed in range(3))]
-    return tables.numbers(runs, TEST)
+    return tables.hpatches_numbers(runs, TEST)
 
 
 def intervals(frame: pd.DataFrame, task: str) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def intervals(frame: pd.DataFrame, task: str) -> pd.DataFrame:
 
 def test_left_and_right_of_a_photograph_are_one_thing():
     halves = ("v_dome_left", "i_dome_right", "v_wall", "i_wall", "v_dome")
-    frame = tables.numbers([run("hardnet_aug_gen", 60, sequences=halves)], TEST)
+    frame = tables.hpatches_numbers([run("hardnet_aug_gen", 60, sequences=halves)], TEST)
     assert intervals(frame, "matching")["subjects"].tolist() == [2]
 
 
@@ -111,7 +111,7 @@ def test_several_seeds_give_mean_and_deviation_and_a_method_without_seeds_none(t
 def figure2_runs(seeds: int = 3) -> pd.DataFrame:
     """SIFT, 20 points below a network whose seeds are 2 apart."""
     ours = [run("hardnet_aug_gen", 60 + 2 * seed, seed) for seed in range(seeds)]
-    return tables.numbers([run("sift", 40, None, None), *ours], TEST)
+    return tables.hpatches_numbers([run("sift", 40, None, None), *ours], TEST)
 
 
 def test_sequences_shift_both_methods_alike_so_that_their_difference_has_its_seeds_part_alone():
@@ -137,7 +137,7 @@ def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
     runs = [run("sift", 40, None, None)]
     runs += [run(key, 50 + seed, seed) for key in rivals for seed in range(5)]
     runs += [run("adasample_aug_gen", 53 + seed, seed) for seed in range(5)]
-    frame = tables.numbers(runs, TEST)
+    frame = tables.hpatches_numbers(runs, TEST)
     frame.loc[frame.index.get_level_values("key") == "adasample_aug_gen", "matching"] -= 10
     observed = {}
     for claim in read_claims("adasample", "Figure 2"):

@@ -21,8 +21,7 @@ from lib.study.open import Record, Study
 from lib.study.printed import printed
 from lib.study.report import frames, training
 from lib.study.report.changes import over_triplets
-from lib.study.report.hpatches import TASKS
-from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
+from lib.study.report.frames import COLUMN_NAMES, TASKS, printed_by_column
 
 SEEDS = (0, 1, 2)
 SETS = ("b", "c")

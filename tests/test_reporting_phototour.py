@@ -8,11 +8,11 @@ import pytest
 from reporting_records import with_fpr95
 
 from lib.study.printed import printed
-from lib.study.report.phototour import (
+from lib.study.report.frames import (
     COLUMN_NAMES,
     by_column,
+    fpr95_beside,
     printed_by_column,
-    verification,
 )
 
 SETS = ("fountain", "wall", "street")
@@ -56,7 +56,7 @@ def test_columns_that_no_trained_method_has_are_left_out():
     assert list(frame) == ["Lib>Ntr", "Lib>Yos", "Mean"]
     assert values(frame, "hardnet") == [13, 15, 14]
     assert values(frame, "sift") == [2, 3, 2.5]
-    table = verification("adasample", "table1", runs, SETS)
+    table = fpr95_beside("adasample", "table1", runs, SETS)
     assert table.loc["AdaSample+*", ("Mean", "paper")] == pytest.approx((0.40 + 1.40) / 2)
 
 
@@ -71,7 +71,7 @@ def test_a_place_that_only_tests_has_a_column_of_its_own_beside_the_papers():
     table = by_column([run], (*SETS, "castle"))
     assert list(table) == ["Lib>Ntr", "Lib>Yos", "Lib>castle", "Mean"]
     assert values(table, "hardnet_aug") == [1.0, 2.0, 6.0, 3.0]
-    rows = verification("adasample", "table1", [run], (*SETS, "castle"))
+    rows = fpr95_beside("adasample", "table1", [run], (*SETS, "castle"))
     paper = rows.loc["HardNet+", [("Lib>Ntr", "paper"), ("Lib>Yos", "paper")]]
     assert rows.loc["HardNet+", ("Mean", "paper")] == pytest.approx(paper.mean())
     assert ("Lib>castle", "paper") not in rows
@@ -87,7 +87,7 @@ def test_the_printed_table_is_laid_out_with_its_own_means():
 def beside() -> pd.DataFrame:
     records = [r for seed in range(3) for r in six_columns("hardnet_gen", seed, 10.0 + seed)]
     records.append(with_fpr95("orb", None, None, label="ORB", fountain=20.0, wall=21.0, street=22.0))
-    return verification("adasample", "table1", records, SETS)
+    return fpr95_beside("adasample", "table1", records, SETS)
 
 
 def test_paper_and_ours_stand_side_by_side_with_the_spread_over_seeds():

@@ -13,7 +13,7 @@ from scipy import stats
 from lib.statistics.intervals import Measured
 from lib.study.audit import p_values
 from lib.study.report import adasample
-from lib.study.report.phototour import COLUMN_NAMES
+from lib.study.report.frames import COLUMN_NAMES
 
 
 @pytest.fixture(scope="module")

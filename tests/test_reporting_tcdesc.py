@@ -19,8 +19,7 @@ from lib.study.jobs import Job, configuration
 from lib.study.open import Record, Study
 from lib.study.printed import printed
 from lib.study.report import training
-from lib.study.report.hpatches import TASKS
-from lib.study.report.phototour import COLUMN_NAMES, printed_by_column
+from lib.study.report.frames import COLUMN_NAMES, TASKS, printed_by_column
 
 SEEDS = (0, 1, 2)
 STEPS = list(range(1, 21))

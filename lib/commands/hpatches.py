@@ -28,7 +28,7 @@ from lib.data.hpatches.release import read_sequences, read_splits
 from lib.data.hpatches.tasks import HPatchesSplit, open_split
 from lib.data.synthetic.sizes import SequencesSize
 from lib.files import make_once, write_bytes
-from lib.study.report.hpatches import PROTOCOLS
+from lib.study.report.frames import PROTOCOLS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,7 +17,7 @@ from scipy import stats
 
 from lib.statistics import significance
 from lib.study.printed import printed
-from lib.study.report.phototour import with_columns
+from lib.study.report.frames import with_columns
 
 COLUMNS = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
 SIDES = {1: "less", 2: "two-sided"}

@@ -62,7 +62,7 @@ from lib.statistics import intervals
 from lib.statistics.intervals import CONFIDENCE, Estimate, Measured, SpreadRatio
 from lib.study.open import Study
 from lib.study.printed import printed
-from lib.study.report.phototour import ROLES, own_columns, with_columns
+from lib.study.report.frames import ROLES, own_columns, with_columns
 
 SINGLE = ("minimum", "maximum")
 NONE = "none"

@@ -10,7 +10,7 @@ import pandas as pd
 from lib.statistics.intervals import Measured, resampled_means
 from lib.study.claims import Claim
 from lib.study.open import Record
-from lib.study.report import frames, hpatches, phototour
+from lib.study.report import frames
 
 RESAMPLED, COUNTED = "resampled_fpr95", "distance_histogram"
 SEQUENCES_DRAWN = 400
@@ -29,7 +29,7 @@ def values_of(
         table = judge(claims, lambda claim: values_of(claim, runs, study.setting.source.sets), study)
 
     Args:
-        claim: whose metric is "fpr95" (the columns of `lib.study.report.phototour`), one of these
+        claim: whose metric is "fpr95" (the columns of `lib.study.report.frames`), one of these
             columns, a task of HPatches, "map" (its three tasks), or one of `arrays`.
         runs: records of one profile and data. Those without the probe `resampled_fpr95` leave their
             claims without resamples of test points. Of HPatches those count that were measured there.
@@ -43,14 +43,14 @@ def values_of(
     if claim.metric in arrays:
         return arrays[claim.metric]
     named = [run for run in runs if run.job.name in (*claim.a, *claim.b, *claim.given)]
-    if claim.metric in ("fpr95", *phototour.COLUMN_NAMES):
+    if claim.metric in ("fpr95", *frames.COLUMN_NAMES):
         measured = fpr95_by_column(named, sets) if named else {}
         if claim.metric == "fpr95":
             return measured
         return {key: method.one(method.cells.index(claim.metric)) for key, method in measured.items()}
     tested = [run for run in named if run.job.sets_of("hpatches")]
-    tasks = hpatches.TASKS if claim.metric == "map" else [claim.metric]
-    return hpatches_by_task(hpatches.numbers(tested), tasks) if tested else {}
+    tasks = frames.TASKS if claim.metric == "map" else [claim.metric]
+    return hpatches_by_task(frames.hpatches_numbers(tested), tasks) if tested else {}
 
 
 def fpr95_by_column(runs: Sequence[Record], sets: Sequence[str]) -> dict[str, Measured]:
@@ -60,18 +60,18 @@ def fpr95_by_column(runs: Sequence[Record], sets: Sequence[str]) -> dict[str, Me
         runs: records of one profile and data, with the probe `resampled_fpr95` of every test set; where
             one has none, no method has resamples. Non-matching pairs are counted by the probe
             `distance_histogram` of any run.
-        sets: as `phototour.by_column` takes them.
+        sets: as `frames.by_column` takes them.
 
     Returns:
         By key; cells are named as its columns.
 
     Raises:
-        ValueError: as `phototour.by_column`, or the methods share no column.
+        ValueError: as `frames.by_column`, or the methods share no column.
     """
-    table = phototour.by_column(runs, sets).drop(columns="Mean").dropna(axis="columns")
+    table = frames.by_column(runs, sets).drop(columns="Mean").dropna(axis="columns")
     if table.empty:
         raise ValueError("the methods share no column")
-    short = {name: phototour.SHORT.get(role, role) for name, role in phototour.roles_of(sets).items()}
+    short = {name: frames.SHORT.get(role, role) for name, role in frames.roles_of(sets).items()}
     tested, drawn = dict(zip(short.values(), short, strict=True)), None
     at = {(run.job.name, run.job.seed, short.get(run.job.train_set)): run for run in runs}
     rows = []
@@ -109,17 +109,17 @@ def by_method(
     return measured
 
 
-def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = hpatches.TASKS) -> dict[str, Measured]:
+def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = frames.TASKS) -> dict[str, Measured]:
     """HPatches' numbers of each method, with resamples of what its sequences show, as `by_things`.
 
     Verification is over pairs of all sequences, so its cell has no spread over them.
 
     Args:
-        runs: of `hpatches.numbers`.
+        runs: of `frames.hpatches_numbers`.
         tasks: the cells.
     """
-    parts = [hpatches.by_sequence(runs, task) for task in tasks]
-    return by_things(runs[list(tasks)], [(part, hpatches.things_shown(part.columns)) for part in parts])
+    parts = [frames.by_sequence(runs, task) for task in tasks]
+    return by_things(runs[list(tasks)], [(part, frames.things_shown(part.columns)) for part in parts])
 
 
 def by_things(

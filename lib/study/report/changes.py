@@ -16,7 +16,7 @@ from lib.statistics.intervals import Estimate, Measured, contrast, difference
 from lib.statistics.significance import holm
 from lib.study.claims.measured import fpr95_by_column
 from lib.study.open import Record
-from lib.study.report import frames, phototour
+from lib.study.report import frames
 
 WHOLE, DEFAULT = "the whole ladder", "default"
 
@@ -163,7 +163,7 @@ def common_rows(printed: pd.DataFrame, measured: Mapping[str, Measured]) -> pd.D
         has, `from`, `to` and `seeds` of `levels`, and whether the row was `trained`.
     """
     columns = next(iter(measured.values())).cells
-    paper = phototour.printed_by_column(printed, columns)["Mean"].rename("paper")
+    paper = frames.printed_by_column(printed, columns)["Mean"].rename("paper")
     ours = levels(measured).rename(columns={"mean": "ours"})
     ours["trained"] = [method.values.ndim == 2 for method in measured.values()]
     table = paper.reset_index("label").join(ours, how="inner").set_index("label", append=True)

@@ -22,7 +22,7 @@ from lib.data.images import reduced
 from lib.statistics.intervals import Measured
 from lib.study.report import frames
 from lib.study.report.changes import levels
-from lib.study.report.hpatches import LEVELS
+from lib.study.report.frames import LEVELS
 
 DOUBLE_WIDTH = 7.2
 # Light, middle and dark, so that grey prints keep the order.
@@ -154,10 +154,10 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
 
     Markers are its parts, coloured by level; a part that no run has, as where all sequences are of one
     kind, is left out. A line sets methods trained on HPatches apart. All are means over seeds, whose
-    spread is in `lib.study.report.hpatches.by_task`.
+    spread is in `lib.study.report.frames.by_task`.
 
     Args:
-        runs: of `lib.study.report.hpatches.numbers`; its first method is on top.
+        runs: of `lib.study.report.frames.hpatches_numbers`; its first method is on top.
         note: profile, data and seeds; stands above.
     """
     mean = frames.means(runs).reset_index("key")

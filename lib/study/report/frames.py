@@ -1,4 +1,13 @@
-"""Records as tidy frames, one row for each number of a run, and ways to lay these frames out."""
+"""Records as tidy frames, one row for each number of a run, and ways to lay these frames out.
+
+**FPR95 along the six columns of UBC PhotoTour's protocol** (Brown et al., PAMI 2011): train on one set,
+test on the other two. `liberty`, `notredame` and `yosemite` are roles: of another data source the first
+set stands in the role of Liberty, the second in that of Notre Dame, the third in Yosemite's. Places on
+which nobody trains stand in further columns, by their own names.
+
+**HPatches** (Balntas et al., CVPR 2017), in the numbers of `lib.benchmarks.hpatches`, percent. Papers'
+tables differ in the protocol, above all in that of retrieval, so every head names it.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,9 +17,23 @@ import pandas as pd
 
 from lib.study.jobs import SIGNS
 from lib.study.open import Record
+from lib.study.printed import printed
 
 METHOD = ["key", "label"]
 RUN = [*METHOD, "seed"]
+ROLES = ("liberty", "notredame", "yosemite")
+SHORT = {"liberty": "Lib", "notredame": "Ntr", "yosemite": "Yos"}
+# As in lib.data.hpatches.release, which needs OpenCV.
+LEVELS = ("easy", "hard", "tough")
+TASKS = ("verification", "matching", "retrieval")
+# By the key of a number, what it is. Imbalanced verification has 0.2 positives to a negative.
+PROTOCOLS = {
+    "verification": "verification: AP, 1 to 5",
+    "matching": "matching: mAP",
+    "retrieval": "retrieval: mAP, whole pool",
+    "retrieval.pools": "retrieval: mAP, pool sizes",
+}
+FPR95 = "FPR95"
 
 
 def tidy(runs: Sequence[Record], measure: str, test_set: str | None = None) -> pd.DataFrame:
@@ -188,3 +211,197 @@ def beside(
     columns = cell_by_cell({"paper": paper, **summary(runs, "ours")}, cells) | dict(more)
     columns["", "n"] = runs.groupby(level="key").size()
     return named(pd.DataFrame(columns), *(rows or (paper, runs))).astype({("", "n"): "Int64"})
+
+
+def column_name(train: str, test: str) -> str:
+    """The compact head of a column, e.g. `Ntr>Lib` for Notre Dame to Liberty."""
+    return f"{SHORT[train]}>{SHORT.get(test, test)}"
+
+
+# By test set, as the papers order them.
+COLUMN_NAMES = tuple(column_name(train, test) for test in ROLES for train in ROLES if train != test)
+
+
+def roles_of(sets: Sequence[str]) -> dict[str, str]:
+    """The role of each of a data source's sets. The first three have `ROLES`, in order; sets that only
+    test have their own names."""
+    return dict(zip(sets, (*ROLES, *sets[len(ROLES) :]), strict=True))
+
+
+def own_columns(sets: Sequence[str]) -> dict[str, str]:
+    """By the head of each column the names of a data source's sets in it, e.g. `mini-b > mini-a`."""
+    roles = roles_of(sets)
+    pairs = ((train, test) for train in sets[:3] for test in sets if train != test)
+    return {column_name(roles[train], roles[test]): f"{train} > {test}" for train, test in pairs}
+
+
+def by_column(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
+    """FPR95 of records along the six columns.
+
+    Args:
+        runs: records of one profile and data. One without a train set (SIFT) fills every column of its
+            test sets. What else it was measured on, such as other pairs of a place, is left out.
+        sets: the data source's three sets, in the order of their roles, then those that only test.
+
+    Returns:
+        FPR95 in percent, index (key, label, seed) as of `wide`, and `Mean`, NaN
+        where no record holds the value; the mean is NaN unless all columns are there. A column that no
+        trained method has is left out, as where a study trains on one set alone.
+
+    Raises:
+        ValueError: two records hold the same value.
+    """
+    role, frame = roles_of(sets), fpr95(runs)
+    frame = frame[frame["test_set"].isin(sets)]
+    frame = frame.assign(train=frame["train_set"].map(role), test=frame["test_set"].map(role))
+    table = _wide(frame)
+    trained = table[table.index.get_level_values("seed").notna()]
+    table = table.loc[:, trained.notna().any() | trained.empty]
+    return table.assign(Mean=table.mean(axis=1, skipna=False))
+
+
+def of_most_sets(runs: Sequence[Record]) -> list[Record]:
+    """The records that can be compared along all columns: those of the methods that are trained on the
+    most sets, and those of methods that nobody trains."""
+    pairs = pd.DataFrame([(run.job.name, run.job.train_set) for run in runs], columns=["name", "set"])
+    sets = pairs.groupby("name")["set"].nunique()
+    return [run for run in runs if run.job.train_set is None or sets[run.job.name] == sets.max()]
+
+
+def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
+    """A printed table of FPR95 like `by_column`: index (key, label), the columns and `Mean`.
+
+    A value without a train set fills both columns of its test set. The mean is the printed one, or that
+    of the columns where they are not all six. No paper has a value of a column that is none of the six.
+    """
+    frame = rows.assign(seed=0)
+    table = _wide(frame[frame["statistic"] == "fpr95"]).droplevel("seed")
+    table = table[[name for name in columns if name in COLUMN_NAMES]]
+    if len(table.columns) < len(COLUMN_NAMES):
+        return table.assign(Mean=table.mean(axis=1, skipna=False))
+    means = frame[frame["statistic"] == "column_mean"].set_index(METHOD)["value"]
+    return table.assign(Mean=means)
+
+
+def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of values with their `column`. A value without a train set has a row for each column of
+    its test set.
+
+    Args:
+        frame: sets are named by their roles, under `train` and `test`.
+    """
+    trains = [[role] if role in ROLES else list(ROLES) for role in frame["train"]]
+    frame = frame.assign(train=trains).explode("train").query("train != test")
+    return frame.assign(column=list(map(column_name, frame["train"], frame["test"])))
+
+
+def _wide(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of FPR95 as `with_columns` takes it, laid out along the six columns and further ones."""
+    table = wide(with_columns(frame), "column")
+    return table.reindex(columns=[*COLUMN_NAMES, *(name for name in table if name not in COLUMN_NAMES)])
+
+
+def fpr95_beside(paper: str, table: str, runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
+    """The printed FPR95 of a table and ours side by side, one row a method.
+
+    Args:
+        paper, table: e.g. "hynet", "table1", as for `lib.study.printed.printed`.
+        runs: ours; the means over seeds are shown.
+        sets: as for `by_column`, by whose names the columns of ours are called.
+
+    Returns:
+        Index `Method`, methods that the paper's table does not have last; columns (column, `paper`) and
+        (sets, `ours`), e.g. ("Ntr>Lib", "paper") and ("mini-b > mini-a", "ours"), of those that ours
+        has, and of `Mean`, in percent; then (`ours`, `sd`), the standard deviation of our mean over
+        seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
+    """
+    rows, ours = printed(paper, table), by_column(runs, sets)
+    papers, seeds = printed_by_column(rows, list(ours)), ours["Mean"].groupby(level="key")
+    own = means(ours).rename(columns=own_columns(sets))
+    columns = {
+        ("", "dim"): rows.groupby("key")["length"].first(),
+        **cell_by_cell({"paper": papers, "ours": own}, sum(zip(ours, own, strict=True), ())),
+        **{("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()},
+    }
+    beside = named(pd.DataFrame(columns), papers, ours)
+    return beside.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})
+
+
+def hpatches_set(runs: Sequence[Record]) -> str:
+    """The one set of HPatches patches that runs were measured on, "" where none was."""
+    return next((test_set for run in runs for test_set in run.job.sets_of("hpatches")), "")
+
+
+def hpatches_numbers(
+    runs: Sequence[Record], test_set: str | None = None, hp_train: str | None = None
+) -> pd.DataFrame:
+    """All numbers of runs on one set of HPatches patches.
+
+    Args:
+        runs: records with the measure `hpatches`.
+        test_set: the set they were measured on; by default that of `hpatches_set`.
+        hp_train: a set of HPatches patches; a method trained on it is a method of its own, with "_hp"
+            behind its key and "-HP" behind its label.
+
+    Returns:
+        One row a run as of `wide`, every number under its key in percent,
+        NaN where a run does not have it.
+
+    Raises:
+        ValueError: two runs of one method and seed.
+    """
+    frame = tidy(runs, "hpatches", test_set or hpatches_set(runs))
+    if hp_train:
+        frame.loc[frame["train_set"] == hp_train, METHOD] += ["_hp", "-HP"]
+    return wide(frame)
+
+
+def by_task(runs: pd.DataFrame) -> pd.DataFrame:
+    """The three tasks, a row a method.
+
+    Args:
+        runs: of `hpatches_numbers`.
+
+    Returns:
+        Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
+        a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
+    """
+    tables, count = summary(runs), runs.groupby(level=METHOD, sort=False).size()
+    columns = {
+        (head, name): table[key] for key, head in PROTOCOLS.items() for name, table in tables.items()
+    }
+    return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis("Method (in %)")
+
+
+def tasks_beside(
+    printed: pd.DataFrame, runs: Sequence[Record], fpr95: pd.Series, tasks: Sequence[str] = TASKS
+) -> pd.DataFrame:
+    """A printed table of FPR95 and tasks, or of tasks alone, and ours side by side.
+
+    Args:
+        printed: of `lib.study.printed.printed`, with a `task`, "" of FPR95.
+        runs: records of one train set; what was not measured on HPatches has no such numbers.
+        fpr95: of each run in percent, index as of `wide`, e.g. the "Mean" of
+            `by_column`.
+        tasks: to show.
+
+    Returns:
+        As of `beside`, FPR95 and the tasks in percent.
+    """
+    by_cell = printed.replace({"task": {"": FPR95}})
+    paper = by_cell.pivot_table("value", METHOD, "task", sort=False)
+    ours = fpr95.to_frame(FPR95).join(hpatches_numbers(runs)[list(tasks)])
+    return beside(paper, ours, (FPR95, *tasks))
+
+
+def by_sequence(runs: pd.DataFrame, task: str) -> pd.DataFrame:
+    """The columns of a frame of `hpatches_numbers` that are a task's number of a level and a sequence;
+    none of verification, which is over pairs of all sequences."""
+    # A sequence's name begins with its kind, which tells its key from those of kinds and pool sizes.
+    return runs.filter(regex=rf"^{task}\.({'|'.join(LEVELS)})\.[vi]_")
+
+
+def things_shown(names: pd.Index) -> pd.Index:
+    """What sequences show, by names that end with theirs: v_NAME and i_NAME may show one thing, and so
+    may NAME_left and NAME_right."""
+    return names.str.replace(r"^(.*\.)?[vi]_|_(left|right)$", "", regex=True)

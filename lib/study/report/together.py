@@ -16,14 +16,14 @@ from lib.statistics import significance
 from lib.statistics.intervals import Measured, contrast, difference, residual
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
 from lib.study.open import Record, Study
-from lib.study.report import frames, hpatches
+from lib.study.report import frames
 from lib.study.report.changes import intervals, with_tests
 
 FPR95, FPR95_WIDE, PHOTOGRAPHS = "FPR95", "FPR95 of wide pairs", "matching of photographs"
 BASE = "HardNet+"
 RATES = (FPR95, FPR95_WIDE)
 # By measure, 1 where lower is better and −1 where higher is.
-SIGNS = {**dict.fromkeys(RATES, 1), **dict.fromkeys((PHOTOGRAPHS, *hpatches.TASKS), -1)}
+SIGNS = {**dict.fromkeys(RATES, 1), **dict.fromkeys((PHOTOGRAPHS, *frames.TASKS), -1)}
 # Torch's names of optimisers as readers know them.
 OPTIMISERS = {"sgd": "SGD", "adam": "Adam"}
 # Px up to which a keypoint of another photograph is a right answer.
@@ -46,8 +46,8 @@ def by_measure(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Meas
         measured[FPR95_WIDE] = _by_place(frames.fpr95(runs), WIDE)
         measured[PHOTOGRAPHS] = _by_place(matching, IMAGES_OF)
     if source.own_hpatches is not None:
-        numbers = hpatches.numbers(runs)
-        measured |= {task: hpatches_by_task(numbers, [task]) for task in hpatches.TASKS}
+        numbers = frames.hpatches_numbers(runs)
+        measured |= {task: hpatches_by_task(numbers, [task]) for task in frames.TASKS}
     return {
         measure: {labels[key]: values for key, values in methods.items()}
         for measure, methods in measured.items()
