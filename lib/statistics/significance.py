@@ -9,7 +9,6 @@ agree.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -23,46 +22,19 @@ from lib.statistics.intervals import CONFIDENCE, Measured, contrast, residual
 DRAWS = 20_000
 
 
-@dataclass(frozen=True)
-class MannWhitney:
-    """One-sided test in each column, floats for vectors and arrays of size (`num_columns`) for matrices.
-
-    Attributes:
-        u: pairs (one run of each method) in which the supposedly lower one is higher, ties counting
-            half; 0 where every run of it is lower than every run of the other.
-        exact: p from all splits of the pooled values into two groups; valid with ties.
-        asymptotic: p from the normal distribution, variance corrected for ties.
-        continuity: the same with the continuity correction of one half.
-    """
-
-    u: np.ndarray
-    exact: np.ndarray
-    asymptotic: np.ndarray
-    continuity: np.ndarray
-
-
-@dataclass(frozen=True)
-class EffectSize:
-    """A = P(a > b) + P(a = b) / 2 in each column, 0 to 1, 0.5 without effect.
-
-    Attributes:
-        value: over all pairs of runs.
-        low, high: Newcombe's interval (2006, method 5), which is wide also where the runs separate
-            completely. A bootstrap of them has no width there.
-    """
-
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> MannWhitney:
+def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> dict[str, np.ndarray]:
     """Test whether one method's values are stochastically lower than another's (AdaSample, Sec. 5.4).
 
     Args:
         lower: A matrix of size (`num_runs_lower` x `num_columns`), or a vector of runs, all finite: the
             method that the alternative says is lower (with FPR95: the better one).
         higher: A matrix of size (`num_runs_higher` x `num_columns`), or a vector: the other method.
+
+    Returns:
+        Vectors of size (`num_columns`), or numbers. "u": pairs (one run of each method) in which the
+        supposedly lower one is higher, ties counting half. One-sided p: "exact" from all splits of the
+        pooled values into two groups, valid with ties; "asymptotic" from the normal distribution,
+        variance corrected for ties; "continuity", the same with the continuity correction of one half.
     """
     lower, higher = (np.asarray(runs, dtype=float) for runs in (lower, higher))
     pooled = np.sort(np.concatenate([lower, higher]), axis=0)
@@ -79,7 +51,7 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> MannWhitney:
         }
     # Without continuity correction 0 / 0 is what scipy makes of values that are all equal.
     p = {name: np.nan_to_num(test.pvalue, nan=1.0) for name, test in tests.items()}
-    return MannWhitney(u=tests["continuity"].statistic, **p)
+    return {"u": tests["continuity"].statistic, **p}
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
@@ -98,7 +70,7 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     return adjusted
 
 
-def vargha_delaney(a: ArrayLike, b: ArrayLike) -> EffectSize:
+def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Probability that a run of `a` is higher than one of `b` (Vargha and Delaney, 2000).
 
     With FPR95, lower is better: give the baseline as `a`, and the value is the probability that the
@@ -107,12 +79,15 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> EffectSize:
     Args:
         a: A matrix of size (`num_runs_a` x `num_columns`), or a vector of runs, two or more.
         b: A matrix of size (`num_runs_b` x `num_columns`), or a vector.
+
+    Returns:
+        In each column A = P(a > b) + P(a = b) / 2 over all pairs of runs, and the ends of Newcombe's
+        interval (2006, method 5), which is wide also where the runs separate completely. A bootstrap of
+        them has no width there.
     """
     a, b = (np.asarray(runs, dtype=float) for runs in (a, b))
     value = ((a[:, None] > b) + 0.5 * (a[:, None] == b)).mean(axis=(0, 1))
-    limits = np.vectorize(_newcombe, otypes=[float, float], excluded={1, 2})
-    low, high = limits(value, len(a), len(b))
-    return EffectSize(value, low[()], high[()])
+    return value, *np.vectorize(_newcombe, otypes=[float, float])(value, len(a), len(b))
 
 
 def power(

@@ -1,15 +1,12 @@
 """Which test gave the p-values that a paper prints: AdaSample's Table 3 (Sec. 5.4), five runs a method.
 
 The paper names the Mann-Whitney test and a significance level. Of five runs against five, ties allowed,
-each form of it (exact or asymptotic, corrected or not, one- or two-sided) can give only few values,
-which are all enumerated; t-tests follow from the printed means and standard deviations. A comparison is
-one column of the paper's six; `paper` is a frame as `comparisons` gives it, and the lower method the one
-that has a p-value.
+each form of it (exact or asymptotic, with continuity correction or without, one- or two-sided) can give
+only few values, which are all enumerated. A comparison is one column of the paper's six; `paper` is a
+frame as `comparisons` gives it, and the lower method the one that has a p-value.
 """
 
-import itertools
-import math
-from collections.abc import Mapping
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -20,9 +17,8 @@ from lib.study.printed import printed
 from lib.study.report.frames import with_columns
 
 COLUMNS = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
-SIDES = {1: "less", 2: "two-sided"}
-# Of each method, and half a unit of the last digit that is printed of means, deviations and p.
-RUNS, HALF = 5, 0.5e-3
+# Of each method; half a unit of the last digit that is printed of p, and what rounding errors add.
+RUNS, HALF = 5, 0.5e-3 + 1e-9
 # What the printed p-values fit best, see `forms_table`.
 LIKELIEST = "normal, continuity + ties"
 
@@ -44,71 +40,44 @@ def comparisons() -> pd.DataFrame:
     return wide.loc[table["train>test"].unique(), COLUMNS]
 
 
-def every_outcome(lower: int, higher: int) -> pd.DataFrame:
+def every_outcome(lower: int = RUNS, higher: int = RUNS) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Every result that a comparison of so many runs can have, a row each, those with few ties first.
 
     Patterns of ties are as many as 2 to the power of all runs: ten take a second.
 
     Returns:
-        "u", the Mann-Whitney statistic of the lower method, ties counting half; "at_most" and
-        "at_least", the share of all splits of the pooled values that give this u or less, or more;
-        "tied", how many values are, "tie_sum", the sum over their groups of t³ − t, t its size, and
-        "ties", the sizes, the largest first, e.g. "3+2"; and the numbers of runs, "lower" and "higher".
+        The outcomes: "u", the Mann-Whitney statistic of the lower method, ties counting half; "at_most"
+        and "at_least", the share of all splits of the pooled values that give this u or less, or more;
+        "tied", how many values are, and "ties", the sizes of their groups, the largest first, e.g.
+        "3+2". And of each its p, columns (form of the test, number of sides): `LIKELIEST`, one-sided, is
+        what scipy gave by default before 1.7; two-sided is twice the smaller tail.
     """
-    runs = lower + higher
+    runs = range(lower + higher)
     # Whether a pooled value is larger than the one before.
-    steps = np.array(list(itertools.product((0, 1), repeat=runs - 1)))
-    patterns = np.insert(steps, 0, 0, axis=1).cumsum(axis=1)
-    splits = np.array(list(itertools.combinations(range(runs), lower)))
-    u = stats.rankdata(patterns, axis=1)[:, splits].sum(axis=2) - lower * (lower + 1) / 2
-    at_most = stats.rankdata(u, "max", axis=1) / len(splits)
-    at_least = 1 - (stats.rankdata(u, "min", axis=1) - 1) / len(splits)
-    sizes = [np.bincount(pattern) for pattern in patterns]
-    groups = [sorted(size[size > 1].tolist(), reverse=True) for size in sizes]
-    ties = [(sum(g), sum(t**3 - t for t in g), "+".join(map(str, g))) for g in groups]
-    table = pd.DataFrame(ties, columns=["tied", "tie_sum", "ties"])
-    table = table.loc[table.index.repeat(len(splits))]
-    table = table.assign(u=u.ravel(), at_most=at_most.ravel(), at_least=at_least.ravel())
-    table = table.drop_duplicates().sort_values(["tied", "tie_sum", "u", "at_most", "at_least", "ties"])
-    return table.reset_index(drop=True).assign(lower=lower, higher=higher)
-
-
-def p_values(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """p of each outcome of `every_outcome`, columns (form of the test, number of sides).
-
-    "normal, continuity + ties", one-sided, is what scipy gave by default before 1.7; R, and scipy since,
-    take the exact p without ties and else the same. Two-sided is twice the smaller tail.
-    """
-    u = outcomes["lower"] * outcomes["higher"] - outcomes["u"]
-    exchanged = outcomes.assign(u=u, at_most=outcomes["at_least"], at_least=outcomes["at_most"])
-    less, greater = _one_sided(outcomes), _one_sided(exchanged)
-    both = np.minimum(1, 2 * np.minimum(less, greater))
-    return pd.concat({1: less, 2: both}, axis=1).swaplevel(axis=1)[list(less)]
-
-
-def _one_sided(outcomes: pd.DataFrame) -> pd.DataFrame:
-    at_most, untied = outcomes["at_most"], outcomes["tied"] == 0
-    pairs, runs = outcomes["lower"] * outcomes["higher"], outcomes["lower"] + outcomes["higher"]
-    above = pairs / 2 - outcomes["u"]
-    plain = np.sqrt(pairs / 12 * (runs + 1))
-    of_ties = np.sqrt(pairs / 12 * (runs + 1 - outcomes["tie_sum"] / (runs * (runs - 1))))
-
-    def normal(deviation: pd.Series, continuity: float) -> np.ndarray:
-        return np.where(deviation > 0, stats.norm.sf((above - continuity) / deviation), 1.0)
-
-    # As scipy's method="exact" does with ties: the distribution without them, u rounded up.
-    without_ties = outcomes[untied].set_index("u")["at_most"].reindex(np.ceil(outcomes["u"]))
-    forms = {
-        "exact": at_most,
-        "exact, mid-p": (at_most + 1 - outcomes["at_least"]) / 2,
-        "exact, ties ignored": without_ties.to_numpy(),
-        "normal, continuity + ties": normal(of_ties, 0.5),
-        "normal, continuity": normal(plain, 0.5),
-        "normal, ties": normal(of_ties, 0.0),
-        "normal, plain": normal(plain, 0.0),
-        "R, scipy 1.7 and later": np.where(untied, at_most, normal(of_ties, 0.5)),
-    }
-    return pd.DataFrame(forms, index=outcomes.index)
+    rises = np.array(list(product((0, 1), repeat=len(runs) - 1)))
+    patterns = np.insert(rises, 0, 0, axis=1).cumsum(axis=1)
+    splits = [[*own, *sorted({*runs} - {*own})] for own in combinations(runs, lower)]
+    groups = np.split(patterns[:, splits], [lower], axis=2)
+    forms = {}
+    for form, continuity in ((LIKELIEST, True), ("normal, ties", False)):
+        for sides, alternative in ((1, "less"), (2, "two-sided")):
+            way = {"use_continuity": continuity, "alternative": alternative, "method": "asymptotic"}
+            with np.errstate(invalid="ignore", divide="ignore"):
+                tested = stats.mannwhitneyu(*groups, axis=2, **way)
+            # What is not a number is the p of runs that are all equal.
+            forms[form, sides] = np.nan_to_num(tested.pvalue, nan=1.0)
+    at_most = stats.rankdata(tested.statistic, "max", axis=1) / len(splits)
+    at_least = 1 - (stats.rankdata(tested.statistic, "min", axis=1) - 1) / len(splits)
+    forms["exact", 1], forms["exact", 2] = at_most, np.minimum(1, 2 * np.minimum(at_most, at_least))
+    sizes = [sorted(np.bincount(pattern), reverse=True) for pattern in patterns]
+    tied = [[str(size) for size in own if size > 1] for own in sizes]
+    columns = {"u": tested.statistic.ravel(), "at_most": at_most.ravel(), "at_least": at_least.ravel()}
+    columns["tied"] = np.repeat([sum(map(int, own)) for own in tied], len(splits))
+    columns["ties"] = np.repeat(["+".join(own) for own in tied], len(splits))
+    order = ["tied", "ties", "u", "at_most", "at_least"]
+    outcomes = pd.DataFrame(columns).drop_duplicates().sort_values(order)
+    p = pd.DataFrame({form: values.ravel() for form, values in forms.items()})
+    return outcomes, p.loc[outcomes.index]
 
 
 def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
@@ -120,37 +89,18 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Indexed by "form" and "sides": "fits", how many of the p-values it can give, "untied", how many
         of them without tied runs; then for each comparison the U with the fewest tied runs, with the
-        sizes of the tied groups in brackets, or NaN. The last rows are those of Wilcoxon's signed-rank
-        test (1945), of runs in pairs.
+        sizes of the tied groups in brackets, or NaN.
     """
-    outcomes = every_outcome(RUNS, RUNS)
+    outcomes, p_values = every_outcome()
     ties = outcomes["ties"].where(outcomes["ties"] == "", " (" + outcomes["ties"] + ")")
-    outcomes["shown"] = outcomes["u"].map("{:g}".format) + ties
-    table = _fits(p_values(outcomes), outcomes, paper["p"])
-    table = table.sort_values(["fits", "untied"], ascending=False, kind="stable")
-    # Of five pairs, one run of each method: the sum of the ranks where the lower method is higher.
-    sums = np.sort(np.array(list(itertools.product((0, 1), repeat=RUNS))) @ np.arange(1, RUNS + 1))
-    in_pairs = pd.DataFrame({"tied": 0, "shown": [f"W = {w}" for w in sums]})
-    up_to = stats.rankdata(sums, "max") / len(sums)
-    exact = {("signed-rank, exact", sides): np.minimum(1, sides * up_to) for sides in SIDES}
-    return pd.concat([table, _fits(exact, in_pairs, paper["p"])])
-
-
-def _fits(
-    forms: Mapping[tuple[str, int], np.ndarray], outcomes: pd.DataFrame, printed_p: pd.Series
-) -> pd.DataFrame:
-    """Rows of `forms_table`: for each printed p the first outcome whose p rounds to it."""
-    rows = {}
-    for form, p in forms.items():
-        fitting = {name: outcomes[_rounds_to(p, value)].head(1) for name, value in printed_p.items()}
-        tied = pd.concat(fitting.values())["tied"]
-        shown = {name: next(iter(first["shown"]), np.nan) for name, first in fitting.items()}
+    outcomes["shown"], rows = outcomes["u"].map("{:g}".format) + ties, {}
+    for form, p in p_values.items():
+        first = {name: outcomes[(p - value).abs() <= HALF].head(1) for name, value in paper["p"].items()}
+        tied = pd.concat(first.values())["tied"]
+        shown = {name: next(iter(row["shown"]), np.nan) for name, row in first.items()}
         rows[form] = {"fits": len(tied), "untied": int((tied == 0).sum()), **shown}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["form", "sides"])
-
-
-def _rounds_to(p: np.ndarray | pd.Series, value: float) -> np.ndarray:
-    return np.abs(np.asarray(p) - value) <= HALF + 1e-9
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["form", "sides"])
+    return table.sort_values(["fits", "untied"], ascending=False, kind="stable")
 
 
 def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
@@ -164,10 +114,9 @@ def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
         came from by the likeliest form, NaN where that cannot give it; the exact p of this U, "at least"
         and "at most" since it depends on where ties are, each with its "Holm".
     """
-    outcomes, implied = every_outcome(RUNS, RUNS), []
-    likeliest = p_values(outcomes)[LIKELIEST, 1]
+    (outcomes, p_values), implied = every_outcome(), []
     for value in paper["p"]:
-        best = outcomes[_rounds_to(likeliest, value)].iloc[0]
+        best = outcomes[(p_values[LIKELIEST, 1] - value).abs() <= HALF].iloc[0]
         alike = (outcomes[["u", "ties"]] == best[["u", "ties"]]).all(axis=1)
         implied.append([best["u"], *outcomes.loc[alike, "at_most"].agg(["min", "max"])])
     u, least, most = np.transpose(implied)
@@ -176,31 +125,3 @@ def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
     for head, exact in (("exact, at least", least), ("exact, at most", most)):
         columns |= {(head, "p"): exact, (head, "Holm"): significance.holm(exact)}
     return pd.DataFrame(columns, index=paper.index)
-
-
-def t_table(paper: pd.DataFrame) -> pd.DataFrame:
-    """The p-values that t-tests on the printed means and standard deviations give; best form first.
-
-    Args:
-        paper: the printed comparisons.
-
-    Returns:
-        Indexed by "form" (Student's or Welch's, and the divisor of the variance) and "sides": "fits",
-        then for each comparison the least and the largest p over what rounds to the printed means and
-        standard deviations.
-    """
-    signs = np.array(list(itertools.product((-1, 1), repeat=4))) * HALF
-    rows = []
-    for form, ddof, sides in itertools.product(("Student's t", "Welch's t"), (1, 0), SIDES):
-        row = {"form": f"{form}, variance / {RUNS - ddof}", "sides": sides, "fits": 0}
-        for name, line in paper.iterrows():
-            corners = np.maximum(line[COLUMNS[:4]].to_numpy(dtype=float) + signs, 0)
-            corners[:, [1, 3]] *= math.sqrt((RUNS - ddof) / (RUNS - 1))
-            lower, higher = corners[:, :2].T, corners[:, 2:].T
-            test = {"equal_var": form.startswith("Student"), "alternative": SIDES[sides]}
-            p = stats.ttest_ind_from_stats(*lower, RUNS, *higher, RUNS, **test).pvalue
-            row[name] = f"{p.min():.4f}–{p.max():.4f}"
-            row["fits"] += bool(p.min() <= line["p"] + HALF and p.max() >= line["p"] - HALF)
-        rows.append(row)
-    table = pd.DataFrame(rows).sort_values("fits", ascending=False, kind="stable")
-    return table.set_index(["form", "sides"])

@@ -42,16 +42,16 @@ def p_table(lower: pd.DataFrame, higher: pd.DataFrame) -> pd.DataFrame:
         probability that a run of `lower` is the better one, with its interval (Newcombe).
     """
     tested = significance.mann_whitney(lower, higher)
-    effect = significance.vargha_delaney(higher, lower)
+    effect, low, high = significance.vargha_delaney(higher, lower)
     columns = {
-        ("", "U"): tested.u,
-        ("one-sided p", "exact"): tested.exact,
-        ("one-sided p", "asympt."): tested.asymptotic,
-        ("one-sided p", "contin."): tested.continuity,
-        ("over six", "Holm"): significance.holm(tested.exact),
-        ("effect", "A"): effect.value,
-        ("A, 95%", "from"): effect.low,
-        ("A, 95%", "to"): effect.high,
+        ("", "U"): tested["u"],
+        ("one-sided p", "exact"): tested["exact"],
+        ("one-sided p", "asympt."): tested["asymptotic"],
+        ("one-sided p", "contin."): tested["continuity"],
+        ("over six", "Holm"): significance.holm(tested["exact"]),
+        ("effect", "A"): effect,
+        ("A, 95%", "from"): low,
+        ("A, 95%", "to"): high,
     }
     return pd.DataFrame(columns, index=lower.columns)
 

@@ -128,7 +128,8 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
     table = with_tests(ahead, "ratio" if is_rate else "ahead", is_rate).rename_axis(["better", "worse"])
     better, worse = (runs[list(side)] for side in zip(*in_order, strict=True))
     effect = significance.vargha_delaney(worse, better)
-    return table.assign(improvement=effect.value, low=effect.low, high=effect.high)
+    table[["improvement", "low", "high"]] = np.transpose(effect)
+    return table
 
 
 def lower_better(measure: str, methods: Methods) -> pd.Series:
