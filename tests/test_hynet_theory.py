@@ -9,27 +9,22 @@ import pytest
 import torch
 
 from lib.recipes import largest_gradient
-from lib.theory import (
-    architecture,
-    descent_directions,
-    loss_shapes,
-    similarity_gradients,
-)
+from lib.theory import architecture, loss_shapes, similarities
 
 
 def test_a_step_along_the_direction_brings_positives_closer_and_takes_negatives_away() -> None:
-    _, arrays = descent_directions.compute(pairs=10)
+    _, arrays = similarities.compute(pairs=10)
     pair = torch.from_numpy(arrays["descriptors"])
-    for row, (key, measure) in enumerate(descent_directions.MEASURES.items()):
+    for row, (key, measure) in enumerate(similarities.MEASURES.items()):
         before = float(measure(*pair))
         for kind, closer in ((0, 1), (1, -1)):
             stepped = pair + 1e-3 * torch.from_numpy(arrays["direction"][row, kind])
             change = float(measure(*stepped)) - before
-            assert change * closer * descent_directions.UPHILL[key] > 0, key
+            assert change * closer * similarities.UPHILL[key] > 0, key
 
 
 def test_the_parts_add_up_and_are_along_and_across_the_descriptor() -> None:
-    _, arrays = descent_directions.compute(pairs=10)
+    _, arrays = similarities.compute(pairs=10)
     parallel, orthogonal = arrays["parallel"], arrays["orthogonal"]
     assert parallel + orthogonal == pytest.approx(arrays["direction"])
     x = arrays["descriptors"]
@@ -50,14 +45,14 @@ def test_eq_3_at_two_descriptors_whose_gradients_are_known() -> None:
     }
     for key, gradients in expected.items():
         for found in (
-            descent_directions.closed_form(key, pair),
-            descent_directions.by_autograd(descent_directions.MEASURES[key], pair),
+            similarities.closed_form(key, pair),
+            similarities.gradients(similarities.MEASURES[key], pair),
         ):
             assert found[:, 0].numpy() == pytest.approx(np.array(gradients, dtype=float)), key
 
 
 def test_magnitudes_of_eq_4_and_6_and_their_periods() -> None:
-    numbers, arrays = similarity_gradients.compute(points=360)
+    numbers, arrays = similarities.compute(pairs=2, points=360)
     theta = arrays["theta"]
     assert arrays["s"] == pytest.approx(np.abs(np.sin(theta)))
     assert arrays["d"] == pytest.approx(np.abs(np.cos(theta / 2)))
@@ -76,18 +71,17 @@ def test_magnitudes_of_eq_4_and_6_and_their_periods() -> None:
 def test_layers_are_those_of_the_modules() -> None:
     numbers, arrays = architecture.compute(width=1 / 16)
     assert arrays == {}
-    by_key = {network["key"]: network for network in numbers["networks"]}
+    by_key = {network["label"]: network for network in numbers["networks"]}
     names = {key: [layer["name"] for layer in network["layers"]] for key, network in by_key.items()}
-    for key, norm in (("hynet", "FRN"), ("hynet_bn", "BatchNorm2d"), ("hynet_in", "InstanceNorm2d")):
-        assert names[key].count("Conv2d") == 7
-        # At the input HyNet and its form with IN have their own norm too.
-        assert names[key].count(norm) == 7
+    # At the input HyNet has its own norm too.
+    for key, norm in (("HyNet", "FRN"), ("L2-Net", "BatchNorm2d")):
+        assert names[key].count("Conv2d") == names[key].count(norm) == 7
         assert names[key][-1] == "BatchNorm2d"
-    assert names["hynet"].count("BatchNorm2d") == 1
+    assert names["HyNet"].count("BatchNorm2d") == 1
     for network in by_key.values():
         assert sum(layer["parameters"] for layer in network["layers"]) == network["parameters"]
     assert len({network["convolutional"] for network in by_key.values()}) == 1
-    shapes = [layer["shape"] for layer in by_key["hynet"]["layers"] if layer["name"] == "Conv2d"]
+    shapes = [layer["shape"] for layer in by_key["HyNet"]["layers"] if layer["name"] == "Conv2d"]
     assert shapes[::2] == [[2, 32, 32], [4, 16, 16], [8, 8, 8], [128, 1, 1]]
 
 

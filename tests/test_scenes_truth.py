@@ -86,9 +86,10 @@ def test_keypoints_are_carried_and_found_without_bias(wall: Wall) -> None:
 
 def test_19_of_20_labelled_pairs_are_right(wall: Wall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(label_errors, "TOLERANCES", (1.0, TRAINING, 5.0))
-    found = label_errors._labels(wall.site, wall.scene)
-    assert max(found["wrong", pixels] for pixels in (1.0, TRAINING, 5.0)) < 5
-    assert found["right", 1.0] > 500
+    found = label_errors.labels(wall.site, wall.scene)
+    assert [row["px"] for row in found] == [1.0, TRAINING, 5.0]
+    assert max(row["wrong"] for row in found) < 5
+    assert found[0]["right"] > 500
 
 
 def test_the_measure_of_labels_counts_the_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,10 +105,9 @@ def test_the_measure_of_labels_counts_the_wrong(monkeypatch: pytest.MonkeyPatch)
     carried = table([0] * 5 + [1] * 5, rows)
     scene = SimpleNamespace(carried=replace(carried, keypoints=found))
     monkeypatch.setattr(label_errors, "TOLERANCES", (1.0,))
-    numbers = label_errors._labels(site, scene)
     # Of four labelled pairs one is wrong.
-    expected = {"wrong": 25.0, "classes": 4.0, "right": 3.0}
-    assert numbers == {(name, 1.0): value for name, value in expected.items()}
+    [row] = label_errors.labels(site, scene)
+    assert row == {"px": 1.0, "classes": 4, "right": 3, "wrong": 25.0}
 
 
 def test_a_scene_made_ready_again_has_the_same_bits(wall: Wall, tmp_path: Path) -> None:

@@ -8,33 +8,27 @@ from torch import Tensor, nn
 from lib.models import hynet, l2net
 from lib.theory import Computed
 
-# By key of records: HyNet, its body with the other norms (Table 3), and what HardNet and SOSNet train.
-NETWORKS = {
-    "hynet": ("HyNet", lambda width: hynet.build(width=width, norm="frn")),
-    "hynet_bn": ("HyNet, BN", lambda width: hynet.build(width=width, norm="batch")),
-    "hynet_in": ("HyNet, IN", lambda width: hynet.build(width=width, norm="instance")),
-    "l2net": ("L2-Net", lambda width: l2net.build(width=width)),
-}
+NETWORKS = {"HyNet": hynet.build, "L2-Net": l2net.build}
 
 
 def compute(width: float = 1.0) -> Computed:
-    """Layers, shapes and parameters of each of `NETWORKS`.
+    """Layers, shapes and parameters of HyNet and of what HardNet and SOSNet train.
 
     Args:
         width: share of the inner channels; 1 is the published network.
 
     Returns:
-        Numbers: "networks", rows of "key", "label", "convolutional" (weights of convolutions, without
+        Numbers: "networks", rows of "label", "convolutional" (weights of convolutions, without
         biases), "parameters" (all of them) and "layers", in the order in which a patch passes them: rows
         of "name" (its class), "parameters" (its own) and "shape" (of its output, channels, height and
         width; or the length of the descriptor). No arrays.
     """
     networks = []
-    for key, (label, build) in NETWORKS.items():
-        model = build(width).eval()
+    for label, build in NETWORKS.items():
+        model = build(width=width).eval()
         kernels = _size(layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d))
         sizes = {"convolutional": kernels, "parameters": _size(model.parameters())}
-        networks.append({"key": key, "label": label, **sizes, "layers": _layers(model)})
+        networks.append({"label": label, **sizes, "layers": _layers(model)})
     return {"networks": networks}, {}
 
 

@@ -32,11 +32,10 @@ def compute() -> Computed:
     """Wrong pairs by relief and tolerance, and what carrying gets wrong in px.
 
     Returns:
-        "wrong/{depth}/{px}/{seed}" in percent, "{classes|right}/{depth}/{px}/{seed}" counts of
-        classes and of right labelled pairs; "{x|y}/{depth}/{seed}", the medians of the coordinates of
-        carrying's error (px). No arrays.
+        "rows", one a relief, seed and tolerance: as of `labels`, with the "relief", the "seed", and the
+        "bias" of the wall, the larger median of the two coordinates of carrying's error (px). No arrays.
     """
-    numbers = {}
+    rows = []
     photographs = [photo for scene in SCENES[1:] for photo in packaged_photographs()[scene]]
     for depth, seed in product(DEPTHS, SEEDS):
         with tempfile.TemporaryDirectory() as name:
@@ -45,35 +44,34 @@ def compute() -> Computed:
             site = write_relief(folder, photographs[:_PHOTOGRAPHS], seed, depth)
             prepare(folder, made)
             scene = open_scene(folder, made)
-            for (counted, *pixels), value in (_bias(site, scene) | _labels(site, scene)).items():
-                key = (counted, f"{depth:g}", *(f"{px:g}" for px in pixels), f"{seed}")
-                numbers["/".join(key)] = float(value)
-    return numbers, {}
+            wall = {"relief": depth, "seed": seed, "bias": _bias(site, scene)}
+            rows += [wall | row for row in labels(site, scene)]
+    return {"rows": rows}, {}
 
 
-def _bias(site: Site, scene: Scene) -> dict[tuple[str], float]:
+def _bias(site: Site, scene: Scene) -> float:
     errors = []
     for first, second in permutations(range(len(scene.views)), 2):
         keypoints = scene.carried.keypoints[scene.carried.view == first]
         there, visible = carry(lift(scene.views[first], keypoints), scene.views[second])
         true, _, seen = truly_carried(site, first, second, keypoints)
         errors.append((there.position - true.position)[visible & seen])
-    x, y = np.median(np.concatenate(errors), axis=0)
-    return {("x",): x, ("y",): y}
+    return float(np.abs(np.median(np.concatenate(errors), axis=0)).max())
 
 
-def _labels(site: Site, scene: Scene) -> dict[tuple[str, float], float]:
-    numbers, carried = {}, scene.carried
+def labels(site: Site, scene: Scene) -> list[dict[str, float]]:
+    """By tolerance "px" how many "classes" there are, and of their pairs how many are "right" and, in
+    percent, "wrong"."""
+    rows, carried = [], scene.carried
     for pixels in TOLERANCES:
         label = classes(carried, Tolerance(pixels))
         pairs = matches(carried, Tolerance(pixels))[["first", "second"]].to_numpy()
         ends = label[pairs]
         labelled = pairs[(ends[:, 0] >= 0) & (ends[:, 0] == ends[:, 1])]
-        right = (_true_overlaps(site, carried, labelled) >= LEAST_OVERLAP).sum()
-        numbers["wrong", pixels] = 100 * (1 - right / len(labelled))
-        numbers["classes", pixels] = label.max() + 1
-        numbers["right", pixels] = right
-    return numbers
+        right = int((_true_overlaps(site, carried, labelled) >= LEAST_OVERLAP).sum())
+        wrong = 100 * (1 - right / len(labelled))
+        rows.append({"px": pixels, "classes": int(label.max()) + 1, "right": right, "wrong": wrong})
+    return rows
 
 
 def _true_overlaps(site: Site, carried: Carried, pairs: np.ndarray) -> np.ndarray:

@@ -80,8 +80,8 @@ def compute(points: int = 61) -> Computed:
         points: along the curves.
 
     Returns:
-        Numbers: "cases", rows of "key", "loss", "formula", "normalised", "side", "at" (the norm at
-        d = 0.5, 1.0 and 1.4), "variation" (largest over smallest norm/d, or norm/θ for AHT's, between
+        Numbers: "cases", rows of "key", "loss", "formula", "normalised", "side", the norm at "d=0.5",
+        "d=1" and "d=1.4", "variation" (largest over smallest norm/d, or norm/θ for AHT's, between
         the usual distances) and "correlation" (Pearson, with d or θ there; None where the norm is
         constant). Arrays: "distance" (points,) and "curve_<key>" (points,).
     """
@@ -93,7 +93,8 @@ def compute(points: int = 61) -> Computed:
         along_usual = 2 * np.arcsin(USUAL / 2) if "aht" in case.key else USUAL
         ratio, constant = usual / along_usual, np.ptp(usual) < 1e-9 * usual.max()
         row = {name: value for name, value in vars(case).items() if name != "distance"}
-        row |= {"at": at.tolist(), "variation": float(ratio.max() / ratio.min())}
+        row |= {f"d={d:g}": norm for d, norm in zip(AT, at.tolist(), strict=True)}
+        row["variation"] = float(ratio.max() / ratio.min())
         row["correlation"] = None if constant else float(np.corrcoef(usual, along_usual)[0, 1])
         rows.append(row)
         arrays[f"curve_{case.key}"] = curve.astype(np.float32)

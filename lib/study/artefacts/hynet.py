@@ -146,10 +146,9 @@ def table3(study: Study) -> list[Job]:
 # Figures 4 and 6: HPatches' test set "a".
 _FIGURE4 = ("l2net_aug", *_COMPARED, "hynet_sosr")
 figure4 = hynet_runs(_FIGURE4, handcrafted=("sift",), hpatches="a")
-# Descent directions of the four measures, with Eq. 3 beside them.
-figure1 = Runs(computations={"descent_directions": "Descent directions"})
-# Gradient magnitudes of s, d and s_H by the angle (Figures 2(b) and 5(b)): a single record.
-similarities = Runs(computations={"similarity_gradients": "Gradient magnitudes by the angle"})
+# Descent directions of the four measures, with Eq. 3 beside them; and gradient magnitudes of s, d and
+# s_H by the angle (Figures 2(b) and 5(b)). A single record.
+figure1 = similarities = Runs(computations={"similarities": "Gradients of the measures"})
 # Those, and triplets of two methods in batches of their training; the figure calls them HardNet and
 # SOSNet.
 _TRIPLETS = hynet_runs(("hardnet_aug", "sosnet_aug"), probes=("triplets_in_batch",))

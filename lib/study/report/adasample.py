@@ -256,14 +256,7 @@ def exponents_shown(least: float, largest: float) -> tuple[int, ...]:
     return tuple(e for e in EXPONENTS if e in (1, 20, 50, 100) or low <= e <= high)
 
 
-# Tables of `lib.theory`: `numbers` and `arrays` are what the computation named returned.
-
-# Forms that probabilities and weights take in `lib.theory.unbiasedness`.
-FORMS = {
-    **{"one Z, 1/d": "one Z (Eq. 9), 1/d", "per class, none": "Z per class, no weight"},
-    **{"raw": "Z per class, 1/d (raw)", "batch_mean": "Z per class, 1/d (batch_mean)"},
-    **{"class, raw": "Z per class, Z/d", "class": "Z per class, Z/d (class)"},
-}
+# Tables of what `lib.theory` computes.
 
 
 def variance_table(numbers: Mapping, exponents: Sequence[int]) -> pd.DataFrame:
@@ -278,37 +271,21 @@ def variance_table(numbers: Mapping, exponents: Sequence[int]) -> pd.DataFrame:
     return table
 
 
-def by_form(arrays: Probe, name: str) -> pd.DataFrame:
-    """Eq. 10: an array of each form of weight, a row an exponent 2α − 1, a column a form."""
-    columns = {label: arrays.get(f"{name}_{form}") for form, label in FORMS.items()}
-    return pd.DataFrame(columns, arrays["exponents"]).dropna(axis=1)
-
-
-def by_class(arrays: Probe, exponent: int) -> pd.DataFrame:
-    """Eq. 10: each class's weight over what Eq. 9 gives it, a row a class by its mean matching distance,
-    the easiest first, a column a form."""
-    row, forms = arrays["exponents"].tolist().index(exponent), FORMS.items()
-    factors = {label: arrays[f"factor_{f}"][row] for f, label in forms if f"factor_{f}" in arrays}
-    return pd.DataFrame(factors, pd.Index(arrays["class_distance"], name="mean d")).sort_index()
-
-
-def unbiasedness_table(arrays: Probe, exponents: Sequence[int]) -> pd.DataFrame:
-    """Eq. 10: each form's cosine with the gradient meant; at the last exponent that with the hinge's and
-    the share of a batch that carries the weight; and lengths at the first and the last exponent."""
+def unbiasedness_table(rows: pd.DataFrame, exponents: Sequence[int]) -> pd.DataFrame:
+    """Eq. 10: each form's cosine with the gradient meant; its length at the first and the last exponent,
+    and at the last the share of a batch that carries the weight; `rows` as computed."""
     first, last = exponents[0], exponents[-1]
-    cosine, length = by_form(arrays, "cosine"), by_form(arrays, "length")
-    columns = {("cosine at 2a-1 =", f"{exponent}"): cosine.loc[exponent] for exponent in exponents}
-    columns[f"at {last}", "hinge"] = by_form(arrays, "hinge").loc[last]
-    columns |= {("length", "first"): length.loc[first], ("length", "last"): length.loc[last]}
-    columns[f"at {last}", "of batch"] = by_form(arrays, "effective").loc[last]
+    forms = rows.pivot(index="form", columns="exponent").loc[rows["form"].unique()]
+    columns = {("cosine at 2a-1 =", f"{exponent}"): forms["cosine", exponent] for exponent in exponents}
+    columns |= {("length", "first"): forms["length", first], ("length", "last"): forms["length", last]}
+    columns[f"at {last}", "of batch"] = forms["effective", last]
     return pd.DataFrame(columns).rename_axis("probabilities, w")
 
 
-def gradient_table(numbers: Mapping) -> pd.DataFrame:
+def gradient_table(cases: pd.DataFrame) -> pd.DataFrame:
     """Eq. 24: the norm of the gradient at three distances, and how it goes with the distance."""
-    cases, distances = pd.DataFrame(numbers["cases"]), ["d=0.5", "d=1", "d=1.4"]
-    cases[distances] = cases["at"].tolist()
-    cases["normalised"] = cases["normalised"].map({True: "yes", False: "no"})
-    heads = {"side": "negative at", "formula": "norm", "variation": "max/min of norm/d"}
-    shown = ["loss", "side", "normalised", "formula", *distances, "variation", "correlation"]
-    return cases[shown].astype({"correlation": float}).rename(columns=heads | {"correlation": "r"})
+    heads = {"loss": "loss", "side": "negative at", "normalised": "normalised", "formula": "norm"}
+    heads |= {name: name for name in ("d=0.5", "d=1", "d=1.4")}
+    heads |= {"variation": "max/min of norm/d", "correlation": "r"}
+    shown = cases[list(heads)].rename(columns=heads).astype({"r": float})
+    return shown.replace({"normalised": {True: "yes", False: "no"}}).reset_index(drop=True)

@@ -1,0 +1,145 @@
+"""HyNet's measures of two descriptors and their gradients, by autograd.
+
+Descent directions of inner products and L2 distances (Eq. 2 and 3, Fig. 1): a positive pair (+) is to
+become more similar, a negative one (−) less; similar is a large s and a small d. So the descent
+direction Δ by x is ∂s/∂x or −∂d/∂x of a positive pair, and its opposite of a negative one.
+Δ = Δ∥ + Δ⊥, along the descriptor and across it.
+
+Gradient magnitudes by the angle: g_s, g_d (Eq. 4, Fig. 2b) and g_H (Eq. 6, Fig. 5b). θ goes around
+twice, from 0 to 4π, so that a period of 2π can be seen. Where two descriptors are one, at θ = 0, d has a
+kink; no angle of the grid lies there.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.distances import hybrid
+from lib.theory import Computed
+
+Pair = Callable[[Tensor, Tensor], Tensor]
+# The plane's x and y: their lengths, and their directions from the first axis.
+LENGTHS, DEGREES = (1.0, 1.4), (20.0, 80.0)
+# Ratios of 1 − s to d in s_H, by key of records.
+ALPHAS = {"0": 0.0, "1": 1.0, "2": 2.0, "3": 3.0, "infinite": math.inf}
+
+
+def _length(x: Tensor) -> Tensor:
+    return x.norm(dim=-1, keepdim=True)
+
+
+def _inner(x: Tensor, y: Tensor) -> Tensor:
+    return (x * y).sum(-1, keepdim=True)
+
+
+# Eq. 2, by key of records: s̄ and d̄ of raw descriptors, s and d of normalised ones.
+MEASURES: dict[str, Pair] = {
+    "s_raw": _inner,
+    "d_raw": lambda x, y: _length(x - y),
+    "s": lambda x, y: _inner(x, y) / (_length(x) * _length(y)),
+    "d": lambda x, y: _length(x / _length(x) - y / _length(y)),
+}
+# Eq. 3 as printed: by x; by y the two change places.
+CLOSED_FORMS: dict[str, Pair] = {
+    "s_raw": lambda x, y: y,
+    "d_raw": lambda x, y: (x - y) / _length(x - y),
+    "s": lambda x, y: (y - _inner(x, y) / _length(x) ** 2 * x) / (_length(x) * _length(y)),
+    "d": lambda x, y: (
+        (_inner(x, y) / _length(x) ** 2 * x - y) / (MEASURES["d"](x, y) * _length(x) * _length(y))
+    ),
+}
+# Which way Δ goes along the gradient of the measure, of a positive pair.
+UPHILL = {"s_raw": 1.0, "d_raw": -1.0, "s": 1.0, "d": -1.0}
+
+
+def compute(pairs: int = 1000, points: int = 720) -> Computed:
+    """`directions` and `magnitudes`.
+
+    Args:
+        pairs: drawn for the comparison of Eq. 3 with autograd.
+        points: angles from 0 to 2π, a multiple of 4.
+    """
+    measures, directions_drawn = directions(pairs)
+    numbers, curves = magnitudes(points)
+    arrays = {name: array.numpy() for name, array in (directions_drawn | curves).items()}
+    return {"measures": measures, **numbers}, arrays
+
+
+def directions(pairs: int) -> tuple[list[dict], dict[str, Tensor]]:
+    """Directions at a pair of the plane, which Figure 1 draws; and Eq. 3 against autograd at many pairs,
+    Gaussian in 128 dimensions with lengths that vary.
+
+    Returns:
+        A row each of `MEASURES` with "key", "deviation", the largest ‖autograd − Eq. 3‖ over ‖Eq. 3‖
+        over the pairs drawn, by x and by y, and "cosine", the largest |cos| between descriptor and
+        gradient there. Tensors, float64: "descriptors" (2, 2), x and y of the plane; "direction",
+        "parallel" and "orthogonal" (4, 2, 2, 2), Δ and its parts by measure, kind of pair (positive,
+        negative), descriptor (x, y) and coordinate.
+    """
+    angle = np.deg2rad(DEGREES)
+    plane = torch.from_numpy(np.array(LENGTHS)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1))
+    random = np.random.default_rng(0)
+    drawn = random.normal(size=(2, pairs, 128)) * random.uniform(0.5, 2, size=(2, pairs, 1))
+    # Half of the pairs lie as close as matching ones.
+    drawn[1, ::2] = drawn[0, ::2] + 0.5 * drawn[1, ::2]
+    drawn, rows, descents = torch.from_numpy(drawn), [], []
+    for key, measure in MEASURES.items():
+        gradient, stated = gradients(measure, drawn), closed_form(key, drawn)
+        deviation = (_length(gradient - stated) / _length(stated)).max()
+        cosine = (_inner(drawn, gradient) / (_length(drawn) * _length(gradient))).abs()
+        rows.append({"key": key, "deviation": float(deviation), "cosine": float(cosine.max())})
+        descent = UPHILL[key] * gradients(measure, plane)
+        descents.append(torch.stack([descent, -descent]))
+    direction = torch.stack(descents)
+    parallel = _inner(direction, plane) / _length(plane) ** 2 * plane
+    parts = {"direction": direction, "parallel": parallel, "orthogonal": direction - parallel}
+    return rows, {"descriptors": plane, **parts}
+
+
+def gradients(measure: Pair, pair: Tensor) -> Tensor:
+    """∂ψ/∂x and ∂ψ/∂y, (2, …, k), of pairs of descriptors (2, …, k)."""
+    leaf = pair.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(measure(*leaf).sum(), leaf)
+    return gradient
+
+
+def closed_form(key: str, pair: Tensor) -> Tensor:
+    """Eq. 3 of a measure, (2, …, k), of pairs of descriptors (2, …, k)."""
+    x, y = pair
+    return torch.stack([CLOSED_FORMS[key](x, y), CLOSED_FORMS[key](y, x)])
+
+
+def magnitudes(points: int) -> tuple[dict[str, object], dict[str, Tensor]]:
+    """g_s = |s'(θ)|, g_d = |d'(θ)| and g_H = |s_H'(θ)| over Z, the largest of each.
+
+    Returns:
+        Numbers: "periods", of "s" and "d" the shortest of π/2, π and 2π after which the magnitude comes
+        again, in units of π; "hybrid", rows of "key", "alpha" (None is ∞) and "z", the largest
+        |α sin θ + cos(θ/2)|. Tensors, float64, once around: "theta" (P,), "s", "d" and by key of the
+        rows "hybrid_…" (P,).
+    """
+    # θ = 0 lies between the grid's angles.
+    theta = (torch.arange(2 * points, dtype=torch.float64) + 0.5) * (2 * math.pi / points)
+    theta.requires_grad_()
+    s = theta.cos()
+    # Eq. 4.
+    curves, periods, rows = {"s": _slope(s, theta), "d": _slope((2 * (1 - s)).sqrt(), theta)}, {}, []
+    for name, curve in curves.items():
+        again = [torch.allclose(curve, curve.roll(points // part), atol=1e-9) for part in (4, 2, 1)]
+        periods[name] = (0.5, 1.0, 2.0)[again.index(True)]
+    for key, alpha in ALPHAS.items():
+        # The ε of training would show at small angles.
+        slope = _slope(hybrid.build(alpha, 1.0, epsilon=0.0).of_similarity(s), theta)
+        z = float(slope[: points // 2].max())
+        rows.append({"key": key, "alpha": None if math.isinf(alpha) else alpha, "z": z})
+        curves[f"hybrid_{key}"] = slope / z
+    once = {name: curve[:points] for name, curve in ({"theta": theta.detach()} | curves).items()}
+    return {"periods": periods, "hybrid": rows}, once
+
+
+def _slope(value: Tensor, theta: Tensor) -> Tensor:
+    (slope,) = torch.autograd.grad(value.sum(), theta, retain_graph=True)
+    return slope.abs()
