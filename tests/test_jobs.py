@@ -61,7 +61,7 @@ def test_work_that_does_not_divide_takes_as_long_as_its_longest_part() -> None:
 
 def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
-    job = computation_job("theorems", "Theorems 1 and 2")
+    job = computation_job("theorem_2", "Theorem 2")
     assert jobs.record_status(job, opened.setting).state == "missing"
     path = carry_out(job, opened.setting)
     assert jobs.record_status(job, opened.setting).state == "complete"

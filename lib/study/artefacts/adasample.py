@@ -127,7 +127,7 @@ figure1 = several(
     Runs(["hardnet"], most=1),
 )
 # On small problems; runs for Eq. 12 and footnote 5, which speaks of HT.
-_THEORY = {"theorems": "Theorems 1 and 2", "unbiasedness": "Eq. 10", "output_gradient": "Eq. 24"}
+_THEORY = {"theorem_2": "Theorem 2", "unbiasedness": "Eq. 10", "output_gradient": "Eq. 24"}
 _HINGES = ("adasample_aug_gen_ht", "adasample_aug_gen")
 theory = several(
     Runs(_HINGES, "grid", 1, probes=("gradient_norms",), computations=_THEORY),

@@ -1,6 +1,6 @@
 """AdaSample (Zhang et al.): what its notebooks compute from records.
 
-Table 3's tests (Sec. 5.4), tables of `lib.theory`, and Figure 3 with Eq. 12, 22 to 24 from the probe
+Table 3's tests (Sec. 5.4), and Figure 3 with Eq. 12, 22 to 24 from the probe
 `lib.probes.gradient_norms`: S stages of training, C classes, c places a class, NaN where a place holds
 no candidate. FPR95 is in percent, p and power are in [0, 1].
 """
@@ -16,7 +16,6 @@ from lib.statistics.correlation import Reading, pearson
 from lib.statistics.intervals import Measured, contrast
 from lib.study.open import Record
 from lib.study.report import frames
-from lib.theory import EXPONENTS
 
 Probe = Mapping[str, np.ndarray]
 MEAN = "mean of the runs"
@@ -245,47 +244,3 @@ def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
     }
     gaps = steps.assign(gap=steps["d_neg"] - steps["d_pos"])
     return gaps.groupby("label", sort=False).agg(**numbers)
-
-
-def exponents_shown(least: float, largest: float) -> tuple[int, ...]:
-    """Of the exponents that the theory is computed at, those to show: 1; those from the least to the
-    largest that training passed, with the next outside at either end; and those of networks that have
-    converged to a mean loss of 0.5, 0.2 and 0.1 with λ = 10."""
-    low = max((exponent for exponent in EXPONENTS if exponent <= least), default=EXPONENTS[0])
-    high = min((exponent for exponent in EXPONENTS if exponent >= largest), default=EXPONENTS[-1])
-    return tuple(e for e in EXPONENTS if e in (1, 20, 50, 100) or low <= e <= high)
-
-
-# Tables of what `lib.theory` computes.
-
-
-def variance_table(numbers: Mapping, exponents: Sequence[int]) -> pd.DataFrame:
-    """Theorem 2: what the stated p gains over the uniform one and how many samples it rests on, a row an
-    exponent 2α − 1, columns by the number K of samples; last whether a search ended at the same p."""
-    heads = {"exponent": "2a-1", "gain": "uniform / stated", "effective": "samples used"}
-    rows = pd.DataFrame(numbers).query("exponent in @exponents").rename(columns=heads)
-    table = rows.pivot(index="2a-1", columns="samples", values=["uniform / stated", "samples used"])
-    table = table.rename(columns="K = {}".format, level=1).rename_axis(columns=(None, None))
-    table.insert(0, ("", "alpha"), (table.index + 1) / 2)
-    table["", "search"] = np.where(rows.groupby("2a-1")["distance"].max() < 1e-4, "same p", "OTHER p")
-    return table
-
-
-def unbiasedness_table(rows: pd.DataFrame, exponents: Sequence[int]) -> pd.DataFrame:
-    """Eq. 10: each form's cosine with the gradient meant; its length at the first and the last exponent,
-    and at the last the share of a batch that carries the weight; `rows` as computed."""
-    first, last = exponents[0], exponents[-1]
-    forms = rows.pivot(index="form", columns="exponent").loc[rows["form"].unique()]
-    columns = {("cosine at 2a-1 =", f"{exponent}"): forms["cosine", exponent] for exponent in exponents}
-    columns |= {("length", "first"): forms["length", first], ("length", "last"): forms["length", last]}
-    columns[f"at {last}", "of batch"] = forms["effective", last]
-    return pd.DataFrame(columns).rename_axis("probabilities, w")
-
-
-def gradient_table(cases: pd.DataFrame) -> pd.DataFrame:
-    """Eq. 24: the norm of the gradient at three distances, and how it goes with the distance."""
-    heads = {"loss": "loss", "side": "negative at", "normalised": "normalised", "formula": "norm"}
-    heads |= {name: name for name in ("d=0.5", "d=1", "d=1.4")}
-    heads |= {"variation": "max/min of norm/d", "correlation": "r"}
-    shown = cases[list(heads)].rename(columns=heads).astype({"r": float})
-    return shown.replace({"normalised": {True: "yes", False: "no"}}).reset_index(drop=True)

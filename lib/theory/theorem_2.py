@@ -1,0 +1,135 @@
+"""AdaSample's Theorem 2, on a problem small enough that everything of Sec. 3.2 is explicit.
+
+It gives the p at which tr Var[G] is least. Under p_i w_i = α/K · L_i^(α−1) (Eq. 9),
+tr Var[G] = Σ c_i² / p_i − ‖μ‖² with c_i = p_i w_i ‖∇L_i‖. By the Cauchy–Schwarz inequality
+(Σ c_i)² = (Σ (c_i/√p_i) √p_i)² ≤ Σ c_i²/p_i · Σ p_i, with equality where p_i ∝ c_i: Eq. 17. The proof
+calls the sum a harmonic mean of the p_i that becomes least. It is inversely proportional to one: with H
+the harmonic mean of the p_i weighted by c_i², Σ c_i²/p_i = Σ c_i² / H. So the variance is least where H
+is largest, and that is at p_i ∝ c_i.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from lib.theory import EXPONENTS, Computed
+
+DIMENSIONS = 3
+# Sizes K of the problem; random p from which a search starts.
+SAMPLES, STARTS = (3, 12, 100), 3
+# Exponents for which the simplex of three samples is kept, and triangles along an edge of it.
+DRAWN, EDGES = (1, 3, 10), 60
+
+
+@dataclass(frozen=True)
+class Problem:
+    """K samples of a linear least squares problem with D parameters, L_i = ½ (x_i·θ − y_i)².
+
+    Attributes:
+        losses: (K,) L_i.
+        gradients: (K, D) ∇L_i.
+    """
+
+    losses: np.ndarray
+    gradients: np.ndarray
+
+    def stated_probabilities(self, alpha: float) -> np.ndarray:
+        """(K,) p_i of Eq. 17, L_i^(α−1) ‖∇L_i‖ / Z."""
+        weight = self.losses ** (alpha - 1) * np.linalg.norm(self.gradients, axis=1)
+        return weight / weight.sum()
+
+    def needed_scale(self, alpha: float) -> np.ndarray:
+        """p_i w_i of Eq. 9, α/K · L_i^(α−1), (K,)."""
+        return alpha / len(self.losses) * self.losses ** (alpha - 1)
+
+    def variance(self, probabilities: np.ndarray, alpha: float) -> float:
+        """tr Var[G] at any p (K,), with the weights that p_i w_i of Eq. 9 then asks for."""
+        estimates = (self.needed_scale(alpha) / probabilities)[:, None] * self.gradients
+        mean = probabilities @ estimates
+        return float(probabilities @ ((estimates - mean) ** 2).sum(axis=1))
+
+
+def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
+    """tr Var[G] over a simplex of three samples, and its minimum found by search for more.
+
+    Args:
+        exponents: 2α − 1, with α of Eq. 9.
+
+    Returns:
+        Numbers: "rows", one a number of "samples" and "exponent", with "gain" (tr Var[G] at the uniform
+        p over that at the stated one), "distance" (half Σ|p − stated p| at the farthest end of a search)
+        and "effective" (1/Σp², how many samples the stated p spreads over). Arrays: "points" (G, 3) and
+        for each exponent e of `DRAWN` "relative_e" (G,), tr Var[G] over its least; "stated_e" (3,) and
+        "searched_e" (3,).
+    """
+    arrays, rows = {"points": simplex_grid(EDGES)}, []
+    for count, exponent in product(SAMPLES, exponents):
+        problem, alpha = draw(count, seed=0), (exponent + 1) / 2
+        stated = problem.stated_probabilities(alpha)
+        factor = problem.needed_scale(alpha) * np.linalg.norm(problem.gradients, axis=1)
+        beginnings = np.random.default_rng(1).dirichlet(np.ones(count), STARTS)
+        ends = np.array([search(factor, start) for start in beginnings])
+        distances = 0.5 * np.abs(ends - stated).sum(axis=1)
+        least, uniform = (problem.variance(p, alpha) for p in (stated, np.full(count, 1 / count)))
+        row = {"gain": uniform / least, "distance": distances.max(), "effective": 1 / (stated**2).sum()}
+        row = {name: float(value) for name, value in row.items()}
+        rows.append({"samples": count, "exponent": exponent, **row})
+        if count == 3 and exponent in DRAWN:
+            relative = np.array([problem.variance(p, alpha) for p in arrays["points"]]) / least
+            simplex = {"relative": relative.astype(np.float32), "stated": stated}
+            simplex["searched"] = ends[distances.argmax()]
+            arrays |= {f"{name}_{exponent:g}": array for name, array in simplex.items()}
+    return {"rows": rows}, arrays
+
+
+def draw(samples: int, seed: int) -> Problem:
+    """A problem with an intercept, whose θ_t lies off the one that the targets were made with.
+
+    The offset along the intercept gives most residuals one sign, so that losses and gradients differ by
+    factors of a few and none is near zero by the mere chance of a change of sign.
+
+    Args:
+        samples: K, 1 or more.
+        seed: of NumPy's generator.
+    """
+    random = np.random.default_rng(seed)
+    inputs = random.normal(size=(samples, DIMENSIONS))
+    inputs[:, 0] = 1
+    truth = random.normal(size=DIMENSIONS)
+    targets = inputs @ truth + 0.5 * random.normal(size=samples)
+    start = truth + 0.5 * random.normal(size=DIMENSIONS)
+    start[0] = truth[0] + 2
+    residuals = inputs @ start - targets
+    return Problem(0.5 * residuals**2, residuals[:, None] * inputs)
+
+
+def simplex_grid(edges: int) -> np.ndarray:
+    """(G, 3) points inside the simplex of three probabilities: centres of upright triangles."""
+    corners = np.argwhere(np.add.outer(np.arange(edges), np.arange(edges)) < edges)
+    first, second = (corners + 1 / 3).T / edges
+    return np.stack([first, second, 1 - first - second], axis=1)
+
+
+def search(factor: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The p (K,) with least Σ c_i²/p_i, by L-BFGS from a start, without knowledge of Theorem 2.
+
+    Searched over z with p = softmax(z); log Σ c_i²/p_i is convex in z.
+
+    Args:
+        factor: (K,) c_i, positive.
+        start: (K,) probabilities, positive.
+    """
+    squares = (factor / factor.sum()) ** 2
+
+    def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
+        p = softmax(z)
+        parts = squares / p
+        return float(np.log(parts.sum())), p - parts / parts.sum()
+
+    options = {"maxiter": 5000, "ftol": 0.0, "gtol": 1e-6}
+    end = minimize(objective, np.log(start), jac=True, method="L-BFGS-B", options=options)
+    return softmax(end.x)
