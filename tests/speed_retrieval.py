@@ -20,7 +20,7 @@ import faiss
 import joblib
 import numpy as np
 
-from lib.benchmarks import retrieval_engines
+from lib.benchmarks import retrieval
 
 LENGTH, BITS = 128, 128
 # Features of an image, as most of `lib.benchmarks.retrieval.DETECTOR`.
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=joblib.cpu_count(), help="default: all cores")
     chosen = parser.parse_args()
     faiss.omp_set_num_threads(chosen.threads)
-    retrieval_engines.SAMPLED, retrieval_engines.ITERATIONS = (
+    retrieval.SAMPLED, retrieval.ITERATIONS = (
         chosen.count // chosen.words,
         chosen.iterations,
     )
@@ -46,11 +46,11 @@ def main() -> None:
         print(f"{chosen.count} descriptors of {len(descriptors)} images, {chosen.threads} threads")
         show("before", 0.0)
         start = time.perf_counter()
-        vocabulary = retrieval_engines.learn(descriptors, chosen.words, BITS)
+        vocabulary = retrieval.learn(descriptors, chosen.words, BITS)
         iterations = f"{chosen.iterations} iterations"
         show(f"{len(vocabulary.centres)} words, {iterations}", time.perf_counter() - start)
         start = time.perf_counter()
-        collection = retrieval_engines.invert(vocabulary, descriptors)
+        collection = retrieval.invert(vocabulary, descriptors)
         show(f"{len(collection.word)} features inverted", time.perf_counter() - start)
         start = time.perf_counter()
         print(f"  {collection.counts.nnz} words of images, {len(collection.idf)} idf")

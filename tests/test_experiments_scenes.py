@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -20,8 +19,7 @@ from lib.study.catalogue import ARTEFACTS
 from lib.study.claims import HELD, NOT_JUDGED
 from lib.study.jobs import Job, record_path
 from lib.study.open import Record, Study, open_study
-from lib.study.printed import BENCHMARKS, printed
-from lib.study.report.whole_images import PROTOCOLS, by_set, photograph_values, retrieval_values
+from lib.study.report.whole_images import by_set, photograph_values
 
 EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/table2"])
 
@@ -74,16 +72,6 @@ def lost(level: float) -> dict[str, float]:
     return numbers
 
 
-def test_hynets_paper_rounds_and_cuts_the_benchmarks_own_rows() -> None:
-    paper = printed("hynet", "table2").query("label == 'SIFT'").set_index(["test", "statistic"])["value"]
-    for scene in ("fountain", "herzjesu"):
-        row = printed("eth", "sfm", BENCHMARKS).query("label == 'SIFT' and test == @scene")
-        own = row.set_index("statistic")["value"]
-        assert own["sparse_points"] / 1000 == pytest.approx(paper[scene, "sparse_points"], abs=0.05)
-        assert own["track_length"] == pytest.approx(paper[scene, "track_length"], abs=0.01)
-        assert own["reprojection_error"] == pytest.approx(paper[scene, "reprojection_error"], abs=0.005)
-
-
 def test_on_released_scenes_only_what_was_trained_elsewhere_is_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -132,37 +120,9 @@ def accuracies(level: float) -> dict[str, float]:
     }
 
 
-def precisions(level: float) -> dict[str, float]:
-    numbers = {}
-    for engine in PROTOCOLS:
-        for city in ("oxford5k", "paris6k"):
-            # Of three landmarks one is easier.
-            single = {
-                f"{engine}.{city}.l_{n}_{m}": level + 3 * (n == 1) for n in range(3) for m in (1, 2)
-            }
-            numbers |= single | {f"{engine}.{city}": level + 1}
-        numbers[engine] = level + 1
-    return numbers
-
-
-def test_landmarks_are_drawn_with_all_of_their_queries(study: Study) -> None:
-    found = laid_out(study, "dsm/table2", precisions)
-    of = retrieval_values(found)["dsm_aug"]
-    assert of.values.shape == (3, 6)
-    assert of.freedom == 2
-    # None, one, two or three of three drawn are the easier one.
-    assert len(np.unique(of.resampled[0, 0, 0].round(6))) == 4
-
-
-@EACH
-def test_claims_are_judged_by_what_they_name(study: Study, name: str) -> None:
-    of = {"hynet/table2": models, "hynet/table4": accuracies, "dsm/table2": precisions}[name]
-    found = laid_out(study, name, of)
-    if name.startswith("dsm"):
-        values = retrieval_values(found)
-    else:
-        values = partial(photograph_values, runs=found)
-    paper, _, table = name.partition("/")
-    judged = outcomes(paper, f"Table {table[-1]}", values)
+@pytest.mark.parametrize(("name", "numbers"), [("hynet/table2", models), ("hynet/table4", accuracies)])
+def test_claims_are_judged_by_what_they_name(study: Study, name: str, numbers: Callable) -> None:
+    values = partial(photograph_values, runs=laid_out(study, name, numbers))
+    judged = outcomes("hynet", f"Table {name[-1]}", values)
     assert set(judged.values()) == {HELD}
     assert len(judged) >= 2

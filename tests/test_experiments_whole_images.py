@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from paper_records import changed, rate_of, searched
 from small_files import write_oxford_sequence
 
-from lib.data.sources import GENERATORS
 from lib.recipes import RECIPES
 from lib.study.artefacts import dsm, tcdesc
 from lib.study.artefacts import whole_images as experiments
@@ -47,8 +45,7 @@ def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patch
 @EACH
 def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) -> None:
     source, [sets] = study.setting.source, study.setting.source.whole_images
-    generator = import_module(f"lib.data.synthetic.{GENERATORS[ARTEFACTS[name].images]}")
-    tested = {photograph.name for photograph in generator.photographs(sets.allotment)}
+    tested = {photograph.name for photograph in sets.photographs(ARTEFACTS[name].images)}
     assert tested
     assert not tested & {of.name for of in source.patches.photographs[source.sets[0]]}
 

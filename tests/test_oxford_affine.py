@@ -26,7 +26,7 @@ from lib.benchmarks.oxford_affine import (
 from lib.benchmarks.signs import of_signs
 from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
-from lib.data.synthetic import posters
+from lib.data.synthetic import whole_images as generator
 from lib.features.detectors import Regions, regions
 from lib.features.homographies import transfer
 from lib.features.keypoints import Keypoints
@@ -139,8 +139,8 @@ def grey() -> np.ndarray:
 
 @pytest.mark.parametrize("nuisance", layout.NUISANCES)
 def test_embedded_homographies_carry_the_poster(grey: np.ndarray, nuisance: str) -> None:
-    steps = posters.STEPS[nuisance]
-    images, homographies = posters.sequence(grey, steps, np.random.default_rng(0))
+    steps = generator.STEPS[nuisance]
+    images, homographies = generator.sequence(grey, steps, np.random.default_rng(0))
     assert {image.shape for image in images} == {grey.shape}
     assert len(homographies) == 5
     alike = []

@@ -14,10 +14,9 @@ from reporting_records import Run, outcomes, verdict
 from lib.data.whole_images import NUISANCES
 from lib.study.artefacts import dsm
 from lib.study.artefacts import whole_images as experiments
-from lib.study.claims import HELD, NOT_HELD, NOT_JUDGED, printed_values, read_claims
+from lib.study.claims import HELD, NOT_HELD, NOT_JUDGED, read_claims
 from lib.study.jobs import Job
 from lib.study.open import Study
-from lib.study.printed import printed
 from lib.study.report import frames, whole_images
 
 SEEDS = (0, 1, 2)
@@ -157,14 +156,6 @@ def test_dsms_claims_are_judged_by_the_scores_they_name(study: Study) -> None:
     ahead = of["sift"].values + np.where(np.arange(5) == 2, 50.0, 0.0)
     of["sift"] = replace(of["sift"], values=ahead)
     assert verdict(claim, of, SEEDS, "evening", "mini").outcome == NOT_HELD
-
-
-def test_what_the_paper_prints_of_figure_5_is_what_its_text_says() -> None:
-    table = printed("tcdesc", "figure5").set_index("key")["value"]
-    assert table.to_dict() == {"tcdesc_hn_aug": 8.78, "tcdesc_dsm_aug": 8.30, "dsm_aug": 8.12}
-    for claim in read_claims("tcdesc", "Figure 5"):
-        if claim.printed:
-            assert printed_values(claim, claim.a[0]).shape == (1,)
 
 
 def test_topologys_claims_are_judged_by_what_they_name(study: Study) -> None:

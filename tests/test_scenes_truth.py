@@ -43,8 +43,7 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
     root = tmp_path_factory.mktemp("scenes")
     photographs = [photo for part in "bc" for photo in packaged_photographs()[part]][:3]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walls, "VIEWS", 6)
-        patch.setattr(walls, "VIEW_SIZE", (800, 600))
+        patch.setattr(walls, "RELIEVED", replace(walls.RELIEVED, views=6, size=(800, 600)))
         patch.setattr(patches_module, "MATCHING", 300)
         patch.setattr(patches_module, "NON_MATCHING", 400)
         site = write_relief(root / "wall", photographs)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lib.data import whole_images as layout
-from lib.data.synthetic import landmarks as generator
+from lib.data.sources import WholeImages
+from lib.data.synthetic import whole_images as generator
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.geometry import Camera, Plane
 from lib.data.synthetic.scenes import Site
@@ -16,6 +18,7 @@ from lib.data.synthetic.sizes import ImagesSize
 from lib.data.whole_images import City
 
 SMALL = ImagesSize(longest_side=150)
+SHOWN = WholeImages("mini", Path(), SMALL, packaged_photographs()).photographs("landmarks")
 # Texels a side of each plane that are looked for; the generator asks for fewer.
 SAMPLES = 25
 
@@ -41,13 +44,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     photographed_wall = generator.photographed_wall
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generator, "photographed_wall", noted)
-        generator.write_landmarks(folder, generator.photographs(packaged_photographs()), SMALL)
+        generator.write_landmarks(folder, SHOWN, SMALL)
     return Made(layout.read_landmarks(folder), sites)
 
 
 def landmarks_of(city: City) -> list[str]:
     """Names of landmarks, in the order in which they were made."""
-    order = [photograph.name for photograph in generator.photographs(packaged_photographs())]
+    order = [photograph.name for photograph in SHOWN]
     names = {query.name.rpartition("_")[0] for query in city.queries}
     return sorted(names, key=lambda name: (order.index(name.rpartition("_")[0]), name))
 
@@ -62,7 +65,7 @@ def test_both_cities_are_read_back(made: Made) -> None:
             assert not query.good & (query.ok | query.junk) | query.ok & query.junk
         streets = {image.rpartition("_")[0] for image in city.images if "_street_" in image}
         assert len(city.images) == (
-            len(names) * generator.VIEWS + len(streets) * generator.DISTRACTING_VIEWS
+            len(names) * generator.LANDMARK.views + len(streets) * generator.STREET.views
         )
         assert all(image.startswith(name) for image in city.images)
         walls += len(names) + len(streets)
@@ -70,9 +73,8 @@ def test_both_cities_are_read_back(made: Made) -> None:
 
 
 def test_a_photograph_is_in_one_city_alone(made: Made) -> None:
-    shown = generator.photographs(packaged_photographs())
-    assert len({photograph.name for photograph in shown}) == len(shown) == 2 * generator.TEXTURES
-    for city, some in zip(layout.CITIES, (shown[:3], shown[3:]), strict=True):
+    assert len({photograph.name for photograph in SHOWN}) == len(SHOWN) == 2 * generator.TEXTURES
+    for city, some in zip(layout.CITIES, (SHOWN[:3], SHOWN[3:]), strict=True):
         for landmark in landmarks_of(made.cities[city]):
             assert any(landmark.startswith(photograph.name) for photograph in some)
 

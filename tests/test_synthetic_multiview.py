@@ -9,7 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
-from lib.data.synthetic import multiview
+from lib.data.sources import WholeImages
+from lib.data.synthetic import whole_images as generator
 from lib.data.synthetic.allotment import packaged_photographs
 from lib.data.synthetic.scenes import Site, carried_pixels, seen_pieces
 from lib.data.synthetic.sizes import ImagesSize
@@ -27,17 +28,17 @@ Sites = dict[str, tuple[Site, list[np.ndarray]]]
 
 def written(folder: Path, kind: str, size: ImagesSize = SMALL) -> Sites:
     """A set of the packaged photographs, written to a folder, and by place its site and images."""
-    sites, plan = {}, multiview.place
+    sites, photographed = [], generator.photographed_wall
 
-    def noted(name: str, *how: object) -> tuple[Site, list[np.ndarray]]:
-        sites[name.split()[-1]] = plan(name, *how)
-        return sites[name.split()[-1]]
+    def noted(*how: object) -> tuple[Site, list[np.ndarray]]:
+        sites.append(photographed(*how))
+        return sites[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(multiview, "place", noted)
-        write = getattr(multiview, f"write_{kind}")
-        write(folder, multiview.photographs(packaged_photographs()), size)
-    return sites
+        patch.setattr(generator, "photographed_wall", noted)
+        sets = WholeImages("mini", folder, size, packaged_photographs())
+        sets.generate(folder, f"mini-{kind}")
+    return dict(zip(generator.PLACES, sites, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +50,11 @@ def challenge(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sites]:
 def test_the_challenges_poses_are_those_of_its_cameras(challenge: tuple[Path, Sites]) -> None:
     folder, sites = challenge
     scenes = read_imc(folder)
-    assert [scene.name for scene in scenes] == [*multiview.PLACES]
+    assert [scene.name for scene in scenes] == [*generator.PLACES]
     for scene in scenes:
         site, images = sites[scene.name]
         assert [len(bag) for bag in scene.bags] == [len({*bag}) for bag in scene.bags] == [5, 5, 8]
-        assert len(scene.views) == len(site.cameras) == multiview.IMC_VIEWS
+        assert len(scene.views) == len(site.cameras) == generator.IMC.views
         for view, camera, image in zip(scene.views.values(), site.cameras, images, strict=True):
             np.testing.assert_array_equal(view.rotation, camera.rotation)
             np.testing.assert_array_equal(view.translation, camera.translation)
@@ -77,15 +78,15 @@ def test_the_challenges_pairs_share_enough(challenge: tuple[Path, Sites]) -> Non
 def test_the_poses_of_structure_from_motion_are_those_of_its_cameras(tmp_path: Path) -> None:
     sites = written(tmp_path, "eth")
     scenes = read_eth(tmp_path)
-    assert [scene.name for scene in scenes] == [*multiview.PLACES]
+    assert [scene.name for scene in scenes] == [*generator.PLACES]
     for scene in scenes:
         site, images = sites[scene.name]
-        assert len(scene.poses) == len(site.cameras) == multiview.ETH_VIEWS
-        for name, camera, image in zip(scene.poses, site.cameras, images, strict=True):
-            pose, path = scene.poses[name], str(scene.images[name])
-            np.testing.assert_allclose(pose.rotation, camera.rotation, atol=1e-12)
-            np.testing.assert_allclose(pose.translation, camera.translation, rtol=1e-12)
-            np.testing.assert_allclose(pose.intrinsics, camera.intrinsics, atol=1e-9)
+        assert len(scene.images) == scene.known.num_images() == generator.ETH.views
+        posed = [pose for _, pose in sorted(scene.known.images.items())]
+        for pose, camera, image in zip(posed, site.cameras, images, strict=True):
+            rigid, path = pose.cam_from_world(), str(scene.images[pose.name])
+            np.testing.assert_allclose(rigid.rotation.matrix(), camera.rotation, atol=1e-12)
+            np.testing.assert_allclose(rigid.translation, camera.translation, rtol=1e-12)
             np.testing.assert_array_equal(cv2.imread(path, cv2.IMREAD_GRAYSCALE), image)
 
 
@@ -112,14 +113,14 @@ def test_between_5_and_40_percent_of_sifts_matches_are_right(
     tmp_path: Path, kind: str, expected: tuple[float, float]
 ) -> None:
     sites = written(tmp_path, kind, ImagesSize())
-    shares = [share_right(*sites[place]) for place in multiview.PLACES]
+    shares = [share_right(*sites[place]) for place in generator.PLACES]
     assert all(0.05 <= share <= 0.40 for share in shares), shares
-    # What `lib.data.synthetic.multiview` says; processors differ in pixels.
+    # What `lib.data.synthetic.whole_images` says; processors differ in pixels.
     assert shares == pytest.approx(expected, abs=0.02)
 
 
 def test_sift_registers_most_photographs_of_a_place() -> None:
     (path,) = (REFERENCE / "quick" / "mini" / "records" / "sift").glob("*.json")
     numbers = records.read(path)["metrics"]["mini-eth"]["sfm"]
-    for place in multiview.PLACES:
-        assert multiview.ETH_VIEWS / 2 < numbers[f"images.{place}"] <= multiview.ETH_VIEWS
+    for place in generator.PLACES:
+        assert generator.ETH.views / 2 < numbers[f"images.{place}"] <= generator.ETH.views

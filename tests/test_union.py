@@ -12,11 +12,10 @@ from PIL import Image
 
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
-from lib.data.synthetic import posters
-from lib.data.synthetic.allotment import HOMOGRAPHY
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import make_splits, textures
 from lib.data.synthetic.sizes import SequencesSize, SyntheticSize
+from lib.data.synthetic.whole_images import posters
 from lib.data.union import unite
 
 
@@ -90,7 +89,7 @@ def test_no_part_of_a_photograph_is_shown_that_a_split_trains_on(tmp_path: Path,
     cut = textures(given, 640)
     trained = make_splits({of.name: of.thing for of in cut})["a"].train
     parts = [part for of in cut if f"v_{of.name}" in trained for part in (of.viewpoint, of.illumination)]
-    shown = posters.posters(posters.photographs({HOMOGRAPHY: given}), 640)
+    shown = posters(given, 640)
     assert parts
     assert shown
     for grey in shown.values():

@@ -16,7 +16,7 @@ from skimage import data
 from lib.benchmarks import w1bs
 from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
-from lib.data.synthetic import posters
+from lib.data.synthetic import whole_images as generator
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import ImagesSize
 from lib.models import sift
@@ -91,25 +91,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     grey = data.camera()
     cv2.imwrite(str(made / "camera.png"), grey)
     photograph = Photograph("camera", made / "camera.png", "CC0")
-    posters.write_w1bs(made / "set", [photograph], ImagesSize(longest_side=260))
+    generator.write_w1bs(made / "set", [photograph], ImagesSize(longest_side=260))
     return made / "set"
 
 
 def test_embedded_pairs_lie_in_the_released_layout(folder: Path) -> None:
     pairs = layout.read_w1bs(folder)
-    assert [of.subset for of in pairs] == ["G", "L"]
-    assert {of.subset for of in pairs} < set(layout.SUBSETS)
-    for pair in pairs:
-        first, second = pair.patches()
+    assert [subset for subset, _ in pairs] == ["G", "L"]
+    assert {subset for subset, _ in pairs} < set(layout.SUBSETS)
+    for (subset, name), (first, second) in pairs.items():
         assert first.shape == second.shape == (len(first), 41, 41)
         assert len(first) > 30
-        column = cv2.imread(str(folder / pair.subset / "1" / f"{pair.name}.bmp"), cv2.IMREAD_UNCHANGED)
+        column = cv2.imread(str(folder / subset / "1" / f"{name}.bmp"), cv2.IMREAD_UNCHANGED)
         np.testing.assert_array_equal(column, first.reshape(-1, 41))
 
 
 def test_rows_of_both_columns_show_one_spot(folder: Path) -> None:
-    for pair in layout.read_w1bs(folder):
-        first, second = (w1bs.at_64(of).reshape(-1, 64 * 64).astype(float) for of in pair.patches())
+    for patches in layout.read_w1bs(folder).values():
+        first, second = (w1bs.at_64(of).reshape(-1, 64 * 64).astype(float) for of in patches)
         alike = np.corrcoef(first, second)[: len(first), len(first) :]
         others = np.median(alike)
         # Tough jitter turns by 36 degrees in the standard deviation, which pixels do not forgive.
@@ -121,9 +120,9 @@ def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
     subject = Subject(partial(describe, sift.build()))
     measured = w1bs.measure(subject, one)
     assert measured["mauc"] == pytest.approx((measured["mauc.G"] + measured["mauc.L"]) / 2)
-    for pair in one:
-        curve = w1bs.curves(subject, *pair.patches())["ratio"]
-        assert measured[f"mauc.{pair.subset}.{pair.name}"] == pytest.approx(100 * w1bs.area(*curve))
+    for (subset, name), patches in one.items():
+        curve = w1bs.curves(subject, *patches)["ratio"]
+        assert measured[f"mauc.{subset}.{name}"] == pytest.approx(100 * w1bs.area(*curve))
     assert 0 < measured["mauc"] < 100
     assert measured["distance"] != measured["mauc"] != measured["difference"]
     kept = w1bs_curves.probe(subject, one)

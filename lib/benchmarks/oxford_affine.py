@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
 from lib.benchmarks.subject import Subject
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequence
@@ -150,13 +150,10 @@ def correspondences(
         _within(first.maps, shapes[0]) & _within(_carried(first, homography), shapes[1]),
         _within(second.maps, shapes[1]) & _within(carried, shapes[0]),
     )
-    centres = carried[:, :, 2]
-    tree = cKDTree(np.where(np.isfinite(centres), centres, 1e12))
-    near = tree.query_ball_point(first.position, REACH * first.scale, return_sorted=True)
-    rows = np.repeat(np.arange(len(first)), [len(columns) for columns in near])
-    columns = np.concatenate([*near, np.empty(0)]).astype(int)
+    near = cdist(first.position, carried[:, :, 2]) <= REACH * first.scale[:, None]
+    rows, columns = np.nonzero(near)
     pairs = first.maps[rows].astype(float), carried[columns]
-    described = np.zeros((len(first), len(second)), bool)
+    described = np.zeros_like(near)
     described[rows, columns] = overlap_error(*pairs, np.full(len(rows), DESCRIBED)) < LARGEST_ERROR
     error = overlap_error(*pairs, NORMALISED / first.scale[rows])
     among = inside[0][rows] & inside[1][columns] & (error < LARGEST_COMMON_ERROR)
@@ -177,15 +174,12 @@ def overlap_error(first: np.ndarray, second: np.ndarray, factor: np.ndarray) -> 
     Returns:
         (N,) float64.
     """
-    errors = [np.empty(0)]
-    for start in range(0, len(first), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        # Where the first ellipse is the unit disc.
-        to_disc = np.linalg.inv(factor[part, None, None] * first[part, :, :2])
-        linear = to_disc @ (factor[part, None, None] * second[part, :, :2])
-        shift = to_disc @ (second[part, :, 2:] - first[part, :, 2:])
-        errors.append(1 - overlaps(np.concatenate([linear, shift], axis=2)))
-    return np.concatenate(errors)
+    # Where the first ellipse is the unit disc.
+    to_disc = np.linalg.inv(factor[:, None, None] * first[:, :, :2])
+    linear = to_disc @ (factor[:, None, None] * second[:, :, :2])
+    maps = np.concatenate([linear, to_disc @ (second[:, :, 2:] - first[:, :, 2:])], axis=2)
+    parts = np.array_split(maps, 1 + len(maps) // _AT_ONCE)
+    return 1 - np.concatenate(list(map(overlaps, parts)))
 
 
 def one_to_one(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,12 +20,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pycolmap
-from scipy.spatial.transform import Rotation
 
 from lib.benchmarks.subject import Subject
 from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
 from lib.data.images import read_grey
-from lib.data.synthetic.geometry import Camera
 from lib.data.whole_images import EthScene
 from lib.features.description import Features, image_features
 from lib.features.detectors import Detector, Regions, detect
@@ -44,10 +42,6 @@ STORED = "stored"
 _FEWEST_POSES = 3
 # Of the cameras' mean distance from their middle: what is nearer to its place decides the similarity.
 _NEAR = 0.1
-COUNTED = ("keypoints", "images", "sparse_points", "observations")
-# What only a model has.
-MEASURED = ("track_length", "reprojection_error")
-POSED = ("rotation_error", "position_error")
 
 
 @dataclass(frozen=True)
@@ -86,31 +80,27 @@ def measure(subject: Subject, test_set: list[EthScene]) -> dict[str, float]:
 
 
 def _scene(subject: Subject, scene: EthScene) -> dict[str, float]:
-    described = features(subject, scene.images, DETECTOR)
+    described = {name: features(subject, path, DETECTOR) for name, path in scene.images.items()}
     positions = {name: image.position for name, image in described.items()}
     matches = matched(described, combinations(described, 2), RATIO)
     model = sparse_model(positions, matches, scene.cameras)
-    numbers = {"keypoints": float(np.mean([len(xy) for xy in positions.values()])), **statistics(model)}
-    if scene.poses and numbers["images"] >= _FEWEST_POSES:
-        numbers |= pose_errors(model, scene.poses)
-    return numbers
+    numbers = {"keypoints": np.mean([len(xy) for xy in positions.values()]), **statistics(model)}
+    if scene.known is not None and model.num_reg_images() >= _FEWEST_POSES:
+        numbers |= pose_errors(model, scene.known)
+    return {name: float(number) for name, number in numbers.items()}
 
 
-def features(subject: Subject, images: Mapping[str, Path], detector: Detector) -> dict[str, Features]:
-    """Of each image by name, its keypoints described; at its own ones by what describes whole images.
+def features(subject: Subject, path: Path, detector: Detector) -> Features:
+    """An image's keypoints described; at its own ones by what describes whole images.
 
     Raises:
-        FileNotFoundError, ValueError: an image is missing or cannot be read; the message names it.
+        FileNotFoundError, ValueError: the image is missing or cannot be read; the message names it.
     """
-    described: dict[str, Features] = {}
-    for name, path in images.items():
-        grey = read_grey(path, orientation=STORED)
-        if isinstance(subject, ImageSubject):
-            keypoints, descriptors = subject.of_image(grey)
-            described[name] = Features(own_regions(keypoints), descriptors, grey.shape[::-1])
-        else:
-            described[name] = image_features(grey, regions(path, detector), subject.describe)
-    return described
+    grey = read_grey(path, orientation=STORED)
+    if isinstance(subject, ImageSubject):
+        keypoints, descriptors = subject.of_image(grey)
+        return Features(own_regions(keypoints), descriptors, grey.shape[::-1])
+    return image_features(grey, regions(path, detector), subject.describe)
 
 
 # What no descriptor changes is found once a process.
@@ -138,81 +128,76 @@ def sparse_model(
     positions: Mapping[str, np.ndarray],
     matches: Mapping[Pair, np.ndarray],
     cameras: Mapping[str, pycolmap.Camera],
-) -> pycolmap.Reconstruction | None:
+) -> pycolmap.Reconstruction:
     """The largest model that COLMAP's incremental mapping builds.
 
     Args:
         positions: (N, 2) of the keypoints by image, the first pixel's centre at 0, 0.
         matches: as `matched` gives them.
-        cameras: by image that which took it; images of one number share it. They are refined.
+        cameras: by image that which took it; images of one number share it. They are refined. Images
+            without one are left out.
 
     Returns:
-        The model; None where no two images could be put together.
+        The model; an empty one where no two images could be put together.
     """
     enough = {pair: rows for pair, rows in matches.items() if len(rows) >= FEWEST_MATCHES}
     if not enough:
-        return None
+        return pycolmap.Reconstruction()
     with tempfile.TemporaryDirectory() as name:
         database, pairs = Path(name, DATABASE), Path(name, "pairs.txt")
         with pycolmap.Database.open(database) as opened:
             ids = {}
-            for image, xy in positions.items():
-                camera = cameras[image]
+            for image, camera in sorted(cameras.items()):
                 if not opened.exists_camera(camera.camera_id):
                     opened.write_camera(camera, use_camera_id=True)
                 ids[image] = opened.write_image(pycolmap.Image(name=image, camera_id=camera.camera_id))
-                opened.write_keypoints(ids[image], xy.astype(np.float32) + np.float32(HALF_PIXEL))
+                opened.write_keypoints(ids[image], positions[image].astype(np.float32) + HALF_PIXEL)
             for (first, second), rows in enough.items():
                 opened.write_matches(ids[first], ids[second], rows.astype(np.uint32))
         pairs.write_text("".join(f"{first} {second}\n" for first, second in enough), encoding="utf-8")
-        return reconstruct(database, None, pairs, Path(name, "models"))
+        return reconstruct(database, None, pairs, Path(name, "models")) or pycolmap.Reconstruction()
 
 
-def statistics(model: pycolmap.Reconstruction | None) -> dict[str, float]:
+def statistics(model: pycolmap.Reconstruction) -> dict[str, float]:
     """Numbers of a model as `measure` names them; without points it has none about these."""
-    if model is None:
-        return dict.fromkeys(COUNTED[1:], 0.0)
-    counted = (model.num_reg_images(), model.num_points3D(), model.compute_num_observations())
-    numbers = dict(zip(COUNTED[1:], map(float, counted), strict=True))
+    numbers = {
+        "images": model.num_reg_images(),
+        "sparse_points": model.num_points3D(),
+        "observations": model.compute_num_observations(),
+    }
     if model.num_points3D():
-        means = model.compute_mean_track_length(), model.compute_mean_reprojection_error()
-        numbers |= zip(MEASURED, means, strict=True)
+        numbers["track_length"] = model.compute_mean_track_length()
+        numbers["reprojection_error"] = model.compute_mean_reprojection_error()
     return numbers
 
 
-def pose_errors(model: pycolmap.Reconstruction, poses: Mapping[str, Camera]) -> dict[str, float]:
+def pose_errors(model: pycolmap.Reconstruction, known: pycolmap.Reconstruction) -> dict[str, float]:
     """How far a model's cameras are from known ones, once it is laid on these by a similarity.
 
     Cameras that are far off do not decide how it is laid.
 
     Args:
-        model: of three images or more.
-        poses: of all images, by name.
+        model: of three images or more; it is moved and scaled.
+        known: of all images, by name.
 
     Returns:
         "rotation_error" and "position_error", medians as in `measure`; nothing where no three cameras
         are in place.
     """
-    images = [model.image(number) for number in model.reg_image_ids()]
-    known = [poses[image.name] for image in images]
-    there = np.array([pose.centre for pose in known])
-    here = np.array([image.projection_center() for image in images])
-    centres = np.array([pose.centre for pose in poses.values()])
+    poses = {image.name: image for image in known.images.values()}
+    pairs = [(image, poses[image.name]) for image in map(model.image, model.reg_image_ids())]
+    here, there = np.swapaxes([[image.projection_center() for image in pair] for pair in pairs], 0, 1)
+    centres = np.array([image.projection_center() for image in poses.values()])
     spread = np.linalg.norm(centres - centres.mean(axis=0), axis=1).mean()
     near = pycolmap.RANSACOptions(max_error=_NEAR * spread, random_seed=0)
     laid = pycolmap.estimate_sim3d_robust(here, there, near)
     if laid is None:
         return {}
-    onto = laid["tgt_from_src"]
-    turn = onto.rotation.matrix()
-    # A world turned by R has its cameras' rotations turned back by it.
-    turned = [image.cam_from_world().rotation.matrix() @ turn.T for image in images]
-    angles = [rotation_angle(r @ pose.rotation.T) for r, pose in zip(turned, known, strict=True)]
-    apart = np.linalg.norm(onto.scale * here @ turn.T + onto.translation - there, axis=1)
-    medians = np.median(angles), 100 * np.median(apart) / spread
-    return dict(zip(POSED, map(float, medians), strict=True))
-
-
-def rotation_angle(rotation: np.ndarray) -> float:
-    """The angle of a (3, 3) rotation, degrees."""
-    return float(np.degrees(Rotation.from_matrix(rotation).magnitude()))
+    model.transform(laid["tgt_from_src"])
+    rotations = [[image.cam_from_world().rotation for image in pair] for pair in pairs]
+    turns = [own.angle_to(true) for own, true in rotations]
+    shifts = np.linalg.norm([own.projection_center() for own, _ in pairs] - there, axis=1)
+    return {
+        "rotation_error": np.degrees(np.median(turns)),
+        "position_error": 100 * np.median(shifts) / spread,
+    }

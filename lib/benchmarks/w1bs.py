@@ -11,6 +11,8 @@ subsets. In place of the ratio the distance, or how much larger the second-neare
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import cv2
 import numpy as np
 import pandas as pd
@@ -25,7 +27,7 @@ THRESHOLDS = 100
 _EPSILON = 1e-12
 
 
-def measure(subject: Subject, test_set: list[PatchPair]) -> dict[str, float]:
+def measure(subject: Subject, test_set: Mapping[tuple[str, str], PatchPair]) -> dict[str, float]:
     """Areas of a descriptor in percent.
 
     Returns:
@@ -33,17 +35,15 @@ def measure(subject: Subject, test_set: list[PatchPair]) -> dict[str, float]:
         "difference", over all subsets, by these.
 
     Raises:
-        ValueError: a pair's files are damaged or have fewer than two patches; the message names one.
+        ValueError: a pair has fewer than two patches.
     """
     areas = {
-        (pair.subset, pair.name): {
-            name: 100 * area(*curve) for name, curve in curves(subject, *pair.patches()).items()
-        }
-        for pair in test_set
+        pair: {name: 100 * area(*curve) for name, curve in curves(subject, *patches).items()}
+        for pair, patches in test_set.items()
     }
-    table = pd.DataFrame(areas).T
+    table = pd.DataFrame.from_dict(areas, orient="index")
     subsets = table.groupby(level=0, sort=False).mean()
-    numbers = {f"mauc.{subset}.{name}": pair["ratio"] for (subset, name), pair in areas.items()}
+    numbers = {f"mauc.{subset}.{name}": of_pair for (subset, name), of_pair in table["ratio"].items()}
     numbers |= {f"mauc.{subset}": mean for subset, mean in subsets["ratio"].items()}
     return numbers | subsets.mean().rename({"ratio": "mauc"}).to_dict()
 

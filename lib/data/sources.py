@@ -39,15 +39,13 @@ PARTITIONS = ("a", "b", "c")
 SPLITS = (*PARTITIONS, "illum", "view", "full")
 _TRAIN, _IMAGES = "-train", "-images"
 _WHOLE_IMAGES = "lib.data.whole_images"
-# By kind of whole images the module of `lib.data.synthetic` that makes synthetic sets of it.
-GENERATORS = {
-    "oxford_affine": "posters",
-    "w1bs": "posters",
-    "eth": "multiview",
-    "imc": "multiview",
-    "landmarks": "landmarks",
+_SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
+# By kind of whole images the parts of the allotment that synthetic sets of it show. The first scene,
+# on which the methods compared are trained, is in none.
+KINDS = {
+    **dict.fromkeys(("oxford_affine", "w1bs"), (HOMOGRAPHY,)),
+    **dict.fromkeys(("eth", "imc", "landmarks"), SCENES[1:]),
 }
-KINDS = tuple(GENERATORS)
 # Of a released set: what is small is told by its content, what is an image by its size.
 _SMALLEST_IMAGE = 100_000
 _UNION = "lib.data.union"
@@ -283,23 +281,22 @@ class WholeImages(Collection):
     def origin(self, name: str) -> Origin:
         kind = self._kind(name)
         if self.real is None:
-            generator, photographs = self._generator(kind)
-            content = [name, states.of_photographs(photographs)]
-            return Origin((_WHOLE_IMAGES, generator.__name__), content)
+            content = [name, states.of_photographs(self.photographs(kind))]
+            return Origin((_WHOLE_IMAGES, _SYNTHETIC_IMAGES), content)
         files = [path for path in (self.real / kind).rglob("*") if path.is_file()]
         sizes = {path.relative_to(self.real).as_posix(): path.stat().st_size for path in files}
         small = [path for path, size in sizes.items() if size <= _SMALLEST_IMAGE]
         content = states.of_files(self.real, read=small, sized=sorted(sizes.keys() - small))
         return Origin((_WHOLE_IMAGES,), content, self.real / kind)
 
-    def _generator(self, kind: str) -> tuple[Any, Sequence[Photograph]]:
-        generator = import_module(f"lib.data.synthetic.{GENERATORS[kind]}")
-        return generator, generator.photographs(self.allotment)
+    def photographs(self, kind: str) -> list[Photograph]:
+        """Those that a synthetic set of a kind is made of."""
+        return [photograph for part in KINDS[kind] for photograph in self.allotment[part]]
 
     def generate(self, folder: Path, name: str) -> None:
         kind = self._kind(name)
-        generator, photographs = self._generator(kind)
-        getattr(generator, f"write_{kind}")(folder, photographs, self.size)
+        write = getattr(import_module(_SYNTHETIC_IMAGES), f"write_{kind}")
+        write(folder, self.photographs(kind), self.size)
 
     def read(self, folder: Path, name: str) -> object:
         return getattr(import_module(_WHOLE_IMAGES), f"read_{self._kind(name)}")(folder)

@@ -31,10 +31,9 @@ where something is damaged; the message names the file.
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
+import shutil
+import tempfile
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -49,8 +48,6 @@ from lib.data.views import View, checked_intrinsics, checked_pose
 
 if TYPE_CHECKING:
     import pycolmap
-
-    from lib.data.synthetic.geometry import Camera
 
 NUISANCES = ("blur", "light", "compression", "zoom", "viewpoint")
 # "zoom" is zoom and rotation.
@@ -85,57 +82,27 @@ SUBSETS = {
 PATCH = 41
 
 
-@dataclass(frozen=True)
-class PatchPair:
-    """Two columns of n patches.
-
-    Attributes:
-        subset: name of its folder.
-        name: of its files.
-        files: of image 1 and 2.
-    """
-
-    subset: str
-    name: str
-    files: tuple[Path, Path]
-
-    def patches(self) -> tuple[np.ndarray, np.ndarray]:
-        """(n, s, s) uint8 of either image, read from the disk each time.
-
-        Raises:
-            ValueError: a file is no column of squares, or the two have different numbers of them.
-        """
-        first, second = (_column(file) for file in self.files)
-        if len(first) != len(second):
-            raise ValueError(f"{self.files} have {len(first)} and {len(second)} patches")
-        return first, second
+# (n, s, s) uint8 of the same n spots in two images.
+PatchPair = tuple[np.ndarray, np.ndarray]
 
 
-def _column(file: Path) -> np.ndarray:
-    grey = read_grey(file)
-    if grey.shape[0] % grey.shape[1]:
-        raise ValueError(f"{file} is no column of square patches: unpack it again")
-    return grey.reshape(-1, grey.shape[1], grey.shape[1])
-
-
-def read_w1bs(folder: Path) -> list[PatchPair]:
-    """The pairs, by subset and name; their pixels are read later."""
-    pairs = []
+def read_w1bs(folder: Path) -> dict[tuple[str, str], PatchPair]:
+    """The pairs by the name of their subset's folder and that of their files."""
+    pairs = {}
     for first in sorted(folder.glob("*/1/*.bmp")):
-        second = first.parents[1] / "2" / first.name
-        if not second.is_file():
-            raise FileNotFoundError(f"{second} is missing, the other image of {first}: unpack it again")
-        pairs.append(PatchPair(first.parents[1].name, first.stem, (first, second)))
+        subset = first.parents[1]
+        columns = [read_grey(file) for file in (first, subset / "2" / first.name)]
+        height, width = columns[0].shape
+        if height % width or columns[1].shape != (height, width):
+            raise ValueError(f"{first} and its pair are no equal columns of squares: unpack them again")
+        patches = tuple(column.reshape(-1, width, width) for column in columns)
+        pairs[subset.name, first.stem] = patches
     if not pairs:
         raise FileNotFoundError(f"{folder} holds no W1BS: SET/1/PAIR.bmp and SET/2/PAIR.bmp")
     return pairs
 
 
 ETH_IMAGES, ETH_DATABASE, ETH_CAMERAS = "images", "database.db", "cameras"
-_SELECTED = (
-    "SELECT name, camera_id, model, width, height, params, prior_focal_length"
-    " FROM images JOIN cameras USING (camera_id) ORDER BY name"
-)
 
 
 @dataclass(frozen=True)
@@ -145,15 +112,15 @@ class EthScene:
     Attributes:
         name: of its folder.
         images: by name.
-        cameras: COLMAP's by the same names; one may have taken several images. Those without a prior
-            focal length have one that is to be found.
-        poses: known ones by the same names, or none of any.
+        cameras: COLMAP's by the same names; one may have taken several images. The mapper looks for the
+            focal length of those that have no prior one.
+        known: a model of the images with their true poses, or None where these are unknown.
     """
 
     name: str
     images: Mapping[str, Path]
     cameras: Mapping[str, pycolmap.Camera]
-    poses: Mapping[str, Camera]
+    known: pycolmap.Reconstruction | None
 
 
 def read_eth(folder: Path) -> list[EthScene]:
@@ -168,32 +135,29 @@ def read_eth(folder: Path) -> list[EthScene]:
 def _read_eth_scene(folder: Path) -> EthScene:
     from lib.data.colmap import posed_model
 
-    database = folder / ETH_DATABASE
+    database, poses, known = folder / ETH_DATABASE, folder / ETH_CAMERAS, None
     cameras = _read_database(database) if database.is_file() else {}
-    posed = sorted(file.stem for file in (folder / ETH_CAMERAS).glob("*.camera"))
-    images = {name: folder / ETH_IMAGES / name for name in cameras or posed}
-    poses = read_strecha_cameras(images.values(), folder / ETH_CAMERAS) if posed else {}
-    if not cameras:
-        model = posed_model(poses)
-        cameras = {image.name: deepcopy(image.camera) for image in model.images.values()}
-    return EthScene(folder.name, images, cameras, poses)
+    names = [*cameras] or sorted(file.stem for file in poses.glob("*.camera"))
+    images = {name: folder / ETH_IMAGES / name for name in names}
+    if poses.is_dir():
+        known = posed_model(read_strecha_cameras(images.values(), poses))
+        cameras = cameras or {image.name: image.camera for image in known.images.values()}
+    return EthScene(folder.name, images, cameras, known)
 
 
 def _read_database(database: Path) -> dict[str, pycolmap.Camera]:
-    """Cameras by image; pycolmap's own reader would bring an older database up to date."""
+    """Cameras by image."""
     import pycolmap
 
-    try:
-        with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-            rows = connection.execute(_SELECTED).fetchall()
-    except sqlite3.Error as error:
-        raise ValueError(f"{database} is no COLMAP database ({error}): unpack it again") from error
-    cameras = {}
-    for name, number, model, width, height, params, is_known in rows:
-        lens = {"model": pycolmap.CameraModelId(model), "params": np.frombuffer(params)}
-        cameras[name] = pycolmap.Camera(camera_id=number, width=width, height=height, **lens)
-        cameras[name].has_prior_focal_length = bool(is_known)
-    return cameras
+    # COLMAP brings an older database up to date as it opens it: here a copy.
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = shutil.copy(database, scratch)
+        try:
+            with pycolmap.Database.open(copy) as opened:
+                images = sorted(opened.read_all_images(), key=lambda image: image.name)
+                return {image.name: opened.read_camera(image.camera_id) for image in images}
+        except RuntimeError as error:
+            raise ValueError(f"{database} is no COLMAP database ({error}): unpack it again") from error
 
 
 IMC_SET = "set_100"
@@ -235,17 +199,13 @@ def read_imc(folder: Path) -> list[ChallengeScene]:
 
 def _read_challenge_scene(folder: Path, keynet: Path | None) -> ChallengeScene:
     data = folder / IMC_SET
-    try:
-        images = sorted((data / IMC_IMAGES).glob("*.jpg"))
-        views = {image.stem: _read_view(image, data / CALIBRATION) for image in images}
-        pairs = tuple(tuple(key.split("-")) for key in np.load(data / PAIRS / LIST).tolist())
-        files = sorted((data / BAGS).glob("*bag_*.txt"))
-        lists = [file.read_text(encoding="utf-8").split() for file in files]
-        bags = tuple(tuple(Path(line).stem for line in listed) for listed in lists)
-        if not pairs or not bags or not views.keys() >= {*chain(*pairs, *bags)}:
-            raise ValueError("pairs or subsets are missing, or of photographs that are not there")
-    except (KeyError, OSError, ValueError) as error:
-        raise ValueError(f"{data} lacks a file or holds a damaged one: {error}") from error
+    images = sorted((data / IMC_IMAGES).glob("*.jpg"))
+    views = {image.stem: _read_view(image, data / CALIBRATION) for image in images}
+    pairs = tuple(tuple(key.split("-")) for key in np.load(data / PAIRS / LIST).tolist())
+    lists = [file.read_text().split() for file in sorted((data / BAGS).glob("*bag_*.txt"))]
+    bags = tuple(tuple(Path(line).stem for line in listed) for listed in lists)
+    if not pairs or not bags or not views.keys() >= {*chain(*pairs, *bags)}:
+        raise ValueError(f"{data} lacks pairs or subsets, or photographs that these name")
     return ChallengeScene(folder.name, views, pairs, bags, keynet)
 
 
@@ -314,16 +274,9 @@ def read_city(root: Path) -> City:
 def _read_query(path: Path, images: Mapping[str, Path]) -> Query:
     name = path.name.removesuffix(QUERY)
     lists = [path.with_name(f"{name}_{grade}.txt") for grade in GRADES]
-    graded = [file.read_text(encoding="utf-8").split() for file in lists]
-    try:
-        shown, *corners = path.read_text(encoding="utf-8").split()[:5]
-        left, top, right, bottom = map(float, corners)
-        image = shown.removeprefix(OXFORD_PREFIX)
-        named = {*graded[0], *graded[1], *graded[2]}
-        if not (left < right and top < bottom and {image, *named} <= images.keys()):
-            raise ValueError("an empty box, or a photograph that is not there")
-        if len(named) < sum(map(len, map(set, graded))):
-            raise ValueError("a photograph is of two grades")
-    except ValueError as error:
-        raise ValueError(f"{path} or its lists are damaged ({error}): unpack them again") from error
-    return Query(name, image, (left, top, right, bottom), *map(frozenset, graded))
+    graded = [frozenset(file.read_text().split()) for file in lists]
+    shown, *corners = path.read_text().split()
+    image = shown.removeprefix(OXFORD_PREFIX)
+    if len(corners) != 4 or not {image}.union(*graded) <= images.keys():
+        raise ValueError(f"{path} or its lists are cut short or name a photograph that is not there")
+    return Query(name, image, tuple(map(float, corners)), *graded)

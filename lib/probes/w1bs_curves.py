@@ -1,5 +1,7 @@
 """W1BS as TCDesc's Figure 5 draws it: recall over 1 − precision."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from lib.benchmarks.subject import Subject
@@ -7,7 +9,7 @@ from lib.benchmarks.w1bs import curves
 from lib.data.whole_images import PatchPair
 
 
-def probe(subject: Subject, test_set: list[PatchPair]) -> dict[str, np.ndarray]:
+def probe(subject: Subject, test_set: Mapping[tuple[str, str], PatchPair]) -> dict[str, np.ndarray]:
     """The curves of TCDesc's Figure 5.
 
     Returns:
@@ -15,7 +17,7 @@ def probe(subject: Subject, test_set: list[PatchPair]) -> dict[str, np.ndarray]:
         pairs at the same number of threshold, as the authors' code averages them.
     """
     by_subset: dict[str, list] = {}
-    for pair in test_set:
-        by_subset.setdefault(pair.subset, []).append(curves(subject, *pair.patches())["ratio"])
+    for (subset, _), patches in test_set.items():
+        by_subset.setdefault(subset, []).append(curves(subject, *patches)["ratio"])
     means = np.array([np.mean(pairs, axis=0) for pairs in by_subset.values()], np.float32)
     return {"subset": np.array(list(by_subset)), "recall": means[:, 0], "precision": means[:, 1]}

@@ -7,10 +7,9 @@ wrong. Of what a view shows, it is known where and whether another view shows it
 """
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -41,10 +40,28 @@ PHOTOMETRY = PhotometricSpread(exposure=0.5, gamma=0.5, blur=2.0, noise=10.0, jp
 # Px between the points at which it is asked what two views share.
 _STEP = 8
 
-# Of a scene with relief.
-VIEWS, VIEW_SIZE = 8, (1024, 768)
-ARC, AZIMUTH, ASIDE = np.deg2rad(90.0), np.deg2rad(35.0), 0.05
-# Of photographs taken within an hour by one camera.
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A kind of wall and the cameras before it.
+
+    Attributes:
+        arc: radians that the wall takes of the circle.
+        views: how many cameras.
+        size: width and height of their images, px.
+        azimuth: radians that a camera stands to either side of the wall's middle at most.
+        aside: how far it looks past the middle at most, in breadths of the wall.
+    """
+
+    arc: float
+    views: int
+    size: tuple[int, int]
+    azimuth: float
+    aside: float
+
+
+# A scene with relief, of photographs taken within an hour by one camera.
+RELIEVED = Arrangement(np.deg2rad(90.0), 8, (1024, 768), np.deg2rad(35.0), 0.05)
 WITHIN_AN_HOUR = PhotometricSpread(exposure=0.15, gamma=0.1, blur=0.5, noise=2.0, jpeg_quality=(85, 95))
 # Facets across and down a plane, and how far one stands out or back at most, in its own widths.
 FACETS, DEPTH = 4, 0.06
@@ -53,72 +70,58 @@ SAME_DEPTH = 0.01
 
 
 def plan_wall(
-    shapes: Sequence[tuple[int, int]],
-    arc: float,
-    count: int,
-    size: tuple[int, int],
-    azimuth: float,
-    aside: float,
-    rng: np.random.Generator,
+    shapes: Sequence[tuple[int, int]], arrangement: Arrangement, rng: np.random.Generator
 ) -> Site:
     """Textures side by side around the world's y axis, and cameras before them.
 
     Args:
         shapes: (height, width) of the textures; a texel is as large as a world unit, before `OVERLAP`.
-        arc: radians that they take of the circle.
-        count: of cameras.
-        size: width and height of their images.
-        azimuth: radians that a camera stands to either side of the wall's middle at most.
-        aside: how far it looks past the middle at most, in breadths of the wall.
+        arrangement: of the wall and the cameras.
         rng: the draw.
     """
     from scipy.stats.qmc import LatinHypercube
 
-    width = sum(wide for _, wide in shapes)
+    arc, size, width = arrangement.arc, arrangement.size, sum(wide for _, wide in shapes)
     radius = width / arc
     pieces, left = [], -width / 2
     for index, (tall, wide) in enumerate(shapes):
-        columns, rows = even_cuts(wide, PIECES[0]), even_cuts(tall, PIECES[1])
-        for x0, x1 in itertools.pairwise(columns):
+        for (x0, x1), (y0, y1) in _cells(wide, tall, *PIECES):
             around = (left + (x0 + x1) / 2) / radius
-            for y0, y1 in itertools.pairwise(rows):
-                tilt = random_tilt(TILT, rng)
-                turn = geometry.axis_rotation(np.array([0, 1, 0]), -around) @ tilt
-                out = radius * (1 + RELIEF * rng.uniform(-1, 1))
-                height = (y0 + y1 - tall) / 2
-                middle = np.array([out * np.sin(around), height, -out * np.cos(around)])
-                axes = (OVERLAP * turn).T[:2]
-                plane = geometry.centred_plane(middle, axes, x1 - x0, y1 - y0)
-                pieces.append(Piece(plane, index, x0, y0))
+            tilt = random_tilt(TILT, rng)
+            turn = geometry.axis_rotation(np.array([0, 1, 0]), -around) @ tilt
+            out = radius * (1 + RELIEF * rng.uniform(-1, 1))
+            height = (y0 + y1 - tall) / 2
+            middle = np.array([out * np.sin(around), height, -out * np.cos(around)])
+            axes = (OVERLAP * turn).T[:2]
+            pieces.append(Piece(geometry.centred_plane(middle, axes, x1 - x0, y1 - y0), index, x0, y0))
         left += wide
 
     focal, breadth = FOCAL * size[0], 2 * radius * np.sin(min(arc, np.pi) / 2)
     intrinsics = geometry.intrinsics(focal, *size)
     cameras = []
     # Stratified, so that scenes with few views are about equally hard.
-    for draw in LatinHypercube(4, rng=rng).random(count):
-        yaw, roll = (2 * draw[:2] - 1) * (azimuth, ROLL)
+    for draw in LatinHypercube(4, rng=rng).random(arrangement.views):
+        yaw, roll = (2 * draw[:2] - 1) * (arrangement.azimuth, ROLL)
         pitch = PITCH[0] + draw[2] * (PITCH[1] - PITCH[0])
         distance = FOCAL * breadth * DISTANCE[0] * (DISTANCE[1] / DISTANCE[0]) ** draw[3]
-        past = breadth * rng.uniform(-1, 1, 2) * (aside, aside / 2)
+        past = breadth * rng.uniform(-1, 1, 2) * (arrangement.aside, arrangement.aside / 2)
         target = np.array([*past, -radius / 2])
         cameras.append(geometry.orbiting_camera(target, distance, yaw, pitch, roll, intrinsics, size))
     return Site(tuple(pieces), tuple(cameras), tuple(draw_photometry(PHOTOMETRY, rng) for _ in cameras))
 
 
-def even_cuts(length: int, parts: int) -> list[int]:
-    """Where a length is cut into so many parts, nearly equal and whole px; both ends included."""
-    return np.linspace(0, length, parts + 1).round().astype(int).tolist()
+def _cells(width: int, height: int, columns: int, rows: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Left and right, top and bottom of nearly equal cells of whole px, column by column."""
+    parts = ((width, columns), (height, rows))
+    cuts = (np.linspace(0, side, count + 1).round().astype(int).tolist() for side, count in parts)
+    return itertools.product(*map(itertools.pairwise, cuts))
 
 
-def photographed_wall(textures: Sequence[np.ndarray], *arguments: Any) -> tuple[Site, list[np.ndarray]]:
-    """A wall of (H, W) uint8 textures, and what each camera photographs.
-
-    Args:
-        textures: on the wall, side by side.
-        arguments: of `plan_wall`, those after the shapes.
-    """
-    site = plan_wall([texture.shape for texture in textures], *arguments)
+def photographed_wall(
+    textures: Sequence[np.ndarray], arrangement: Arrangement, rng: np.random.Generator
+) -> tuple[Site, list[np.ndarray]]:
+    """A wall of (H, W) uint8 textures side by side, and what each camera photographs, (h, w) uint8."""
+    site = plan_wall([texture.shape for texture in textures], arrangement, rng)
     return site, render_views(site, textures)
 
 
@@ -133,11 +136,9 @@ def with_relief(site: Site, rng: np.random.Generator, depth: float = DEPTH) -> S
     pieces = []
     for piece in site.pieces:
         plane = piece.plane
-        columns, rows = even_cuts(plane.width, FACETS), even_cuts(plane.height, FACETS)
         normal = np.cross(plane.u_axis, plane.v_axis)
         normal /= np.linalg.norm(normal)
-        cells = itertools.product(itertools.pairwise(columns), itertools.pairwise(rows))
-        for (x0, x1), (y0, y1) in cells:
+        for (x0, x1), (y0, y1) in _cells(plane.width, plane.height, FACETS, FACETS):
             out = depth * (x1 - x0) * np.linalg.norm(plane.u_axis) * rng.uniform(-1, 1)
             origin = plane.origin + x0 * plane.u_axis + y0 * plane.v_axis + out * normal
             # A plane ends in the middle of its last texel: one more closes the gap to the next facet.
@@ -167,7 +168,7 @@ def write_relief(
     """
     rng = np.random.default_rng(seed)
     textures = [photograph.grey(640) for photograph in photographs]
-    wall = plan_wall([texture.shape for texture in textures], ARC, VIEWS, VIEW_SIZE, AZIMUTH, ASIDE, rng)
+    wall = plan_wall([texture.shape for texture in textures], RELIEVED, rng)
     taken = tuple(draw_photometry(WITHIN_AN_HOUR, rng) for _ in wall.cameras)
     site = with_relief(replace(wall, photometry=taken), rng, depth=depth)
     write_posed(folder, render_views(site, textures), site.cameras)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.data.whole_images import CITIES, NUISANCES, RELEASED, SUBSETS
+from lib.data.whole_images import NUISANCES, RELEASED, SUBSETS
 from lib.statistics.intervals import Measured
 from lib.study.artefacts.whole_images import image_sets
 from lib.study.claims import Claim
@@ -18,8 +18,6 @@ SCORES = {
     "common": "Mikolajczyk's score, common part, error below 40%",
     "right500": "right matches / 500",
 }
-# Engines of `lib.benchmarks.retrieval`, by key: as DSM's printed Table 2 names them.
-PROTOCOLS = {"visual_index": "Visual Index", "hqe_single": "HQE (SA)", "hqe_multiple": "HQE (MA)"}
 # Of `lib.benchmarks.w1bs`.
 AREA = "mauc"
 BY_NUISANCE = "_by_nuisance"
@@ -37,11 +35,8 @@ def by_set(runs: Sequence[Record], study: Study, kind: str, measure: str) -> dic
         kind: of whole images.
         measure: the module of `lib.benchmarks`.
     """
-    tables = {}
-    for test_set in image_sets(study, kind):
-        measured_there = [run for run in runs if (measure, test_set) in run.job.measures]
-        tables[test_set] = frames.wide(frames.tidy(measured_there, measure, test_set))
-    return tables
+    sets = image_sets(study, kind)
+    return {name: frames.wide(frames.tidy(runs, measure, name)) for name in sets}
 
 
 def by_part(runs: pd.DataFrame, score: str) -> pd.DataFrame:
@@ -94,20 +89,6 @@ def claim_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured]:
     cells, own = parts_of(runs, score), dict(list(shown.groupby("part")))
     table = runs[[f"{score}.{part}" for part in cells]].set_axis([*cells.values()], axis=1)
     return by_things(table, [(runs[own[part].index], own[part]["thing"]) for part in cells])
-
-
-def retrieval_values(runs: pd.DataFrame) -> dict[str, Measured]:
-    """The values of the claims on DSM's Table 2, its columns as cells, with resamples of the landmarks.
-
-    A drawn landmark brings all of its queries, and each city's are drawn from its own.
-
-    Args:
-        runs: of one set of `by_set`.
-    """
-    cells = {f"{key}.{city}": f"{city}, {name}" for city in CITIES for key, name in PROTOCOLS.items()}
-    queries = [runs[[name for name in runs if name.startswith(f"{cell}.")]] for cell in cells]
-    landmarks = [(own, own.columns.str.replace(r"_\d+$", "", regex=True)) for own in queries]
-    return by_things(runs[[*cells]].rename(columns=cells), landmarks)
 
 
 def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured | str]:
