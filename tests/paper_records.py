@@ -66,7 +66,7 @@ def _record(job: Job, fpr95: Callable[[Job], float], number: Callable[[Job], flo
         )
     curve = {"zero_share": [0.0] * 8 + [0.1, 0.3]}
     content = {"metrics": metrics, "probes": {}, "curve": curve}
-    return Record(job, Path("record.json"), content, False)
+    return Record(job, Path("record.json"), content)
 
 
 def _tasks(value: float) -> dict[str, float]:

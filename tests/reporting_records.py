@@ -33,7 +33,7 @@ def found(
 ) -> Record:
     """A record of a method, labelled by its key in capitals; `content` as a record file holds it."""
     job = Job(key, label or key.upper(), train_set=train_set, seed=seed)
-    return Record(job, Path("record.json"), {"metrics": {}, "probes": {}, **content}, False)
+    return Record(job, Path("record.json"), {"metrics": {}, "probes": {}, **content})
 
 
 def with_fpr95(

@@ -47,7 +47,7 @@ def laid_out(study: Study, name: str, of: Callable[[float], Mapping[str, float]]
     kind = ARTEFACTS[name].images
     measure, own = whole_images.MEASURES[kind], f"mini-{kind}"
     found = [
-        Record(job, Path("record.json"), {"metrics": {own: {measure: dict(of(ahead(job)))}}}, False)
+        Record(job, Path("record.json"), {"metrics": {own: {measure: dict(of(ahead(job)))}}})
         for job in ARTEFACTS[name].jobs(study)
     ]
     return by_set(found, study, kind, measure)[own]

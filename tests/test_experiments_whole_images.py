@@ -45,7 +45,7 @@ def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patch
 @EACH
 def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) -> None:
     source, [sets] = study.setting.source, study.setting.source.whole_images
-    tested = {photograph.name for photograph in sets.photographs(ARTEFACTS[name].images)}
+    tested = {photograph.name for photograph in sets.shown(ARTEFACTS[name].images)}
     assert tested
     assert not tested & {of.name for of in source.patches.photographs[source.sets[0]]}
 

@@ -9,7 +9,7 @@ import pytest
 
 from lib import recipes
 from lib.recipes import part
-from lib.study import jobs, pool
+from lib.study import jobs
 from lib.study.artefacts.rows import computation_job, training_job
 from lib.study.open import Study, open_study
 from lib.study.runs import carry_out
@@ -51,12 +51,6 @@ def test_the_forecast_grows_with_the_candidates(study: Study) -> None:
     )
     # 6 forward passes' worth a pair, and 15 candidates a class on top; evaluation is the same.
     assert sampling == pytest.approx((blind[0] * 21 / 6, blind[1]))
-
-
-def test_work_that_does_not_divide_takes_as_long_as_its_longest_part() -> None:
-    assert pool.wall_clock([1.0] * 4, at_once=2) == 2.0
-    assert pool.wall_clock([9.0, 1.0], at_once=2) == 9.0
-    assert pool.wall_clock([], at_once=2) == 0.0
 
 
 def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_path: Path) -> None:

@@ -34,10 +34,6 @@ def killed(number: int, tell: pool.Tell) -> None:
     time.sleep(60)
 
 
-def left(status: int, tell: pool.Tell) -> None:
-    os._exit(status)
-
-
 def environment(tell: pool.Tell) -> dict[str, str]:
     return dict(os.environ)
 
@@ -45,6 +41,16 @@ def environment(tell: pool.Tell) -> dict[str, str]:
 def without_space(file: Path, tell: pool.Tell) -> None:
     file.touch()
     raise OSError(errno.ENOSPC, "cannot write")
+
+
+def compiled(file: Path, tell: pool.Tell) -> None:
+    file.write_text("begun")
+    try:
+        # Python's compiler divides constants, these for a minute, and looks at signals meanwhile.
+        compile(f"0x{'f' * 4_000_000} // 0x{'e' * 2_000_000}", "signalled", "exec")
+        time.sleep(60)
+    finally:
+        file.write_text("unwound")
 
 
 def process(tell: pool.Tell) -> int:
@@ -94,6 +100,19 @@ def test_a_process_goes_on_to_the_next_task_and_no_more_are_started_than_there_i
     several = pool.run([Task("a", process)] * 4, 2)
     assert len({outcome.value for outcome in several}) == 2
     assert pool.run([Task("a", process)], 8)[0].value != os.getpid()
+
+
+def test_a_process_that_is_compiling_unwinds_when_it_is_told_to_end(tmp_path: Path) -> None:
+    file, ticks = tmp_path / "compiled", []
+
+    def interrupt(standing: pool.Standing) -> None:
+        ticks.append(file.exists())
+        if ticks.count(True) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pool.run([Task("a", partial(compiled, file))], 1, interrupt)
+    assert file.read_text() == "unwound"
 
 
 def test_processes_have_the_threads_asked_for_and_this_one_keeps_its_own(

@@ -198,7 +198,7 @@ def figure4_records() -> list[Record]:
             trained = {"recipe": recipe, "train_set": "a"} if recipe else {}
             job = Job(name, label, seed=seed, measures=(("hpatches", tested),), **trained)
             content = {"metrics": {tested: measured}, "probes": {}}
-            found.append(Record(job, Path("record.json"), content, False))
+            found.append(Record(job, Path("record.json"), content))
     return found
 
 

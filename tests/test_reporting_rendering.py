@@ -58,7 +58,7 @@ def write_notebook(root: Path, *cells: str, name: str = "a/b") -> Path:
 
 
 def execute(opened: Study, root: Path, selected: dict = A_B) -> list[tuple[str, str]]:
-    runs = execution.standing(opened, selected)
+    runs = {name: artefact.records(opened) for name, artefact in selected.items()}
     return execution.execute(opened, runs, str(root / "results"), root / "report")
 
 

@@ -13,7 +13,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lib.recipes import RECIPES
-from lib.study.jobs import Job, RecordStatus
+from lib.study.jobs import Job, Record
 from lib.study.report import execution
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -127,8 +127,8 @@ def write_index(folder: Path, **changes: object) -> str:
     write_page(folder)
     job = Job("hardnet", "HardNet", RECIPES["hardnet"], "mini-a", 3)
     content = {"seconds": 6.04, "device": "a GPU"}
-    record = RecordStatus(folder / "records/hardnet.json", "older code", content)
-    runs = {"dsm/table1": [(job, record)], "dsm/table3": [(job, record)]}
+    record = Record(job, folder / "records/hardnet.json", content, "older code")
+    runs = {"dsm/table1": [record], "dsm/table3": [record]}
     texts = {"heading": "profile quick", "reproduced": "Of 3 means 2 are."}
     settings = {"verdicts": VERDICTS, "runs": runs, "failures": [], **texts, **changes}
     path = execution.write_index(folder / "report", folder / "executed", **settings)

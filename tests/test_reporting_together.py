@@ -248,7 +248,7 @@ def test_on_real_places_methods_stand_by_random_and_wide_pairs_and_by_matching(p
         for measure, name in job.measures:
             harder = 4 * name.startswith("d")
             metrics.setdefault(name, {})[measure] = {k: v + harder for k, v in measured.items()}
-        runs.append(Record(job, Path("record.json"), {"metrics": metrics, "probes": {}}, False))
+        runs.append(Record(job, Path("record.json"), {"metrics": metrics, "probes": {}}))
     methods = together.by_measure(runs, places)
     assert list(methods) == [together.FPR95, together.FPR95_WIDE, together.PHOTOGRAPHS]
     for measure, mean in zip(methods, (10 / 3, 10 / 3, 70 + 4 / 3), strict=True):

@@ -70,7 +70,7 @@ def made(jobs: Sequence[Job]) -> list[Run]:
             number = w1bs if test_set == W1BS else oxford
             if test_set in (OXFORD, W1BS):
                 metrics.setdefault(test_set, {})[module] = number(value)
-        runs.append(Run(job, Path("record.json"), {"metrics": metrics}, False))
+        runs.append(Run(job, Path("record.json"), {"metrics": metrics}))
     return runs
 
 

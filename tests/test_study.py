@@ -150,7 +150,7 @@ def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
     found = jobs.record_status(job, opened.setting)
     assert (found.state, found.readable, found.damaged) == ("incomplete", False, (probe,))
     with pytest.raises(records.DamagedRecord, match=r"\.npz is damaged"):
-        Record(job, path, records.read(path), older=False).probe("distance_histogram", "mini-b")
+        Record(job, path, records.read(path)).probe("distance_histogram", "mini-b")
     steps: list[int] = []
     carry_out(job, opened.setting, lambda step, total: steps.append(step))
     assert steps == []
@@ -477,8 +477,8 @@ def test_a_damaged_reference_keeps_no_report_from_what_was_made(
     source = opened.setting.source
     write_manifest(opened.reference / "manifest.json", source.manifest(source.sets))
     options = {"results": str(tmp_path), "profile": "quick", "cached": False, "update_reference": False}
-    selected = {"a/b": Artefact(lambda _: [job])}
-    [(_, why)] = study._report(opened, selected, argparse.Namespace(**options), str(tmp_path))
+    shown = {"a/b": Artefact(lambda _: [job]).records(opened)}
+    [(_, why)] = study._report(opened, shown, argparse.Namespace(**options), str(tmp_path))
     assert f"{damaged} is damaged" in why
     assert (tmp_path / "quick/report/index.html").is_file()
 

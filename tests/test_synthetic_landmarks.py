@@ -18,7 +18,7 @@ from lib.data.synthetic.sizes import ImagesSize
 from lib.data.whole_images import City
 
 SMALL = ImagesSize(longest_side=150)
-SHOWN = WholeImages("mini", Path(), SMALL, packaged_photographs()).photographs("landmarks")
+SHOWN = WholeImages("mini", Path(), SMALL, packaged_photographs()).shown("landmarks")
 # Texels a side of each plane that are looked for; the generator asks for fewer.
 SAMPLES = 25
 

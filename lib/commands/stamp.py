@@ -11,13 +11,16 @@ made.
 """
 
 import argparse
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from lib.commands.options import add_study_options, data_of, raise_at_interrupt
@@ -30,6 +33,8 @@ from lib.study.jobs import Job, Setting, configuration, digests, merged, record_
 from lib.study.open import ROOT, Study, open_study
 
 STEPS = 20
+# Of code, or of data and the code that makes it.
+DIGEST = re.compile(r'(?<=")[0-9a-f]{16}(?=")')
 # By part of a record's digests what came out by it.
 NUMBERS = {
     "training": ("curve", "epoch_fpr95", "weights"),
@@ -88,10 +93,9 @@ def repeated(runs: Iterable[Job], then: Setting, now: Setting) -> dict[str, str]
     return {code: today for code, today in equal.items() if code not in otherwise}
 
 
-def _codes(held: object) -> list[str]:
-    if isinstance(held, Mapping):
-        return [code for name in sorted(held) for code in _codes(held[name])]
-    return [held, code_half(held)]
+def _codes(digests: object) -> list[str]:
+    held = DIGEST.findall(json.dumps(digests, sort_keys=True))
+    return [code for digest in held for code in (digest, code_half(digest))]
 
 
 def stamp(path: Path, today: Mapping[str, str]) -> Mapping:
@@ -102,17 +106,16 @@ def stamp(path: Path, today: Mapping[str, str]) -> Mapping:
         today: of `repeated`.
     """
     record = records.read(path)
-    stamped = _renamed(record["digests"], today)
+    stamped = json.loads(DIGEST.sub(partial(_renamed, today=today), json.dumps(record["digests"])))
     if stamped != record["digests"]:
         history = [*record.get("stamped", ()), {"steps": STEPS, "instead_of": record["digests"]}]
         records.write(path, {**record, "digests": stamped, "stamped": history})
     return stamped
 
 
-def _renamed(held: object, today: Mapping[str, str]) -> object:
-    if isinstance(held, Mapping):
-        return {name: _renamed(digest, today) for name, digest in held.items()}
-    return today.get(held) or content_half(held) + today.get(code_half(held), code_half(held))
+def _renamed(digest: re.Match, today: Mapping[str, str]) -> str:
+    code = code_half(digest[0])
+    return today.get(digest[0]) or content_half(digest[0]) + today.get(code, code)
 
 
 def main() -> None:

@@ -9,24 +9,26 @@ import fnmatch
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from lib.commands.options import add_study_options, check_device, data_of, exit_status
+from lib.commands.options import REFERENCES, add_study_options, check_device, data_of, exit_status
 from lib.data.manifest import read_manifest, write_manifest
 from lib.study import pool
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
 from lib.study.catalogue import ARTEFACTS, Artefact
-from lib.study.jobs import Job, merged, probe_path, record_path, record_status, remaining
+from lib.study.jobs import Job, Record, merged, probe_path, record_status, remaining
 from lib.study.open import REFERENCE, ROOT, Study, make, manifest_path, open_study, sets_of, to_do
 from lib.study.records import DamagedRecord
 
 # What failed, and why.
 Failures = list[tuple[str, str]]
+# By artefact its jobs' records, as they stand.
+Runs = Mapping[str, list[Record]]
 # Weights at six stages, a record and its probes, of the thin and of the whole network.
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
 # Seconds that a notebook takes.
@@ -64,8 +66,7 @@ def _run(options: argparse.Namespace) -> int:
         raise ValueError("--update-reference writes all of it: leave out --only")
     if options.cached and data == "mini":
         # The data that a reference of this profile is of.
-        kinds = ("mini", "photos", "scenes")
-        data = next((kind for kind in kinds if manifest_path(options.profile, kind).exists()), data)
+        data = next((k for k in REFERENCES if manifest_path(options.profile, k).exists()), data)
     read = "reference" if options.cached else options.results
     study = open_study(options.profile, data, read, None, options.device, options.jobs)
     selected = _selected(study, options.only, options.extras or options.update_reference)
@@ -82,49 +83,45 @@ def _run(options: argparse.Namespace) -> int:
         rendered = results / options.profile / study.setting.source.name
         setting = replace(study.setting, folder=rendered)
         study = replace(study, setting=setting, reading=study.reading[:1])
-        selected, failures = _on_record(study, selected)
+        runs, failures = _on_record(study, selected)
     else:
         print(f"{study.heading()}{borrowed_rates(study)}")
         for name, why in study.setting.source.skipped.items():
             print(f"photograph left out: {name}: {why}")
         failures = make(study, _jobs(study, selected), options.cluster)
+        runs = {name: artefact.records(study) for name, artefact in selected.items()}
     if not options.records_only:
-        failures += _report(study, selected, options, read)
+        failures += _report(study, runs, options, read)
+    if options.update_reference and not failures:
+        update_reference(study, selected)
     for name, why in failures:
         print(f"FAILED {name}: {why}", file=sys.stderr)
     return 1 if failures else 0
 
 
-def _report(
-    study: Study, selected: Mapping[str, Artefact], options: argparse.Namespace, read: str
-) -> Failures:
+def _report(study: Study, runs: Runs, options: argparse.Namespace, read: str) -> Failures:
     """Executes the notebooks, builds the report and returns what failed or is missing."""
     from lib.study.report import execution, reference
 
     folder, source = ROOT / options.results / options.profile / "report", study.setting.source
-    runs, manifest = execution.standing(study, selected), manifest_path(options.profile, source.name)
-    failures, made, sentence = execution.execute(study, runs, read, folder), study.reading[0], ""
-    named = list(failures)
-    # Only what is of data with the same content is compared.
-    listed = read_manifest(manifest).sets if manifest.exists() and not options.cached else {}
+    made, manifest, sentence = study.reading[0], study.reference / "manifest.json", ""
+    failures = execution.execute(study, runs, read, folder)
+    # Only what is of data with the same content is compared, and no reference that is to be replaced.
+    compared = manifest.exists() and not (options.cached or options.update_reference)
+    listed = read_manifest(manifest).sets if compared else {}
     if source.manifest(source.sets).sets.items() <= listed.items():
-        paths = {record.path for records in runs.values() for _, record in records}
+        paths = {record.path for records in runs.values() for record in records}
         try:
             sentence, missing = reference.reproduction(made, study.reference, paths, runs)
             print(f"\n{sentence}")
-            named += [(name, "it is in the reference and was not made") for name in missing]
+            failures += [(name, "it is in the reference and was not made") for name in missing]
         except DamagedRecord as error:
-            named.append(("comparison with the reference", f"{error}; bring it back by git checkout"))
+            failures.append(("comparison with the reference", f"{error}; bring it back by git checkout"))
     texts = {"heading": study.heading(), "reproduced": sentence}
     copies, verdicts = study.setting.folder / "notebooks", reference.saved_verdicts(made, runs)
-    index = execution.write_index(folder, copies, verdicts, runs, named, **texts)
-    if options.update_reference:
-        # What the old reference has and the study no longer makes is what an update is for.
-        named = failures
-        if not failures:
-            update_reference(study, selected)
+    index = execution.write_index(folder, copies, verdicts, runs, failures, **texts)
     print(f"\nThe report: {index}")
-    return named
+    return failures
 
 
 def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
@@ -139,15 +136,15 @@ def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
     return {name: ARTEFACTS[name] for name in names if not lacking[name]}
 
 
-def _on_record(study: Study, selected: Mapping[str, Artefact]) -> tuple[dict[str, Artefact], Failures]:
-    """The artefacts whose records are all there, damaged ones too, and those whose searches are damaged;
-    says which are left out."""
-    kept, damaged, folder = {}, {}, study.reading[0]
+def _on_record(study: Study, selected: Mapping[str, Artefact]) -> tuple[Runs, Failures]:
+    """The artefacts whose records are all there, damaged ones too, with these; and the artefacts whose
+    searches are damaged. Says which are left out."""
+    kept, damaged = {}, {}
     for name, artefact in selected.items():
         try:
-            statuses = [record_status(job, study.setting, folder) for job in artefact.jobs(study)]
-            if all(status.readable or status.damaged for status in statuses):
-                kept[name] = artefact
+            runs = artefact.records(study)
+            if all(record.readable or record.damaged for record in runs):
+                kept[name] = runs
         except NoSearch:
             continue
         except DamagedRecord as error:
@@ -184,29 +181,27 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
 def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
     """Adds to the reference of the study's profile and data what is complete of the artefacts' records,
     and returns how many it did not have. A long study is put on record so while it goes on."""
-    new = [
-        job
-        for job in merged(_jobs(study, selected), study.setting)
-        if record_status(job, study.setting).state == "complete"
-        and record_status(job, study.setting, study.reference).state != "complete"
-    ]
+    made = [record_status(job, study.setting) for job in merged(_jobs(study, selected), study.setting)]
+    whole = [record for record in made if record.state == "complete"]
+    there = [record_status(record.job, study.setting, study.reference).state for record in whole]
+    new = [record for record, state in zip(whole, there, strict=True) if state != "complete"]
     _put_on_record(new, study)
     return len(new)
 
 
-def _put_on_record(jobs: Sequence[Job], study: Study) -> None:
-    """Copies jobs' records and probes to the reference, and lists what their sets contain."""
-    manifest = study.setting.source.manifest(sets_of(study, jobs))
-    write_manifest(manifest_path(study.setting.profile.name, study.setting.source.name), manifest)
-    for job in jobs:
-        record = record_path(job, study.setting)
-        files = [record, *(probe_path(record, *probe) for probe in job.probes)]
-        _copy(files, study.setting.folder, study.reference)
+def _put_on_record(made: Sequence[Record], study: Study) -> None:
+    """Copies records and their probes to the reference, and lists what their sets contain."""
+    manifest = study.setting.source.manifest(sets_of(study, [record.job for record in made]))
+    write_manifest(study.reference / "manifest.json", manifest)
+    for record in made:
+        probes = (probe_path(record.path, *probe) for probe in record.job.probes)
+        _copy([record.path, *probes], study)
 
 
-def _copy(files: Sequence[Path], made: Path, target: Path) -> None:
+def _copy(files: Iterable[Path], study: Study) -> None:
+    """Copies files of the study's folder to the same places in its reference."""
     for file in files:
-        copy = target / file.relative_to(made)
+        copy = study.reference / file.relative_to(study.setting.folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
 
@@ -223,13 +218,14 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
     """
     from lib.study.report import execution, reference
 
-    made, profile, data = study.setting.folder, study.setting.profile.name, study.setting.source.name
-    folder = study.reference
+    setting, folder = study.setting, study.reference
+    made, profile, data = setting.folder, setting.profile.name, setting.source.name
     for part in ("records", "tables", "figures"):
         shutil.rmtree(folder / part, ignore_errors=True)
     (folder / "manifest.json").unlink(missing_ok=True)
-    _put_on_record(merged(_jobs(study, selected), study.setting), study)
-    _copy([made / path for path in reference.saved_files(made, selected)], made, folder)
+    jobs = merged(_jobs(study, selected), setting)
+    _put_on_record([record_status(job, setting) for job in jobs], study)
+    _copy((made / path for path in reference.saved_files(made, selected)), study)
     for name in selected:
         notebook = ROOT / f"notebooks/{name}.ipynb"
         own = execution.own_parameters(notebook)

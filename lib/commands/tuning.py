@@ -51,13 +51,12 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
 
 
 def _run(study: Study, rate: float, job: Job) -> Mapping[str, object]:
-    (_, test_set), record = job.measures[0], record_status(job, study.setting).content
+    (test_set,), record = job.test_sets, record_status(job, study.setting)
     run = {"rate": rate, "seed": job.seed, "train_set": job.train_set, "test_set": test_set}
-    if record is None:
+    if record.content is None:
         return {**run, "fpr95": searches.FAILED}
-    measured = record["metrics"][test_set]
-    fpr95 = round(measured["fpr95"]["expected"], 4)
-    return {**run, "fpr95": fpr95, "spread": measured["descriptor_spread"]}
+    spread = record.content["metrics"][test_set]["descriptor_spread"]
+    return {**run, "fpr95": round(record.fpr95(test_set), 4), "spread": spread}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

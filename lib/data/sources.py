@@ -9,80 +9,58 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.manifest import Manifest, read_manifest
 from lib.data.scenes.sets import SceneSets
-from lib.data.synthetic.allotment import (
-    CONFIRMATION,
-    HOMOGRAPHY,
-    RESERVE,
-    SCENES,
-    Allotment,
-    folder_photographs,
-    packaged_photographs,
-)
+from lib.data.synthetic import allotment as allotments
+from lib.data.synthetic.allotment import RESERVE, Allotment
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import SEQUENCES, ImagesSize, SequencesSize, SyntheticSize
 from lib.files import make_checked
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
-_READER, _GENERATOR = "lib.data.phototour", "lib.data.synthetic.writing"
-_HPATCHES = ("lib.data.hpatches.classes", "lib.data.hpatches.tasks")
 # With patches to train on; the others test on all their sequences, or train on what is no other kind.
 PARTITIONS = ("a", "b", "c")
 SPLITS = (*PARTITIONS, "illum", "view", "full")
 _TRAIN, _IMAGES = "-train", "-images"
-_WHOLE_IMAGES = "lib.data.whole_images"
-_SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
 # By kind of whole images the parts of the allotment that synthetic sets of it show. The first scene,
 # on which the methods compared are trained, is in none.
 KINDS = {
-    **dict.fromkeys(("oxford_affine", "w1bs"), (HOMOGRAPHY,)),
-    **dict.fromkeys(("eth", "imc", "landmarks"), SCENES[1:]),
+    **dict.fromkeys(("oxford_affine", "w1bs"), (allotments.HOMOGRAPHY,)),
+    **dict.fromkeys(("eth", "imc", "landmarks"), allotments.SCENES[1:]),
 }
 # Of a released set: what is small is told by its content, what is an image by its size.
 _SMALLEST_IMAGE = 100_000
-_UNION = "lib.data.union"
+_READER, _WHOLE_IMAGES, _UNION = "lib.data.phototour", "lib.data.whole_images", "lib.data.union"
+_SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
 # Between names in that of a union, and the split of HPatches that a part of it is trained on by.
 _AND, _SPLIT = "+", "a"
 _PHOTOS, _SCENES = "photos", "scenes"
 
 
-class Origin(NamedTuple):
-    """Where the data of a set comes from.
-
-    Attributes:
-        modules: the code that makes and reads it, by dotted names.
-        content: what it is made of, or consists of; JSON-able.
-        released: the folder where it was downloaded; None where it is generated.
-    """
-
-    modules: tuple[str, ...]
-    content: object
-    released: Path | None = None
-
-
+@dataclass(frozen=True)
 class Collection:
-    """Sets of one origin, released or generated. Subclasses are frozen dataclasses.
+    """Sets of one kind, downloaded or generated.
 
     Attributes:
+        stem: how the names of its sets begin.
         folder: where generated data and decoded patches lie.
-        size: of what is generated, a dataclass.
-        names: of all its sets.
-        origin: by a set's name where its data comes from.
-        generate: fills a folder with the files of a set, by folder and name.
-        read: a set from its folder and name.
+        size: of what is generated.
+        photographs: of which sets are generated.
+        real: the folder of what was downloaded; None where all is generated.
     """
 
-    def folder_name(self, name: str) -> str:
-        """How a generated set's folder is called before its digest; sets that share files share it."""
-        return name
+    stem: str
+    folder: Path
+    size: SyntheticSize | SequencesSize | ImagesSize
+    photographs: Allotment | Sequence[Photograph] = ()
+    real: Path | None = None
 
     def digest(self, name: str) -> str:
         """16 hex digits that tell one state of a set's data from another; makes no pixels.
@@ -93,14 +71,12 @@ class Collection:
         Raises:
             FileNotFoundError: a folder is missing.
         """
-        origin = self.origin(name)
-        size = self.size if origin.released is None else None
-        return states.digest(origin.modules, origin.content, size)
+        return states.digest(*self.made_of(name), None if self.released(name) else self.size)
 
     def folder_of(self, name: str) -> Path:
         """The folder of a set's files; a generated one may not be there yet."""
-        shared = self.folder_name(name)
-        return self.origin(name).released or self.folder / f"{shared}-{self.digest(shared)}"
+        files = self.files_of(name)
+        return self.released(name) or self.folder / f"{files}-{self.digest(files)}"
 
     def load(self, name: str) -> Any:
         """A set, generated first where it is not there yet. Damaged files are set aside and made anew.
@@ -111,48 +87,50 @@ class Collection:
             OSError: `folder` cannot be written.
         """
         folder = self.folder_of(name)
-        if self.origin(name).released is None:
-            make_checked(folder, self.folder_name(name), lambda new: self.generate(new, name))
-        return self.read(folder, name)
+        if self.released(name) is None:
+            make_checked(folder, self.files_of(name), partial(self.generate, name))
+        return self.read(name, folder)
+
+    def files_of(self, name: str) -> str:
+        """What a generated set's folder is called before its digest; sets that share files share it."""
+        return name
+
+    def released(self, name: str) -> Path | None:
+        """The folder in which a set was downloaded; None where it is generated."""
+        return self.real
 
 
-@dataclass(frozen=True)
 class PatchSets(Collection):
-    """Sets in PhotoTour's layout: generated of photographs, and the released ones of a real source.
-
-    Attributes:
-        photographs: of which each generated set is made, by its name.
-        real: the folder that holds `REAL_SETS`; None where all is generated.
-    """
-
-    folder: Path
-    size: SyntheticSize
-    photographs: Mapping[str, tuple[Photograph, ...]]
-    real: Path | None = None
+    """Sets in PhotoTour's layout: generated, each of its own photographs, and the released ones."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return (*(REAL_SETS if self.real else ()), *self.photographs)
 
-    def origin(self, name: str) -> Origin:
-        if name in self.photographs:
-            photographs = states.of_photographs(self.photographs[name])
-            return Origin((_GENERATOR, _READER), [name, photographs])
-        return Origin((_READER,), self._files[name], self.real / name)
+    def released(self, name: str) -> Path | None:
+        return None if name in self.photographs else self.real / name
+
+    def made_of(self, name: str) -> tuple[tuple[str, ...], object]:
+        if self.released(name):
+            return (_READER,), self._files[name]
+        photographs = states.of_photographs(self.photographs[name])
+        return ("lib.data.synthetic.writing", _READER), [name, photographs]
 
     @cached_property
     def _files(self) -> Mapping[str, list]:
         patterns = {"read": ["*.txt"], "sized": ["*.bmp"]}
         return {name: states.of_files(self.real / name, **patterns) for name in REAL_SETS}
 
-    def generate(self, folder: Path, name: str) -> None:
-        import_module(_GENERATOR).write_scene(folder, name, self.photographs[name], self.size)
+    def generate(self, name: str, folder: Path) -> None:
+        from lib.data.synthetic import writing
 
-    def read(self, folder: Path, name: str) -> Any:
+        writing.write_scene(folder, name, self.photographs[name], self.size)
+
+    def read(self, name: str, folder: Path) -> Any:
         from lib.data.phototour import read_phototour, verify_counts
 
-        generated = name in self.photographs
-        patch_set = read_phototour(folder, (folder if generated else self.folder) / "decoded", name)
+        decoded = (self.folder if self.released(name) else folder) / "decoded"
+        patch_set = read_phototour(folder, decoded, name)
         verify_counts(patch_set)
         return patch_set
 
@@ -162,21 +140,11 @@ class HPatchesSets(Collection):
     """The sets of one collection of sequences: of photographs, of one's own, or the release.
 
     Attributes:
-        stem: how the names of its sets begin, e.g. "mini-hp".
-        folder: where generated data and decoded patches lie.
-        size: of what is generated.
-        photographs: of which sequences are made.
         homographies: folders of homography sequences of which patches are made, with one split that
             tests on all of them.
-        real: the folder that holds ``hpatches-release`` and ``tasks``, as downloaded.
     """
 
-    stem: str
-    folder: Path
-    size: SequencesSize
-    photographs: tuple[Photograph, ...] = ()
     homographies: tuple[Path, ...] = ()
-    real: Path | None = None
 
     def test_set(self, split: str) -> str:
         """The name of what a split tests on."""
@@ -202,32 +170,35 @@ class HPatchesSets(Collection):
         """The folder that holds ``hpatches-release`` and ``tasks``; perhaps not there yet."""
         return self.folder_of(self.stem)
 
-    def folder_name(self, name: str) -> str:
+    def files_of(self, name: str) -> str:
         return self.stem
 
-    def origin(self, name: str) -> Origin:
-        modules, content = self._made_of
-        return Origin((*_HPATCHES, *modules), [name, content], self.real)
+    def made_of(self, name: str) -> tuple[tuple[str, ...], object]:
+        made, content = (), self._files
+        if self.photographs:
+            made, content = ("lib.data.synthetic.sequences",), states.of_photographs(self.photographs)
+        elif self.homographies:
+            made = ("lib.data.hpatches.building",)
+        return ("lib.data.hpatches.classes", "lib.data.hpatches.tasks", *made), [name, content]
 
     @cached_property
-    def _made_of(self) -> tuple[tuple[str, ...], list]:
-        """The code that generates it, and of what."""
-        if self.photographs:
-            return ("lib.data.synthetic.sequences",), states.of_photographs(self.photographs)
-        if self.homographies:
-            files = [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
-            return ("lib.data.hpatches.building",), files
+    def _files(self) -> list:
+        if self.real is None:
+            return [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
         patches = states.of_files(self.real / RELEASE, read=[], sized=["*/*.png"])
-        return (), [patches, states.of_files(self.real / TASKS, read=["**/*.csv", "**/*.json"])]
+        return [patches, states.of_files(self.real / TASKS, read=["**/*.csv", "**/*.json"])]
 
-    def generate(self, folder: Path, name: str) -> None:
-        maker = import_module(self._made_of[0][0])
+    def generate(self, name: str, folder: Path) -> None:
         if self.photographs:
-            maker.write_hpatches(folder, self.photographs, self.size)
-        else:
-            maker.build_hpatches(folder, self.homographies, self.size)
+            from lib.data.synthetic.sequences import write_hpatches
 
-    def read(self, folder: Path, name: str) -> Any:
+            write_hpatches(folder, self.photographs, self.size)
+        else:
+            from lib.data.hpatches.building import build_hpatches
+
+            build_hpatches(folder, self.homographies, self.size)
+
+    def read(self, name: str, folder: Path) -> Any:
         """An `HPatchesSplit` to test on, a `PatchSet` to train on, or `ImageSequences`."""
         from lib.data.hpatches.classes import read_classes
         from lib.data.hpatches.homographies import read_images
@@ -246,24 +217,9 @@ class HPatchesSets(Collection):
         return replace(tested, sequences=tuple(kept))
 
 
-@dataclass(frozen=True)
 class WholeImages(Collection):
-    """The sets of whole images of one source: generated of its photographs, or as downloaded.
-
-    Attributes:
-        prefix: how their names begin, e.g. "mini".
-        folder: where generated sets lie.
-        size: of what is generated.
-        allotment: of the photographs they are generated from.
-        real: the folder that has released sets in folders of their kind's name; None where all are
-            generated.
-    """
-
-    prefix: str
-    folder: Path
-    size: ImagesSize
-    allotment: Allotment
-    real: Path | None = None
+    """Sets of whole images: generated of a source's allotment of photographs, or the released ones, each
+    in a folder of its kind's name."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -276,33 +232,34 @@ class WholeImages(Collection):
 
     def name(self, kind: str) -> str:
         """The name of its set of a kind."""
-        return f"{self.prefix}-{kind}"
+        return f"{self.stem}-{kind}"
 
-    def origin(self, name: str) -> Origin:
-        kind = self._kind(name)
+    def released(self, name: str) -> Path | None:
+        return self.real and self.real / self._kind(name)
+
+    def made_of(self, name: str) -> tuple[tuple[str, ...], object]:
         if self.real is None:
-            content = [name, states.of_photographs(self.photographs(kind))]
-            return Origin((_WHOLE_IMAGES, _SYNTHETIC_IMAGES), content)
-        files = [path for path in (self.real / kind).rglob("*") if path.is_file()]
+            photographs = states.of_photographs(self.shown(self._kind(name)))
+            return (_WHOLE_IMAGES, _SYNTHETIC_IMAGES), [name, photographs]
+        files = [path for path in self.released(name).rglob("*") if path.is_file()]
         sizes = {path.relative_to(self.real).as_posix(): path.stat().st_size for path in files}
         small = [path for path, size in sizes.items() if size <= _SMALLEST_IMAGE]
-        content = states.of_files(self.real, read=small, sized=sorted(sizes.keys() - small))
-        return Origin((_WHOLE_IMAGES,), content, self.real / kind)
+        return (_WHOLE_IMAGES,), states.of_files(self.real, small, sorted(sizes.keys() - small))
 
-    def photographs(self, kind: str) -> list[Photograph]:
-        """Those that a synthetic set of a kind is made of."""
-        return [photograph for part in KINDS[kind] for photograph in self.allotment[part]]
+    def shown(self, kind: str) -> list[Photograph]:
+        """The photographs that a synthetic set of a kind is made of."""
+        return [photograph for part in KINDS[kind] for photograph in self.photographs[part]]
 
-    def generate(self, folder: Path, name: str) -> None:
+    def generate(self, name: str, folder: Path) -> None:
         kind = self._kind(name)
         write = getattr(import_module(_SYNTHETIC_IMAGES), f"write_{kind}")
-        write(folder, self.photographs(kind), self.size)
+        write(folder, self.shown(kind), self.size)
 
-    def read(self, folder: Path, name: str) -> object:
+    def read(self, name: str, folder: Path) -> Any:
         return getattr(import_module(_WHOLE_IMAGES), f"read_{self._kind(name)}")(folder)
 
     def _kind(self, name: str) -> str:
-        return name.removeprefix(f"{self.prefix}-")
+        return name.removeprefix(f"{self.stem}-")
 
 
 @dataclass(frozen=True)
@@ -341,14 +298,9 @@ class Source:
         return self.patches if isinstance(self.patches, SceneSets) else None
 
     @property
-    def real(self) -> Path | None:
-        """The folder of the real sets; None where all is generated, or of scenes."""
-        return None if self.scenes else self.patches.real
-
-    @property
     def embedded(self) -> bool:
         """Whether the data is generated from photographs."""
-        return self.scenes is None and self.real is None
+        return bool(self.allotment)
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -416,7 +368,7 @@ class Source:
             FileNotFoundError: a real source has none.
         """
         if self.own_hpatches is None:
-            raise FileNotFoundError(f"{self.real} lacks {RELEASE} or {TASKS} with splits.json")
+            raise FileNotFoundError(f"{self.name} lacks {RELEASE} or {TASKS} with splits.json")
         return self.own_hpatches
 
     @property
@@ -469,48 +421,49 @@ def open_source(
         ValueError: no data named, or a folder of photographs has fewer than 5 that can be read.
     """
     folder, (kind, _, given) = Path(folder), data.partition(":")
-    real_hpatches = HPatchesSets("real-hp", folder, sequences, homographies=tuple(homographies))
-    others = {
-        "real_hpatches": real_hpatches if homographies else None,
-        "real_images": WholeImages("real", folder, ImagesSize(), {}, images) if images else None,
-    }
+    others: dict[str, Any] = {}
+    if homographies:
+        own = tuple(homographies)
+        others["real_hpatches"] = HPatchesSets("real-hp", folder, sequences, homographies=own)
+    if images:
+        others["real_images"] = WholeImages("real", folder, ImagesSize(), real=images)
     if kind == _SCENES and (given or manifest is not None):
         root = Path(given).resolve() if given else None
         scenes = SceneSets(root, folder, None if root else read_manifest(manifest))
         # A folder that holds none is refused here, before anything is made.
         places = scenes.places
         return Source(_SCENES, folder, scenes, places.train_and_test, places.reserve, **others)
-    packaged, skipped = packaged_photographs(), {}
-    if data == "mini":
-        allotted = packaged
-    elif kind == _PHOTOS and given:
-        allotted, skipped = folder_photographs(Path(given))
+    allotted = allotments.packaged_photographs()
+    if kind == _PHOTOS and given:
+        allotted, others["skipped"] = allotments.folder_photographs(Path(given))
     elif data == _PHOTOS and manifest is not None:
         allotted = read_manifest(manifest).photographs
     elif not data or kind == _PHOTOS:
         raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
-    else:
+    elif data != "mini":
         real = Path(data)
         for needed in (real / name for name in REAL_SETS):
             if not needed.is_dir():
                 raise FileNotFoundError(f"{needed} is no folder: {', '.join(REAL_SETS)} are needed")
         if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
             others["own_hpatches"] = HPatchesSets("hpatches", folder, sequences, real=real)
-        others["own_images"] = WholeImages("ubc", folder, ImagesSize(), {}, real)
-        patches = PatchSets(folder, size, {part: packaged[part] for part in RESERVE}, real)
+        others["own_images"] = WholeImages("ubc", folder, ImagesSize(), real=real)
+        reserves = {part: allotted[part] for part in RESERVE}
+        patches = PatchSets("", folder, size, reserves, real)
         return Source("ubc", folder, patches, REAL_SETS, RESERVE, **others)
-    scenes = {f"{kind}-{scene}": allotted[scene] for scene in SCENES}
+    scenes = {f"{kind}-{scene}": allotted[scene] for scene in allotments.SCENES}
     # Nothing here reads the second reserve; it is there for a confirmation of one's own.
-    reserves = {part: allotted[part] for part in (*RESERVE, *CONFIRMATION) if part in allotted}
+    reserves = {
+        part: allotted[part] for part in (*RESERVE, *allotments.CONFIRMATION) if part in allotted
+    }
     return Source(
         name=kind,
         folder=folder,
-        patches=PatchSets(folder, size, scenes | reserves),
+        patches=PatchSets("", folder, size, scenes | reserves),
         sets=tuple(scenes),
         reserve=tuple(part for part in RESERVE if part in reserves),
         allotment=allotted,
-        own_hpatches=HPatchesSets(f"{kind}-hp", folder, sequences, allotted[HOMOGRAPHY]),
+        own_hpatches=HPatchesSets(f"{kind}-hp", folder, sequences, allotted[allotments.HOMOGRAPHY]),
         own_images=WholeImages(kind, folder, ImagesSize(), allotted),
-        skipped=skipped,
         **others,
     )

@@ -8,7 +8,7 @@ from lib.recipes import RECIPES, Recipe
 from lib.study.artefacts import adasample, dsm, hynet, tcdesc, together
 from lib.study.artefacts import whole_images as images
 from lib.study.artefacts.rows import option_runs, several
-from lib.study.jobs import Job
+from lib.study.jobs import Job, Record, record_status
 from lib.study.open import Study
 
 
@@ -29,6 +29,10 @@ class Artefact:
     hpatches: bool = False
     images: str = ""
     longer: bool = False
+
+    def records(self, study: Study) -> list[Record]:
+        """Its jobs' records, as they stand in the folder that a study reads first."""
+        return [record_status(job, study.setting, study.reading[0]) for job in self.jobs(study)]
 
     def lacking(self, study: Study) -> str:
         """What a study lacks for it, in words; empty if nothing."""

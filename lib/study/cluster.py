@@ -58,10 +58,10 @@ def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report
         OSError: no scheduler answers, or it is gone.
         KeyboardInterrupt, or what ``report`` raises.
     """
-    jobs, started, done = list(jobs), time.monotonic(), 0.0
+    jobs, failures, done = list(jobs), [], 0.0
     lock = setting.folder / "locks" / f"study-{uuid.uuid4().hex}.lock"
     tasks = [_checked(pool.task(job, setting), job, setting, lock) for job in jobs]
-    failures, whole = [], sum(task.weight for task in tasks)
+    whole = sum(task.weight for task in tasks)
     with locked(lock), _client(address) as client:
         waiting = {
             client.submit(_do, task, setting.profile.threads or 1, pure=False, priority=-number): number
@@ -74,9 +74,8 @@ def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report
                 done += tasks[number].weight / whole
                 if failure:
                     failures.append((jobs[number], failure))
-                seconds = time.monotonic() - started
-                report(Standing(tasks[number], failure, len(waiting), done, seconds))
-            report(Standing(None, None, len(waiting), done, time.monotonic() - started))
+                report(Standing(tasks[number], failure, len(waiting), done))
+            report(Standing(None, None, len(waiting), done))
     failed = [job for job, _ in failures]
     return failures + _unseen([job for job in jobs if job not in failed], setting)
 
@@ -109,13 +108,13 @@ def _failure(future: Future, address: str) -> str | None:
 
 def _unseen(jobs: Iterable[Job], setting: Setting) -> Failures:
     # A network file system may show what was not there a moment ago only after a minute.
-    until, unseen = time.monotonic() + _SEEN, []
-    for job in jobs:
-        while (state := record_status(job, setting).state) != "complete" and time.monotonic() < until:
-            time.sleep(1)
-        if state != "complete":
-            unseen.append((job, f"done by a worker, and its record in {setting.folder} is {state} here"))
-    return unseen
+    until, unseen = time.monotonic() + _SEEN, list(jobs)
+    while unseen := [job for job in unseen if record_status(job, setting).state != "complete"]:
+        if time.monotonic() > until:
+            break
+        time.sleep(1)
+    why = f"done by a worker, and its record in {setting.folder} is"
+    return [(job, f"{why} {record_status(job, setting).state} here") for job in unseen]
 
 
 def _checked(task: Task, job: Job, setting: Setting, lock: Path) -> Task:

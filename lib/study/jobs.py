@@ -5,6 +5,7 @@ Plain data and file names, no torch.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from lib import parts
@@ -135,27 +136,40 @@ def configuration(job: Job, setting: Setting) -> dict:
     }
 
 
-def digests(job: Job, setting: Setting) -> dict:
+def digests(job: Job, setting: Setting, followed: Iterable[str] | None = None) -> dict:
     """Digests of today's code and data, as a record made today holds them.
+
+    Args:
+        job, setting: what is made, and where.
+        followed: the sets on which a run's training is followed; by default those of the job.
 
     Returns:
         Each of "training", "following" (runs only: FPR95 by epoch) and, by module of
         `lib.benchmarks` or `lib.probes`,
         "evaluation" says the "code" that was run and, by set, the "data" that it read.
     """
-    if job.recipe is not None:
-        modules, sets = ["lib.training", *parts.modules(job.recipe)], [job.train_set]
-        made = {"following": _following(job.sets_of("fpr95"), setting)}
-    else:
-        package, own = ("theory", job.computation) if job.computation else ("models", job.descriptor)
-        modules, sets, made = [f"lib.{package}.{own.name}"], [], {}
     # What a computation measures and probes is its own.
     wanted = () if job.computation else (*job.measures, *job.probes)
     evaluation = {
         name: _made_by(evaluating(job, name), [own for module, own in wanted if module == name], setting)
         for name in dict(wanted)
     }
-    return {"training": _made_by(modules, sets, setting), **made, "evaluation": evaluation}
+    if job.recipe is None:
+        package, own = ("theory", job.computation) if job.computation else ("models", job.descriptor)
+        made = {"training": _made_by([f"lib.{package}.{own.name}"], (), setting)}
+    else:
+        modules = ["lib.training", *parts.modules(job.recipe)]
+        followed = job.sets_of("fpr95") if followed is None else followed
+        made = {
+            "training": _made_by(modules, [job.train_set], setting),
+            "following": _made_by(["lib.benchmarks.following"], followed, setting),
+        }
+    return {**made, "evaluation": evaluation}
+
+
+def _made_by(modules: Iterable[str], sets: Iterable[str], setting: Setting) -> dict:
+    data = {name: setting.source.digest(name) for name in dict.fromkeys(sets)}
+    return {"code": code_digest(modules), "data": data}
 
 
 def evaluating(job: Job, name: str) -> list[str]:
@@ -183,23 +197,25 @@ def probe_path(record: Path, probe: str, test_set: str) -> Path:
 
 
 @dataclass(frozen=True)
-class RecordStatus:
-    """How a job's record stands in a folder.
+class Record:
+    """A job's record, as it stands in a folder.
 
     Attributes:
-        path: where it lies, or would lie.
+        job: what was asked for.
+        path: where the record lies, or would lie.
+        content: the record; None where it is damaged or missing.
         state: "complete", "incomplete" (trained by today's code, but a metric or a probe is missing,
             damaged, of other data or by older code), "older code", "other data" (on which its training
             was followed), "damaged" or "missing".
-        content: the record, or None where it is damaged or missing.
         lacking: the (module, set) that the job asks for and the record has not of this data.
         stale: those that it has by older code.
         damaged: files that do not hold what was written.
     """
 
+    job: Job
     path: Path
-    state: str
-    content: Mapping | None = None
+    content: Mapping | None
+    state: str = "complete"
     lacking: tuple[tuple[str, str], ...] = ()
     stale: tuple[tuple[str, str], ...] = ()
     damaged: tuple[Path, ...] = ()
@@ -209,23 +225,59 @@ class RecordStatus:
         """Whether all that the job asks for is there of this data, by whatever code."""
         return self.content is not None and not self.lacking and self.state != "other data"
 
+    @property
+    def older(self) -> bool:
+        """Whether code of a readable record has changed since."""
+        return self.state != "complete"
 
-def record_status(job: Job, setting: Setting, folder: Path | None = None) -> RecordStatus:
-    """How a job's record stands in a folder, by default that of the setting."""
+    def fpr95(self, test_set: str) -> float:
+        """In percent, the expected value over tie orders."""
+        return self.content["metrics"][test_set]["fpr95"]["expected"]
+
+    def fpr95s(self) -> dict[str, float]:
+        """`fpr95` by test set."""
+        return {name: self.fpr95(name) for name in self.job.test_sets}
+
+    @property
+    def numbers(self) -> Mapping:
+        """What a computation computed."""
+        return self.content["metrics"][NO_SET][self.job.computation.name]
+
+    @property
+    def arrays(self) -> dict:
+        """A computation's arrays."""
+        return self.probe(self.job.computation.name, NO_SET)
+
+    def probe(self, name: str, test_set: str | None = None) -> dict:
+        """A probe's arrays, by default those of the run's own train set.
+
+        Raises:
+            DamagedRecord: its file does not hold what was written.
+        """
+        test_set = test_set or self.job.train_set
+        expected = self.content["probes"][f"{name}.{test_set}"]
+        return records.read_probe(probe_path(self.path, name, test_set), expected)
+
+
+def record_status(job: Job, setting: Setting, folder: Path | None = None) -> Record:
+    """A job's record as it stands in a folder, by default that of the setting."""
     path = record_path(job, setting, folder)
     try:
-        record = records.read(path)
+        content = records.read(path)
     except FileNotFoundError:
-        return RecordStatus(path, "missing")
+        return Record(job, path, None, "missing")
     except records.DamagedRecord:
-        return RecordStatus(path, "damaged", damaged=(path,))
-    today, then = digests(job, setting), record["digests"]
+        return Record(job, path, None, "damaged", damaged=(path,))
+    then = content["digests"]
+    # Jobs that share a run may ask for fewer sets than its training was followed on.
+    followed = then.get("following", {"data": {}})["data"]
+    today = digests(job, setting, followed)
     lacking, stale, damaged = [], [], []
     for wanted in dict.fromkeys((*job.measures, *job.probes)):
         (code, data), (code_now, data_now) = _made(then, *wanted), _made(today, *wanted)
-        held = wanted not in job.measures or wanted[0] in record["metrics"].get(wanted[1], {})
+        held = wanted not in job.measures or wanted[0] in content["metrics"].get(wanted[1], {})
         if wanted in job.probes:
-            file, expected = probe_path(path, *wanted), record["probes"].get(".".join(wanted))
+            file, expected = probe_path(path, *wanted), content["probes"].get(".".join(wanted))
             held = held and records.is_whole(file, expected)
             if expected and not held and file.exists():
                 damaged.append(file)
@@ -233,16 +285,13 @@ def record_status(job: Job, setting: Setting, folder: Path | None = None) -> Rec
             lacking.append(wanted)
         elif (code, data) != (code_now, data_now):
             stale.append(wanted)
-    # What training itself looked at: its own set, and those on which it was followed.
-    followed = then.get("following", _following((), setting))
-    following = _following(followed["data"], setting)
-    if _contents(followed) != _contents(following):
+    if any(content_half(d) != content_half(today["following"]["data"][s]) for s, d in followed.items()):
         state = "other data"
-    elif (then["training"], followed) != (today["training"], following):
+    elif any(then.get(part) != today.get(part) for part in ("training", "following")):
         state = "older code"
     else:
         state = "incomplete" if lacking or stale else "complete"
-    return RecordStatus(path, state, record, tuple(lacking), tuple(stale), tuple(damaged))
+    return Record(job, path, content, state, tuple(lacking), tuple(stale), tuple(damaged))
 
 
 def _made(digests: Mapping, module: str, test_set: str) -> tuple[str, str]:
@@ -250,30 +299,19 @@ def _made(digests: Mapping, module: str, test_set: str) -> tuple[str, str]:
     return evaluated["code"], evaluated["data"].get(test_set, "")
 
 
-def _made_by(modules: Iterable[str], sets: Iterable[str], setting: Setting) -> dict:
-    data = {name: setting.source.digest(name) for name in dict.fromkeys(sets)}
-    return {"code": code_digest(modules), "data": data}
-
-
-def _contents(made: Mapping) -> dict[str, str]:
-    return {name: content_half(digest) for name, digest in made["data"].items()}
-
-
-def _following(sets: Iterable[str], setting: Setting) -> dict:
-    return _made_by(["lib.benchmarks.following"], sets, setting)
-
-
 def merged(jobs: Iterable[Job], setting: Setting) -> list[Job]:
     """The jobs, each record's once, with all that any of them asks to evaluate on it."""
-    by_path: dict[Path, Job] = {}
+    by_path: dict[Path, list[Job]] = {}
     for job in jobs:
-        other = by_path.setdefault(record_path(job, setting), job)
-        by_path[record_path(job, setting)] = replace(
-            other,
-            measures=tuple(dict.fromkeys((*other.measures, *job.measures))),
-            probes=tuple(dict.fromkeys((*other.probes, *job.probes))),
+        by_path.setdefault(record_path(job, setting), []).append(job)
+    return [
+        replace(
+            same[0],
+            measures=tuple(dict.fromkeys(chain.from_iterable(job.measures for job in same))),
+            probes=tuple(dict.fromkeys(chain.from_iterable(job.probes for job in same))),
         )
-    return list(by_path.values())
+        for same in by_path.values()
+    ]
 
 
 def cost(job: Job, setting: Setting) -> tuple[float, float]:
@@ -302,7 +340,7 @@ def cost(job: Job, setting: Setting) -> tuple[float, float]:
 
 def remaining(job: Job, setting: Setting) -> float:
     """Seconds that are left to be done of a job in the setting's folder."""
-    (training, evaluation), status = cost(job, setting), record_status(job, setting)
-    if status.state != "incomplete":
+    (training, evaluation), record = cost(job, setting), record_status(job, setting)
+    if record.state != "incomplete":
         return training + evaluation
-    return evaluation * len((*status.lacking, *status.stale)) / len((*job.measures, *job.probes))
+    return evaluation * len((*record.lacking, *record.stale)) / len((*job.measures, *job.probes))

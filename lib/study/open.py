@@ -1,14 +1,14 @@
 """The study that a notebook's parameters name, and the records it asks for: looked up, or made."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lib import profiles
 from lib.data.sources import KINDS, open_source
 from lib.study import pool, records
-from lib.study.jobs import NO_SET, Job, Setting, merged, probe_path, record_status, remaining
+from lib.study.jobs import Job, Record, Setting, merged, record_status, remaining
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "results" / "reference"
@@ -48,11 +48,6 @@ class Study:
         return self.seeds or self.setting.profile.test_seeds
 
     @property
-    def grid_sets(self) -> tuple[str, ...]:
-        """The train sets of a table of many rows."""
-        return self.setting.source.sets[: self.setting.profile.grid_sets]
-
-    @property
     def reference(self) -> Path:
         """Where the committed records of its profile and data lie."""
         return reference_folder(self.setting.profile.name, self.setting.source.name)
@@ -81,51 +76,6 @@ class Study:
         """One line that says what the numbers come from."""
         source = self.setting.source
         return f"profile {self.setting.profile.name}, data {source.name} ({', '.join(source.tested)})"
-
-
-@dataclass(frozen=True)
-class Record:
-    """A job's record.
-
-    Attributes:
-        job: what was asked for.
-        path: of the record.
-        content: the record.
-        older: it was made by code that has changed since.
-    """
-
-    job: Job
-    path: Path
-    content: Mapping
-    older: bool
-
-    def fpr95(self, test_set: str) -> float:
-        """In percent, the expected value over tie orders."""
-        return self.content["metrics"][test_set]["fpr95"]["expected"]
-
-    def fpr95s(self) -> dict[str, float]:
-        """`fpr95` by test set."""
-        return {name: self.fpr95(name) for name in self.job.test_sets}
-
-    @property
-    def numbers(self) -> Mapping:
-        """What a computation computed."""
-        return self.content["metrics"][NO_SET][self.job.computation.name]
-
-    @property
-    def arrays(self) -> dict:
-        """A computation's arrays."""
-        return self.probe(self.job.computation.name, NO_SET)
-
-    def probe(self, name: str, test_set: str | None = None) -> dict:
-        """A probe's arrays, by default those of the run's own train set.
-
-        Raises:
-            DamagedRecord: its file does not hold what was written.
-        """
-        test_set = test_set or self.job.train_set
-        expected = self.content["probes"][f"{name}.{test_set}"]
-        return records.read_probe(probe_path(self.path, name, test_set), expected)
 
 
 def open_study(
@@ -288,14 +238,13 @@ def find(study: Study, job: Job) -> Record | None:
     Raises:
         DamagedRecord: a file of the reference does not hold what was written.
     """
-    statuses = [record_status(job, study.setting, folder) for folder in study.reading]
+    candidates = [record_status(job, study.setting, folder) for folder in study.reading]
     # What is damaged in the folder that is read last, the study's own, is made anew.
-    if damaged := [file for status in statuses[:-1] for file in status.damaged]:
+    if damaged := [file for record in candidates[:-1] for file in record.damaged]:
         advice = "it does not hold what was committed; bring it back, e.g. with git checkout"
         raise records.DamagedRecord(f"{damaged[0]} is damaged: {advice}")
-    readable = [status for status in statuses if status.readable]
-    best = min(readable, key=lambda status: status.state != "complete", default=None)
-    return best and Record(job, best.path, best.content, older=best.state != "complete")
+    readable = [record for record in candidates if record.readable]
+    return min(readable, key=lambda record: record.older, default=None)
 
 
 def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
@@ -305,8 +254,8 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
     the report marks them.
     """
     kept = ("complete",) if study.setting.profile.name == "quick" else ("complete", "older code")
-    statuses = [(job, record_status(job, study.setting)) for job in merged(jobs, study.setting)]
-    return [job for job, status in statuses if status.state not in kept or not status.readable]
+    own = [record_status(job, study.setting) for job in merged(jobs, study.setting)]
+    return [record.job for record in own if record.state not in kept or not record.readable]
 
 
 def provenance(runs: Sequence[Record]) -> str:

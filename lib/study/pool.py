@@ -9,10 +9,9 @@ import errno
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -71,14 +70,12 @@ class Standing:
         failure: why it failed, or None.
         left: tasks not ended yet.
         share: of all work, 0 to 1.
-        seconds: since the start.
     """
 
     ended: Task | None
     failure: str | None
     left: int
     share: float
-    seconds: float
 
 
 Report = Callable[[Standing], None]
@@ -120,9 +117,8 @@ def run(
     waiting = list(reversed(range(len(tasks))))
     workers: Workers = {}
     busy: dict[connection.Connection, int] = {}
-    started = time.monotonic()
     environment = _WORKERS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
-    with _ended(workers):
+    try:
         while None in outcomes:
             while waiting and len(busy) < at_once:
                 if not workers.keys() - busy.keys():
@@ -135,20 +131,27 @@ def run(
             ended: list[int] = []
             for pipe in connection.wait(list(busy), timeout=0.5):
                 try:
-                    news = pipe.recv()
+                    message = pipe.recv()
                 except (EOFError, OSError):
-                    news = Outcome(failure=_end_of(workers.pop(pipe)))
-                if isinstance(news, Outcome):
+                    message = Outcome(failure=_end_of(workers.pop(pipe)))
+                if isinstance(message, Outcome):
                     ended.append(busy.pop(pipe))
-                    outcomes[ended[-1]], shares[ended[-1]] = news, 1.0
+                    outcomes[ended[-1]], shares[ended[-1]] = message, 1.0
                 else:
-                    shares[busy[pipe]] = news
+                    shares[busy[pipe]] = message
             share = sum(task.weight * done for task, done in zip(tasks, shares, strict=True)) / whole
-            how_far = (outcomes.count(None), share, time.monotonic() - started)
-            for number in ended:
-                show(Standing(tasks[number], outcomes[number].failure, *how_far))
-            if not ended:
-                show(Standing(None, None, *how_far))
+            news = [(tasks[number], outcomes[number].failure) for number in ended] or [(None, None)]
+            for task, failure in news:
+                show(Standing(task, failure, outcomes.count(None), share))
+    except BaseException:
+        for worker in workers.values():
+            worker.terminate()
+        raise
+    finally:
+        for pipe, worker in workers.items():
+            pipe.close()
+            worker.join(10)
+            worker.kill()
     return outcomes
 
 
@@ -178,24 +181,19 @@ def _end_of(process: multiprocessing.Process) -> str:
     return f"its process {ended}; where memory ran out, --jobs with a smaller number takes less"
 
 
-@contextlib.contextmanager
-def _ended(workers: Workers) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        for worker in workers.values():
-            worker.terminate()
-        raise
-    finally:
-        for pipe, worker in workers.items():
-            pipe.close()
-            worker.join(10)
-            worker.kill()
+class _Ended(SystemExit, KeyboardInterrupt):
+    """Ends a worker without a traceback, as SystemExit does. It is a KeyboardInterrupt, too: a worker
+    compiles what it imports for the first time, and while Python's compiler folds constants, it
+    swallows every other exception."""
+
+
+def _end(*_: object) -> None:
+    raise _Ended(1)
 
 
 def _work(pipe: connection.Connection) -> None:
     # Told to end, a process unwinds, which removes its half-written files.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, OSError):  # the pipe is closed: there is no more to do
@@ -271,20 +269,21 @@ def printed(count: int) -> Report:
     The report raises OSError when a task has failed because the disk is full: the next would do their
     work in vain.
     """
-    last = 0.0
+    started, last = time.monotonic(), 0.0
 
     def report(standing: Standing) -> None:
         nonlocal last
-        if standing.ended is None and standing.seconds - last < 60:
+        seconds = time.monotonic() - started
+        if standing.ended is None and seconds - last < 60:
             return
-        last, line = standing.seconds, f"{standing.share:.0%} of all work is done"
+        last, line = seconds, f"{standing.share:.0%} of all work is done"
         if standing.ended is not None:
             outcome = f"FAILED: {standing.failure}" if standing.failure else "done"
             line = f"[{count - standing.left:>3}/{count}] {standing.ended.title}: {outcome}"
         # A forecast from the speed so far; none at the very start.
-        more = standing.seconds * (1 / standing.share - 1) if standing.share > 0.02 else 0.0
+        more = seconds * (1 / standing.share - 1) if standing.share > 0.02 else 0.0
         forecast = f", {span(more)} more" if more else ""
-        print(f"{line} ({span(standing.seconds)} so far{forecast})", flush=True)
+        print(f"{line} ({span(seconds)} so far{forecast})", flush=True)
         if f"[Errno {errno.ENOSPC}]" in (standing.failure or ""):
             raise OSError(errno.ENOSPC, "the disk is full: make room, and the same command goes on")
 

@@ -27,7 +27,7 @@ from lib.digests import value_digest
 from lib.files import locked, set_aside, write_bytes
 from lib.recipes import Part
 from lib.study import jobs, records
-from lib.study.jobs import NO_SET, SIGNS, Job, RecordStatus, Setting
+from lib.study.jobs import NO_SET, SIGNS, Job, Record, Setting
 from lib.training import ForeignCheckpoint, part_state, train
 
 OnStep = Callable[[int, int], None]
@@ -55,25 +55,19 @@ def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path
         # The lock tells that what was being written there was left by a process that was killed.
         for half in setting.folder.rglob(f"*{path.stem}*.half.*"):
             half.unlink()
-        status = jobs.record_status(job, setting)
-        for file in status.damaged:
-            _put_aside(file)
-        if status.state == "complete":
-            return path
-        if job.computation is not None:
-            return _compute(job, setting, path)
-        begun, weights = status.state == "incomplete", weights_path(path)
-        if begun and job.recipe and not records.is_whole(weights, status.content["weights"]):
+        record, weights = jobs.record_status(job, setting), weights_path(path)
+        begun = record.state == "incomplete" and job.computation is None
+        if begun and job.recipe and not records.is_whole(weights, record.content["weights"]):
             begun = False
-            if weights.exists():
-                _put_aside(weights)
+            _put_aside(weights)
+        for file in record.damaged:
+            _put_aside(file)
+        if record.state == "complete":
+            return path
         if not begun:
-            if job.recipe:
-                _train(job, setting, path, on_step)
-            else:
-                records.write(path, _record(job, setting))
-            status = jobs.record_status(job, setting)
-        _evaluate(job, setting, status)
+            _begin(job, setting, path, on_step)
+        if job.computation is None:
+            _evaluate(jobs.record_status(job, setting), setting)
     return path
 
 
@@ -132,19 +126,46 @@ def checkpoint_path(job: Job, setting: Setting) -> Path:
     return setting.folder / "checkpoints" / name
 
 
-def _compute(job: Job, setting: Setting, path: Path) -> Path:
+def _begin(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> None:
+    """Writes a record with all that a job has before it is measured."""
+    device = f"CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
+    if setting.device.startswith("cuda"):
+        device = torch.cuda.get_device_name(setting.device)
+    record = {
+        "kind": "run" if job.recipe else "descriptor" if job.descriptor else "computation",
+        **{name: getattr(job, name) for name in ("name", "label", "train_set", "seed")},
+        "profile": setting.profile.name,
+        "data": setting.source.name,
+        "config": jobs.configuration(job, setting),
+        "digests": {**jobs.digests(job, setting), "evaluation": {}},
+        "libraries": records.libraries(),
+        "python": platform.python_version(),
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "metrics": {},
+        "probes": {},
+        "evaluation_seconds": {},
+    }
+    if job.computation is not None:
+        record |= _computed(job, path)
+    if job.recipe is not None:
+        record |= _trained(job, setting, path, on_step)
+    # From here on the training is on record, and what ends the evaluation costs no more than it.
+    records.write(path, record)
+    if job.recipe is not None:
+        checkpoint_path(job, setting).unlink(missing_ok=True)
+
+
+def _computed(job: Job, path: Path) -> dict:
     name, started = job.computation.name, time.monotonic()
     numbers, arrays = import_module(f"lib.theory.{name}").compute(**job.computation.options)
-    record = _record(job, setting)
-    record["seconds"] = round(time.monotonic() - started, 2)
-    record["metrics"] = {NO_SET: {name: numbers}}
-    file = jobs.probe_path(path, name, NO_SET)
-    record["probes"] = {f"{name}.{NO_SET}": records.write_probe(file, arrays)}
-    records.write(path, record)
-    return path
+    seconds = round(time.monotonic() - started, 2)
+    probe = records.write_probe(jobs.probe_path(path, name, NO_SET), arrays)
+    metrics, probes = {NO_SET: {name: numbers}}, {f"{name}.{NO_SET}": probe}
+    return {"seconds": seconds, "metrics": metrics, "probes": probes}
 
 
-def _train(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> None:
+def _trained(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> dict:
     profile, checkpoint = job.profile(setting), checkpoint_path(job, setting)
     sets = {name: setting.source.load(name) for name in job.sets_of("fpr95")}
     few = {name: few_pairs(whole, profile.followed_pairs) for name, whole in sets.items()}
@@ -168,51 +189,34 @@ def _train(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> No
         except (zipfile.BadZipFile, ForeignCheckpoint, IsADirectoryError):
             _put_aside(checkpoint)
             trained = begin()
-    record = _record(job, setting)
-    record["seconds"] = round(trained.seconds, 2)
-    record["parameters"] = sum(p.numel() for p in trained.model.parameters())
-    for name, lists in (("curve", trained.curve), ("epoch_fpr95", trained.epochs)):
-        record[name] = {key: [round(value, 6) for value in curve] for key, curve in lists.items()}
-    flat = {}
-    for stage, kept in trained.stages.items():
-        flat |= {f"{stage}/{name}": value.contiguous() for name, value in kept.items()}
-    content = safetensors.torch.save(flat)
+    stages = {
+        f"{stage}/{name}": value.contiguous()
+        for stage, tensors in trained.stages.items()
+        for name, value in tensors.items()
+    }
+    content = safetensors.torch.save(stages)
     write_bytes(weights_path(path), content)
-    record["weights"] = hashlib.sha256(content).hexdigest()
-    # From here on the training is on record, and what ends the evaluation costs no more than it.
-    records.write(path, record)
-    checkpoint.unlink(missing_ok=True)
-
-
-def _put_aside(file: Path) -> None:
-    aside = set_aside(file)
-    print(f"{file} is damaged: set aside as {aside.name} and made anew", file=sys.stderr, flush=True)
-
-
-def _record(job: Job, setting: Setting) -> dict:
-    """What a record says of a job before anything is measured."""
-    device = f"CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
-    if setting.device.startswith("cuda"):
-        device = torch.cuda.get_device_name(setting.device)
     return {
-        "kind": "run" if job.recipe else "descriptor" if job.descriptor else "computation",
-        **{name: getattr(job, name) for name in ("name", "label", "train_set", "seed")},
-        "profile": setting.profile.name,
-        "data": setting.source.name,
-        "config": jobs.configuration(job, setting),
-        "digests": {**jobs.digests(job, setting), "evaluation": {}},
-        "libraries": records.libraries(),
-        "python": platform.python_version(),
-        "device": device,
-        "threads": torch.get_num_threads(),
-        "metrics": {},
-        "probes": {},
-        "evaluation_seconds": {},
+        "seconds": round(trained.seconds, 2),
+        "parameters": sum(p.numel() for p in trained.model.parameters()),
+        "curve": _rounded(trained.curve),
+        "epoch_fpr95": _rounded(trained.epochs),
+        "weights": hashlib.sha256(content).hexdigest(),
     }
 
 
-def _subject(job: Job, setting: Setting, status: RecordStatus) -> Subject:
-    device = setting.device
+def _rounded(curves: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    return {name: [round(value, 6) for value in curve] for name, curve in curves.items()}
+
+
+def _put_aside(file: Path) -> None:
+    if file.exists():
+        aside = set_aside(file)
+        print(f"{file} is damaged: set aside as {aside.name} and made anew", file=sys.stderr, flush=True)
+
+
+def _subject(record: Record, setting: Setting) -> Subject:
+    job, device = record.job, setting.device
     if job.descriptor is not None:
         model = parts.build("model", job.descriptor, **job.paths).to(device).eval()
         described = partial(describe, model, device=device)
@@ -220,40 +224,38 @@ def _subject(job: Job, setting: Setting, status: RecordStatus) -> Subject:
             kind = _evaluating("lib.benchmarks.sfm").ImageSubject
             return kind(described, device=device, of_image=model.of_image)
         return Subject(described, device=device)
-    record, stages = status.content, load_weights(status.path)
-    models = {name: _network(record["config"], kept, device) for name, kept in stages.items()}
-    described = partial(describe, models[max(models, key=float)], device=device)
-    return Subject(described, job.recipe, models, record, device)
+    config, stages = record.content["config"], load_weights(record.path)
+    models = {stage: _network(config, tensors, device) for stage, tensors in stages.items()}
+    described = partial(describe, models["1.0"], device=device)
+    return Subject(described, job.recipe, models, record.content, device)
 
 
-def _evaluate(job: Job, setting: Setting, status: RecordStatus) -> None:
+def _evaluate(record: Record, setting: Setting) -> None:
     """Measures and probes what a record lacks or has by other code."""
-    path, record, subject = status.path, status.content, _subject(job, setting, status)
-    wanted = (*status.lacking, *status.stale)
-    today, held = jobs.digests(job, setting)["evaluation"], record["digests"]["evaluation"]
+    job, content, subject = record.job, record.content, _subject(record, setting)
+    wanted = (*record.lacking, *record.stale)
+    today, held = jobs.digests(job, setting)["evaluation"], content["digests"]["evaluation"]
     # A set is read and described once for all that is asked of it, and on record when it is done.
     for test_set in dict.fromkeys(name for _, name in wanted):
         data = setting.source.load(test_set)
         for name in (module for module, own in wanted if own == test_set):
-            started, key, code = time.monotonic(), f"{name}.{test_set}", today[name]["code"]
+            started, key = time.monotonic(), f"{name}.{test_set}"
             module = _evaluating(jobs.evaluating(job, name)[0])
             if (name, test_set) in job.measures:
                 values = module.measure(of_signs(subject) if name.endswith(SIGNS) else subject, data)
                 values = {metric: round(value, 6) for metric, value in values.items()}
-                record["metrics"].setdefault(test_set, {})[name] = values
+                content["metrics"].setdefault(test_set, {})[name] = values
             else:
-                file = jobs.probe_path(path, name, test_set)
-                record["probes"][key] = records.write_probe(file, module.probe(subject, data))
-            record["evaluation_seconds"][key] = round(time.monotonic() - started, 2)
-            others = held.get(name, {"code": code, "data": {}})
-            if others["code"] != code:
+                file = jobs.probe_path(record.path, name, test_set)
+                content["probes"][key] = records.write_probe(file, module.probe(subject, data))
+            content["evaluation_seconds"][key] = round(time.monotonic() - started, 2)
+            made = held.setdefault(name, {**today[name], "data": {}})
+            if made["code"] != today[name]["code"]:
                 # What was measured on other sets was so by other code, which "0…" stands for.
-                others["data"] = {
-                    own: content_half(digest) + "0" * 8 for own, digest in others["data"].items()
-                }
-            own = {test_set: today[name]["data"][test_set]}
-            held[name] = {"code": code, "data": {**others["data"], **own}}
-        records.write(path, record)
+                others = {own: content_half(digest) + "0" * 8 for own, digest in made["data"].items()}
+                made |= {"code": today[name]["code"], "data": others}
+            made["data"][test_set] = today[name]["data"][test_set]
+        records.write(record.path, content)
 
 
 def _evaluating(name: str) -> ModuleType:

@@ -81,8 +81,8 @@ class Runs:
             study: whose data and profile they take.
             checkpoints: as `published_jobs` takes them, for a row that has handcrafted descriptors.
         """
-        source = study.setting.source
-        sets = {"first": source.sets[:1], "grid": study.grid_sets, "all": source.sets}
+        source, few = study.setting.source, study.setting.profile.grid_sets
+        sets = {"first": source.sets[:1], "grid": source.sets[:few], "all": source.sets}
         seeds = {kind: getattr(study, f"{kind}_seeds") for kind in ("grid", "table", "test")}
         runs = product(sets.get(self.sets, self.sets), seeds.get(self.seeds, self.seeds)[: self.most])
         jobs, runs = [handcrafted_job(study, name) for name in self.handcrafted], list(runs)

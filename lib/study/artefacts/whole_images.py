@@ -89,7 +89,7 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
     """
     source, scenes = study.setting.source, image_sets(study, ETH)
     ours = () if source.own_images is None else source.own_images.names
-    own = [name for name in scenes if source.real is not None or name in ours]
+    own = [name for name in scenes if source.name == "ubc" or name in ours]
     given = [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]
     trained = hynet_runs(_COMPARED)(study)
     everywhere = [*Runs(handcrafted=("sift",))(study), COLMAP_SIFT, *given]

@@ -24,8 +24,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from lib.files import write_bytes
 from lib.study import pool
-from lib.study.catalogue import Artefact
-from lib.study.jobs import Job, RecordStatus, record_status
+from lib.study.jobs import Record
 from lib.study.open import ROOT, Study
 from lib.study.report.reference import saved_files
 
@@ -43,18 +42,8 @@ PARAMETERS: Mapping[str, object] = {
 # Kernels on this machine alone need no encryption, and each would say that it has none; ended, some say
 # that they were interrupted. What a cell gets wrong is told by papermill.
 QUIET = ["--log-level=CRITICAL"]
-# By artefact's name its jobs, and how their records stand.
-Runs = Mapping[str, Sequence[tuple[Job, RecordStatus]]]
-
-
-def standing(study: Study, selected: Mapping[str, Artefact]) -> Runs:
-    """The artefacts' jobs, and how their records stand in the folder that is read first."""
-    return {
-        name: [
-            (job, record_status(job, study.setting, study.reading[0])) for job in artefact.jobs(study)
-        ]
-        for name, artefact in selected.items()
-    }
+# By artefact's name its jobs' records, as they stand.
+Runs = Mapping[str, Sequence[Record]]
 
 
 def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[str, str]]:
@@ -63,7 +52,7 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
 
     Args:
         study: whose profile and data the notebooks get as parameters.
-        runs: of `standing`.
+        runs: the artefacts' records, as they stand in the folder that is read first.
         results: the notebooks' parameter of that name.
         report: the folder of the pages.
 
@@ -78,7 +67,7 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
         copy, notebook = study.setting.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
         for earlier in (copy, report / f"{name}.html"):
             earlier.unlink(missing_ok=True)
-        missing = [f"{job.title}, {at.state}: {at.path}" for job, at in records if not at.readable]
+        missing = [f"{r.job.title}, {r.state}: {r.path}" for r in records if not r.readable]
         if missing:
             # Executed, it would train them itself, one notebook after the other.
             why = f"not executed: {len(missing)} of its records are not whole, e.g. {missing[0]}"
@@ -211,7 +200,7 @@ def write_index(
         report: the folder of pages.
         copies: the folder of the executed notebooks; those without a page are left out.
         verdicts: of `lib.study.report.reference.saved_verdicts`.
-        runs: of `standing`.
+        runs: as of `execute`.
         failures: what failed, and why; named at the head.
         texts: `heading`, which names profile and data, and `reproduced`, how far the reference was; the
             latter may be empty.
@@ -237,7 +226,7 @@ def write_index(
         # Three digits, with a minus sign that a line is not broken at.
         number=lambda value: f"{float(value):.3g}".replace("-", "−") if value != "" else "",
         findings=_html(findings, ROOT, page, _pages(report, titles)),
-        runs=[(job, record, name) for name, records in runs.items() for job, record in records],
+        runs=[(record, name) for name, records in runs.items() for record in records],
         link=partial(os.path.relpath, start=report),
         failures=failures,
         **texts,
