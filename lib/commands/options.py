@@ -8,9 +8,6 @@ from pathlib import Path
 
 from lib.profiles import PROFILES
 
-# Data that references are of, and that `--cached` needs no folder for.
-REFERENCES = ("mini", "photos", "scenes")
-
 
 def exit_status(
     parser: argparse.ArgumentParser, arguments: Sequence[str] | None, run: Callable | None = None
@@ -72,8 +69,7 @@ def add_study_options(
     parser.add_argument("--profile", default="quick", choices=list(profiles), help=text)
     data = parser.add_mutually_exclusive_group().add_argument
     sets = {"type": folder, "metavar": "DIR"}
-    text = "folder of the released sets; with --cached also photos or scenes"
-    data("--data", help=text, **sets)
+    data("--data", help="folder with liberty, notredame and yosemite as downloaded", **sets)
     data("--photos", help="folder of photographs to make the embedded data from", **sets)
     data("--scenes", help="folder of real multi-view photographs, a folder a scene", **sets)
     add = parser.add_argument
@@ -88,8 +84,7 @@ def data_of(options: argparse.Namespace) -> str:
     for kind in ("photos", "scenes"):
         if getattr(options, kind):
             return f"{kind}:{Path(getattr(options, kind)).resolve()}"
-    given = options.data or "mini"
-    return given if given in REFERENCES else str(Path(given).resolve())
+    return str(Path(options.data).resolve()) if options.data else "mini"
 
 
 def check_device(device: str) -> None:

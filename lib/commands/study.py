@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.commands.options import REFERENCES, add_study_options, check_device, data_of, exit_status
+from lib.commands.options import add_study_options, check_device, data_of, exit_status
 from lib.data.manifest import read_manifest, write_manifest
 from lib.study import pool
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
@@ -66,7 +66,8 @@ def _run(options: argparse.Namespace) -> int:
         raise ValueError("--update-reference writes all of it: leave out --only")
     if options.cached and data == "mini":
         # The data that a reference of this profile is of.
-        data = next((k for k in REFERENCES if manifest_path(options.profile, k).exists()), data)
+        kinds = ("mini", "photos", "scenes")
+        data = next((kind for kind in kinds if manifest_path(options.profile, kind).exists()), data)
     read = "reference" if options.cached else options.results
     study = open_study(options.profile, data, read, None, options.device, options.jobs)
     selected = _selected(study, options.only, options.extras or options.update_reference)
