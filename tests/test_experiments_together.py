@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from paper_records import changed
 
-from lib.recipes import DSM, RECIPES, TCDESC_BUDGET, TCDESC_DSM, part, values
+from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, TCDESC_DSM, part, values
 from lib.study.artefacts import together
 from lib.study.artefacts.rows import training_job
 from lib.study.jobs import record_path
@@ -38,15 +38,23 @@ def test_dsm_and_tcdesc_on_it_share_their_runs_with_tcdesc_s_own_tables(study: S
 
 
 def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, study: Study
 ):
     reached = {"dsm_long": 9.0, "equal_dsm_aug_adam": 9.5, "equal_hynet_aug": 7.0}
 
-    def search(_: str, name: str) -> dict:
+    def search(_: Study, name: str) -> dict:
         return {"metrics": {"mean_fpr95": {"0.1": reached.get(name, 8.0), "0.2": 9.9}}}
 
     monkeypatch.setattr(together, "read_search", search)
-    suits = together.optimiser_on_reserve("evening")
+    suits = together.optimiser_on_reserve(study)
     assert suits["DSM+"] == "sgd"
     assert suits["HyNet+"] == "adam"
     assert len(suits) == len(together.SWAPPED)
+
+
+def test_every_method_whose_sgd_is_dampened_has_a_twin_with_that_of_dsm():
+    alike = {key.removesuffix("_undamped"): recipe for key, recipe in together.UNDAMPED.items()}
+    for key, recipe in together.EQUAL.items():
+        twin = alike.get(key, recipe)
+        assert changed(twin, recipe) <= {"optimizer"}
+        assert twin.optimizer in (DSM.optimizer, HYNET.optimizer)

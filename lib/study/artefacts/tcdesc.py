@@ -20,7 +20,7 @@ from lib.study.artefacts.rows import (
     several,
     variants,
 )
-from lib.study.artefacts.together import EQUAL, SWAPPED, on_equal_footing
+from lib.study.artefacts.together import EQUAL, SWAPPED, UNDAMPED, on_equal_footing
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -36,11 +36,11 @@ def _positive(**options: object) -> dict[str, object]:
     return {"positive": options}
 
 
-_EQUAL = {**EQUAL, **SWAPPED}
+_EQUAL = {**EQUAL, **SWAPPED, **UNDAMPED}
 # On equal footing, by loss and optimiser, the keys of runs without topology; with d⁺ = (1 − λ) d_E,
 # which is what λ does without topology; and with both.
 CONTROLLED: Mapping[str, tuple[str, str, str]] = {
-    "HardNet+, SGD": ("equal_hardnet_aug", "tc_control_hn", "equal_tcdesc_hn_aug"),
+    "HardNet+, SGD": ("equal_hardnet_aug_undamped", "tc_control_hn", "equal_tcdesc_hn_aug"),
     "DSM+, SGD": ("dsm_long", "tc_control", "tcdesc_dsm_aug"),
     "HardNet+, Adam": ("equal_hardnet_aug_adam", "tc_control_hn_adam", "equal_tcdesc_hn_aug_adam"),
     "DSM+, Adam": ("equal_dsm_aug_adam", "tc_control_adam", "equal_tcdesc_dsm_aug_adam"),

@@ -53,11 +53,18 @@ SWAPPED_KEYS: Mapping[str, str] = {
     f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key for key, name in METHODS.items()
 }
 SWAPPED: Mapping[str, Recipe] = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
+# Those whose own SGD is dampened, with DSM's and TCDesc's, which is not.
+UNDAMPED: Mapping[str, Recipe] = {
+    f"{key}_undamped": replace(recipe, label=f"{recipe.label}, no dampening", optimizer=DSM.optimizer)
+    for key, recipe in EQUAL.items()
+    if recipe.optimizer.options.get("dampening")
+}
 # Those with a search of their own; labels tell them from the papers' own settings beside them.
 _LABELS = {key: f"{recipe.label}, equal footing" for key, recipe in EQUAL.items()}
 _LABELS |= {k: f"{r.label}, equal footing, {r.optimizer.name}" for k, r in SWAPPED.items()}
+_LABELS |= {key: f"{recipe.label}, equal footing" for key, recipe in UNDAMPED.items()}
 SEARCHED: Mapping[str, Recipe] = {
-    key: replace({**EQUAL, **SWAPPED}[key], label=label)
+    key: replace({**EQUAL, **SWAPPED, **UNDAMPED}[key], label=label)
     for key, label in _LABELS.items()
     if key.startswith("equal_")
 }
@@ -66,44 +73,52 @@ SEARCHED: Mapping[str, Recipe] = {
 _OWN_OPTIMISER = Runs(EQUAL, recipes=EQUAL, hpatches="a")
 
 
-def equal_footing(study: Study) -> list[Job]:
+def orders(study: Study) -> list[Job]:
     """Every method at its own learning rate with its own optimiser, on the first train set, and with the
     other one. The quick size has the first alone, since searches of the other would take longer than all
-    else that is asked of it. On real places SIFT, RootSIFT and the committed networks, trained on
-    synthetic planes, are measured too."""
-    jobs = _OWN_OPTIMISER(study)
+    else that is asked of it; there, where runs are short, each set is trained on in turn. On real places
+    SIFT, RootSIFT and the committed networks, trained on synthetic planes, are measured too."""
+    quick = study.setting.profile.name == "quick"
+    jobs = replace(_OWN_OPTIMISER, sets="all" if quick else "first")(study)
     if study.setting.source.scenes is not None:
         networks = sorted(ROOT.glob("networks/*/*.safetensors"))
         jobs += Runs(handcrafted=HANDCRAFTED)(study, networks)
-    if study.setting.profile.name == "quick":
+    return jobs if quick else jobs + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)
+
+
+def equal_footing(study: Study) -> list[Job]:
+    """Those of `orders` on the first train set and, on real places, `UNDAMPED`."""
+    first, *_ = study.setting.source.sets
+    jobs = [job for job in orders(study) if job.train_set in (first, None)]
+    if study.setting.source.scenes is None:
         return jobs
-    return jobs + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)
+    return jobs + Runs(UNDAMPED, recipes=UNDAMPED)(study)
 
 
-def orders(study: Study) -> list[Job]:
-    """Those of `equal_footing`; at the quick size, where runs are short, trained on each set in turn."""
-    if study.setting.profile.name == "quick":
-        return replace(_OWN_OPTIMISER, sets="all")(study)
-    return equal_footing(study)
-
-
-# Those that train longer, too; and how many times as long.
-LONGER = ("equal_hardnet_aug", "equal_sosnet_aug", "tcdesc_dsm_aug")
+# Those that train longer, too, each with the first so many seeds, None being all; and how many times as
+# long.
+LONGER: Mapping[str, int | None] = {
+    "equal_hardnet_aug": None,
+    "equal_sosnet_aug": None,
+    "tcdesc_dsm_aug": 1,
+}
 TIMES = 4
 
 
 def duration(study: Study) -> list[Job]:
-    """`LONGER` with both optimisers and the first seed, `TIMES` as long at the same learning rates; and
-    all methods at the profile's length, whose spread over seeds the intervals use."""
+    """`LONGER` with both optimisers, `TIMES` as long at the same learning rates; and all methods at the
+    profile's length, whose spread over seeds the intervals use."""
     short = Runs([*EQUAL, *SWAPPED], recipes={**EQUAL, **SWAPPED})
-    keys = [*LONGER, *(other for other, key in SWAPPED_KEYS.items() if key in LONGER)]
     budget = study.setting.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
-    longer = {"budget": replace(budget, epochs=TIMES * budget.epochs)}
-    return several(short, replace(short, methods=keys, most=1, overrides=longer))(study)
+    longer = replace(short, overrides={"budget": replace(budget, epochs=TIMES * budget.epochs)})
+    keys = {key: [key, *(o for o, own in SWAPPED_KEYS.items() if own == key)] for key in LONGER}
+    rows = [replace(longer, methods=keys[key], most=most) for key, most in LONGER.items()]
+    return several(short, *rows)(study)
 
 
 def optimiser_on_reserve(study: Study) -> dict[str, str]:
-    """By a method's label the optimiser with which its search reached the lower FPR95, on the reserve.
+    """By a method's label the optimiser with which its search reached the lower FPR95, on the reserve:
+    Adam or SGD, on real places without dampening.
 
     Raises:
         NoSearch: one of them is not on record.
@@ -111,6 +126,9 @@ def optimiser_on_reserve(study: Study) -> dict[str, str]:
     suited = {}
     for other, key in SWAPPED_KEYS.items():
         recipes = {key: EQUAL[key], other: SWAPPED[other]}
+        undamped = f"{key}_undamped"
+        if study.setting.source.scenes is not None and undamped in UNDAMPED:
+            recipes = {undamped: UNDAMPED[undamped], other: SWAPPED[other]}
         lowest = {n: min(read_search(study, n)["metrics"]["mean_fpr95"].values()) for n in recipes}
         suited[EQUAL[key].label] = recipes[min(lowest, key=lowest.get)].optimizer.name
     return suited

@@ -6,6 +6,7 @@ the same seeds.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.statistics import significance
 from lib.statistics.intervals import Measured, contrast, difference, residual
+from lib.study.artefacts.together import UNDAMPED
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
 from lib.study.open import Record, Study
 from lib.study.report import frames
@@ -62,6 +64,19 @@ def _by_place(frame: pd.DataFrame, ending: str) -> dict[str, Measured]:
     return by_method(table, list(table), None)
 
 
+def without_dampening(runs: Sequence[Record]) -> list[Record]:
+    """Runs with one SGD for all: of a method that was trained without its authors' dampening, too, that
+    run in the other's place and under its label."""
+    undamped = {(run.job.name, run.job.seed): run for run in runs if run.job.name in UNDAMPED}
+    left = [run for run in runs if run.job.name not in UNDAMPED]
+    chosen = [undamped.get((f"{run.job.name}_undamped", run.job.seed), run) for run in left]
+    labels = [run.job.label for run in left]
+    return [
+        replace(run, job=replace(run.job, label=label))
+        for run, label in zip(chosen, labels, strict=True)
+    ]
+
+
 def by_optimiser(runs: Sequence[Record], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
     """`by_measure` of the runs with each of `OPTIMISERS`, the methods in the same order under each."""
     trained = [run for own in frames.by_label(runs).values() for run in own if run.job.recipe]
@@ -79,24 +94,24 @@ def on_scale(measure: str, methods: Methods) -> Methods:
 
 
 def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
-    """The change that Adam makes in place of SGD, one row for each method.
+    """The change that one optimiser makes in place of another, one row for each method.
 
     Args:
-        measured: of `by_optimiser`, where every method has either.
+        measured: by optimiser, of two, the methods under each measure, e.g. of `by_optimiser`.
 
     Returns:
-        Under each measure the mean with "SGD" and with "Adam"; the "ratio" of rates, or the "change" in
-        points, from the first to the second, with its interval "from" and "to" by the `residual` of all
-        methods with either; and its p by Holm's correction over the methods, "Holm".
+        Under each measure the mean with either; the "ratio" of rates, or the "change" in points, from
+        the first to the second, with its interval "from" and "to" by the `residual` of all methods with
+        either; and its p by Holm's correction over the methods, "Holm".
     """
-    tables = {}
-    for measure, before in measured["SGD"].items():
-        either = {"SGD": before, "Adam": measured["Adam"][measure]}
-        sgd, adam = (on_scale(measure, methods) for methods in either.values())
-        left, is_rate = residual([*sgd.values(), *adam.values()]), measure in RATES
-        changed = {label: difference(adam[label], sgd[label], left) for label in sgd}
+    tables, first = {}, next(iter(measured.values()))
+    for measure in first:
+        either = {name: measures[measure] for name, measures in measured.items()}
+        before, after = (on_scale(measure, methods) for methods in either.values())
+        left, is_rate = residual([*before.values(), *after.values()]), measure in RATES
+        changed = {label: difference(after[label], before[label], left) for label in before}
         means = {
-            name: {label: methods[label].values.mean() for label in sgd}
+            name: {label: methods[label].values.mean() for label in before}
             for name, methods in either.items()
         }
         change = with_tests(changed, "ratio" if is_rate else "change", is_rate).drop(columns="p")
