@@ -224,14 +224,10 @@ def test_figure_4_has_real_rows_and_binary_ones_with_signs() -> None:
     )
 
 
-def test_weights_at_a_small_variance_are_judged_by_the_position_that_spreads_most() -> None:
+def test_weights_at_a_small_variance_are_alike_between_two_nodes_and_not_over_a_bin() -> None:
     _, weights = narrow_weights.compute(
         deviations=(0.01, 1.0), positions=(0.2, 0.6), pairs=100, batches=2
     )
     assert weights["mean_floor"][0].tolist() == pytest.approx([0.8, 0.4], abs=0.01)
     hundredth, one = 100 * weights["spread_floor"]
-    values = {"spread_one_bin": one, "spread_hundredth_bin": hundredth}
-    assert outcomes("dsm", "Sec. 4.2", values, seeds=()) == {
-        "s42-small-variance": "did not hold",
-        "s42-small-variance-limit": "held",
-    }
+    assert hundredth.max() < 10 < one.max()

@@ -147,8 +147,8 @@ def with_effects(text: str, table: pd.DataFrame, where: str) -> str:
 
 def scoreboard(reference: Path) -> str:
     """A table in Markdown of the papers and how many of their quoted sentences came out how, and below
-    it how many are decided in all, how many of these without training, and how many of the verdicts
-    behind them may be wrong by chance.
+    it how many are decided in all, by what, and how many of the verdicts behind them may be wrong by
+    chance.
 
     A sentence did not hold where one of its comparisons did not, held where all did, is not judged where
     none is, and is open otherwise.
@@ -161,12 +161,14 @@ def scoreboard(reference: Path) -> str:
     claims["verdict"] = judged["verdict"].fillna(NOT_JUDGED)
     # Quick runs decide nothing: what has a verdict there was computed.
     claims["computed"] = (judged["size"] == JUDGED[-1]) | (claims["verdict"] == NOT_JUDGED)
+    claims["places"] = judged["size"] == JUDGED[0]
     by_sentence = claims.groupby(["paper", "quote"], as_index=False)
-    outcomes = by_sentence.agg({"verdict": outcome, "computed": "all"})
+    outcomes = by_sentence.agg({"verdict": outcome, "computed": "all", "places": "any"})
     decided = outcomes[outcomes["verdict"].isin([HELD, NOT_HELD])]
+    computed, places = decided["computed"].sum(), decided["places"].sum()
     total = (
-        f"Of {len(outcomes)} sentences, {len(decided)} are decided, {decided['computed'].sum()} of them "
-        "by calculation alone."
+        f"Of {len(outcomes)} sentences, {len(decided)} are decided: {computed} by calculation alone, "
+        f"{len(decided) - computed - places} by runs on planes, {places} by runs on real places."
     )
     counts = pd.crosstab(outcomes["paper"], outcomes["verdict"])
     counts = counts.reindex(index=list(PAPERS), columns=list(OUTCOMES), fill_value=0)
