@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.files import sha256
-from lib.recipes import Recipe, at_rate, find, part, replace_options
+from lib.recipes import RECIPES, Recipe, at_rate, find, part, replace_options
 from lib.study.artefacts.searches import searched_rate
 from lib.study.jobs import NO_SET, SIGNS, Job
 from lib.study.open import Record, Study
@@ -219,7 +219,8 @@ def published_jobs(study: Study, checkpoints: Sequence[str | Path]) -> list[Job]
     Args:
         study: whose data it takes.
         checkpoints: files in one of `lib.models.published.LAYOUTS`, labelled by their names without the
-            ending; or a network's ``model.safetensors`` (`lib.models.exported`), labelled by its folder.
+            ending; or a network's ``model.safetensors`` (`lib.models.exported`), labelled by its
+            folder, or by the method whose recipe that names.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -231,13 +232,14 @@ def published_jobs(study: Study, checkpoints: Sequence[str | Path]) -> list[Job]
     for path in (Path(path).expanduser().resolve() for path in checkpoints):
         exported = path.suffix == ".safetensors"
         model, name = ("exported", path.parent.name) if exported else ("published", path.stem)
+        method = RECIPES[name].label if exported and name in RECIPES else name
         if name in jobs:
             raise ValueError(f"two checkpoints are called {name}: rename one, since rows are")
         content = sha256(path)
         jobs[name] = replace(
             handcrafted_job(study, "sift"),
             name=f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)}-{content[:8]}",
-            label=f"{name} ({model})",
+            label=f"{method} ({model})",
             descriptor=part(model, sha256=content),
             paths={"weights": str(path)},
         )

@@ -9,7 +9,6 @@ import pandas as pd
 from scipy import stats
 
 from lib.files import write_bytes
-from lib.recipes import RECIPES
 from lib.study import records
 from lib.study.catalogue import ARTEFACTS
 from lib.study.claims import HELD, NOT_HELD, NOT_JUDGED, OPEN, read_rows, wrong_by_chance
@@ -200,8 +199,7 @@ def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
     }
     lowest = methods.filter(regex=f"^{FPR95} (SGD|Adam)$").min(axis=1).sort_values()
     table = pd.DataFrame(columns).loc[lowest.index]
-    exported = {f"{key} (exported)": f"exported {recipe.label}" for key, recipe in RECIPES.items()}
-    others = levels[levels["optimiser"].isna()].set_index("method").rename(index=exported)
+    others = levels[levels["optimiser"].isna()].set_index("method")
     reached = others[[f"{FPR95} mean", f"{PHOTOGRAPHS} mean"]].itertuples()
     texts = "; ".join(f"{name} {rate:.2f} and {ap:.1f}" for name, rate, ap in reached)
     below = f"\nOther descriptors (FPR95, AP): {texts}.\n"
