@@ -330,8 +330,8 @@ def test_how_many_verdicts_may_be_wrong_by_chance():
         }
     )
     assert claims.wrong_by_chance(table) == (
-        "95% intervals decide 40 comparisons (a sentence can need several); by chance about 2.0 are "
-        "expected to be wrong."
+        "95% intervals decide 40 comparisons (a sentence can need several); at most about 2.0 "
+        "of them are expected to be wrong by chance."
     )
 
 

@@ -87,10 +87,10 @@ def orders(study: Study) -> list[Job]:
 
 
 def equal_footing(study: Study) -> list[Job]:
-    """Those of `orders` on the first train set and, on real places, `UNDAMPED`."""
-    first, *_ = study.setting.source.sets
-    jobs = [job for job in orders(study) if job.train_set in (first, None)]
-    if study.setting.source.scenes is None:
+    """Those of `orders` on the first train set and, at longer profiles on real places, `UNDAMPED`."""
+    source, profile = study.setting.source, study.setting.profile
+    jobs = [job for job in orders(study) if job.train_set in (source.sets[0], None)]
+    if source.scenes is None or profile.name == "quick":
         return jobs
     return jobs + Runs(UNDAMPED, recipes=UNDAMPED)(study)
 
