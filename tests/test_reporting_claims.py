@@ -330,8 +330,7 @@ def test_how_many_verdicts_may_be_wrong_by_chance():
         }
     )
     assert claims.wrong_by_chance(table) == (
-        "95% intervals decide 40 comparisons (a sentence can need several); at most about 2.0 "
-        "of them are expected to be wrong by chance."
+        "95% intervals decide 40 comparisons, of which chance makes at most about 2.0 wrong."
     )
 
 

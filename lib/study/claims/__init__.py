@@ -354,8 +354,8 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
     decided = table["verdict"].isin([HELD, NOT_HELD, *ON_OWN_DATA.values()]) & table["low"].notna()
     count = int(decided.sum())
     return (
-        f"{CONFIDENCE:.0%} intervals decide {count} comparisons (a sentence can need several); "
-        f"at most about {(1 - CONFIDENCE) * count:.1f} of them are expected to be wrong by chance."
+        f"{CONFIDENCE:.0%} intervals decide {count} comparisons, of which chance makes at most about "
+        f"{(1 - CONFIDENCE) * count:.1f} wrong."
     )
 
 

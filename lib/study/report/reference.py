@@ -166,8 +166,8 @@ def scoreboard(reference: Path) -> str:
     decided = outcomes[outcomes["verdict"].isin([HELD, NOT_HELD])]
     computed, places = decided["computed"].sum(), decided["places"].sum()
     total = (
-        f"Of {len(outcomes)} sentences, {len(decided)} are decided: {computed} by calculation alone, "
-        f"{len(decided) - computed - places} by runs on planes, {places} by runs on real places."
+        f"Of {len(outcomes)} sentences, {len(decided)} are decided: {computed} by calculation, "
+        f"{len(decided) - computed - places} on planes, {places} on real places."
     )
     counts = pd.crosstab(outcomes["paper"], outcomes["verdict"])
     counts = counts.reindex(index=list(PAPERS), columns=list(OUTCOMES), fill_value=0)
