@@ -16,7 +16,8 @@ from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.statistics import significance
 from lib.statistics.intervals import Measured, contrast, difference, residual
 from lib.study.artefacts.together import UNDAMPED
-from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task
+from lib.study.claims import Claim
+from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task, values_of
 from lib.study.open import Record, Study
 from lib.study.report import frames
 from lib.study.report.changes import intervals, with_tests
@@ -32,6 +33,11 @@ OPTIMISERS = {"sgd": "SGD", "adam": "Adam"}
 TOLERANCE = 3
 LEVEL = 0.05
 Methods = Mapping[str, Measured]
+# By paper, what its claims call runs on equal footing.
+CLAIMED: Mapping[str, Mapping[str, str]] = {
+    "tcdesc": {"equal_tcdesc_hn_aug": "tcdesc_hn_aug", "equal_hardnet_aug_undamped": "hardnet_long"},
+    "dsm": {"dsm_long": "dsm_aug", "equal_hardnet_aug_undamped": "real_margin_1"},
+}
 
 
 def by_measure(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Measured]]:
@@ -77,6 +83,15 @@ def without_dampening(runs: Sequence[Record]) -> list[Record]:
     ]
 
 
+def claimed_values(claim: Claim, runs: Sequence[Record], sets: Sequence[str]) -> Mapping[str, object]:
+    """`lib.study.claims.measured.values_of` runs on equal footing, under the names that a claim of DSM
+    or TCDesc, whose setting that is, has for them."""
+    named = CLAIMED[claim.paper]
+    jobs = [replace(run.job, name=named.get(run.job.name, run.job.name)) for run in runs]
+    renamed = [replace(run, job=job) for run, job in zip(runs, jobs, strict=True)]
+    return values_of(claim, renamed, sets)
+
+
 def by_optimiser(runs: Sequence[Record], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
     """`by_measure` of the runs with each of `OPTIMISERS`, the methods in the same order under each."""
     trained = [run for own in frames.by_label(runs).values() for run in own if run.job.recipe]
@@ -97,7 +112,8 @@ def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
     """The change that one optimiser makes in place of another, one row for each method.
 
     Args:
-        measured: by optimiser, of two, the methods under each measure, e.g. of `by_optimiser`.
+        measured: by optimiser, of two, the methods under each measure, e.g. of `by_optimiser`; the
+            second has all that the first has.
 
     Returns:
         Under each measure the mean with either; the "ratio" of rates, or the "change" in points, from
