@@ -44,7 +44,7 @@ def run(name: str, recipe: Recipe, seed: int, value: float, scatter: float = 0.0
         for test_set, gap in zip(SETS, (1, -1), strict=True)
     }
     content = {"metrics": metrics, "probes": {f"resampled_fpr95.{test_set}": "" for test_set in SETS}}
-    return Run(job, Path("record.json"), content, False, scatter)
+    return Run(job, Path("record.json"), content, scatter=scatter)
 
 
 def rungs(steps: np.ndarray = STEPS, noise: float = 0.05, scatter: float = 0.0) -> list[Run]:

@@ -37,7 +37,7 @@ def written(folder: Path, kind: str, size: ImagesSize = SMALL) -> Sites:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generator, "photographed_wall", noted)
         sets = WholeImages("mini", folder, size, packaged_photographs())
-        sets.generate(folder, f"mini-{kind}")
+        sets.generate(f"mini-{kind}", folder)
     return dict(zip(generator.PLACES, sites, strict=True))
 
 
