@@ -67,7 +67,7 @@ def run(name: str, seed: int, measures: dict[str, dict] | None = None, **probes:
         probes=tuple((probe, "a") for probe in probes),
     )
     content = {"metrics": dict.fromkeys(SETS, measures), "probes": {}}
-    return Run(job, Path("record.json"), content, False, probes)
+    return Run(job, Path("record.json"), content, arrays_of=probes)
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:
