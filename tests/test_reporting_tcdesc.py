@@ -62,7 +62,7 @@ def trained(
     for run in records(jobs, level, number):
         content = {**run.content, "curve": curves(run.job)}
         content["config"] = configuration(run.job, study.setting) if run.job.recipe else {}
-        found.append(Run(run.job, run.path, content, False, probe(run.job)))
+        found.append(Run(run.job, run.path, content, arrays_of=probe(run.job)))
     return found
 
 
