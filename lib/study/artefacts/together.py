@@ -106,13 +106,16 @@ TIMES = 4
 
 
 def duration(study: Study) -> list[Job]:
-    """`LONGER` with both optimisers, `TIMES` as long at the same learning rates; and all methods at the
-    profile's length, whose spread over seeds the intervals use."""
+    """`LONGER` with both optimisers, `TIMES` as long at the same learning rates, and HardNet+ without
+    dampening, two seeds; and all methods at the profile's length, whose spread over seeds the intervals
+    use."""
     short = Runs([*EQUAL, *SWAPPED], recipes={**EQUAL, **SWAPPED})
     budget = study.setting.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
     longer = replace(short, overrides={"budget": replace(budget, epochs=TIMES * budget.epochs)})
     keys = {key: [key, *(o for o, own in SWAPPED_KEYS.items() if own == key)] for key in LONGER}
     rows = [replace(longer, methods=keys[key], most=most) for key, most in LONGER.items()]
+    undamped = replace(short, methods=["equal_hardnet_aug_undamped"], recipes=UNDAMPED)
+    rows += [undamped, replace(undamped, most=2, overrides=longer.overrides)]
     return several(short, *rows)(study)
 
 
