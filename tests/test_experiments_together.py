@@ -53,7 +53,7 @@ def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
 
 
 def test_every_method_whose_sgd_is_dampened_has_a_twin_with_that_of_dsm():
-    alike = {key.removesuffix("_undamped"): recipe for key, recipe in together.UNDAMPED.items()}
+    alike = {key: together.UNDAMPED[other] for other, key in together.UNDAMPED_KEYS.items()}
     for key, recipe in together.EQUAL.items():
         twin = alike.get(key, recipe)
         assert changed(twin, recipe) <= {"optimizer"}

@@ -443,7 +443,7 @@ def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
     monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     damaged = {
         "hynet/figure3": next(folder.glob("records/architecture/*.json")),
-        "dsm/loss_shapes": next(folder.glob("records/loss_shapes/*.json")),
+        "hynet/gradient_magnitudes": next(folder.glob("records/loss_shapes/*.json")),
         "hynet/figure1": next(folder.glob("records/similarities/*.json")),
         "adasample/figure1": folder / "searches/hardnet.json",
     }

@@ -86,7 +86,6 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "dsm/figure3": Artefact(dsm.figure3),
     "dsm/figure4": Artefact(dsm.figure4, hpatches=True),
     "dsm/options": Artefact(option_runs(dsm.OPTIONS), extras=True),
-    "dsm/loss_shapes": Artefact(dsm.loss_shapes),
     "dsm/figure5": Artefact(images.dsm_figure5, images=images.OXFORD),
     "dsm/table2": Artefact(images.dsm_table2, images=images.LANDMARKS),
     "hynet/table1": Artefact(hynet.table1),

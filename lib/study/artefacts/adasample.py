@@ -17,7 +17,7 @@ from lib.study.artefacts.rows import (
     several,
     variants,
 )
-from lib.study.artefacts.together import EQUAL, SWAPPED
+from lib.study.artefacts.together import ALIKE
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -181,7 +181,7 @@ _SAMPLED = {"pair_weight": None}
 _RANDOM = {**_SAMPLED, "sampler": part("random_pair")}
 _PHOTOGRAPHED = {"generate": None}
 _CONTROLS = variants(
-    SWAPPED["equal_adasample_aug_gen_adam"],
+    ALIKE["equal_adasample_aug_gen_adam"],
     {
         "ada_random_gen": ("random positives, Adam", _RANDOM),
         "ada_sampled_gen": ("w_i = 1, Adam", _SAMPLED),
@@ -193,7 +193,7 @@ _CONTROLS = variants(
 # What AdaSample's loss, its sampling, its weights and generated positives each change.
 control = Runs(
     [key for keys in CONTROLLED.values() for key in keys],
-    recipes={**EQUAL, **SWAPPED, **_CONTROLS},
+    recipes={**ALIKE, **_CONTROLS},
     hpatches=HPATCHES_SPLIT,
 )
 

@@ -129,8 +129,6 @@ FIGURE4_SIGNS = ("l2net_aug", "hardnet_aug")
 FIGURE4 = tuple(dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY)))
 # HPatches' full split, real-valued descriptors and binary ones.
 figure4 = dsm_runs(FIGURE4, handcrafted=("sift", "orb"), hpatches="full", by_sign=FIGURE4_SIGNS)
-# Which triplets each loss of the papers weights, at one state of training.
-loss_shapes = Runs(computations={"loss_shapes": "Pull and push of each loss"})
 # What the paper leaves open, or its code has otherwise, and is most likely to matter.
 OPTIONS: Options = {
     "dsm_aug": {

@@ -20,7 +20,7 @@ from lib.study.artefacts.rows import (
     several,
     variants,
 )
-from lib.study.artefacts.together import EQUAL, SWAPPED, UNDAMPED, on_equal_footing
+from lib.study.artefacts.together import ALIKE, EQUAL, on_equal_footing
 from lib.study.jobs import Job
 from lib.study.open import Study
 
@@ -36,7 +36,6 @@ def _positive(**options: object) -> dict[str, object]:
     return {"positive": options}
 
 
-_EQUAL = {**EQUAL, **SWAPPED, **UNDAMPED}
 # On equal footing, by loss and optimiser, the keys of runs without topology; with d⁺ = (1 − λ) d_E,
 # which is what λ does without topology; and with both.
 CONTROLLED: Mapping[str, tuple[str, str, str]] = {
@@ -46,7 +45,7 @@ CONTROLLED: Mapping[str, tuple[str, str, str]] = {
     "DSM+, Adam": ("equal_dsm_aug_adam", "tc_control_adam", "equal_tcdesc_dsm_aug_adam"),
 }
 _CONTROLS = {
-    control: changed(_EQUAL[key], f"{_EQUAL[key].label}: no topology{ending}", _positive(weights="none"))
+    control: changed(ALIKE[key], f"{ALIKE[key].label}: no topology{ending}", _positive(weights="none"))
     for (_, control, key), ending in zip(CONTROLLED.values(), ("", "", ", Adam", ", Adam"), strict=True)
 }
 
@@ -101,7 +100,7 @@ table5 = tcdesc_runs(("tcdesc_dsm_aug", *_FIXED), "grid")
 # What is topology's own, and what its λ alone does.
 control = Runs(
     [key for keys in CONTROLLED.values() for key in keys],
-    recipes={**_EQUAL, **_CONTROLS},
+    recipes={**ALIKE, **_CONTROLS},
     hpatches="a",
 )
 

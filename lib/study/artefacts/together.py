@@ -53,24 +53,22 @@ SWAPPED_KEYS: Mapping[str, str] = {
     f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key for key, name in METHODS.items()
 }
 SWAPPED: Mapping[str, Recipe] = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
-# Those whose own SGD is dampened, with DSM's and TCDesc's, which is not.
-UNDAMPED: Mapping[str, Recipe] = {
-    f"{key}_undamped": replace(recipe, label=f"{recipe.label}, no dampening", optimizer=DSM.optimizer)
-    for key, recipe in EQUAL.items()
-    if recipe.optimizer.options.get("dampening")
+# Each method whose own SGD is dampened with DSM's and TCDesc's, which is not, likewise.
+UNDAMPED_KEYS: Mapping[str, str] = {
+    f"{key}_undamped": key for key, own in EQUAL.items() if own.optimizer.options.get("dampening")
 }
+UNDAMPED: Mapping[str, Recipe] = {
+    other: replace(EQUAL[key], label=f"{EQUAL[key].label}, no dampening", optimizer=DSM.optimizer)
+    for other, key in UNDAMPED_KEYS.items()
+}
+ALIKE: Mapping[str, Recipe] = {**EQUAL, **SWAPPED, **UNDAMPED}
 # Those with a search of their own; labels tell them from the papers' own settings beside them.
-_LABELS = {key: f"{recipe.label}, equal footing" for key, recipe in EQUAL.items()}
-_LABELS |= {k: f"{r.label}, equal footing, {r.optimizer.name}" for k, r in SWAPPED.items()}
-_LABELS |= {key: f"{recipe.label}, equal footing" for key, recipe in UNDAMPED.items()}
+_OPTIMISER = {key: f", {recipe.optimizer.name}" for key, recipe in SWAPPED.items()}
 SEARCHED: Mapping[str, Recipe] = {
-    key: replace({**EQUAL, **SWAPPED, **UNDAMPED}[key], label=label)
-    for key, label in _LABELS.items()
+    key: replace(recipe, label=f"{recipe.label}, equal footing{_OPTIMISER.get(key, '')}")
+    for key, recipe in ALIKE.items()
     if key.startswith("equal_")
 }
-
-
-_OWN_OPTIMISER = Runs(EQUAL, recipes=EQUAL, hpatches="a")
 
 
 def orders(study: Study) -> list[Job]:
@@ -79,7 +77,7 @@ def orders(study: Study) -> list[Job]:
     else that is asked of it; there, where runs are short, each set is trained on in turn. On real places
     SIFT, RootSIFT and the committed networks, trained on synthetic planes, are measured too."""
     quick = study.setting.profile.name == "quick"
-    jobs = replace(_OWN_OPTIMISER, sets="all" if quick else "first")(study)
+    jobs = Runs(EQUAL, recipes=EQUAL, hpatches="a", sets="all" if quick else "first")(study)
     if study.setting.source.scenes is not None:
         networks = sorted(ROOT.glob("networks/*/*.safetensors"))
         jobs += Runs(handcrafted=HANDCRAFTED)(study, networks)
@@ -109,12 +107,12 @@ def duration(study: Study) -> list[Job]:
     """`LONGER` with both optimisers, `TIMES` as long at the same learning rates, and HardNet+ without
     dampening, two seeds; and all methods at the profile's length, whose spread over seeds the intervals
     use."""
-    short = Runs([*EQUAL, *SWAPPED], recipes={**EQUAL, **SWAPPED})
+    short = Runs([*EQUAL, *SWAPPED], recipes=ALIKE)
     budget = study.setting.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
     longer = replace(short, overrides={"budget": replace(budget, epochs=TIMES * budget.epochs)})
     keys = {key: [key, *(o for o, own in SWAPPED_KEYS.items() if own == key)] for key in LONGER}
     rows = [replace(longer, methods=keys[key], most=most) for key, most in LONGER.items()]
-    undamped = replace(short, methods=["equal_hardnet_aug_undamped"], recipes=UNDAMPED)
+    undamped = replace(short, methods=["equal_hardnet_aug_undamped"])
     rows += [undamped, replace(undamped, most=2, overrides=longer.overrides)]
     return several(short, *rows)(study)
 
@@ -126,14 +124,12 @@ def optimiser_on_reserve(study: Study) -> dict[str, str]:
     Raises:
         NoSearch: one of them is not on record.
     """
-    suited = {}
+    suited, on_places = {}, study.setting.source.scenes is not None
+    undamped = {key: other for other, key in UNDAMPED_KEYS.items() if on_places}
     for other, key in SWAPPED_KEYS.items():
-        recipes = {key: EQUAL[key], other: SWAPPED[other]}
-        undamped = f"{key}_undamped"
-        if study.setting.source.scenes is not None and undamped in UNDAMPED:
-            recipes = {undamped: UNDAMPED[undamped], other: SWAPPED[other]}
-        lowest = {n: min(read_search(study, n)["metrics"]["mean_fpr95"].values()) for n in recipes}
-        suited[EQUAL[key].label] = recipes[min(lowest, key=lowest.get)].optimizer.name
+        searched = (undamped.get(key, key), other)
+        lowest = {n: min(read_search(study, n)["metrics"]["mean_fpr95"].values()) for n in searched}
+        suited[EQUAL[key].label] = ALIKE[min(lowest, key=lowest.get)].optimizer.name
     return suited
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.statistics import significance
 from lib.statistics.intervals import Measured, contrast, difference, residual
-from lib.study.artefacts.together import UNDAMPED
+from lib.study.artefacts.together import UNDAMPED_KEYS
 from lib.study.claims import Claim
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task, values_of
 from lib.study.open import Record, Study
@@ -73,14 +73,12 @@ def _by_place(frame: pd.DataFrame, ending: str) -> dict[str, Measured]:
 def without_dampening(runs: Sequence[Record]) -> list[Record]:
     """Runs with one SGD for all: of a method that was trained without its authors' dampening, too, that
     run in the other's place and under its label."""
-    undamped = {(run.job.name, run.job.seed): run for run in runs if run.job.name in UNDAMPED}
-    left = [run for run in runs if run.job.name not in UNDAMPED]
-    chosen = [undamped.get((f"{run.job.name}_undamped", run.job.seed), run) for run in left]
-    labels = [run.job.label for run in left]
-    return [
-        replace(run, job=replace(run.job, label=label))
-        for run, label in zip(chosen, labels, strict=True)
-    ]
+    alike = {(run.job.name, run.job.seed): run for run in runs if run.job.name not in UNDAMPED_KEYS}
+    for run in runs:
+        if key := UNDAMPED_KEYS.get(run.job.name):
+            label = alike[key, run.job.seed].job.label
+            alike[key, run.job.seed] = replace(run, job=replace(run.job, label=label))
+    return list(alike.values())
 
 
 def claimed_values(claim: Claim, runs: Sequence[Record], sets: Sequence[str]) -> Mapping[str, object]:
