@@ -325,12 +325,13 @@ def test_a_finding_is_shown_and_has_no_verdict():
 def test_how_many_verdicts_may_be_wrong_by_chance():
     table = pd.DataFrame(
         {
-            "verdict": ["held"] * 20 + ["did not hold"] * 20 + ["open", "not judged", "held"],
-            "low": [0.1] * 42 + [np.nan],
+            "verdict": ["held"] * 10 + ["did not hold"] * 10 + ["open"] * 20 + ["not judged", "held"],
+            "low": [0.1] * 41 + [np.nan],
         }
     )
     assert claims.wrong_by_chance(table) == (
-        "95% intervals decide 40 comparisons, of which chance makes at most about 2.0 wrong."
+        "Of 40 comparisons judged by 95% intervals, 20 are decided; "
+        "chance decides at most about 2.0 wrongly."
     )
 
 

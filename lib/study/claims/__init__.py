@@ -346,16 +346,17 @@ def verdict(
 
 
 def wrong_by_chance(table: pd.DataFrame) -> str:
-    """A sentence on how many verdicts may be wrong by chance alone.
+    """A sentence on how many verdicts may be wrong by chance alone, which open comparisons could have
+    been as well.
 
     Args:
         table: of `judge`; minima and computations, which have no interval, are left out.
     """
-    decided = table["verdict"].isin([HELD, NOT_HELD, *ON_OWN_DATA.values()]) & table["low"].notna()
-    count = int(decided.sum())
+    judged = table[table["low"].notna() & (table["verdict"] != NOT_JUDGED)]
     return (
-        f"{CONFIDENCE:.0%} intervals decide {count} comparisons, of which chance makes at most about "
-        f"{(1 - CONFIDENCE) * count:.1f} wrong."
+        f"Of {len(judged)} comparisons judged by {CONFIDENCE:.0%} intervals, "
+        f"{(judged['verdict'] != OPEN).sum()} are decided; chance decides at most about "
+        f"{(1 - CONFIDENCE) * len(judged):.1f} wrongly."
     )
 
 
