@@ -274,7 +274,7 @@ def test_what_the_margin_alone_would_decide_is_open():
     # Half an interval is 0.124: from -0.114 to 0.010, below a margin of 0.02 but on both sides of 0.
     gain = claim(direction="greater", margin=0.02)
     result = judge(gain, {"a": runs(-0.104 - 0.01, 0.1), "b": np.zeros(1)})
-    assert (result.outcome, result.why) == ("open", "the margin alone would decide")
+    assert (result.outcome, result.why) == ("open", "the verdict would change if the margin were zero")
     assert judge(gain, {"a": runs(-0.13, 0.1), "b": np.zeros(1)}).outcome == "did not hold"
     one = claim(statistic="maximum", b=(), direction="at_most", margin=1)
     assert judge(one, {"a": [1]}).outcome == "held"
@@ -330,8 +330,7 @@ def test_how_many_verdicts_may_be_wrong_by_chance():
         }
     )
     assert claims.wrong_by_chance(table) == (
-        "Of 40 comparisons judged by 95% intervals, 20 are decided; "
-        "chance decides at most about 2.0 wrongly."
+        "Of 40 comparisons judged by 95% intervals, 20 are decided, at most about 2.0 wrongly by chance."
     )
 
 
@@ -384,7 +383,7 @@ def test_statistics_equal_their_definition_written_as_loops(a, b):
 def test_a_claim_without_values_or_without_a_rule_is_not_judged():
     absent = judge(claim(b=("b", "c")), {"a": [1.0], "b": "b was not trained"})
     assert (absent.outcome, absent.observed) == ("not judged", None)
-    assert absent.why == "b was not trained; no values of c"
+    assert absent.why == "b was not trained; no runs of c"
     algebra = judge(claim(statistic="none", a=(), b=(), why="it is algebra"), {})
     assert (algebra.outcome, algebra.why) == ("not judged", "it is algebra")
 
@@ -474,5 +473,5 @@ def test_claims_are_judged_by_a_studys_own_values_into_one_table():
     )
     assert table["verdict"].tolist() == ["held", "not judged", "not judged"]
     assert table["observed"].isna().tolist() == [False, True, True]
-    assert table["why"].tolist() == ["", "no values of a; no values of b", "it is algebra"]
+    assert table["why"].tolist() == ["", "no runs of a; no runs of b", "it is algebra"]
     assert table["seeds"].tolist() == [5, 5, 5]

@@ -1,4 +1,7 @@
-"""Distances between descriptors: one module each, with `build(**options)` giving a `Distance`."""
+"""Distances between descriptors: one module each, with `build(**options)` giving a `Distance`.
+
+TCDesc's topology distance depends on the whole batch and is in `lib.positives.topology`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

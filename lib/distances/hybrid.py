@@ -2,6 +2,7 @@
 
 s = cos θ is the inner product and d = √(2 − 2s) the Euclidean distance. 1 − s is steepest where a pair
 lies far apart, at θ = π/2, and d where it lies close, which suits positives and negatives (Sec. 2.3).
+Z, the largest |α sin θ + cos(θ/2)|, is `lib.recipes.largest_gradient`; the hinge is `lib.losses.hinge`.
 """
 
 import math

@@ -1,7 +1,8 @@
 """Hinge triplet loss, max(t + d_pos − d_neg, 0).
 
 HardNet takes it on distances; on squared Euclidean distances it is AdaSample's HT (Eq. 14), on squared
-angles its AHT (Eq. 15). The distance is an axis of its own (`lib.distances`).
+angles its AHT (Eq. 15). On `lib.distances.hybrid` it is HyNet's Eq. 6, on `lib.positives.topology`
+TCDesc's Eq. 9. The distance is an axis of its own (`lib.distances`).
 """
 
 from torch import Tensor, nn

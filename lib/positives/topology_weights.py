@@ -46,7 +46,7 @@ def linear_combination(
         near: (n, k, d) the neighbours of each, k < d; the columns of N_i, here as rows.
         sum_to_one: the best weights that sum to one, as in Locally Linear Embedding (ref. 38).
         ridge: what is added to the diagonal of N_iᵀ N_i, as a share of the neighbours' mean squared
-            length, which is 1 for unit descriptors.
+            length, which is 1 for unit descriptors; 0 is Eq. 6, except at nearly collinear neighbours.
 
     Returns:
         (n, k) in the type of the centres, whatever the autocast.

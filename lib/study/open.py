@@ -261,5 +261,5 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
 def provenance(runs: Sequence[Record]) -> str:
     """One line on what the numbers shown come from: how many records, and how many by older code."""
     older = sum(run.older for run in runs)
-    line = f"{len(runs)} records, all by today's code and data"
-    return line if not older else f"{len(runs)} records, {older} of them by OLDER CODE or data"
+    line = f"{len(runs)} records, all made with the current code and data"
+    return line if not older else f"{len(runs)} records, {older} of them made with OLDER CODE or data"

@@ -53,7 +53,7 @@ SWAPPED_KEYS: Mapping[str, str] = {
     f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key for key, name in METHODS.items()
 }
 SWAPPED: Mapping[str, Recipe] = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
-# Each method whose own SGD is dampened with DSM's and TCDesc's, which is not, likewise.
+# Each method whose SGD is dampened, as HardNet's code has it or in part, with DSM's, likewise.
 UNDAMPED_KEYS: Mapping[str, str] = {
     f"{key}_undamped": key for key, own in EQUAL.items() if own.optimizer.options.get("dampening")
 }

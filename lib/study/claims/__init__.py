@@ -313,7 +313,7 @@ def verdict(
     row = vars(claim) | dict.fromkeys(NUMBERS) | dict.fromkeys(("over", "rival", "part"), "")
     row |= {"claim": claim.id, "needed": claim.needed(), "profile": profile, "data": data_name}
     named = dict.fromkeys((*claim.a, *claim.b, *claim.given))
-    values = {key: values.get(key, f"no values of {key}") for key in named}
+    values = {key: values.get(key, f"no runs of {key}") for key in named}
     reasons = [value for value in values.values() if isinstance(value, str)]
     if why := claim.why or "; ".join(reasons):
         return row | {"seeds": len(seeds), "verdict": NOT_JUDGED, "why": why}
@@ -355,8 +355,8 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
     judged = table[table["low"].notna() & (table["verdict"] != NOT_JUDGED)]
     return (
         f"Of {len(judged)} comparisons judged by {CONFIDENCE:.0%} intervals, "
-        f"{(judged['verdict'] != OPEN).sum()} are decided; chance decides at most about "
-        f"{(1 - CONFIDENCE) * len(judged):.1f} wrongly."
+        f"{(judged['verdict'] != OPEN).sum()} are decided, at most about "
+        f"{(1 - CONFIDENCE) * len(judged):.1f} wrongly by chance."
     )
 
 
@@ -380,7 +380,7 @@ def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]
     elif confidence != CONFIDENCE and low < high:
         reasons.append(f"one of {len(compared)} simultaneous intervals")
     if side == 0 and _side(claim, low, high, [claim.bound]):
-        reasons.append("the margin alone would decide")
+        reasons.append("the verdict would change if the margin were zero")
     cells, units = methods[claim.a[0]].cells, methods[claim.a[0]].units
     rival = [labels[decides.b]] if decides.b else []
     rival += [f"against {labels[decides.a]}"] if decides.b and len(claim.a) > 1 else []

@@ -136,7 +136,9 @@ class Artefact:
         # Sentences without a number of ours are folded below the others, if there are any.
         unmeasured = table["observed"].isna()
         parts = [verdicts_as_html(rows) for _, rows in table.groupby(unmeasured)]
-        fold = f"<summary>Sentences without a number of ours, and why: {unmeasured.sum()}</summary>"
+        fold = (
+            f"<summary>Sentences that we have no number for, with reasons: {unmeasured.sum()}</summary>"
+        )
         display(HTML(f"<details>{fold}".join(parts) + "</details>" * (len(parts) - 1)))
 
     def _save(self, kind: str, name: str, suffix: str, content: bytes) -> None:
@@ -232,7 +234,7 @@ def verdicts_as_html(verdicts: pd.DataFrame) -> str:
 def _estimate(observed: float, low: float, high: float, unit: str) -> str | None:
     if pd.isna(observed):
         return None
-    text = f"{observed:.3g} {unit}".rstrip()
+    text = f"{observed:.3g}" if unit == "ratio" else f"{observed:.3g} {unit}".rstrip()
     return (text if pd.isna(low) else f"{text} ({low:.3g} to {high:.3g})").replace("-", "−")
 
 

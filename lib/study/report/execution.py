@@ -28,7 +28,8 @@ from lib.study.jobs import Record
 from lib.study.open import ROOT, Study
 from lib.study.report.reference import saved_files
 
-_FINDINGS = re.compile(r"<!-- findings -->\n(.*?)<!-- end of findings -->", re.DOTALL)
+# What README says first, from its scope to the end of its findings.
+_FINDINGS = re.compile(r"(\*\*Scope\.\*\*.*?)<!-- end of findings -->", re.DOTALL)
 
 # What the report passes for a notebook's parameters other than profile, data and results, so that a
 # value changed by hand in a saved notebook does not come into the report.
