@@ -7,7 +7,6 @@ import pytest
 
 from lib.data.hpatches import detection as hpatches_detection
 from lib.data.images import reduced
-from lib.features.description import to_original
 from lib.features.detectors import Detector, detect
 from lib.features.keypoints import dog_keypoints
 
@@ -59,7 +58,7 @@ def test_blobs_are_found_where_they_are(
 ) -> None:
     (positions, largest), (image, centres) = DETECTORS[name], blobs
     searched = reduced(image, side)
-    found = to_original(positions(searched), searched.shape[::-1], (SIDE, SIDE))
+    found = (positions(searched) + 0.5) * SIDE / side - 0.5
     error = found[:, None] - centres
     nearest = np.linalg.norm(error, axis=2).argmin(axis=0)
     error = error[nearest, np.arange(len(centres))]

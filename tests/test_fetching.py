@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import signal
 import stat
@@ -278,8 +277,7 @@ def test_whatever_members_are_called_only_known_names_in_the_folder_are_written(
             info = zipfile.ZipInfo(name)
             info.create_system, info.external_attr = 3, (stat.S_IFLNK if link else 0) << 16
             archive.writestr(info, "../../outside.txt")
-    with contextlib.suppress(FileExistsError):
-        unpack(root / "a.zip", folder)
+    unpack(root / "a.zip", folder)
     written = {path for path in root.rglob("*") if path.is_file() or path.is_symlink()}
     assert written - {root / "a.zip"} <= {folder / "info.txt", folder / "patches0000.bmp"}
     assert not any(path.is_symlink() for path in written)

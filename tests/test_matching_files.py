@@ -10,8 +10,6 @@ import sys
 import zlib
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import Mock
 
 import cv2
 import h5py
@@ -32,7 +30,7 @@ from lib.features.description import Features
 from lib.features.detectors import Detector, Regions
 from lib.features.matches import match
 from lib.files import locked
-from lib.matching import colmap, hloc
+from lib.matching import files
 from lib.matching.folder import Settings, describe_and_match, photographs
 from lib.matching.networks import describe, find
 
@@ -79,7 +77,7 @@ def test_features_lie_as_hloc_reads_them(images: Path, out: Path) -> None:
 def test_matches_lie_as_hloc_reads_them(out: Path) -> None:
     with h5py.File(out / "features.h5") as features, h5py.File(out / "matches.h5") as matches:
         names = ("below/two.png", "one.png")
-        described = [hloc.read_descriptors(features, name) for name in names]
+        described = [files.read_descriptors(features, name) for name in names]
         expected = match(*described, ratio=0.9)
         group = matches["below-two.png/one.png"]
         partner, scores = group["matches0"][()], group["matching_scores0"][()]
@@ -105,7 +103,7 @@ def test_the_database_holds_cameras_keypoints_and_matches(out: Path) -> None:
             expected = features[image.name]["keypoints"][()] + 0.5
             np.testing.assert_allclose(database.read_keypoints(image.image_id)[:, :2], expected)
         stored = database.read_matches(*(image.image_id for image in images))
-        np.testing.assert_array_equal(stored, hloc.read_matches(matches, names))
+        np.testing.assert_array_equal(stored, files.read_matches(matches, names))
         assert database.num_verified_image_pairs() == 0
         cameras = [database.read_camera(image.camera_id) for image in images]
         assert [(of.width, of.height) for of in cameras] == [(220, 230), (200, 240)]
@@ -115,8 +113,8 @@ def test_bits_in_a_file_are_read_as_bits(tmp_path: Path) -> None:
     bits = np.random.default_rng(0).integers(0, 256, (200, 32), dtype=np.uint8)
     regions = Regions(np.tile(np.eye(2, 3, dtype=np.float32), (200, 1, 1)), np.ones(200, np.float32))
     with h5py.File(tmp_path / "features.h5", "w") as file:
-        hloc.write_features(file, "one", Features(regions, bits, (9, 9)))
-        np.testing.assert_array_equal(hloc.read_descriptors(file, "one"), bits)
+        files.write_features(file, "one", Features(regions, bits, (9, 9)))
+        np.testing.assert_array_equal(files.read_descriptors(file, "one"), bits)
 
 
 def test_places_are_those_of_the_image_before_it_was_reduced(
@@ -149,7 +147,7 @@ def test_turned_photographs_are_described_upright_at_their_stored_places(
     describe_and_match(tmp_path, tmp_path / "out", FEW, find("sift"), log=quiet)
     expected = describe(np.asarray(upright), FEW, find("sift"))
     with h5py.File(tmp_path / "out" / "features.h5") as file:
-        np.testing.assert_array_equal(hloc.read_descriptors(file, "1 a.png"), expected.descriptors)
+        np.testing.assert_array_equal(files.read_descriptors(file, "1 a.png"), expected.descriptors)
         x, y = file["1 a.png"]["keypoints"][()].round().astype(int).T
     grey_values = np.asarray(upright)[tuple(expected.position.round().astype(int).T[::-1])]
     assert (np.asarray(stored)[y, x] == grey_values).mean() > 0.98
@@ -157,7 +155,7 @@ def test_turned_photographs_are_described_upright_at_their_stored_places(
 
 def test_pictures_can_be_written_beside_colmap() -> None:
     write = "import io, numpy; Image.fromarray(numpy.ones((9, 9), 'u1')).save(io.BytesIO(), 'png')"
-    code = f"import lib.matching.colmap\nfrom PIL import Image\n{write}\nprint('written')"
+    code = f"import lib.matching.files\nfrom PIL import Image\n{write}\nprint('written')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "written\n", done.stderr
 
@@ -191,7 +189,7 @@ def test_a_try_without_a_model_leaves_nothing_in_the_next_ones_way(images: Path,
     before = sorted(path.name for path in out.iterdir())
     for _ in range(2):
         # Cuts of one plane have no parallax, so that no two of them begin a model.
-        assert not colmap.sparse_models(out / "database.db", images, out / "models")
+        assert not files.sparse_models(out / "database.db", images, out / "models")
         assert sorted(path.name for path in out.iterdir()) == before
 
 
@@ -276,9 +274,9 @@ def test_images_of_61_megapixels_are_described(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("stopped", ["write_features", "write_matches", "write_pairs"])
 def test_a_stopped_run_goes_on_to_the_same_bits(
-    images: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, stopped: str
+    images: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: str
 ) -> None:
-    calls, written = [], getattr(hloc, stopped)
+    calls, written = [], getattr(files, stopped)
 
     def stop(*given: object) -> None:
         calls.append(given)
@@ -288,20 +286,12 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
 
     options = ["--descriptor", "sift", "--most", "150", "--ratio", "0.9"]
     again = ["folder", str(images), str(tmp_path / "again"), *options]
-    monkeypatch.setattr(hloc, stopped, stop)
+    monkeypatch.setattr(files, stopped, stop)
     assert command.main(again) == 130
     assert command.main([*again, "--upright"]) == 1
     with locked(tmp_path / "again" / ".lock"):
         assert command.main(again) == 1
     (tmp_path / "again" / "features.1.half.h5").touch()
-    for number, name in enumerate(("features.h5", "matches.h5")):
-        free = [SimpleNamespace(free=10**9)] * number + [SimpleNamespace(free=999)]
-        with monkeypatch.context() as full:
-            full.setattr(shutil, "disk_usage", Mock(side_effect=free))
-            assert command.main(again) == 1
-        (line,) = capsys.readouterr().err.splitlines()[-1:]
-        assert line.endswith(f"{name}: the disk is full: make room and run again, what is done is kept")
-        assert not list((tmp_path / "again").glob("*.half.*"))
     assert command.main(again) == 0
     assert len(calls) == (3 if stopped == "write_features" else 2)
     for name in ("features.h5", "matches.h5", "pairs.txt", "database.db"):
@@ -355,26 +345,14 @@ def test_of_several_models_the_largest_is_first(tmp_path: Path, monkeypatch: pyt
             (tmp_path / "models" / str(number)).mkdir(parents=True)
             pycolmap.synthesize_dataset(options).write(tmp_path / "models" / str(number))
 
-    monkeypatch.setattr(colmap, "reconstruct", build)
-    models = colmap.sparse_models(tmp_path / "database.db", tmp_path, tmp_path / "models")
+    monkeypatch.setattr(files, "reconstruct", build)
+    models = files.sparse_models(tmp_path / "database.db", tmp_path, tmp_path / "models")
     assert [path.name for path, _ in models] == ["2", "1", "0"]
     model = models[0][1]
-    assert colmap.implausible_focal_lengths(model) == {}
+    assert files.implausible_focal_lengths(model) == {}
     (camera,) = model.cameras.values()
     camera.params = [20 * camera.width, *camera.params[1:]]
-    assert list(colmap.implausible_focal_lengths(model).values()) == [pytest.approx(20)]
-
-
-def test_a_model_that_finds_no_room_is_refused_in_one_line(
-    images: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
-    shutil.copy(out / "database.db", tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", Mock(return_value=SimpleNamespace(free=99_999)))
-    assert command.main(["model", str(images), str(tmp_path)]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "database.db: the disk is full" in line
-    assert [path.name for path in tmp_path.iterdir()] == ["database.db"]
-    assert (tmp_path / "database.db").read_bytes() == (out / "database.db").read_bytes()
+    assert list(files.implausible_focal_lengths(model).values()) == [pytest.approx(20)]
 
 
 def test_hlocs_keypoints_of_16_bits_are_refused(images: Path, out: Path, tmp_path: Path) -> None:
@@ -386,7 +364,7 @@ def test_hlocs_keypoints_of_16_bits_are_refused(images: Path, out: Path, tmp_pat
             del file[name]["keypoints"]
             file[name]["keypoints"] = halved
     with pytest.raises(ValueError, match="keypoints of 32 bits expected"):
-        colmap.write_database(tmp_path, images, [("below/two.png", "one.png")])
+        files.write_database(tmp_path, images, [("below/two.png", "one.png")])
     assert not list(tmp_path.glob("*.db"))
 
 
@@ -413,7 +391,7 @@ def test_a_file_of_pairs_is_read_before_anything_is_described(
 
 def test_names_with_spaces_and_dots_are_read_from_a_file_of_pairs(tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_text("./c.png a b.png\n\na b.png\tc.png\n")
-    assert hloc.read_pairs(tmp_path / "pairs.txt", {"c.png", "a b.png"}) == [("c.png", "a b.png")]
+    assert files.read_pairs(tmp_path / "pairs.txt", {"c.png", "a b.png"}) == [("c.png", "a b.png")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from lib.data.images import image_size, read_grey
-from lib.features.description import to_original
+from lib.features.description import in_original
 
 GREY = np.random.default_rng(0).integers(0, 256, (40, 60)).astype(np.uint8)
 
@@ -81,5 +81,5 @@ def test_places_in_a_reduced_image_are_brought_back(tmp_path: Path) -> None:
     assert small.shape == (27, 40)
     weight = small / small.sum()
     middle = [(weight * grid).sum() for grid in np.meshgrid(np.arange(40), np.arange(27))]
-    back = to_original(np.array([middle]), (40, 27), (120, 80))
-    np.testing.assert_allclose(back, [[71.3, 20.6]], atol=0.3)
+    back = in_original(np.array([np.column_stack([np.eye(2), middle])]), (40, 27), (120, 80))
+    np.testing.assert_allclose(back, [[[3, 0, 71.3], [0, 80 / 27, 20.6]]], atol=0.3)

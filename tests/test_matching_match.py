@@ -8,7 +8,6 @@ from scipy.spatial.distance import cdist
 from test_matching_keypoints import texture
 
 from lib.benchmarks import subject
-from lib.features import description
 from lib.features.detectors import Detector, detect
 from lib.features.matches import match, nearest
 from lib.features.patches import extract
@@ -84,11 +83,10 @@ def test_with_one_keypoint_there_is_no_second_nearest_to_be_nearer_than() -> Non
     assert len(match(some, some[:1], ratio=0.8)) == 0
 
 
-def test_descriptors_are_those_of_the_patches_in_batches_of_any_size(monkeypatch) -> None:
+def test_descriptors_are_those_of_the_patches() -> None:
     image, network = texture(), l2net.build(width=0.25).eval()
     found = detect(image, Detector(most=50))
     expected = subject.describe(network, extract(image, found))
-    monkeypatch.setattr(description, "_AT_ONCE", 7)
     for descriptor in (network, lambda patches: subject.describe(network, patches)):
         features = describe(image, Detector(most=50), descriptor)
         np.testing.assert_allclose(features.descriptors, expected, atol=1e-6)

@@ -18,6 +18,8 @@ from lib.benchmarks.retrieval import Inverted, average_precision, invert, learn
 from lib.benchmarks.subject import Subject
 from lib.data import whole_images as layout
 from lib.data.whole_images import City, Query
+from lib.features.description import Features
+from lib.features.detectors import Regions
 
 GREY = np.full((60, 80), 90, np.uint8)
 
@@ -228,12 +230,15 @@ def test_every_engine_is_the_published_one(seed: int) -> None:
     other = [seen_again(draw, base, places, 30) for _ in range(20)]
     sides = [int(side) for side in draw.integers(900, 1200, 50)]
     searched, learned_on = (
-        retrieval.Described(*(tuple(part) for part in zip(*of, strict=True)), tuple(sides))
-        for of in (city, other)
+        [
+            Features(Regions(maps, np.ones(len(maps))), descriptors, (side, 1))
+            for (descriptors, maps), side in zip(photographs, sides, strict=False)
+        ]
+        for photographs in (city, other)
     )
     answers = retrieval._engines(learned_on, searched)
     chosen = np.arange(len(city[0][0])) % 4 > 0
-    vocabulary = learn(learned_on.descriptors, retrieval.VISUAL_INDEX_WORDS, 128)
+    vocabulary = learn([f.descriptors for f in learned_on], retrieval.VISUAL_INDEX_WORDS, 128)
 
     placed = [
         [

@@ -42,6 +42,7 @@ from scipy.sparse import csr_array
 from lib.benchmarks.sfm import features
 from lib.benchmarks.subject import Subject
 from lib.data.whole_images import City, Query
+from lib.features.description import Features
 from lib.features.detectors import Detector
 
 DETECTOR = Detector("dog", most=3000)
@@ -64,21 +65,6 @@ AHEAD, STRONG = 100, 5
 # α of the paper.
 NEW = 0.5
 ASSIGNED = 3
-
-
-@dataclass(frozen=True)
-class Described:
-    """A city's features; descriptors lie in a file, since they may be more than memory holds.
-
-    Attributes:
-        descriptors: (n_i, k) float32 of each photograph.
-        maps: (n_i, 2, 3) float32, as `lib.features.detectors.Regions` has them.
-        sides: the longest of each photograph, px.
-    """
-
-    descriptors: tuple[np.ndarray, ...]
-    maps: tuple[np.ndarray, ...]
-    sides: tuple[int, ...]
 
 
 def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
@@ -112,52 +98,53 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
     return numbers | cities.groupby(level=0).mean().to_dict()
 
 
-def _described(subject: Subject, city: City, file: Path) -> Described:
-    maps, sides = [], []
+def _described(subject: Subject, city: City, file: Path) -> list[Features]:
+    """Each photograph's features; descriptors lie in a file: they may be more than memory holds."""
+    regions, sizes = [], []
     with file.open("wb") as descriptors:
         for path in city.images.values():
             photograph = features(subject, path, DETECTOR)
             if photograph.descriptors.dtype == np.uint8:
                 raise ValueError("visual words are of real-valued descriptors; these are packed bits")
             descriptors.write(photograph.descriptors.astype(np.float32).tobytes())
-            maps.append(photograph.regions.maps)
-            sides.append(max(photograph.size))
-    ends = np.cumsum([0, *map(len, maps)])
+            regions.append(photograph.regions)
+            sizes.append(photograph.size)
+    ends = np.cumsum([0, *map(len, regions)])
     stored = np.memmap(file, np.float32, "r").reshape(ends[-1], -1)
-    parts = tuple(stored[first:last] for first, last in pairwise(ends))
-    return Described(parts, tuple(maps), tuple(sides))
+    parts = (stored[first:last] for first, last in pairwise(ends))
+    return list(map(Features, regions, parts, sizes))
 
 
 # From the number of a photograph and which of its features are asked about to (images,) scores.
 Answers = Callable[[int, np.ndarray], np.ndarray]
 
 
-def _engines(learned_on: Described, searched: Described) -> dict[str, Answers]:
+def _engines(learned_on: Sequence[Features], searched: Sequence[Features]) -> dict[str, Answers]:
     """By engine what answers a query."""
-    bits = min(BITS, learned_on.descriptors[0].shape[1])
-    words = signing = learn(learned_on.descriptors, VISUAL_INDEX_WORDS, bits)
-    inverted = collection = invert(words, searched.descriptors)
+    learned, described = ([f.descriptors for f in city] for city in (learned_on, searched))
+    bits = min(BITS, learned[0].shape[1])
+    words = signing = learn(learned, VISUAL_INDEX_WORDS, bits)
+    inverted = collection = invert(words, described)
     # Of features too few for these words there are no more.
     if len(words.centres) == VISUAL_INDEX_WORDS:
-        signing = learn(learned_on.descriptors, HAMMING_WORDS, bits)
-        collection = invert(signing, searched.descriptors)
-    by_image = np.split(inverted.word, np.cumsum([*map(len, searched.maps)])[:-1])
+        signing = learn(learned, HAMMING_WORDS, bits)
+        collection = invert(signing, described)
 
     def expanded(image: int, chosen: np.ndarray, count: int) -> np.ndarray:
-        own, several = searched.descriptors[image][chosen], min(count, len(signing.centres))
+        own, several = described[image][chosen], min(count, len(signing.centres))
         word = signing.words(own, several).ravel()
         signed = signing.signatures(np.repeat(own, several, axis=0), word)
         return hamming_expansion(word, signed, collection)
 
-    verified = partial(visual_index, words=by_image, described=searched, collection=inverted)
+    verified = partial(visual_index, photographs=searched, collection=inverted)
     answering = (verified, partial(expanded, count=1), partial(expanded, count=ASSIGNED))
     return dict(zip(ENGINES, answering, strict=True))
 
 
-def _precision(city: City, described: Described, query: Query, answers: Answers) -> float:
+def _precision(city: City, described: Sequence[Features], query: Query, answers: Answers) -> float:
     names = [*city.images]
     image = names.index(query.image)
-    x, y = described.maps[image][:, :, 2].T
+    x, y = described[image].position.T
     left, top, right, bottom = query.box
     chosen = (x >= left) & (x <= right) & (y >= top) & (y <= bottom)
     if not chosen.any():
@@ -274,6 +261,11 @@ class Inverted:
         return csr_array((ones, (self.image, self.word)), shape=(self.images, self.words))
 
     @cached_property
+    def words_of_images(self) -> list[np.ndarray]:
+        """(n_i,) int64 of each image."""
+        return np.split(self.word, np.searchsorted(self.image, np.arange(1, self.images)))
+
+    @cached_property
     def idf(self) -> np.ndarray:
         """(words,) log of the images by those that have the word; 0 of words that none has."""
         having = (self.counts > 0).sum(axis=0)
@@ -297,32 +289,29 @@ def invert(vocabulary: Vocabulary, descriptors: Sequence[np.ndarray]) -> Inverte
 
 
 def visual_index(
-    image: int,
-    chosen: np.ndarray,
-    words: Sequence[np.ndarray],
-    described: Described,
-    collection: Inverted,
+    image: int, chosen: np.ndarray, photographs: Sequence[Features], collection: Inverted
 ) -> np.ndarray:
     """How well each image of a collection answers a query by VisualIndex.
 
     Args:
         image: that shows what is asked for.
         chosen: (n_i,) bool, its features in the query's box.
-        words: (n_i,) int64 of each image's features.
-        described: the images.
-        collection: all features.
+        photographs: the features of each image.
+        collection: all of them.
 
     Returns:
         (images,) float64: the cosine, and added to it, of images that were verified, the number of
         matches that agree, if there are `FEWEST` or more.
     """
-    idf, query = collection.idf, (words[image][chosen], described.maps[image][chosen])
+    idf, words = collection.idf, collection.words_of_images
+    query = words[image][chosen], photographs[image].regions.maps[chosen]
     asked = np.bincount(query[0], minlength=collection.words) * idf
     histograms = collection.counts * idf
     lengths = np.sqrt((histograms**2).sum(axis=1)) * np.linalg.norm(asked)
     cosine = (histograms @ asked) / np.maximum(lengths, np.finfo(float).tiny)
     for other in np.argsort(-cosine, kind="stable")[:VERIFIED]:
-        matches = agreeing(query, (words[other], described.maps[other]), described.sides[other])
+        photograph = photographs[other]
+        matches = agreeing(query, (words[other], photograph.regions.maps), max(photograph.size))
         cosine[other] += matches if matches >= FEWEST else 0
     return cosine
 

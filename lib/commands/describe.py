@@ -20,7 +20,7 @@ from torch import nn
 from lib.commands.options import exit_status, positive
 from lib.features.detectors import Detector
 from lib.files import write_bytes
-from lib.matching import colmap, networks
+from lib.matching import files, networks
 from lib.matching.folder import Settings, describe_and_match
 from lib.study import records
 from lib.study.runs import load_network
@@ -97,12 +97,12 @@ def _folder(options: argparse.Namespace) -> None:
 
 
 def _model(options: argparse.Namespace) -> None:
-    models = colmap.sparse_models(options.out / colmap.DATABASE, options.images, options.out / "models")
+    models = files.sparse_models(options.out / files.DATABASE, options.images, options.out / "models")
     if not models:
         raise ValueError(f"{options.out}: no two images could be put together; match more of them")
     folder, model = models[0]
     print(f"{folder}, the largest of {len(models)}\n{model.summary()}")
-    for name, length in colmap.implausible_focal_lengths(model).items():
+    for name, length in files.implausible_focal_lengths(model).items():
         print(f"implausible: a focal length of {length:.2g} image widths for the camera of {name}")
 
 

@@ -22,10 +22,7 @@ MIRROR = "https://cmp.felk.cvut.cz/~mishkdmy/datasets/BrownPhotoTour/"
 _MEMBER = re.compile(rf"patches\d{{4}}\.bmp|{re.escape(INFO)}|{re.escape(INTEREST)}|m50_\d+_\d+_\d\.txt")
 # Seconds after which a connection is lost.
 SILENCE = 60.0
-_DAMAGED = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError),
-    *(FileNotFoundError, FileExistsError),
-)
+_DAMAGED = zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, FileNotFoundError
 
 
 def fetch(home: Path, count: int, mirror: str = MIRROR, keep_archive: bool = False) -> None:
@@ -96,16 +93,14 @@ def unpack(archive: Path, folder: Path) -> None:
     """Unpack a set's files, side by side whatever their folder in the archive; all else stays packed.
 
     Raises:
-        FileExistsError: a file is twice in the archive.
         OSError: the folder cannot be written.
         zipfile.BadZipFile, zlib.error, EOFError, RuntimeError: a damaged archive, or none.
     """
     with zipfile.ZipFile(archive) as packed:
         for member in tqdm(packed.infolist(), desc=f"unpacking {archive.name}", disable=None):
-            name = PurePosixPath(member.filename).name
-            if _MEMBER.fullmatch(name):
-                with packed.open(member) as source, open(folder / name, "xb") as target:
-                    shutil.copyfileobj(source, target)
+            member.filename = PurePosixPath(member.filename).name
+            if _MEMBER.fullmatch(member.filename):
+                packed.extract(member, folder)
 
 
 def verify_set(folder: Path, count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from lib.features.patches import MAGNIFICATION, PATCH, extract
 
 # From (m, 64, 64) uint8 patches to (m, k) float32, or to (m, k / 8) uint8 of packed bits.
 Describe = Callable[[np.ndarray], np.ndarray]
-# Keypoints whose patches are in memory together, 8 MiB of them.
-_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -38,13 +36,6 @@ class Features:
         """(N, 2) x and y, px."""
         return self.regions.position
 
-    def at_size(self, size: tuple[int, int]) -> Features:
-        """The same in an image of another size, of which this one was reduced."""
-        maps = self.regions.maps.copy()
-        maps[:, :, :2] *= (np.array(size) / np.array(self.size))[:, None]
-        maps[:, :, 2] = to_original(maps[:, :, 2], self.size, size)
-        return Features(replace(self.regions, maps=maps), self.descriptors, size)
-
 
 def image_features(
     image: np.ndarray,
@@ -52,7 +43,7 @@ def image_features(
     describe: Describe,
     magnification: float = MAGNIFICATION,
 ) -> Features:
-    """Keypoints of an image with their descriptors, in batches, so that memory is bounded.
+    """Keypoints of an image with their descriptors.
 
     Args:
         image: (H, W) uint8.
@@ -71,16 +62,13 @@ def image_features(
     regions = detect(image, keypoints) if isinstance(keypoints, Detector) else keypoints
     if not (np.isfinite(regions.maps).all() and (regions.scale > 0).all()):
         raise ValueError("a keypoint is at no finite position, or has no size")
-    parts = [
-        describe(extract(image, regions[start : start + _AT_ONCE], magnification))
-        for start in range(0, len(regions), _AT_ONCE)
-    ]
-    if not parts:
-        # How long a descriptor is, any patch tells.
-        parts = [describe(np.zeros((1, PATCH, PATCH), np.uint8))[:0]]
-    return Features(regions, np.concatenate(parts), image.shape[::-1])
+    patches = extract(image, regions, magnification)
+    # Where there are no keypoints, one patch tells how long a descriptor is.
+    described = describe(patches if len(patches) else np.zeros((1, PATCH, PATCH), np.uint8))
+    return Features(regions, described[: len(patches)], image.shape[::-1])
 
 
-def to_original(position: np.ndarray, reduced_size: Sequence[int], size: Sequence[int]) -> np.ndarray:
-    """Positions (N, 2) in a reduced image in the image itself; sizes are width and height, px."""
-    return (position + 0.5) * (np.array(size) / np.array(reduced_size)) - 0.5
+def in_original(maps: np.ndarray, reduced_size: Sequence[int], size: Sequence[int]) -> np.ndarray:
+    """Maps (N, 2, 3) in a reduced image, those in the image itself; sizes are width and height, px."""
+    half = np.array([0.0, 0.0, 0.5])
+    return ((maps + half) * np.divide(size, reduced_size)[:, None] - half).astype(maps.dtype)

@@ -23,21 +23,19 @@ from tqdm import tqdm
 
 from lib.data.colmap import DATABASE
 from lib.data.images import read_grey, read_image
-from lib.features.description import Describe, Features
+from lib.features.description import Describe, Features, in_original
 from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.matches import match, similarity
 from lib.features.patches import MAGNIFICATION
 from lib.files import locked, replacing, sha256, write_bytes
-from lib.matching import colmap, hloc
-from lib.matching.hloc import FEATURES, MATCHES, PAIRS, Pairs
+from lib.matching import files
+from lib.matching.files import FEATURES, MATCHES, PAIRS, Pairs
 from lib.matching.networks import describe
 
 # What a folder is made with and of; the features of one that is not finished.
 STATE, PARTS = "describe.json", "parts"
 # Below the first, patches show little but blur; above the second, one patch shows the whole image.
 _NARROW, _WIDEST = 3, 100
-# In the file of matches, of a keypoint and of a pair besides; and of SQLite's journal.
-_MATCH_BYTES, _PAIR_BYTES, _JOURNAL_BYTES = 8, 4096, 8_000_000
 # EXIF's orientations by what turns the stored pixels upright, done in this order.
 _TRANSPOSED, _MIRRORED, _FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
 # Pillow opens no larger image; some 1 GB while they are decoded.
@@ -53,7 +51,7 @@ class Settings:
         magnification, device: as `describe` takes them.
         ratio, mutual: as `match` takes them.
         one_camera: whether one camera took all images; those of another size than most are set aside.
-        camera: what is known of that one camera, as `lib.matching.colmap.known_camera` reads it.
+        camera: what is known of that one camera, as `lib.matching.files.known_camera` reads it.
     """
 
     longest_side: int = 1600
@@ -108,12 +106,12 @@ def describe_and_match(
     if settings.magnification < _NARROW:
         log(f"magnification below {_NARROW} is small: such patches show little but blur")
     sizes, problems = photographs(images, settings.one_camera or bool(settings.camera), out)
-    named = hloc.read_pairs(pairs, {*sizes, *problems}) if pairs else None
+    named = files.read_pairs(pairs, {*sizes, *problems}) if pairs else None
     _set_aside(problems, strict, log)
     matched = _usable_pairs(named or combinations(sizes, 2), sizes.keys())
     if named and len(matched) < len(named):
         log(f"{len(named) - len(matched)} pairs of {pairs} name files that are set aside")
-    camera = settings.camera and colmap.known_camera(settings.camera, next(iter(sizes.values())))
+    camera = settings.camera and files.known_camera(settings.camera, next(iter(sizes.values())))
     how = {"magnification": settings.magnification, "device": settings.device}
     describing = partial(describe, keypoints=detector, descriptor=descriptor, **how)
     digests = {name: sha256(images / name) for name in sizes}
@@ -129,8 +127,8 @@ def describe_and_match(
         _set_aside(problems, strict, log)
         matched = _usable_pairs(matched, sizes.keys() - problems.keys())
         _write_matches(out, matched, settings)
-        hloc.write_pairs(out / PAIRS, matched)
-        colmap.write_database(out, images, matched, settings.one_camera, camera)
+        files.write_pairs(out / PAIRS, matched)
+        files.write_database(out, images, matched, settings.one_camera, camera)
         shutil.rmtree(out / PARTS)
     log(f"{out} is written: {len(sizes) - len(problems)} images described, {len(matched)} pairs matched")
 
@@ -155,10 +153,10 @@ def photographs(
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder: give one that holds images")
     root, passed_over = folder.resolve(), out and out.resolve()
-    files = (path for path in root.rglob("*") if path.is_file() and passed_over not in path.parents)
+    paths = (path for path in root.rglob("*") if path.is_file() and passed_over not in path.parents)
     sizes, problems, groups = {}, {}, {}
-    for name in sorted(path.relative_to(root).as_posix() for path in files):
-        path, group = folder / name, hloc.group_of(name)
+    for name in sorted(path.relative_to(root).as_posix() for path in paths):
+        path, group = folder / name, files.group_of(name)
         try:
             image = read_image(path, header_only=True)
         except ValueError:
@@ -169,7 +167,7 @@ def photographs(
             problems[name] = "is {} by {} px, which is too small".format(*image.size)
         elif group in groups:
             problems[name] = f"has the same name as {groups[group]} in hloc's matches: rename it"
-        elif not colmap.reads(path, image):
+        elif not files.reads(path, image):
             problems[name] = f"is {image.format}, which COLMAP does not read: save it as JPEG or PNG"
         else:
             sizes[name], groups[group] = image.size, name
@@ -235,12 +233,11 @@ def _write_features(
         try:
             if not part.exists():
                 with h5py.File(content := io.BytesIO(), "w") as file:
-                    hloc.write_features(file, name, describe_file(images / name))
+                    files.write_features(file, name, describe_file(images / name))
                 write_bytes(part, content.getvalue())
             parts[name] = part
         except ValueError as error:
             problems[name] = str(error).removeprefix(f"{images / name} ")
-    colmap.check_space(out / FEATURES, sum(part.stat().st_size for part in parts.values()))
     with replacing(out / FEATURES) as half, h5py.File(half, "w") as file:
         for name, part in parts.items():
             with h5py.File(part) as stored:
@@ -259,26 +256,25 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
     described = describing(read_grey(path, longest_side, "turned", MOST_PIXELS))
     if not len(described):
         raise ValueError("has no keypoints")
-    size, maps = described.size, described.regions.maps.copy()
+    size, maps = described.size, described.regions.maps
     for axis, values in enumerate((_MIRRORED, _FLIPPED)):
         if orientation in values:
             maps[:, axis] *= -1
             maps[:, axis, 2] += size[axis] - 1
     if orientation in _TRANSPOSED:
         size, maps = size[::-1], maps[:, ::-1]
-    regions = replace(described.regions, maps=maps)
-    return Features(regions, described.descriptors, size).at_size(image.size)
+    maps = in_original(maps, size, image.size)
+    return replace(described, regions=replace(described.regions, maps=maps), size=image.size)
 
 
 def _write_matches(out: Path, pairs: Pairs, settings: Settings) -> None:
     """Writes the file of the matches of pairs, from the file of features."""
-    with h5py.File(out / FEATURES) as described:
-        keypoints = sum(len(described[first]["scores"]) for first, _ in pairs)
-        needed = keypoints * _MATCH_BYTES + len(pairs) * _PAIR_BYTES
-        # COLMAP's database, which is made of them, takes about as much.
-        colmap.check_space(out / MATCHES, 2 * needed + _JOURNAL_BYTES)
-        with replacing(out / MATCHES) as half, h5py.File(half, "w") as file:
-            for pair in tqdm(pairs, "matched", unit=" pairs", disable=None):
-                one, other = (hloc.read_descriptors(described, name) for name in pair)
-                matches = match(one, other, settings.mutual, settings.ratio)
-                hloc.write_matches(file, pair, matches, similarity(one, other, matches))
+    with (
+        h5py.File(out / FEATURES) as described,
+        replacing(out / MATCHES) as half,
+        h5py.File(half, "w") as file,
+    ):
+        for pair in tqdm(pairs, "matched", unit=" pairs", disable=None):
+            one, other = (files.read_descriptors(described, name) for name in pair)
+            matches = match(one, other, settings.mutual, settings.ratio)
+            files.write_matches(file, pair, matches, similarity(one, other, matches))

@@ -1,9 +1,16 @@
-"""From features and matches in hloc's layout to COLMAP's database, and from there to sparse models."""
+"""Features and matches as files: hloc's, COLMAP's database of them, and sparse models.
 
-import errno
-import shutil
+hloc (Hierarchical-Localization, Sarlin et al., CVPR 2019) has HDF5 files. ``features.h5`` has a group an
+image, by its name: ``keypoints`` (N, 2), the first pixel's centre at 0, 0; ``descriptors`` (k, N);
+``scores`` (N,); ``image_size`` (2,), width and height. ``matches.h5`` has a group a pair,
+``NAME0/NAME1`` with slashes in names made dashes: ``matches0`` (N0,), the other image's keypoint or -1,
+and ``matching_scores0`` (N0,), larger for better. ``pairs.txt`` names two images a line. All numbers are
+of 32 bits, where hloc itself halves them.
+"""
+
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import h5py
@@ -12,15 +19,104 @@ import pycolmap
 from PIL.Image import Image
 
 from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
-from lib.files import explained_errors, replacing
-from lib.matching import hloc
-from lib.matching.hloc import Pairs
+from lib.features.description import Features
+from lib.features.matches import Matches
+from lib.files import replacing, write_bytes
 
+FEATURES, MATCHES, PAIRS = "features.h5", "matches.h5", "pairs.txt"
+Pairs = Sequence[tuple[str, str]]
+# An attribute of descriptors that are bits; hloc passes it over.
+_BITS = "bits"
 # Formats that COLMAP reads; for others it decodes the file.
 _READ = ("JPEG", "MPO", "PNG")
 # Of a focal length in longest sides of the image: wider than a fisheye lens is none, nor longer than
 # what wildlife is taken with.
 _PLAUSIBLE = (0.25, 10.0)
+
+
+def write_features(file: h5py.File, name: str, features: Features) -> None:
+    """An image's features; bits are written as k numbers ±1/√k, whose products order as Hamming's do."""
+    group, descriptors = file.create_group(name), features.descriptors
+    packed = descriptors.dtype == np.uint8
+    if packed:
+        bits = np.unpackbits(descriptors, axis=1).astype(np.float32)
+        descriptors = (2 * bits - 1) / np.sqrt(np.float32(bits.shape[1]))
+    group["keypoints"] = features.position
+    group["descriptors"] = descriptors.T
+    group["descriptors"].attrs[_BITS] = packed
+    group["scores"] = features.regions.scores
+    group["image_size"] = np.array(features.size)
+
+
+def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
+    """(N, k) float32 of an image, or (N, k / 8) uint8 of what `write_features` was given as packed bits,
+    so that ratios are of Hamming distances."""
+    stored = file[name]["descriptors"]
+    values = stored[()].T
+    if stored.attrs[_BITS]:
+        return np.packbits(values > 0, axis=1)
+    return np.ascontiguousarray(values, np.float32)
+
+
+def group_of(*names: str) -> str:
+    """The group of a pair of images in a file of matches, or of all pairs with the same first image."""
+    return "/".join(name.replace("/", "-") for name in names)
+
+
+def write_matches(file: h5py.File, pair: tuple[str, str], matches: Matches, scores: np.ndarray) -> None:
+    """Matches of a pair.
+
+    Args:
+        file: to write to.
+        pair: names of the two images.
+        matches: M of them.
+        scores: (N0,) by keypoint of the first image, 0 where it has no match.
+    """
+    group = file.create_group(group_of(*pair))
+    partner = np.full(len(scores), -1, np.int32)
+    partner[matches.first] = matches.second
+    group["matches0"] = partner
+    group["matching_scores0"] = scores.astype(np.float32)
+
+
+def read_matches(file: h5py.File, pair: tuple[str, str]) -> np.ndarray:
+    """(M, 2) int64 matches of a pair."""
+    partner = file[group_of(*pair)]["matches0"][()].astype(np.int64)
+    first = np.flatnonzero(partner >= 0)
+    return np.column_stack([first, partner[first]])
+
+
+def write_pairs(path: Path, pairs: Pairs) -> None:
+    """Two names a line."""
+    write_bytes(path, "".join(f"{first} {second}\n" for first, second in pairs).encode())
+
+
+def read_pairs(path: Path, names: Set[str]) -> list[tuple[str, str]]:
+    """Pairs of names, which may hold spaces; one that stands there again, either way round, is passed
+    over.
+
+    Args:
+        path: of the file.
+        names: of the files that there are.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: no pair, or lines without two of the names; all are named.
+    """
+    pairs, faults = {}, []
+    for line in filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())):
+        # Any of the gaps may be the one between the names.
+        splits = [(line[: gap.start()], line[gap.end() :]) for gap in re.finditer(r"\s+", line)]
+        named = [tuple(Path(name).as_posix() for name in split) for split in splits]
+        pair = next((pair for pair in named if names >= {*pair} and pair[0] != pair[1]), None)
+        if pair:
+            pairs.setdefault(frozenset(pair), pair)
+        else:
+            faults.append(repr(line))
+    if faults or not pairs:
+        lines = "\n".join(faults) or "no pair"
+        raise ValueError(f"{path}: names of two files of the folder expected a line, got\n{lines}")
+    return list(pairs.values())
 
 
 def reads(path: Path, image: Image) -> bool:
@@ -68,7 +164,7 @@ def write_database(
     """A new database with cameras, images, keypoints and matches that nobody has verified yet.
 
     Args:
-        out: a folder with the `lib.matching.hloc` files of these images and pairs; it gets `DATABASE`.
+        out: a folder with `FEATURES` and `MATCHES` of these images and pairs; it gets `DATABASE`.
         images: the folder of the images; cameras come from what they say of themselves.
         pairs: names of two images each.
         one_camera: whether one took all images.
@@ -85,8 +181,8 @@ def write_database(
         reader = pycolmap.ImageReaderOptions(**(intrinsics or {}))
         pycolmap.import_images(half, images, mode, names, reader)
         with (
-            h5py.File(out / hloc.FEATURES) as described,
-            h5py.File(out / hloc.MATCHES) as matched,
+            h5py.File(out / FEATURES) as described,
+            h5py.File(out / MATCHES) as matched,
             pycolmap.Database.open(half) as opened,
         ):
             ids = {image.name: image.image_id for image in opened.read_all_images()}
@@ -98,7 +194,7 @@ def write_database(
                     raise ValueError(f"{out}: keypoints of 32 bits expected, hloc's 16 are px off")
                 opened.write_keypoints(number, keypoints + np.float32(HALF_PIXEL))
             for pair in pairs:
-                indices = hloc.read_matches(matched, pair).astype(np.uint32)
+                indices = read_matches(matched, pair).astype(np.uint32)
                 opened.write_matches(*(ids[name] for name in pair), indices)
 
 
@@ -117,11 +213,8 @@ def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, p
     Raises:
         FileNotFoundError: there is no database.
         FileExistsError: `out` is there.
-        OSError: the disk has too little room.
     """
     if database.is_file() and not out.exists():
-        # Verified matches, SQLite's journal and models take less.
-        check_space(database, 6 * database.stat().st_size)
         # All its matches: a file of pairs, as `reconstruct` reads it, cannot name files with spaces.
         # A hundred pairs at once, for which Ctrl-C waits.
         pycolmap.geometric_verification(
@@ -144,11 +237,3 @@ def implausible_focal_lengths(model: pycolmap.Reconstruction) -> dict[str, float
         for number, camera in model.cameras.items()
         if not low < (length := camera.mean_focal_length() / max(camera.width, camera.height)) < high
     }
-
-
-def check_space(path: Path, needed: int) -> None:
-    """Raises OSError where so many bytes of a file find no room: on a full disk HDF5 and SQLite, which
-    write it, end the process."""
-    with explained_errors(path):
-        if shutil.disk_usage(path.parent).free < needed:
-            raise OSError(errno.ENOSPC, "no space left")
