@@ -29,7 +29,6 @@ class Mirror:
     files: dict[str, bytes] = field(default_factory=dict)
     ranges: bool = True
     cuts: list[int] = field(default_factory=list)
-    statuses: list[int] = field(default_factory=list)
     halfway: Callable[[], object] | None = None
     released: threading.Event = field(default_factory=threading.Event)
     asked: list[tuple[str, str | None]] = field(default_factory=list)
@@ -42,12 +41,9 @@ def handler_of(mirror: Mirror) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             mirror.asked.append((self.path, self.headers["Range"]))
-            status = mirror.statuses.pop(0) if mirror.statuses else 200
             body = mirror.files.get(self.path)
-            if status != 200 or body is None:
-                self.send_response(404 if status == 200 else status, "No \x1b[31m\x07such")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+            if body is None:
+                self.send_error(404)
                 return
             start = re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "")
             if start and mirror.ranges:

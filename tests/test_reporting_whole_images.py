@@ -57,7 +57,7 @@ def w1bs(value: float) -> dict[str, float]:
     numbers = {f"mauc.{name}": of for name, of in pairs.items()}
     numbers |= {f"mauc.{s}": float(np.mean([pairs[f"{s}.{t}"] for t in SHOWN])) for s in "GL"}
     mean = float(np.mean(list(pairs.values())))
-    return numbers | {"mauc": mean, "distance": mean - 1, "difference": mean + 1}
+    return numbers | {"mauc": mean}
 
 
 def made(jobs: Sequence[Job]) -> list[Run]:

@@ -56,29 +56,23 @@ def test_areas_are_those_of_their_definition(seed: int, n: int, noise: float) ->
     rng = np.random.default_rng(seed)
     first = rng.standard_normal((n, 6)).astype(np.float32)
     second = (first + noise * rng.standard_normal((n, 6))).astype(np.float32)
-    found = w1bs.curves(of_numbers(np.concatenate([first, second])), numbered(0, n), numbered(n, n))
+    found = w1bs.curve(of_numbers(np.concatenate([first, second])), numbered(0, n), numbered(n, n))
     apart = cdist(first, second)
     right = apart.argmin(axis=1) == np.arange(n)
     near, far = np.sort(apart, axis=1)[:, :2].T
     ratio = near / (far + 1e-12)
-    expected = {
-        "ratio": (ratio, np.linspace(0, ratio.max(), 100)),
-        "distance": (near, np.linspace(0, near.max(), 100)),
-        "difference": (near - far, np.linspace((near - far).min(), 0, 100)),
-    }
-    for of, (confidence, thresholds) in expected.items():
-        # A value on a threshold may round to either side of it.
-        assume(np.abs(confidence[:, None] - thresholds[1:-1]).min() > 1e-5)
-        literal = literal_area(confidence, right, thresholds)
-        assert w1bs.area(*found[of]) == pytest.approx(literal, abs=1e-9)
+    thresholds = np.linspace(0, ratio.max(), 100)
+    # A value on a threshold may round to either side of it.
+    assume(np.abs(ratio[:, None] - thresholds[1:-1]).min() > 1e-5)
+    assert w1bs.area(*found) == pytest.approx(literal_area(ratio, right, thresholds), abs=1e-9)
 
 
 def test_all_wrong_has_no_area_and_recall_counts_every_patch() -> None:
     values = np.eye(8, dtype=np.float32)
     turned = np.roll(values, 1, axis=0)
-    recall, precision = w1bs.curves(
+    recall, precision = w1bs.curve(
         of_numbers(np.concatenate([values, turned])), numbered(0, 8), numbered(8, 8)
-    )["ratio"]
+    )
     assert recall.max() == 0
     assert (precision[0], precision[-1]) == (1.0, 1.0)
     assert w1bs.area(recall, precision) == 0
@@ -121,10 +115,9 @@ def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
     measured = w1bs.measure(subject, one)
     assert measured["mauc"] == pytest.approx((measured["mauc.G"] + measured["mauc.L"]) / 2)
     for (subset, name), patches in one.items():
-        curve = w1bs.curves(subject, *patches)["ratio"]
+        curve = w1bs.curve(subject, *patches)
         assert measured[f"mauc.{subset}.{name}"] == pytest.approx(100 * w1bs.area(*curve))
     assert 0 < measured["mauc"] < 100
-    assert measured["distance"] != measured["mauc"] != measured["difference"]
     kept = w1bs_curves.probe(subject, one)
     assert kept["subset"].tolist() == ["G", "L"]
     assert kept["recall"].shape == kept["precision"].shape == (2, 100)

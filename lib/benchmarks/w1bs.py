@@ -6,7 +6,7 @@ distance to the second-nearest's is below a threshold are accepted, for 100 thre
 largest ratio; recall is the share of right ones accepted in all patches, precision in those accepted,
 1 where none is. The area under recall over 1 − precision is by trapezoids from point to point, also
 where precision turns back; mAUC is its mean over the pairs of a subset, and the total the mean over
-subsets. In place of the ratio the distance, or how much larger the second-nearest's is.
+subsets.
 """
 
 from __future__ import annotations
@@ -31,27 +31,22 @@ def measure(subject: Subject, test_set: Mapping[tuple[str, str], PatchPair]) -> 
     """Areas of a descriptor in percent.
 
     Returns:
-        "mauc", by the ratio, over all subsets; "mauc.SUBSET" and "mauc.SUBSET.PAIR"; "distance" and
-        "difference", over all subsets, by these.
+        "mauc", over all subsets; "mauc.SUBSET" and "mauc.SUBSET.PAIR".
 
     Raises:
         ValueError: a pair has fewer than two patches.
     """
-    areas = {
-        pair: {name: 100 * area(*curve) for name, curve in curves(subject, *patches).items()}
-        for pair, patches in test_set.items()
-    }
-    table = pd.DataFrame.from_dict(areas, orient="index")
-    subsets = table.groupby(level=0, sort=False).mean()
-    numbers = {f"mauc.{subset}.{name}": of_pair for (subset, name), of_pair in table["ratio"].items()}
-    numbers |= {f"mauc.{subset}": mean for subset, mean in subsets["ratio"].items()}
-    return numbers | subsets.mean().rename({"ratio": "mauc"}).to_dict()
+    areas = pd.Series(
+        {pair: 100 * area(*curve(subject, *patches)) for pair, patches in test_set.items()}
+    )
+    subsets = areas.groupby(level=0, sort=False).mean()
+    numbers = {f"mauc.{subset}.{name}": value for (subset, name), value in areas.items()}
+    numbers |= {f"mauc.{subset}": mean for subset, mean in subsets.items()}
+    return numbers | {"mauc": float(subsets.mean())}
 
 
-def curves(
-    subject: Subject, first: np.ndarray, second: np.ndarray
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Recall and precision at each threshold, (100,) each, by "ratio", "distance" and "difference".
+def curve(subject: Subject, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Recall and precision at each threshold, (100,) each.
 
     Args:
         subject: what describes.
@@ -66,13 +61,10 @@ def curves(
     distances, columns = nearest(*described, count=2)
     right = columns[:, 0] == np.arange(len(columns))
     near, far = distances.astype(float).T
-    ratio, difference = near / (far + _EPSILON), near - far
-    ends = {"ratio": (ratio, 0, ratio.max()), "distance": (near, 0, near.max())}
-    ends["difference"] = (difference, difference.min(), 0)
-    return {
-        name: _curve(value, right, np.linspace(lowest, highest, THRESHOLDS))
-        for name, (value, lowest, highest) in ends.items()
-    }
+    ratio = near / (far + _EPSILON)
+    accepted = ratio < np.linspace(0, ratio.max(), THRESHOLDS)[:, None]
+    hits, count = (accepted & right).sum(axis=1), accepted.sum(axis=1)
+    return hits / len(right), np.where(count > 0, hits / np.maximum(count, 1), 1.0)
 
 
 def area(recall: np.ndarray, precision: np.ndarray) -> float:
@@ -83,12 +75,3 @@ def area(recall: np.ndarray, precision: np.ndarray) -> float:
 def at_64(patches: np.ndarray) -> np.ndarray:
     """Patches (n, s, s) uint8 at the size that descriptors are given, (n, 64, 64), bilinear."""
     return np.stack([cv2.resize(patch, (PATCH_SIZE, PATCH_SIZE)) for patch in patches])
-
-
-def _curve(
-    value: np.ndarray, right: np.ndarray, thresholds: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Recall and precision of the matches whose value is below each threshold."""
-    accepted = value < thresholds[:, None]
-    hits, count = (accepted & right).sum(axis=1), accepted.sum(axis=1)
-    return hits / len(right), np.where(count > 0, hits / np.maximum(count, 1), 1.0)

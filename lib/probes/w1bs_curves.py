@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from lib.benchmarks.subject import Subject
-from lib.benchmarks.w1bs import curves
+from lib.benchmarks.w1bs import curve
 from lib.data.whole_images import PatchPair
 
 
@@ -18,6 +18,6 @@ def probe(subject: Subject, test_set: Mapping[tuple[str, str], PatchPair]) -> di
     """
     by_subset: dict[str, list] = {}
     for (subset, _), patches in test_set.items():
-        by_subset.setdefault(subset, []).append(curves(subject, *patches)["ratio"])
+        by_subset.setdefault(subset, []).append(curve(subject, *patches))
     means = np.array([np.mean(pairs, axis=0) for pairs in by_subset.values()], np.float32)
     return {"subset": np.array(list(by_subset)), "recall": means[:, 0], "precision": means[:, 1]}

@@ -1,14 +1,13 @@
 """Walls: pieces of photographs around a part of a cylinder, and cameras about it.
 
 Planes face different ways, stand out unequally and hide each other, so that no two views are related by
-one homography and views from either side share little. A wall with relief has its planes cut into facets
-that stand out or back: finer than the distance between sparse points, which a triangulated surface gets
-wrong. Of what a view shows, it is known where and whether another view shows it.
+one homography and views from either side share little. Of what a view shows, it is known where and
+whether another view shows it.
 """
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +17,8 @@ from lib.data.scenes.places import CAMERAS, IMAGES
 from lib.data.strecha import write_strecha_camera
 from lib.data.synthetic import geometry
 from lib.data.synthetic.geometry import Camera
-from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry
 from lib.data.synthetic.scenes import Piece, Site, carried_pixels, random_tilt, render_views, seen_pieces
-from lib.features.keypoints import Keypoints, carried_keypoints
 
 # Columns and rows of pieces that a photograph is cut into.
 PIECES = (3, 2)
@@ -58,15 +55,6 @@ class Arrangement:
     size: tuple[int, int]
     azimuth: float
     aside: float
-
-
-# A scene with relief, of photographs taken within an hour by one camera.
-RELIEVED = Arrangement(np.deg2rad(90.0), 8, (1024, 768), np.deg2rad(35.0), 0.05)
-WITHIN_AN_HOUR = PhotometricSpread(exposure=0.15, gamma=0.1, blur=0.5, noise=2.0, jpeg_quality=(85, 95))
-# Facets across and down a plane, and how far one stands out or back at most, in its own widths.
-FACETS, DEPTH = 4, 0.06
-# Of the depth, by how much what is seen may differ from what is carried there.
-SAME_DEPTH = 0.01
 
 
 def plan_wall(
@@ -125,56 +113,6 @@ def photographed_wall(
     return site, render_views(site, textures)
 
 
-def with_relief(site: Site, rng: np.random.Generator, depth: float = DEPTH) -> Site:
-    """A site whose planes are cut into facets, each moved along its normal.
-
-    Args:
-        site: of whole planes.
-        rng: the draw.
-        depth: of a facet at most, in its widths; 0 leaves the surface as it is.
-    """
-    pieces = []
-    for piece in site.pieces:
-        plane = piece.plane
-        normal = np.cross(plane.u_axis, plane.v_axis)
-        normal /= np.linalg.norm(normal)
-        for (x0, x1), (y0, y1) in _cells(plane.width, plane.height, FACETS, FACETS):
-            out = depth * (x1 - x0) * np.linalg.norm(plane.u_axis) * rng.uniform(-1, 1)
-            origin = plane.origin + x0 * plane.u_axis + y0 * plane.v_axis + out * normal
-            # A plane ends in the middle of its last texel: one more closes the gap to the next facet.
-            width, height = min(x1 - x0 + 1, plane.width - x0), min(y1 - y0 + 1, plane.height - y0)
-            facet = replace(plane, origin=origin, width=width, height=height)
-            pieces.append(Piece(facet, piece.photograph, piece.left + x0, piece.top + y0))
-    return replace(site, pieces=tuple(pieces))
-
-
-def write_relief(
-    folder: Path, photographs: Sequence[Photograph], seed: int = 0, depth: float = DEPTH
-) -> Site:
-    """Write a scene: ``images`` and their ``cameras``.
-
-    Args:
-        folder: of the scene, made if missing.
-        photographs: on the wall, side by side.
-        seed: of everything drawn.
-        depth: of the relief, as in `with_relief`.
-
-    Returns:
-        The site, by which any pixel can be carried without error (`truly_carried`).
-
-    Raises:
-        ValueError: a photograph cannot be read.
-        OSError: the folder cannot be written.
-    """
-    rng = np.random.default_rng(seed)
-    textures = [photograph.grey(640) for photograph in photographs]
-    wall = plan_wall([texture.shape for texture in textures], RELIEVED, rng)
-    taken = tuple(draw_photometry(WITHIN_AN_HOUR, rng) for _ in wall.cameras)
-    site = with_relief(replace(wall, photometry=taken), rng, depth=depth)
-    write_posed(folder, render_views(site, textures), site.cameras)
-    return site
-
-
 def write_posed(
     folder: Path, images: Sequence[np.ndarray], cameras: Sequence[Camera], first: int = 0
 ) -> None:
@@ -183,33 +121,6 @@ def write_posed(
         name = f"{number:04}.png"
         write_image(folder / IMAGES / name, grey)
         write_strecha_camera(folder / CAMERAS / f"{name}.camera", camera)
-
-
-def truly_carried(
-    site: Site, first: int, second: int, keypoints: Keypoints
-) -> tuple[Keypoints, np.ndarray, np.ndarray]:
-    """Keypoints carried from one view into another by the known planes, without error.
-
-    Args:
-        site: the scene.
-        first, second: views.
-        keypoints: N of the first view.
-
-    Returns:
-        The N keypoints in the second view; (N, 2, 2) the local affine maps; (N,) bool, which are seen
-        there. Those that are not have no meaning.
-    """
-    there = site.cameras[second]
-    piece = seen_pieces(site, first, keypoints.position)
-    position, affine = carried_pixels(site, first, second, keypoints.position, piece)
-    nearest = seen_pieces(site, second, position)
-    # As deep as what is seen there, which beside an edge may be the next facet.
-    coefficients = np.array([geometry.inverse_depth(piece.plane, there) for piece in site.pieces])
-    rays = np.column_stack([position, np.ones(len(position))])
-    own, seen = (np.einsum("ni,ni->n", rays, coefficients[index]) for index in (piece, nearest))
-    visible = in_image(position, there) & (piece >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)
-    visible &= np.abs(own - seen) <= SAME_DEPTH * np.abs(seen)
-    return carried_keypoints(keypoints, position, affine), affine, visible
 
 
 def covisibility(site: Site, first: int, second: int) -> float:

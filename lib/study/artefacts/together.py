@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
-from lib.study.artefacts.rows import HANDCRAFTED, Runs, computation_job, measured, several
+from lib.study.artefacts.rows import HANDCRAFTED, Runs, measured, several
 from lib.study.artefacts.searches import read_search
 from lib.study.jobs import Job
 from lib.study.open import ROOT, Study
@@ -158,7 +158,7 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
 
 def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     """The notebook on real scenes: descriptors on every place but the reserve, at each tolerance shown,
-    and a network trained on the first place; without scenes, what labels cost on a synthetic one.
+    and a network trained on the first place; without scenes nothing.
 
     Args:
         study: with scenes or without.
@@ -169,7 +169,7 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     """
     sets = study.setting.source.scenes
     if sets is None:
-        return [computation_job("label_errors", "labels of a synthetic scene")]
+        return []
     shown, jobs = (*sets.places.train_and_test, *sets.places.test), []
     for job in _on_scenes(study, checkpoints):
         places = [place for place in shown if place != job.train_set]
