@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 FOLDER = os.environ.get("PAPERS", "")
@@ -35,7 +36,8 @@ TABLES = {
 
 
 def text(name: str) -> str:
-    return Path(FOLDER, name).read_text(encoding="utf-8")
+    """A text, with a word of `adasample.md` that was misread put right by the other transcription."""
+    return Path(FOLDER, name).read_text(encoding="utf-8").replace("HardNos", "Hardpos")
 
 
 def table_numbers(table: str) -> list[str]:
@@ -104,6 +106,12 @@ def speaks_of_more(sentence: str) -> bool:
 def plain(words: str) -> str:
     """Letters and digits alone, so that formulas and marks may be written in any way."""
     return re.sub(r"[^a-z0-9]", "", re.sub(r"\\[a-zA-Z]+", " ", words.lower()))
+
+
+def plain_once(words: str) -> str:
+    """As `plain`, for arXiv's page, where a formula stands as characters, in words and as LaTeX."""
+    words = re.sub("(?:sub|super)script|percent", "", unicodedata.normalize("NFKC", words))
+    return re.sub(r"(.{1,12}?)\1\1", r"\1", plain(words))
 
 
 def _is_formula(line: str) -> bool:

@@ -9,10 +9,13 @@ The sentences are the quotes of `lib/study/claims/*.csv`, a row for each thing t
 for words, or a formula, that are left out. Rows of kind "print" are judged here alone; those without a
 quote are readings of ours, which a table suggests and no sentence says. All rows have
 
-    place     where the sentence stands, if "artefact" does not say it
+    place     where the sentence stands, if not at "artefact"
     in_print  the rule, see `verdict`; none where what is printed does not tell
-    weight    of what does not hold: "conclusion", "number" or "digit"
+    weight    of a sentence that does not hold: "conclusion", "number" or "digit"
     left      what the paper concludes from it, and what is left of that
+
+"State of the art" is read as the mean of a table's columns, and "significant" as a statistical test only
+where the sentence says "statistically".
 """
 
 import re
@@ -24,6 +27,8 @@ from lib.study.claims import read_rows
 from lib.study.printed import cell_columns
 
 HOLDS, FAILS, PART = "holds", "fails", "holds only for part"
+# Another sentence, caption or equation of the paper says otherwise; print does not show which is right.
+CONTRADICTS = "contradicts the paper elsewhere"
 UNKNOWN = "cannot be checked from print"
 
 
@@ -71,7 +76,7 @@ def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
     Raises:
         ValueError: no column has all that the rule names.
     """
-    if rule in ("", HOLDS, FAILS, PART):
+    if rule in ("", HOLDS, FAILS, PART, CONTRADICTS):
         return rule or UNKNOWN
     if " | " not in rule:
         return HOLDS if pd.eval(rule) else FAILS
