@@ -9,7 +9,6 @@ is largest, and that is at p_i ∝ c_i.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -23,34 +22,6 @@ DIMENSIONS = 3
 SAMPLES, STARTS = (3, 12, 100), 3
 # Exponents for which the simplex of three samples is kept, and triangles along an edge of it.
 DRAWN, EDGES = (1, 3, 10), 60
-
-
-@dataclass(frozen=True)
-class Problem:
-    """K samples of a linear least squares problem with D parameters, L_i = ½ (x_i·θ − y_i)².
-
-    Attributes:
-        losses: (K,) L_i.
-        gradients: (K, D) ∇L_i.
-    """
-
-    losses: np.ndarray
-    gradients: np.ndarray
-
-    def stated_probabilities(self, alpha: float) -> np.ndarray:
-        """(K,) p_i of Eq. 17, L_i^(α−1) ‖∇L_i‖ / Z."""
-        weight = self.losses ** (alpha - 1) * np.linalg.norm(self.gradients, axis=1)
-        return weight / weight.sum()
-
-    def needed_scale(self, alpha: float) -> np.ndarray:
-        """p_i w_i of Eq. 9, α/K · L_i^(α−1), (K,)."""
-        return alpha / len(self.losses) * self.losses ** (alpha - 1)
-
-    def variance(self, probabilities: np.ndarray, alpha: float) -> float:
-        """tr Var[G] at any p (K,), with the weights that p_i w_i of Eq. 9 then asks for."""
-        estimates = (self.needed_scale(alpha) / probabilities)[:, None] * self.gradients
-        mean = probabilities @ estimates
-        return float(probabilities @ ((estimates - mean) ** 2).sum(axis=1))
 
 
 def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
@@ -68,26 +39,41 @@ def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
     """
     arrays, rows = {"points": simplex_grid(EDGES)}, []
     for count, exponent in product(SAMPLES, exponents):
-        problem, alpha = draw(count, seed=0), (exponent + 1) / 2
-        stated = problem.stated_probabilities(alpha)
-        factor = problem.needed_scale(alpha) * np.linalg.norm(problem.gradients, axis=1)
+        losses, gradients = draw(count, seed=0)
+        scale = needed_scale(losses, (exponent + 1) / 2)
+        factor = scale * np.linalg.norm(gradients, axis=1)
+        # Eq. 17: L_i^(α−1) ‖∇L_i‖ / Z.
+        stated = factor / factor.sum()
         beginnings = np.random.default_rng(1).dirichlet(np.ones(count), STARTS)
         ends = np.array([search(factor, start) for start in beginnings])
         distances = 0.5 * np.abs(ends - stated).sum(axis=1)
-        least, uniform = (problem.variance(p, alpha) for p in (stated, np.full(count, 1 / count)))
+        least, uniform = (variance(p, scale, gradients) for p in (stated, np.full(count, 1 / count)))
         row = {"gain": uniform / least, "distance": distances.max(), "effective": 1 / (stated**2).sum()}
         row = {name: float(value) for name, value in row.items()}
         rows.append({"samples": count, "exponent": exponent, **row})
         if count == 3 and exponent in DRAWN:
-            relative = np.array([problem.variance(p, alpha) for p in arrays["points"]]) / least
+            relative = variance(arrays["points"], scale, gradients) / least
             simplex = {"relative": relative.astype(np.float32), "stated": stated}
             simplex["searched"] = ends[distances.argmax()]
             arrays |= {f"{name}_{exponent:g}": array for name, array in simplex.items()}
     return {"rows": rows}, arrays
 
 
-def draw(samples: int, seed: int) -> Problem:
-    """A problem with an intercept, whose θ_t lies off the one that the targets were made with.
+def needed_scale(losses: np.ndarray, alpha: float) -> np.ndarray:
+    """p_i w_i of Eq. 9, α/K · L_i^(α−1), (K,), of losses (K,)."""
+    return alpha / len(losses) * losses ** (alpha - 1)
+
+
+def variance(probabilities: np.ndarray, scale: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """tr Var[G] at any p (…, K), of p_i w_i (K,) and gradients (K, D)."""
+    estimates = (scale / probabilities)[..., None] * gradients
+    squares = ((estimates - scale @ gradients) ** 2).sum(axis=-1)
+    return (probabilities * squares).sum(axis=-1)
+
+
+def draw(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Losses L_i = ½ (x_i·θ − y_i)² (K,) and gradients ∇L_i (K, D) of a linear least squares problem
+    with an intercept, whose θ_t lies off the one that the targets were made with.
 
     The offset along the intercept gives most residuals one sign, so that losses and gradients differ by
     factors of a few and none is near zero by the mere chance of a change of sign.
@@ -104,7 +90,7 @@ def draw(samples: int, seed: int) -> Problem:
     start = truth + 0.5 * random.normal(size=DIMENSIONS)
     start[0] = truth[0] + 2
     residuals = inputs @ start - targets
-    return Problem(0.5 * residuals**2, residuals[:, None] * inputs)
+    return 0.5 * residuals**2, residuals[:, None] * inputs
 
 
 def simplex_grid(edges: int) -> np.ndarray:
