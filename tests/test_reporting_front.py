@@ -13,7 +13,7 @@ from lib.study.claims import read_claims
 from lib.study.open import REFERENCE, ROOT
 from lib.study.report import reference
 
-DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*/README.md"), ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 # A paragraph that was written by hand, and the tables below the reference that its numbers are of.
 WRITTEN = re.compile(r"((?:[^\n]+\n)+)<!-- numbers of (.+?) -->")
 NUMBER = re.compile(r"(?<![\d.])[+−]?\d+\.\d+")

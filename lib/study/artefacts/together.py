@@ -162,17 +162,16 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
 
     Args:
         study: with scenes or without.
-        checkpoints: as `published_jobs` takes them; networks that none of the places trained.
+        checkpoints: as `published_jobs` takes them.
 
     Raises:
         FileNotFoundError, ValueError: as `published_jobs`.
     """
-    sets = study.setting.source.scenes
-    if sets is None:
+    if study.setting.source.scenes is None:
         return []
-    shown, jobs = (*sets.places.train_and_test, *sets.places.test), []
+    jobs = []
     for job in _on_scenes(study, checkpoints):
-        places = [place for place in shown if place != job.train_set]
+        places = job.test_sets
         patches = [f"{place}{kind}-{px:g}px" for place in places for px in SHOWN for kind in ("", WIDE)]
         images = [f"{place}{IMAGES_OF}" for place in places]
         if job.recipe is None:
