@@ -7,8 +7,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from lib.processes import Tell
 from lib.study.jobs import Job, Setting
-from lib.study.pool import Tell
 
 
 def followed(job: Job, setting: Setting, folder: Path, tell: Tell) -> None:

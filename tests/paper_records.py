@@ -80,7 +80,7 @@ def followed(
     """`records` that were followed for five epochs, a point lower at each, down to their FPR95."""
     found = []
     for run in records(jobs, fpr95, number):
-        fpr95s = run.fpr95s()
+        fpr95s = {name: run.fpr95(name) for name in run.job.test_sets}
         by_epoch = {name: [of + 4 - epoch for epoch in range(5)] for name, of in fpr95s.items()}
         found.append(replace(run, content={**run.content, "epoch_fpr95": by_epoch}))
     return found

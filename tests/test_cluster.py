@@ -18,7 +18,8 @@ from distributed import Client, LocalCluster
 from followed_run import followed, undone
 from small_study import made_cold
 
-from lib.study import cluster, jobs, pool, records
+from lib.processes import Task
+from lib.study import cluster, jobs, records
 from lib.study.jobs import Job, Setting
 from lib.study.open import Study, make
 from lib.study.runs import weights_path
@@ -67,7 +68,7 @@ def limited() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def quiet(standing: pool.Standing) -> None:
+def quiet(*standing: object) -> None:
     pass
 
 
@@ -82,13 +83,12 @@ def test_a_record_made_by_a_worker_is_the_one_made_here(
     here: tuple[Study, Job, Path], setting: Setting, address: str
 ) -> None:
     _, job, path = here
-    seen: list[pool.Standing] = []
-    assert cluster.complete([job], setting, address, seen.append) == []
+    seen: list[tuple] = []
+    assert cluster.complete([job], setting, address, lambda *of: seen.append(of)) == []
     assert same(jobs.record_path(job, setting), path)
     assert records.read(path)["threads"] == 1, "a worker has two"
-    assert [standing.ended.title for standing in seen if standing.ended] == [job.title]
-    assert seen[-1].left == 0
-    assert seen[-1].share == pytest.approx(1)
+    assert [ended.title for ended, *_ in seen if ended] == [job.title]
+    assert seen[-1][2:] == (0, pytest.approx(1))
     assert not list((setting.folder / "locks").iterdir())
 
 
@@ -98,10 +98,10 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "seen"
     folder.mkdir()
 
-    def task(job: Job, setting: Setting) -> pool.Task:
-        return pool.Task(job.title, partial(followed, job, setting, folder))
+    def task(job: Job, setting: Setting) -> Task:
+        return Task(job.title, partial(followed, job, setting, folder))
 
-    monkeypatch.setattr(pool, "task", task)
+    monkeypatch.setattr(cluster, "task", task)
     return folder
 
 
@@ -111,7 +111,7 @@ def test_a_run_whose_worker_is_killed_goes_on_elsewhere_from_its_checkpoint(
     _, job, path = here
     waiting, killed = seen / "waiting", seen / "killed"
 
-    def kill(standing: pool.Standing) -> None:
+    def kill(*_: object) -> None:
         if waiting.exists() and not killed.exists():
             killed.write_text(waiting.read_text())
             os.kill(int(waiting.read_text()), signal.SIGKILL)
@@ -151,7 +151,7 @@ def test_ctrl_c_ends_the_runs_and_not_the_cluster(
 ) -> None:
     _, job, path = here
 
-    def interrupt(standing: pool.Standing) -> None:
+    def interrupt(*_: object) -> None:
         if (seen / "waiting").exists():
             raise KeyboardInterrupt
 
@@ -193,7 +193,7 @@ def test_a_worker_that_shares_no_folder_or_no_locks_is_refused(
     lock.parent.mkdir(parents=True)
     if held:
         lock.touch()  # by a client whose locks are not seen here
-    refused = cluster._checked(pool.Task("a", quiet), here[1], setting, lock)
+    refused = cluster._checked(Task("a", quiet), here[1], setting, lock)
     assert re.match(told, refused.do(quiet))
 
 
@@ -202,7 +202,7 @@ def test_a_record_that_is_not_seen_here_is_a_failure(
 ) -> None:
     _, job, _ = here
     monkeypatch.setattr(cluster, "_SEEN", 1.0)
-    monkeypatch.setattr(pool, "task", lambda job, setting: pool.Task(job.title, undone))
+    monkeypatch.setattr(cluster, "task", lambda job, setting: Task(job.title, undone))
     ((failed, reason),) = cluster.complete([job], setting, address, quiet)
     assert failed == job
     assert "its record" in reason
@@ -224,7 +224,7 @@ def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], set
         n_workers=0, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
     ) as local:
 
-        def end(standing: pool.Standing) -> None:
+        def end(*_: object) -> None:
             if local.status.name == "running":
                 local.close()
 

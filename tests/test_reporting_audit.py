@@ -17,7 +17,7 @@ from lib.study.report.frames import COLUMN_NAMES
 coarse = st.integers(0, 6).map(float)
 fives = st.lists(coarse, min_size=5, max_size=5)
 SCIPY_DEFAULT = "normal, continuity + ties"
-EVERY, P = p_values.every_outcome()
+EVERY, P = significance.mann_whitney_outcomes(5, 5)
 
 
 def tied_groups(values) -> str:
@@ -57,7 +57,7 @@ def test_each_form_gives_the_p_that_the_values_themselves_have(lower, higher):
 
 
 def test_the_outcomes_searched_are_all_that_any_five_and_five_values_can_have():
-    found = p_values.every_outcome(2, 3)[0].round(9)
+    found = significance.mann_whitney_outcomes(2, 3)[0].round(9)
     listed = set(zip(*(found[name] for name in ("u", "ties", "at_most", "at_least")), strict=True))
     met = set()
     for values in itertools.product(range(5), repeat=5):

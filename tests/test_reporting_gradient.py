@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reporting_records import found, verdict
+from reporting_records import verdict
 
 from lib.statistics import correlation
 from lib.statistics.correlation import Reading
 from lib.study.claims import read_claims
 from lib.study.report import adasample as gradients
-from lib.study.report import frames
 
 
 def probe(
@@ -207,14 +206,3 @@ def test_hinges_that_are_zero_are_counted_and_have_no_power() -> None:
     table = hinges(np.full_like(SQUARED, 1.55))
     assert table["fraction", "zero"].to_numpy() == pytest.approx(3 / 6)
     assert (table["power", "5%"] > 1).all()
-
-
-def test_zero_hinges_are_counted_and_the_gap_is_negative_minus_positive() -> None:
-    curve = {"step": [1, 2, 3], "d_pos": [1.0, 0.8, 0.5], "d_neg": [1.0, 1.0, 1.1]}
-    shares = {"a": [0.0, 0.25, 0.5], "b": [0.0, 0.0, 0.0]}
-    runs = [found(key, "mini", 0, curve={**curve, "zero_share": of}) for key, of in shares.items()]
-    table = gradients.zero_table(frames.steps(runs))
-    assert list(table.index) == ["A", "B"]
-    assert list(table["points with a zero"]) == [2, 0]
-    assert list(table["largest fraction"]) == [0.5, 0]
-    assert list(table["gap, last tenth"]) == pytest.approx([0.6, 0.6])

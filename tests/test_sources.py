@@ -130,13 +130,13 @@ def test_whatever_ends_a_preparation_no_part_and_no_lock_stays(
 import signal
 from lib.data import sources
 from lib.digests import value_digest
-from lib.study import pool
+from lib.study.jobs import prepare
 signal.signal(signal.SIGINT, signal.default_int_handler)
 source = sources.open_source("mini", {str(tmp_path)!r}, sources.SyntheticSize(points_per_photo=20_000))
 if {jobs} == 1:
     source.load(source.sets[0])
 else:
-    pool.prepare(source, source.sets, {jobs})
+    prepare(source, source.sets, {jobs})
 """
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 60

@@ -29,7 +29,7 @@ from lib.commands import study
 from lib.data.manifest import write_manifest
 from lib.data.sources import Source, open_source
 from lib.files import sha256
-from lib.study import jobs, pool, records, runs
+from lib.study import jobs, records, runs
 from lib.study.artefacts.rows import handcrafted_job, training_job
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job
@@ -417,13 +417,12 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
     opened, job, _ = cold
     setting = replace(opened.setting, folder=tmp_path)
     impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
-    seen: list[pool.Standing] = []
-    ((failed, reason),) = pool.complete([impossible, job], setting, 2, seen.append)
+    seen: list[tuple] = []
+    ((failed, reason),) = jobs.complete([impossible, job], setting, 2, lambda *of: seen.append(of))
     assert failed == impossible
     assert "2 pairs or more" in reason
     assert jobs.record_status(job, setting).state == "complete"
-    assert seen[-1].left == 0
-    assert seen[-1].share == pytest.approx(1)
+    assert seen[-1][2:] == (0, pytest.approx(1))
 
 
 def test_the_reference_renders_without_training_where_it_is_told_to(
@@ -566,23 +565,6 @@ def test_a_long_study_is_put_on_record_record_by_record(
     of_job = {path.name, *(jobs.probe_path(path, *of).name for of in job.probes)}
     assert files == {kept.name, *of_job}
     assert study.collect(opened, selected) == 0
-
-
-@pytest.mark.parametrize("command", ["study", "tuning", "hpatches", "describe"])
-def test_ctrl_c_while_a_command_is_being_imported_prints_a_line(command: str, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import builtins, os, signal\n"
-        "whole = builtins.__import__\n"
-        "def pressed(name, *more, **named):\n"
-        "    if name == 'lib.commands.options':\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "    return whole(name, *more, **named)\n"
-        "builtins.__import__ = pressed\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    started = [sys.executable, "-m", f"lib.commands.{command}", "--help"]
-    done = subprocess.run(started, capture_output=True, text=True, env=environment)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nStopped.\n")
 
 
 def _lives(process: psutil.Process) -> bool:

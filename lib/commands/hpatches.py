@@ -10,7 +10,6 @@ DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -30,6 +29,9 @@ from lib.data.synthetic.sizes import SequencesSize
 from lib.files import make_once, write_bytes
 from lib.study.report.frames import PROTOCOLS
 
+# Of what `build` draws, by option: verification pairs of each kind, and so on.
+AMOUNTS = {"pairs": 200_000, "queries": 10_000, "distractors": 20_000, "seed": 0}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit status."""
@@ -40,10 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     build.add_argument("out", type=Path, help="gets hpatches-release, tasks and build.json")
     build.add_argument("sequences", type=Path, nargs="+", help="sequences, or folders of them")
     build.add_argument("--patches", type=int, help="most of a sequence (default: all)")
-    build.add_argument("--pairs", type=int, default=200_000, help="verification pairs of each kind")
-    build.add_argument("--queries", type=int, default=10_000)
-    build.add_argument("--distractors", type=int, default=20_000)
-    build.add_argument("--seed", type=int, default=0)
+    for name, amount in AMOUNTS.items():
+        build.add_argument(f"--{name}", type=int, default=amount, help="default: %(default)s")
     build.set_defaults(run=_build)
 
     describe = commands.add_parser("describe", help="write descriptors of a release's patches")
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _build(options: argparse.Namespace) -> None:
     if options.out.exists():
         raise FileExistsError(f"{options.out} is there already: name a folder that is not, or remove it")
-    amounts = {name: getattr(options, name) for name in ("pairs", "queries", "distractors", "seed")}
+    amounts = {name: getattr(options, name) for name in AMOUNTS}
     size = SequencesSize(patches_per_sequence=options.patches, **amounts)
     for sequence in read_homography_sequences(*options.sequences):
         if leads_to_the_first(sequence):
@@ -90,13 +90,8 @@ def _score(options: argparse.Namespace) -> None:
     splits = read_splits(options.data / TASKS)
     name = options.split or (next(iter(splits)) if len(splits) == 1 else "a")
     split = open_split(options.data / RELEASE, options.data / TASKS, name)
-    try:
-        descriptors = read_descriptors(
-            options.descriptors, split.sequences, packed=options.packed, delimiter=options.delimiter
-        )
-    except ValueError as error:
-        # pandas shows the whole of a row that is no number.
-        raise ValueError(re.sub(r"(float: '.{40})[^']+", r"\1…", str(error))) from error
+    form = {"packed": options.packed, "delimiter": options.delimiter}
+    descriptors = read_descriptors(options.descriptors, split.sequences, **form)
     numbers = hpatches.score(descriptors, split, options.device)
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
     for key, protocol in PROTOCOLS.items():

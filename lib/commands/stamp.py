@@ -23,13 +23,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from lib.commands.options import add_study_options, data_of, raise_at_interrupt
+from lib.commands.options import add_study_options, data_of
 from lib.data.states import code_half, content_half
+from lib.processes import printed
 from lib.recipes import Budget
-from lib.study import pool, records
+from lib.study import records
 from lib.study.artefacts import searches
 from lib.study.catalogue import ARTEFACTS, SEARCHED
-from lib.study.jobs import Job, Setting, configuration, digests, merged, record_path
+from lib.study.jobs import Job, Setting, complete, configuration, digests, merged, record_path
 from lib.study.open import ROOT, Study, open_study
 
 STEPS = 20
@@ -128,14 +129,13 @@ def main() -> None:
     text = "write this code's short runs into a folder, and stamp nothing"
     add("--numbers", type=Path, metavar="DIR", help=text)
     chosen = parser.parse_args()
-    raise_at_interrupt()
     study = open_study(chosen.profile, data_of(chosen), "results", None, chosen.device, chosen.jobs)
     setting, results = study.setting, ROOT / chosen.results
     on_record = jobs_on_record(study, results / chosen.profile / setting.source.name)
     runs = short_runs([job for job, _ in on_record.values()], setting)
     with tempfile.TemporaryDirectory() as made:
         now = replace(setting, folder=chosen.numbers or Path(made, "now"))
-        for job, why in pool.complete(runs, now, study.at_once, pool.printed(len(runs))):
+        for job, why in complete(runs, now, study.at_once, printed(len(runs))):
             print(f"{job.title}: {why}")
         if chosen.numbers:
             return

@@ -18,7 +18,7 @@ import pandas as pd
 
 from lib.commands.options import add_study_options, check_device, data_of, exit_status
 from lib.data.manifest import read_manifest, write_manifest
-from lib.study import pool
+from lib.processes import span, wall_clock
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job, Record, merged, probe_path, record_status, remaining
@@ -166,15 +166,15 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
     rows = {}
     for name, asked in jobs.items():
         todo = to_do(study, asked)
-        runs = pool.wall_clock((remaining(job, study.setting) for job in todo), study.at_once)
+        runs = wall_clock((remaining(job, study.setting) for job in todo), study.at_once)
         rows[name] = {"runs": len(asked), "to make": len(todo), "hours": f"{runs / 3600:.2f}"}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="artefact")
     # The last of the loop are all of the study's.
-    rendering = pool.wall_clock([_NOTEBOOK] * len(selected), study.at_once)
+    rendering = wall_clock([_NOTEBOOK] * len(selected), study.at_once)
     disk = len(todo) * _MEGABYTES_PER_RUN[study.setting.profile.width < 1] / 1000
     return (
-        f"{study.heading()}\n\n{table.to_string(col_space=9)}\n\n{pool.span(runs + rendering)} in all "
-        f"(runs {pool.span(runs)}, notebooks {pool.span(rendering)}), forecast within a factor of two;\n"
+        f"{study.heading()}\n\n{table.to_string(col_space=9)}\n\n{span(runs + rendering)} in all "
+        f"(runs {span(runs)}, notebooks {span(rendering)}), forecast within a factor of two;\n"
         f"{study.at_once} at once on {study.setting.device}; about {disk:.1f} GB of disk; data aside"
     )
 

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from lib.commands.options import add_study_options, check_device, data_of, exit_status
+from lib.processes import printed
 from lib.profiles import PROFILES
 from lib.recipes import Recipe
-from lib.study import pool, records
+from lib.study import records
 from lib.study.artefacts import searches
 from lib.study.catalogue import SEARCHED
-from lib.study.jobs import Job, record_status
+from lib.study.jobs import Job, complete, record_status
 from lib.study.open import Study, open_study
 
 
@@ -38,7 +39,7 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
     while rates:
         tried = [(at, job) for at in rates for job in searches.search_jobs(setting, name, recipe, at)]
         jobs = [job for _, job in tried]
-        failures = pool.complete(jobs, setting, study.at_once, pool.printed(len(jobs)))
+        failures = complete(jobs, setting, study.at_once, printed(len(jobs)))
         other = [f"{job.title}: {why}" for job, why in failures if not why.startswith("FloatingPoint")]
         if other:
             raise RuntimeError("; ".join(other))

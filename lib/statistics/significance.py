@@ -9,7 +9,7 @@ agree.
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -52,6 +52,46 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> dict[str, np.ndarray]:
     # Without continuity correction 0 / 0 is what scipy makes of values that are all equal.
     p = {name: np.nan_to_num(test.pvalue, nan=1.0) for name, test in tests.items()}
     return {"u": tests["continuity"].statistic, **p}
+
+
+def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Every result that a comparison of so many runs can have, a row each, those with few ties first.
+
+    Patterns of ties are as many as 2 to the power of all runs: ten take a second.
+
+    Returns:
+        The outcomes: "u", the Mann-Whitney statistic of the lower method, ties counting half; "at_most"
+        and "at_least", the share of all splits of the pooled values that give this u or less, or more;
+        "tied", how many values are, and "ties", the sizes of their groups, the largest first, e.g.
+        "3+2". And of each its p, columns (form of the test, number of sides): "normal, continuity +
+        ties", one-sided, is what scipy gave by default before 1.7; two-sided is twice the smaller tail.
+    """
+    runs = range(lower + higher)
+    # Whether a pooled value is larger than the one before.
+    rises = np.array(list(product((0, 1), repeat=len(runs) - 1)))
+    patterns = np.insert(rises, 0, 0, axis=1).cumsum(axis=1)
+    splits = [[*own, *sorted({*runs} - {*own})] for own in combinations(runs, lower)]
+    groups = np.split(patterns[:, splits], [lower], axis=2)
+    forms = {}
+    for form, continuity in (("normal, continuity + ties", True), ("normal, ties", False)):
+        for sides, alternative in ((1, "less"), (2, "two-sided")):
+            way = {"use_continuity": continuity, "alternative": alternative, "method": "asymptotic"}
+            with np.errstate(invalid="ignore", divide="ignore"):
+                tested = stats.mannwhitneyu(*groups, axis=2, **way)
+            # What is not a number is the p of runs that are all equal.
+            forms[form, sides] = np.nan_to_num(tested.pvalue, nan=1.0)
+    at_most = stats.rankdata(tested.statistic, "max", axis=1) / len(splits)
+    at_least = 1 - (stats.rankdata(tested.statistic, "min", axis=1) - 1) / len(splits)
+    forms["exact", 1], forms["exact", 2] = at_most, np.minimum(1, 2 * np.minimum(at_most, at_least))
+    sizes = [sorted(np.bincount(pattern), reverse=True) for pattern in patterns]
+    tied = [[str(size) for size in own if size > 1] for own in sizes]
+    columns = {"u": tested.statistic.ravel(), "at_most": at_most.ravel(), "at_least": at_least.ravel()}
+    columns["tied"] = np.repeat([sum(map(int, own)) for own in tied], len(splits))
+    columns["ties"] = np.repeat(["+".join(own) for own in tied], len(splits))
+    order = ["tied", "ties", "u", "at_most", "at_least"]
+    outcomes = pd.DataFrame(columns).drop_duplicates().sort_values(order)
+    p = pd.DataFrame({form: values.ravel() for form, values in forms.items()})
+    return outcomes, p.loc[outcomes.index]
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Does jobs on an existing Dask cluster, whose machines share the folder of results at the same path.
 
-A Dask worker does a job as `lib.study.pool` does it here: in a process of its own with the profile's
+A Dask worker does a job as `lib.study.jobs` has it done here: in a process of its own with the profile's
 threads, under the job's lock, from its checkpoint where there is one. So a job whose worker dies goes on
 elsewhere, and its record has the same bits. A worker does as many jobs at once as it has threads.
 """
@@ -21,9 +21,9 @@ from filelock import FileLock, Timeout
 
 from lib.digests import value_digest
 from lib.files import locked
-from lib.study import pool, records
-from lib.study.jobs import Job, Setting, digests, record_status
-from lib.study.pool import Failures, Outcome, Report, Standing, Task, Tell
+from lib.processes import Outcome, Report, Task, Tell, run
+from lib.study import records
+from lib.study.jobs import Failures, Job, Setting, digests, record_status, task
 
 # Until a scheduler has to answer, and until what another machine wrote is to be seen here, in seconds.
 _ANSWER = 20.0
@@ -41,7 +41,7 @@ def at_once(address: str) -> int:
 
 
 def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report) -> Failures:
-    """Does jobs as `lib.study.pool.complete` does, in the same folder seen from every worker.
+    """Does jobs as `lib.study.jobs.complete` does, in the same folder seen from every worker.
 
     Workers may come and go; while there is none it waits. However this ends, the cluster lives on, and
     what it still does of these jobs ends within seconds.
@@ -60,7 +60,7 @@ def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report
     """
     jobs, failures, done = list(jobs), [], 0.0
     lock = setting.folder / "locks" / f"study-{uuid.uuid4().hex}.lock"
-    tasks = [_checked(pool.task(job, setting), job, setting, lock) for job in jobs]
+    tasks = [_checked(task(job, setting), job, setting, lock) for job in jobs]
     whole = sum(task.weight for task in tasks)
     with locked(lock), _client(address) as client:
         waiting = {
@@ -74,8 +74,8 @@ def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report
                 done += tasks[number].weight / whole
                 if failure:
                     failures.append((jobs[number], failure))
-                report(Standing(tasks[number], failure, len(waiting), done))
-            report(Standing(None, None, len(waiting), done))
+                report(tasks[number], failure, len(waiting), done)
+            report(None, None, len(waiting), done)
     failed = [job for job, _ in failures]
     return failures + _unseen([job for job in jobs if job not in failed], setting)
 
@@ -127,12 +127,12 @@ def _do(task: Task, threads: int) -> Outcome:
     # A worker that a nanny started may otherwise start no process.
     multiprocessing.current_process().daemon = False
 
-    def check(standing: Standing) -> None:
+    def check(*_: object) -> None:
         state = worker.state.tasks.get(key)
         if state is None or state.state == "cancelled":
             raise InterruptedError("nobody waits for it any more")
 
-    return pool.run([task], 1, check, threads)[0]
+    return run([task], 1, check, threads)[0]
 
 
 def _do_if_alike(

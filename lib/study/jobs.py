@@ -1,10 +1,12 @@
-"""What there is to have on record: jobs, how their records stand, and how long they take.
+"""What there is to have on record: jobs, how their records stand, and how long they take; and jobs done
+at once, each in a process of its own (`lib.processes`).
 
 Plain data and file names, no torch.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -13,27 +15,21 @@ from lib.data.scenes.sets import WIDE
 from lib.data.sources import Source
 from lib.data.states import content_half
 from lib.digests import code_digest, value_digest
+from lib.processes import Report, Task, Tell, run
 from lib.profiles import Profile
 from lib.recipes import Part, Recipe, values
 from lib.study import records
 
 NO_SET = "none"
+_STEPS_PER_MESSAGE = 10
 # Behind the name of a module of `lib.benchmarks`: it measures the signs of descriptors.
 SIGNS = "_of_signs"
 # What a run takes from its profile besides its budget, which may be the recipe's own.
 _SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
 # Seconds on one CPU thread: of each module of `lib.benchmarks` or `lib.probes` that takes long, and of
 # any "other", on one set of embedded data, and of a computation.
-_SECONDS = {
-    "hpatches": 4.0,
-    "intensity_changes": 8.0,
-    "oxford_affine": 8.0,
-    "sfm": 28.0,
-    "imc": 23.0,
-    "retrieval": 28.0,
-    "other": 0.7,
-    "computation": 5.0,
-}
+_SECONDS = dict.fromkeys(("hpatches", "intensity_changes", "oxford_affine", "computation"), 5.0)
+_SECONDS |= dict.fromkeys(("sfm", "imc", "retrieval"), 26.0) | {"other": 0.7}
 
 
 @dataclass(frozen=True)
@@ -90,9 +86,7 @@ class Job:
         """One line for people, e.g. "HardNet* on mini-a, seed 0"."""
         if self.recipe is None:
             return self.label
-        plain = {n: v for n, v in self.overrides.items() if isinstance(v, int | float | str)}
-        changed = "".join(f", {name} {value}" for name, value in plain.items())
-        return f"{self.label} on {self.train_set}, seed {self.seed}{changed}"
+        return f"{self.label} on {self.train_set}, seed {self.seed}"
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -234,10 +228,6 @@ class Record:
         """In percent, the expected value over tie orders."""
         return self.content["metrics"][test_set]["fpr95"]["expected"]
 
-    def fpr95s(self) -> dict[str, float]:
-        """`fpr95` by test set."""
-        return {name: self.fpr95(name) for name in self.job.test_sets}
-
     @property
     def numbers(self) -> Mapping:
         """What a computation computed."""
@@ -344,3 +334,78 @@ def remaining(job: Job, setting: Setting) -> float:
     if record.state != "incomplete":
         return training + evaluation
     return evaluation * len((*record.lacking, *record.stale)) / len((*job.measures, *job.probes))
+
+
+def default_at_once(profile: Profile, device: str) -> int:
+    """Runs at once: one on a GPU; on a CPU as many as the cores that this process may use hold at the
+    profile's threads."""
+    if not device.startswith("cpu") or not profile.threads:
+        return 1
+    from joblib import cpu_count
+
+    return max(1, cpu_count() // profile.threads)
+
+
+# Jobs that failed, each with the reason.
+Failures = list[tuple[Job, str]]
+
+
+def complete(jobs: Iterable[Job], setting: Setting, at_once: int, report: Report) -> Failures:
+    """Does jobs in the order given, so that what was asked first is first on record; those already
+    complete cost nothing.
+
+    Args:
+        jobs: what to have.
+        setting: data, size and folder.
+        at_once, report: as for `lib.processes.run`.
+
+    Returns:
+        The jobs that failed, each with the reason; all others are complete.
+
+    Raises:
+        KeyboardInterrupt: as `run` does.
+    """
+    jobs = list(jobs)
+    outcomes = run([task(job, setting) for job in jobs], at_once, report, setting.profile.threads)
+    ended = zip(jobs, outcomes, strict=True)
+    return [(job, outcome.failure) for job, outcome in ended if outcome.failure]
+
+
+def task(job: Job, setting: Setting) -> Task:
+    """What having a job's record comes to; it returns None."""
+    training, evaluation = cost(job, setting)
+    whole = training + evaluation
+    return Task(job.title, partial(_carry_out, job, setting, training / whole), whole)
+
+
+def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
+    """Has sets made, or read once where they are there.
+
+    Args:
+        source: whose sets they are.
+        names: of the sets.
+        at_once: processes.
+
+    Raises:
+        ValueError: one could not be had; the message names each and why.
+    """
+    # Sets of one folder come of one making.
+    by_folder = {source.scene_folder(name): name for name in names}
+    tasks = [Task(f"data {name}", partial(_load, source, name)) for name in by_folder.values()]
+    ended = zip(tasks, run(tasks, at_once), strict=True)
+    if failed := [f"{task.title}: {outcome.failure}" for task, outcome in ended if outcome.failure]:
+        raise ValueError("; ".join(failed))
+
+
+def _carry_out(job: Job, setting: Setting, training: float, tell: Tell) -> None:
+    from lib.study.runs import carry_out  # torch is imported here, in the worker, and not by the parent
+
+    def on_step(step: int, total: int) -> None:
+        if step % _STEPS_PER_MESSAGE == 0:
+            tell(training * step / total)
+
+    carry_out(job, setting, on_step)
+
+
+def _load(source: Source, name: str, tell: Tell) -> None:
+    source.load(name)

@@ -5,10 +5,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lib import profiles
+from lib import processes, profiles
 from lib.data.sources import KINDS, open_source
-from lib.study import pool, records
-from lib.study.jobs import Job, Record, Setting, merged, record_status, remaining
+from lib.study import records
+from lib.study.jobs import (
+    Job,
+    Record,
+    Setting,
+    complete,
+    default_at_once,
+    merged,
+    prepare,
+    record_status,
+    remaining,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "results" / "reference"
@@ -57,15 +67,6 @@ class Study:
         """Where tables and figures are saved; None while reading the reference, which no notebook
         writes."""
         return self.setting.folder if self.reading[0] == self.setting.folder else None
-
-    def data_name(self, hpatches: bool = False) -> str:
-        """What a claim's data is called; "ubc+hpatches" was trained on the one and tested on the other.
-
-        Args:
-            hpatches: whether the claim is about HPatches.
-        """
-        source = self.setting.source
-        return f"{source.name}+hpatches" if hpatches and not source.embedded else source.name
 
     @property
     def where(self) -> str:
@@ -138,7 +139,7 @@ def open_study(
         setting=Setting(chosen, source, folder, device),
         reading=(reference, folder) if results == "reference" else (folder,),
         seeds=None if seeds is None else tuple(seeds),
-        at_once=at_once or pool.default_at_once(chosen, device),
+        at_once=at_once or default_at_once(chosen, device),
     )
 
 
@@ -157,12 +158,6 @@ def manifest_path(profile: str, data: str) -> Path:
     """Where the contents of the sets are listed that the records of a reference are of; see
     `lib.data.manifest`."""
     return reference_folder(profile, data) / "manifest.json"
-
-
-def on_record(study: Study, jobs: Sequence[Job]) -> list[Record]:
-    """The records of jobs, in their order, where all of them are there, or else none."""
-    runs = [find(study, job) for job in jobs]
-    return [] if None in runs else runs
 
 
 def _sequences_in(real: str | None) -> tuple[Path, ...]:
@@ -213,22 +208,22 @@ def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[
     Returns:
         What failed, and why.
     """
-    complete, by, at_once, where = pool.complete, study.at_once, study.at_once, ""
+    do, by, at_once, where = complete, study.at_once, study.at_once, ""
     if address:
         from lib.study import cluster
 
         # Asked first, so that one that does not answer is known before data is made.
-        complete, by, at_once = cluster.complete, address, max(1, cluster.at_once(address))
+        do, by, at_once = cluster.complete, address, max(1, cluster.at_once(address))
         where = f" at {address}"
     print("data: making or checking it …", flush=True)
-    pool.prepare(study.setting.source, sets_of(study, jobs), study.at_once)
+    prepare(study.setting.source, sets_of(study, jobs), study.at_once)
     todo = to_do(study, jobs)
     if not todo:
         print("runs: all on record")
         return []
-    span = pool.span(pool.wall_clock([remaining(job, study.setting) for job in todo], at_once))
+    span = processes.span(processes.wall_clock([remaining(job, study.setting) for job in todo], at_once))
     print(f"runs: {len(todo)} to make, {at_once} at once{where}, about {span}", flush=True)
-    failures = complete(todo, study.setting, by, pool.printed(len(todo)))
+    failures = do(todo, study.setting, by, processes.printed(len(todo)))
     return [(job.title, reason) for job, reason in failures]
 
 

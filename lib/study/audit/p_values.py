@@ -6,13 +6,11 @@ only few values, which are all enumerated. A comparison is one column of the pap
 frame as `comparisons` gives it, and the lower method the one that has a p-value.
 """
 
-from itertools import combinations, product
-
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib.statistics import significance
+from lib.statistics.significance import mann_whitney_outcomes
 from lib.study.printed import printed
 from lib.study.report.frames import with_columns
 
@@ -40,46 +38,6 @@ def comparisons() -> pd.DataFrame:
     return wide.loc[table["train>test"].unique(), COLUMNS]
 
 
-def every_outcome(lower: int = RUNS, higher: int = RUNS) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Every result that a comparison of so many runs can have, a row each, those with few ties first.
-
-    Patterns of ties are as many as 2 to the power of all runs: ten take a second.
-
-    Returns:
-        The outcomes: "u", the Mann-Whitney statistic of the lower method, ties counting half; "at_most"
-        and "at_least", the share of all splits of the pooled values that give this u or less, or more;
-        "tied", how many values are, and "ties", the sizes of their groups, the largest first, e.g.
-        "3+2". And of each its p, columns (form of the test, number of sides): `LIKELIEST`, one-sided, is
-        what scipy gave by default before 1.7; two-sided is twice the smaller tail.
-    """
-    runs = range(lower + higher)
-    # Whether a pooled value is larger than the one before.
-    rises = np.array(list(product((0, 1), repeat=len(runs) - 1)))
-    patterns = np.insert(rises, 0, 0, axis=1).cumsum(axis=1)
-    splits = [[*own, *sorted({*runs} - {*own})] for own in combinations(runs, lower)]
-    groups = np.split(patterns[:, splits], [lower], axis=2)
-    forms = {}
-    for form, continuity in ((LIKELIEST, True), ("normal, ties", False)):
-        for sides, alternative in ((1, "less"), (2, "two-sided")):
-            way = {"use_continuity": continuity, "alternative": alternative, "method": "asymptotic"}
-            with np.errstate(invalid="ignore", divide="ignore"):
-                tested = stats.mannwhitneyu(*groups, axis=2, **way)
-            # What is not a number is the p of runs that are all equal.
-            forms[form, sides] = np.nan_to_num(tested.pvalue, nan=1.0)
-    at_most = stats.rankdata(tested.statistic, "max", axis=1) / len(splits)
-    at_least = 1 - (stats.rankdata(tested.statistic, "min", axis=1) - 1) / len(splits)
-    forms["exact", 1], forms["exact", 2] = at_most, np.minimum(1, 2 * np.minimum(at_most, at_least))
-    sizes = [sorted(np.bincount(pattern), reverse=True) for pattern in patterns]
-    tied = [[str(size) for size in own if size > 1] for own in sizes]
-    columns = {"u": tested.statistic.ravel(), "at_most": at_most.ravel(), "at_least": at_least.ravel()}
-    columns["tied"] = np.repeat([sum(map(int, own)) for own in tied], len(splits))
-    columns["ties"] = np.repeat(["+".join(own) for own in tied], len(splits))
-    order = ["tied", "ties", "u", "at_most", "at_least"]
-    outcomes = pd.DataFrame(columns).drop_duplicates().sort_values(order)
-    p = pd.DataFrame({form: values.ravel() for form, values in forms.items()})
-    return outcomes, p.loc[outcomes.index]
-
-
 def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
     """What each form of the test would need to give the printed p-values, best form first.
 
@@ -91,7 +49,7 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
         of them without tied runs; then for each comparison the U with the fewest tied runs, with the
         sizes of the tied groups in brackets, or NaN.
     """
-    outcomes, p_values = every_outcome()
+    outcomes, p_values = mann_whitney_outcomes(RUNS, RUNS)
     ties = outcomes["ties"].where(outcomes["ties"] == "", " (" + outcomes["ties"] + ")")
     outcomes["shown"], rows = outcomes["u"].map("{:g}".format) + ties, {}
     for form, p in p_values.items():
@@ -114,7 +72,7 @@ def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
         came from by the likeliest form, NaN where that cannot give it; the exact p of this U, "at least"
         and "at most" since it depends on where ties are, each with its "Holm".
     """
-    (outcomes, p_values), implied = every_outcome(), []
+    (outcomes, p_values), implied = mann_whitney_outcomes(RUNS, RUNS), []
     for value in paper["p"]:
         best = outcomes[(p_values[LIKELIEST, 1] - value).abs() <= HALF].iloc[0]
         alike = (outcomes[["u", "ties"]] == best[["u", "ties"]]).all(axis=1)

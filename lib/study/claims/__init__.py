@@ -95,7 +95,7 @@ class Claim:
         paper, artefact: where the claim stands, e.g. `adasample`, `Table 1`.
         kind: `claim`, a sentence of the paper; or `finding`, a comparison that no sentence states, e.g.
             with a control of ours: it is shown with its interval and has no verdict.
-        sentence: the claim in our words; `quote` the paper's words that it rests on.
+        sentence: the claim in our words. The paper's words that it rests on are its row's `quote`.
         statistic, direction, margin: the rule, see the top of this module; `none` has none.
         metric, unit: what is compared and the statistic's unit; `ratio` compares logarithms, and the
             margin is a factor, 1 for none.
@@ -118,7 +118,6 @@ class Claim:
     artefact: str
     kind: str
     sentence: str
-    quote: str
     statistic: str
     metric: str
     unit: str
@@ -265,14 +264,16 @@ def judge(
         ValueError: values do not fit.
     """
     seeds, rows = study.table_seeds if seeds is None else seeds, []
+    source, profile = study.setting.source, study.setting.profile.name
     for claim in claims:
         own, own_seeds = (computed, ()) if computed.keys() & claim.a else (values, seeds)
         own = own if not callable(own) else {} if claim.why else own(claim)
-        data_name = study.data_name(claim.on_hpatches)
-        rows.append(verdict(claim, own, own_seeds, study.setting.profile.name, data_name))
+        # Trained on the one and tested on the other.
+        tested = "+hpatches" if claim.on_hpatches and not source.embedded else ""
+        rows.append(verdict(claim, own, own_seeds, profile, f"{source.name}{tested}"))
     table = pd.DataFrame(rows, columns=TABLE).astype(dict.fromkeys(NUMBERS, "float64"))
     # What stands in for a real set bears its own name.
-    return table.replace({"rival": own_columns(study.setting.source.tested)}, regex=True)
+    return table.replace({"rival": own_columns(source.tested)}, regex=True)
 
 
 def verdict(

@@ -15,7 +15,6 @@ from lib.statistics import significance
 from lib.statistics.correlation import Reading, pearson
 from lib.statistics.intervals import Measured, contrast
 from lib.study.open import Record
-from lib.study.report import frames
 
 Probe = Mapping[str, np.ndarray]
 MEAN = "mean of the runs"
@@ -229,18 +228,3 @@ def hinge_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
     columns |= zip(product(["power"], ("median", "5%", "95%")), percentiles, strict=True)
     columns["fraction", "zero"] = (losses <= 0).sum(axis=(1, 2)) / np.isfinite(losses).sum(axis=(1, 2))
     return pd.DataFrame(columns).rename("{:g}".format).rename_axis("fraction of training")
-
-
-def zero_table(steps: pd.DataFrame) -> pd.DataFrame:
-    """How often the hinge was zero at the points of a training curve, a row a run, and the batch mean of
-    d_neg − d_pos at the loss's power over the first and last tenth; `steps` as of `frames.steps`."""
-    numbers = {
-        "seed": ("seed", "first"),
-        "steps": ("step", "last"),
-        "points with a zero": ("zero_share", np.count_nonzero),
-        "largest fraction": ("zero_share", "max"),
-        "gap, first tenth": ("gap", lambda gap: frames.tenths(gap)[0]),
-        "gap, last tenth": ("gap", lambda gap: frames.tenths(gap)[1]),
-    }
-    gaps = steps.assign(gap=steps["d_neg"] - steps["d_pos"])
-    return gaps.groupby("label", sort=False).agg(**numbers)

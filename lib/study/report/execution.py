@@ -23,22 +23,13 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from lib.files import write_bytes
-from lib.study import pool
+from lib.processes import Task, Tell, printed, run
 from lib.study.jobs import Record
 from lib.study.open import ROOT, Study
 from lib.study.report.reference import saved_files
 
 # What README says first, from its scope to the end of its findings.
 _FINDINGS = re.compile(r"(\*\*Scope\.\*\*.*?)<!-- end of findings -->", re.DOTALL)
-
-# What the report passes for a notebook's parameters other than profile, data and results, so that a
-# value changed by hand in a saved notebook does not come into the report.
-PARAMETERS: Mapping[str, object] = {
-    **dict.fromkeys(("seeds", "real", "scenes", "train_set", "images")),
-    **{"also": [], "checkpoints": [], "descriptor": "dsm_aug"},
-    **{"one_camera": True, "longest_side": 1024, "orientation": "refuse"},
-}
-
 
 # Kernels on this machine alone need no encryption, and each would say that it has none; ended, some say
 # that they were interrupted. What a cell gets wrong is told by papermill.
@@ -60,7 +51,9 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
     Returns:
         The notebooks that failed, each with the cell and the error.
     """
+    # Seeds that a committed notebook names are those on record at its own size.
     parameters = {"profile": study.setting.profile.name, "data": study.data, "results": results}
+    parameters["seeds"] = None
     for name in saved_files(study.saving, runs) if study.saving else ():
         (study.saving / name).unlink()
     failures, tasks = [], []
@@ -75,9 +68,9 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
             failures.append((notebook, why))
             continue
         page = partial(write_page, copy, report, tuple(runs))
-        tasks.append(pool.Task(notebook, partial(_execute, ROOT / notebook, copy, parameters, page)))
+        tasks.append(Task(notebook, partial(_execute, ROOT / notebook, copy, parameters, page)))
     # A notebook that computes has as many threads as a run, since as many are executed at once.
-    outcomes = pool.run(tasks, study.at_once, pool.printed(len(tasks)), study.setting.profile.threads)
+    outcomes = run(tasks, study.at_once, printed(len(tasks)), study.setting.profile.threads)
     return failures + [
         (task.title, outcome.failure.removeprefix("RuntimeError: "))
         for task, outcome in zip(tasks, outcomes, strict=True)
@@ -85,15 +78,12 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
     ]
 
 
-def _execute(
-    notebook: Path, copy: Path, parameters: Mapping, write_page: Callable, tell: pool.Tell
-) -> None:
+def _execute(notebook: Path, copy: Path, parameters: Mapping, write_page: Callable, tell: Tell) -> None:
     own = own_parameters(notebook)
     source = nbformat.read(notebook, as_version=4)
     if (own.get("profile"), own.get("data")) != (parameters["profile"], parameters["data"]):
         # What interprets the numbers of the committed notebook says nothing of others.
         source.cells = [c for c in source.cells if "evidence" not in c.metadata.get("tags", ())]
-    every = {name: value for name, value in {**PARAMETERS, **parameters}.items() if name in own}
     copy.parent.mkdir(parents=True, exist_ok=True)
     kernel = _kernel()
     try:
@@ -101,8 +91,8 @@ def _execute(
             _clear(kernel, notebook.parent)
         papermill.execute_notebook(
             source,
-            _literal(copy),
-            parameters=every,
+            str(copy),
+            parameters={name: value for name, value in parameters.items() if name in own},
             cwd=notebook.parent,
             km=kernel,
             progress_bar=False,
@@ -124,7 +114,7 @@ def _execute(
 
 def own_parameters(notebook: Path) -> dict[str, object]:
     """A notebook's parameters with the values that stand in it."""
-    parameters = papermill.inspect_notebook(_literal(notebook))
+    parameters = papermill.inspect_notebook(str(notebook))
     return {name: ast.literal_eval(parameter["default"]) for name, parameter in parameters.items()}
 
 
@@ -141,11 +131,6 @@ def _clear(kernel, folder: Path) -> None:
     client.start_channels()
     client.execute(f"get_ipython().reset()\n__import__('os').chdir({str(folder)!r})", reply=True)
     client.stop_channels()
-
-
-def _literal(path: Path) -> str:
-    # papermill takes paths for format strings.
-    return str(path).replace("{", "{{").replace("}", "}}")
 
 
 def store_outputs(notebook: Path) -> None:

@@ -22,18 +22,13 @@ from lib.data.images import reduced
 from lib.statistics.intervals import Measured
 from lib.study.report import frames
 from lib.study.report.changes import levels
-from lib.study.report.frames import LEVELS
+from lib.study.report.frames import LEVELS, PROTOCOLS, TASKS
 
 DOUBLE_WIDTH = 7.2
 # Light, middle and dark, so that grey prints keep the order.
 LEVEL_COLOURS = dict(zip(LEVELS, ("#56B4E9", "#D55E00", "#000000"), strict=True))
-# By task of HPatches its quantity, and by part of a task its marker.
-QUANTITIES = {
-    "verification": "mean AP at 1 to 5 (%)",
-    "matching": "mAP (%)",
-    "retrieval": "mAP, whole pool (%)",
-}
-MARKERS = {"intra": "o", "inter": "s", "viewpoint": "^", "illumination": "v", "all": "D"}
+# Of a task of HPatches.
+PARTS = ("intra", "inter", "viewpoint", "illumination", "all")
 # Light enough to be told apart on grey photographs.
 ON_GREY = ("#E69F00", "#56B4E9", "#F0E442", "#CC79A7", "#009E73", "#D55E00")
 # Pixels an inch of photographs, as a notebook shows them: with more, files would be large for nothing.
@@ -152,35 +147,27 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
     """HPatches' three tasks (Balntas et al., CVPR 2017), a panel each, a row a method; a bar is the
     task's number.
 
-    Markers are its parts, coloured by level; a part that no run has, as where all sequences are of one
-    kind, is left out. A line sets methods trained on HPatches apart. All are means over seeds, whose
-    spread is in `lib.study.report.frames.by_task`.
+    Markers are its parts, coloured by level. All are means over seeds, whose spread is in
+    `lib.study.report.frames.by_task`.
 
     Args:
         runs: of `lib.study.report.frames.hpatches_numbers`; its first method is on top.
         note: profile, data and seeds; stands above.
     """
-    mean = frames.means(runs).reset_index("key")
-    on_hpatches = mean.pop("key").str.endswith("_hp").to_numpy()
-    labels, rows = mean.index, range(len(mean))
-    parts = mean.set_axis(rows).melt(var_name="key", ignore_index=False).reset_index(names="row")
-    pattern = rf"^(?P<task>\w+)\.(?P<level>{'|'.join(LEVELS)})\.(?P<part>{'|'.join(MARKERS)})(?:\.ap)?$"
+    mean = frames.means(runs).droplevel("key")
+    parts = mean.melt(var_name="key", ignore_index=False).reset_index()
+    pattern = rf"^(?P<task>\w+)\.(?P<level>{'|'.join(LEVELS)})\.(?P<part>{'|'.join(PARTS)})(?:\.ap)?$"
     parts = parts.join(parts["key"].str.extract(pattern)).dropna()
-    # A little above and below the row's middle.
-    parts["row"] += parts["part"].map({"intra": -0.17, "viewpoint": -0.17, "all": 0}).fillna(0.17)
-    look = {"hue": "level", "palette": LEVEL_COLOURS, "style": "part", "markers": MARKERS}
-    look |= {"style_order": [part for part in MARKERS if part in set(parts["part"])], "zorder": 3}
+    look = {"hue": "level", "palette": LEVEL_COLOURS, "style": "part", "zorder": 3}
     size = (DOUBLE_WIDTH, 1.15 + 0.27 * len(mean))
-    figure, panels = plt.subplots(1, len(QUANTITIES), figsize=size, sharey=True)
-    for axes, (task, quantity) in zip(panels, QUANTITIES.items(), strict=True):
-        axes.barh(rows, mean[task], height=0.74, color="#E4E4E4")
-        sns.scatterplot(parts[parts["task"] == task], x="value", y="row", ax=axes, s=24, **look)
+    figure, panels = plt.subplots(1, len(TASKS), figsize=size, sharey=True)
+    for axes, task in zip(panels, TASKS, strict=True):
+        axes.barh(mean.index, mean[task], height=0.74, color="#E4E4E4")
+        sns.scatterplot(parts[parts["task"] == task], x="value", y="label", ax=axes, s=24, **look)
         for row, value in enumerate(mean[task]):
             axes.text(102, row, f"{value:.1f}" if np.isfinite(value) else "", va="center")
-        for row in np.flatnonzero(on_hpatches[1:] != on_hpatches[:-1]):
-            axes.axhline(row + 0.5, color="black", lw=0.6)
-        axes.set(title=task, xlabel=quantity, ylabel="", xlim=(0, 100), ylim=(len(mean) - 0.4, -0.6))
-        axes.set(yticks=rows, yticklabels=labels)
+        axes.set(title=task, ylabel="", xlim=(0, 100), ylim=(len(mean) - 0.4, -0.6))
+        axes.set_xlabel(f"{PROTOCOLS[task].partition(': ')[2]} (%)")
         axes.get_legend().remove()
     spacing = {"ncols": 10, "handletextpad": 0.2, "columnspacing": 0.9}
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", **spacing)

@@ -1,7 +1,6 @@
 """Does many things at once, each in a process of its own, and tells how far they are.
 
-The one way in which the study runs things side by side: runs, searches, notebooks, the making of data. A
-process that is killed fails only what it was doing; all of them end with the process that started them.
+A process that is killed fails only what it was doing; all of them end with the one that started them.
 """
 
 import contextlib
@@ -14,15 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from multiprocessing import connection, resource_tracker
 from unittest.mock import patch
 
-from lib.data.sources import Source
-from lib.profiles import Profile
-from lib.study.jobs import Job, Setting, cost
-
-_STEPS_PER_MESSAGE = 10
 # glibc's allocator keeps what a step frees: returned to the system and fetched again at each step,
 # it costs a fifth of a run. Other allocators take no notice.
 _WORKERS = {
@@ -61,36 +54,9 @@ class Outcome:
     failure: str | None = None
 
 
-@dataclass(frozen=True)
-class Standing:
-    """How far the work is: the task that just ended, if one did, and where the whole stands.
-
-    Attributes:
-        ended: the task, or None when only time has passed.
-        failure: why it failed, or None.
-        left: tasks not ended yet.
-        share: of all work, 0 to 1.
-    """
-
-    ended: Task | None
-    failure: str | None
-    left: int
-    share: float
-
-
-Report = Callable[[Standing], None]
-# Jobs that failed, each with the reason.
-Failures = list[tuple[Job, str]]
-
-
-def default_at_once(profile: Profile, device: str) -> int:
-    """Runs at once: one on a GPU; on a CPU as many as the cores that this process may use hold at the
-    profile's threads."""
-    if not device.startswith("cpu") or not profile.threads:
-        return 1
-    from joblib import cpu_count
-
-    return max(1, cpu_count() // profile.threads)
+# Told how far the work is: the task that just ended, or None when only time has passed; why it failed,
+# or None; how many tasks have not ended yet; and the share of all work that is done, 0 to 1.
+Report = Callable[[Task | None, str | None, int, float], None]
 
 
 def run(
@@ -111,7 +77,7 @@ def run(
         KeyboardInterrupt, or what ``report`` raises: once the processes have ended, unwound so that no
             file is left half-written.
     """
-    show = report or (lambda standing: None)
+    show = report or (lambda *standing: None)
     outcomes: list[Outcome | None] = [None] * len(tasks)
     shares, whole = [0.0] * len(tasks), sum(task.weight for task in tasks)
     waiting = list(reversed(range(len(tasks))))
@@ -142,7 +108,7 @@ def run(
             share = sum(task.weight * done for task, done in zip(tasks, shares, strict=True)) / whole
             news = [(tasks[number], outcomes[number].failure) for number in ended] or [(None, None)]
             for task, failure in news:
-                show(Standing(task, failure, outcomes.count(None), share))
+                show(task, failure, outcomes.count(None), share)
     except BaseException:
         for worker in workers.values():
             worker.terminate()
@@ -213,53 +179,6 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def complete(jobs: Iterable[Job], setting: Setting, at_once: int, report: Report) -> Failures:
-    """Does jobs in the order given, so that what was asked first is first on record; those already
-    complete cost nothing.
-
-    Args:
-        jobs: what to have.
-        setting: data, size and folder.
-        at_once, report: as for `run`.
-
-    Returns:
-        The jobs that failed, each with the reason; all others are complete.
-
-    Raises:
-        KeyboardInterrupt: as `run` does.
-    """
-    jobs = list(jobs)
-    outcomes = run([task(job, setting) for job in jobs], at_once, report, setting.profile.threads)
-    ended = zip(jobs, outcomes, strict=True)
-    return [(job, outcome.failure) for job, outcome in ended if outcome.failure]
-
-
-def task(job: Job, setting: Setting) -> Task:
-    """What having a job's record comes to; it returns None."""
-    training, evaluation = cost(job, setting)
-    whole = training + evaluation
-    return Task(job.title, partial(_carry_out, job, setting, training / whole), whole)
-
-
-def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
-    """Has sets made, or read once where they are there.
-
-    Args:
-        source: whose sets they are.
-        names: of the sets.
-        at_once: processes.
-
-    Raises:
-        ValueError: one could not be had; the message names each and why.
-    """
-    # Sets of one folder come of one making.
-    by_folder = {source.scene_folder(name): name for name in names}
-    tasks = [Task(f"data {name}", partial(_load, source, name)) for name in by_folder.values()]
-    ended = zip(tasks, run(tasks, at_once), strict=True)
-    if failed := [f"{task.title}: {outcome.failure}" for task, outcome in ended if outcome.failure]:
-        raise ValueError("; ".join(failed))
-
-
 def printed(count: int) -> Report:
     """A report that prints a line when a task has ended, and once a minute that a long one goes on.
 
@@ -271,20 +190,20 @@ def printed(count: int) -> Report:
     """
     started, last = time.monotonic(), 0.0
 
-    def report(standing: Standing) -> None:
+    def report(ended: Task | None, failure: str | None, left: int, share: float) -> None:
         nonlocal last
         seconds = time.monotonic() - started
-        if standing.ended is None and seconds - last < 60:
+        if ended is None and seconds - last < 60:
             return
-        last, line = seconds, f"{standing.share:.0%} of all work is done"
-        if standing.ended is not None:
-            outcome = f"FAILED: {standing.failure}" if standing.failure else "done"
-            line = f"[{count - standing.left:>3}/{count}] {standing.ended.title}: {outcome}"
+        last, line = seconds, f"{share:.0%} of all work is done"
+        if ended is not None:
+            outcome = f"FAILED: {failure}" if failure else "done"
+            line = f"[{count - left:>3}/{count}] {ended.title}: {outcome}"
         # A forecast from the speed so far; none at the very start.
-        more = seconds * (1 / standing.share - 1) if standing.share > 0.02 else 0.0
+        more = seconds * (1 / share - 1) if share > 0.02 else 0.0
         forecast = f", {span(more)} more" if more else ""
         print(f"{line} ({span(seconds)} so far{forecast})", flush=True)
-        if f"[Errno {errno.ENOSPC}]" in (standing.failure or ""):
+        if f"[Errno {errno.ENOSPC}]" in (failure or ""):
             raise OSError(errno.ENOSPC, "the disk is full: make room, and the same command goes on")
 
     return report
@@ -299,17 +218,3 @@ def wall_clock(seconds: Iterable[float], at_once: int) -> float:
     """Seconds until work of these lengths is done, so much of it at once."""
     lengths = list(seconds)
     return max([sum(lengths) / at_once, *lengths])
-
-
-def _carry_out(job: Job, setting: Setting, training: float, tell: Tell) -> None:
-    from lib.study.runs import carry_out  # torch is imported here, in the worker, and not by the parent
-
-    def on_step(step: int, total: int) -> None:
-        if step % _STEPS_PER_MESSAGE == 0:
-            tell(training * step / total)
-
-    carry_out(job, setting, on_step)
-
-
-def _load(source: Source, name: str, tell: Tell) -> None:
-    source.load(name)

@@ -16,34 +16,34 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lib.study import pool
-from lib.study.pool import Task
+from lib import processes
+from lib.processes import Task
 
 
-def doubled(number: int, tell: pool.Tell) -> int:
+def doubled(number: int, tell: processes.Tell) -> int:
     tell(0.5)
     return 2 * number
 
 
-def refused(tell: pool.Tell) -> None:
+def refused(tell: processes.Tell) -> None:
     raise ValueError("as it should")
 
 
-def killed(number: int, tell: pool.Tell) -> None:
+def killed(number: int, tell: processes.Tell) -> None:
     os.kill(os.getpid(), number)
     time.sleep(60)
 
 
-def environment(tell: pool.Tell) -> dict[str, str]:
+def environment(tell: processes.Tell) -> dict[str, str]:
     return dict(os.environ)
 
 
-def without_space(file: Path, tell: pool.Tell) -> None:
+def without_space(file: Path, tell: processes.Tell) -> None:
     file.touch()
     raise OSError(errno.ENOSPC, "cannot write")
 
 
-def compiled(file: Path, tell: pool.Tell) -> None:
+def compiled(file: Path, tell: processes.Tell) -> None:
     file.write_text("begun")
     try:
         # Python's compiler divides constants, these for a minute, and looks at signals meanwhile.
@@ -53,25 +53,24 @@ def compiled(file: Path, tell: pool.Tell) -> None:
         file.write_text("unwound")
 
 
-def process(tell: pool.Tell) -> int:
+def process(tell: processes.Tell) -> int:
     time.sleep(0.3)
     return os.getpid()
 
 
 def test_outcomes_come_in_the_order_of_the_tasks() -> None:
     tasks = [Task(f"{n}", partial(doubled, n)) for n in range(7)]
-    seen: list[pool.Standing] = []
-    outcomes = pool.run(tasks, 3, seen.append)
+    seen: list[tuple] = []
+    outcomes = processes.run(tasks, 3, lambda *of: seen.append(of))
     assert [outcome.value for outcome in outcomes] == [0, 2, 4, 6, 8, 10, 12]
-    ended = [standing for standing in seen if standing.ended is not None]
-    assert sorted(standing.ended.title for standing in ended) == [f"{n}" for n in range(7)]
-    assert [standing.left for standing in ended][-1] == 0
-    assert ended[-1].share == pytest.approx(1)
-    assert all(a.share <= b.share for a, b in itertools.pairwise(seen))
+    ended = [standing for standing in seen if standing[0] is not None]
+    assert sorted(task.title for task, *_ in ended) == [f"{n}" for n in range(7)]
+    assert ended[-1][2:] == (0, pytest.approx(1))
+    assert all(a[3] <= b[3] for a, b in itertools.pairwise(seen))
 
 
 def test_a_task_that_raises_fails_alone_and_says_why() -> None:
-    one, other = pool.run([Task("a", refused), Task("b", partial(doubled, 1))], 1)
+    one, other = processes.run([Task("a", refused), Task("b", partial(doubled, 1))], 1)
     assert one.failure == "ValueError: as it should"
     assert other.value == 2
 
@@ -81,7 +80,7 @@ def test_no_more_is_begun_once_the_disk_is_full(
 ) -> None:
     tasks = [Task(name, partial(without_space, tmp_path / name)) for name in "abc"]
     with pytest.raises(OSError, match="the same command goes on"):
-        pool.run(tasks, 1, pool.printed(3))
+        processes.run(tasks, 1, processes.printed(3))
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert "a: FAILED: OSError: [Errno 28] cannot write" in capsys.readouterr().out
 
@@ -89,7 +88,7 @@ def test_no_more_is_begun_once_the_disk_is_full(
 def test_a_process_killed_for_lack_of_memory_fails_its_own_task_alone() -> None:
     tasks = [Task("heavy", partial(killed, signal.SIGKILL))]
     tasks += [Task(f"{n}", partial(doubled, n)) for n in range(5)]
-    heavy, *others = pool.run(tasks, 2)
+    heavy, *others = processes.run(tasks, 2)
     assert "killed by signal 9" in heavy.failure
     assert "memory" in heavy.failure
     assert "--jobs" in heavy.failure
@@ -97,21 +96,21 @@ def test_a_process_killed_for_lack_of_memory_fails_its_own_task_alone() -> None:
 
 
 def test_a_process_goes_on_to_the_next_task_and_no_more_are_started_than_there_is_work() -> None:
-    several = pool.run([Task("a", process)] * 4, 2)
+    several = processes.run([Task("a", process)] * 4, 2)
     assert len({outcome.value for outcome in several}) == 2
-    assert pool.run([Task("a", process)], 8)[0].value != os.getpid()
+    assert processes.run([Task("a", process)], 8)[0].value != os.getpid()
 
 
 def test_a_process_that_is_compiling_unwinds_when_it_is_told_to_end(tmp_path: Path) -> None:
     file, ticks = tmp_path / "compiled", []
 
-    def interrupt(standing: pool.Standing) -> None:
+    def interrupt(*_: object) -> None:
         ticks.append(file.exists())
         if ticks.count(True) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pool.run([Task("a", partial(compiled, file))], 1, interrupt)
+        processes.run([Task("a", partial(compiled, file))], 1, interrupt)
     assert file.read_text() == "unwound"
 
 
@@ -119,7 +118,7 @@ def test_processes_have_the_threads_asked_for_and_this_one_keeps_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    (outcome,) = pool.run([Task("a", environment)], 1, threads=3)
+    (outcome,) = processes.run([Task("a", environment)], 1, threads=3)
     assert outcome.value["OMP_NUM_THREADS"] == "3"
     assert os.environ["OMP_NUM_THREADS"] == "5"
     assert "MALLOC_TOP_PAD_" not in os.environ
@@ -131,7 +130,7 @@ import os, sys, time
 from functools import partial
 from pathlib import Path
 from lib.files import replacing
-from lib.study import pool
+from lib import processes
 
 def long(folder, number, tell):
     with replacing(folder / f"{number}.txt") as half:
@@ -144,7 +143,7 @@ def long(folder, number, tell):
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     try:
-        pool.run([pool.Task(f"{n}", partial(long, folder, n)) for n in range(2)], 2)
+        processes.run([processes.Task(f"{n}", partial(long, folder, n)) for n in range(2)], 2)
     except KeyboardInterrupt:
         sys.exit(130)
 """
@@ -179,7 +178,7 @@ def test_processes_end_with_the_one_that_started_them(number: int, tmp_path: Pat
 INTERRUPTED = """
 import os, signal
 from multiprocessing import util
-from lib.study import pool
+from lib import processes
 
 launch = util.spawnv_passfds
 
@@ -193,7 +192,7 @@ def launched(path, args, fds):
 
 util.spawnv_passfds = launched
 try:
-    pool.run([pool.Task("never done", repr)], at_once=1)
+    processes.run([processes.Task("never done", repr)], at_once=1)
 except KeyboardInterrupt:
     print("stopped")
 """
