@@ -59,6 +59,13 @@ class Outcome:
 Report = Callable[[Task | None, str | None, int, float], None]
 
 
+def held_at_once(threads: int) -> int:
+    """Processes of so many threads each that the cores hold which this one may use; 1 of 0 threads."""
+    from joblib import cpu_count
+
+    return max(1, cpu_count() // threads) if threads else 1
+
+
 def run(
     tasks: Sequence[Task], at_once: int, report: Report | None = None, threads: int = 0
 ) -> list[Outcome]:

@@ -336,16 +336,6 @@ def remaining(job: Job, setting: Setting) -> float:
     return evaluation * len((*record.lacking, *record.stale)) / len((*job.measures, *job.probes))
 
 
-def default_at_once(profile: Profile, device: str) -> int:
-    """Runs at once: one on a GPU; on a CPU as many as the cores that this process may use hold at the
-    profile's threads."""
-    if not device.startswith("cpu") or not profile.threads:
-        return 1
-    from joblib import cpu_count
-
-    return max(1, cpu_count() // profile.threads)
-
-
 # Jobs that failed, each with the reason.
 Failures = list[tuple[Job, str]]
 

@@ -8,20 +8,11 @@ from pathlib import Path
 from lib import processes, profiles
 from lib.data.sources import KINDS, open_source
 from lib.study import records
-from lib.study.jobs import (
-    Job,
-    Record,
-    Setting,
-    complete,
-    default_at_once,
-    merged,
-    prepare,
-    record_status,
-    remaining,
-)
+from lib.study.jobs import Job, Record, Setting, complete, merged, prepare, record_status, remaining
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "results" / "reference"
+SEEDS = ("grid_seeds", "table_seeds", "test_seeds")
 
 
 @dataclass(frozen=True)
@@ -32,30 +23,18 @@ class Study:
         data: as `open_study` takes it.
         setting: profile, data, the folder that new records go to, device.
         reading: folders that records are looked for in, first come first served.
-        seeds: asked for, or None for the profile's.
+        grid_seeds, table_seeds, test_seeds: those asked for, or the profile's: of a grid over a
+            parameter, of a table of methods, and of a comparison that needs a spread.
         at_once: runs at once where some are missing.
     """
 
     data: str
     setting: Setting
     reading: tuple[Path, ...]
-    seeds: tuple[int, ...] | None
+    grid_seeds: tuple[int, ...]
+    table_seeds: tuple[int, ...]
+    test_seeds: tuple[int, ...]
     at_once: int
-
-    @property
-    def grid_seeds(self) -> tuple[int, ...]:
-        """The seeds of a grid over a parameter."""
-        return self.seeds or self.setting.profile.grid_seeds
-
-    @property
-    def table_seeds(self) -> tuple[int, ...]:
-        """The seeds of a table of methods."""
-        return self.seeds or self.setting.profile.table_seeds
-
-    @property
-    def test_seeds(self) -> tuple[int, ...]:
-        """The seeds of a comparison that needs a spread."""
-        return self.seeds or self.setting.profile.test_seeds
 
     @property
     def reference(self) -> Path:
@@ -118,11 +97,9 @@ def open_study(
         raise ValueError(f"seeds is a list of different whole numbers of 0 or more, got {seeds!r}")
     made = ROOT / ("results" if results == "reference" else results) / profile
     if data in ("photos", "scenes") and not manifest_path(profile, data).exists():
-        on_file = sorted(REFERENCE.glob("*/*/manifest.json"))
-        listed = ", ".join(f"{path.parts[-3]} with {path.parts[-2]}" for path in on_file)
         raise FileNotFoundError(
-            f"there is no reference of {profile} with {data}; there are {listed}. Set both profile and "
-            f'data, or name a folder: data = "{data}:DIR"'
+            f"there is no reference of {profile} with {data}: set both profile and data to what is in "
+            f'results/reference, or name a folder: data = "{data}:DIR"'
         )
     source = open_source(
         data,
@@ -138,8 +115,8 @@ def open_study(
         data=data,
         setting=Setting(chosen, source, folder, device),
         reading=(reference, folder) if results == "reference" else (folder,),
-        seeds=None if seeds is None else tuple(seeds),
-        at_once=at_once or default_at_once(chosen, device),
+        **{name: tuple(seeds or getattr(chosen, name)) for name in SEEDS},
+        at_once=at_once or processes.held_at_once(chosen.threads if device == "cpu" else 0),
     )
 
 

@@ -8,15 +8,7 @@ from itertools import product
 
 from lib import recipes
 from lib.recipes import RECIPES, Budget, Recipe, adasample, part, replace_options
-from lib.study.artefacts.rows import (
-    HANDCRAFTED,
-    HPATCHES_SPLIT,
-    Options,
-    Runs,
-    measured,
-    several,
-    variants,
-)
+from lib.study.artefacts.rows import HANDCRAFTED, HPATCHES_SPLIT, Runs, measured, several, variants
 from lib.study.artefacts.together import ALIKE
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -92,7 +84,7 @@ _SCHEDULE = {
     "the paper's schedule": {"schedule": recipes.ADASAMPLE_STEPS},
 }
 _FOUR_SYMMETRIES = {"augment": {"among": "transpose_flip"}}
-OPTIONS: Options = {
+OPTIONS = {
     "adasample_aug_gen": {
         "negatives across": {"negatives": recipes.ACROSS},
         "negatives of all four blocks": _ALL_BLOCKS,

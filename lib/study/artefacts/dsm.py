@@ -4,21 +4,18 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from lib.recipes import RECIPES, TURNED, Recipe, part
-from lib.study.artefacts.rows import Options, Runs, probed, several, variants
+from lib.study.artefacts.rows import Runs, probed, several, variants
 from lib.study.jobs import Job
 from lib.study.open import Study
 
 KINDS = ("real", "binary")
 DSM: Mapping[str, str] = {"real": "dsm_aug", "binary": "dsm_binary_aug"}
-# Figure 2's margins, of Euclidean distances and in bits; the paper's best are 0.375 and 32. With the
-# largest no loss is ever cut off: all triplets weigh 1.
-REAL_MARGINS = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.5, 2.0)
-BINARY_MARGINS = (8, 16, 32, 48, 64, 128, 256)
 BITS = RECIPES["dsm_binary_aug"].distance.options["length"]
-# By kind and margin, from left to right, its runs' key.
+# Figure 2's margins, of Euclidean distances and in bits, from left to right, and the key of their runs;
+# the paper's best are 0.375 and 32. With the largest no loss is ever cut off: all triplets weigh 1.
 MARGINS: Mapping[str, Mapping[float, str]] = {
-    "real": {margin: f"real_margin_{margin:g}" for margin in REAL_MARGINS},
-    "binary": {bits: f"binary_margin_{bits}" for bits in BINARY_MARGINS},
+    "real": {m: f"real_margin_{m:g}" for m in (0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.5, 2.0)},
+    "binary": {bits: f"binary_margin_{bits}" for bits in (8, 16, 32, 48, 64, 128, 256)},
 }
 
 
@@ -130,7 +127,7 @@ FIGURE4 = tuple(dict.fromkeys((*FIGURE4_REAL, *FIGURE4_SIGNS, *FIGURE4_BINARY)))
 # HPatches' full split, real-valued descriptors and binary ones.
 figure4 = dsm_runs(FIGURE4, handcrafted=("sift", "orb"), hpatches="full", by_sign=FIGURE4_SIGNS)
 # What the paper leaves open, or its code has otherwise, and is most likely to matter.
-OPTIONS: Options = {
+OPTIONS = {
     "dsm_aug": {
         "momentum 0.01": {"loss": {"momentum": 0.01}},
         "32 bins": {"loss": {"bins": 32}},

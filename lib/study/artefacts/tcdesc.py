@@ -10,16 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from lib.recipes import ADASAMPLE_TC, DSM, HYNET_TC, SOSNET, TCDESC_DSM, TCDESC_HN, Recipe, part
-from lib.study.artefacts.rows import (
-    Options,
-    Runs,
-    changed,
-    handcrafted_job,
-    measured,
-    probed,
-    several,
-    variants,
-)
+from lib.study.artefacts.rows import Runs, changed, handcrafted_job, measured, probed, several, variants
 from lib.study.artefacts.together import ALIKE, EQUAL, on_equal_footing
 from lib.study.jobs import Job
 from lib.study.open import Study
@@ -168,7 +159,7 @@ other_losses = Runs([name for both in LOSSES.values() for name in both], recipes
 
 # What the paper leaves open and is most likely to matter.
 _UNMIXED = part("unmixed", loss=DSM.loss, distance=DSM.distance)
-OPTIONS: Options = {
+OPTIONS = {
     "tcdesc_dsm_aug": {
         "mutual matches": _positive(mutual=True),
         "λ of the batch": _positive(per="batch"),
