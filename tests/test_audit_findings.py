@@ -9,8 +9,9 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 import pandas as pd
 
-from lib.study.audit import listed, p_values
+from lib.study.audit import listed
 from lib.study.printed import all_cells, cell_columns
+from lib.study.report import adasample
 
 CELLS, FINDINGS, REPRINTED = all_cells(), listed("findings"), listed("reprinted")
 PLACE = ["paper", "table", "row", "printed"]
@@ -107,12 +108,12 @@ def test_scores_are_listed_where_no_count_of_matches_gives_them():
 
 def test_p_values_are_listed_that_the_likeliest_test_gives_only_with_too_many_equal_runs():
     """Three times as many equal pairs as normal rates in steps of 0.002 points have at most."""
-    comparisons = p_values.comparisons()
-    likeliest, tied = p_values.forms_table(comparisons).iloc[0], set()
+    comparisons = adasample.comparisons()
+    likeliest, tied = adasample.forms_table(comparisons).iloc[0], set()
     for column, paper in comparisons.iterrows():
         equal = sum(math.comb(int(size), 2) for size in re.findall(r"\d+(?=[+)])", likeliest[column]))
         density = 1 / (2 * math.sqrt(math.pi) * min(paper["lower_std"], paper["higher_std"]))
-        if equal > 3 * math.comb(2 * p_values.RUNS, 2) * 0.002 * density:
+        if equal > 3 * math.comb(2 * adasample.PRINTED_RUNS, 2) * 0.002 * density:
             tied.add(
                 ("adasample", "table3", "AdaSample+*", f"{paper['p']:.3f}", f"U = {likeliest[column]}")
             )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mann_whitney_oracle import exact_by_hand, normal_by_hand, u_by_hand
 
 from lib.statistics import significance
-from lib.study.audit import p_values
+from lib.study.report import adasample
 from lib.study.report.frames import COLUMN_NAMES
 
 coarse = st.integers(0, 6).map(float)
@@ -27,7 +27,7 @@ def tied_groups(values) -> str:
 
 @pytest.fixture(scope="module")
 def paper():
-    return p_values.comparisons()
+    return adasample.comparisons()
 
 
 def test_the_papers_columns_keep_their_values_under_the_short_names(paper):
@@ -69,7 +69,7 @@ def test_the_outcomes_searched_are_all_that_any_five_and_five_values_can_have():
 
 def test_the_runs_that_an_explanation_speaks_of_have_the_printed_p_when_tested(paper):
     """For each printed p the U of the likeliest form, with runs that have it."""
-    holm = p_values.holm_table(paper)
+    holm = adasample.holm_table(paper)
     witnesses = {
         "Ntr>Lib": ([1, 1, 1, 2, 2], [1, 3, 4, 4, 4]),
         "Yos>Lib": ([1, 2, 3, 4, 7], [5, 6, 8, 9, 10]),
@@ -89,7 +89,7 @@ def test_the_runs_that_an_explanation_speaks_of_have_the_printed_p_when_tested(p
 
 
 def test_one_form_alone_gives_four_p_without_ties_and_0031_only_with_nine_tied_runs(paper):
-    found = p_values.forms_table(paper)
+    found = adasample.forms_table(paper)
     best = found.iloc[0]
     assert found.index[0] == ("normal, continuity + ties", 1)
     assert best[list(COLUMN_NAMES)].tolist() == ["3.5 (4+3+2)", "2", "10 (2+2)", "0", "3", "1"]
@@ -99,7 +99,7 @@ def test_one_form_alone_gives_four_p_without_ties_and_0031_only_with_nine_tied_r
 
 
 def test_holm_on_the_printed_p_by_hand(paper):
-    found = p_values.holm_table(paper)
+    found = adasample.holm_table(paper)
     assert found[("as printed", "Holm")].tolist() == pytest.approx(
         [0.090, 0.072, 0.337, 0.036, 0.090, 0.055]
     )

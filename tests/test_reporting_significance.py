@@ -11,14 +11,13 @@ import pytest
 from scipy import stats
 
 from lib.statistics.intervals import Measured
-from lib.study.audit import p_values
 from lib.study.report import adasample
 from lib.study.report.frames import COLUMN_NAMES
 
 
 @pytest.fixture(scope="module")
 def paper() -> pd.DataFrame:
-    return p_values.comparisons()
+    return adasample.comparisons()
 
 
 @pytest.fixture(scope="module")

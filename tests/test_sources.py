@@ -130,7 +130,7 @@ def test_whatever_ends_a_preparation_no_part_and_no_lock_stays(
 import signal
 from lib.data import sources
 from lib.digests import value_digest
-from lib.study.jobs import prepare
+from lib.study.pool import prepare
 signal.signal(signal.SIGINT, signal.default_int_handler)
 source = sources.open_source("mini", {str(tmp_path)!r}, sources.SyntheticSize(points_per_photo=20_000))
 if {jobs} == 1:

@@ -29,7 +29,7 @@ from lib.commands import study
 from lib.data.manifest import write_manifest
 from lib.data.sources import Source, open_source
 from lib.files import sha256
-from lib.study import jobs, records, runs
+from lib.study import jobs, pool, records, runs
 from lib.study.artefacts.rows import handcrafted_job, training_job
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job
@@ -401,7 +401,7 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
     setting = replace(opened.setting, folder=tmp_path)
     impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
     seen: list[tuple] = []
-    ((failed, reason),) = jobs.complete([impossible, job], setting, 2, lambda *of: seen.append(of))
+    ((failed, reason),) = pool.complete([impossible, job], setting, 2, lambda *of: seen.append(of))
     assert failed == impossible
     assert "2 pairs or more" in reason
     assert jobs.record_status(job, setting).state == "complete"

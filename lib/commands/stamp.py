@@ -30,8 +30,9 @@ from lib.recipes import Budget
 from lib.study import records
 from lib.study.artefacts import searches
 from lib.study.catalogue import ARTEFACTS, SEARCHED
-from lib.study.jobs import Job, Setting, complete, configuration, digests, merged, record_path
+from lib.study.jobs import Job, Setting, configuration, digests, merged, record_path
 from lib.study.open import ROOT, Study, open_study
+from lib.study.pool import complete
 
 STEPS = 20
 # Of code, or of data and the code that makes it.

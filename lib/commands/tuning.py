@@ -17,8 +17,9 @@ from lib.recipes import Recipe
 from lib.study import records
 from lib.study.artefacts import searches
 from lib.study.catalogue import SEARCHED
-from lib.study.jobs import Job, complete, record_status
+from lib.study.jobs import Job, record_status
 from lib.study.open import Study, open_study
+from lib.study.pool import complete
 
 
 def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = ()) -> dict[str, object]:

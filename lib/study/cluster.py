@@ -1,6 +1,6 @@
 """Does jobs on an existing Dask cluster, whose machines share the folder of results at the same path.
 
-A Dask worker does a job as `lib.study.jobs` has it done here: in a process of its own with the profile's
+A Dask worker does a job as `lib.study.pool` has it done here: in a process of its own with the profile's
 threads, under the job's lock, from its checkpoint where there is one. So a job whose worker dies goes on
 elsewhere, and its record has the same bits. A worker does as many jobs at once as it has threads.
 """
@@ -23,7 +23,8 @@ from lib.digests import value_digest
 from lib.files import locked
 from lib.processes import Outcome, Report, Task, Tell, run
 from lib.study import records
-from lib.study.jobs import Failures, Job, Setting, digests, record_status, task
+from lib.study.jobs import Job, Setting, digests, record_status
+from lib.study.pool import Failures, task
 
 # Until a scheduler has to answer, and until what another machine wrote is to be seen here, in seconds.
 _ANSWER = 20.0
@@ -41,7 +42,7 @@ def at_once(address: str) -> int:
 
 
 def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report) -> Failures:
-    """Does jobs as `lib.study.jobs.complete` does, in the same folder seen from every worker.
+    """Does jobs as `lib.study.pool.complete` does, in the same folder seen from every worker.
 
     Workers may come and go; while there is none it waits. However this ends, the cluster lives on, and
     what it still does of these jobs ends within seconds.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lib import processes, profiles
 from lib.data.sources import KINDS, open_source
-from lib.study import records
-from lib.study.jobs import Job, Record, Setting, complete, merged, prepare, record_status, remaining
+from lib.study import pool, records
+from lib.study.jobs import Job, Record, Setting, merged, record_status, remaining
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "results" / "reference"
@@ -185,22 +185,22 @@ def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[
     Returns:
         What failed, and why.
     """
-    do, by, at_once, where = complete, study.at_once, study.at_once, ""
+    complete, by, at_once, where = pool.complete, study.at_once, study.at_once, ""
     if address:
         from lib.study import cluster
 
         # Asked first, so that one that does not answer is known before data is made.
-        do, by, at_once = cluster.complete, address, max(1, cluster.at_once(address))
+        complete, by, at_once = cluster.complete, address, max(1, cluster.at_once(address))
         where = f" at {address}"
     print("data: making or checking it …", flush=True)
-    prepare(study.setting.source, sets_of(study, jobs), study.at_once)
+    pool.prepare(study.setting.source, sets_of(study, jobs), study.at_once)
     todo = to_do(study, jobs)
     if not todo:
         print("runs: all on record")
         return []
     span = processes.span(processes.wall_clock([remaining(job, study.setting) for job in todo], at_once))
     print(f"runs: {len(todo)} to make, {at_once} at once{where}, about {span}", flush=True)
-    failures = do(todo, study.setting, by, processes.printed(len(todo)))
+    failures = complete(todo, study.setting, by, processes.printed(len(todo)))
     return [(job.title, reason) for job, reason in failures]
 
 
