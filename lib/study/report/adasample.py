@@ -1,8 +1,8 @@
 """AdaSample (Zhang et al.): what its notebooks compute from records.
 
 Table 3's tests (Sec. 5.4), which test gave its printed p-values, and Figure 3 with Eq. 12, 22 to 24 from
-the probe `lib.probes.gradient_norms`: S stages of training, C classes, c places a class, NaN where a place holds
-no candidate. FPR95 is in percent, p and power are in [0, 1].
+the probe `lib.probes.gradient_norms`: S stages of training, C classes, c places a class, NaN where a
+place holds no candidate. FPR95 is in percent, p and power are in [0, 1].
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ from lib.statistics.correlation import Reading, pearson
 from lib.statistics.intervals import Measured, contrast
 from lib.study.open import Record
 from lib.study.printed import printed
+from lib.study.report.frames import with_columns
 
 Probe = Mapping[str, np.ndarray]
 MEAN = "mean of the runs"
@@ -50,7 +51,7 @@ def comparisons() -> pd.DataFrame:
     names = table["statistic"].replace({"relative_gain": "gain", "p_value": "p"})
     whose = tested.map({True: "lower_", False: "higher_"}).where(names.str.startswith("seed"), "")
     table["name"] = whose + names.str.removeprefix("seed_")
-    table = frames.with_columns(table).rename(columns={"column": "train>test"})
+    table = with_columns(table).rename(columns={"column": "train>test"})
     wide = table.pivot(index="train>test", columns="name", values="value").rename_axis(columns=None)
     return wide.loc[table["train>test"].unique(), COMPARED]
 
