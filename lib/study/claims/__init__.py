@@ -95,7 +95,7 @@ class Claim:
         paper, artefact: where the claim stands, e.g. `adasample`, `Table 1`.
         kind: `claim`, a sentence of the paper; or `finding`, a comparison that no sentence states, e.g.
             with a control of ours: it is shown with its interval and has no verdict.
-        sentence: the claim in our words. The paper's words that it rests on are its row's `quote`.
+        sentence: the claim in our words; `quote` the paper's words that it rests on.
         statistic, direction, margin: the rule, see the top of this module; `none` has none.
         metric, unit: what is compared and the statistic's unit; `ratio` compares logarithms, and the
             margin is a factor, 1 for none.
@@ -118,6 +118,7 @@ class Claim:
     artefact: str
     kind: str
     sentence: str
+    quote: str
     statistic: str
     metric: str
     unit: str
