@@ -10,6 +10,7 @@ DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -91,7 +92,11 @@ def _score(options: argparse.Namespace) -> None:
     name = options.split or (next(iter(splits)) if len(splits) == 1 else "a")
     split = open_split(options.data / RELEASE, options.data / TASKS, name)
     form = {"packed": options.packed, "delimiter": options.delimiter}
-    descriptors = read_descriptors(options.descriptors, split.sequences, **form)
+    try:
+        descriptors = read_descriptors(options.descriptors, split.sequences, **form)
+    except ValueError as error:
+        # pandas shows the whole of a row that is no number.
+        raise ValueError(re.sub(r"(float: '.{40})[^']+", r"\1…", str(error))) from error
     numbers = hpatches.score(descriptors, split, options.device)
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
     for key, protocol in PROTOCOLS.items():
