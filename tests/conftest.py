@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 
@@ -17,9 +18,10 @@ from lib.study.open import Study
 # Files that take longest, first, so that no core is left with one of them when the others are done.
 # A file's tests stay on one core: they share its fixtures, and a notebook's cells their kernel.
 LONGEST = (
-    *("test_study.py", "test_training.py", "hpatches.ipynb", "embedded.ipynb", "test_theory.py"),
-    *("test_gradient_probes.py", "test_hpatches_building.py"),
-    "test_scenes_truth.py",
+    *("test_study.py", "test_cluster.py", "test_scenes_truth.py", "test_training.py", "hpatches.ipynb"),
+    *("test_matching_files.py", "test_synthetic_multiview.py", "test_reporting_rendering.py"),
+    "test_sources.py",
+    "embedded.ipynb",
 )
 
 
@@ -27,24 +29,27 @@ LONGEST = (
 settings.register_profile("suite", deadline=None, max_examples=25)
 settings.load_profile("suite")
 
+# Torch, pandas and 2,700 tests stay until the end: looking through them for garbage took a third of the
+# seconds of collecting.
+gc.disable()
+
 # A shell has what it starts in the background ignore Ctrl-C, and what that starts as well.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure() -> None:
-    # A port that is free when it is chosen may be another test's when the kernel starts: once more.
     nbval = sys.modules.get("nbval.kernel")
     if nbval is not None:
-        start = nbval.start_new_kernel
-
-        def start_new_kernel(*given: object, **named: object) -> tuple:
-            try:
-                return start(*given, **named)
-            except RuntimeError:
-                return start(*given, **named)
+        # Takes seconds to import.
+        from forked import start_new_kernel
 
         nbval.start_new_kernel = start_new_kernel
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

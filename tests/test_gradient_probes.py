@@ -28,8 +28,13 @@ AHT, HT = (
 
 @pytest.fixture(scope="module", params=[AHT, HT], ids=["AHT", "HT"])
 def subject(request: pytest.FixtureRequest, small_set: PatchSet) -> Subject:
-    tiny = replace(TINY, budget=Budget(batch_pairs=16, epoch_pairs=16 * 10, epochs=1))
+    tiny = replace(TINY, budget=Budget(batch_pairs=8, epoch_pairs=8 * 10, epochs=1))
     return subject_of(request.param, train(request.param, tiny, small_set, 0), tiny)
+
+
+@pytest.fixture(scope="module")
+def arrays(subject: Subject, small_set: PatchSet) -> dict[str, np.ndarray]:
+    return gradient_norms.probe(subject, small_set)
 
 
 def samples(m: int) -> Samples:
@@ -83,12 +88,11 @@ def test_before_the_first_step_batch_norms_take_the_mean_statistics_of_the_batch
 
 
 def test_the_gradient_probe_holds_each_candidate_once_and_repeats(
-    subject: Subject, small_set: PatchSet
+    arrays: dict[str, np.ndarray], subject: Subject, small_set: PatchSet
 ) -> None:
-    arrays = gradient_norms.probe(subject, small_set)
     assert arrays["stage"].tolist() == [0, 0.5, 1]
     there = np.isfinite(arrays["distance"])
-    assert there.shape == (3, 16, 15)
+    assert there.shape == (3, 8, 15)
     assert (there.sum(axis=2) == 14).all(), "15 patches a class, one of them the anchor"
     _, sizes = np.unique(small_set.point_ids, return_counts=True)
     assert set(arrays["originals"]) <= set(sizes), "classes as large as the set's"
@@ -102,8 +106,9 @@ def test_the_gradient_probe_holds_each_candidate_once_and_repeats(
     assert buffer.tell() < 200_000
 
 
-def test_eq_24_holds_on_the_network_where_it_is_said_to(subject: Subject, small_set: PatchSet) -> None:
-    arrays = gradient_norms.probe(subject, small_set)
+def test_eq_24_holds_on_the_network_where_it_is_said_to(
+    arrays: dict[str, np.ndarray], subject: Subject
+) -> None:
     where = (arrays["near_anchor"] == 1) & (arrays["loss"] > 0)
     where &= arrays["distance"] > 0.05
     ratio = (arrays["differences"].astype(float) / (2 * arrays["distance"]))[where]

@@ -55,7 +55,7 @@ def test_the_forecast_grows_with_the_candidates(study: Study) -> None:
 
 def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
-    job = computation_job("theorem_2", "Theorem 2")
+    job = computation_job("output_gradient", "Eq. 24")
     assert jobs.record_status(job, opened.setting).state == "missing"
     path = carry_out(job, opened.setting)
     assert jobs.record_status(job, opened.setting).state == "complete"

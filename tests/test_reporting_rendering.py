@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from lib.processes import Outcome
 from lib.study import records
 from lib.study.artefacts.rows import training_job
 from lib.study.catalogue import Artefact
@@ -47,6 +48,34 @@ def opened(root: Path) -> Study:
     return open_study(results=str(root / "results"))
 
 
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, list[tuple[str, str]]]:
+    """Notebooks executed one after the other, the folder of their pages and what failed."""
+    root = tmp_path_factory.mktemp("checkout") / "a checkout"
+    opened = replace(open_study(results=str(root / "results")), at_once=1)
+    for name in "bc":
+        save(opened.setting.folder, f"tables/a/{name}.csv")
+    shows = "import os\nprint('left' in dir(), os.path.basename(os.getcwd()), os.getpid())\nleft = 1"
+    cells = {
+        **{"a/b": ["1", "raise RuntimeError('as it should')", SAVES]},
+        **{"a/killed": ["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"]},
+        **{"a/after": ["print(profile, data, seeds, descriptor, own)"], "a/shows": [shows]},
+        **{"c/shows": [shows], "a/evening": ["1"], "a/quick": ["1"]},
+    }
+    for name, own in cells.items():
+        path = write_notebook(root, *own, name=name)
+        if name in ("a/evening", "a/quick"):
+            notebook = nbformat.read(path, as_version=4)
+            tags = {"tags": ["evidence"]}
+            notebook.cells.append(new_markdown_cell("HardNet is ahead.", metadata=tags))
+            notebook.cells[1].source = f'profile = "{name[2:]}"\ndata = "mini"\nresults = ""\n'
+            nbformat.write(notebook, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execution, "ROOT", root)
+        failures = execute(opened, root, dict.fromkeys(cells, A_B["a/b"]))
+    return opened, root / "report", failures
+
+
 def write_notebook(root: Path, *cells: str, name: str = "a/b") -> Path:
     parameters = new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]})
     path = root / f"notebooks/{name}.ipynb"
@@ -68,51 +97,39 @@ def printed(opened: Study, name: str = "a/b") -> str:
     return "".join(output.text for output in outputs)
 
 
-def test_a_notebook_gets_the_study_s_parameters_and_the_profile_s_seeds(root, opened):
-    write_notebook(root, "print(profile, data, seeds, descriptor, own)")
-    assert execute(opened, root) == []
-    assert printed(opened) == "quick mini None mine as it is\n"
-    assert "quick mini None" in (root / "report/a/b.html").read_text(encoding="utf-8")
+def test_a_notebook_gets_the_study_s_parameters_and_the_profile_s_seeds(executed):
+    opened, report, _ = executed
+    assert printed(opened, "a/after") == "quick mini None mine as it is\n"
+    assert "quick mini None" in (report / "a/after.html").read_text(encoding="utf-8")
 
 
-def test_what_interprets_the_committed_numbers_is_left_out_of_copies_at_other_sizes(root, opened):
-    path = write_notebook(root, "print(profile)")
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells.append(new_markdown_cell("HardNet is ahead.", metadata={"tags": ["evidence"]}))
+def test_what_interprets_the_committed_numbers_is_left_out_of_copies_at_other_sizes(executed):
     for own, kept in (("evening", False), ("quick", True)):
-        parameters = f'profile = "{own}"\ndata = "mini"\nresults = ""\n'
-        notebook.cells[1].source = parameters
-        nbformat.write(notebook, path)
-        assert execute(opened, root) == []
-        assert ("HardNet is ahead." in (root / "report/a/b.html").read_text()) is kept
+        assert ("HardNet is ahead." in (executed[1] / f"a/{own}.html").read_text()) is kept
 
 
-def test_no_notebook_sees_what_another_did_and_each_works_in_its_folder(root, opened):
-    shows = "import os\nprint('left' in dir(), os.path.basename(os.getcwd()))\nleft = 1"
-    for name in ("a/b", "c/d"):
-        write_notebook(root, shows, name=name)
-    one_at_once = replace(opened, at_once=1)
-    assert execute(one_at_once, root, {name: A_B["a/b"] for name in ("a/b", "c/d")}) == []
-    assert (printed(opened), printed(opened, "c/d")) == ("False a\n", "False c\n")
+def test_no_notebook_sees_what_another_did_and_each_works_in_its_folder(executed):
+    for folder in "ac":
+        assert printed(executed[0], f"{folder}/shows").startswith(f"False {folder} ")
 
 
-def test_what_failed_is_named_with_its_cell_and_has_a_page_and_the_next_is_executed(root, opened):
-    earlier, other = (opened.setting.folder / f"tables/a/{name}.csv" for name in ("b", "c"))
-    earlier.parent.mkdir(parents=True)
-    for file in (earlier, other):
-        file.touch()
-    write_notebook(root, "1", "raise RuntimeError('as it should')", SAVES)
-    write_notebook(root, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", name="a/killed")
-    write_notebook(root, "print(1)", name="a/after")
-    selected = {name: A_B["a/b"] for name in ("a/b", "a/killed", "a/after")}
-    (failed, why), (killed, _) = execute(replace(opened, at_once=1), root, selected)
+def test_the_kernel_ends_with_the_process_that_executes(executed):
+    *_, number = printed(executed[0], "a/shows").split()
+    kernel, end = Path(f"/proc/{number}"), time.monotonic() + 20
+    while kernel.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not kernel.exists()
+
+
+def test_what_failed_is_named_with_its_cell_and_has_a_page_and_the_next_is_executed(executed):
+    opened, report, ((failed, why), (killed, _)) = executed
     # Counted in the notebook as it is committed.
     assert (failed, why) == ("notebooks/a/b.ipynb", "cell 4, RuntimeError: as it should")
     assert killed == "notebooks/a/killed.ipynb"
-    page = (root / "report/a/b.html").read_text(encoding="utf-8")
+    page = (report / "a/b.html").read_text(encoding="utf-8")
     assert "as it should" in page
     assert "<title>B</title>" in page, "papermill puts a cell of its own above"
-    assert printed(opened, "a/after") == "1\n"
+    earlier, other = (opened.setting.folder / f"tables/a/{name}.csv" for name in "bc")
     assert not earlier.exists(), "what an earlier execution saved would pass for this one's"
     assert other.exists()
 
@@ -125,21 +142,11 @@ def test_a_notebook_whose_runs_failed_is_not_executed(root, opened):
     )
 
 
-def test_a_notebook_that_only_reads_the_reference_removes_nothing(root, opened):
-    saved = opened.setting.folder / "tables/a/b.csv"
-    saved.parent.mkdir(parents=True)
-    saved.touch()
+def test_a_notebook_that_only_reads_the_reference_removes_nothing(root, opened, monkeypatch):
+    monkeypatch.setattr(execution, "run", lambda tasks, *_: [Outcome()] * len(tasks))
+    save(opened.setting.folder, "tables/a/b.csv")
     execute(replace(opened, reading=(root / "reference", opened.setting.folder)), root)
-    assert saved.exists()
-
-
-def test_the_kernel_ends_with_the_process_that_executes(root, opened):
-    write_notebook(root, "import os\nprint(os.getpid())")
-    execute(opened, root)
-    kernel, end = Path(f"/proc/{printed(opened).strip()}"), time.monotonic() + 20
-    while kernel.exists() and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not kernel.exists()
+    assert (opened.setting.folder / "tables/a/b.csv").exists()
 
 
 def test_stored_outputs_hold_nothing_that_a_second_execution_changes(root):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import copy
 import errno
-import multiprocessing
 import os
 import pickle
 import shutil
@@ -21,6 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+from forked import FORKING
 from small_study import SMALL, made_cold
 
 import lib.study.open
@@ -72,20 +72,22 @@ def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Pat
 
 def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
-    job = training_job(opened, "hardnet", "mini-a", 0)
+    whole = training_job(opened, "hardnet", "mini-a", 0)
+    job = replace(whole, measures=(("fpr95", "mini-b"),), probes=())
     ours = records.read(carry_out(job, opened.setting))
     theirs = records.read(jobs.record_path(job, opened.setting, REFERENCE / "quick/mini"))
-    for part in ("training", "following"):
-        assert ours["digests"][part] == theirs["digests"][part]
-    for module, by in ours["digests"]["evaluation"].items():
-        # The reference is measured on more.
-        assert by["code"] == theirs["digests"]["evaluation"][module]["code"]
-        assert by["data"].items() <= theirs["digests"]["evaluation"][module]["data"].items()
-    for name in ours["metrics"]:
-        one, other = (r["metrics"][name]["fpr95"]["expected"] for r in (ours, theirs))
-        assert 0 < one < 50
-        # Bits differ between processors; then a short training may end a few points away.
-        assert one == pytest.approx(other, abs=6.0)
+    assert ours["digests"]["training"] == theirs["digests"]["training"]
+    # The reference is measured on more.
+    for own, by in (
+        (ours["digests"]["following"], theirs["digests"]["following"]),
+        (ours["digests"]["evaluation"]["fpr95"], theirs["digests"]["evaluation"]["fpr95"]),
+    ):
+        assert own["code"] == by["code"]
+        assert own["data"].items() <= by["data"].items()
+    one, other = (r["metrics"]["mini-b"]["fpr95"]["expected"] for r in (ours, theirs))
+    assert 0 < one < 50
+    # Bits differ between processors; then a short training may end a few points away.
+    assert one == pytest.approx(other, abs=6.0)
 
 
 def test_a_new_metric_is_computed_from_the_weights_without_training(
@@ -191,19 +193,22 @@ def test_a_run_trained_or_followed_by_other_code_is_older_code(cold: tuple[Study
     records.write(path, record)
 
 
-def test_numbers_of_other_data_are_not_shown(tmp_path: Path) -> None:
-    opened, job, _ = made_cold(tmp_path)
-    sift = handcrafted_job(opened, "sift")
-    (first,) = records_of(opened, [sift])
+def test_numbers_of_other_data_are_not_shown(cold: tuple[Study, Job, Path]) -> None:
+    opened, job, _ = cold
+    measures = (("fpr95", "mini-a"), ("fpr95", "mini-b"))
+    orb = replace(handcrafted_job(opened, "orb"), measures=measures, probes=())
+    carry_out(orb, opened.setting)
+    first = find(opened, orb)
     # The second set holds other photographs under the name that it had.
     source = opened.setting.source
     others = {**source.patches.photographs, "mini-b": source.patches.photographs["reserve-a"]}
     patches = replace(source.patches, photographs=others)
     setting = replace(opened.setting, source=replace(source, patches=patches))
     elsewhere = replace(opened, setting=setting)
-    assert {test_set for _, test_set in jobs.record_status(sift, setting).lacking} == {"mini-b"}
-    assert find(elsewhere, sift) is None
-    (second,) = records_of(elsewhere, [sift])
+    assert {test_set for _, test_set in jobs.record_status(orb, setting).lacking} == {"mini-b"}
+    assert find(elsewhere, orb) is None
+    carry_out(orb, setting)
+    second = find(elsewhere, orb)
     assert second.fpr95("mini-b") != first.fpr95("mini-b")
     assert second.fpr95("mini-a") == first.fpr95("mini-a")
     # A run was followed on it, so that its curves are of other data too; trained on it, it is another.
@@ -266,7 +271,7 @@ def killed_at_step_5(job: Job, setting: jobs.Setting) -> None:
 def test_a_killed_job_goes_on_from_its_checkpoint(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
     opened, job, path = cold
     setting = replace(opened.setting, folder=tmp_path)
-    worker = multiprocessing.get_context("spawn").Process(target=killed_at_step_5, args=(job, setting))
+    worker = FORKING.Process(target=killed_at_step_5, args=(job, setting))
     worker.start()
     worker.join(120)
     assert worker.exitcode == -signal.SIGKILL
@@ -401,20 +406,11 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
     setting = replace(opened.setting, folder=tmp_path)
     impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
     seen: list[tuple] = []
-    ((failed, reason),) = pool.complete([impossible, job], setting, 2, lambda *of: seen.append(of))
+    ((failed, reason),) = pool.complete([impossible, job], setting, 1, lambda *of: seen.append(of))
     assert failed == impossible
     assert "2 pairs or more" in reason
     assert jobs.record_status(job, setting).state == "complete"
     assert seen[-1][2:] == (0, pytest.approx(1))
-
-
-def test_the_reference_renders_without_training_where_it_is_told_to(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = ["--cached", "--only", "study/learning_rate", "--results", str(tmp_path)]
-    assert study.main(told) == 0
-    assert f"The report: {tmp_path / 'quick/report/index.html'}" in capsys.readouterr().out
-    assert (tmp_path / "quick/report/index.html").is_file()
 
 
 def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
@@ -444,6 +440,7 @@ def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
         assert f"{file}" in line
         assert "damaged" in line
     assert "left out" not in told.out
+    assert f"The report: {tmp_path / 'quick/report/index.html'}" in told.out
     pages = (tmp_path / "quick/report").rglob("*.html")
     assert sorted(page.name for page in pages) == ["index.html", "learning_rate.html"]
 
@@ -468,8 +465,7 @@ def test_a_damaged_reference_keeps_no_report_from_what_was_made(
 def test_two_processes_do_one_job_once(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
     opened, job, path = cold
     setting = replace(opened.setting, folder=tmp_path)
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=carry_out, args=(job, setting)) for _ in range(2)]
+    workers = [FORKING.Process(target=carry_out, args=(job, setting)) for _ in range(2)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -573,7 +569,7 @@ def test_told_to_end_a_process_unwinds_whatever_its_measures_import() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "unwound\n", "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
     number: int, tmp_path: Path
 ) -> None:
@@ -588,11 +584,6 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
     )
     while not main.stdout.readline().startswith("data:"):
         assert main.poll() is None
-    if number == signal.SIGKILL:
-        # What cannot be caught must not come while a process is handed what it begins with. Those that
-        # have done something have it.
-        while not main.stdout.readline().startswith("[  1/"):
-            assert main.poll() is None
     while len(started := psutil.Process(main.pid).children(recursive=True)) < 2:
         time.sleep(0.05)
     main.send_signal(number)
@@ -603,7 +594,7 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
         time.sleep(0.05)
         assert time.monotonic() - sent < 20
     assert said == ""
-    assert main.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
+    assert main.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     assert not [file for file in tmp_path.rglob("*") if ".half" in file.name or ".part" in file.name]
 
 

@@ -59,7 +59,8 @@ SMALL = SyntheticSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
 
 
 def test_a_source_unites_its_first_scene_with_what_a_split_of_hpatches_trains_on(tmp_path: Path) -> None:
-    source = open_source("mini", tmp_path, SMALL, SequencesSize(longest_side=256))
+    few = SequencesSize(longest_side=256, patches_per_sequence=20, pairs=50, queries=8, distractors=40)
+    source = open_source("mini", tmp_path, SMALL, few)
     united = source.load(source.united)
     parts = [source.load("mini-a"), source.load("mini-hp-a-train")]
     assert len(united.patches) == sum(len(of.patches) for of in parts)
