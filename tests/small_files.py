@@ -1,8 +1,13 @@
-"""Files small enough for a test: a PhotoTour set, a folder of photographs, a line that is changed."""
+"""Files small enough for a test: a PhotoTour set, a folder of photographs, a line that is changed; and a
+command that gets Ctrl-C while it works on such files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import cv2
@@ -50,3 +55,21 @@ def replace_line(path: Path, number: int, text: str) -> None:
     lines = path.read_text().splitlines()
     lines[number - 1] = text
     path.write_text("\n".join(lines) + "\n")
+
+
+def interrupted(command: Sequence[str], begun: Callable[[], object]) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of a module of lib, run as a command, that gets Ctrl-C once it has
+    begun."""
+    root = Path(__file__).resolve().parents[1]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-m", *command], cwd=root, **pipes) as process:
+        while not begun():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        # Returns once nobody holds stdout and stderr any more, the processes that it started included.
+        try:
+            said = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    return process.returncode, *said

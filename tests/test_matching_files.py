@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -17,6 +18,7 @@ import pycolmap
 import pytest
 from PIL import Image, ImageFile
 from skimage import data
+from small_files import interrupted
 from test_matching_keypoints import texture
 
 from lib.commands import describe as command
@@ -300,6 +302,24 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == sorted(
         path.name for path in out.iterdir()
     )
+
+
+def test_ctrl_c_while_images_are_described_prints_a_line_and_keeps_them(
+    images: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "images").mkdir()
+    for number in range(60):
+        shutil.copy(images / "one.png", tmp_path / "images" / f"{number}.png")
+    out = tmp_path / "out"
+    options = ["folder", str(tmp_path / "images"), str(out), "--descriptor", "sift", "--threads", "1"]
+    # Names without those of files that are being written.
+    described = partial(out.glob, "parts/" + 64 * "?" + ".h5")
+    status, said, err = interrupted(["lib.commands.describe", *options], lambda: [*described()])
+    assert (status, err) == (130, "")
+    assert said.startswith("\nStopped. ")
+    assert len(said.splitlines()) == 2
+    assert sorted(path.name for path in out.iterdir()) == ["describe.json", "parts"]
+    assert [*described()], "what was described is kept"
 
 
 def test_a_known_camera_is_written(images: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_files import photo_folder
+from small_files import interrupted, photo_folder
 
 from lib import profiles
 from lib.commands import tuning
@@ -167,3 +167,12 @@ def test_a_search_that_cannot_begin_is_refused_in_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert why in line
     assert list(tmp_path.iterdir()) == [photos], "nothing was begun"
+
+
+def test_ctrl_c_of_a_search_prints_a_line_and_leaves_nothing_half_made(tmp_path: Path) -> None:
+    command = ["lib.commands.tuning", "--recipes", "hardnet", "--jobs", "1", "--results", str(tmp_path)]
+    # A run's process has imported all that it needs and is writing the first patches of its data.
+    status, out, err = interrupted(command, lambda: [*tmp_path.glob("quick/data/.*.part/*")])
+    assert (status, err) == (130, "")
+    assert out.splitlines()[-1].startswith("Stopped. ")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() or ".part" in path.name]

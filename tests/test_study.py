@@ -103,12 +103,15 @@ def test_a_new_metric_is_computed_from_the_weights_without_training(
     assert records.read(path)["metrics"] == record["metrics"]
 
 
-def test_a_damaged_record_is_made_anew(cold: tuple[Study, Job, Path]) -> None:
+def test_a_damaged_record_is_set_aside_and_made_anew(cold: tuple[Study, Job, Path]) -> None:
     opened, job, path = cold
     whole = records.read(path)
-    path.write_text("{}")
+    path.unlink()
+    (path / "a folder in its place").mkdir(parents=True)
     assert jobs.record_status(job, opened.setting).state == "damaged"
     carry_out(job, opened.setting)
+    aside = path.with_name(path.name + ".damaged")
+    assert list(aside.iterdir()), "what is damaged is kept for whoever wants to look"
     again = records.read(path)
     assert again["metrics"] == whole["metrics"], "the same seed on the same machine gives the same bits"
     assert again["curve"] == whole["curve"]
@@ -121,7 +124,9 @@ def flip_a_bit(file: Path, share: float) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.999])
-def test_weights_damaged_anywhere_are_made_anew(cold: tuple[Study, Job, Path], share: float) -> None:
+def test_weights_damaged_anywhere_are_set_aside_and_made_anew(
+    cold: tuple[Study, Job, Path], share: float, capfd: pytest.CaptureFixture[str]
+) -> None:
     opened, job, path = cold
     record, weights = records.read(path), weights_path(path)
     whole = load_weights(path)
@@ -131,11 +136,15 @@ def test_weights_damaged_anywhere_are_made_anew(cold: tuple[Study, Job, Path], s
     records.write(path, {**record, "metrics": {}})
     carry_out(job, opened.setting)
     assert same(load_weights(path), whole), "the same seed on the same machine gives the same bits"
+    assert weights.with_name(weights.name + ".damaged").exists()
+    assert f"{weights} is damaged: set aside as" in capfd.readouterr().err
     assert records.read(path)["metrics"] == record["metrics"]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.999])
-def test_a_probe_damaged_anywhere_is_made_anew(cold: tuple[Study, Job, Path], share: float) -> None:
+def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
+    cold: tuple[Study, Job, Path], share: float, capfd: pytest.CaptureFixture[str]
+) -> None:
     opened, job, path = cold
     probe = jobs.probe_path(path, "distance_histogram", "mini-b")
     whole = probe.read_bytes()
@@ -148,6 +157,7 @@ def test_a_probe_damaged_anywhere_is_made_anew(cold: tuple[Study, Job, Path], sh
     carry_out(job, opened.setting, lambda step, total: steps.append(step))
     assert steps == []
     assert probe.read_bytes() == whole
+    assert f"{probe} is damaged: set aside as" in capfd.readouterr().err
 
 
 def as_reference(cold: tuple[Study, Job, Path], folder: Path) -> tuple[Study, Path]:
@@ -298,9 +308,14 @@ def pickled(checkpoint: Path) -> None:
     checkpoint.write_bytes(pickle.dumps({"progress": object()}))
 
 
-@pytest.mark.parametrize("spoil", [damaged_in_its_middle, pickled, foreign])
-def test_from_a_checkpoint_that_is_none_of_the_run_it_starts_anew(
-    small: tuple[Study, Job], spoil: Callable[[Path], None]
+def folder_in_its_place(checkpoint: Path) -> None:
+    checkpoint.unlink()
+    checkpoint.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [damaged_in_its_middle, pickled, foreign, folder_in_its_place])
+def test_a_checkpoint_that_is_none_of_the_run_is_set_aside_and_the_run_starts_anew(
+    small: tuple[Study, Job], spoil: Callable[[Path], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     opened, job = small
     checkpoint = runs.checkpoint_path(job, opened.setting)
@@ -310,6 +325,8 @@ def test_from_a_checkpoint_that_is_none_of_the_run_it_starts_anew(
     steps: list[int] = []
     carry_out(job, opened.setting, lambda step, total: steps.append(step))
     assert steps[0] == 1
+    assert checkpoint.with_name(checkpoint.name + ".damaged").exists()
+    assert f"{checkpoint} is damaged: set aside as" in capfd.readouterr().err
 
 
 @pytest.fixture
@@ -546,6 +563,23 @@ def test_a_long_study_is_put_on_record_record_by_record(
     assert study.collect(opened, selected) == 0
 
 
+@pytest.mark.parametrize("command", ["study", "tuning", "hpatches", "describe"])
+def test_ctrl_c_while_a_command_is_being_imported_prints_a_line(command: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import builtins, os, signal\n"
+        "whole = builtins.__import__\n"
+        "def pressed(name, *more, **named):\n"
+        "    if name == 'lib.commands.options':\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return whole(name, *more, **named)\n"
+        "builtins.__import__ = pressed\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    started = [sys.executable, "-m", f"lib.commands.{command}", "--help"]
+    done = subprocess.run(started, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nStopped.\n")
+
+
 def _lives(process: psutil.Process) -> bool:
     """Where nothing collects orphans, what ended stays as a zombie."""
     try:
@@ -569,7 +603,7 @@ def test_told_to_end_a_process_unwinds_whatever_its_measures_import() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "unwound\n", "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
     number: int, tmp_path: Path
 ) -> None:
@@ -584,6 +618,11 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
     )
     while not main.stdout.readline().startswith("data:"):
         assert main.poll() is None
+    if number == signal.SIGKILL:
+        # What cannot be caught must not come while a process is handed what it begins with. Those that
+        # have done something have it.
+        while not main.stdout.readline().startswith("[  1/"):
+            assert main.poll() is None
     while len(started := psutil.Process(main.pid).children(recursive=True)) < 2:
         time.sleep(0.05)
     main.send_signal(number)
@@ -594,7 +633,7 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
         time.sleep(0.05)
         assert time.monotonic() - sent < 20
     assert said == ""
-    assert main.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+    assert main.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
     assert not [file for file in tmp_path.rglob("*") if ".half" in file.name or ".part" in file.name]
 
 

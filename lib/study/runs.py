@@ -3,6 +3,7 @@
 import hashlib
 import platform
 import signal
+import sys
 import threading
 import time
 import zipfile
@@ -23,7 +24,7 @@ from lib.benchmarks.subject import Subject, describe
 from lib.bfloat16 import fast_convolutions
 from lib.data.states import content_half
 from lib.digests import value_digest
-from lib.files import locked, write_bytes
+from lib.files import locked, set_aside, write_bytes
 from lib.recipes import Part
 from lib.study import jobs, records
 from lib.study.jobs import NO_SET, SIGNS, Job, Record, Setting
@@ -37,8 +38,8 @@ def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path
 
     Training is skipped where weights by today's code are there. Probes and weights are written
     before the record, so a record that exists has them, and the checkpoint goes after it. Files that
-    do not hold what was written are made anew. Two processes never do the same job: the second waits for
-    the first and finds the record.
+    do not hold what was written are set aside, which stderr names, and made anew. Two processes never
+    do the same job: the second waits for the first and finds the record.
 
     Args:
         job: what to have.
@@ -54,10 +55,13 @@ def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path
         # The lock tells that what was being written there was left by a process that was killed.
         for half in setting.folder.rglob(f"*{path.stem}*.half.*"):
             half.unlink()
-        record = jobs.record_status(job, setting)
+        record, weights = jobs.record_status(job, setting), weights_path(path)
         begun = record.state == "incomplete" and job.computation is None
-        if begun and job.recipe:
-            begun = records.is_whole(weights_path(path), record.content["weights"])
+        if begun and job.recipe and not records.is_whole(weights, record.content["weights"]):
+            begun = False
+            _put_aside(weights)
+        for file in record.damaged:
+            _put_aside(file)
         if record.state == "complete":
             return path
         if not begun:
@@ -182,8 +186,8 @@ def _trained(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> 
             if checkpoint.exists() and zipfile.ZipFile(checkpoint).testzip() is not None:
                 raise ForeignCheckpoint
             trained = begin()
-        except (zipfile.BadZipFile, ForeignCheckpoint):
-            checkpoint.unlink()
+        except (zipfile.BadZipFile, ForeignCheckpoint, IsADirectoryError):
+            _put_aside(checkpoint)
             trained = begin()
     stages = {
         f"{stage}/{name}": value.contiguous()
@@ -203,6 +207,12 @@ def _trained(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> 
 
 def _rounded(curves: Mapping[str, list[float]]) -> dict[str, list[float]]:
     return {name: [round(value, 6) for value in curve] for name, curve in curves.items()}
+
+
+def _put_aside(file: Path) -> None:
+    if file.exists():
+        aside = set_aside(file)
+        print(f"{file} is damaged: set aside as {aside.name} and made anew", file=sys.stderr, flush=True)
 
 
 def _subject(record: Record, setting: Setting) -> Subject:
