@@ -13,6 +13,7 @@ from kornia import feature
 from torch import Tensor, nn
 from torch.nn import functional
 
+from lib.matching import networks
 from lib.models import l2net_binary, published, tfeat
 from lib.study.artefacts import together
 from lib.study.artefacts.rows import published_jobs
@@ -203,6 +204,16 @@ def test_a_row_is_known_by_the_files_content_wherever_it_lies(checkpoint, tmp_pa
     save(elsewhere, random_state(tfeat.build(), seed=2))
     (changed,) = published_jobs(study, [elsewhere])
     assert record_path(changed, study.setting) != record_path(here, study.setting)
+
+
+def test_an_exported_network_is_not_measured_on_what_it_was_trained_on(tmp_path):
+    path = tmp_path / "mine" / networks.WEIGHTS
+    path.parent.mkdir()
+    config = {"recipe": {"model": {"name": "tfeat", "options": {}}}, "profile": {"width": 1.0}}
+    record = {"config": config, "label": "Mine", "train_set": "mini-a+mini-c", "weights": "0" * 64}
+    networks.save(path, tfeat.build(), record)
+    (job,) = published_jobs(open_study(), [path])
+    assert {name for _, name in (*job.measures, *job.probes)} == {"mini-b"}
 
 
 def test_a_row_is_measured_as_sift_is(checkpoint):

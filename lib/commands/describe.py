@@ -111,7 +111,8 @@ def _export(options: argparse.Namespace) -> None:
     options.out.mkdir(parents=True)
     networks.save(options.out / networks.WEIGHTS, network, record, options.half)
     write_bytes(options.out / networks.CARD, networks.card(network, record, options.terms).encode())
-    print(f"{options.out}: {networks.WEIGHTS}, {networks.CARD}")
+    write_bytes(options.out / networks.RECORD, options.record.read_bytes())
+    print(f"{options.out}: {networks.WEIGHTS}, {networks.CARD}, {networks.RECORD}")
 
 
 if __name__ == "__main__":

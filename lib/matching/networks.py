@@ -32,7 +32,7 @@ HANDCRAFTED = {"sift": sift.build, "rootsift": lambda: sift.build(root=True), "o
 # Committed, a folder each by its recipe's key.
 NETWORKS = Path(__file__).resolve().parents[2] / "networks"
 ENDING = ".safetensors"
-WEIGHTS, CARD = "model" + ENDING, "README.md"
+WEIGHTS, CARD, RECORD = "model" + ENDING, "README.md", "record.json"
 # By kornia's name, whence it downloads weights; torch's cache calls them as the first address does.
 _OF_KORNIA = {**hardnet.urls, "sosnet": sosnet.urls["lib"], "hynet": hynet.urls["liberty"]}
 
@@ -119,8 +119,8 @@ def folded(network: nn.Module) -> nn.Module:
 
 
 def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) -> None:
-    """Writes a network with what `lib.models.exported` needs to build it again, and the digest by which
-    its record knows the weights.
+    """Writes a network with what `lib.models.exported` needs to build it again, the sets that it was
+    trained on, and the digest by which its record knows the weights.
 
     Args:
         path: the file to make.
@@ -133,6 +133,7 @@ def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) ->
         "model": json.dumps(config["recipe"]["model"]),
         "width": json.dumps(config["profile"]["width"]),
         "label": record["label"],
+        "train_set": record["train_set"],
         "weights": record["weights"],
     }
     tensors = network.state_dict()

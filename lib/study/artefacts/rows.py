@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from pathlib import Path
 
+from safetensors import safe_open
+
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.files import sha256
 from lib.recipes import RECIPES, Recipe, at_rate, find, part, replace_options
@@ -215,6 +217,7 @@ def published_jobs(study: Study, checkpoints: Sequence[str | Path]) -> list[Job]
     descriptors are.
 
     They are known by their content: the same file elsewhere, on another machine too, is the same row.
+    An exported network is not measured on what its file says it was trained on.
 
     Args:
         study: whose data it takes.
@@ -236,14 +239,27 @@ def published_jobs(study: Study, checkpoints: Sequence[str | Path]) -> list[Job]
         if name in jobs:
             raise ValueError(f"two checkpoints are called {name}: rename one, since rows are")
         content = sha256(path)
+        job = handcrafted_job(study, "sift")
+        if exported:
+            with safe_open(path, "np") as file:
+                job = _held_out(job, file.metadata().get("train_set", "").split("+"))
         jobs[name] = replace(
-            handcrafted_job(study, "sift"),
+            job,
             name=f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)}-{content[:8]}",
             label=f"{method} ({model})",
             descriptor=part(model, sha256=content),
             paths={"weights": str(path)},
         )
     return list(jobs.values())
+
+
+def _held_out(job: Job, train_sets: Sequence[str]) -> Job:
+    """The job without what it has of those sets, whatever their form ("PLACE-wide")."""
+
+    def kept(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        return tuple(p for p in pairs if not any(f"{p[1]}-".startswith(f"{s}-") for s in train_sets))
+
+    return replace(job, measures=kept(job.measures), probes=kept(job.probes))
 
 
 def computation_job(name: str, label: str) -> Job:

@@ -75,7 +75,7 @@ def orders(study: Study) -> list[Job]:
     """Every method at its own learning rate with its own optimiser, on the first train set, and with the
     other one. The quick size has the first alone, since searches of the other would take longer than all
     else that is asked of it; there, where runs are short, each set is trained on in turn. On real places
-    SIFT, RootSIFT and the committed networks, trained on synthetic planes, are measured too."""
+    SIFT, RootSIFT and the committed networks are measured too."""
     quick = study.setting.profile.name == "quick"
     jobs = Runs(EQUAL, recipes=EQUAL, hpatches="a", sets="all" if quick else "first")(study)
     if study.setting.source.scenes is not None:
