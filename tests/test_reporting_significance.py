@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.statistics.intervals import Measured
+from lib.statistics.intervals import Measured, errors_over_tests
 from lib.study.report import adasample
 from lib.study.report.frames import COLUMN_NAMES
 
@@ -71,9 +71,9 @@ def test_the_errors_of_seeds_are_joined_by_their_mean_square():
     scatter = np.array([-1.0, 1.0, -1.0, 1.0])
     sizes = np.array([[1], [2]]) * np.arange(1, 7)
     drawn = 0.1 * sizes[..., None] * scatter / scatter.std(ddof=1)
-    errors = adasample.errors_over_tests(Measured(np.ones((2, 6)), drawn[None]))
+    errors = errors_over_tests(Measured(np.ones((2, 6)), drawn[None]))
     assert errors == pytest.approx(math.sqrt((1**2 + 2**2) / 2) * 0.1 * np.arange(1, 7))
-    assert np.isnan(adasample.errors_over_tests(Measured(np.ones((2, 6))))).all()
+    assert np.isnan(errors_over_tests(Measured(np.ones((2, 6))))).all()
 
 
 # Power

@@ -563,23 +563,6 @@ def test_a_long_study_is_put_on_record_record_by_record(
     assert study.collect(opened, selected) == 0
 
 
-@pytest.mark.parametrize("command", ["study", "tuning", "hpatches", "describe"])
-def test_ctrl_c_while_a_command_is_being_imported_prints_a_line(command: str, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import builtins, os, signal\n"
-        "whole = builtins.__import__\n"
-        "def pressed(name, *more, **named):\n"
-        "    if name == 'lib.commands.options':\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "    return whole(name, *more, **named)\n"
-        "builtins.__import__ = pressed\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    started = [sys.executable, "-m", f"lib.commands.{command}", "--help"]
-    done = subprocess.run(started, capture_output=True, text=True, env=environment)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nStopped.\n")
-
-
 def _lives(process: psutil.Process) -> bool:
     """Where nothing collects orphans, what ended stays as a zombie."""
     try:

@@ -1,7 +1,6 @@
 """What the command lines share: options that name data and machine, and the exit status."""
 
 import argparse
-import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -23,7 +22,6 @@ def exit_status(
         The exit status: that of ``run``, 1 if something failed, 130 after Ctrl-C.
     """
     options = parser.parse_args(arguments)
-    raise_at_interrupt()
     try:
         return (run or options.run)(options) or 0
     except KeyboardInterrupt:
@@ -33,12 +31,6 @@ def exit_status(
         # The last two are torch's, of a device that is not there.
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
-
-
-def raise_at_interrupt() -> None:
-    """Has Ctrl-C raise KeyboardInterrupt from here on, unless a shell has it ignored."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def folder(text: str) -> str:

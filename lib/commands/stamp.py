@@ -23,7 +23,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from lib.commands.options import add_study_options, data_of, raise_at_interrupt
+from lib.commands.options import add_study_options, data_of
 from lib.data.states import code_half, content_half
 from lib.processes import printed
 from lib.recipes import Budget
@@ -130,7 +130,6 @@ def main() -> None:
     text = "write this code's short runs into a folder, and stamp nothing"
     add("--numbers", type=Path, metavar="DIR", help=text)
     chosen = parser.parse_args()
-    raise_at_interrupt()
     study = open_study(chosen.profile, data_of(chosen), "results", None, chosen.device, chosen.jobs)
     setting, results = study.setting, ROOT / chosen.results
     on_record = jobs_on_record(study, results / chosen.profile / setting.source.name)

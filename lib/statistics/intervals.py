@@ -299,3 +299,14 @@ def _over_units(terms: Sequence[tuple[float, Measured]]) -> tuple[float, float]:
         return 0.0, math.inf
     inverse = 1 / min(method.freedom for _, method in drawn) + noise / variance**2 / (sums.shape[1] - 1)
     return math.sqrt(variance), 1 / inverse
+
+
+def errors_over_tests(method: Measured) -> np.ndarray:
+    """(cells,) what test points leave of a run's standard error, the root mean square over runs.
+
+    NaN where none were drawn anew.
+    """
+    cells = range(method.values.shape[-1])
+    errors = [[contrast([(1.0, run.one(cell))]).over_units for cell in cells] for run in method.runs()]
+    joined = np.sqrt(np.square(errors).mean(axis=0))
+    return np.where(joined > 0, joined, np.nan)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from lib.statistics import significance
 from lib.statistics.correlation import Reading, pearson
-from lib.statistics.intervals import Measured, contrast
+from lib.statistics.intervals import Measured
 from lib.study.open import Record
 from lib.study.printed import printed
 from lib.study.report.frames import with_columns
@@ -166,17 +166,6 @@ def power_table(effects: pd.Series, simulations: int = 2000) -> pd.DataFrame:
         columns[name, f"n={n}"] = [*own, own.sum(), enough]
     index = pd.Index([*effects.index, "sum", f"for {100 * WANTED:.0f}%"], name=effects.index.name)
     return pd.DataFrame(columns, index=index)
-
-
-def errors_over_tests(method: Measured) -> np.ndarray:
-    """(cells,) what test points leave of a run's standard error, the root mean square over runs.
-
-    NaN where none were drawn anew.
-    """
-    cells = range(method.values.shape[-1])
-    errors = [[contrast([(1.0, run.one(cell))]).over_units for cell in cells] for run in method.runs()]
-    joined = np.sqrt(np.square(errors).mean(axis=0))
-    return np.where(joined > 0, joined, np.nan)
 
 
 # Figure 3
