@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from lib.statistics.intervals import Measured, errors_over_tests
+from lib.statistics.significance import effect_sizes
 from lib.study.report import adasample
 from lib.study.report.frames import COLUMN_NAMES
 
@@ -80,10 +81,10 @@ def test_the_errors_of_seeds_are_joined_by_their_mean_square():
 
 
 def test_an_effect_is_the_difference_in_pooled_deviations_shrunk_for_five_runs(paper):
-    found = adasample.effect_sizes(paper)
+    found = effect_sizes(paper)
     pooled = math.sqrt((0.012**2 + 0.010**2) / 2)
     assert found["Yos>Ntr"] == pytest.approx((0.671 - 0.627) / pooled * (1 - 3 / 31))
-    assert adasample.effect_sizes(paper, runs=50)["Yos>Ntr"] > found["Yos>Ntr"]
+    assert effect_sizes(paper, runs=50)["Yos>Ntr"] > found["Yos>Ntr"]
 
 
 def test_power_grows_with_the_effect_the_runs_and_the_level():

@@ -225,3 +225,15 @@ def _newcombe(value: float, runs_a: int, runs_b: int) -> tuple[float, float]:
     low = optimize.brentq(gap, 0, min(value, 1 - 1e-12)) if value > 0 else 0.0
     high = optimize.brentq(gap, max(value, 1e-12), 1) if value < 1 else 1.0
     return low, high
+
+
+def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
+    """Difference of the means in pooled standard deviations, corrected for few runs (Hedges, 1981).
+
+    Args:
+        compared: a row a comparison, with "lower_mean", "lower_std", "higher_mean" and "higher_std".
+        runs: of each method.
+    """
+    pooled = np.sqrt((compared["lower_std"] ** 2 + compared["higher_std"] ** 2) / 2)
+    few = 1 - 3 / (4 * (2 * runs - 2) - 1)
+    return (few * (compared["higher_mean"] - compared["lower_mean"]) / pooled).rename("effect")

@@ -132,23 +132,11 @@ def p_table(lower: pd.DataFrame, higher: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=lower.columns)
 
 
-def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
-    """Difference of the means in pooled standard deviations, corrected for few runs (Hedges, 1981).
-
-    Args:
-        compared: a row a comparison, with "lower_mean", "lower_std", "higher_mean" and "higher_std".
-        runs: of each method.
-    """
-    pooled = np.sqrt((compared["lower_std"] ** 2 + compared["higher_std"] ** 2) / 2)
-    few = 1 - 3 / (4 * (2 * runs - 2) - 1)
-    return (few * (compared["higher_mean"] - compared["lower_mean"]) / pooled).rename("effect")
-
-
 def power_table(effects: pd.Series, simulations: int = 2000) -> pd.DataFrame:
     """Power of the exact one-sided test at given effects, and the effect that a wanted power takes.
 
     Args:
-        effects: by comparison, as of `effect_sizes`.
+        effects: by comparison, as of `lib.statistics.significance.effect_sizes`.
         simulations: draws.
 
     Returns:
