@@ -355,11 +355,9 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
         table: of `judge`; minima and computations, which have no interval, are left out.
     """
     judged = table[table["low"].notna() & (table["verdict"] != NOT_JUDGED)]
-    return (
-        f"Of {len(judged)} comparisons judged by {CONFIDENCE:.0%} intervals, "
-        f"{(judged['verdict'] != OPEN).sum()} are decided, at most about "
-        f"{(1 - CONFIDENCE) * len(judged):.1f} wrongly by chance."
-    )
+    decided, wrong = (judged["verdict"] != OPEN).sum(), (1 - CONFIDENCE) * len(judged)
+    head = f"Of {len(judged)} comparisons judged by {CONFIDENCE:.0%} intervals"
+    return f"{head}, {decided} are decided, at most about {wrong:.1f} wrongly by chance."
 
 
 def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]:

@@ -399,3 +399,9 @@ def by_sequence(runs: pd.DataFrame, task: str) -> pd.DataFrame:
     none of verification, which is over pairs of all sequences."""
     # A sequence's name begins with its kind, which tells its key from those of kinds and pool sizes.
     return runs.filter(regex=rf"^{task}\.({'|'.join(LEVELS)})\.[vi]_")
+
+
+def things_shown(names: pd.Index) -> pd.Index:
+    """What sequences show, by names that end with theirs: v_NAME and i_NAME may show one thing, and so
+    may NAME_left and NAME_right."""
+    return names.str.replace(r"^(.*\.)?[vi]_|_(left|right)$", "", regex=True)
