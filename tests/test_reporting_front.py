@@ -55,7 +55,7 @@ def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(
     rows = [line.split(" | ")[1:] for line in table[2:]]
     counts = np.array([[int(number.strip(" |")) for number in row] for row in rows]).sum(axis=0)
     assert counts.tolist() == [1, 0, 1, len(quoted) - 2]
-    by = "0 by calculation, 1 on planes, 0 on real places"
+    by = "0 by calculation (), 1 on planes, 0 on real places"
     decided = f"Of {len(quoted)} sentences, 1 are decided: {by}."
     assert chance.startswith(f"{decided} Of {len(two) + 1} comparisons judged by 95% intervals, ")
 

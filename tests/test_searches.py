@@ -13,7 +13,7 @@ from lib import profiles
 from lib.commands import tuning
 from lib.recipes import RECIPES, find, part
 from lib.study import records
-from lib.study.artefacts import adasample, searches, tcdesc
+from lib.study.artefacts import adasample, hynet, searches, tcdesc
 from lib.study.artefacts.rows import at_profile
 from lib.study.artefacts.together import EQUAL, SWAPPED, UNDAMPED
 from lib.study.catalogue import SEARCHED
@@ -23,7 +23,7 @@ from lib.study.open import Study, open_study
 # With another optimiser than their authors', methods are trained at an evening's size alone; so are the
 # controls of AdaSample and TCDesc but for the one of TCDesc's Table III.
 CONTROLS = {key for paper in (adasample, tcdesc) for keys in paper.CONTROLLED.values() for key in keys}
-CONTROLS -= EQUAL.keys() | {"tc_control"}
+CONTROLS = (CONTROLS | hynet.CONTROLS.keys()) - EQUAL.keys() - {"tc_control"}
 QUICK = sorted(SEARCHED.keys() - SWAPPED.keys() - UNDAMPED.keys() - CONTROLS)
 RUN = {"seed": 0, "train_set": "reserve-a", "test_set": "reserve-b"}
 SEARCH = {"kind": "search", "name": "hardnet", "config": {}, "digests": {}}
@@ -106,7 +106,7 @@ def test_rates_asked_for_are_tried_besides_and_the_search_goes_on_from_them(
     def falling(study: object, rate: float, job: Job) -> dict[str, object]:
         return {**RUN, "rate": rate, "fpr95": abs(rate - 0.02)}
 
-    monkeypatch.setattr(tuning.pool, "complete", lambda jobs, *_: [])
+    monkeypatch.setattr(tuning, "complete", lambda jobs, *_: [])
     monkeypatch.setattr(tuning, "_run", falling)
     found = tuning.search(open_study(results=str(tmp_path)), "hardnet", find("hardnet"), [0.02])
     assert list(found["metrics"]["mean_fpr95"]) == [

@@ -94,6 +94,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "hynet/figure4": Artefact(hynet.figure4, hpatches=True),
     "hynet/figure5": Artefact(hynet.figure5, hpatches=True),
     "hynet/epochs": Artefact(hynet.epochs),
+    "hynet/control": Artefact(hynet.control, extras=True, longer=True),
     "hynet/ladder": Artefact(hynet.ladder, extras=True),
     "hynet/options": Artefact(option_runs(hynet.OPTIONS), extras=True),
     "hynet/figure1": Artefact(hynet.figure1),

@@ -9,6 +9,7 @@ from functools import partial
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, find, hybrid, part, replace_options
 from lib.study.artefacts.rows import HPATCHES_SPLIT, Options, Runs, changed, measured, several
 from lib.study.artefacts.searches import read_search
+from lib.study.artefacts.together import EQUAL
 from lib.study.jobs import Job, merged
 from lib.study.open import Study, open_study
 
@@ -45,9 +46,19 @@ _STACKED = part("stacked_hinge", alpha=2.0, similarity_margin=0.9, distance_marg
 SUMMED = {"reduction": "sum", "regularizers": (replace_options(_R_L2, reduction="sum"),)}
 _ADAM = {axis: getattr(HYNET, axis) for axis in ("optimizer", "schedule", "budget")}
 _HINGE = replace(_with_loss_of(SOSNET, "… plain hinge", "frn"), loss=part("hinge", margin=1.0))
+# On equal footing HyNet+ without R_L2, and with s_H as the authors' code has it, not divided by Z.
+_UNDIVIDED = hybrid(EQUAL["equal_hynet_aug"], z=1.0)
+_WITHOUT = {"regularizers": ()}
+CONTROLS: Mapping[str, Recipe] = {
+    "hy_undivided": replace(_UNDIVIDED, label="HyNet+: not divided by Z"),
+    "hy_no_norm": changed(EQUAL["equal_hynet_aug"], "HyNet+: without R_L2", _WITHOUT),
+    "hy_undivided_no_norm": changed(_UNDIVIDED, "HyNet+: without R_L2, not divided by Z", _WITHOUT),
+}
+control = Runs(["equal_hynet_aug", *CONTROLS], recipes={**EQUAL, **CONTROLS}, hpatches="a")
 # Those with a learning rate of their own: Table 3 and Eq. 9, other losses, and rungs, of which each has
 # the one choice more that its label names. A similarity comes with its margin.
 SEARCHED: Mapping[str, Recipe] = {
+    **{key: replace(own, label=f"{own.label}, equal footing") for key, own in CONTROLS.items()},
     **{
         key: _hybrid(ALPHAS[similarity], margin, SHOWN[similarity])
         for similarity, margins in MARGINS.items()

@@ -164,11 +164,10 @@ def scoreboard(reference: Path) -> str:
     by_sentence = claims.groupby(["paper", "quote"], as_index=False)
     outcomes = by_sentence.agg({"verdict": outcome, "computed": "all", "places": "any"})
     decided = outcomes[outcomes["verdict"].isin([HELD, NOT_HELD])]
-    computed, places = decided["computed"].sum(), decided["places"].sum()
-    total = (
-        f"Of {len(outcomes)} sentences, {len(decided)} are decided: {computed} by calculation, "
-        f"{len(decided) - computed - places} on planes, {places} on real places."
-    )
+    computed, places = decided["computed"], decided["places"].sum()
+    papers = ", ".join(PAPERS[key][0] for key in decided.loc[computed, "paper"].unique())
+    head = f"Of {len(outcomes)} sentences, {len(decided)} are decided: {computed.sum()} by calculation"
+    total = f"{head} ({papers}), {(~computed).sum() - places} on planes, {places} on real places."
     counts = pd.crosstab(outcomes["paper"], outcomes["verdict"])
     counts = counts.reindex(index=list(PAPERS), columns=list(OUTCOMES), fill_value=0)
     links = (f"[{name}](lib/study/claims/{key}.csv): {adds}" for key, (name, adds) in PAPERS.items())
