@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # By what is counted: the limit that holds today, and the bound of the design, to which it comes down.
 LIMITS = {
-    "lines of lib": (13_300, 12_500),
+    "lines of lib": (13_290, 12_500),
     "lines of lib/study and lib/commands": (4_000, 4_000),
     "syntax nodes of lib": (168_300, 155_000),
     "modules of lib": (210, 190),

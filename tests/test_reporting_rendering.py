@@ -99,7 +99,7 @@ def printed(opened: Study, name: str = "a/b") -> str:
 
 def test_a_notebook_gets_the_study_s_parameters_and_the_profile_s_seeds(executed):
     opened, report, _ = executed
-    assert printed(opened, "a/after") == "quick mini None mine as it is\n"
+    assert printed(opened, "a/after") == "quick mini None tcdesc_dsm_aug as it is\n"
     assert "quick mini None" in (report / "a/after.html").read_text(encoding="utf-8")
 
 

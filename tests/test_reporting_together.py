@@ -19,7 +19,7 @@ from lib.statistics import intervals, significance
 from lib.statistics.intervals import Measured, contrast, residual
 from lib.statistics.significance import holm
 from lib.study.artefacts import together as experiments
-from lib.study.open import Record, Study, open_study
+from lib.study.open import SEEDS, Record, Study, open_study
 from lib.study.report import together
 
 LEVELS = {"dsm_long": 12.0, "equal_hynet_aug": 8.0, "equal_adasample_aug_gen": 30.0}
@@ -32,7 +32,8 @@ def level(job) -> float:
 
 @pytest.fixture
 def evening(study: Study) -> Study:
-    return replace(study, setting=replace(study.setting, profile=EVENING))
+    seeds = {name: getattr(EVENING, name) for name in SEEDS}
+    return replace(study, setting=replace(study.setting, profile=EVENING), **seeds)
 
 
 def made(jobs) -> list[Record]:
