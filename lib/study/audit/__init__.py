@@ -2,7 +2,7 @@
 compare numbers.
 
 `findings.csv` holds what is wrong with printed cells, the heaviest first, and `reprinted.csv` the rows
-of FPR95 on UBC PhotoTour that several papers print, by the paper that printed them first; a test
+of FPR95 on UBC PhotoTour that several papers print, by the first of the four that printed them; a test
 recomputes both.
 
 The sentences are the quotes of `lib/study/claims/*.csv`, a row for each thing that one says; "…" stands
@@ -15,7 +15,7 @@ quote are readings of ours, which a table suggests and no sentence says. All row
     left      what the paper concludes from it, and what is left of that
 
 "State of the art" is read as the mean of a table's columns, and "significant" as a statistical test only
-where the sentence says "statistically".
+where the sentence says "statistical" or speaks of a test.
 """
 
 import re
