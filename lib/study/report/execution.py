@@ -36,7 +36,7 @@ _FINDINGS = re.compile(r"(\*\*Scope\.\*\*.*?)<!-- end of findings -->", re.DOTAL
 PARAMETERS: Mapping[str, object] = {
     **dict.fromkeys(("seeds", "real", "scenes", "train_set", "images")),
     **{"also": [], "checkpoints": [], "descriptor": "tcdesc_dsm_aug"},
-    **{"one_camera": True, "longest_side": 1024, "orientation": "refuse"},
+    **{"one_camera": True, "longest_side": 1024},
 }
 
 # Kernels on this machine alone need no encryption, and each would say that it has none; ended, some say
