@@ -233,5 +233,6 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
 def provenance(runs: Sequence[Record]) -> str:
     """One line on what the numbers shown come from: how many records, and how many by older code."""
     older = sum(run.older for run in runs)
-    line = f"{len(runs)} records, all made with the current code and data"
-    return line if not older else f"{len(runs)} records, {older} of them made with OLDER CODE or data"
+    share = "all" if older in (0, len(runs)) else f"{older} of them"
+    code = "OLDER CODE or" if older else "the current code and"
+    return f"{len(runs)} records, {share} made with {code} data"

@@ -357,7 +357,7 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
     judged = table[table["low"].notna() & (table["verdict"] != NOT_JUDGED)]
     decided, wrong = (judged["verdict"] != OPEN).sum(), (1 - CONFIDENCE) * len(judged)
     head = f"Of {len(judged)} comparisons judged by {CONFIDENCE:.0%} intervals"
-    return f"{head}, {decided} are decided, at most about {wrong:.1f} wrongly by chance."
+    return f"{head}, {decided} are decided (expected wrong by chance: at most {wrong:.1f})."
 
 
 def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]:

@@ -137,7 +137,7 @@ class Artefact:
         unmeasured = table["observed"].isna()
         parts = [verdicts_as_html(rows) for _, rows in table.groupby(unmeasured)]
         fold = (
-            f"<summary>Sentences that we have no number for, with reasons: {unmeasured.sum()}</summary>"
+            f"<summary>Sentences that we have no number for ({unmeasured.sum()}), with reasons</summary>"
         )
         display(HTML(f"<details>{fold}".join(parts) + "</details>" * (len(parts) - 1)))
 
