@@ -330,7 +330,8 @@ def test_how_many_verdicts_may_be_wrong_by_chance():
         }
     )
     assert claims.wrong_by_chance(table) == (
-        "Of 40 comparisons judged by 95% intervals, 20 are decided (expected wrong by chance: at most 2.0)."
+        "Of 40 comparisons judged by 95% intervals, 20 are decided "
+        "(expected wrong by chance: at most 2.0)."
     )
 
 
