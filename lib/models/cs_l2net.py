@@ -23,9 +23,6 @@ class CSL2Net(nn.Module):
     Args:
         width: share of the inner channels of either tower.
         dropout: before the last convolution of either tower.
-
-    Raises:
-        ValueError: the width leaves no channel.
     """
 
     input_size = 64
@@ -58,6 +55,5 @@ class CSL2Net(nn.Module):
         return self.normalise(self.raw(patches)[0])
 
 
-def build(width: float = 1.0, dropout: float = 0.0) -> CSL2Net:
-    """A freshly initialised CS-L2-Net; see `CSL2Net`."""
-    return CSL2Net(width, dropout)
+# Makes a freshly initialised one.
+build = CSL2Net

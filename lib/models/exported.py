@@ -9,16 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 import safetensors.torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import nn
 
 from lib.models.published import checked_content
-
-# What a file that another program wrote, or this one for another network, may raise.
-_OF_FOREIGN_FILES = (
-    *(SafetensorError, ImportError, AttributeError),
-    *(KeyError, TypeError, ValueError, RuntimeError),
-)
 
 
 def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
@@ -37,14 +31,10 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
     content = checked_content(path, sha256)
     try:
         with safe_open(path, "pt") as file:
-            about = file.metadata() or {}
-        model, width = (json.loads(about[key]) for key in ("model", "width"))
-        if not model["name"].isidentifier():
-            raise ValueError(f"{model['name']!r} is no module's name")
+            model, width = (json.loads(file.metadata()[key]) for key in ("model", "width"))
         network = import_module(f"{__package__}.{model['name']}").build(width=width, **model["options"])
         network.load_state_dict(safetensors.torch.load(content), strict=True)
-    except _OF_FOREIGN_FILES as error:
-        raise ValueError(
-            f"{path} holds no network of this study, or a damaged one: {error!r}"
-        ) from error
+    # What a file raises that another program wrote, or this one for another network, is not known.
+    except Exception as error:
+        raise ValueError(f"{path} holds no network of this study or a damaged one: {error!r}") from error
     return network.eval()

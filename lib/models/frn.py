@@ -7,7 +7,7 @@ patches stays in the cache through all passes, and only the input is kept for th
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +54,7 @@ class TLU(nn.Module):
 
 
 class Fused(nn.Sequential):
-    """Layers one after the other, each FRN and the TLU behind it run as one.
+    """Layers one after the other, of which each FRN has a TLU behind it; the two run as one.
 
     In evaluation mode with gradients they run one by one, since torch.func, by which per-sample
     gradients are taken, transforms only what is written out.
@@ -63,11 +63,10 @@ class Fused(nn.Sequential):
     def forward(self, maps: Tensor) -> Tensor:
         """What the last layer gives."""
         fused = self.training or not torch.is_grad_enabled()
-        layers = list(self)
-        while layers:
-            layer = layers.pop(0)
-            if fused and isinstance(layer, FRN) and layers and isinstance(layers[0], TLU):
-                maps = frn_tlu(maps, layer.weight, layer.bias, layers.pop(0).tau, layer.eps)
+        layers = iter(self)
+        for layer in layers:
+            if fused and isinstance(layer, FRN):
+                maps = frn_tlu(maps, layer.weight, layer.bias, next(layers).tau, layer.eps)
             else:
                 maps = layer(maps)
         return maps
@@ -93,13 +92,12 @@ class _FRNTLU(torch.autograd.Function):
         shift, threshold = rows.per_channel(bias), rows.per_channel(tau)
         out = torch.empty_like(maps, memory_format=torch.channels_last)
         inverse = torch.empty(maps.shape[:2], dtype=rows.wide, device=maps.device)
-        buffers = [rows.buffer() for _ in range(2)]
         for f, y, r in rows.stretches((maps, out), (inverse,)):
-            f, work = rows.widened(f, buffers[0]), buffers[1][: len(f)]
-            torch.mul(f, f, out=work)
-            rows.sums(work, out=r).div_(rows.pixels).add_(eps.abs()).rsqrt_()
-            torch.addcmul(shift, f, rows.per_map(r * weight.view(-1)), out=work)
-            rows.kept(torch.maximum, work, threshold, room=work, out=y)
+            f = f.to(rows.wide)
+            squares = f * f
+            r.copy_(rows.channel_sums(squares.sum(dim=1))).div_(rows.pixels).add_(eps.abs()).rsqrt_()
+            torch.addcmul(shift, f, rows.per_map(r * weight.view(-1)), out=squares)
+            torch.maximum(squares, threshold, out=y)
         ctx.save_for_backward(maps, weight, bias, tau, inverse)
         return out
 
@@ -114,23 +112,19 @@ class _FRNTLU(torch.autograd.Function):
         shrunk = factor * inverse.square() / -rows.pixels
         along = torch.empty_like(inverse)
         to_bias, to_both = torch.zeros_like(excess), torch.zeros_like(excess)
-        buffers = [rows.buffer() for _ in range(3)]
         by_map = rows.per_map(factor), shrunk, along
         for f, g, to_f, scale, less, product in rows.stretches((maps, gradient, to_maps), by_map):
-            f, g = rows.widened(f, buffers[0]), rows.widened(g, buffers[1])
+            f, g = f.to(rows.wide), g.to(rows.wide)
             # f̂ − τ once more, so that the output need not be kept.
-            passed = torch.addcmul(excess, f, scale, out=buffers[2][: len(f)]).gt_(0).mul_(g)
+            passed = torch.addcmul(excess, f, scale).gt_(0).mul_(g)
             to_both += g.sum(dim=(0, 1))
             to_bias += passed.sum(dim=(0, 1))
-            # From here on nothing looks at g, whose buffer this may be.
-            rows.sums(torch.mul(passed, f, out=buffers[1][: len(f)]), out=product)
-            if ctx.needs_input_grad[0]:
-                back = rows.per_map(less * product)
-                rows.kept(torch.addcmul, passed.mul_(scale), f, back, room=passed, out=to_f)
-        to_weight = (inverse * along).sum(dim=0)
+            product.copy_(rows.channel_sums((passed * f).sum(dim=1)))
+            torch.addcmul(passed.mul_(scale), f, rows.per_map(less * product), out=to_f)
         to_bias, to_both = rows.channel_sums(to_bias), rows.channel_sums(to_both)
-        to_parameters = [to.view_as(weight) for to in (to_weight, to_bias, to_both - to_bias)]
-        return to_maps if ctx.needs_input_grad[0] else None, *to_parameters, None
+        to_weight = (inverse * along).sum(dim=0)
+        by_channel = (to.view_as(weight) for to in (to_weight, to_bias, to_both - to_bias))
+        return to_maps, *by_channel, None
 
 
 class _Rows:
@@ -142,9 +136,8 @@ class _Rows:
     def __init__(self, maps: Tensor):
         count, self.channels, height, width = maps.shape
         self.pixels = height * width
-        self.wide, self.device = _wide(maps), maps.device
+        self.wide = _wide(maps)
         self.folded = math.gcd(self.pixels, 1 << max(0, (ROW // self.channels).bit_length() - 1))
-        self.shape = (self.pixels // self.folded, self.folded * self.channels)
         patches = STRETCH // (self.pixels * self.channels) if maps.device.type == "cpu" else count
         self.stretch = max(1, patches)
 
@@ -153,25 +146,9 @@ class _Rows:
     ) -> Iterator[tuple[Tensor, ...]]:
         """The rows of a few patches' maps, views of channels_last ones, and what they have by map."""
         channels_last = [tensor.contiguous(memory_format=torch.channels_last) for tensor in maps]
-        viewed = [tensor.permute(0, 2, 3, 1).reshape(-1, *self.shape) for tensor in channels_last]
-        return zip(*(tensor.split(self.stretch) for tensor in (*viewed, *by_map)), strict=True)
-
-    def buffer(self) -> Tensor:
-        """Room for a stretch in float32 at least."""
-        return torch.empty(self.stretch, *self.shape, dtype=self.wide, device=self.device)
-
-    def widened(self, rows: Tensor, buffer: Tensor) -> Tensor:
-        """The rows in float32 at least, in the buffer if they are not."""
-        return rows if rows.dtype == self.wide else buffer[: len(rows)].copy_(rows)
-
-    def kept(
-        self, operation: Callable[..., Tensor], *operands: Tensor, room: Tensor, out: Tensor
-    ) -> None:
-        """The operation's result in ``out``, by way of the room if that is narrower."""
-        if out.dtype == self.wide:
-            operation(*operands, out=out)
-        else:
-            out.copy_(operation(*operands, out=room))
+        shape = -1, self.pixels // self.folded, self.folded * self.channels
+        rows = [tensor.permute(0, 2, 3, 1).reshape(shape) for tensor in channels_last]
+        return zip(*(tensor.split(self.stretch) for tensor in (*rows, *by_map)), strict=True)
 
     def per_channel(self, values: Tensor) -> Tensor:
         """A value a channel, along a row."""
@@ -181,10 +158,6 @@ class _Rows:
         """A value a map (m, c), along the rows of its patch."""
         # Several times as fast as `repeat`, which here costs as much as a pass over the maps.
         return torch.cat([values] * self.folded, dim=1)[:, None]
-
-    def sums(self, rows: Tensor, out: Tensor) -> Tensor:
-        """Sums (m, c) over the pixels of each map."""
-        return out.copy_(self.channel_sums(rows.sum(dim=1)))
 
     def channel_sums(self, row: Tensor) -> Tensor:
         """Sums (…, c) over the pixels of a row."""

@@ -26,12 +26,12 @@ class HyNet(nn.Module):
         norm: of the six inner maps: "frn", "batch" or "instance".
         dropout: before the last convolution.
         around: "hynet" for an FRN and a TLU at the input, TLU, affine norms and biases but in the last
-            convolution; or "l2net", the authors' class of that name, for an instance norm at the input,
-            ReLU, no affine parameters and no biases. None is "hynet" for FRN and else "l2net".
+            convolution; or, not for FRN, "l2net", the authors' class of that name, for an instance norm
+            at the input, ReLU, no affine parameters and no biases. None is "hynet" for FRN and else
+            "l2net".
 
     Raises:
-        ValueError: the width leaves no channel, an unknown name, or FRN in "l2net", which has no
-            affine parameters for it.
+        KeyError: an unknown norm.
     """
 
     input_size = 32
@@ -41,24 +41,15 @@ class HyNet(nn.Module):
     ):
         super().__init__()
         c32, c64, c128 = (round(width * channels) for channels in (32, 64, 128))
-        if c32 < 1:
-            raise ValueError(f"width {width} leaves no channel; take 1/32 or more")
-        if norm not in NORMS:
-            raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
-        around = around or ("hynet" if norm == "frn" else "l2net")
-        if around not in ("hynet", "l2net") or (norm, around) == ("frn", "l2net"):
-            raise ValueError(f"around must be 'hynet', or 'l2net' but for FRN, got {around!r}")
-        full = around == "hynet"
-
-        def normalised(channels: int) -> list[nn.Module]:
-            inner = FRN(channels) if norm == "frn" else NORMS[norm](channels, affine=full)
-            return [inner, TLU(channels) if full else nn.ReLU()]
-
+        full = (around or ("hynet" if norm == "frn" else "l2net")) == "hynet"
+        # An FRN is always affine.
+        affine = {} if norm == "frn" else {"affine": full}
         incoming, first = 1, [FRN(1), TLU(1)] if full else [nn.InstanceNorm2d(1)]
         sizes = ((c32, 1), (c32, 1), (c64, 2), (c64, 1), (c128, 2), (c128, 1))
         for number, (outgoing, stride) in enumerate(sizes, 1):
             convolution = nn.Conv2d(incoming, outgoing, 3, stride=stride, padding=1, bias=full)
-            self.add_module(f"layer{number}", Fused(*first, convolution, *normalised(outgoing)))
+            norm_and_unit = NORMS[norm](outgoing, **affine), TLU(outgoing) if full else nn.ReLU()
+            self.add_module(f"layer{number}", Fused(*first, convolution, *norm_and_unit))
             incoming, first = outgoing, []
         self.layer7 = nn.Sequential(
             nn.Dropout(dropout),
@@ -85,8 +76,5 @@ class HyNet(nn.Module):
         return self.normalise(self.raw(patches))
 
 
-def build(
-    width: float = 1.0, norm: str = "frn", dropout: float = 0.3, around: str | None = None
-) -> HyNet:
-    """A freshly initialised HyNet, by PyTorch's own initialisation; see `HyNet`."""
-    return HyNet(width, norm, dropout, around)
+# Makes a freshly initialised one, by PyTorch's own initialisation.
+build = HyNet

@@ -17,9 +17,6 @@ class L2Net(nn.Module):
     Args:
         width: share of the inner channels; 1 is the published network. The output keeps its length.
         dropout: before the last convolution; 0.3 in HardNet's code, 0.1 in DSM's.
-
-    Raises:
-        ValueError: the width leaves no channel.
     """
 
     input_size = 32
@@ -27,8 +24,6 @@ class L2Net(nn.Module):
     def __init__(self, width: float = 1.0, dropout: float = 0.3):
         super().__init__()
         c32, c64, c128 = (round(width * channels) for channels in (32, 64, 128))
-        if c32 < 1:
-            raise ValueError(f"width {width} leaves no channel; take 1/32 or more")
         layers: list[nn.Module] = []
         incoming = 1
         for outgoing, stride in ((c32, 1), (c32, 1), (c64, 2), (c64, 1), (c128, 2), (c128, 1)):
@@ -61,9 +56,8 @@ class L2Net(nn.Module):
         return self.normalise(self.raw(patches))
 
 
-def build(width: float = 1.0, dropout: float = 0.3) -> L2Net:
-    """A freshly initialised L2-Net; see `L2Net`."""
-    return L2Net(width, dropout)
+# Makes a freshly initialised one.
+build = L2Net
 
 
 def standardise(patches: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ class L2NetBinary(L2Net):
         length: of the descriptor in bits.
 
     Raises:
-        ValueError: the length is no multiple of 8, or the width leaves no channel.
+        ValueError: the length is no multiple of 8.
     """
 
     def __init__(self, width: float = 1.0, dropout: float = 0.1, length: int = 256):
@@ -52,6 +52,5 @@ class L2NetBinary(L2Net):
         return value > 0
 
 
-def build(width: float = 1.0, dropout: float = 0.1, length: int = 256) -> L2NetBinary:
-    """A freshly initialised L2-Net with a binary head; see `L2NetBinary`."""
-    return L2NetBinary(width, dropout, length)
+# Makes a freshly initialised one.
+build = L2NetBinary

@@ -18,9 +18,6 @@ class L2NetMaps(L2Net):
     Args:
         width: share of the inner channels, as of `L2Net`.
         dropout: before the last convolution; the paper has none.
-
-    Raises:
-        ValueError: the width leaves no channel.
     """
 
     def __init__(self, width: float = 1.0, dropout: float = 0.0):
@@ -48,6 +45,5 @@ class L2NetMaps(L2Net):
         return self.normalise(self.raw(patches)[0])
 
 
-def build(width: float = 1.0, dropout: float = 0.0) -> L2NetMaps:
-    """A freshly initialised L2-Net with maps; see `L2NetMaps`."""
-    return L2NetMaps(width, dropout)
+# Makes a freshly initialised one.
+build = L2NetMaps

@@ -36,6 +36,4 @@ class Orb(nn.Module):
         return torch.from_numpy(bits).bool()
 
 
-def build(size: int = 32) -> Orb:
-    """ORB of a patch; see `Orb`."""
-    return Orb(size)
+build = Orb

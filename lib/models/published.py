@@ -8,7 +8,6 @@ import hashlib
 import io
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -17,51 +16,18 @@ from torch import Tensor, nn
 
 from lib.models import l2net, l2net_binary, tfeat
 
-# Batch norm's count of batches, which PyTorch had not yet in 2017 and no evaluation looks at.
-_COUNT = "num_batches_tracked"
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the tensors of a published network are called.
-
-    Attributes:
-        name: of the network, for messages.
-        build: makes it with any weights; its state dict has the shapes.
-        theirs: from a name in that state dict to the checkpoint's.
-        constants: shapes by name of tensors that published files hold besides, which no layer of the
-            network uses; they are left out.
-    """
-
-    name: str
-    build: Callable[[], nn.Module]
-    theirs: Callable[[str], str] = str
-    constants: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-
-def _by_layer(name: str) -> str:
-    """SOSNet's ``layers.N`` as HyNet's code numbers the same layers: ``layer1.1`` to ``layer7.2``."""
-    _, place, tensor = name.split(".")
-    layer, within = divmod(int(place) + 2, 3)
-    return f"layer{layer}.{within + (layer == 1)}.{tensor}"
-
-
-# Beside HardTFeat as published: gradient filters and the window of a SIFT module.
-_SIFT_CONSTANTS = {
-    "SIFT.gx.0.weight": (1, 1, 1, 3),
-    "SIFT.gy.0.weight": (1, 1, 3, 1),
-    "SIFT.pk.0.weight": (1, 1, 11, 11),
+# By name, for messages, what makes a network with any weights; its state dict has the shapes.
+LAYOUTS: Mapping[str, Callable[[], nn.Module]] = {
+    "HardNet (or L2-Net in its naming)": l2net.build,
+    "DSM's binary L2-Net": l2net_binary.build,
+    "SOSNet (or L2-Net in its naming or HyNet's)": lambda: feature.SOSNet(pretrained=False),
+    "TFeat": tfeat.build,
+    "HardTFeat": tfeat.HardTFeat,
+    "HardNet8": lambda: feature.HardNet8(pretrained=False),
+    "HyNet": lambda: feature.HyNet(pretrained=False),
 }
-LAYOUTS = (
-    Layout("HardNet (or L2-Net in its naming)", l2net.build),
-    Layout("DSM's binary L2-Net", l2net_binary.build),
-    Layout("SOSNet (or L2-Net in its naming)", lambda: feature.SOSNet(pretrained=False)),
-    Layout("L2-Net in HyNet's naming", lambda: feature.SOSNet(pretrained=False), _by_layer),
-    Layout("TFeat", tfeat.build),
-    Layout("HardTFeat", tfeat.HardTFeat, constants=_SIFT_CONSTANTS),
-    Layout("HardNet8", lambda: feature.HardNet8(pretrained=False)),
-    Layout("HyNet", lambda: feature.HyNet(pretrained=False)),
-)
+# HardTFeat as published holds gradient filters and the window of a SIFT module, which it does not use.
+_UNUSED = "SIFT."
 
 
 def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
@@ -81,27 +47,20 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
             execute, or its names and shapes are those of no layout; the message tells what the nearest
             one misses and does not know.
     """
-    path = Path(weights)
-    if not path.is_file():
-        raise FileNotFoundError(f"no checkpoint at {path}; give the path of a published one")
-    content = checked_content(path, sha256)
-    state = _read(path, content)
-    misfits: dict[str, list[str]] = {}
-    for layout in LAYOUTS:
-        network = layout.build()
-        theirs = {layout.theirs(name): value for name, value in network.state_dict().items()}
-        own = {n: v for n, v in state.items() if (n, (*v.shape,)) not in layout.constants.items()}
-        misfits[layout.name] = _misfits(own, theirs)
-        if not misfits[layout.name]:
-            with torch.no_grad():
-                for name, value in theirs.items():
-                    value.copy_(state.get(name, value))
+    state = _read(Path(weights), checked_content(Path(weights), sha256))
+    misfits: dict[str, str] = {}
+    for name, build_network in LAYOUTS.items():
+        network = build_network()
+        try:
+            # To a plain dict torch adds batch norm's counts of batches, which 2017's files have not.
+            network.load_state_dict(_renamed(state, network))
+        except RuntimeError as error:
+            misfits[name] = " ".join(str(error).split())
+        else:
             network.input_size = 32
             return network.eval()
     nearest = min(misfits, key=lambda name: len(misfits[name]))
-    raise ValueError(
-        f"{path} fits no published layout; nearest is that of {nearest}: {'; '.join(misfits[nearest])}"
-    )
+    raise ValueError(f"{weights} fits no published layout; nearest is {nearest}: {misfits[nearest]}")
 
 
 def checked_content(path: Path, sha256: str | None) -> bytes:
@@ -128,19 +87,20 @@ def _read(path: Path, content: bytes) -> Mapping[str, Tensor]:
     # What foreign bytes raise depends on the first of them: KeyError, EOFError, RuntimeError, …
     except Exception as error:
         raise ValueError(f"{path} is no checkpoint, or a damaged one: {error!r}") from error
-    if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
-        state = state["state_dict"]
+    if isinstance(state, Mapping):
+        state = state.get("state_dict", state)
     if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
         raise ValueError(f"{path} holds no state dict (tensors by name) but a {type(state).__name__}")
     return state
 
 
-def _misfits(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    missing = [f"{name} is missing" for name in expected if name not in state and _COUNT not in name]
-    unknown = [f"{name} is unknown" for name in state if name not in expected]
-    misshapen = [
-        f"{name} has shape {tuple(state[name].shape)} and not {tuple(value.shape)}"
-        for name, value in expected.items()
-        if name in state and state[name].shape != value.shape
-    ]
-    return missing + unknown + misshapen
+def _renamed(state: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
+    """The tensors that are used, those of SOSNet's ``layers.N`` also where HyNet's code calls the same
+    layers ``layer1.1`` to ``layer7.2``."""
+    names: dict[str, str] = {}
+    if isinstance(network, feature.SOSNet):
+        for name in network.state_dict():
+            _, number, tensor = name.split(".")
+            layer, within = divmod(int(number) + 2, 3)
+            names[f"layer{layer}.{within + (layer == 1)}.{tensor}"] = name
+    return {names.get(k, k): value for k, value in state.items() if not k.startswith(_UNUSED)}

@@ -52,6 +52,4 @@ class Sift(nn.Module):
         return torch.where(flat[:, None], described.shape[1] ** -0.5, described)
 
 
-def build(root: bool = False, smoothing: float = 0.0) -> Sift:
-    """SIFT or RootSIFT; see `Sift`."""
-    return Sift(root, smoothing)
+build = Sift

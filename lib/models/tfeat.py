@@ -19,9 +19,6 @@ class TFeat(nn.Module):
 
     Args:
         width: share of the inner channels; 1 is the published network. The output keeps its length.
-
-    Raises:
-        ValueError: the width leaves no channel.
     """
 
     input_size = 32
@@ -29,8 +26,6 @@ class TFeat(nn.Module):
     def __init__(self, width: float = 1.0):
         super().__init__()
         first, second = (round(width * channels) for channels in (32, 64))
-        if first < 1:
-            raise ValueError(f"width {width} leaves no channel; take 1/32 or more")
         self.features = nn.Sequential(
             nn.InstanceNorm2d(1, affine=False, track_running_stats=False),
             nn.Conv2d(1, first, 7),
@@ -58,9 +53,8 @@ class TFeat(nn.Module):
         return self.normalise(self.raw(patches))
 
 
-def build(width: float = 1.0) -> TFeat:
-    """A freshly initialised TFeat, by PyTorch's own initialisation; see `TFeat`."""
-    return TFeat(width)
+# Makes a freshly initialised one, by PyTorch's own initialisation.
+build = TFeat
 
 
 class HardTFeat(nn.Module):
