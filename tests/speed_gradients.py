@@ -17,7 +17,7 @@ from speed_training import show
 
 from lib import parts, profiles, recipes
 from lib.objective import build as build_objective
-from lib.probes.gradient_norms import Samples, per_sample_gradient_norms, triplet_loss
+from lib.probes.gradient_norms import Samples, per_sample_gradient_norms
 
 SAMPLES = 64
 
@@ -37,16 +37,16 @@ def per_sample_gradients(width: float, device: str) -> None:
     """Gradient norms of single samples in batches against a loop of single backward passes."""
     recipe = recipes.find("adasample_aug_gen")
     model = parts.build("model", recipe.model, width=width).to(device).eval()
-    loss = triplet_loss(build_objective(recipe, device))
+    objective = build_objective(recipe, device)
     yes = torch.ones(SAMPLES, dtype=torch.bool, device=device)
     samples = Samples(255 * torch.rand(SAMPLES, 3, 1, 32, 32, device=device), yes, yes)
 
     norms = {
         "in batches": lambda: seconds_of(
-            lambda: per_sample_gradient_norms(model, loss, samples), device
+            lambda: per_sample_gradient_norms(model, objective, samples), device
         ),
         "single backwards": lambda: seconds_of(
-            lambda: looped_gradient_norms(model, loss, samples), device
+            lambda: looped_gradient_norms(model, objective, samples), device
         ),
     }
     title = f"Gradients of {SAMPLES} samples, AdaSample+*, width {width:g}"

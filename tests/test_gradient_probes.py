@@ -50,9 +50,9 @@ def test_norms_of_many_samples_are_those_that_single_backward_passes_give(
 ) -> None:
     torch.manual_seed(0)
     model = l2net.build(width=1 / 16).double().eval()
-    loss, some = gradient_norms.triplet_loss(build_objective(recipe)), samples(7)
-    batched = per_sample_gradient_norms(model, loss, some, chunk=3)
-    torch.testing.assert_close(batched, looped_gradient_norms(model, loss, some), rtol=1e-9, atol=0)
+    objective, some = build_objective(recipe), samples(7)
+    batched = per_sample_gradient_norms(model, objective, some, chunk=3)
+    torch.testing.assert_close(batched, looped_gradient_norms(model, objective, some), rtol=1e-9, atol=0)
     assert not any(layer._forward_hooks for layer in model.modules()), "the network is left as it was"
 
 
@@ -64,7 +64,7 @@ def test_a_norm_is_that_of_the_plain_loss_by_every_parameter() -> None:
     angles = [torch.arccos(a @ b) for a, b in ((anchor, positive), (kept, negative))]
     (1 + angles[0] ** 2 - angles[1] ** 2).clamp(min=0).backward()
     literal = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
-    found = per_sample_gradient_norms(model, gradient_norms.triplet_loss(build_objective(AHT)), some)[0]
+    found = per_sample_gradient_norms(model, build_objective(AHT), some)[0]
     # The angle's ε moves its gradient by parts in a million.
     assert float(found) == pytest.approx(float(literal), rel=1e-4)
 

@@ -1,4 +1,4 @@
-"""HyNet's Eq. 3, 4 and 6 by autograd: descent directions, magnitudes, layers, and maps of its losses."""
+"""HyNet's Eq. 3, 4 and 6 by autograd: descent directions, magnitudes, layers, and slopes of its losses."""
 
 from __future__ import annotations
 
@@ -85,10 +85,6 @@ def test_layers_are_those_of_the_modules() -> None:
     assert shapes[::2] == [[2, 32, 32], [4, 16, 16], [8, 8, 8], [128, 1, 1]]
 
 
-def case(key: str) -> loss_shapes.Case:
-    return next(of for of in loss_shapes.CASES if of.key == key)
-
-
 def literal(key: str, d_pos: float, d_neg: float) -> tuple[float, float]:
     """Pull and push by hand: derivatives by d_pos and −d_neg."""
     if key == "squared_hinge":
@@ -106,17 +102,18 @@ def literal(key: str, d_pos: float, d_neg: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("key", ["squared_hinge", "hynet", "mixed_hinge", "stacked_hinge"])
-def test_pull_and_push_of_hynets_losses(key: str) -> None:
+def test_slopes_of_hynets_losses(key: str) -> None:
     batch = torch.tensor([[0.3, 0.9], [0.8, 0.7], [0.1, 1.7], [0.4, 1.5]], dtype=torch.float64)
-    found = loss_shapes.pull_and_push(case(key), case(key).loss(), batch, batch)
-    expected = [literal(key, *row) for row in batch.tolist()]
-    assert found.T.numpy() == pytest.approx(np.array(expected, dtype=float), rel=1e-6)
+    slopes = loss_shapes.slopes(loss_shapes.CASES[key], batch, batch)
+    pulls = torch.tensor([literal(key, *row) for row in batch.tolist()], dtype=torch.float64)
+    expected = (pulls * (1 - batch**2 / 4).sqrt()).numpy()
+    assert slopes.T.numpy() == pytest.approx(expected, rel=1e-6)
 
 
 def test_curves_are_derivatives_by_the_angle_with_the_other_distance_at_its_mean() -> None:
-    numbers, arrays = loss_shapes.compute(points=2, angles=18, triplets=255)
+    _, arrays = loss_shapes.compute(angles=18, triplets=255)
     theta = arrays["theta"].astype(float)
-    d, means = 2 * np.sin(theta / 2), 2 * np.sin(np.array(numbers["means"]) / 2)
+    d, means = 2 * np.sin(theta / 2), loss_shapes.gaussian_state(255).mean(dim=0).numpy()
     for key in ("squared_hinge", "hynet", "mixed_hinge", "stacked_hinge"):
         pull = np.array([literal(key, of, means[1])[0] for of in d]) * np.cos(theta / 2)
         push = np.array([literal(key, means[0], of)[1] for of in d]) * np.cos(theta / 2)

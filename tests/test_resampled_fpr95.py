@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from lib.benchmarks.fpr95 import fpr95
 from lib.probes import resampled_fpr95 as module
-from lib.probes.resampled_fpr95 import Ranked, resampled
+from lib.probes.resampled_fpr95 import repeated_fpr95, resampled
 
 
 def made_pairs(seed: int, pairs: int, points: int, levels: int | None = None):
@@ -35,7 +35,7 @@ def test_pairs_taken_once_give_exactly_fpr95(seed, half, levels):
     distances, match, _ = made_pairs(seed, 2 * half, 5, levels)
     kinds = [np.sort(distances[kind]) for kind in (match, ~match)]
     matching, others = (np.ones((1, len(kind)), dtype=int) for kind in kinds)
-    rates = Ranked(*kinds).rates(matching, lambda count: others[:, :count], others.sum(axis=1))
+    rates = repeated_fpr95(*kinds, matching, others, [np.arange(len(kinds[1]))], others.sum(axis=1))
     assert rates.tolist() == [fpr95(distances, match).expected]
 
 

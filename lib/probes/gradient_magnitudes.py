@@ -60,7 +60,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         objective.loss(objective.triplets(descriptions(model, raw)))
     angles, values = torch.cat([magnitudes(case, objective, model, raw) for raw in raws], dim=2)
     state = (2 * (angles.double() / 2).sin()).clamp(0.01, 1.99).T
-    _, curves = by_angle(case, objective.loss, state, POINTS)
+    _, curves = by_angle(case, state, POINTS)
     edges = np.linspace(0, math.pi, BINS + 1)
     arrays = {"edges": edges.astype(np.float32)}
     for kind, angle, value in zip(curves, angles.numpy(), values.numpy(), strict=True):
@@ -73,7 +73,7 @@ def case_of(recipe: Recipe, objective: Objective) -> Case:
     """A recipe's loss with its distance and, where pairs have weights, the distance of w_i = 1/d."""
     weighed = recipe.pair_weight is not None
     drawn_by = parts.build("distance", recipe.sampler.options["distance"]) if weighed else None
-    return Case("", "", lambda: objective.loss, objective.distance, drawn_by)
+    return Case("", objective.loss, objective.distance, drawn_by)
 
 
 def magnitudes(case: Case, objective: Objective, model: nn.Module, raw: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ def magnitudes(case: Case, objective: Objective, model: nn.Module, raw: Tensor) 
     unit = model.normalise(leaf.flatten(0, 1)).unflatten(0, (3, n))
     d_pos, d_neg = case.distance.paired(unit[0], unit[1:])
     d_neg = torch.where(mined.negatives.found, d_neg, case.distance.maximum)
-    losses = copy.deepcopy(case.loss())(replace(mined, positive=d_pos, negative=d_neg))
+    losses = copy.deepcopy(case.loss)(replace(mined, positive=d_pos, negative=d_neg))
     if case.drawn_by is not None:
         d = case.drawn_by.paired(unit[0], unit[1])
         losses = losses * inverse_distance(d, None, scale="batch_mean")

@@ -15,8 +15,7 @@ candidates of the batch.
 """
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,28 +27,16 @@ from lib.data.patchset import PatchSet
 from lib.descriptions import drawn
 from lib.objective import Objective
 from lib.objective import build as build_objective
-from lib.probes.training_batch import (
-    SEED,
-    TrainingBatch,
-    array,
-    at_stages,
-    draw,
-    unit,
-    with_statistics,
-)
+from lib.probes.training_batch import SEED, array, at_stages, draw, unit, with_statistics
 from lib.samplers.adasample import anchor_distances
 from lib.samplers.candidates import uniform_below
 
 CLASSES = 32
 # Triplets described at once: what a core's cache bears, and what fills a GPU.
 CHUNK = {"cpu": 16, "cuda": 256}
-# From unit descriptors (m, 3, k) of anchor, positive and negative, and (m,), bool, whether the negative
-# was mined for the anchor and whether one was found at all, to losses (m,).
-TripletLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-@dataclass(frozen=True)
-class Samples:
+class Samples(NamedTuple):
     """Triplets whose gradients are asked for.
 
     Attributes:
@@ -92,79 +79,65 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     described = batch.shuffled(generator)
 
     def at_stage(_: float, network: nn.Module) -> dict[str, np.ndarray]:
-        return _norms(objective, with_statistics(network, described), batch, others)
+        model = with_statistics(network, described)
+        raw = batch.raw_descriptors(model)
+        far = anchor_distances(batch.pool, unit(model, raw), batch.anchor, objective.distance)[:CLASSES]
+        candidates = far.isfinite().nonzero()
+        members, sides = [], []
+        for row, place in candidates.tolist():
+            positives = others.clone()
+            positives[row] = place
+            mined = objective.triplets(batch.pairs(model, raw, positives)).negatives
+            side, other = divmod(int(mined.patch[row]), len(others))
+            negative = (other, int((batch.anchor, positives)[side][other]))
+            members.append([(row, int(batch.anchor[row])), (row, place), negative])
+            sides.append((int(mined.query[row]) < len(others), bool(mined.found[row])))
+        patches = torch.tensor(members, device=raw.device).unbind(-1)
+        samples = Samples(batch.images[patches], *torch.tensor(sides, device=raw.device).unbind(-1))
+        measured = output_norms(objective, model, raw[patches], samples)
+        measured["full"] = per_sample_gradient_norms(model, objective, samples)
+        measured["near_anchor"] = samples.near_anchor.float()
+        arrays = {"distance": array(far).astype(np.float32)}
+        for name, values in measured.items():
+            laid_out = values.new_full(far.shape, torch.nan)
+            laid_out[candidates.unbind(1)] = values
+            kind = np.float32 if name in ("loss", "full") else np.float16
+            arrays[name] = array(laid_out).astype(kind)
+        return arrays
 
     originals = array(batch.pool.originals[:CLASSES].short())
     return at_stages(subject.networks, at_stage) | {"originals": originals}
 
 
-def _norms(
-    objective: Objective, model: nn.Module, batch: TrainingBatch, others: Tensor
-) -> dict[str, np.ndarray]:
-    raw = batch.raw_descriptors(model)
-    far = anchor_distances(batch.pool, unit(model, raw), batch.anchor, objective.distance)[:CLASSES]
-    drawn = far.isfinite().nonzero()
-    members, samples = _with_negatives(objective, model, raw, batch, others, drawn)
-    measured = output_norms(objective, model, raw[members], samples)
-    measured["full"] = per_sample_gradient_norms(model, triplet_loss(objective), samples)
-    measured["near_anchor"] = samples.near_anchor.float()
-    arrays = {"distance": array(far).astype(np.float32)}
-    for name, values in measured.items():
-        laid_out = values.new_full(far.shape, torch.nan)
-        laid_out[drawn.unbind(1)] = values
-        arrays[name] = array(laid_out).astype(np.float32 if name in ("loss", "full") else np.float16)
-    return arrays
-
-
-def _with_negatives(
+def triplet_losses(
     objective: Objective,
-    model: nn.Module,
-    raw: Tensor,
-    batch: TrainingBatch,
-    others: Tensor,
-    drawn: Tensor,
-) -> tuple[tuple[Tensor, Tensor], Samples]:
-    """Class and place, (m, 3) each, of triplets' patches, and the triplets, of positives (m, 2)."""
-    n, members, sides = len(batch.anchor), [], []
-    for row, place in drawn.tolist():
-        positives = others.clone()
-        positives[row] = place
-        mined = objective.triplets(batch.pairs(model, raw, positives)).negatives
-        side, other = divmod(int(mined.patch[row]), n)
-        negative = (other, int((batch.anchor, positives)[side][other]))
-        members.append([(row, int(batch.anchor[row])), (row, place), negative])
-        sides.append((int(mined.query[row]) < n, bool(mined.found[row])))
-    patches = torch.tensor(members, device=raw.device).unbind(-1)
-    near_anchor, found = torch.tensor(sides, device=raw.device).unbind(-1)
-    return patches, Samples(batch.images[patches], near_anchor, found)
-
-
-def triplet_loss(objective: Objective, *, differences: bool = False) -> TripletLoss:
-    """The loss of each triplet by itself, without pair weights and regularisers.
+    descriptors: Tensor,
+    near_anchor: Tensor,
+    found: Tensor,
+    differences: bool = False,
+) -> Tensor:
+    """The loss of each triplet by itself, (m,), without pair weights and regularisers.
 
     Args:
         objective: one whose loss is of the distances of a triplet alone.
+        descriptors: (m, 3, k) of anchor, positive and negative, of unit length.
+        near_anchor, found: as of `Samples`.
         differences: whether distances are written by ‖x − y‖, with s = 1 − ‖x − y‖² / 2, as Eq. 14 is
             printed; else by inner products s = x·y, as training does. On unit descriptors both are the
             same numbers; their gradients are the same along the sphere and differ across it.
     """
-    distance = objective.distance
-
-    def product(x: Tensor, y: Tensor) -> Tensor:
-        return 1 - (x - y).square().sum(-1) / 2 if differences else (x * y).sum(-1)
-
-    def loss(descriptors: Tensor, near_anchor: Tensor, found: Tensor) -> Tensor:
-        anchor, positive, negative = descriptors.unbind(-2)
-        query = torch.where(near_anchor[:, None], anchor, positive)
-        d_pos = distance.of_similarity(product(anchor, positive))
-        d_neg = distance.of_similarity(product(query, negative))
-        return objective.loss(drawn(d_pos, torch.where(found, d_neg, distance.maximum)))
-
-    return loss
+    anchor, positive, negative = descriptors.unbind(-2)
+    query = torch.where(near_anchor[:, None], anchor, positive)
+    distances = []
+    for x, y in ((anchor, positive), (query, negative)):
+        inner = 1 - (x - y).square().sum(-1) / 2 if differences else (x * y).sum(-1)
+        distances.append(objective.distance.of_similarity(inner))
+    d_pos, d_neg = distances
+    return objective.loss(drawn(d_pos, torch.where(found, d_neg, objective.distance.maximum)))
 
 
 def per_sample_gradient_norms(
-    model: nn.Module, loss: TripletLoss, samples: Samples, chunk: int | None = None
+    model: nn.Module, objective: Objective, samples: Samples, chunk: int | None = None
 ) -> Tensor:
     """‖∇_θ L‖₂ of each triplet (Eq. 2), θ all parameters of the network.
 
@@ -174,7 +147,7 @@ def per_sample_gradient_norms(
     Args:
         model: from images (n, 1, 32, 32) to unit descriptors, in evaluation mode; all of its parameters
             are weights of convolutions.
-        loss: of a triplet's descriptors.
+        objective: whose `triplet_losses` they are.
         samples: m of them.
         chunk: triplets described at once; None takes what suits the device.
 
@@ -185,19 +158,17 @@ def per_sample_gradient_norms(
         ValueError: the model is in training mode, where samples of a batch depend on each other, or has
             other parameters.
     """
-    model, calls = copy.deepcopy(model), []
+    model, calls, squares = copy.deepcopy(model), [], []
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
     if model.training or len(layers) < len(list(model.parameters())):
         raise ValueError("give a network of weights of convolutions alone, in evaluation mode")
     for layer in layers:
         layer.register_forward_hook(lambda *call: calls.append(call))
-    squares = []
     chunk = chunk or CHUNK[samples.images.device.type]
-    for start in range(0, len(samples.images), chunk):
-        part = slice(start, start + chunk)
+    for images, *sides in zip(*(values.split(chunk) for values in samples), strict=True):
         calls.clear()
-        described = model(samples.images[part].flatten(0, 1)).unflatten(0, (-1, 3))
-        losses = loss(described, samples.near_anchor[part], samples.found[part])
+        described = model(images.flatten(0, 1)).unflatten(0, (-1, 3))
+        losses = triplet_losses(objective, described, *sides)
         gradients = torch.autograd.grad(losses.sum(), [output for *_, output in calls])
         terms = zip(calls, gradients, strict=True)
         squares.append(sum(_squared_norms(layer, *inputs, slope) for (layer, inputs, _), slope in terms))
@@ -229,12 +200,12 @@ def output_norms(
     Returns:
         "loss", "output", "differences" and "sphere" as `probe` has them, (m,) each.
     """
-    sides = samples.near_anchor, samples.found
+    _, *sides = samples
     before = raw.detach().requires_grad_()
-    losses = triplet_loss(objective)(unit(model, before), *sides)
+    losses = triplet_losses(objective, unit(model, before), *sides)
     (at_raw,) = torch.autograd.grad(losses.sum(), before)
     leaf = unit(model, raw).detach().requires_grad_()
-    through = triplet_loss(objective, differences=True)(leaf, *sides)
+    through = triplet_losses(objective, leaf, *sides, differences=True)
     at_positive, positive = torch.autograd.grad(through.sum(), leaf)[0][:, 1], leaf.detach()[:, 1]
     across = (at_positive * positive).sum(-1, keepdim=True)
     return {

@@ -19,7 +19,8 @@ is the same for every descriptor. This is, by simulation, the variance that is r
 share points (Fafchamps and Gubert, 2007).
 """
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import sparse
@@ -68,85 +69,78 @@ def resampled(
     first, second = place.reshape(2, -1)
     order = np.argsort(distances, kind="stable")
     matching, others = order[match[order]], order[~match[order]]
-    ranked = Ranked(distances[matching], distances[others])
+    kinds = distances[matching], distances[others]
 
     # How often two points have a non-matching pair: of the 2,000,000 pairs of a real place few lie below
     # any threshold, and of the others their number alone matters.
-    often = sparse.coo_array(
-        (np.ones(len(others), dtype=np.int32), (first[others], second[others])), (len(points),) * 2
-    ).tocsr()
-    random = np.random.default_rng([SEED, len(points)])
-    rates, pair_rates = [], []
-    for drawn in _draws(len(points), resamples, random):
+    sides = first[others], second[others]
+    ones = np.ones(len(others), dtype=np.int32)
+    often = sparse.coo_array((ones, sides), (len(points),) * 2).tocsr()
+    random, rates = np.random.default_rng([SEED, len(points)]), []
+    for times in _draws(len(points), resamples, random):
         while True:
-            weights, totals = drawn[:, first[matching]], ((drawn @ often) * drawn).sum(axis=1)
+            weights, totals = times[:, first[matching]], ((times @ often) * times).sum(axis=1)
             # A draw that leaves no pair of a kind has no FPR95; a further one takes its place.
             empty = ~weights.any(axis=1) | (totals == 0)
             if not empty.any():
                 break
-            drawn[empty] = next(_draws(len(points), int(empty.sum()), random))
-
-        def repeated(count: int, drawn: np.ndarray = drawn) -> np.ndarray:
-            return drawn[:, first[others[:count]]] * drawn[:, second[others[:count]]]
-
-        rates.append(ranked.rates(weights, repeated, totals))
+            times[empty] = next(_draws(len(points), int(empty.sum()), random))
+        rates.append(repeated_fpr95(*kinds, weights, times, sides, totals))
 
     # Pairs are drawn in the set's order, since `others` is in that of the descriptor's distances.
-    number = (np.cumsum(~match) - 1)[others]
-    for drawn in _draws(len(others), resamples, np.random.default_rng([SEED, len(others)])):
-        once = np.ones((len(drawn), len(matching)), dtype=np.int32)
-        rates_of_pairs = ranked.rates(
-            once, lambda count, drawn=drawn: drawn[:, number[:count]], np.full(len(drawn), len(others))
-        )
-        pair_rates.append(rates_of_pairs)
+    number, pair_rates = (np.cumsum(~match) - 1)[others], []
+    for times in _draws(len(others), resamples, np.random.default_rng([SEED, len(others)])):
+        once = np.ones((len(times), len(matching)), dtype=np.int32)
+        pair_rates.append(repeated_fpr95(*kinds, once, times, [number], times.sum(axis=1)))
     return np.concatenate(rates), np.concatenate(pair_rates)
 
 
 def _draws(things: int, resamples: int, random: np.random.Generator) -> Iterator[np.ndarray]:
     """(block, things) how often each is drawn, block after block."""
     for start in range(0, resamples, BLOCK):
-        width = min(BLOCK, resamples - start)
-        counts = [
-            np.bincount(random.integers(things, size=things), minlength=things) for _ in range(width)
-        ]
+        rows = (
+            random.integers(things, size=things) for _ in range(start, min(start + BLOCK, resamples))
+        )
+        counts = [np.bincount(row, minlength=things) for row in rows]
         yield np.array(counts, dtype=np.int32)
 
 
-def _running(weights: np.ndarray) -> np.ndarray:
-    """(block, n + 1) sums of the first 0 to n of (block, n) weights."""
-    return np.pad(np.cumsum(weights, axis=1, dtype=np.int32), ((0, 0), (1, 0)))
-
-
-class Ranked:
-    """Where equal distances begin and end, for FPR95 of pairs that are repeated.
+def repeated_fpr95(
+    matching: np.ndarray,
+    others: np.ndarray,
+    weights: np.ndarray,
+    times: np.ndarray,
+    drawn: Sequence[np.ndarray],
+    totals: np.ndarray,
+) -> np.ndarray:
+    """FPR95 in percent, (b,), of pairs that each count as often as they are repeated.
 
     Args:
         matching: (m,) distances of the matching pairs, ascending.
         others: (k,) of the non-matching pairs, ascending.
+        weights: (b, m) how often each matching pair is repeated; some are in every row.
+        times: (b, n) how often each of n things was drawn.
+        drawn: (k,) each, things: a non-matching pair is repeated as often as the product of theirs.
+        totals: (b,) repetitions of all non-matching pairs, more than 0.
     """
+    sums = _running(weights)
+    needed = np.maximum(1, np.ceil(RECALL * sums[:, -1] - 1e-9))
+    pair = [np.searchsorted(row, count) - 1 for row, count in zip(sums, needed, strict=True)]
+    within, level = _around(sums, matching, matching[pair])
+    # Most lie beyond every threshold.
+    others = others[: np.searchsorted(others, matching[pair].max(), "right")]
+    repeated = math.prod(times[:, things[: len(others)]] for things in drawn)
+    sure, reached = _around(_running(repeated), others, matching[pair])
+    tied = (needed - within) * (reached - sure) / (level - within + 1)
+    return 100 * (sure + tied) / totals
 
-    def __init__(self, matching: np.ndarray, others: np.ndarray):
-        self.start = np.searchsorted(matching, matching, "left")
-        self.end = np.searchsorted(matching, matching, "right")
-        self.before = np.searchsorted(others, matching, "left")
-        self.through = np.searchsorted(others, matching, "right")
 
-    def rates(
-        self, matching: np.ndarray, repeated: Callable[[int], np.ndarray], totals: np.ndarray
-    ) -> np.ndarray:
-        """FPR95 in percent, (b,), of pairs that each count as often as they are repeated.
+def _running(weights: np.ndarray) -> np.ndarray:
+    """(b, n + 1) sums of the first 0 to n of (b, n) weights."""
+    return np.pad(np.cumsum(weights, axis=1, dtype=np.int32), ((0, 0), (1, 0)))
 
-        Args:
-            matching: (b, m) how often each matching pair is repeated; some are in every row.
-            repeated: from n to (b, n), how often each of the first n non-matching pairs is.
-            totals: (b,) of all non-matching pairs, more than 0.
-        """
-        sums = _running(matching)
-        needed = np.maximum(1, np.ceil(RECALL * sums[:, -1] - 1e-9))
-        pair = np.array([np.searchsorted(row, n) - 1 for row, n in zip(sums, needed, strict=True)])
-        row = np.arange(len(pair))
-        within, level = sums[row, self.start[pair]], sums[row, self.end[pair]]
-        others = _running(repeated(int(self.through[pair].max())))
-        sure, reached = others[row, self.before[pair]], others[row, self.through[pair]]
-        before = (needed - within) * (reached - sure) / (level - within + 1)
-        return 100 * (sure + before) / totals
+
+def _around(sums: np.ndarray, distances: np.ndarray, threshold: np.ndarray) -> list[np.ndarray]:
+    """Of each row of running sums that of the distances below a threshold, and of those up to it."""
+    row = np.arange(len(sums))
+    return [sums[row, np.searchsorted(distances, threshold, side)] for side in ("left", "right")]
