@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from lib.data.patchset import LabelledPairs
-from lib.data.phototour import PhotoTourWriter, write_pairs
+from lib.data.phototour import write_pairs, write_patches
 
 
 def write_set(folder: Path, count: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -24,9 +24,8 @@ def write_set(folder: Path, count: int = 300, seed: int = 0) -> tuple[np.ndarray
     patches = rng.integers(0, 256, (count, 64, 64), dtype=np.uint8)
     points = np.arange(count) // 2
     pairs = LabelledPairs(np.array([0, 2, 4]), np.array([1, 9, 5]), np.array([True, False, True]))
-    with PhotoTourWriter(folder) as writer:
-        writer.add(patches, points, np.arange(count) % 7, rng.random((count, 4)))
-        write_pairs(folder, pairs, points)
+    write_patches(folder, [(patches, points, np.arange(count) % 7, rng.random((count, 4)))])
+    write_pairs(folder, pairs, points)
     return patches, points
 
 

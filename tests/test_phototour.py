@@ -14,10 +14,7 @@ from PIL import Image
 from small_files import replace_line, write_set
 
 from lib.data import phototour
-from lib.data.phototour import (
-    PhotoTourWriter,
-    read_phototour,
-)
+from lib.data.phototour import read_phototour, write_patches
 
 
 @pytest.fixture
@@ -63,10 +60,8 @@ def test_writing_in_parts_gives_the_files_of_writing_at_once(
     columns = (patches, np.arange(count) // 2, np.arange(count) % 7, rng.random((count, 4)))
     edges = [0, *sorted(min(cut, count) for cut in cuts), count]
     parts = [tuple(column[a:b] for column in columns) for a, b in pairwise(edges)]
-    with PhotoTourWriter(root / "parts") as writer:
-        for part in parts:
-            writer.add(*part)
-    assert writer.count == count == len(whole.patches)
+    point_ids = write_patches(root / "parts", parts)
+    assert np.array_equal(point_ids, whole.point_ids)
     for path in (root / "once").iterdir():
         if path.name != phototour.MATCHES:
             assert (root / "parts" / path.name).read_bytes() == path.read_bytes()

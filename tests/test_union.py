@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from lib.data.patchset import PatchSet
+from lib.data.patchset import PatchSet, unite
 from lib.data.sources import open_source
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import make_splits, textures
 from lib.data.synthetic.sizes import SequencesSize, SyntheticSize
 from lib.data.synthetic.whole_images import posters
-from lib.data.union import unite
 
 
 def mapped(folder: Path, name: str, points: list[int], images: list[int] | None) -> PatchSet:

@@ -110,8 +110,8 @@ def verify_set(folder: Path, count: int) -> None:
         ValueError, FileNotFoundError: a file is missing or damaged, or there are other than `count`
             patches.
     """
-    sheets, point_ids, _, pairs = read_layout(folder)
-    if pairs is None or len(point_ids) != count:
-        raise ValueError(f"{folder} has {len(point_ids):,} patches of {count:,}, or no {MATCHES}")
+    sheets, _, _, pairs = read_layout(folder, count)
+    if pairs is None:
+        raise ValueError(f"{folder / MATCHES} is missing")
     for sheet in tqdm(sheets, desc="checking sheets", unit="sheet", leave=False, disable=None):
         read_sheet(sheet)

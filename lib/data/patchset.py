@@ -1,8 +1,22 @@
-"""What every reader of patches hands out: patches with the 3D point each shows, and labelled pairs."""
+"""What every reader of patches hands out: patches with the 3D point each shows, and labelled pairs.
 
+Patches are decoded once into one array, which is mapped from the disk ever after.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+from lib.files import make_checked
+
+SIDE = 64
+_ARRAY = "patches.npy"
+# Patches of a union copied at once, 32 MiB of them.
+_AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
@@ -37,3 +51,79 @@ class PatchSet:
     point_ids: np.ndarray
     image_ids: np.ndarray | None
     pairs: LabelledPairs | None
+
+
+def decoded(
+    cache: Path,
+    name: str,
+    sources: Sequence[Path],
+    count: int,
+    blocks: Callable[[], Iterable[np.ndarray]],
+) -> np.ndarray:
+    """A set's patches, decoded where that has not been done since its files changed.
+
+    Args:
+        cache: folder, made if missing; gets one folder a set.
+        name: of the set; what lies there of an earlier state of it is removed.
+        sources: the files that the patches are in.
+        count: patches in them.
+        blocks: decodes them, in order: (m, 64, 64) uint8 each.
+
+    Returns:
+        (count, 64, 64) uint8, mapped and read-only, read against its checksum once a process.
+
+    Raises:
+        OSError: the cache cannot be written.
+    """
+    states = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sources]
+    stamp = hashlib.sha256(repr((count, states)).encode()).hexdigest()[:16]
+
+    def decode(folder: Path) -> None:
+        # A plain file, since a full disk kills a mapped one's writer.
+        with open(folder / _ARRAY, "wb") as file:
+            header = {"descr": "|u1", "fortran_order": False, "shape": (count, SIDE, SIDE)}
+            np.lib.format.write_array_header_1_0(file, header)
+            for block in blocks():
+                file.write(block.tobytes())
+        for old in cache.glob(f"{name}-{'[0-9a-f]' * 16}"):
+            shutil.rmtree(old)
+
+    make_checked(cache / f"{name}-{stamp}", name, decode)
+    return np.load(cache / f"{name}-{stamp}" / _ARRAY, mmap_mode="r")
+
+
+def unite(sets: Sequence[PatchSet], cache: Path, name: str) -> PatchSet:
+    """Several sets as one to train on, such as HardNet++ is; their patches are copied once.
+
+    Args:
+        sets: two or more, whose patches are mapped from files.
+        cache: folder for the copy, made if missing; what it holds under this name is made anew when a
+            set's file changes.
+        name: of the union.
+
+    Returns:
+        patches (ΣP, 64, 64) uint8, read-only, in the order given; ids of points and of images, which no
+        two sets share; no image ids where a set has none; no pairs.
+
+    Raises:
+        OSError: the cache cannot be written.
+    """
+    parts = [part.patches for part in sets]
+    patches = decoded(
+        cache,
+        name,
+        [Path(part.filename) for part in parts],
+        sum(map(len, parts)),
+        lambda: (
+            part[start : start + _AT_ONCE] for part in parts for start in range(0, len(part), _AT_ONCE)
+        ),
+    )
+    images = [part.image_ids for part in sets]
+    image_ids = None if any(ids is None for ids in images) else _apart(images)
+    return PatchSet(name, patches, _apart([part.point_ids for part in sets]), image_ids, None)
+
+
+def _apart(ids: Sequence[np.ndarray]) -> np.ndarray:
+    """Ids, 0 or more, one set's behind another's."""
+    starts = np.cumsum([0, *(part.max() + 1 for part in ids[:-1])])
+    return np.concatenate([part + start for part, start in zip(ids, starts, strict=True)])

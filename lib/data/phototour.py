@@ -8,16 +8,13 @@ unused, patch, point, unused; a match where the point ids are equal).
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from lib.data.decoded import decoded
 from lib.data.images import read_image
-from lib.data.patchset import LabelledPairs, PatchSet
-from lib.data.tables import refuse_rows
+from lib.data.patchset import LabelledPairs, PatchSet, decoded
 
 PATCH = 64
 SHEET = 1024
@@ -29,7 +26,9 @@ MATCHES = "m50_100000_100000_0.txt"
 KNOWN_COUNTS = {"liberty": 450_092, "notredame": 468_159, "yosemite": 633_587}
 
 
-def read_phototour(folder: Path, cache: Path, name: str | None = None) -> PatchSet:
+def read_phototour(
+    folder: Path, cache: Path, name: str | None = None, count: int | None = None
+) -> PatchSet:
     """Read a patch set; its sheets are decoded once and cached as one memory-mapped array.
 
     Args:
@@ -37,6 +36,7 @@ def read_phototour(folder: Path, cache: Path, name: str | None = None) -> PatchS
         cache: folder for the decoded patches, made if missing; what it holds is made anew when
             sheets or info.txt change.
         name: the set's name, the folder's by default.
+        count: of its patches, where that is known; archives were re-packed, so no hash would do.
 
     Returns:
         patches (P, 64, 64) uint8 and read-only, point ids (P,), image ids (P,) where interest.txt
@@ -44,112 +44,91 @@ def read_phototour(folder: Path, cache: Path, name: str | None = None) -> PatchS
 
     Raises:
         FileNotFoundError: the folder, info.txt or a sheet is missing.
-        ValueError: a file is damaged or contradicts another, or a point has a single patch.
+        ValueError: a file is damaged or contradicts another, a point has a single patch, or there are
+            other than `count` patches.
         OSError: the cache cannot be written.
     """
     name = name or folder.name
-    sheets, point_ids, image_ids, pairs = read_layout(folder)
-    count = len(point_ids)
+    sheets, point_ids, image_ids, pairs = read_layout(folder, count)
+    last = len(point_ids) - PER_SHEET * (len(sheets) - 1)
 
     def blocks() -> Iterator[np.ndarray]:
-        for number, sheet in enumerate(sheets):
-            yield read_sheet(sheet)[: count - number * PER_SHEET]
+        yield from map(read_sheet, sheets[:-1])
+        yield read_sheet(sheets[-1])[:last]
 
-    patches = decoded(cache, name, [*sheets, folder / INFO], count, blocks)
+    patches = decoded(cache, name, [*sheets, folder / INFO], len(point_ids), blocks)
     return PatchSet(name, patches, point_ids, image_ids, pairs)
 
 
 def read_layout(
-    folder: Path,
+    folder: Path, count: int | None = None
 ) -> tuple[list[Path], np.ndarray, np.ndarray | None, LabelledPairs | None]:
     """All of a set but pixels: sheets, point ids, image ids, pairs; raises as `read_phototour` does."""
     sheets = [folder / f"patches{n:04d}.bmp" for n in range(len(list(folder.glob("patches*.bmp"))) or 1)]
     for sheet in sheets:
         if not sheet.is_file():
             raise FileNotFoundError(f"{sheet} is missing: unpack the set there")
-    point_ids = read_point_ids(folder / INFO, len(sheets))
+    point_ids = _numbers(folder / INFO, [0])[:, 0]
+    patches, room = len(point_ids), PER_SHEET * len(sheets)
+    if count not in (None, patches):
+        raise ValueError(f"{folder.name} has {patches} patches, the original has {count}")
+    if not room - PER_SHEET < patches <= room:
+        raise ValueError(f"{folder / INFO} has {patches} lines, and the sheets up to {room} patches")
+    points, sizes = np.unique(point_ids, return_counts=True)
+    if (sizes == 1).any():
+        raise ValueError(f"{folder / INFO}: point {points[sizes.argmin()]} has a single patch")
     interest, matches = folder / INTEREST, folder / MATCHES
     image_ids = _numbers(interest, [0])[:, 0] if interest.exists() else None
-    if image_ids is not None and len(image_ids) != len(point_ids):
-        raise ValueError(f"{interest} has {len(image_ids)} lines for {len(point_ids)} patches")
+    if image_ids is not None and len(image_ids) != patches:
+        raise ValueError(f"{interest} has {len(image_ids)} lines for {patches} patches")
     return sheets, point_ids, image_ids, read_pairs(matches, point_ids) if matches.exists() else None
 
 
-def verify_counts(patch_set: PatchSet) -> None:
-    """Check a real set by its number of patches; archives were re-packed, so no hash would do.
+def write_patches(folder: Path, parts: Iterable[Sequence[np.ndarray]]) -> np.ndarray:
+    """Write sheets, ``info.txt`` and ``interest.txt``, holding one part and one sheet in memory.
 
-    Raises:
-        ValueError: the set is one of `KNOWN_COUNTS` and has another number of patches.
+    Args:
+        folder: made if missing.
+        parts: in order, patches (N, 64, 64) uint8; point ids and image ids, (N,) integers each; frames
+            (N, 4) float: x and y in px, orientation in radians, log2 of the scale in px.
+
+    Returns:
+        (P,) the point ids of all patches.
     """
-    expected = KNOWN_COUNTS.get(patch_set.name)
-    count = len(patch_set.patches)
-    if expected is not None and count != expected:
-        raise ValueError(f"{patch_set.name} has {count} patches, the original has {expected}")
+    folder.mkdir(parents=True, exist_ok=True)
+    written, waiting, number = [], np.empty((0, PATCH, PATCH), np.uint8), 0
+    with (folder / INFO).open("w") as info, (folder / INTEREST).open("w") as interest:
+        for patches, point_ids, image_ids, frames in parts:
+            np.savetxt(info, np.column_stack([point_ids, image_ids]), "%d")
+            np.savetxt(interest, np.column_stack([image_ids, frames]), "%d %.3f %.3f %.5f %.4f")
+            written.append(point_ids)
+            waiting = np.concatenate([waiting, patches])
+            while len(waiting) >= PER_SHEET:
+                _write_sheet(folder, number, waiting[:PER_SHEET])
+                waiting, number = waiting[PER_SHEET:], number + 1
+    if len(waiting):
+        _write_sheet(folder, number, waiting)
+    return np.concatenate(written)
 
 
-class PhotoTourWriter:
-    """Writes a set patch by patch, holding one sheet in memory; a context that ends well is whole."""
+def _write_sheet(folder: Path, number: int, patches: np.ndarray) -> None:
+    from PIL import Image
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.count = 0
-        self._sheet = np.zeros((PER_SHEET, PATCH, PATCH), np.uint8)
-        self._info = (self.folder / INFO).open("w")
-        self._interest = (self.folder / INTEREST).open("w")
-
-    def add(
-        self,
-        patches: np.ndarray,
-        point_ids: np.ndarray,
-        image_ids: np.ndarray,
-        frames: np.ndarray,
-    ) -> None:
-        """Append patches.
-
-        Args:
-            patches: (N, 64, 64) uint8.
-            point_ids, image_ids: (N,) integers.
-            frames: (N, 4) float, x and y in px, orientation in radians, log2 of the scale in px.
-        """
-        for patch in patches:
-            self._sheet[self.count % PER_SHEET] = patch
-            self.count += 1
-            if self.count % PER_SHEET == 0:
-                self._write_sheet()
-        np.savetxt(self._info, np.column_stack([point_ids, image_ids]), "%d")
-        np.savetxt(self._interest, np.column_stack([image_ids, frames]), "%d %.3f %.3f %.5f %.4f")
-
-    def __enter__(self) -> PhotoTourWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None and self.count % PER_SHEET:
-                self._sheet[self.count % PER_SHEET :] = 0
-                self._write_sheet()
-        finally:
-            self._info.close()
-            self._interest.close()
-
-    def _write_sheet(self) -> None:
-        from PIL import Image
-
-        number = (self.count - 1) // PER_SHEET
-        tiles = self._sheet.reshape(PER_ROW, PER_ROW, PATCH, PATCH)
-        sheet = tiles.transpose(0, 2, 1, 3).reshape(SHEET, SHEET)
-        Image.fromarray(sheet).save(self.folder / f"patches{number:04d}.bmp")
+    tiles = np.zeros((PER_ROW, PER_ROW, PATCH, PATCH), np.uint8)
+    tiles.reshape(PER_SHEET, PATCH, PATCH)[: len(patches)] = patches
+    sheet = tiles.transpose(0, 2, 1, 3).reshape(SHEET, SHEET)
+    Image.fromarray(sheet).save(folder / f"patches{number:04d}.bmp")
 
 
-def write_pairs(
-    folder: Path, pairs: LabelledPairs, point_ids: np.ndarray, file: str | None = None
-) -> None:
-    """Write a match file, `MATCHES` by default; `point_ids` are those of all the set's patches."""
+def write_pairs(folder: Path, pairs: LabelledPairs, point_ids: np.ndarray, file: str = MATCHES) -> None:
+    """Write a match file; `point_ids` are those of all the set's patches."""
     import pandas as pd
 
-    ends = ([end, point_ids[end], np.zeros_like(end)] for end in (pairs.first, pairs.second))
-    rows = pd.DataFrame(np.column_stack([*itertools.chain(*ends)]))
-    rows.to_csv(folder / (file or MATCHES), sep=" ", header=False, index=False)
+    first, second = pairs.first, pairs.second
+    unused = np.zeros_like(first)
+    columns = [first, point_ids[first], unused, second, point_ids[second], unused]
+    rows = pd.DataFrame(np.column_stack(columns))
+    rows.to_csv(folder / file, sep=" ", header=False, index=False)
 
 
 def _numbers(path: Path, columns: Sequence[int]) -> np.ndarray:
@@ -157,33 +136,9 @@ def _numbers(path: Path, columns: Sequence[int]) -> np.ndarray:
     import pandas as pd
 
     try:
-        table = pd.read_csv(path, sep=r"\s+", header=None, usecols=columns, dtype=np.int64)
-        return table.to_numpy()
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{path} is missing: unpack the set again") from error
+        return pd.read_csv(path, sep=r"\s+", header=None, usecols=columns, dtype=np.int64).to_numpy()
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{path}: whole numbers expected ({error}); unpack the set again") from error
-
-
-def read_point_ids(path: Path, sheets: int) -> np.ndarray:
-    """(P,) int64, the point of each patch, from ``info.txt``.
-
-    Args:
-        path: the file.
-        sheets: how many there are, which bounds P.
-
-    Raises:
-        ValueError: too few or too many lines, no numbers, or a point with a single patch.
-    """
-    point_ids = _numbers(path, [0])[:, 0]
-    count = len(point_ids)
-    if not (sheets - 1) * PER_SHEET < count <= sheets * PER_SHEET:
-        raise ValueError(f"{path} has {count} lines for {sheets} sheets of {PER_SHEET} patches")
-    points, sizes = np.unique(point_ids, return_counts=True)
-    single = points[sizes == 1]
-    if len(single):
-        raise ValueError(f"{path}: {len(single)} of {len(points)} points are lone, as point {single[0]}")
-    return point_ids
 
 
 def read_pairs(path: Path, point_ids: np.ndarray) -> LabelledPairs:
@@ -192,21 +147,14 @@ def read_pairs(path: Path, point_ids: np.ndarray) -> LabelledPairs:
     Raises:
         ValueError: a patch that is not there, or a label that ``info.txt`` contradicts.
     """
-    columns = _numbers(path, [0, 1, 3, 4])
-    first, first_point, second, second_point = columns.T
-    patches = columns[:, [0, 2]]
-    refuse_rows(
-        path,
-        ((patches < 0) | (patches >= len(point_ids))).any(axis=1),
-        lambda row: f"patches {first[row]} and {second[row]}, the set's are 0 to {len(point_ids) - 1}",
-    )
+    first, first_point, second, second_point = np.ascontiguousarray(_numbers(path, [0, 1, 3, 4]).T)
+    if min(first.min(), second.min()) < 0 or max(first.max(), second.max()) >= len(point_ids):
+        raise ValueError(f"{path} names patches beyond 0 to {len(point_ids) - 1}; take the file again")
     match = first_point == second_point
-    refuse_rows(
-        path,
-        match != (point_ids[first] == point_ids[second]),
-        lambda row: f"{INFO} says otherwise whether patches {patches[row]} match",
-    )
-    return LabelledPairs(first.copy(), second.copy(), match)
+    wrong = match != (point_ids[first] == point_ids[second])
+    if wrong.any():
+        raise ValueError(f"{path}, pair {wrong.argmax() + 1}: {INFO} says otherwise whether it matches")
+    return LabelledPairs(first, second, match)
 
 
 def read_sheet(sheet: Path) -> np.ndarray:

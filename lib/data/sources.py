@@ -37,7 +37,7 @@ KINDS = {
 }
 # Of a released set: what is small is told by its content, what is an image by its size.
 _SMALLEST_IMAGE = 100_000
-_READER, _WHOLE_IMAGES, _UNION = "lib.data.phototour", "lib.data.whole_images", "lib.data.union"
+_READER, _WHOLE_IMAGES, _UNION = "lib.data.phototour", "lib.data.whole_images", "lib.data.patchset"
 _SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
 # Between names in that of a union, and the split of HPatches that a part of it is trained on by.
 _AND, _SPLIT = "+", "a"
@@ -127,12 +127,10 @@ class PatchSets(Collection):
         writing.write_scene(folder, name, self.photographs[name], self.size)
 
     def read(self, name: str, folder: Path) -> Any:
-        from lib.data.phototour import read_phototour, verify_counts
+        from lib.data.phototour import KNOWN_COUNTS, read_phototour
 
         decoded = (self.folder if self.released(name) else folder) / "decoded"
-        patch_set = read_phototour(folder, decoded, name)
-        verify_counts(patch_set)
-        return patch_set
+        return read_phototour(folder, decoded, name, KNOWN_COUNTS.get(name))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.decoded import decoded
 from lib.data.hpatches.release import FILES, IMAGES, LEVELS, Sequence, as_64, refuse_equal_names
-from lib.data.patchset import PatchSet
+from lib.data.patchset import PatchSet, decoded
 
 
 def read_classes(sequences: abc.Sequence[Sequence], cache: Path, name: str) -> PatchSet:

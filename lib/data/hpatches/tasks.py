@@ -16,7 +16,6 @@ import pandas as pd
 
 from lib.data.hpatches.release import IMAGES, Sequence, Split, open_sequences, read_split
 from lib.data.synthetic.sizes import SequencesSize
-from lib.data.tables import refuse_rows
 from lib.files import replacing
 
 POSITIVES, INTRA, INTER = "verif_pos", "verif_neg_intra", "verif_neg_inter"
@@ -286,4 +285,5 @@ def _read_sides(
 
 
 def _refuse(path: Path, wrong: np.ndarray, reason: str) -> None:
-    refuse_rows(path, wrong, lambda _: reason, header=1)
+    if wrong.any():
+        raise ValueError(f"{path}, line {wrong.argmax() + 2}: {reason}; take the file again")

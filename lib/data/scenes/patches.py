@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib.data.patchset import LabelledPairs
-from lib.data.phototour import PhotoTourWriter, write_pairs
+from lib.data.phototour import MATCHES, write_pairs, write_patches
 from lib.data.scenes.correspondences import Tolerance, classes
 from lib.data.scenes.prepared import Scene
 from lib.data.scenes.views import angles_between
@@ -37,8 +37,10 @@ def write_place(folder: Path, scenes: Sequence[Scene], tolerance: Tolerance, see
     names = ", ".join(scene.name for scene in scenes)
     if (count := sum(int(label.max(initial=-1)) + 1 for label in labels)) < FEWEST_CLASSES:
         raise ValueError(f"{names}: {count} points are seen twice, {FEWEST_CLASSES} are needed")
-    point_ids, angles, images, points = [], [], 0, 0
-    with PhotoTourWriter(folder) as writer:
+    angles: list[np.ndarray] = []
+
+    def cut_scenes() -> Iterator[tuple[np.ndarray, ...]]:
+        images = points = 0
         for scene, label in zip(scenes, labels, strict=True):
             keypoints = np.lexsort((scene.carried.view, label))
             keypoints = keypoints[label[keypoints] >= 0]
@@ -46,18 +48,17 @@ def write_place(folder: Path, scenes: Sequence[Scene], tolerance: Tolerance, see
             angles.append(_angles(scene, keypoints, point))
             frames = scene.carried.keypoints[keypoints]
             columns = [frames.position, frames.orientation, np.log2(frames.scale)]
-            point_ids.append(point + points)
-            patches = scene.patches(keypoints)
-            writer.add(patches, point_ids[-1], image + images, np.column_stack(columns))
+            yield scene.patches(keypoints), point + points, image + images, np.column_stack(columns)
             points += int(label.max(initial=-1)) + 1
             images += len(scene.views)
-    ids = np.concatenate(point_ids)
+
+    ids = write_patches(folder, cut_scenes())
     first, second = within_points(ids)
     by_point = pd.DataFrame({"point": ids[first], "angle": np.concatenate(angles)}).groupby("point")
     widest = by_point["angle"].idxmax().to_numpy()
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(len(first)), rng.permutation(widest)
-    for file, matching in zip((None, WIDE_PAIRS), shuffled, strict=True):
+    for file, matching in zip((MATCHES, WIDE_PAIRS), shuffled, strict=True):
         chosen = matching[:MATCHING]
         others = min(NON_MATCHING, len(ids) * (len(ids) - 1) // 4)
         left, right = non_matching(ids, others, rng)

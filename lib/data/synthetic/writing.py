@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lib.data.patchset import LabelledPairs
-from lib.data.phototour import PhotoTourWriter, write_pairs
+from lib.data.phototour import write_pairs, write_patches
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.scenes import Site, cut_site, plan_site
 from lib.data.synthetic.sizes import SyntheticSize
@@ -31,26 +31,27 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
         ValueError: a photograph cannot be read, or none of them yields points that two views see.
         OSError: the folder cannot be written.
     """
-    sites, point_ids = [], []
-    points = images = 0
-    with PhotoTourWriter(folder) as writer:
+    sites: list[dict[str, Any]] = []
+
+    def cut_sites() -> Iterator[tuple[np.ndarray, ...]]:
+        points = images = 0
         for number, group in enumerate(_groups(photographs, size.photos_per_site)):
             rng = np.random.default_rng([*_seed(name, size), number])
             textures = [photograph.grey(size.longest_side) for photograph in group]
             shapes = [texture.shape for texture in textures]
             site = plan_site(shapes, size, rng)
             patches = cut_site(site, textures, size, rng)
-            writer.add(patches.patches, patches.points + points, patches.images + images, patches.frames)
-            point_ids.append(patches.points + points)
+            yield patches.patches, patches.points + points, patches.images + images, patches.frames
             shown = [{"name": p.name, "sha256": p.sha256} for p in group]
             sites.append({"first_image": images, "photographs": shown, "shapes": shapes})
             points += int(patches.points.max(initial=-1)) + 1
             images += len(site.cameras)
-        if points < 2:
-            raise ValueError(f"scene {name}: too few points found; give photographs with more texture")
-        ids = np.concatenate(point_ids)
-        pairs = draw_pairs(ids, size.pairs, np.random.default_rng([*_seed(name, size), 2**31]))
-        write_pairs(folder, pairs, ids)
+
+    point_ids = write_patches(folder, cut_sites())
+    if point_ids.max(initial=0) < 1:
+        raise ValueError(f"scene {name}: too few points found; give photographs with more texture")
+    pairs = draw_pairs(point_ids, size.pairs, np.random.default_rng([*_seed(name, size), 2**31]))
+    write_pairs(folder, pairs, point_ids)
     facts = {"name": name, "size": asdict(size), "sites": sites}
     (folder / SCENE).write_text(json.dumps(facts) + "\n")
 
