@@ -16,8 +16,8 @@ import pytest
 from small_files import photo_folder, write_set
 
 from lib.data import sources, states
-from lib.data.manifest import write_manifest
 from lib.data.sources import Source, open_source
+from lib.data.states import write_manifest
 from lib.data.synthetic import writing
 from lib.data.synthetic.sizes import SyntheticSize
 from lib.digests import value_digest

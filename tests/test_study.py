@@ -26,8 +26,8 @@ from small_study import SMALL, made_cold
 import lib.study.open
 from lib import recipes, training
 from lib.commands import study
-from lib.data.manifest import write_manifest
 from lib.data.sources import Source, open_source
+from lib.data.states import write_manifest
 from lib.files import sha256
 from lib.study import jobs, pool, records, runs
 from lib.study.artefacts.rows import handcrafted_job, training_job

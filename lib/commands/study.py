@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.commands.options import add_study_options, check_device, data_of, exit_status
-from lib.data.manifest import read_manifest, write_manifest
+from lib.data.states import read_manifest, write_manifest
 from lib.processes import span, wall_clock
 from lib.study.artefacts.searches import NoSearch, borrowed_rates
 from lib.study.catalogue import ARTEFACTS, Artefact

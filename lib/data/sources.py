@@ -16,10 +16,10 @@ from typing import Any
 
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
-from lib.data.manifest import Manifest, read_manifest
 from lib.data.scenes.sets import SceneSets
+from lib.data.states import Manifest, read_manifest
 from lib.data.synthetic import allotment as allotments
-from lib.data.synthetic.allotment import RESERVE, Allotment
+from lib.data.synthetic.allotment import CONFIRMATION, RESERVE, SCENES, Allotment
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sizes import SEQUENCES, ImagesSize, SequencesSize, SyntheticSize
 from lib.files import make_checked
@@ -33,7 +33,7 @@ _TRAIN, _IMAGES = "-train", "-images"
 # on which the methods compared are trained, is in none.
 KINDS = {
     **dict.fromkeys(("oxford_affine", "w1bs"), (allotments.HOMOGRAPHY,)),
-    **dict.fromkeys(("eth", "imc", "landmarks"), allotments.SCENES[1:]),
+    **dict.fromkeys(("eth", "imc", "landmarks"), SCENES[1:]),
 }
 # Of a released set: what is small is told by its content, what is an image by its size.
 _SMALLEST_IMAGE = 100_000
@@ -41,7 +41,7 @@ _READER, _WHOLE_IMAGES, _UNION = "lib.data.phototour", "lib.data.whole_images", 
 _SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
 # Between names in that of a union, and the split of HPatches that a part of it is trained on by.
 _AND, _SPLIT = "+", "a"
-_PHOTOS, _SCENES = "photos", "scenes"
+_MINI, _PHOTOS, _SCENES = "mini", "photos", "scenes"
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,7 @@ class PatchSets(Collection):
 
     @cached_property
     def _files(self) -> Mapping[str, list]:
-        patterns = {"read": ["*.txt"], "sized": ["*.bmp"]}
-        return {name: states.of_files(self.real / name, **patterns) for name in REAL_SETS}
+        return {name: states.of_files(self.real / name, ["*.txt"], ["*.bmp"]) for name in REAL_SETS}
 
     def generate(self, name: str, folder: Path) -> None:
         from lib.data.synthetic import writing
@@ -172,19 +171,19 @@ class HPatchesSets(Collection):
         return self.stem
 
     def made_of(self, name: str) -> tuple[tuple[str, ...], object]:
-        made, content = (), self._files
+        content: object = self._files
         if self.photographs:
-            made, content = ("lib.data.synthetic.sequences",), states.of_photographs(self.photographs)
-        elif self.homographies:
-            made = ("lib.data.hpatches.building",)
-        return ("lib.data.hpatches.classes", "lib.data.hpatches.tasks", *made), [name, content]
+            maker, content = ("lib.data.synthetic.sequences",), states.of_photographs(self.photographs)
+        else:
+            maker = ("lib.data.hpatches.building",) if self.homographies else ()
+        return ("lib.data.hpatches.classes", "lib.data.hpatches.tasks", *maker), [name, content]
 
     @cached_property
     def _files(self) -> list:
         if self.real is None:
-            return [states.of_files(folder, read=["**/*"]) for folder in self.homographies]
-        patches = states.of_files(self.real / RELEASE, read=[], sized=["*/*.png"])
-        return [patches, states.of_files(self.real / TASKS, read=["**/*.csv", "**/*.json"])]
+            return [states.of_files(folder, ["**/*"]) for folder in self.homographies]
+        tasks = states.of_files(self.real / TASKS, ["**/*.csv", "**/*.json"])
+        return [states.of_files(self.real / RELEASE, [], ["*/*.png"]), tasks]
 
     def generate(self, name: str, folder: Path) -> None:
         if self.photographs:
@@ -207,9 +206,9 @@ class HPatchesSets(Collection):
         if name == self.images:
             return read_images(name, self.homographies or [folder / SEQUENCES])
         split = name.removeprefix(f"{self.stem}-").removesuffix(_TRAIN)
-        if name.endswith(_TRAIN):
-            trained = open_sequences(release, read_split(tasks, split).train)
-            return read_classes(trained, self.folder / "decoded", name)
+        if name == self.train_set(split):
+            sequences = open_sequences(release, read_split(tasks, split).train)
+            return read_classes(sequences, self.folder / "decoded", name)
         tested = open_split(release, tasks, split, name)
         kept = (replace(sequence, kept=not self.real) for sequence in tested.sequences)
         return replace(tested, sequences=tuple(kept))
@@ -270,12 +269,10 @@ class Source:
         patches: all sets of patches but HPatches'.
         sets: names of the three, in that order; of scenes, the places to train on, however many.
         reserve: names of two further sets for searches, e.g. of learning rates; of five photographs one.
-        allotment: of the photographs that data is generated from.
         own_hpatches: the study's own sets of HPatches patches; a real source may have none.
         real_hpatches: sets of real homography sequences beside them, where asked for.
         own_images: the study's own sets of whole images; a real source may have none.
         real_images: real ones beside them, where asked for.
-        beside: sets of patches of another source, to train on together with these ("castle+photos-a").
         skipped: files of a folder of photographs that are none, and why.
     """
 
@@ -284,12 +281,10 @@ class Source:
     patches: PatchSets | SceneSets
     sets: tuple[str, ...]
     reserve: tuple[str, ...]
-    allotment: Allotment = field(default_factory=dict)
     own_hpatches: HPatchesSets | None = None
     real_hpatches: HPatchesSets | None = None
     own_images: WholeImages | None = None
     real_images: WholeImages | None = None
-    beside: tuple[PatchSets, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -300,12 +295,44 @@ class Source:
     @property
     def embedded(self) -> bool:
         """Whether the data is generated from photographs."""
-        return bool(self.allotment)
+        return self.name in (_MINI, _PHOTOS)
 
     @property
     def tested(self) -> tuple[str, ...]:
         """`sets`, then the places that only test."""
         return (*self.sets, *(self.scenes.places.test if self.scenes else ()))
+
+    @property
+    def hpatches(self) -> tuple[HPatchesSets, ...]:
+        """All sets of HPatches patches, the study's own first."""
+        return tuple(filter(None, (self.own_hpatches, self.real_hpatches)))
+
+    @property
+    def whole_images(self) -> tuple[WholeImages, ...]:
+        """All sets of whole images, the study's own first."""
+        return tuple(filter(None, (self.own_images, self.real_images)))
+
+    @property
+    def homographies(self) -> HPatchesSets:
+        """The study's own sets of HPatches patches.
+
+        Raises:
+            FileNotFoundError: a real source has none.
+        """
+        if self.own_hpatches is None:
+            raise FileNotFoundError(f"{self.name} lacks {RELEASE} or {TASKS} with splits.json")
+        return self.own_hpatches
+
+    @property
+    def united(self) -> str:
+        """The name of the union that networks called "++" are trained on: the real three, or the first
+        generated scene since whole images are of the others, and what a split of HPatches trains on.
+
+        Raises:
+            FileNotFoundError: a real source has no HPatches.
+        """
+        scenes = self.sets[:1] if self.embedded else self.sets
+        return _AND.join([*scenes, self.homographies.train_set(_SPLIT)])
 
     def collection(self, name: str) -> Collection | SceneSets:
         """The collection that a set is in.
@@ -313,7 +340,7 @@ class Source:
         Raises:
             ValueError: the source has no such set.
         """
-        collections = (self.patches, *self.beside, *self.hpatches, *self.whole_images)
+        collections = (self.patches, *self.hpatches, *self.whole_images)
         by_set = {own: collection for collection in collections for own in collection.names}
         if name not in by_set:
             raise ValueError(f"no set {name!r} in source {self.name}: choose from {', '.join(by_set)}")
@@ -334,7 +361,7 @@ class Source:
     def manifest(self, names: Iterable[str]) -> Manifest:
         """What sets contain; raises as `digest`."""
         sets = {name: states.content_half(self.digest(name)) for name in names}
-        photographs = self.allotment if self.name == _PHOTOS else {}
+        photographs = self.own_images.photographs if self.name == _PHOTOS else {}
         return Manifest(sets, photographs, self.scenes and self.scenes.places)
 
     def scene_folder(self, name: str) -> Path:
@@ -360,38 +387,6 @@ class Source:
         parts = [self.load(part) for part in name.split(_AND)]
         return import_module(_UNION).unite(parts, self.folder / "decoded", name)
 
-    @property
-    def homographies(self) -> HPatchesSets:
-        """The study's own sets of HPatches patches.
-
-        Raises:
-            FileNotFoundError: a real source has none.
-        """
-        if self.own_hpatches is None:
-            raise FileNotFoundError(f"{self.name} lacks {RELEASE} or {TASKS} with splits.json")
-        return self.own_hpatches
-
-    @property
-    def united(self) -> str:
-        """The name of the union that networks called "++" are trained on: the real three, or the first
-        generated scene since whole images are of the others, and what a split of HPatches trains on.
-
-        Raises:
-            FileNotFoundError: a real source has no HPatches.
-        """
-        scenes = self.sets[:1] if self.embedded else self.sets
-        return _AND.join([*scenes, self.homographies.train_set(_SPLIT)])
-
-    @property
-    def hpatches(self) -> tuple[HPatchesSets, ...]:
-        """All sets of HPatches patches, the study's own first."""
-        return tuple(filter(None, (self.own_hpatches, self.real_hpatches)))
-
-    @property
-    def whole_images(self) -> tuple[WholeImages, ...]:
-        """All sets of whole images, the study's own first."""
-        return tuple(filter(None, (self.own_images, self.real_images)))
-
 
 def open_source(
     data: str,
@@ -413,8 +408,8 @@ def open_source(
         sequences: likewise, of homography sequences.
         homographies: folders of real homography sequences, for sets "real-hp-…" beside the others.
         images: a folder with released sets of whole images, for sets "real-…" beside the others.
-        manifest: for "photos" and "scenes", a file of `lib.data.manifest`: its sets have digests, and
-            can be loaded where they have been generated before.
+        manifest: for "photos" and "scenes", a file as `lib.data.states` reads it: its sets have digests,
+            and can be loaded where they have been generated before.
 
     Raises:
         FileNotFoundError: a folder, the manifest, or one of the three sets is missing.
@@ -433,37 +428,30 @@ def open_source(
         # A folder that holds none is refused here, before anything is made.
         places = scenes.places
         return Source(_SCENES, folder, scenes, places.train_and_test, places.reserve, **others)
-    allotted = allotments.packaged_photographs()
     if kind == _PHOTOS and given:
         allotted, others["skipped"] = allotments.folder_photographs(Path(given))
     elif data == _PHOTOS and manifest is not None:
         allotted = read_manifest(manifest).photographs
     elif not data or kind == _PHOTOS:
         raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
-    elif data != "mini":
-        real = Path(data)
-        for needed in (real / name for name in REAL_SETS):
-            if not needed.is_dir():
-                raise FileNotFoundError(f"{needed} is no folder: {', '.join(REAL_SETS)} are needed")
-        if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
-            others["own_hpatches"] = HPatchesSets("hpatches", folder, sequences, real=real)
-        others["own_images"] = WholeImages("ubc", folder, ImagesSize(), real=real)
-        reserves = {part: allotted[part] for part in RESERVE}
-        patches = PatchSets("", folder, size, reserves, real)
-        return Source("ubc", folder, patches, REAL_SETS, RESERVE, **others)
-    scenes = {f"{kind}-{scene}": allotted[scene] for scene in allotments.SCENES}
+    else:
+        allotted = allotments.packaged_photographs()
+    reserve = tuple(part for part in RESERVE if part in allotted)
     # Nothing here reads the second reserve; it is there for a confirmation of one's own.
-    reserves = {
-        part: allotted[part] for part in (*RESERVE, *allotments.CONFIRMATION) if part in allotted
-    }
-    return Source(
-        name=kind,
-        folder=folder,
-        patches=PatchSets("", folder, size, scenes | reserves),
-        sets=tuple(scenes),
-        reserve=tuple(part for part in RESERVE if part in reserves),
-        allotment=allotted,
-        own_hpatches=HPatchesSets(f"{kind}-hp", folder, sequences, allotted[allotments.HOMOGRAPHY]),
-        own_images=WholeImages(kind, folder, ImagesSize(), allotted),
-        **others,
-    )
+    generated = {part: allotted[part] for part in (*RESERVE, *CONFIRMATION) if part in allotted}
+    if kind in (_MINI, _PHOTOS):
+        sets = {f"{kind}-{scene}": allotted[scene] for scene in SCENES}
+        patches = PatchSets("", folder, size, sets | generated)
+        homography = allotted[allotments.HOMOGRAPHY]
+        others["own_hpatches"] = HPatchesSets(f"{kind}-hp", folder, sequences, homography)
+        others["own_images"] = WholeImages(kind, folder, ImagesSize(), allotted)
+        return Source(kind, folder, patches, tuple(sets), reserve, **others)
+    real = Path(data)
+    for needed in (real / name for name in REAL_SETS):
+        if not needed.is_dir():
+            raise FileNotFoundError(f"{needed} is no folder: {', '.join(REAL_SETS)} are needed")
+    if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
+        others["own_hpatches"] = HPatchesSets("hpatches", folder, sequences, real=real)
+    others["own_images"] = WholeImages("ubc", folder, ImagesSize(), real=real)
+    patches = PatchSets("", folder, size, generated, real)
+    return Source("ubc", folder, patches, REAL_SETS, reserve, **others)

@@ -1,12 +1,22 @@
-"""What tells one state of a set's data from another: code, sizes and files. Makes no pixels."""
+"""What tells one state of a set's data from another: code, sizes and files. Makes no pixels.
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+What the sets of a committed reference contain is listed in one JSON file beside its records, by which
+they open without pixels. "sets" has, by name, the half of a set's digest that tells its content;
+"photographs" the names and hashes of those that generated sets are made of, by what they serve; "places"
+what the scenes are for, where the sets are of scenes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from lib.data.scenes.places import ROLES, Places
 from lib.data.synthetic.photographs import Photograph
 from lib.digests import code_digest, value_digest
-from lib.files import sha256
+from lib.files import sha256, write_bytes
 
 # Hex digits of content, and as many of code, in a set's digest.
 HALF = 8
@@ -25,12 +35,11 @@ def of_files(folder: Path, read: Sequence[str], sized: Sequence[str] = ()) -> li
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is missing: unpack it there")
-
-    def found(patterns: Sequence[str]) -> list[Path]:
-        return sorted(p for pattern in patterns for p in folder.glob(pattern) if p.is_file())
-
-    hashes = [[path.relative_to(folder).as_posix(), sha256(path)] for path in found(read)]
-    return hashes + [[p.relative_to(folder).as_posix(), p.stat().st_size] for p in found(sized)]
+    rows = []
+    for patterns, state in ((read, sha256), (sized, lambda path: path.stat().st_size)):
+        files = sorted(p for pattern in patterns for p in folder.glob(pattern) if p.is_file())
+        rows += [[path.relative_to(folder).as_posix(), state(path)] for path in files]
+    return rows
 
 
 def digest(modules: Sequence[str], content: object, size: object = None) -> str:
@@ -63,3 +72,59 @@ def content_half(digest: str) -> str:
 def code_half(digest: str) -> str:
     """8 hex digits of the code that makes and reads a set."""
     return digest[HALF:]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A reference's sets.
+
+    Attributes:
+        sets: by name, 8 hex digits of the content.
+        photographs: without files, by what they serve; none but of generated sets.
+        places: what scenes are for; None where the sets are of none.
+    """
+
+    sets: Mapping[str, str] = field(default_factory=dict)
+    photographs: Mapping[str, tuple[Photograph, ...]] = field(default_factory=dict)
+    places: Places | None = None
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest that `write_manifest` wrote.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no such file.
+    """
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        photographs = {
+            part: tuple(Photograph(p["name"], None, "as its owner states", p["sha256"]) for p in listed)
+            for part, listed in held["photographs"].items()
+        }
+        places = None
+        if listed := held["places"]:
+            scenes = {place: tuple(names) for place, names in listed["scenes"].items()}
+            places = Places(scenes, *(tuple(listed[role]) for role in ROLES))
+        return Manifest(held["sets"], photographs, places)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{path} is no manifest of a reference ({error!r}): bring it back") from error
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Write a manifest; sets that the file lists already stay in it.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    known = read_manifest(path).sets if path.exists() else {}
+    photographs = {
+        part: [{"name": photograph.name, "sha256": photograph.sha256} for photograph in listed]
+        for part, listed in manifest.photographs.items()
+    }
+    content = {
+        "sets": dict(sorted({**known, **manifest.sets}.items())),
+        "photographs": photographs,
+        "places": asdict(manifest.places) if manifest.places else {},
+    }
+    write_bytes(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())

@@ -133,7 +133,7 @@ def reference_folder(profile: str, data: str) -> Path:
 
 def manifest_path(profile: str, data: str) -> Path:
     """Where the contents of the sets are listed that the records of a reference are of; see
-    `lib.data.manifest`."""
+    `lib.data.states`."""
     return reference_folder(profile, data) / "manifest.json"
 
 

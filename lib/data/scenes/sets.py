@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data import states
-from lib.data.manifest import Manifest
 from lib.data.scenes.places import CAMERAS, IMAGES, SPARSE, Places, image_files, read_places
+from lib.data.states import Manifest
 from lib.files import make_checked
 
 if TYPE_CHECKING:
