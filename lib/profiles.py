@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lib.data.synthetic.sizes import SequencesSize, SyntheticSize
+from lib.data.synthetic import SequencesSize, SyntheticSize
 from lib.recipes import TCDESC_BUDGET, Budget, Part, Recipe, part
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lib.data.synthetic.geometry import Camera, orbiting_camera
+from lib.data.synthetic.imaging import Camera, orbiting_camera
 
 SIZE = (480, 360)
 INTRINSICS = np.array([[576.0, 0, 239.5], [0, 576.0, 179.5], [0, 0, 1]])
@@ -13,10 +13,8 @@ INTRINSICS = np.array([[576.0, 0, 239.5], [0, 576.0, 179.5], [0, 0, 1]])
 def cameras(count: int) -> list[Camera]:
     """Cameras on an arc around the world's origin, from 4 units away."""
     turns = np.linspace(-0.5, 0.5, count)
-    return [
-        orbiting_camera(np.zeros(3), 4.0, turn, 0.3 * turn**2, 0.1 * turn, INTRINSICS, SIZE)
-        for turn in turns
-    ]
+    angles = [(turn, 0.3 * turn**2, 0.1 * turn) for turn in turns]
+    return [orbiting_camera(np.zeros(3), 4.0, INTRINSICS[0, 0], SIZE, *of) for of in angles]
 
 
 def points(count: int, seed: int = 0) -> np.ndarray:

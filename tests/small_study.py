@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lib import profiles
 from lib.data.sources import open_source
-from lib.data.synthetic.sizes import SyntheticSize
+from lib.data.synthetic import SyntheticSize
 from lib.profiles import Profile
 from lib.recipes import Budget
 from lib.study.artefacts.rows import training_job

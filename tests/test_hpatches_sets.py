@@ -16,8 +16,8 @@ from lib.data.hpatches.release import FILES, read_sequences
 from lib.data.hpatches.tasks import HPatchesSplit
 from lib.data.patchset import PatchSet
 from lib.data.sources import HPatchesSets, Source, open_source
-from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.sizes import SequencesSize
+from lib.data.synthetic import SequencesSize
+from lib.data.synthetic.photographs import packaged_photographs
 from lib.profiles import find
 from lib.recipes import Budget
 from lib.study.artefacts import together

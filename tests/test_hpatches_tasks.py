@@ -34,7 +34,7 @@ from lib.data.hpatches.tasks import (
     textured,
     write_tasks,
 )
-from lib.data.synthetic.sizes import SequencesSize
+from lib.data.synthetic import SequencesSize
 
 # `REAL=folder python -m pytest tests/test_hpatches_tasks.py` reads the benchmark's own files, too, in
 # `hpatches_tasks` there: splits.json, and queries and distractors of split a.

@@ -18,7 +18,7 @@ from kornia.feature.keynet import KeyNet
 from lib.benchmarks import imc, sfm
 from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
-from lib.data.synthetic.geometry import axis_rotation
+from lib.data.synthetic.imaging import axis_rotation
 from lib.data.views import View, relative_pose
 from lib.features.detectors import Detector, Regions, detect
 from lib.models import sift

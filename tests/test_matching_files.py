@@ -24,8 +24,9 @@ from test_matching_keypoints import texture
 from lib.commands import describe as command
 from lib.data import images as reading
 from lib.data.images import read_grey
-from lib.data.synthetic.scenes import plan_site, render_view
-from lib.data.synthetic.sizes import SyntheticSize
+from lib.data.synthetic import SyntheticSize
+from lib.data.synthetic.imaging import render_view
+from lib.data.synthetic.scenes import plan_site
 from lib.features.description import Features
 from lib.features.detectors import Detector, Regions
 from lib.features.matches import match

@@ -15,8 +15,8 @@ from lib.data.scenes.places import read_places
 from lib.data.scenes.prepared import prepare
 from lib.data.sources import open_source
 from lib.data.strecha import write_strecha_camera
-from lib.data.synthetic.geometry import Camera
-from lib.data.synthetic.sizes import SyntheticSize
+from lib.data.synthetic import SyntheticSize
+from lib.data.synthetic.imaging import Camera
 from lib.study.artefacts.searches import pairs_of_sets
 
 SIZE = (64, 48)

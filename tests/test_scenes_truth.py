@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -20,17 +20,23 @@ from lib.data.scenes.places import CAMERAS, IMAGES
 from lib.data.scenes.prepared import Scene, prepare
 from lib.data.scenes.sets import TRAINING, SceneSets
 from lib.data.scenes.views import carry, lift
-from lib.data.synthetic import geometry
-from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry
-from lib.data.synthetic.scenes import Piece, Site, carried_pixels, render_views, seen_pieces
-from lib.data.synthetic.walls import Arrangement, _cells, in_image, plan_wall, write_posed
+from lib.data.synthetic.imaging import (
+    Site,
+    carried_pixels,
+    draw_photometry,
+    in_image,
+    plane_homography,
+    render_views,
+    seen_planes,
+)
+from lib.data.synthetic.photographs import packaged_photographs
+from lib.data.synthetic.walls import Arrangement, plan_wall, write_posed
 from lib.features.keypoints import Keypoints, carried_keypoints
 from lib.features.patches import PATCH_WIDTH
 
 # Photographs taken within an hour by one camera.
 CAMERAS_BEFORE = Arrangement(np.deg2rad(90.0), 6, (800, 600), np.deg2rad(35.0), 0.05)
-WITHIN_AN_HOUR = PhotometricSpread(exposure=0.15, gamma=0.1, blur=0.5, noise=2.0, jpeg_quality=(85, 95))
+WITHIN_AN_HOUR = {"exposure": 0.15, "gamma": 0.1, "blur": 0.5, "noise": 2.0, "jpeg_quality": (85, 95)}
 # Facets across and down a plane, and how far one stands out or back at most, in its own widths.
 FACETS, DEPTH = 4, 0.06
 
@@ -45,19 +51,20 @@ class Wall:
 def with_relief(site: Site, rng: np.random.Generator) -> Site:
     """A site whose planes are cut into facets, each moved along its normal: finer than the distance
     between sparse points, which a triangulated surface gets wrong."""
-    pieces = []
-    for piece in site.pieces:
-        plane = piece.plane
+    planes = []
+    for plane in site.planes:
         normal = np.cross(plane.u_axis, plane.v_axis)
         normal /= np.linalg.norm(normal)
-        for (x0, x1), (y0, y1) in _cells(plane.width, plane.height, FACETS, FACETS):
+        sides = (np.linspace(0, side, FACETS + 1).round() for side in (plane.width, plane.height))
+        edges = (pairwise(side.astype(int).tolist()) for side in sides)
+        for (x0, x1), (y0, y1) in product(*edges):
             out = DEPTH * (x1 - x0) * np.linalg.norm(plane.u_axis) * rng.uniform(-1, 1)
             origin = plane.origin + x0 * plane.u_axis + y0 * plane.v_axis + out * normal
             # A plane ends in the middle of its last texel: one more closes the gap to the next facet.
             width, height = min(x1 - x0 + 1, plane.width - x0), min(y1 - y0 + 1, plane.height - y0)
-            facet = replace(plane, origin=origin, width=width, height=height)
-            pieces.append(Piece(facet, piece.photograph, piece.left + x0, piece.top + y0))
-    return replace(site, pieces=tuple(pieces))
+            left, top = plane.left + x0, plane.top + y0
+            planes.append(replace(plane, origin=origin, width=width, height=height, left=left, top=top))
+    return replace(site, planes=tuple(planes))
 
 
 def write_relief(folder: Path) -> Site:
@@ -65,8 +72,8 @@ def write_relief(folder: Path) -> Site:
     rng = np.random.default_rng(0)
     photographs = [photo for part in "bc" for photo in packaged_photographs()[part]][:3]
     textures = [photograph.grey(640) for photograph in photographs]
-    wall = plan_wall([texture.shape for texture in textures], CAMERAS_BEFORE, rng)
-    taken = tuple(draw_photometry(WITHIN_AN_HOUR, rng) for _ in wall.cameras)
+    wall = plan_wall(textures, CAMERAS_BEFORE, rng)
+    taken = tuple(draw_photometry(rng, **WITHIN_AN_HOUR) for _ in wall.cameras)
     site = with_relief(replace(wall, photometry=taken), rng)
     write_posed(folder, render_views(site, textures), site.cameras)
     return site
@@ -78,14 +85,15 @@ def truly_carried(
     """Keypoints of the first view in the second by the known planes, their (N, 2, 2) local affine maps,
     and (N,) whether they are seen there."""
     there = site.cameras[second]
-    piece = seen_pieces(site, first, keypoints.position)
-    position, affine = carried_pixels(site, first, second, keypoints.position, piece)
-    nearest = seen_pieces(site, second, position)
+    plane = seen_planes(site, first, keypoints.position)
+    position, affine = carried_pixels(site, first, second, keypoints.position, plane)
+    nearest = seen_planes(site, second, position)
     # As deep as what is seen there, which beside an edge may be the next facet.
-    coefficients = np.array([geometry.inverse_depth(piece.plane, there) for piece in site.pieces])
+    homographies = np.array([plane_homography(plane, there) for plane in site.planes])
+    coefficients = np.linalg.inv(homographies)[:, 2]
     rays = np.column_stack([position, np.ones(len(position))])
-    own, seen = (np.einsum("ni,ni->n", rays, coefficients[index]) for index in (piece, nearest))
-    visible = in_image(position, there) & (piece >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)
+    own, seen = (np.einsum("ni,ni->n", rays, coefficients[index]) for index in (plane, nearest))
+    visible = in_image(position, there) & (plane >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)
     visible &= np.abs(own - seen) <= 0.01 * np.abs(seen)
     return carried_keypoints(keypoints, position, affine), affine, visible
 
@@ -125,7 +133,7 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
 
 def test_the_model_keeps_the_poses_that_are_given(wall: Wall) -> None:
     assert wall.scene.left_out == ()
-    assert [view.name for view in wall.scene.views] == [f"{number:04}.png" for number in range(6)]
+    assert [view.name for view in wall.scene.views] == [f"{number:04}.png" for number in range(1, 7)]
     for view, camera in zip(wall.scene.views, wall.site.cameras, strict=True):
         np.testing.assert_allclose(view.centre, camera.centre, atol=1e-6 * np.linalg.norm(camera.centre))
         np.testing.assert_allclose(view.rotation, camera.rotation, atol=1e-9)
@@ -239,7 +247,7 @@ def test_poses_of_other_images_are_refused(wall: Wall, tmp_path: Path) -> None:
         (scene / folder).mkdir(parents=True)
         for file in sorted((wall.sets.root / "wall" / folder).iterdir())[:4]:
             number, _, ending = file.name.partition(".")
-            moved = (int(number) + 1) % 4 if folder == CAMERAS else int(number)
+            moved = int(number) % 4 + 1 if folder == CAMERAS else int(number)
             (scene / folder / f"{moved:04}.{ending}").write_bytes(file.read_bytes())
     (tmp_path / "made").mkdir()
     with pytest.raises(ValueError, match=f"{scene / CAMERAS} contradicts the images"):

@@ -22,8 +22,7 @@ from lib.benchmarks.sfm import ImageSubject, features, sparse_model
 from lib.benchmarks.subject import Subject, describe
 from lib.data.colmap import posed_model
 from lib.data.images import read_grey
-from lib.data.synthetic.geometry import axis_rotation
-from lib.data.synthetic.scenes import render_view
+from lib.data.synthetic.imaging import axis_rotation, render_views
 from lib.data.synthetic.walls import Arrangement, plan_wall, write_posed
 from lib.data.whole_images import read_eth
 from lib.features.detectors import detect
@@ -48,7 +47,7 @@ CREATE TABLE inlier_matches {_MATCHED}, config INTEGER);
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_posed(tmp_path / "scene", [GREY] * len(TAKEN), TAKEN, first=1)
+    write_posed(tmp_path / "scene", [GREY] * len(TAKEN), TAKEN)
     return tmp_path
 
 
@@ -150,14 +149,12 @@ def test_images_without_keypoints_give_no_model(folder: Path) -> None:
 def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four views of a wall from about ahead."""
     textures = [texture(seed, 200) for seed in range(2)]
-    shapes = [of.shape for of in textures]
     ahead = Arrangement(np.deg2rad(100), 4, (320, 240), np.deg2rad(12), 0.0)
-    site = plan_wall(shapes, ahead, np.random.default_rng(1))
+    site = plan_wall(textures, ahead, np.random.default_rng(1))
     plain = [replace(of, blur=0.0, noise=2.0, jpeg_quality=95) for of in site.photometry]
     site = replace(site, photometry=tuple(plain))
     made = tmp_path_factory.mktemp("easy")
-    images = [render_view(site, textures, number) for number in range(4)]
-    write_posed(made / "wall", images, site.cameras)
+    write_posed(made / "wall", render_views(site, textures), site.cameras)
     return made
 
 

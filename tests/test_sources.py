@@ -18,8 +18,8 @@ from small_files import photo_folder, write_set
 from lib.data import sources, states
 from lib.data.sources import Source, open_source
 from lib.data.states import write_manifest
-from lib.data.synthetic import writing
-from lib.data.synthetic.sizes import SyntheticSize
+from lib.data.synthetic import SyntheticSize
+from lib.data.synthetic import scenes as writing
 from lib.digests import value_digest
 
 SMALL = SyntheticSize(points_per_photo=30, pairs=40, views=5, longest_side=256)

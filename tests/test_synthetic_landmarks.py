@@ -10,11 +10,10 @@ import pytest
 
 from lib.data import whole_images as layout
 from lib.data.sources import WholeImages
+from lib.data.synthetic import ImagesSize
 from lib.data.synthetic import whole_images as generator
-from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.geometry import Camera, Plane
-from lib.data.synthetic.scenes import Site
-from lib.data.synthetic.sizes import ImagesSize
+from lib.data.synthetic.imaging import Camera, Plane, Site, render_views
+from lib.data.synthetic.photographs import packaged_photographs
 from lib.data.whole_images import City
 
 SMALL = ImagesSize(longest_side=150)
@@ -36,14 +35,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("landmarks") / "set"
     sites: list[Site] = []
 
-    def noted(*arguments: object) -> tuple[Site, list[np.ndarray]]:
-        site, views = photographed_wall(*arguments)
+    def noted(site: Site, textures: list[np.ndarray]) -> list[np.ndarray]:
         sites.append(site)
-        return site, views
+        return render_views(site, textures)
 
-    photographed_wall = generator.photographed_wall
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generator, "photographed_wall", noted)
+        patch.setattr(generator.imaging, "render_views", noted)
         generator.write_landmarks(folder, SHOWN, SMALL)
     return Made(layout.read_landmarks(folder), sites)
 
@@ -82,7 +79,7 @@ def test_a_photograph_is_in_one_city_alone(made: Made) -> None:
 def first_hit(site: Site, camera: Camera, towards: np.ndarray) -> np.ndarray:
     """How far along rays (N, 3) from a camera the first plane is, inf where there is none."""
     nearest = np.full(len(towards), np.inf)
-    for plane in (piece.plane for piece in site.pieces):
+    for plane in site.planes:
         axes = np.column_stack([plane.u_axis, plane.v_axis])
         normal = np.cross(plane.u_axis, plane.v_axis)
         far = normal @ (plane.origin - camera.centre) / (towards @ normal)
@@ -101,7 +98,7 @@ def texels(plane: Plane) -> np.ndarray:
 
 def shown_by(site: Site, camera: Camera) -> tuple[float, np.ndarray]:
     """The share of the middle photograph that a camera sees, and (N, 2) where it sees it, px."""
-    points = np.concatenate([texels(p.plane) for p in site.pieces if p.photograph == 1])
+    points = np.concatenate([texels(plane) for plane in site.planes if plane.photograph == 1])
     x, y, z = camera.intrinsics @ (camera.rotation @ points.T + camera.translation[:, None])
     pixels = np.stack([x / z, y / z], axis=1)
     inside = (pixels >= 0).all(axis=1) & (pixels <= [camera.width - 1, camera.height - 1]).all(axis=1)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from lib.data.sources import WholeImages
+from lib.data.synthetic import ImagesSize
 from lib.data.synthetic import whole_images as generator
-from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.scenes import Site, carried_pixels, seen_pieces
-from lib.data.synthetic.sizes import ImagesSize
+from lib.data.synthetic.imaging import Site, carried_pixels, render_views, seen_planes
+from lib.data.synthetic.photographs import packaged_photographs
 from lib.data.synthetic.walls import covisibility
 from lib.data.whole_images import COVISIBLE, read_eth, read_imc
 from lib.features.matches import match
@@ -28,14 +28,14 @@ Sites = dict[str, tuple[Site, list[np.ndarray]]]
 
 def written(folder: Path, kind: str, size: ImagesSize = SMALL) -> Sites:
     """A set of the packaged photographs, written to a folder, and by place its site and images."""
-    sites, photographed = [], generator.photographed_wall
+    sites = []
 
-    def noted(*how: object) -> tuple[Site, list[np.ndarray]]:
-        sites.append(photographed(*how))
-        return sites[-1]
+    def noted(site: Site, textures: list[np.ndarray]) -> list[np.ndarray]:
+        sites.append((site, render_views(site, textures)))
+        return sites[-1][1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generator, "photographed_wall", noted)
+        patch.setattr(generator.imaging, "render_views", noted)
         sets = WholeImages("mini", folder, size, packaged_photographs())
         sets.generate(f"mini-{kind}", folder)
     return dict(zip(generator.PLACES, sites, strict=True))
@@ -102,7 +102,7 @@ def share_right(site: Site, images: list[np.ndarray]) -> float:
                 np.array([of[view][0][index].pt for index in side]).reshape(-1, 2)
                 for view, side in ((first, found.first), (second, found.second))
             )
-            carried, _ = carried_pixels(site, first, second, here, seen_pieces(site, first, here))
+            carried, _ = carried_pixels(site, first, second, here, seen_planes(site, first, here))
             right = np.linalg.norm(carried - there, axis=1) <= NEAR
             shares.append(right.mean() if len(right) else 0.0)
     return float(np.mean(shares))

@@ -15,28 +15,26 @@ from hypothesis import strategies as st
 from small_files import photo_folder
 
 from lib.data.phototour import read_phototour
-from lib.data.synthetic import allotment, scenes
-from lib.data.synthetic.allotment import (
+from lib.data.synthetic import SyntheticSize, scenes
+from lib.data.synthetic.imaging import (
+    Camera,
+    Photometry,
+    Plane,
+    Site,
+    axis_rotation,
+    orbiting_camera,
+    photograph_through,
+    plane_homography,
+    render_view,
+    seen_planes,
+)
+from lib.data.synthetic.photographs import (
+    Photograph,
+    dealt,
     folder_photographs,
     packaged_photographs,
 )
-from lib.data.synthetic.detection import (
-    disturb,
-    spread_out,
-)
-from lib.data.synthetic.geometry import (
-    Camera,
-    Plane,
-    axis_rotation,
-    inverse_depth,
-    nearest_plane,
-    orbiting_camera,
-    plane_homography,
-)
-from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.photometry import Photometry, photograph_through
-from lib.data.synthetic.sizes import SyntheticSize
-from lib.data.synthetic.writing import draw_pairs, read_sites, write_scene
+from lib.data.synthetic.scenes import disturb, draw_pairs, read_sites, spread_out, write_scene
 from lib.features.homographies import local_affine, transfer
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 from lib.features.patches import PATCH_WIDTH, cut
@@ -46,9 +44,7 @@ angles = st.floats(-0.6, 0.6)
 
 
 def camera(yaw: float, pitch: float, roll: float, distance: float = 500.0) -> Camera:
-    intrinsics = np.array([[400.0, 0, 100], [0, 400, 80], [0, 0, 1]])
-    target = np.array([0.0, 0, 500])
-    return orbiting_camera(target, distance, yaw, pitch, roll, intrinsics, (201, 161))
+    return orbiting_camera(np.array([0.0, 0, 500]), distance, 400.0, (201, 161), yaw, pitch, roll)
 
 
 def plane(depth: float = 500.0, turn: float = 0.0, side: int = 101) -> Plane:
@@ -69,11 +65,12 @@ def test_a_homography_carries_texels_to_where_their_points_project(
 ) -> None:
     eye, wall = camera(yaw, pitch, roll), plane(turn=turn)
     texels = np.array([[0.0, 0], [100, 0], [37, 80]])
-    pixels = transfer(plane_homography(wall, eye), texels)
+    homography = plane_homography(wall, eye)
+    pixels = transfer(homography, texels)
     for (u, v), pixel in zip(texels, pixels, strict=True):
         expected, depth = project(eye, wall.origin + u * wall.u_axis + v * wall.v_axis)
         np.testing.assert_allclose(pixel, expected, atol=1e-8)
-        assert inverse_depth(wall, eye) @ [*pixel, 1] == pytest.approx(1 / depth)
+        assert np.linalg.inv(homography)[2] @ [*pixel, 1] == pytest.approx(1 / depth)
 
 
 @given(yaw=angles, pitch=angles, roll=angles)
@@ -102,8 +99,8 @@ def test_the_nearer_of_two_planes_hides_the_other() -> None:
     eye = camera(0, 0, 0)
     middle, beside, outside = [100.0, 80], [130.0, 80], [199.0, 159]
     pixels = np.array([middle, beside, outside])
-    np.testing.assert_array_equal(nearest_plane([far, near], eye, pixels), [1, 0, -1])
-    np.testing.assert_array_equal(nearest_plane([near, far], eye, pixels), [0, 1, -1])
+    for planes, expected in (((far, near), [1, 0, -1]), ((near, far), [0, 1, -1])):
+        np.testing.assert_array_equal(seen_planes(Site(planes, (eye,), ()), 0, pixels), expected)
 
 
 PLAIN = Photometry(gain=1, gamma=1, blur=0, noise=0, noise_seed=0, jpeg_quality=100)
@@ -202,10 +199,10 @@ def test_each_packaged_photograph_is_allotted_once_and_has_a_licence() -> None:
 @settings(max_examples=60)
 @given(count=st.integers(5, 400))
 def test_photographs_are_allotted_once_with_a_tenth_for_each_reserve(count: int) -> None:
-    allotted = allotment._deal([Photograph(f"{i:03d}", None, "", f"{i}") for i in range(count)])
-    dealt = Counter(photograph.name for part in allotted.values() for photograph in part)
-    assert len(dealt) == count
-    assert set(dealt.values()) == {1}
+    allotted = dealt([Photograph(f"{i:03d}", None, "", f"{i}") for i in range(count)])
+    uses = Counter(photograph.name for part in allotted.values() for photograph in part)
+    assert len(uses) == count
+    assert set(uses.values()) == {1}
     size = {part: len(of) for part, of in allotted.items()}
     assert min(size.values()) >= 1
     assert max(size[scene] for scene in "abc") - min(size[scene] for scene in "abc") <= 1
@@ -283,7 +280,7 @@ def test_a_view_drawn_again_is_the_one_patches_were_cut_from(small_scene: Path) 
     textures = [photograph.grey(SMALL.longest_side) for photograph in packaged_photographs()["a"]]
     keypoints = np.loadtxt(small_scene / "interest.txt")
     for image in (0, 3):
-        view = scenes.render_view(site, textures, image)
+        view = render_view(site, textures, image)
         x, y, orientation, log_scale = keypoints[keypoints[:, 0] == image, 1:].T
         patches = cut(view, Keypoints(np.column_stack([x, y]), 2**log_scale, orientation))
         written = scene.patches[scene.image_ids == image]
@@ -301,21 +298,19 @@ def test_an_occluded_point_gives_no_patch(monkeypatch: pytest.MonkeyPatch) -> No
     texture = cv2.normalize(texture, None, 0, 255, cv2.NORM_MINMAX)
     site = scenes.plan_site([texture.shape], SMALL, np.random.default_rng(0))
     size = replace(SMALL, points_per_photo=400)
-    made = scenes.cut_site(site, [texture], size, np.random.default_rng(0))
-    planes = [piece.plane for piece in site.pieces]
-    reference = made.images == 0
+    _, points, images, frames = scenes.cut_site(site, [texture], size, np.random.default_rng(0))
+    reference = images == 0
     assert reference.sum() > 20
-    owner = nearest_plane(planes, site.cameras[0], made.frames[reference, :2])
+    owner = seen_planes(site, 0, frames[reference, :2])
     assert (owner >= 0).all()
-    for point, index, frame in zip(made.points[reference], owner, made.frames[reference], strict=True):
-        for other in np.flatnonzero((made.points == point) & ~reference):
-            eye = site.cameras[made.images[other]]
-            texel = transfer(
-                np.linalg.inv(plane_homography(planes[index], site.cameras[0])), frame[None, :2]
-            )
-            target = transfer(plane_homography(planes[index], eye), texel)
-            assert nearest_plane(planes, eye, target) == [index]
-            assert np.abs(target - made.frames[other, :2]).max() < 5 * 2 ** frame[3]
+    for point, index, frame in zip(points[reference], owner, frames[reference], strict=True):
+        plane = site.planes[index]
+        for other in np.flatnonzero((points == point) & ~reference):
+            back = np.linalg.inv(plane_homography(plane, site.cameras[0]))
+            texel = transfer(back, frame[None, :2])
+            target = transfer(plane_homography(plane, site.cameras[images[other]]), texel)
+            assert seen_planes(site, images[other], target) == [index]
+            assert np.abs(target - frames[other, :2]).max() < 5 * 2 ** frame[3]
 
 
 def test_sift_alone_finds_a_scene_as_hard_as_the_real_sets(tmp_path: Path) -> None:
@@ -339,26 +334,22 @@ def test_sift_alone_finds_a_scene_as_hard_as_the_real_sets(tmp_path: Path) -> No
     assert 0.15 < false_positives < 0.45
 
 
-def plain_site(shape: tuple[int, int]) -> scenes.Site:
+def plain_site(shape: tuple[int, int]) -> Site:
     site = scenes.plan_site([shape], SMALL, np.random.default_rng(0))
     return replace(site, photometry=(PLAIN,) * len(site.cameras))
 
 
 def test_a_rendered_view_shows_at_each_pixel_the_nearest_plane() -> None:
     site = plain_site((160, 200))
-    greys = np.linspace(10, 90, len(site.pieces)).astype(np.uint8)
+    greys = np.linspace(10, 90, len(site.planes)).astype(np.uint8)
     photograph = np.zeros((160, 200), np.uint8)
-    for piece, grey in zip(site.pieces, greys, strict=True):
-        there = (
-            slice(piece.top, piece.top + piece.plane.height),
-            slice(piece.left, piece.left + piece.plane.width),
-        )
-        photograph[there] = grey
+    for part, grey in zip(site.planes, greys, strict=True):
+        photograph[part.top : part.top + part.height, part.left : part.left + part.width] = grey
     for image, eye in enumerate(site.cameras):
-        view = scenes.render_view(site, [photograph], image)
+        view = render_view(site, [photograph], image)
         y, x = np.mgrid[: eye.height, : eye.width]
         pixels = np.column_stack([x.ravel(), y.ravel()]).astype(float)
-        nearest = nearest_plane([piece.plane for piece in site.pieces], eye, pixels)
+        nearest = seen_planes(site, image, pixels)
         seen = view.ravel()[nearest >= 0].astype(int)
         right = np.abs(seen - greys[nearest[nearest >= 0]]) <= 3
         # The outlines are rounded to whole pixels in a view.

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from lib.data.hpatches.homographies import read_homography_sequence
 from lib.data.hpatches.release import read_sequences, read_splits
 from lib.data.hpatches.tasks import HPatchesSplit, open_split
-from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.photographs import Photograph
+from lib.data.synthetic import SequencesSize
+from lib.data.synthetic.photographs import Photograph, packaged_photographs
 from lib.data.synthetic.sequences import (
     illumination_sequence,
     lamp_shading,
@@ -26,7 +26,6 @@ from lib.data.synthetic.sequences import (
     viewpoint_sequence,
     write_hpatches,
 )
-from lib.data.synthetic.sizes import SequencesSize
 from lib.features.homographies import transfer
 
 SMALL = SequencesSize(

@@ -19,7 +19,7 @@ from lib import objective, profiles
 from lib.benchmarks.subject import describe
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
-from lib.data.synthetic.sizes import SyntheticSize
+from lib.data.synthetic import SyntheticSize
 from lib.descriptions import Descriptions
 from lib.distances import angular, euclidean
 from lib.matching.networks import find

@@ -12,9 +12,9 @@ from PIL import Image
 
 from lib.data.patchset import PatchSet, unite
 from lib.data.sources import open_source
+from lib.data.synthetic import SequencesSize, SyntheticSize
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import make_splits, textures
-from lib.data.synthetic.sizes import SequencesSize, SyntheticSize
 from lib.data.synthetic.whole_images import posters
 
 

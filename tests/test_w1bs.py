@@ -16,9 +16,9 @@ from skimage import data
 from lib.benchmarks import w1bs
 from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
+from lib.data.synthetic import ImagesSize
 from lib.data.synthetic import whole_images as generator
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.sizes import ImagesSize
 from lib.models import sift
 from lib.probes import w1bs_curves
 

@@ -9,8 +9,8 @@ import pytest
 from small_files import write_oxford_sequence
 
 from lib.data.sources import KINDS, WholeImages, open_source
-from lib.data.synthetic.allotment import packaged_photographs
-from lib.data.synthetic.sizes import ImagesSize, SyntheticSize
+from lib.data.synthetic import ImagesSize, SyntheticSize
+from lib.data.synthetic.photographs import packaged_photographs
 
 SMALL = ImagesSize(longest_side=120)
 

@@ -26,7 +26,7 @@ from lib.data.hpatches.descriptors import check, read_descriptors, write_descrip
 from lib.data.hpatches.homographies import read_homography_sequences
 from lib.data.hpatches.release import read_sequences, read_splits
 from lib.data.hpatches.tasks import HPatchesSplit, open_split
-from lib.data.synthetic.sizes import SequencesSize
+from lib.data.synthetic import SequencesSize
 from lib.files import make_once, write_bytes
 from lib.study.report.frames import PROTOCOLS
 

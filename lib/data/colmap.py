@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
-from lib.data.synthetic.geometry import Camera
+from lib.data.synthetic.imaging import Camera
 from lib.files import ended_cleanly
 
 HALF_PIXEL = 0.5

@@ -18,10 +18,9 @@ from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.scenes.sets import SceneSets
 from lib.data.states import Manifest, read_manifest
-from lib.data.synthetic import allotment as allotments
-from lib.data.synthetic.allotment import CONFIRMATION, RESERVE, SCENES, Allotment
-from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.sizes import SEQUENCES, ImagesSize, SequencesSize, SyntheticSize
+from lib.data.synthetic import SEQUENCES, ImagesSize, SequencesSize, SyntheticSize
+from lib.data.synthetic import photographs as allotments
+from lib.data.synthetic.photographs import CONFIRMATION, RESERVE, SCENES, Allotment, Photograph
 from lib.files import make_checked
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
@@ -114,16 +113,16 @@ class PatchSets(Collection):
         if self.released(name):
             return (_READER,), self._files[name]
         photographs = states.of_photographs(self.photographs[name])
-        return ("lib.data.synthetic.writing", _READER), [name, photographs]
+        return ("lib.data.synthetic.scenes", _READER), [name, photographs]
 
     @cached_property
     def _files(self) -> Mapping[str, list]:
         return {name: states.of_files(self.real / name, ["*.txt"], ["*.bmp"]) for name in REAL_SETS}
 
     def generate(self, name: str, folder: Path) -> None:
-        from lib.data.synthetic import writing
+        from lib.data.synthetic.scenes import write_scene
 
-        writing.write_scene(folder, name, self.photographs[name], self.size)
+        write_scene(folder, name, self.photographs[name], self.size)
 
     def read(self, name: str, folder: Path) -> Any:
         from lib.data.phototour import KNOWN_COUNTS, read_phototour

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.data.images import read_image
-from lib.data.synthetic.geometry import Camera
+from lib.data.synthetic.imaging import Camera
 from lib.data.views import checked_intrinsics, checked_pose
 from lib.files import write_bytes
 

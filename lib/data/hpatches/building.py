@@ -33,7 +33,7 @@ from lib.data.hpatches.release import (
     write_splits,
 )
 from lib.data.hpatches.tasks import ONE_SEQUENCE, generate_tasks, sparing, write_tasks
-from lib.data.synthetic.sizes import SequencesSize
+from lib.data.synthetic import SequencesSize
 from lib.features import patches
 from lib.features.detectors import oriented
 from lib.features.keypoints import Keypoints

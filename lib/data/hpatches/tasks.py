@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from lib.data.hpatches.release import IMAGES, Sequence, Split, open_sequences, read_split
-from lib.data.synthetic.sizes import SequencesSize
+from lib.data.synthetic import SequencesSize
 from lib.files import replacing
 
 POSITIVES, INTRA, INTER = "verif_pos", "verif_neg_intra", "verif_neg_inter"

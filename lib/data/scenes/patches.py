@@ -13,7 +13,7 @@ from lib.data.phototour import MATCHES, write_pairs, write_patches
 from lib.data.scenes.correspondences import Tolerance, classes
 from lib.data.scenes.prepared import Scene
 from lib.data.scenes.views import angles_between
-from lib.data.synthetic.writing import non_matching, within_points
+from lib.data.synthetic.scenes import non_matching, within_points
 
 # Besides PhotoTour's match file, of each class the two views farthest apart by viewing angle.
 WIDE_PAIRS = "wide.txt"

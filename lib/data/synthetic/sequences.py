@@ -22,11 +22,14 @@ The packaged photographs are small: a sequence has 34 to 641 detections and 26 t
 fewer patches matching is easier.
 """
 
+import itertools
 import re
 import unicodedata
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,16 +38,9 @@ from lib.data.hpatches.building import pack
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.release import Split
 from lib.data.images import reduced
-from lib.data.synthetic.geometry import (
-    Camera,
-    Plane,
-    intrinsics,
-    orbiting_camera,
-    plane_homography,
-)
+from lib.data.synthetic import SEQUENCES, SequencesSize, imaging
+from lib.data.synthetic.imaging import Camera, Plane
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.photometry import PhotometricSpread, draw_photometry, photograph_through
-from lib.data.synthetic.sizes import SEQUENCES, SequencesSize
 from lib.features.homographies import local_affine
 
 # In lengths of the longest side.
@@ -61,12 +57,12 @@ ZOOM = 0.4
 MARGIN = 0.1
 # Of images 2 to 6 where the photograph is flatter: short side by long side.
 FLATTEST = 0.75
-VIEWPOINT = PhotometricSpread(exposure=0.15, gamma=0.2, blur=0.6, noise=2.0, jpeg_quality=(75, 95))
+VIEWPOINT = {"exposure": 0.15, "gamma": 0.2, "blur": 0.6, "noise": 2.0, "jpeg_quality": (75, 95)}
 
 # The gain is drawn evenly from these stops instead: a normal's tail would leave nothing but white.
-ILLUMINATION = PhotometricSpread(exposure=0.0, gamma=0.6, blur=0.6, noise=8.0, jpeg_quality=(40, 90))
+ILLUMINATION = {"exposure": 0.0, "gamma": 0.6, "blur": 0.6, "noise": 8.0, "jpeg_quality": (40, 90)}
 STOPS = (-1.5, 0.7)
-REFERENCE = PhotometricSpread(exposure=0.0, gamma=0.0, blur=0.0, noise=1.5, jpeg_quality=(85, 95))
+REFERENCE = {"exposure": 0.0, "gamma": 0.0, "blur": 0.0, "noise": 1.5, "jpeg_quality": (85, 95)}
 # Of the lamp before the surface, in diagonals of the image: how far from its middle, and how high.
 LAMP_AWAY = (0.3, 0.8)
 LAMP_HEIGHT = (0.35, 0.9)
@@ -105,24 +101,20 @@ def textures(photographs: Sequence[Photograph], longest_side: int) -> tuple[Text
         longest_side: px; larger parts are reduced to it.
 
     Raises:
-        ValueError: none given, or one that cannot be read.
+        ValueError: one that cannot be read.
     """
-    if not photographs:
-        raise ValueError("no photographs for homography sequences: give one at least")
     names = _file_names([photograph.name for photograph in photographs])
-    photographs = list(photographs)
+    things = [ONE_THING.get(name, name) for name in names]
     if len(names) == 1:
-        names, photographs = [f"{names[0]}_left", f"{names[0]}_right"], photographs * 2
-        things = ["one"] * 2
-    else:
-        things = [ONE_THING.get(name, name) for name in names]
+        names = [f"{names[0]}_{side}" for side in ("left", "right")]
+        things, photographs = ["one"] * 2, [*photographs] * 2
     # Strips of one thing share no spot: where there is nothing else to part, they are.
     parted = things if len(set(things)) > 1 else names
     made = []
-    for index, photograph in enumerate(photographs):
-        strips = things.count(things[index])
+    for index, (photograph, thing) in enumerate(zip(photographs, things, strict=True)):
+        strips = things.count(thing)
         grey = photograph.grey(2 * strips * longest_side)
-        strip = np.array_split(grey, strips, axis=1)[things[:index].count(things[index])]
+        strip = np.array_split(grey, strips, axis=1)[things[:index].count(thing)]
         halves = np.array_split(strip, 2, axis=int(np.argmax(strip.shape)))
         made.append(Texture(names[index], parted[index], *(reduced(h, longest_side) for h in halves)))
     return tuple(made)
@@ -130,18 +122,14 @@ def textures(photographs: Sequence[Photograph], longest_side: int) -> tuple[Text
 
 def _file_names(names: Sequence[str]) -> list[str]:
     """Names of letters, digits, - and _ alone, different even where upper and lower case are not."""
-    taken: set[str] = set()
-    safe = []
+    safe: dict[str, str] = {}
     for name in names:
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
         plain = re.sub(r"[^A-Za-z0-9-]+", "_", plain).strip("_-")[:60] or "photograph"
-        candidate, number = plain, 1
-        while candidate.lower() in taken:
-            number += 1
-            candidate = f"{plain}_{number}"
-        taken.add(candidate.lower())
-        safe.append(candidate)
-    return safe
+        numbered = (f"{plain}_{number}" for number in itertools.count(2))
+        unique = next(n for n in itertools.chain([plain], numbered) if n.lower() not in safe)
+        safe[unique.lower()] = unique
+    return list(safe.values())
 
 
 def viewpoint_sequence(
@@ -158,14 +146,12 @@ def viewpoint_sequence(
         homographies from its pixels to those of images 2 to 6, bottom right element 1.
     """
     height, width = grey.shape
-    focal = FOCAL * max(height, width)
-    poster = poster_plane(width, height, focal)
-    to_reference = plane_homography(poster, poster_camera(focal, (width, height), focal))
-    shape = (max(width, round(FLATTEST * height)), max(height, round(FLATTEST * width)))
-
-    light = grey.astype(np.float32) / 255
-    images = [photograph_through(draw_photometry(REFERENCE, rng), light)]
-    homographies = []
+    focal = FOCAL * max(grey.shape)
+    size = (max(width, round(FLATTEST * height)), max(height, round(FLATTEST * width)))
+    views, taken = (
+        [poster_camera(focal, (width, height), focal)],
+        [imaging.draw_photometry(rng, **REFERENCE)],
+    )
     side = rng.choice([-1, 1])
     ascent = rng.uniform(-ASCENT, ASCENT)
     for number, tilt in enumerate(TILTS, start=1):
@@ -176,31 +162,31 @@ def viewpoint_sequence(
         yaw = side * np.arccos(np.cos(tilt) / np.cos(pitch))
         roll = share * rng.uniform(-ROLL, ROLL)
         zoom = 2.0 ** (share * rng.uniform(-ZOOM, ZOOM))
-        view = poster_camera(focal, shape, focal / zoom, yaw, pitch, roll)
-        homography = plane_homography(poster, view) @ np.linalg.inv(to_reference)
-        homographies.append(homography / homography[2, 2])
-        seen = _warp(light, homographies[-1], shape)
-        images.append(photograph_through(draw_photometry(VIEWPOINT, rng), seen))
-    return images, np.stack(homographies)
+        views.append(poster_camera(focal, size, focal / zoom, yaw, pitch, roll))
+        taken.append(imaging.draw_photometry(rng, **VIEWPOINT))
+    homographies = poster_homographies(poster_plane(width, height, focal), views)
+    light = grey.astype(np.float32) / 255
+    seen = [light, *(_warp(light, homography, size) for homography in homographies)]
+    return list(map(imaging.photograph_through, taken, seen)), homographies
 
 
 def poster_plane(width: int, height: int, focal: float) -> Plane:
     """A poster that fills the image of a camera straight before it, a texel a pixel."""
     corner = np.array([-(width - 1) / 2, -(height - 1) / 2, focal])
-    return Plane(corner, np.eye(3)[0], np.eye(3)[1], width, height)
+    return Plane(corner, *np.eye(3)[:2], width, height)
 
 
-def poster_camera(
-    focal: float,
-    size: tuple[int, int],
-    distance: float,
-    yaw: float = 0.0,
-    pitch: float = 0.0,
-    roll: float = 0.0,
-) -> Camera:
-    """A camera that looks at the middle of a `poster_plane`; `size` is its image's, (width, height)."""
-    target = np.array([0, 0, focal])
-    return orbiting_camera(target, distance, yaw, pitch, roll, intrinsics(focal, *size), size)
+def poster_camera(focal: float, size: tuple[int, int], distance: float, *angles: float) -> Camera:
+    """A camera that looks at the middle of a `poster_plane`; `size` is its image's, (width, height), and
+    the angles are yaw, pitch and roll."""
+    return imaging.orbiting_camera(np.array([0, 0, focal]), distance, focal, size, *angles)
+
+
+def poster_homographies(poster: Plane, views: Sequence[Camera]) -> np.ndarray:
+    """(V - 1, 3, 3) from the first view's pixels to those of the others, bottom right element 1."""
+    first, *others = (imaging.plane_homography(poster, view) for view in views)
+    homographies = np.stack([other @ np.linalg.inv(first) for other in others])
+    return homographies / homographies[:, 2:, 2:]
 
 
 def _warp(light: np.ndarray, homography: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -208,27 +194,22 @@ def _warp(light: np.ndarray, homography: np.ndarray, size: tuple[int, int]) -> n
     import cv2
 
     height, width = light.shape
-    margin = min(round(MARGIN * max(height, width)), height - 1, width - 1)
+    margin = min(round(MARGIN * max(light.shape)), height - 1, width - 1)
     wide = cv2.copyMakeBorder(light, *[margin] * 4, cv2.BORDER_REFLECT_101)
-    samples = _samples(homography, width, height)
+    # Samples a side of a pixel, so that none skips texels of the photograph; 4 at most.
+    least = np.linalg.svd(
+        local_affine(homography, imaging.corners(width, height)), compute_uv=False
+    ).min()
+    samples = int(np.clip(np.ceil(1 / least), 1, 4))
     shift = np.array([[1, 0, -margin], [0, 1, -margin], [0, 0, 1.0]])
     # The middle of a pixel is the middle of its samples.
     fine = np.array([[samples, 0, (samples - 1) / 2], [0, samples, (samples - 1) / 2], [0, 0, 1.0]])
-    forward = fine @ homography @ shift
     fine_size = (samples * size[0], samples * size[1])
-    sky = np.linspace(0.45, 0.7, fine_size[1], dtype=np.float32)[:, None]
-    drawn = np.repeat(sky, fine_size[0], axis=1)
-    cv2.warpPerspective(
-        wide, forward, fine_size, drawn, cv2.INTER_CUBIC, borderMode=cv2.BORDER_TRANSPARENT
-    )
+    drawn = imaging.sky(*fine_size)
+    forward = fine @ homography @ shift
+    border = cv2.BORDER_TRANSPARENT
+    cv2.warpPerspective(wide, forward, fine_size, drawn, cv2.INTER_CUBIC, borderMode=border)
     return cv2.resize(drawn, size, interpolation=cv2.INTER_AREA) if samples > 1 else drawn
-
-
-def _samples(homography: np.ndarray, width: int, height: int) -> int:
-    """Samples a side of a pixel, so that none skips texels of the photograph; 4 at most."""
-    corners = np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1.0]])
-    least = np.linalg.svd(local_affine(homography, corners), compute_uv=False).min()
-    return int(np.clip(np.ceil(1 / least), 1, 4))
 
 
 def illumination_sequence(
@@ -244,14 +225,14 @@ def illumination_sequence(
         Six images, (H, W) uint8, the first evenly lit; and (5, 3, 3) float64, identities.
     """
     light = grey.astype(np.float32) / 255
-    images = [photograph_through(draw_photometry(REFERENCE, rng), light)]
+    images = [imaging.photograph_through(imaging.draw_photometry(rng, **REFERENCE), light)]
     median = max(float(np.median(light)), 1 / 255)
     for _ in TILTS:
         lit = light * lamp_shading(grey.shape, rng)
-        drawn = draw_photometry(ILLUMINATION, rng)
+        drawn = imaging.draw_photometry(rng, **ILLUMINATION)
         # Metered: the median grey value stays, whatever gamma, but for the error of the exposure.
         gain = 2.0 ** rng.uniform(*STOPS) * median ** (1 - drawn.gamma)
-        images.append(photograph_through(replace(drawn, gain=gain), lit))
+        images.append(imaging.photograph_through(replace(drawn, gain=gain), lit))
     return images, np.repeat(np.eye(3)[None], len(TILTS), axis=0)
 
 
@@ -284,38 +265,28 @@ def make_splits(things: Mapping[str, str]) -> dict[str, Split]:
 
     Args:
         things: by texture, what it shows; two different things or more.
-
-    Raises:
-        ValueError: fewer than two things.
     """
-    order = list(dict.fromkeys(things.values()))
-    if len(order) < 2:
-        raise ValueError(f"one thing alone ({', '.join(order)}) makes no split: give textures of two")
+    counts = Counter(things.values())
+    order = list(counts)
     splits = {}
     for index, name in enumerate("abc", 1):
         # From the second third on, so that a, which notebooks test on, has three things to test of the
         # packaged photographs: from the first on, the two of the motorcycle would make it two.
         start = round(index * len(order) / 3) % len(order)
-        tested: set[str] = set()
-        for thing in (order[start:] + order[:start])[:-1]:
-            if 2 * sum(t in tested for t in things.values()) >= len(things):
-                break
-            tested.add(thing)
-        test = _both([texture for texture, thing in things.items() if thing in tested])
-        splits[name] = Split(
-            name, test, _both([t for t, thing in things.items() if thing not in tested])
-        )
+        turned = order[start:] + order[:start]
+        before = itertools.accumulate((counts[thing] for thing in turned), initial=0)
+        tested = {thing for thing, n in zip(turned[:-1], before, strict=False) if 2 * n < len(things)}
+        test = _both(texture for texture, thing in things.items() if thing in tested)
+        train = _both(texture for texture, thing in things.items() if thing not in tested)
+        splits[name] = Split(name, test, train)
     everything = _both(things)
     lit, seen = everything[: len(things)], everything[len(things) :]
-    splits["illum"] = Split("illum", lit, seen)
-    splits["view"] = Split("view", seen, lit)
-    splits["full"] = Split("full", everything, ())
-    return splits
+    kinds = {"illum": (lit, seen), "view": (seen, lit), "full": (everything, ())}
+    return splits | {name: Split(name, *sides) for name, sides in kinds.items()}
 
 
-def _both(names: Iterable[str]) -> tuple[str, ...]:
-    names = list(names)
-    return (*(f"i_{name}" for name in names), *(f"v_{name}" for name in names))
+def _both(textures: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{kind}_{texture}" for kind, texture in itertools.product("iv", textures))
 
 
 def write_hpatches(folder: Path, photographs: Sequence[Photograph], size: SequencesSize) -> None:
@@ -327,22 +298,23 @@ def write_hpatches(folder: Path, photographs: Sequence[Photograph], size: Sequen
         size: how large and how many.
 
     Raises:
-        ValueError: no photograph, one that cannot be read, or one with too little texture for patches.
+        ValueError: a photograph that cannot be read, or one with too little texture for patches.
         OSError: the folder cannot be written.
     """
     things, made = {}, []
     for texture in textures(photographs, size.longest_side):
         things[texture.name] = texture.thing
-        for name, grey, make in (
-            (f"v_{texture.name}", texture.viewpoint, viewpoint_sequence),
-            (f"i_{texture.name}", texture.illumination, illumination_sequence),
+        for kind, grey, make in (
+            ("v", texture.viewpoint, viewpoint_sequence),
+            ("i", texture.illumination, illumination_sequence),
         ):
-            rng = np.random.default_rng([size.seed, zlib.crc32(name.encode())])
-            write_homography_sequence(folder / SEQUENCES / name, *make(grey, rng))
+            name = f"{kind}_{texture.name}"
+            sequence = make(grey, np.random.default_rng(_seed(size, name)))
+            write_homography_sequence(folder / SEQUENCES / name, *sequence)
             made.append(read_homography_sequence(folder / SEQUENCES / name))
+    # Of a split's name too, so that splits that test the same sequences differ in their pairs.
+    pack(folder, made, make_splits(things), size, partial(_seed, size))
 
-    def seed_of(split: str) -> np.random.SeedSequence:
-        # Of the split's name too, so that splits that test the same sequences differ in their pairs.
-        return np.random.SeedSequence([size.seed, zlib.crc32(split.encode())])
 
-    pack(folder, made, make_splits(things), size, seed_of)
+def _seed(size: SequencesSize, name: str) -> np.random.SeedSequence:
+    return np.random.SeedSequence([size.seed, zlib.crc32(name.encode())])

@@ -54,7 +54,7 @@ import itertools
 import re
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,15 +66,12 @@ from lib.data import whole_images as layout
 from lib.data.hpatches.building import plan_patches
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.images import write_image
-from lib.data.synthetic import sequences
-from lib.data.synthetic.geometry import plane_homography
+from lib.data.synthetic import ImagesSize, imaging, sequences
+from lib.data.synthetic.imaging import Photometry, Site
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.photometry import Photometry
-from lib.data.synthetic.scenes import Piece, Site, render_views, seen_pieces
-from lib.data.synthetic.sequences import FOCAL, poster_camera, poster_plane
-from lib.data.synthetic.sizes import ImagesSize
-from lib.data.synthetic.walls import Arrangement, covisibility, in_image, photographed_wall, write_posed
-from lib.data.whole_images import CITIES, PATCH
+from lib.data.synthetic.sequences import FOCAL, poster_camera, poster_homographies, poster_plane
+from lib.data.synthetic.walls import Arrangement, covisibility, plan_wall, write_posed
+from lib.data.whole_images import PATCH
 from lib.features.homographies import transfer
 from lib.features.patches import sample
 
@@ -92,19 +89,21 @@ STEPS = {
     "zoom": {"zoom": (1.1, 1.38, 1.9, 2.35, 2.8), "roll": (10, 25, 40, 60, 80)},
     "viewpoint": {"tilt": (20, 30, 40, 50, 60)},
 }
-# Of W1BS: what changes by subset, regions of a pair at most, and the files of HPatches whose regions the
-# two images have.
+# Of W1BS: what changes by subset, and regions of a pair at most.
 CHANGES = {"G": sequences.viewpoint_sequence, "L": sequences.illumination_sequence}
-MOST, REGIONS = 400, ("ref", "t1")
+MOST = 400
 
 # Of the walls of a scene, and of a city, where cameras look past the middle more often.
 ETH = Arrangement(np.deg2rad(190.0), 12, (480, 360), np.deg2rad(65.0), 0.15)
 IMC = replace(ETH, views=9, azimuth=np.deg2rad(75.0))
 LANDMARK = Arrangement(np.deg2rad(110.0), 10, (320, 240), np.deg2rad(55.0), 0.55)
 STREET = replace(LANDMARK, views=6)
-# Scenes, photographs of one or of a city, and photographs of each subset of the challenge's multi-view
-# task, whose own are of 5, 10 and 25.
-PLACES, TEXTURES, BAG_SIZES = ("place1", "place2"), 3, (5, 5, 8)
+# Scenes, photographs of one or of a city, and how many photographs each subset of the challenge's
+# multi-view task has; its own are of 5, 10 and 25.
+PLACES, TEXTURES = ("place1", "place2"), 3
+BAGS = {"5bag_000": 5, "5bag_001": 5, "8bag_000": 8}
+# Of each city what comes before a photograph's name in its queries.
+PREFIXES = dict(zip(layout.CITIES, (layout.OXFORD_PREFIX, ""), strict=True))
 # Rows and columns of a photograph's parts in a city; how many of them are landmarks, and queries of one.
 PARTS, LANDMARKS, QUERIES = (2, 3), 2, 3
 # Share of a landmark that a photograph of each grade shows: from the first up to below the second.
@@ -118,7 +117,7 @@ def write_oxford_affine(folder: Path, photographs: Sequence[Photograph], size: I
     for shown, grey in posters(photographs, size.longest_side).items():
         for nuisance, steps in STEPS.items():
             name = f"{nuisance}_{shown}"
-            write_homography_sequence(folder / name, *sequence(grey, steps, _drawing(size, name)))
+            write_homography_sequence(folder / name, *sequence(grey, steps, _seeded(size, name)))
 
 
 def write_w1bs(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
@@ -126,15 +125,16 @@ def write_w1bs(folder: Path, photographs: Sequence[Photograph], size: ImagesSize
     for shown, grey in posters(photographs, size.longest_side).items():
         for subset, make in CHANGES.items():
             name = f"{subset}_{shown}"
-            images, homographies = make(grey, _drawing(size, name))
+            images, homographies = make(grey, _seeded(size, name))
             # Regions are planned for a sequence of files.
             with tempfile.TemporaryDirectory() as scratch:
                 write_homography_sequence(Path(scratch, name), images, homographies)
                 plan = plan_patches(read_homography_sequence(Path(scratch, name)), MOST, size.seed)
-            pair = (images[0], np.eye(3)), (images[-1], homographies[-1])
-            for number, (image, homography), file in zip((1, 2), pair, REGIONS, strict=True):
-                patches = sample(image, homography, plan.regions(file), PATCH, cv2.BORDER_REPLICATE)
-                write_image(folder / subset / str(number) / f"{shown}.bmp", patches.reshape(-1, PATCH))
+            first, last = ("1", 0, np.eye(3), "ref"), ("2", -1, homographies[-1], "t1")
+            for number, index, homography, file in (first, last):
+                regions = plan.regions(file)
+                patches = sample(images[index], homography, regions, PATCH, cv2.BORDER_REPLICATE)
+                write_image(folder / subset / number / f"{shown}.bmp", patches.reshape(-1, PATCH))
 
 
 def posters(photographs: Sequence[Photograph], longest_side: int) -> dict[str, np.ndarray]:
@@ -149,15 +149,15 @@ def posters(photographs: Sequence[Photograph], longest_side: int) -> dict[str, n
         longest_side: px; larger ones are reduced to it.
     """
     cut = sequences.textures(photographs, longest_side)
-    shown = [photograph.grey(longest_side) for photograph in photographs]
-    if len(photographs) == 1:
-        shown = [texture.viewpoint for texture in cut]
     tested = sequences.make_splits({texture.name: texture.thing for texture in cut})["a"].test
-    pairs = zip(cut, shown, strict=True)
+    greys = [photograph.grey(longest_side) for photograph in photographs]
+    if len(photographs) == 1:
+        greys = [texture.viewpoint for texture in cut]
+    pairs = zip(cut, greys, strict=True)
     return {texture.name: grey for texture, grey in pairs if f"v_{texture.name}" in tested}
 
 
-def _drawing(size: ImagesSize, purpose: str) -> np.random.Generator:
+def _seeded(size: ImagesSize, purpose: str) -> np.random.Generator:
     return np.random.default_rng([size.seed, zlib.crc32(purpose.encode())])
 
 
@@ -190,14 +190,12 @@ def sequence(
         angles = np.array([yaw, 0, roll]) + rng.uniform(-UNSTEADY, UNSTEADY, 3)
         views.append(poster_camera(focal, size, focal * step["zoom"], *angles))
         taken.append(_photometry(step, rng))
-    site = Site((Piece(poster, 0, 0, 0),), tuple(views), tuple(taken))
-    back = np.linalg.inv(plane_homography(poster, views[0]))
-    homographies = np.stack([plane_homography(poster, view) @ back for view in views[1:]])
-    return render_views(site, [grey]), homographies / homographies[:, 2:, 2:]
+    images = imaging.render_views(Site((poster,), tuple(views), tuple(taken)), [grey])
+    return images, poster_homographies(poster, views)
 
 
 def _photometry(step: Mapping[str, float], rng: np.random.Generator) -> Photometry:
-    noise, seed = float(rng.uniform(0, NOISE)), int(rng.integers(2**31))
+    noise, seed = rng.uniform(0, NOISE), rng.integers(2**31)
     return Photometry(2.0 ** step["stops"], 1.0, step["blur"], noise, seed, step["quality"])
 
 
@@ -205,19 +203,21 @@ def write_eth(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
     """Images and camera files of two scenes, one of each half of the photographs."""
     for scene, shown in zip(PLACES, _halves(photographs), strict=True):
         textures = [photograph.grey(size.longest_side) for photograph in shown]
-        site, images = photographed_wall(textures, ETH, _drawing(size, f"eth {scene}"))
-        write_posed(folder / scene, images, site.cameras, first=1)
+        site = plan_wall(textures, ETH, _seeded(size, f"eth {scene}"))
+        write_posed(folder / scene, imaging.render_views(site, textures), site.cameras)
 
 
 def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
     """Two scenes of the challenge, to which the photographs are dealt in turn."""
     dealt = list(itertools.chain(*_halves(photographs)))
+    names = [f"{view:08}" for view in range(IMC.views)]
     for number, scene in enumerate(PLACES):
         textures = [photograph.grey(size.longest_side) for photograph in dealt[number :: len(PLACES)]]
-        site, images = photographed_wall(textures, IMC, _drawing(size, f"imc {scene}"))
-        data, names = folder / scene / layout.IMC_SET, [f"{view:08}" for view in range(IMC.views)]
+        site = plan_wall(textures, IMC, _seeded(size, f"imc {scene}"))
+        data = folder / scene / layout.IMC_SET
         for part in (layout.CALIBRATION, layout.PAIRS, layout.BAGS):
             (data / part).mkdir(parents=True)
+        images = imaging.render_views(site, textures)
         for name, image, camera in zip(names, images, site.cameras, strict=True):
             write_image(data / layout.IMC_IMAGES / f"{name}.jpg", image)
             with h5py.File(data / layout.CALIBRATION / f"calibration_{name}.h5", "w") as file:
@@ -226,54 +226,57 @@ def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
         shared = [pair for pair in pairs if covisibility(site, *pair) >= layout.COVISIBLE]
         np.save(data / layout.PAIRS / layout.LIST, [f"{names[b]}-{names[a]}" for a, b in shared])
         rng = np.random.default_rng([size.seed, number])
-        for index, count in enumerate(BAG_SIZES):
-            bag = sorted(rng.choice(IMC.views, count, replace=False))
-            lines = [f"images/{names[view]}.jpg\n" for view in bag]
-            file = data / layout.BAGS / f"{count}bag_{BAG_SIZES[:index].count(count):03}.txt"
-            file.write_text("".join(lines))
+        for bag, count in BAGS.items():
+            views = sorted(rng.choice(IMC.views, count, replace=False))
+            lines = "".join(f"images/{names[view]}.jpg\n" for view in views)
+            (data / layout.BAGS / f"{bag}.txt").write_text(lines)
 
 
 def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
-    """Both cities, one of each half of the photographs."""
-    halves = _halves(photographs)
-    for city, shown, prefix in zip(CITIES, halves, (layout.OXFORD_PREFIX, ""), strict=True):
+    """Both cities, one of each half of the photographs: a wall for each landmark, in the middle between
+    parts of photographs that distract, and streets, walls of these alone."""
+    for (city, prefix), shown in zip(PREFIXES.items(), _halves(photographs), strict=True):
         truth = folder / city / "gt_files"
         truth.mkdir(parents=True)
-        for name, textures, arrangement, rng in _walls(city, shown, size):
-            site, views = photographed_wall(textures, arrangement, rng)
-            greys = {f"{city}_{name}_{number:06}": grey for number, grey in enumerate(views)}
-            for image, grey in greys.items():
-                write_image(folder / city / "images" / f"{image}.jpg", grey)
-            if arrangement is LANDMARK:
-                _write_queries(truth, name, prefix, dict(zip(greys, _shown(site), strict=True)))
+        landmarks: dict[str, np.ndarray] = {}
+        distracting: list[np.ndarray] = []
+        for photograph in shown:
+            rows = np.array_split(photograph.grey(size.longest_side), PARTS[0], axis=0)
+            parts = [part for row in rows for part in np.array_split(row, PARTS[1], axis=1)]
+            order = _seeded(size, f"{city} {photograph.name}").permutation(len(parts))
+            plain = re.sub(r"[^a-z0-9]+", "_", photograph.name.lower())
+            landmarks |= {f"{plain}_{n}": parts[index] for n, index in enumerate(order[:LANDMARKS], 1)}
+            distracting += [parts[index] for index in order[LANDMARKS:]]
+        for name, part in landmarks.items():
+            rng = _seeded(size, f"{city} {name}")
+            left, right = (distracting[k] for k in rng.choice(len(distracting), 2, replace=False))
+            site, images = _write_wall(folder / city, name, [left, part, right], LANDMARK, rng)
+            _write_queries(truth, name, prefix, images, site)
+        for number, first in enumerate(range(0, len(distracting), 3), 1):
+            rng = _seeded(size, f"{city} street {number}")
+            parts = distracting[first : first + 3]
+            _write_wall(folder / city, f"street_{number}", parts, STREET, rng)
 
 
-def _walls(
-    city: str, photographs: Sequence[Photograph], size: ImagesSize
-) -> Iterator[tuple[str, list[np.ndarray], Arrangement, np.random.Generator]]:
-    """Name, textures, cameras and draw of each landmark's wall, the landmark in its middle, and of each
-    street, a wall of parts of photographs that distract."""
-    landmarks: dict[str, np.ndarray] = {}
-    distracting: list[np.ndarray] = []
-    for photograph in photographs:
-        rows = np.array_split(photograph.grey(size.longest_side), PARTS[0], axis=0)
-        parts = [part for row in rows for part in np.array_split(row, PARTS[1], axis=1)]
-        order = _drawing(size, f"{city} {photograph.name}").permutation(len(parts))
-        plain = re.sub(r"[^a-z0-9]+", "_", photograph.name.lower())
-        landmarks |= {f"{plain}_{n}": parts[index] for n, index in enumerate(order[:LANDMARKS], 1)}
-        distracting += [parts[index] for index in order[LANDMARKS:]]
-    for name, part in landmarks.items():
-        rng = _drawing(size, f"{city} {name}")
-        left, right = (distracting[k] for k in rng.choice(len(distracting), 2, replace=False))
-        yield name, [left, part, right], LANDMARK, rng
-    for number, first in enumerate(range(0, len(distracting), 3), 1):
-        rng = _drawing(size, f"{city} street {number}")
-        yield f"street_{number}", distracting[first : first + 3], STREET, rng
+def _write_wall(
+    folder: Path,
+    name: str,
+    textures: Sequence[np.ndarray],
+    arrangement: Arrangement,
+    rng: np.random.Generator,
+) -> tuple[Site, list[str]]:
+    """A wall, and the names of its images, which are written below a city's folder."""
+    site = plan_wall(textures, arrangement, rng)
+    images = [f"{folder.name}_{name}_{number:06}" for number in range(arrangement.views)]
+    for image, grey in zip(images, imaging.render_views(site, textures), strict=True):
+        write_image(folder / "images" / f"{image}.jpg", grey)
+    return site, images
 
 
-def _write_queries(truth: Path, landmark: str, prefix: str, shown: Mapping[str, Shown]) -> None:
-    """Queries for a landmark, the first photographs that show it clearly, and their lists, by what each
-    photograph shows of it."""
+def _write_queries(truth: Path, landmark: str, prefix: str, images: Sequence[str], site: Site) -> None:
+    """Queries for a wall's landmark, the first photographs that show it clearly, and their lists, by how
+    much of it each photograph shows."""
+    shown = {image: _shown(site, view) for view, image in enumerate(images)}
     graded = {
         grade: [image for image, (share, _) in shown.items() if least <= share < below]
         for grade, (least, below) in SHARES.items()
@@ -281,33 +284,29 @@ def _write_queries(truth: Path, landmark: str, prefix: str, shown: Mapping[str, 
     for number, image in enumerate(graded["good"][:QUERIES], 1):
         box = " ".join(f"{value:.1f}" for value in shown[image][1])
         (truth / f"{landmark}_{number}{layout.QUERY}").write_text(f"{prefix}{image} {box}\n")
-        for grade, images in graded.items():
-            lines = "".join(f"{name}\n" for name in images)
+        for grade, listed in graded.items():
+            lines = "".join(f"{name}\n" for name in listed)
             (truth / f"{landmark}_{number}_{grade}.txt").write_text(lines)
 
 
-# A share, and the box around what is shown, left, top, right and bottom in px.
-Shown = tuple[float, tuple[float, ...]]
-
-
-def _shown(site: Site) -> list[Shown]:
-    """Of each view the share of the middle texture that it shows, and where."""
-    shares = []
-    for view, camera in enumerate(site.cameras):
-        positions, visible = [], []
-        for index, piece in enumerate(site.pieces):
-            if piece.photograph != 1:
-                continue
-            sides = (piece.plane.width, piece.plane.height)
-            texels = np.meshgrid(*(np.linspace(1, length - 2, _POINTS) for length in sides))
-            pixels = transfer(plane_homography(piece.plane, camera), np.stack(texels, -1).reshape(-1, 2))
+def _shown(site: Site, view: int) -> tuple[float, np.ndarray]:
+    """The share of the middle texture that a view shows, and the (4,) box around it: left, top, right
+    and bottom, px."""
+    camera = site.cameras[view]
+    positions, visible = [], []
+    for index, plane in enumerate(site.planes):
+        if plane.photograph == 1:
+            sides = (np.linspace(1, length - 2, _POINTS) for length in (plane.width, plane.height))
+            texels = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+            pixels = transfer(imaging.plane_homography(plane, camera), texels)
             positions.append(pixels)
-            visible.append(in_image(pixels, camera) & (seen_pieces(site, view, pixels) == index))
-        seen = np.concatenate(visible)
-        pixels = np.concatenate(positions)[seen]
-        box = (*pixels.min(axis=0), *pixels.max(axis=0)) if seen.any() else (0.0,) * 4
-        shares.append((float(seen.mean()), tuple(map(float, box))))
-    return shares
+            visible.append(
+                imaging.in_image(pixels, camera) & (imaging.seen_planes(site, view, pixels) == index)
+            )
+    seen = np.concatenate(visible)
+    pixels = np.concatenate(positions)[seen]
+    box = np.r_[pixels.min(axis=0), pixels.max(axis=0)] if seen.any() else np.zeros(4)
+    return float(seen.mean()), box
 
 
 def _halves(photographs: Sequence[Photograph]) -> list[Sequence[Photograph]]:

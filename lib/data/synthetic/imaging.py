@@ -1,0 +1,321 @@
+"""Pinhole cameras, textured planes in 3D, and the images that the cameras take of them.
+
+World points are right-handed with y down and z away from the reference camera; image points are
+pixel centres, x right and y down.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.features.homographies import local_affine, transfer
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A rectangle of texture in space: texel (u, v) lies at origin + u * u_axis + v * v_axis.
+
+    Attributes:
+        origin, u_axis, v_axis: (3,) float64, world units and world units a texel.
+        width, height: texels.
+        photograph: index of the photograph that the texture is a part of.
+        left, top: the part's corner in the photograph, px.
+    """
+
+    origin: np.ndarray
+    u_axis: np.ndarray
+    v_axis: np.ndarray
+    width: int
+    height: int
+    photograph: int = 0
+    left: int = 0
+    top: int = 0
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole camera: x ~ intrinsics (rotation X + translation).
+
+    Attributes:
+        intrinsics: (3, 3) float64, px.
+        rotation: (3, 3) float64, world to camera.
+        translation: (3,) float64, world units.
+        width, height: of its images, px.
+    """
+
+    intrinsics: np.ndarray
+    rotation: np.ndarray
+    translation: np.ndarray
+    width: int
+    height: int
+
+    @property
+    def centre(self) -> np.ndarray:
+        """(3,) the camera's place in the world."""
+        return -self.rotation.T @ self.translation
+
+
+@dataclass(frozen=True)
+class Photometry:
+    """What a camera did to the light of one image.
+
+    Attributes:
+        gain: exposure, a factor on grey values.
+        gamma: exponent on grey values in [0, 1].
+        blur: standard deviation of defocus, px.
+        noise: standard deviation of the sensor's noise, grey levels of 255.
+        noise_seed: of that noise.
+        jpeg_quality: 1 to 100.
+    """
+
+    gain: float
+    gamma: float
+    blur: float
+    noise: float
+    noise_seed: int
+    jpeg_quality: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """Planes, the cameras that see them, and how each camera's image was taken."""
+
+    planes: tuple[Plane, ...]
+    cameras: tuple[Camera, ...]
+    photometry: tuple[Photometry, ...]
+
+
+def side_by_side(
+    shapes: Sequence[tuple[int, int]],
+    cuts: Callable[[int, int], Iterable[Sequence[int]]],
+    pose: Callable[[float, float], tuple[np.ndarray, np.ndarray]],
+) -> tuple[Plane, ...]:
+    """The planes that photographs side by side are cut into, column by column.
+
+    Args:
+        shapes: (height, width) of the photographs.
+        cuts: a photograph's width and height to the edges of its columns and of its rows.
+        pose: from where a plane's middle lies in the row of photographs, x and y from the row's middle,
+            to (3,) where it lies in the world and (3, 3) whose first columns are its u and v axis.
+    """
+    planes, left = [], -sum(wide for _, wide in shapes) / 2
+    for index, (tall, wide) in enumerate(shapes):
+        for (x0, x1), (y0, y1) in itertools.product(*map(itertools.pairwise, cuts(wide, tall))):
+            middle, basis = pose(left + (x0 + x1) / 2, (y0 + y1 - tall) / 2)
+            u_axis, v_axis = basis.T[:2]
+            origin = middle - u_axis * (x1 - x0 - 1) / 2 - v_axis * (y1 - y0 - 1) / 2
+            planes.append(Plane(origin, u_axis, v_axis, x1 - x0, y1 - y0, index, x0, y0))
+        left += wide
+    return tuple(planes)
+
+
+def axis_rotation(axis: np.ndarray, radians: float) -> np.ndarray:
+    """(3, 3) rotation about an axis by Rodrigues' formula."""
+    x, y, z = np.asarray(axis, float) / np.linalg.norm(axis)
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(radians) * cross + (1 - np.cos(radians)) * cross @ cross
+
+
+def random_tilt(largest: float, rng: np.random.Generator) -> np.ndarray:
+    """(3, 3) a rotation about an axis across the line of sight, by `largest` radians at most."""
+    angle = rng.uniform(0, 2 * np.pi)
+    return axis_rotation(np.array([np.cos(angle), np.sin(angle), 0]), largest * rng.uniform())
+
+
+def orbiting_camera(
+    target: np.ndarray,
+    distance: float,
+    focal: float,
+    size: tuple[int, int],
+    yaw: float = 0.0,
+    pitch: float = 0.0,
+    roll: float = 0.0,
+) -> Camera:
+    """A camera that looks at `target` from `distance`, turned around it by angles in radians.
+
+    All angles 0 puts it straight before the target, looking along +z. Its axis meets the middle of its
+    image, whose `size` is width and height, px, like the focal length.
+    """
+    right, down, ahead = np.eye(3)
+    turns = axis_rotation(ahead, roll), axis_rotation(right, pitch), axis_rotation(down, yaw)
+    rotation = turns[0] @ turns[1] @ turns[2]
+    centre = target - distance * rotation[2]
+    width, height = size
+    intrinsics = np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1.0]])
+    return Camera(intrinsics, rotation, -rotation @ centre, width, height)
+
+
+def plane_homography(plane: Plane, camera: Camera) -> np.ndarray:
+    """(3, 3) homography from texels of the plane to pixels; its third row gives depth.
+
+    That of its inverse gives 1 / depth of the plane at a pixel.
+    """
+    turned = [camera.rotation @ vector for vector in (plane.u_axis, plane.v_axis, plane.origin)]
+    turned[2] += camera.translation
+    return camera.intrinsics @ np.stack(turned, axis=1)
+
+
+def corners(width: int, height: int) -> np.ndarray:
+    """(4, 2) float64, the centres of an image's corner pixels, around it."""
+    return np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1.0]])
+
+
+def in_image(pixels: np.ndarray, camera: Camera, margin: np.ndarray | float = 0.0) -> np.ndarray:
+    """(N,) bool, which of (N, 2) pixels lie in a camera's image, a margin (px, or (N, 1)) inside it."""
+    last = np.array([camera.width - 1, camera.height - 1])
+    return ((pixels >= margin) & (pixels <= last - margin)).all(axis=1)
+
+
+def seen_planes(site: Site, view: int, pixels: np.ndarray) -> np.ndarray:
+    """(N,) int64, the index of the nearest plane on the ray of each of (N, 2) pixels of a view, -1 where
+    the ray meets none."""
+    camera = site.cameras[view]
+    nearest = np.full(len(pixels), -1)
+    best = np.zeros(len(pixels))
+    homogeneous = np.column_stack([pixels, np.ones(len(pixels))])
+    for index, plane in enumerate(site.planes):
+        to_texels = np.linalg.inv(plane_homography(plane, camera))
+        closeness = homogeneous @ to_texels[2]
+        u, v = transfer(to_texels, pixels).T
+        inside = (u >= 0) & (v >= 0) & (u <= plane.width - 1) & (v <= plane.height - 1)
+        nearer = inside & (closeness > best)
+        nearest[nearer] = index
+        best[nearer] = closeness[nearer]
+    return nearest
+
+
+def carried_pixels(
+    site: Site, first: int, second: int, pixels: np.ndarray, planes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where pixels of one view lie in another, whether or not they are seen there.
+
+    Args:
+        site: the planes and cameras.
+        first, second: views.
+        pixels: (N, 2) of the first.
+        planes: (N,) which plane each shows, -1 for none.
+
+    Returns:
+        (N, 2) pixels of the second view, and (N, 2, 2) local affine maps. Of pixels that show no plane:
+        (-1, -1) and the identity.
+    """
+    position = np.full(pixels.shape, -1.0)
+    affine = np.tile(np.eye(2), (len(pixels), 1, 1))
+    for index in np.unique(planes[planes >= 0]):
+        chosen = planes == index
+        here, there = (
+            plane_homography(site.planes[index], site.cameras[view]) for view in (first, second)
+        )
+        homography = there @ np.linalg.inv(here)
+        position[chosen] = transfer(homography, pixels[chosen])
+        affine[chosen] = local_affine(homography, pixels[chosen])
+    return position, affine
+
+
+def draw_photometry(
+    rng: np.random.Generator,
+    exposure: float,
+    gamma: float,
+    blur: float,
+    noise: float,
+    jpeg_quality: tuple[int, int],
+) -> Photometry:
+    """How an image is taken, at random.
+
+    Args:
+        rng: the draw.
+        exposure: standard deviation of the gain in stops.
+        gamma: standard deviation of log2 gamma.
+        blur, noise: largest values, drawn uniformly from 0 on.
+        jpeg_quality: lowest and highest.
+    """
+    return Photometry(
+        gain=2.0 ** (exposure * rng.standard_normal()),
+        gamma=2.0 ** (gamma * rng.standard_normal()),
+        blur=rng.uniform(0, blur),
+        noise=rng.uniform(0, noise),
+        noise_seed=rng.integers(2**31),
+        jpeg_quality=rng.integers(*jpeg_quality, endpoint=True),
+    )
+
+
+def photograph_through(photometry: Photometry, light: np.ndarray) -> np.ndarray:
+    """The image a camera hands out.
+
+    Args:
+        photometry: the conditions.
+        light: (H, W) float32 in [0, 1].
+
+    Returns:
+        (H, W) uint8.
+    """
+    import cv2
+
+    image = np.clip(light, 0, 1) ** np.float32(photometry.gamma) * np.float32(photometry.gain)
+    if photometry.blur > 0.1:
+        image = cv2.GaussianBlur(image, (0, 0), photometry.blur)
+    noise = np.random.default_rng(photometry.noise_seed).standard_normal(image.shape, np.float32)
+    image = 255 * image + np.float32(photometry.noise) * noise
+    image = np.clip(np.rint(image), 0, 255).astype(np.uint8)
+    coded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, photometry.jpeg_quality])[1]
+    return cv2.imdecode(coded, cv2.IMREAD_GRAYSCALE)
+
+
+def sky(width: int, height: int) -> np.ndarray:
+    """(height, width) float32 light where nothing else is seen, darker towards the top."""
+    return np.linspace(np.full(width, 0.45), 0.7, height, dtype=np.float32)
+
+
+def render_view(site: Site, photographs: Sequence[np.ndarray], view: int) -> np.ndarray:
+    """What one camera of a site photographs.
+
+    Args:
+        site: the planes and cameras.
+        photographs: (H, W) uint8 each.
+        view: index of the camera.
+
+    Returns:
+        (height, width) uint8.
+    """
+    import cv2
+
+    camera = site.cameras[view]
+    image = sky(camera.width, camera.height)
+    # 1 / depth of what is drawn there.
+    depths = np.zeros_like(image)
+    for plane in site.planes:
+        homography, w, h = plane_homography(plane, camera), plane.width, plane.height
+        outline = transfer(homography, corners(w, h))
+        left, top = low = np.maximum(np.floor(outline.min(axis=0)).astype(int), 0)
+        right, bottom = np.maximum(np.ceil(outline.max(axis=0)).astype(int) + 1, 0)
+        # The part of the image in which the plane lies.
+        light, closest = image[top:bottom, left:right], depths[top:bottom, left:right]
+        if not light.size:
+            continue
+        texture = photographs[plane.photograph][plane.top : plane.top + h, plane.left : plane.left + w]
+        area = abs(np.linalg.det(local_affine(homography, np.array([[w / 2, h / 2]]))[0]))
+        if area < 1:
+            texture = cv2.GaussianBlur(texture, (0, 0), 0.5 * np.sqrt(1 / area - 1) + 1e-3)
+        drawn = cv2.warpPerspective(
+            texture.astype(np.float32) / 255,
+            np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1.0]]) @ homography,
+            light.shape[::-1],
+            flags=cv2.INTER_CUBIC,
+            borderMode=cv2.BORDER_REPLICATE,
+        )
+        # OpenCV takes the polygon's corners in 1/16 px here.
+        polygon = np.rint((outline - low) * 16).astype(np.int32)
+        inside = cv2.fillConvexPoly(np.zeros(light.shape, np.uint8), polygon, 1, shift=4)
+        y, x = np.ogrid[top : top + len(light), left : left + light.shape[1]]
+        a, b, c = np.linalg.inv(homography)[2]
+        closeness = (a * x + b * y + c).astype(np.float32)
+        nearer = (inside > 0) & (closeness > closest)
+        light[nearer], closest[nearer] = drawn[nearer], closeness[nearer]
+    return photograph_through(site.photometry[view], image)
+
+
+def render_views(site: Site, photographs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What each camera of a site photographs; arguments as `render_view`'s."""
+    return [render_view(site, photographs, view) for view in range(len(site.cameras))]
