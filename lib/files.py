@@ -141,9 +141,7 @@ def make_once(
     folder: Path,
     name: str,
     make: Callable[[Path], None],
-    *,
-    is_sound: Callable[[Path], bool] = lambda _: True,
-    wait: float = -1,
+    is_sound: Callable[[Path], bool] = Path.is_dir,
 ) -> None:
     """Have a folder made unless it is there; of several processes one makes it.
 
@@ -155,29 +153,25 @@ def make_once(
         name: of what is made, for which one process at a time makes anything in `folder`'s parent.
         make: fills the empty folder that it is given.
         is_sound: whether what is there will do; otherwise it is set aside and made anew.
-        wait: seconds to wait for another process that makes it; -1 waits for ever.
 
     Raises:
-        filelock.Timeout: another process is still making it.
         OSError: the folder cannot be written.
     """
-    if folder.is_dir() and is_sound(folder):
+    if is_sound(folder):
         return
-    with explained_errors(folder), locked(folder.parent / f".{name}.lock", wait):
-        if folder.is_dir() and is_sound(folder):
+    part = folder.parent / f".{name}.part"
+    with explained_errors(folder), locked(folder.parent / f".{name}.lock"), ended_cleanly():
+        if is_sound(folder):
             return
         if folder.exists():
             set_aside(folder)
-        part = folder.parent / f".{name}.part"
         shutil.rmtree(part, ignore_errors=True)
-        with ended_cleanly():
-            try:
-                part.mkdir()
-                make(part)
-                os.rename(part, folder)
-            except BaseException:
-                shutil.rmtree(part, ignore_errors=True)
-                raise
+        try:
+            part.mkdir()
+            make(part)
+            os.rename(part, folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
 
 
 def make_checked(folder: Path, name: str, make: Callable[[Path], None]) -> None:
@@ -197,17 +191,19 @@ def make_checked(folder: Path, name: str, make: Callable[[Path], None]) -> None:
         sums = {path.relative_to(part).as_posix(): _checksum(path) for path in files}
         (part / CHECKSUMS).write_text(json.dumps(sums) + "\n")
 
-    make_once(folder, name, make_with_checksums, is_sound=_is_as_made)
+    make_once(folder, name, make_with_checksums, _is_as_made)
 
 
 def _is_as_made(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
     try:
         sums = json.loads((folder / CHECKSUMS).read_bytes())
         # Folders inside may be of another making, e.g. the patches of a set, decoded.
         there = {path.name for path in folder.glob("[!.]*") if path.is_file()} - {CHECKSUMS}
-        if not sums or not there <= sums.keys():
-            raise ValueError("it lists no files, or not all")
-        damaged = next((name for name, value in sums.items() if _checksum(folder / name) != value), None)
+        names = sorted(there | sums.keys())
+        wrong = (name for name in names if sums.get(name) != _checksum(folder / name))
+        damaged = next(wrong, None if sums else CHECKSUMS)
     except (FileNotFoundError, IsADirectoryError) as error:
         damaged = Path(error.filename).name
     except (ValueError, AttributeError):

@@ -36,7 +36,7 @@ KINDS = {
 }
 # Of a released set: what is small is told by its content, what is an image by its size.
 _SMALLEST_IMAGE = 100_000
-_READER, _WHOLE_IMAGES, _UNION = "lib.data.phototour", "lib.data.whole_images", "lib.data.patchset"
+_READER, _WHOLE_IMAGES = "lib.data.phototour", "lib.data.whole_images"
 _SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
 # Between names in that of a union, and the split of HPatches that a part of it is trained on by.
 _AND, _SPLIT = "+", "a"
@@ -354,7 +354,7 @@ class Source:
             FileNotFoundError: a real set's folder is missing.
         """
         if _AND in name:
-            return states.union_digest([_UNION], [self.digest(part) for part in name.split(_AND)])
+            return states.union_digest([self.digest(part) for part in name.split(_AND)])
         return self.collection(name).digest(name)
 
     def manifest(self, names: Iterable[str]) -> Manifest:
@@ -383,8 +383,9 @@ class Source:
         """
         if _AND not in name:
             return self.collection(name).load(name)
-        parts = [self.load(part) for part in name.split(_AND)]
-        return import_module(_UNION).unite(parts, self.folder / "decoded", name)
+        from lib.data.patchset import unite
+
+        return unite([self.load(part) for part in name.split(_AND)], self.folder / "decoded", name)
 
 
 def open_source(

@@ -57,10 +57,10 @@ def digest(modules: Sequence[str], content: object, size: object = None) -> str:
     return value_digest(made_of)[:HALF] + code_digest(modules)[:HALF]
 
 
-def union_digest(modules: Sequence[str], digests: Sequence[str]) -> str:
-    """16 hex digits, as of `digest`, of a set that consists of others."""
+def union_digest(digests: Sequence[str]) -> str:
+    """16 hex digits, as of `digest`, of a set that `lib.data.patchset.unite` makes of others."""
     content = value_digest([content_half(part) for part in digests])
-    code = value_digest([code_digest(modules), *(code_half(part) for part in digests)])
+    code = value_digest([code_digest(["lib.data.patchset"]), *(code_half(part) for part in digests)])
     return content[:HALF] + code[:HALF]
 
 
