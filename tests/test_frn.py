@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from lib.models import frn
-from lib.models.frn import FRN, TLU, Fused, frn_tlu
+from lib.models.frn import FRN, FRNTLU, TLU, Fused
 
 seeds = st.integers(0, 2**31)
 # Channels that fill a processor's vectors and that do not, one pixel, and pixels of an odd number.
@@ -91,13 +91,13 @@ def test_the_gradient_by_hand_is_that_of_differences(shape) -> None:
     leaves = [each.clone().requires_grad_() for each in of]
     passed = (written_out(nn.Sequential(norm), leaves[0]) > threshold.tau).double().mean()
     assert 0.1 < passed < 0.9, "both sides of the threshold are looked at"
-    assert torch.autograd.gradcheck(lambda *leaf: frn_tlu(*leaf, norm.eps), leaves)
+    assert torch.autograd.gradcheck(lambda *leaf: FRNTLU.apply(*leaf, norm.eps), leaves)
 
 
 def test_on_the_threshold_the_gradient_is_tau_s() -> None:
     of = torch.zeros(1, 1, 2, 2, requires_grad=True)
     weight, bias, tau = (torch.full((1, 1, 1, 1), v, requires_grad=True) for v in (1.0, -1.0, -1.0))
-    frn_tlu(of, weight, bias, tau, torch.tensor([1e-6])).sum().backward()
+    FRNTLU.apply(of, weight, bias, tau, torch.tensor([1e-6])).sum().backward()
     assert (tau.grad.item(), bias.grad.item()) == (4.0, 0.0)
 
 

@@ -64,10 +64,7 @@ def read_layout(
     folder: Path, count: int | None = None
 ) -> tuple[list[Path], np.ndarray, np.ndarray | None, LabelledPairs | None]:
     """All of a set but pixels: sheets, point ids, image ids, pairs; raises as `read_phototour` does."""
-    sheets = [folder / f"patches{n:04d}.bmp" for n in range(len(list(folder.glob("patches*.bmp"))) or 1)]
-    for sheet in sheets:
-        if not sheet.is_file():
-            raise FileNotFoundError(f"{sheet} is missing: unpack the set there")
+    sheets = sorted(folder.glob("patches*.bmp"))
     point_ids = _numbers(folder / INFO, [0])[:, 0]
     patches, room = len(point_ids), PER_SHEET * len(sheets)
     if count not in (None, patches):

@@ -66,22 +66,16 @@ class Fused(nn.Sequential):
         layers = iter(self)
         for layer in layers:
             if fused and isinstance(layer, FRN):
-                maps = frn_tlu(maps, layer.weight, layer.bias, next(layers).tau, layer.eps)
+                maps = FRNTLU.apply(maps, layer.weight, layer.bias, next(layers).tau, layer.eps)
             else:
                 maps = layer(maps)
         return maps
 
 
-def frn_tlu(maps: Tensor, weight: Tensor, bias: Tensor, tau: Tensor, eps: Tensor) -> Tensor:
+class FRNTLU(torch.autograd.Function):
     """max(γ f / √(ν² + |ε|) + β, τ) of maps (n, c, h, w); γ, β and τ of shape (1, c, 1, 1), ε of (1,).
 
-    Given and handed out with the channels last in memory. Where f̂ equals τ, the gradient is τ's.
-    """
-    return _FRNTLU.apply(maps, weight, bias, tau, eps)
-
-
-class _FRNTLU(torch.autograd.Function):
-    """With r = 1 / √(ν² + |ε|) a map, g the gradient where f̂ > τ and else 0, Σ over a map's N pixels:
+    Given and handed out with the channels last in memory. Where f̂ equals τ, the gradient is τ's. With r = 1 / √(ν² + |ε|) a map, g the gradient where f̂ > τ and else 0, Σ over a map's N pixels:
 
     ∂f = γ r (g − f r² Σ g f / N), ∂γ = Σ_n r Σ g f, ∂β = Σ_n Σ g; ∂τ is the rest of the gradient.
     """
