@@ -75,7 +75,8 @@ class Fused(nn.Sequential):
 class FRNTLU(torch.autograd.Function):
     """max(γ f / √(ν² + |ε|) + β, τ) of maps (n, c, h, w); γ, β and τ of shape (1, c, 1, 1), ε of (1,).
 
-    Given and handed out with the channels last in memory. Where f̂ equals τ, the gradient is τ's. With r = 1 / √(ν² + |ε|) a map, g the gradient where f̂ > τ and else 0, Σ over a map's N pixels:
+    Given and handed out with the channels last in memory. Where f̂ equals τ, the gradient is τ's. With
+    r = 1 / √(ν² + |ε|) a map, g the gradient where f̂ > τ and else 0, Σ over a map's N pixels:
 
     ∂f = γ r (g − f r² Σ g f / N), ∂γ = Σ_n r Σ g f, ∂β = Σ_n Σ g; ∂τ is the rest of the gradient.
     """
