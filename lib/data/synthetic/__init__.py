@@ -3,10 +3,13 @@
 The parts: `photographs` (which photograph goes where), `imaging` (planes, cameras, and what these
 photograph), `scenes` (sites of planes and their patches, in PhotoTour's files), `sequences`
 (homography sequences after HPatches), `walls` and `whole_images` (sets of whole images). Here stand
-the sizes, plain values.
+the sizes, and where all draws begin.
 """
 
+import zlib
 from dataclasses import dataclass
+
+import numpy as np
 
 # The folder of generated homography sequences, beside the patches cut of them.
 SEQUENCES = "sequences"
@@ -66,3 +69,10 @@ class ImagesSize:
 
     longest_side: int = 640
     seed: int = 0
+
+
+def drawing(
+    size: SyntheticSize | SequencesSize | ImagesSize, purpose: str, *numbers: int
+) -> np.random.Generator:
+    """What is drawn for a purpose, and perhaps for one of several under one name, from a size's seed."""
+    return np.random.default_rng([size.seed, zlib.crc32(purpose.encode()), *numbers])

@@ -82,16 +82,16 @@ class Photometry:
 class Site:
     """Planes, the cameras that see them, and how each camera's image was taken."""
 
-    planes: tuple[Plane, ...]
-    cameras: tuple[Camera, ...]
-    photometry: tuple[Photometry, ...]
+    planes: Sequence[Plane]
+    cameras: Sequence[Camera]
+    photometry: Sequence[Photometry]
 
 
 def side_by_side(
     shapes: Sequence[tuple[int, int]],
     cuts: Callable[[int, int], Iterable[Sequence[int]]],
     pose: Callable[[float, float], tuple[np.ndarray, np.ndarray]],
-) -> tuple[Plane, ...]:
+) -> list[Plane]:
     """The planes that photographs side by side are cut into, column by column.
 
     Args:
@@ -108,13 +108,12 @@ def side_by_side(
             origin = middle - u_axis * (x1 - x0 - 1) / 2 - v_axis * (y1 - y0 - 1) / 2
             planes.append(Plane(origin, u_axis, v_axis, x1 - x0, y1 - y0, index, x0, y0))
         left += wide
-    return tuple(planes)
+    return planes
 
 
 def axis_rotation(axis: np.ndarray, radians: float) -> np.ndarray:
     """(3, 3) rotation about an axis by Rodrigues' formula."""
-    x, y, z = np.asarray(axis, float) / np.linalg.norm(axis)
-    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    cross = np.cross(axis / np.linalg.norm(axis), np.eye(3)).T
     return np.eye(3) + np.sin(radians) * cross + (1 - np.cos(radians)) * cross @ cross
 
 
@@ -171,19 +170,13 @@ def in_image(pixels: np.ndarray, camera: Camera, margin: np.ndarray | float = 0.
 def seen_planes(site: Site, view: int, pixels: np.ndarray) -> np.ndarray:
     """(N,) int64, the index of the nearest plane on the ray of each of (N, 2) pixels of a view, -1 where
     the ray meets none."""
-    camera = site.cameras[view]
-    nearest = np.full(len(pixels), -1)
-    best = np.zeros(len(pixels))
-    homogeneous = np.column_stack([pixels, np.ones(len(pixels))])
-    for index, plane in enumerate(site.planes):
-        to_texels = np.linalg.inv(plane_homography(plane, camera))
-        closeness = homogeneous @ to_texels[2]
-        u, v = transfer(to_texels, pixels).T
-        inside = (u >= 0) & (v >= 0) & (u <= plane.width - 1) & (v <= plane.height - 1)
-        nearer = inside & (closeness > best)
-        nearest[nearer] = index
-        best[nearer] = closeness[nearer]
-    return nearest
+    homographies = [plane_homography(plane, site.cameras[view]) for plane in site.planes]
+    rays = np.vstack([pixels.T, np.ones(len(pixels))])
+    u, v, closeness = (np.linalg.inv(homographies) @ rays).swapaxes(0, 1)
+    width, height = np.array([(plane.width, plane.height) for plane in site.planes]).T[..., None]
+    u, v = u / closeness, v / closeness
+    hit = (u >= 0) & (v >= 0) & (u <= width - 1) & (v <= height - 1) & (closeness > 0)
+    return np.where(hit.any(axis=0), np.where(hit, closeness, 0).argmax(axis=0), -1)
 
 
 def carried_pixels(

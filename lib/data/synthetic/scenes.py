@@ -9,7 +9,6 @@ errors is drawn here.
 
 import itertools
 import json
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,10 +16,11 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.stats import qmc
 
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import write_pairs, write_patches
-from lib.data.synthetic import SyntheticSize, imaging
+from lib.data.synthetic import SyntheticSize, drawing, imaging
 from lib.data.synthetic.imaging import Site
 from lib.data.synthetic.photographs import Photograph
 from lib.features.keypoints import Keypoints, carried_keypoints, dog_keypoints, one_a_place
@@ -58,8 +58,6 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: np.ra
 
     Each photograph is cut into four planes. The first camera is the reference view.
     """
-    from scipy.stats.qmc import LatinHypercube
-
     height, width = max(tall for tall, _ in shapes), sum(wide for _, wide in shapes)
     focal = 1.2 * max(width, height)
 
@@ -71,16 +69,16 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: np.ra
         return depth * np.array([x, y, focal]), imaging.random_tilt(TILT, rng) * depth * OVERLAP
 
     planes = imaging.side_by_side(shapes, halves, pose)
-    target = np.array([0, 0, focal])
-    cameras = [imaging.orbiting_camera(target, focal, focal, (width, height))]
     # Stratified, so that scenes with few views are about equally hard.
-    for turn in LatinHypercube(4, rng=rng).random(size.views - 1):
-        angles = (2 * turn[:3] - 1) * (YAW, PITCH, ROLL)
-        distance = focal * (DISTANCE[0] + turn[3] * (DISTANCE[1] - DISTANCE[0]))
-        cameras.append(imaging.orbiting_camera(target, distance, focal, (width, height), *angles))
-    return Site(
-        planes, tuple(cameras), tuple(imaging.draw_photometry(rng, **PHOTOMETRY) for _ in cameras)
-    )
+    draws = qmc.LatinHypercube(4, rng=rng).random(size.views - 1)
+    bounds = np.transpose([(-YAW, YAW), (-PITCH, PITCH), (-ROLL, ROLL), DISTANCE])
+    turns = [(0, 0, 0, 1), *qmc.scale(draws, *bounds)]
+    target, view = np.array([0, 0, focal]), (width, height)
+    cameras = [
+        imaging.orbiting_camera(target, focal * distance, focal, view, *angles)
+        for *angles, distance in turns
+    ]
+    return Site(planes, cameras, [imaging.draw_photometry(rng, **PHOTOMETRY) for _ in cameras])
 
 
 def cut_site(
@@ -159,9 +157,8 @@ def spread_out(keypoints: Keypoints, distance: float) -> np.ndarray:
     octave = np.log2(keypoints.scale)
     tree = cKDTree(keypoints.position)
     for index, others in enumerate(tree.query_ball_point(tree.data, distance * keypoints.scale)):
-        kept[index] = not any(
-            o < index and kept[o] and abs(octave[o] - octave[index]) < 1 for o in others
-        )
+        stronger = [other for other in others if other < index and kept[other]]
+        kept[index] = (np.abs(octave[stronger] - octave[index]) >= 1).all()
     return np.flatnonzero(kept)
 
 
@@ -197,7 +194,7 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
     def cut_sites() -> Iterator[tuple[np.ndarray, ...]]:
         start = 0
         for group in (photographs[first:end] for first, end in itertools.pairwise(ends)):
-            rng, first_image = _seeded(name, size, len(sites)), len(sites) * size.views
+            rng, first_image = drawing(size, name, len(sites)), len(sites) * size.views
             textures = [photograph.grey(size.longest_side) for photograph in group]
             shapes = [texture.shape for texture in textures]
             site = plan_site(shapes, size, rng)
@@ -210,7 +207,7 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
     point_ids = write_patches(folder, cut_sites())
     if point_ids.max(initial=0) < 1:
         raise ValueError(f"scene {name}: too few points found; give photographs with more texture")
-    pairs = draw_pairs(point_ids, size.pairs, _seeded(name, size, 2**31))
+    pairs = draw_pairs(point_ids, size.pairs, drawing(size, name, 2**31))
     write_pairs(folder, pairs, point_ids)
     facts = {"name": name, "size": asdict(size), "sites": sites}
     (folder / SCENE).write_text(json.dumps(facts) + "\n")
@@ -225,13 +222,9 @@ def read_sites(folder: Path) -> tuple[dict[str, Any], tuple[Site, ...]]:
     facts = json.loads((folder / SCENE).read_text())
     size = SyntheticSize(**facts["size"])
     return facts, tuple(
-        plan_site(site["shapes"], size, _seeded(facts["name"], size, number))
+        plan_site(site["shapes"], size, drawing(size, facts["name"], number))
         for number, site in enumerate(facts["sites"])
     )
-
-
-def _seeded(name: str, size: SyntheticSize, number: int) -> np.random.Generator:
-    return np.random.default_rng([size.seed, zlib.crc32(name.encode()), number])
 
 
 def draw_pairs(point_ids: np.ndarray, count: int, rng: np.random.Generator) -> LabelledPairs:

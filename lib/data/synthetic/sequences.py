@@ -25,7 +25,6 @@ fewer patches matching is easier.
 import itertools
 import re
 import unicodedata
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +37,7 @@ from lib.data.hpatches.building import pack
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.release import Split
 from lib.data.images import reduced
-from lib.data.synthetic import SEQUENCES, SequencesSize, imaging
+from lib.data.synthetic import SEQUENCES, SequencesSize, drawing, imaging
 from lib.data.synthetic.imaging import Camera, Plane
 from lib.data.synthetic.photographs import Photograph
 from lib.features.homographies import local_affine
@@ -309,12 +308,8 @@ def write_hpatches(folder: Path, photographs: Sequence[Photograph], size: Sequen
             ("i", texture.illumination, illumination_sequence),
         ):
             name = f"{kind}_{texture.name}"
-            sequence = make(grey, np.random.default_rng(_seed(size, name)))
+            sequence = make(grey, drawing(size, name))
             write_homography_sequence(folder / SEQUENCES / name, *sequence)
             made.append(read_homography_sequence(folder / SEQUENCES / name))
     # Of a split's name too, so that splits that test the same sequences differ in their pairs.
-    pack(folder, made, make_splits(things), size, partial(_seed, size))
-
-
-def _seed(size: SequencesSize, name: str) -> np.random.SeedSequence:
-    return np.random.SeedSequence([size.seed, zlib.crc32(name.encode())])
+    pack(folder, made, make_splits(things), size, partial(drawing, size))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.stats.qmc import LatinHypercube
 
 from lib.data.images import write_image
 from lib.data.scenes.places import CAMERAS, IMAGES
@@ -64,8 +65,6 @@ def plan_wall(
         arrangement: of the wall and the cameras.
         rng: the draw.
     """
-    from scipy.stats.qmc import LatinHypercube
-
     shapes = [texture.shape for texture in textures]
     radius = sum(wide for _, wide in shapes) / arrangement.arc
 
@@ -91,9 +90,7 @@ def plan_wall(
         cameras.append(
             imaging.orbiting_camera(target, distance, focal, arrangement.size, yaw, pitch, roll)
         )
-    return Site(
-        planes, tuple(cameras), tuple(imaging.draw_photometry(rng, **PHOTOMETRY) for _ in cameras)
-    )
+    return Site(planes, cameras, [imaging.draw_photometry(rng, **PHOTOMETRY) for _ in cameras])
 
 
 def write_posed(folder: Path, images: Sequence[np.ndarray], cameras: Sequence[Camera]) -> None:

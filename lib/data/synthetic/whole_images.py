@@ -53,7 +53,6 @@ from __future__ import annotations
 import itertools
 import re
 import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +65,7 @@ from lib.data import whole_images as layout
 from lib.data.hpatches.building import plan_patches
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.images import write_image
-from lib.data.synthetic import ImagesSize, imaging, sequences
+from lib.data.synthetic import ImagesSize, drawing, imaging, sequences
 from lib.data.synthetic.imaging import Photometry, Site
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import FOCAL, poster_camera, poster_homographies, poster_plane
@@ -117,7 +116,7 @@ def write_oxford_affine(folder: Path, photographs: Sequence[Photograph], size: I
     for shown, grey in posters(photographs, size.longest_side).items():
         for nuisance, steps in STEPS.items():
             name = f"{nuisance}_{shown}"
-            write_homography_sequence(folder / name, *sequence(grey, steps, _seeded(size, name)))
+            write_homography_sequence(folder / name, *sequence(grey, steps, drawing(size, name)))
 
 
 def write_w1bs(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
@@ -125,7 +124,7 @@ def write_w1bs(folder: Path, photographs: Sequence[Photograph], size: ImagesSize
     for shown, grey in posters(photographs, size.longest_side).items():
         for subset, make in CHANGES.items():
             name = f"{subset}_{shown}"
-            images, homographies = make(grey, _seeded(size, name))
+            images, homographies = make(grey, drawing(size, name))
             # Regions are planned for a sequence of files.
             with tempfile.TemporaryDirectory() as scratch:
                 write_homography_sequence(Path(scratch, name), images, homographies)
@@ -157,10 +156,6 @@ def posters(photographs: Sequence[Photograph], longest_side: int) -> dict[str, n
     return {texture.name: grey for texture, grey in pairs if f"v_{texture.name}" in tested}
 
 
-def _seeded(size: ImagesSize, purpose: str) -> np.random.Generator:
-    return np.random.default_rng([size.seed, zlib.crc32(purpose.encode())])
-
-
 def sequence(
     grey: np.ndarray, steps: Mapping[str, Sequence[float]], rng: np.random.Generator
 ) -> tuple[list[np.ndarray], np.ndarray]:
@@ -190,7 +185,7 @@ def sequence(
         angles = np.array([yaw, 0, roll]) + rng.uniform(-UNSTEADY, UNSTEADY, 3)
         views.append(poster_camera(focal, size, focal * step["zoom"], *angles))
         taken.append(_photometry(step, rng))
-    images = imaging.render_views(Site((poster,), tuple(views), tuple(taken)), [grey])
+    images = imaging.render_views(Site([poster], views, taken), [grey])
     return images, poster_homographies(poster, views)
 
 
@@ -203,7 +198,7 @@ def write_eth(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
     """Images and camera files of two scenes, one of each half of the photographs."""
     for scene, shown in zip(PLACES, _halves(photographs), strict=True):
         textures = [photograph.grey(size.longest_side) for photograph in shown]
-        site = plan_wall(textures, ETH, _seeded(size, f"eth {scene}"))
+        site = plan_wall(textures, ETH, drawing(size, f"eth {scene}"))
         write_posed(folder / scene, imaging.render_views(site, textures), site.cameras)
 
 
@@ -213,7 +208,7 @@ def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
     names = [f"{view:08}" for view in range(IMC.views)]
     for number, scene in enumerate(PLACES):
         textures = [photograph.grey(size.longest_side) for photograph in dealt[number :: len(PLACES)]]
-        site = plan_wall(textures, IMC, _seeded(size, f"imc {scene}"))
+        site = plan_wall(textures, IMC, drawing(size, f"imc {scene}"))
         data = folder / scene / layout.IMC_SET
         for part in (layout.CALIBRATION, layout.PAIRS, layout.BAGS):
             (data / part).mkdir(parents=True)
@@ -243,17 +238,17 @@ def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: Image
         for photograph in shown:
             rows = np.array_split(photograph.grey(size.longest_side), PARTS[0], axis=0)
             parts = [part for row in rows for part in np.array_split(row, PARTS[1], axis=1)]
-            order = _seeded(size, f"{city} {photograph.name}").permutation(len(parts))
+            order = drawing(size, f"{city} {photograph.name}").permutation(len(parts))
             plain = re.sub(r"[^a-z0-9]+", "_", photograph.name.lower())
             landmarks |= {f"{plain}_{n}": parts[index] for n, index in enumerate(order[:LANDMARKS], 1)}
             distracting += [parts[index] for index in order[LANDMARKS:]]
         for name, part in landmarks.items():
-            rng = _seeded(size, f"{city} {name}")
+            rng = drawing(size, f"{city} {name}")
             left, right = (distracting[k] for k in rng.choice(len(distracting), 2, replace=False))
             site, images = _write_wall(folder / city, name, [left, part, right], LANDMARK, rng)
             _write_queries(truth, name, prefix, images, site)
         for number, first in enumerate(range(0, len(distracting), 3), 1):
-            rng = _seeded(size, f"{city} street {number}")
+            rng = drawing(size, f"{city} street {number}")
             parts = distracting[first : first + 3]
             _write_wall(folder / city, f"street_{number}", parts, STREET, rng)
 
@@ -293,18 +288,16 @@ def _shown(site: Site, view: int) -> tuple[float, np.ndarray]:
     """The share of the middle texture that a view shows, and the (4,) box around it: left, top, right
     and bottom, px."""
     camera = site.cameras[view]
-    positions, visible = [], []
-    for index, plane in enumerate(site.planes):
-        if plane.photograph == 1:
-            sides = (np.linspace(1, length - 2, _POINTS) for length in (plane.width, plane.height))
-            texels = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-            pixels = transfer(imaging.plane_homography(plane, camera), texels)
-            positions.append(pixels)
-            visible.append(
-                imaging.in_image(pixels, camera) & (imaging.seen_planes(site, view, pixels) == index)
-            )
-    seen = np.concatenate(visible)
-    pixels = np.concatenate(positions)[seen]
+    middle = {index: plane for index, plane in enumerate(site.planes) if plane.photograph == 1}
+    positions = []
+    for plane in middle.values():
+        sides = (np.linspace(1, length - 2, _POINTS) for length in (plane.width, plane.height))
+        texels = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+        positions.append(transfer(imaging.plane_homography(plane, camera), texels))
+    pixels = np.concatenate(positions)
+    nearest = imaging.seen_planes(site, view, pixels)
+    seen = imaging.in_image(pixels, camera) & (nearest == np.repeat([*middle], _POINTS**2))
+    pixels = pixels[seen]
     box = np.r_[pixels.min(axis=0), pixels.max(axis=0)] if seen.any() else np.zeros(4)
     return float(seen.mean()), box
 
