@@ -25,7 +25,6 @@ from lib.data.synthetic.imaging import (
     carried_pixels,
     draw_photometry,
     in_image,
-    plane_homography,
     render_views,
     seen_planes,
 )
@@ -89,8 +88,7 @@ def truly_carried(
     position, affine = carried_pixels(site, first, second, keypoints.position, plane)
     nearest = seen_planes(site, second, position)
     # As deep as what is seen there, which beside an edge may be the next facet.
-    homographies = np.array([plane_homography(plane, there) for plane in site.planes])
-    coefficients = np.linalg.inv(homographies)[:, 2]
+    coefficients = np.linalg.inv(site.homographies(second))[:, 2]
     rays = np.column_stack([position, np.ones(len(position))])
     own, seen = (np.einsum("ni,ni->n", rays, coefficients[index]) for index in (plane, nearest))
     visible = in_image(position, there) & (plane >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)

@@ -91,18 +91,15 @@ def read_w1bs(folder: Path) -> dict[tuple[str, str], PatchPair]:
     pairs = {}
     for first in sorted(folder.glob("*/1/*.bmp")):
         subset = first.parents[1]
-        columns = [read_grey(file) for file in (first, subset / "2" / first.name)]
+        columns = [read_grey(subset / number / first.name) for number in "12"]
         height, width = columns[0].shape
         if height % width or columns[1].shape != (height, width):
             raise ValueError(f"{first} and its pair are no equal columns of squares: unpack them again")
-        patches = tuple(column.reshape(-1, width, width) for column in columns)
-        pairs[subset.name, first.stem] = patches
+        patches = (column.reshape(-1, width, width) for column in columns)
+        pairs[subset.name, first.stem] = tuple(patches)
     if not pairs:
         raise FileNotFoundError(f"{folder} holds no W1BS: SET/1/PAIR.bmp and SET/2/PAIR.bmp")
     return pairs
-
-
-ETH_IMAGES, ETH_DATABASE, ETH_CAMERAS = "images", "database.db", "cameras"
 
 
 @dataclass(frozen=True)
@@ -125,20 +122,20 @@ class EthScene:
 
 def read_eth(folder: Path) -> list[EthScene]:
     """The scenes, by name."""
-    parts = (ETH_DATABASE, ETH_CAMERAS)
+    parts = ("database.db", "cameras")
     folders = sorted({path.parent for part in parts for path in folder.glob(f"*/{part}")})
     if not folders:
-        raise FileNotFoundError(f"{folder} holds no scene: {ETH_IMAGES} with {' or '.join(parts)}")
+        raise FileNotFoundError(f"{folder} holds no scene: images with {' or '.join(parts)}")
     return list(map(_read_eth_scene, folders))
 
 
 def _read_eth_scene(folder: Path) -> EthScene:
     from lib.data.colmap import posed_model
 
-    database, poses, known = folder / ETH_DATABASE, folder / ETH_CAMERAS, None
+    database, poses, known = folder / "database.db", folder / "cameras", None
     cameras = _read_database(database) if database.is_file() else {}
     names = [*cameras] or sorted(file.stem for file in poses.glob("*.camera"))
-    images = {name: folder / ETH_IMAGES / name for name in names}
+    images = {name: folder / "images" / name for name in names}
     if poses.is_dir():
         known = posed_model(read_strecha_cameras(images.values(), poses))
         cameras = cameras or {image.name: image.camera for image in known.images.values()}
@@ -160,13 +157,10 @@ def _read_database(database: Path) -> dict[str, pycolmap.Camera]:
             raise ValueError(f"{database} is no COLMAP database ({error}): unpack it again") from error
 
 
-IMC_SET = "set_100"
-IMC_IMAGES, CALIBRATION, PAIRS, BAGS = "images", "calibration", "new-vis-pairs", "sub_set"
 # A checkpoint of Key.Net, for who has one.
 KEYNET = "keynet.pth"
 # The challenge's own: pairs that share less are not asked for.
 COVISIBLE = 0.1
-LIST = f"keys-th-{COVISIBLE:.1f}.npy"
 
 
 @dataclass(frozen=True)
@@ -190,39 +184,35 @@ class ChallengeScene:
 
 def read_imc(folder: Path) -> list[ChallengeScene]:
     """The scenes, by name."""
-    folders = [path.parent for path in sorted(folder.glob(f"*/{IMC_SET}"))]
+    folders = sorted(folder.glob("*/set_100"))
     if not folders:
-        raise FileNotFoundError(f"{folder} holds no scene of the challenge: each has a folder {IMC_SET}")
-    keynet = folder / KEYNET if (folder / KEYNET).exists() else None
-    return [_read_challenge_scene(scene, keynet) for scene in folders]
+        raise FileNotFoundError(f"{folder} holds no scene of the challenge: each has a folder set_100")
+    return list(map(_read_challenge_scene, folders))
 
 
-def _read_challenge_scene(folder: Path, keynet: Path | None) -> ChallengeScene:
-    data = folder / IMC_SET
-    images = sorted((data / IMC_IMAGES).glob("*.jpg"))
-    views = {image.stem: _read_view(image, data / CALIBRATION) for image in images}
-    pairs = tuple(tuple(key.split("-")) for key in np.load(data / PAIRS / LIST).tolist())
-    lists = [file.read_text().split() for file in sorted((data / BAGS).glob("*bag_*.txt"))]
-    bags = tuple(tuple(Path(line).stem for line in listed) for listed in lists)
-    if not pairs or not bags or not views.keys() >= {*chain(*pairs, *bags)}:
-        raise ValueError(f"{data} lacks pairs or subsets, or photographs that these name")
-    return ChallengeScene(folder.name, views, pairs, bags, keynet)
-
-
-def _read_view(image: Path, calibrations: Path) -> View:
+def _read_challenge_scene(folder: Path) -> ChallengeScene:
     import h5py
 
-    path = calibrations / f"calibration_{image.stem}.h5"
-    with h5py.File(path) as file:
-        intrinsics, rotation, translation = (file[name][()] for name in ("K", "R", "T"))
-    return View(image, checked_intrinsics(path, intrinsics), *checked_pose(path, rotation, translation))
+    views = {}
+    for image in sorted(folder.glob("images/*.jpg")):
+        path = folder / "calibration" / f"calibration_{image.stem}.h5"
+        with h5py.File(path) as file:
+            intrinsics, *pose = (file[name][()] for name in ("K", "R", "T"))
+        known = checked_intrinsics(path, intrinsics), *checked_pose(path, *pose)
+        views[image.stem] = View(image, *known)
+    keys = np.load(folder / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy").tolist()
+    pairs = tuple(tuple(key.split("-")) for key in keys)
+    lists = [file.read_text().split() for file in sorted(folder.glob("sub_set/*bag_*.txt"))]
+    bags = tuple(tuple(Path(line).stem for line in listed) for listed in lists)
+    if not pairs or not bags or not views.keys() >= {*chain(*pairs, *bags)}:
+        raise ValueError(f"{folder} lacks pairs or subsets, or photographs that these name")
+    keynet = folder.parents[1] / KEYNET
+    return ChallengeScene(folder.parent.name, views, pairs, bags, keynet if keynet.exists() else None)
 
 
 CITIES = ("oxford5k", "paris6k")
-QUERY = "_query.txt"
 # Good: seen clearly. Ok: more than a quarter. Junk: less than that, and neither right nor wrong.
 GRADES = ("good", "ok", "junk")
-OXFORD_PREFIX = "oxc1_"
 
 
 @dataclass(frozen=True)
@@ -265,18 +255,16 @@ def read_landmarks(folder: Path) -> dict[str, City]:
 def read_city(root: Path) -> City:
     """The photographs and the ground truth below a folder."""
     images = {path.stem: path for path in sorted(root.rglob("*.jpg"), key=lambda path: path.stem)}
-    queries = sorted(root.rglob(f"*{QUERY}"))
-    if not images or not queries:
-        raise FileNotFoundError(f"{root} lacks photographs *.jpg or queries *{QUERY}: unpack them there")
-    return City(images, tuple(_read_query(path, images) for path in queries))
-
-
-def _read_query(path: Path, images: Mapping[str, Path]) -> Query:
-    name = path.name.removesuffix(QUERY)
-    lists = [path.with_name(f"{name}_{grade}.txt") for grade in GRADES]
-    graded = [frozenset(file.read_text().split()) for file in lists]
-    shown, *corners = path.read_text().split()
-    image = shown.removeprefix(OXFORD_PREFIX)
-    if len(corners) != 4 or not {image}.union(*graded) <= images.keys():
-        raise ValueError(f"{path} or its lists are cut short or name a photograph that is not there")
-    return Query(name, image, tuple(map(float, corners)), *graded)
+    files, queries = sorted(root.rglob("*_query.txt")), []
+    if not images or not files:
+        raise FileNotFoundError(f"{root} lacks photographs *.jpg or queries *_query.txt: unpack them")
+    for path in files:
+        name = path.name.removesuffix("_query.txt")
+        lists = [path.with_name(f"{name}_{grade}.txt") for grade in GRADES]
+        graded = [frozenset(file.read_text().split()) for file in lists]
+        shown, *corners = path.read_text().split()
+        image = shown.removeprefix("oxc1_")
+        if len(corners) != 4 or not {image}.union(*graded) <= images.keys():
+            raise ValueError(f"{path} or its lists are cut short or name a photograph that is not there")
+        queries.append(Query(name, image, tuple(map(float, corners)), *graded))
+    return City(images, tuple(queries))

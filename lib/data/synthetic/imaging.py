@@ -86,6 +86,10 @@ class Site:
     cameras: Sequence[Camera]
     photometry: Sequence[Photometry]
 
+    def homographies(self, view: int) -> np.ndarray:
+        """(P, 3, 3) from texels of each plane to pixels of a view."""
+        return np.array([plane_homography(plane, self.cameras[view]) for plane in self.planes])
+
 
 def side_by_side(
     shapes: Sequence[tuple[int, int]],
@@ -170,9 +174,8 @@ def in_image(pixels: np.ndarray, camera: Camera, margin: np.ndarray | float = 0.
 def seen_planes(site: Site, view: int, pixels: np.ndarray) -> np.ndarray:
     """(N,) int64, the index of the nearest plane on the ray of each of (N, 2) pixels of a view, -1 where
     the ray meets none."""
-    homographies = [plane_homography(plane, site.cameras[view]) for plane in site.planes]
     rays = np.vstack([pixels.T, np.ones(len(pixels))])
-    u, v, closeness = (np.linalg.inv(homographies) @ rays).swapaxes(0, 1)
+    u, v, closeness = (np.linalg.inv(site.homographies(view)) @ rays).swapaxes(0, 1)
     width, height = np.array([(plane.width, plane.height) for plane in site.planes]).T[..., None]
     u, v = u / closeness, v / closeness
     hit = (u >= 0) & (v >= 0) & (u <= width - 1) & (v <= height - 1) & (closeness > 0)
@@ -196,12 +199,9 @@ def carried_pixels(
     """
     position = np.full(pixels.shape, -1.0)
     affine = np.tile(np.eye(2), (len(pixels), 1, 1))
-    for index in np.unique(planes[planes >= 0]):
+    homographies = site.homographies(second) @ np.linalg.inv(site.homographies(first))
+    for index, homography in enumerate(homographies):
         chosen = planes == index
-        here, there = (
-            plane_homography(site.planes[index], site.cameras[view]) for view in (first, second)
-        )
-        homography = there @ np.linalg.inv(here)
         position[chosen] = transfer(homography, pixels[chosen])
         affine[chosen] = local_affine(homography, pixels[chosen])
     return position, affine
@@ -278,8 +278,8 @@ def render_view(site: Site, photographs: Sequence[np.ndarray], view: int) -> np.
     image = sky(camera.width, camera.height)
     # 1 / depth of what is drawn there.
     depths = np.zeros_like(image)
-    for plane in site.planes:
-        homography, w, h = plane_homography(plane, camera), plane.width, plane.height
+    for plane, homography in zip(site.planes, site.homographies(view), strict=True):
+        w, h = plane.width, plane.height
         outline = transfer(homography, corners(w, h))
         left, top = low = np.maximum(np.floor(outline.min(axis=0)).astype(int), 0)
         right, bottom = np.maximum(np.ceil(outline.max(axis=0)).astype(int) + 1, 0)

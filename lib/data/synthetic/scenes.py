@@ -83,7 +83,7 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: np.ra
 
 def cut_site(
     site: Site, photographs: Sequence[np.ndarray], size: SyntheticSize, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     """Detect points in the reference view, carry them into the others, cut their patches.
 
     Returns:

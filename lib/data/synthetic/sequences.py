@@ -147,10 +147,8 @@ def viewpoint_sequence(
     height, width = grey.shape
     focal = FOCAL * max(grey.shape)
     size = (max(width, round(FLATTEST * height)), max(height, round(FLATTEST * width)))
-    views, taken = (
-        [poster_camera(focal, (width, height), focal)],
-        [imaging.draw_photometry(rng, **REFERENCE)],
-    )
+    views = [poster_camera(focal, (width, height), focal)]
+    taken = [imaging.draw_photometry(rng, **REFERENCE)]
     side = rng.choice([-1, 1])
     ascent = rng.uniform(-ASCENT, ASCENT)
     for number, tilt in enumerate(TILTS, start=1):
@@ -196,10 +194,8 @@ def _warp(light: np.ndarray, homography: np.ndarray, size: tuple[int, int]) -> n
     margin = min(round(MARGIN * max(light.shape)), height - 1, width - 1)
     wide = cv2.copyMakeBorder(light, *[margin] * 4, cv2.BORDER_REFLECT_101)
     # Samples a side of a pixel, so that none skips texels of the photograph; 4 at most.
-    least = np.linalg.svd(
-        local_affine(homography, imaging.corners(width, height)), compute_uv=False
-    ).min()
-    samples = int(np.clip(np.ceil(1 / least), 1, 4))
+    jacobians = local_affine(homography, imaging.corners(width, height))
+    samples = int(np.clip(np.ceil(1 / np.linalg.norm(jacobians, -2, (1, 2)).min()), 1, 4))
     shift = np.array([[1, 0, -margin], [0, 1, -margin], [0, 0, 1.0]])
     # The middle of a pixel is the middle of its samples.
     fine = np.array([[samples, 0, (samples - 1) / 2], [0, samples, (samples - 1) / 2], [0, 0, 1.0]])
@@ -232,7 +228,7 @@ def illumination_sequence(
         # Metered: the median grey value stays, whatever gamma, but for the error of the exposure.
         gain = 2.0 ** rng.uniform(*STOPS) * median ** (1 - drawn.gamma)
         images.append(imaging.photograph_through(replace(drawn, gain=gain), lit))
-    return images, np.repeat(np.eye(3)[None], len(TILTS), axis=0)
+    return images, np.stack([np.eye(3)] * len(TILTS))
 
 
 def lamp_shading(shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
@@ -241,12 +237,11 @@ def lamp_shading(shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray
     A small lamp at height h over a point of a matt surface lights what lies at a distance r from that
     point by h / (h^2 + r^2)^1.5.
     """
-    height, width = shape
-    diagonal = np.hypot(height, width)
+    diagonal = np.hypot(*shape)
     direction, away = rng.uniform(0, 2 * np.pi), rng.uniform(*LAMP_AWAY) * diagonal
     above = rng.uniform(*LAMP_HEIGHT) * diagonal
-    x = np.arange(width) - (width - 1) / 2 - away * np.cos(direction)
-    y = np.arange(height)[:, None] - (height - 1) / 2 - away * np.sin(direction)
+    y, x = (np.arange(side) - (side - 1) / 2 for side in shape)
+    x, y = x - away * np.cos(direction), y[:, None] - away * np.sin(direction)
     received = (above**2 + x**2 + y**2) ** -1.5
     return ((received / np.median(received)) ** (1 / DISPLAY_GAMMA)).astype(np.float32)
 

@@ -61,7 +61,6 @@ import cv2
 import h5py
 import numpy as np
 
-from lib.data import whole_images as layout
 from lib.data.hpatches.building import plan_patches
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.images import write_image
@@ -70,7 +69,7 @@ from lib.data.synthetic.imaging import Photometry, Site
 from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import FOCAL, poster_camera, poster_homographies, poster_plane
 from lib.data.synthetic.walls import Arrangement, covisibility, plan_wall, write_posed
-from lib.data.whole_images import PATCH
+from lib.data.whole_images import COVISIBLE, PATCH
 from lib.features.homographies import transfer
 from lib.features.patches import sample
 
@@ -102,13 +101,13 @@ STREET = replace(LANDMARK, views=6)
 PLACES, TEXTURES = ("place1", "place2"), 3
 BAGS = {"5bag_000": 5, "5bag_001": 5, "8bag_000": 8}
 # Of each city what comes before a photograph's name in its queries.
-PREFIXES = dict(zip(layout.CITIES, (layout.OXFORD_PREFIX, ""), strict=True))
+PREFIXES = {"oxford5k": "oxc1_", "paris6k": ""}
 # Rows and columns of a photograph's parts in a city; how many of them are landmarks, and queries of one.
 PARTS, LANDMARKS, QUERIES = (2, 3), 2, 3
 # Share of a landmark that a photograph of each grade shows: from the first up to below the second.
 SHARES = {"good": (0.6, np.inf), "ok": (0.25, 0.6), "junk": (0.02, 0.25)}
-# Texels a side of each plane at which it is asked whether they are seen.
-_POINTS = 12
+# Texels a side of each plane at which it is asked whether they are seen, as numpy's grids take it.
+_POINTS = 12j
 
 
 def write_oxford_affine(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
@@ -209,22 +208,23 @@ def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
     for number, scene in enumerate(PLACES):
         textures = [photograph.grey(size.longest_side) for photograph in dealt[number :: len(PLACES)]]
         site = plan_wall(textures, IMC, drawing(size, f"imc {scene}"))
-        data = folder / scene / layout.IMC_SET
-        for part in (layout.CALIBRATION, layout.PAIRS, layout.BAGS):
+        data = folder / scene / "set_100"
+        for part in ("calibration", "new-vis-pairs", "sub_set"):
             (data / part).mkdir(parents=True)
         images = imaging.render_views(site, textures)
         for name, image, camera in zip(names, images, site.cameras, strict=True):
-            write_image(data / layout.IMC_IMAGES / f"{name}.jpg", image)
-            with h5py.File(data / layout.CALIBRATION / f"calibration_{name}.h5", "w") as file:
+            write_image(data / "images" / f"{name}.jpg", image)
+            with h5py.File(data / "calibration" / f"calibration_{name}.h5", "w") as file:
                 file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
         pairs = itertools.combinations(range(IMC.views), 2)
-        shared = [pair for pair in pairs if covisibility(site, *pair) >= layout.COVISIBLE]
-        np.save(data / layout.PAIRS / layout.LIST, [f"{names[b]}-{names[a]}" for a, b in shared])
+        shared = [pair for pair in pairs if covisibility(site, *pair) >= COVISIBLE]
+        keys = [f"{names[b]}-{names[a]}" for a, b in shared]
+        np.save(data / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy", keys)
         rng = np.random.default_rng([size.seed, number])
         for bag, count in BAGS.items():
             views = sorted(rng.choice(IMC.views, count, replace=False))
             lines = "".join(f"images/{names[view]}.jpg\n" for view in views)
-            (data / layout.BAGS / f"{bag}.txt").write_text(lines)
+            (data / "sub_set" / f"{bag}.txt").write_text(lines)
 
 
 def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
@@ -278,7 +278,7 @@ def _write_queries(truth: Path, landmark: str, prefix: str, images: Sequence[str
     }
     for number, image in enumerate(graded["good"][:QUERIES], 1):
         box = " ".join(f"{value:.1f}" for value in shown[image][1])
-        (truth / f"{landmark}_{number}{layout.QUERY}").write_text(f"{prefix}{image} {box}\n")
+        (truth / f"{landmark}_{number}_query.txt").write_text(f"{prefix}{image} {box}\n")
         for grade, listed in graded.items():
             lines = "".join(f"{name}\n" for name in listed)
             (truth / f"{landmark}_{number}_{grade}.txt").write_text(lines)
@@ -288,15 +288,15 @@ def _shown(site: Site, view: int) -> tuple[float, np.ndarray]:
     """The share of the middle texture that a view shows, and the (4,) box around it: left, top, right
     and bottom, px."""
     camera = site.cameras[view]
-    middle = {index: plane for index, plane in enumerate(site.planes) if plane.photograph == 1}
+    middle = [index for index, plane in enumerate(site.planes) if plane.photograph == 1]
     positions = []
-    for plane in middle.values():
-        sides = (np.linspace(1, length - 2, _POINTS) for length in (plane.width, plane.height))
-        texels = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-        positions.append(transfer(imaging.plane_homography(plane, camera), texels))
+    for index in middle:
+        width, height = site.planes[index].width, site.planes[index].height
+        texels = np.mgrid[1 : width - 2 : _POINTS, 1 : height - 2 : _POINTS].reshape(2, -1).T
+        positions.append(transfer(site.homographies(view)[index], texels))
     pixels = np.concatenate(positions)
-    nearest = imaging.seen_planes(site, view, pixels)
-    seen = imaging.in_image(pixels, camera) & (nearest == np.repeat([*middle], _POINTS**2))
+    shown = np.repeat(middle, len(texels))
+    seen = imaging.in_image(pixels, camera) & (imaging.seen_planes(site, view, pixels) == shown)
     pixels = pixels[seen]
     box = np.r_[pixels.min(axis=0), pixels.max(axis=0)] if seen.any() else np.zeros(4)
     return float(seen.mean()), box
