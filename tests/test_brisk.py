@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from lib.features import brisk
+from lib.features import detectors
 from lib.features.detectors import brisk_keypoints
 
 
@@ -30,7 +30,7 @@ def blobs(sigma: float) -> np.ndarray:
 
 def test_the_corners_of_squares_are_found_to_within_two_pixels_of_their_layer() -> None:
     found = brisk_keypoints(squares(), 300)
-    pixel = found.scale / brisk.SCALE
+    pixel = found.scale / detectors.BRISK_SCALE
     for x, y in ((60, 60), (99, 60), (60, 99), (99, 99), (200, 120), (239, 159)):
         assert (np.abs(found.position - (x, y)).max(1) / pixel).min() <= 2
 
@@ -51,15 +51,15 @@ def test_no_keypoint_has_a_stronger_one_near_it_in_a_layer_beside() -> None:
     random = np.random.default_rng(0)
     image = cv2.GaussianBlur(random.integers(0, 255, (160, 200)).astype(np.uint8), (0, 0), 1.5)
     image = cv2.normalize(image, None, 0, 255, cv2.NORM_MINMAX)
-    every = np.concatenate([brisk._corners(image, pixel) for pixel in brisk.LAYERS])
+    every = np.concatenate([detectors._brisk_corners(image, pixel) for pixel in detectors.BRISK_LAYERS])
     found = brisk_keypoints(image, 10_000)
     assert 0 < len(found) < len(every)
-    layers = np.searchsorted(brisk.LAYERS, every[:, 2])
+    layers = np.searchsorted(detectors.BRISK_LAYERS, every[:, 2])
     for place, scale in zip(found.position, found.scale, strict=True):
-        layer = int(np.argmin(np.abs(np.array(brisk.LAYERS) - scale / brisk.SCALE)))
+        layer = int(np.argmin(np.abs(np.array(detectors.BRISK_LAYERS) - scale / detectors.BRISK_SCALE)))
         [own] = every[(every[:, :2] == place).all(1) & (layers == layer)]
         away = np.linalg.norm(every[:, :2] - place, axis=1)
-        near = every[(np.abs(layers - layer) == 1) & (away <= brisk.REACH * own[2])]
+        near = every[(np.abs(layers - layer) == 1) & (away <= detectors.BRISK_REACH * own[2])]
         assert (near[:, 3] <= own[3]).all()
 
 

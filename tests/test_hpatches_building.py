@@ -42,8 +42,7 @@ from lib.data.hpatches.jitter import (
 )
 from lib.data.hpatches.release import FILES, LEVELS, read_sequences
 from lib.features.detectors import oriented
-from lib.features.homographies import local_affine, transfer
-from lib.features.keypoints import Keypoints
+from lib.features.keypoints import Keypoints, local_affine, transfer
 from lib.study.open import REFERENCE
 
 SHAPE = (120, 160)

@@ -1,4 +1,4 @@
-"""HyNet's Eq. 3, 4 and 6 by autograd: descent directions, magnitudes, layers, and slopes of its losses."""
+"""HyNet's Eq. 3, 4 and 6 by autograd: directions, magnitudes, layers, and slopes of its losses."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ from lib.data.images import read_grey
 from lib.data.synthetic import SyntheticSize
 from lib.data.synthetic.imaging import render_view
 from lib.data.synthetic.scenes import plan_site
-from lib.features.description import Features
-from lib.features.detectors import Detector, Regions
+from lib.features.detectors import Detector
 from lib.features.matches import match
+from lib.features.patches import Features
 from lib.files import locked
 from lib.matching import files
 from lib.matching.folder import Settings, describe_and_match, photographs
@@ -71,7 +71,7 @@ def test_features_lie_as_hloc_reads_them(images: Path, out: Path) -> None:
             group = file[name]
             np.testing.assert_allclose(group["keypoints"], expected.position, rtol=1e-6)
             np.testing.assert_allclose(group["descriptors"], expected.descriptors.T, atol=1e-6)
-            np.testing.assert_array_equal(group["scores"], expected.regions.scores)
+            np.testing.assert_array_equal(group["scores"], expected.scores)
             assert tuple(group["image_size"]) == expected.size
 
 
@@ -112,9 +112,9 @@ def test_the_database_holds_cameras_keypoints_and_matches(out: Path) -> None:
 
 def test_bits_in_a_file_are_read_as_bits(tmp_path: Path) -> None:
     bits = np.random.default_rng(0).integers(0, 256, (200, 32), dtype=np.uint8)
-    regions = Regions(np.tile(np.eye(2, 3, dtype=np.float32), (200, 1, 1)), np.ones(200, np.float32))
+    maps = np.tile(np.eye(2, 3, dtype=np.float32), (200, 1, 1))
     with h5py.File(tmp_path / "features.h5", "w") as file:
-        files.write_features(file, "one", Features(regions, bits, (9, 9)))
+        files.write_features(file, "one", Features(maps, np.ones(200, np.float32), bits, (9, 9)))
         np.testing.assert_array_equal(files.read_descriptors(file, "one"), bits)
 
 

@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from lib.data.images import image_size, read_grey
-from lib.features.description import in_original
 
 GREY = np.random.default_rng(0).integers(0, 256, (40, 60)).astype(np.uint8)
 
@@ -71,15 +70,3 @@ def test_what_is_no_image_or_too_large_a_one_is_refused_by_name(tmp_path: Path) 
     path.write_bytes(path.read_bytes()[:-900])
     with pytest.raises(ValueError, match=r"a\.png is cut short"):
         read_grey(path)
-
-
-def test_places_in_a_reduced_image_are_brought_back(tmp_path: Path) -> None:
-    x, y = np.meshgrid(np.arange(120), np.arange(80))
-    spot = (255 * np.exp(-((x - 71.3) ** 2 + (y - 20.6) ** 2) / 128)).astype(np.uint8)
-    path = saved(tmp_path, "a.png", Image.fromarray(spot))
-    small = read_grey(path, longest_side=40)
-    assert small.shape == (27, 40)
-    weight = small / small.sum()
-    middle = [(weight * grid).sum() for grid in np.meshgrid(np.arange(40), np.arange(27))]
-    back = in_original(np.array([np.column_stack([np.eye(2), middle])]), (40, 27), (120, 80))
-    np.testing.assert_allclose(back, [[[3, 0, 71.3], [0, 80 / 27, 20.6]]], atol=0.3)

@@ -90,7 +90,7 @@ def test_descriptors_are_those_of_the_patches() -> None:
     for descriptor in (network, lambda patches: subject.describe(network, patches)):
         features = describe(image, Detector(most=50), descriptor)
         np.testing.assert_allclose(features.descriptors, expected, atol=1e-6)
-        np.testing.assert_array_equal(features.regions.maps, found.maps)
+        np.testing.assert_array_equal(features.maps, found.maps)
         assert features.size == (200, 200)
 
 

@@ -28,8 +28,7 @@ from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
 from lib.data.synthetic import whole_images as generator
 from lib.features.detectors import Regions, regions
-from lib.features.homographies import transfer
-from lib.features.keypoints import Keypoints
+from lib.features.keypoints import Keypoints, transfer
 from lib.models import orb, sift
 
 SIFT = Subject(partial(describe, sift.build()))

@@ -18,8 +18,7 @@ from lib.benchmarks.retrieval import Inverted, average_precision, invert, learn
 from lib.benchmarks.subject import Subject
 from lib.data import whole_images as layout
 from lib.data.whole_images import City, Query
-from lib.features.description import Features
-from lib.features.detectors import Regions
+from lib.features.patches import Features
 
 GREY = np.full((60, 80), 90, np.uint8)
 
@@ -231,7 +230,7 @@ def test_every_engine_is_the_published_one(seed: int) -> None:
     sides = [int(side) for side in draw.integers(900, 1200, 50)]
     searched, learned_on = (
         [
-            Features(Regions(maps, np.ones(len(maps))), descriptors, (side, 1))
+            Features(maps, np.ones(len(maps)), descriptors, (side, 1))
             for (descriptors, maps), side in zip(photographs, sides, strict=False)
         ]
         for photographs in (city, other)

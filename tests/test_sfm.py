@@ -175,7 +175,7 @@ def test_colmaps_sift_is_described_at_its_own_keypoints(easy: Path) -> None:
     subject = ImageSubject(model, of_image=model.of_image)
     for path in scene.images.values():
         own, at_colmaps = features(subject, path, sfm.DETECTOR), detect(read_grey(path), sfm.DETECTOR)
-        np.testing.assert_array_equal(own.regions.maps, at_colmaps.maps)
+        np.testing.assert_array_equal(own.maps, at_colmaps.maps)
         assert own.descriptors.shape == (len(own), 128)
         np.testing.assert_allclose(np.linalg.norm(own.descriptors, axis=1), 1, atol=0.02)
         assert own.size == (320, 240)

@@ -35,8 +35,7 @@ from lib.data.synthetic.photographs import (
     packaged_photographs,
 )
 from lib.data.synthetic.scenes import disturb, draw_pairs, read_sites, spread_out, write_scene
-from lib.features.homographies import local_affine, transfer
-from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
+from lib.features.keypoints import Keypoints, dog_keypoints, local_affine, one_a_place, transfer
 from lib.features.patches import PATCH_WIDTH, cut
 
 SMALL = SyntheticSize(points_per_photo=60, pairs=150, longest_side=320)

@@ -26,7 +26,7 @@ from lib.data.synthetic.sequences import (
     viewpoint_sequence,
     write_hpatches,
 )
-from lib.features.homographies import transfer
+from lib.features.keypoints import transfer
 
 SMALL = SequencesSize(
     longest_side=160, patches_per_sequence=20, pairs=50, queries=10, distractors=30, seed=3

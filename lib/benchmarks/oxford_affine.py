@@ -37,7 +37,7 @@ from lib.data.hpatches.jitter import overlaps
 from lib.data.hpatches.release import IMAGES
 from lib.data.whole_images import nuisance
 from lib.features.detectors import Detector, Regions, detect
-from lib.features.homographies import local_affine, transfer
+from lib.features.keypoints import local_affine, transfer
 from lib.features.matches import all_distances
 from lib.features.patches import extract
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -42,8 +42,8 @@ from scipy.sparse import csr_array
 from lib.benchmarks.sfm import features
 from lib.benchmarks.subject import Subject
 from lib.data.whole_images import City, Query
-from lib.features.description import Features
 from lib.features.detectors import Detector
+from lib.features.patches import Features
 
 DETECTOR = Detector("dog", most=3000)
 # Columns of DSM's Table 2 in each city: Hamming query expansion with single and multiple assignment.
@@ -100,19 +100,19 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
 
 def _described(subject: Subject, city: City, file: Path) -> list[Features]:
     """Each photograph's features; descriptors lie in a file: they may be more than memory holds."""
-    regions, sizes = [], []
+    photographs = []
     with file.open("wb") as descriptors:
         for path in city.images.values():
             photograph = features(subject, path, DETECTOR)
             if photograph.descriptors.dtype == np.uint8:
                 raise ValueError("visual words are of real-valued descriptors; these are packed bits")
             descriptors.write(photograph.descriptors.astype(np.float32).tobytes())
-            regions.append(photograph.regions)
-            sizes.append(photograph.size)
-    ends = np.cumsum([0, *map(len, regions)])
+            photographs.append(replace(photograph, descriptors=np.empty(0)))
+    ends = np.cumsum([0, *map(len, photographs)])
     stored = np.memmap(file, np.float32, "r").reshape(ends[-1], -1)
     parts = (stored[first:last] for first, last in pairwise(ends))
-    return list(map(Features, regions, parts, sizes))
+    both = zip(photographs, parts, strict=True)
+    return [replace(photograph, descriptors=part) for photograph, part in both]
 
 
 # From the number of a photograph and which of its features are asked about to (images,) scores.
@@ -304,14 +304,14 @@ def visual_index(
         matches that agree, if there are `FEWEST` or more.
     """
     idf, words = collection.idf, collection.words_of_images
-    query = words[image][chosen], photographs[image].regions.maps[chosen]
+    query = words[image][chosen], photographs[image].maps[chosen]
     asked = np.bincount(query[0], minlength=collection.words) * idf
     histograms = collection.counts * idf
     lengths = np.sqrt((histograms**2).sum(axis=1)) * np.linalg.norm(asked)
     cosine = (histograms @ asked) / np.maximum(lengths, np.finfo(float).tiny)
     for other in np.argsort(-cosine, kind="stable")[:VERIFIED]:
         photograph = photographs[other]
-        matches = agreeing(query, (words[other], photograph.regions.maps), max(photograph.size))
+        matches = agreeing(query, (words[other], photograph.maps), max(photograph.size))
         cosine[other] += matches if matches >= FEWEST else 0
     return cosine
 

@@ -25,11 +25,11 @@ from lib.benchmarks.subject import Subject
 from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
 from lib.data.images import read_grey
 from lib.data.whole_images import EthScene
-from lib.features.description import Features, image_features
 from lib.features.detectors import Detector, Regions, detect
 from lib.features.detectors import regions as own_regions
 from lib.features.keypoints import Keypoints
 from lib.features.matches import match
+from lib.features.patches import Features, image_features
 
 # All that COLMAP keeps.
 DETECTOR = Detector("colmap", most=20_000)
@@ -99,7 +99,7 @@ def features(subject: Subject, path: Path, detector: Detector) -> Features:
     grey = read_grey(path, orientation=STORED)
     if isinstance(subject, ImageSubject):
         keypoints, descriptors = subject.of_image(grey)
-        return Features(own_regions(keypoints), descriptors, grey.shape[::-1])
+        return Features(*vars(own_regions(keypoints)).values(), descriptors, grey.shape[::-1])
     return image_features(grey, regions(path, detector), subject.describe)
 
 
@@ -144,7 +144,7 @@ def sparse_model(
     if not enough:
         return pycolmap.Reconstruction()
     with tempfile.TemporaryDirectory() as name:
-        database, pairs = Path(name, DATABASE), Path(name, "pairs.txt")
+        database = Path(name, DATABASE)
         with pycolmap.Database.open(database) as opened:
             ids = {}
             for image, camera in sorted(cameras.items()):
@@ -154,8 +154,7 @@ def sparse_model(
                 opened.write_keypoints(ids[image], positions[image].astype(np.float32) + HALF_PIXEL)
             for (first, second), rows in enough.items():
                 opened.write_matches(ids[first], ids[second], rows.astype(np.uint32))
-        pairs.write_text("".join(f"{first} {second}\n" for first, second in enough), encoding="utf-8")
-        return reconstruct(database, None, pairs, Path(name, "models")) or pycolmap.Reconstruction()
+        return reconstruct(database, None, Path(name, "models")) or pycolmap.Reconstruction()
 
 
 def statistics(model: pycolmap.Reconstruction) -> dict[str, float]:

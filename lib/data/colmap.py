@@ -148,15 +148,12 @@ def mapped(
     return max(models.values(), key=lambda model: model.num_reg_images(), default=None)
 
 
-def reconstruct(
-    database: Path, images: Path | None, pairs: Path, out: Path
-) -> pycolmap.Reconstruction | None:
+def reconstruct(database: Path, images: Path | None, out: Path) -> pycolmap.Reconstruction | None:
     """Verify the matches of a database and build sparse models.
 
     Args:
         database: with matches that nobody has verified; verified ones are added to it.
         images: the folder of the images, which points take their colours from; None leaves them black.
-        pairs: a file with the names of two images a line.
         out: gets the models, 0, 1, …; it is made when there are any.
 
     Returns:
@@ -171,7 +168,12 @@ def reconstruct(
     if out.exists():
         raise FileExistsError(f"{out} is there already: name another folder, or remove it")
     pycolmap.set_random_seed(0)
-    pycolmap.verify_matches(database, pairs, pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0}))
+    # A hundred pairs at once, for which Ctrl-C waits.
+    pycolmap.geometric_verification(
+        database,
+        pairing_options=pycolmap.ExistingMatchedPairingOptions(batch_size=100),
+        two_view_geometry_options=pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0}),
+    )
     with ended_cleanly(), tempfile.TemporaryDirectory(dir=out.parent) as folder:
         models = Path(folder, "models")
         models.mkdir()

@@ -1,26 +1,28 @@
 """Detectors of keypoints in whole images, each keypoint with the ellipse around it.
 
-Differences of Gaussians are OpenCV's SIFT, or COLMAP's at its own thresholds
-(`lib.features.colmap_sift`); Hessian and Harris, affine shape (Baumberg, CVPR 2000) and orientation
-(Lowe, IJCV 2004, Sec. 5) are kornia's, and so is Key.Net (Barroso-Laguna et al., ICCV 2019), whose
-checkpoint comes from outside; BRISK is `lib.features.brisk`, since OpenCV 5 has none.
+Differences of Gaussians are OpenCV's SIFT, or COLMAP's at its own thresholds; Hessian and Harris,
+affine shape (Baumberg, CVPR 2000) and orientation (Lowe, IJCV 2004, Sec. 5) are kornia's, and so is
+Key.Net (Barroso-Laguna et al., ICCV 2019), whose checkpoint comes from outside; BRISK is written here,
+since OpenCV 5 has none.
 Coordinates are x right and y down, the first pixel's centre at 0, 0.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import cv2
 import numpy as np
+
+# Where pycolmap is loaded before Pillow, Pillow's PNGs corrupt the heap (pycolmap 4.2.1 brings a zlib).
+import PIL.Image  # noqa: F401
 import torch
 from kornia import feature
+from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from lib.features import colmap_sift
-from lib.features.brisk import brisk_corners
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 
 KINDS = ("dog", "colmap", "hessian", "harris", "brisk", "keynet")
@@ -41,6 +43,15 @@ SMALLEST = {"hessian": 1e-11, "harris": 1e-20, "keynet": 0.0}
 # Px of a side below which the windows of detectors have no room.
 SMALLEST_SIDE = 16
 _AT_ONCE = 2048
+# Px of the image to a pixel of a layer: octaves, and in between.
+BRISK_LAYERS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+# Grey levels by which a corner's pixels differ from its middle.
+BRISK_CONTRAST = 30
+# Px of a layer around a corner in which no other layer's is stronger.
+BRISK_REACH = 1.5
+# Of the finest layer, px: as the finest of Lowe's. A patch is then 22 px wide there, about as wide as
+# BRISK's own pattern.
+BRISK_SCALE = 1.6
 
 
 @dataclass(frozen=True)
@@ -130,17 +141,86 @@ def detect(image: np.ndarray, detector: Detector) -> Regions:
     oriented = detector.kind in ("dog", "colmap", "brisk")
     detected = _oriented_discs(image, detector) if oriented else _maxima(grey, detector)
     if detector.affine:
-        detected = replace(detected, maps=_by_parts(detected.maps, lambda maps: _shaped(maps, grey)))
-        axes = np.linalg.svd(detected.maps[:, :, :2], compute_uv=False)
-        detected, oriented = detected[axes[:, 0] <= MOST_ELONGATED * axes[:, 1]], False
+        shape = feature.LAFAffineShapeEstimator(preserve_orientation=False)
+        maps = _adapted(detected.maps, grey, shape, SHAPE_WINDOW, AFFINE_STEPS)
+        axes = np.linalg.svd(maps[:, :, :2], compute_uv=False)
+        kept = axes[:, 0] <= MOST_ELONGATED * axes[:, 1]
+        detected, oriented = Regions(maps[kept], detected.scores[kept]), False
     if not detector.upright and not oriented:
-        detected = replace(detected, maps=_by_parts(detected.maps, lambda maps: _turned(maps, grey)))
+        maps = _adapted(detected.maps, grey, feature.LAFOrienter(), ORIENTATION_WINDOW)
+        detected = replace(detected, maps=maps)
     return detected
 
 
 def brisk_keypoints(image: np.ndarray, most: int) -> Keypoints:
-    """BRISK's corners with Lowe's orientation instead of that of BRISK's own pattern."""
-    return oriented(image, brisk_corners(image, most))
+    """At most so many corners of a (H, W) uint8 image after BRISK (Leutenegger et al., ICCV 2011, Sec.
+    3.1), the strongest first, with Lowe's orientation instead of that of BRISK's own pattern.
+
+    FAST's corners of 9 of 16 pixels, in octaves and halfway between them, each the strongest of its
+    neighbourhood in its own layer and in the two beside it. BRISK's refinement between pixels and
+    between layers is left out.
+    """
+    by_layer = [_brisk_corners(image, pixel) for pixel in BRISK_LAYERS]
+    corners = np.concatenate(by_layer)
+    layer = np.repeat(np.arange(len(BRISK_LAYERS)), [len(rows) for rows in by_layer])
+    pixel, strength = corners[:, 2], corners[:, 3]
+    near = cKDTree(corners[:, :2]).query_ball_point(corners[:, :2], BRISK_REACH * pixel)
+    # Of equally strong ones that of the finer layer.
+    rank = list(zip(strength, -layer, strict=True))
+    maxima = [
+        corner
+        for corner, others in enumerate(near)
+        if all(rank[other] < rank[corner] for other in others if abs(layer[other] - layer[corner]) == 1)
+    ]
+    # A total order, since many are as strong as others.
+    order = sorted(maxima, key=lambda corner: (-strength[corner], *corners[corner]))[:most]
+    upright = Keypoints(corners[order, :2], BRISK_SCALE * pixel[order], np.zeros(len(order)))
+    return oriented(image, upright)
+
+
+def _brisk_corners(image: np.ndarray, pixel: float) -> np.ndarray:
+    """(n, 4) FAST's local maxima in a layer: x and y in the image, px, the layer's pixel, strength."""
+    height, width = (max(1, round(side / pixel)) for side in image.shape)
+    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    fast = cv2.FastFeatureDetector_create(BRISK_CONTRAST, True, cv2.FAST_FEATURE_DETECTOR_TYPE_9_16)
+    rows = [(*corner.pt, pixel, corner.response) for corner in fast.detect(small, None)]
+    corners = np.array(rows, float).reshape(-1, 4)
+    # The middle of the first pixel is at 0.
+    stretch = np.array(image.shape[::-1]) / (width, height)
+    corners[:, :2] = (corners[:, :2] + 0.5) * stretch - 0.5
+    return corners
+
+
+def colmap_sift(image: np.ndarray) -> tuple[Keypoints, np.ndarray]:
+    """COLMAP's SIFT (Lowe, IJCV 2004) by pycolmap: keypoints with their descriptors, the largest first.
+
+    All thresholds are COLMAP's own: differences of Gaussians above 0.02 / 3 of the grey range, an edge
+    ratio below 10, four octaves of three levels from the doubled image on, two orientations a place at
+    most, root descriptors, and 8192 keypoints. That bound is soft: octaves' levels are taken from the
+    coarsest on, and the one that passes it is taken whole, so that a detailed image has half as many
+    again. It runs on one thread of the CPU.
+
+    Args:
+        image: (H, W) uint8.
+
+    Returns:
+        N keypoints, the first pixel's centre at 0, 0, whose response is their scale, since COLMAP tells
+        none and keeps the largest; a place with two orientations is there twice. And (N, 128) float32
+        descriptors, of unit length but for COLMAP's rounding to bytes.
+    """
+    # Loaded here, since it puts a handler of SIGTERM in the place of one's own.
+    import pycolmap
+
+    pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value
+    options = pycolmap.FeatureExtractionOptions(num_threads=1, use_gpu=False)
+    extractor = pycolmap.FeatureExtractor.create(options, pycolmap.Device.cpu)
+    detected, descriptors = extractor.extract_from_uint8_array(np.ascontiguousarray(image))
+    rows = [(k.x, k.y, k.compute_scale(), k.compute_orientation()) for k in detected]
+    x, y, scale, orientation = np.array(rows, float).reshape(-1, 4).T
+    # COLMAP's first pixel has its centre at 0.5, 0.5.
+    keypoints = Keypoints(np.column_stack([x, y]) - 0.5, scale, orientation, scale)
+    order = np.lexsort((orientation, y, x, -scale))
+    return keypoints[order], descriptors.data[order].astype(np.float32) / 512
 
 
 def oriented(image: np.ndarray, keypoints: Keypoints) -> Keypoints:
@@ -150,9 +230,9 @@ def oriented(image: np.ndarray, keypoints: Keypoints) -> Keypoints:
         image: (H, W) uint8.
         keypoints: N of them, of orientation 0.
     """
-    orient, grey = feature.LAFOrienter(), as_tensor(image)
     windows = keypoints.discs(ORIENTATION_WINDOW).astype(np.float32)
-    x_axis = _by_parts(windows, lambda maps: orient(maps, grey))[:, :, 0].astype(float)
+    turned = _adapted(windows, as_tensor(image), feature.LAFOrienter(), window=1.0)
+    x_axis = turned[:, :, 0].astype(float)
     return replace(keypoints, orientation=np.arctan2(x_axis[:, 1], x_axis[:, 0]))
 
 
@@ -166,7 +246,7 @@ def _oriented_discs(image: np.ndarray, detector: Detector) -> Regions:
     if detector.kind == "dog":
         keypoints = dog_keypoints(image, detector.contrast)
     elif detector.kind == "colmap":
-        keypoints, _ = colmap_sift.extract(image)
+        keypoints, _ = colmap_sift(image)
     else:
         keypoints = brisk_keypoints(image, detector.most)
     if detector.affine or detector.upright:
@@ -201,22 +281,23 @@ def _load(network: nn.Module, path: Path) -> None:
         raise ValueError(f"{path} does not hold the weights of kornia's Key.Net: {error!r}") from error
 
 
-def _by_parts(maps: np.ndarray, change: Callable[[Tensor], Tensor]) -> np.ndarray:
-    """(N, 2, 3) float32 frames changed by one of kornia's modules, some at a time."""
+def _adapted(
+    maps: np.ndarray, grey: Tensor, module: nn.Module, window: float, steps: int = 1
+) -> np.ndarray:
+    """(N, 2, 3) float32 frames as one of kornia's modules changes them, some at a time.
+
+    Args:
+        maps: the frames.
+        grey: (1, 1, H, W) image.
+        module: what changes frames by the windows that they are.
+        window: half a window's width in scales of its keypoint.
+        steps: how often.
+    """
+    parts = []
     with torch.inference_mode():
-        parts = torch.from_numpy(maps)[None].split(_AT_ONCE, dim=1)
-        changed = [change(part) for part in parts if part.shape[1]]
-    return torch.cat(changed, dim=1)[0].numpy() if changed else maps
-
-
-def _shaped(maps: Tensor, grey: Tensor) -> Tensor:
-    estimate = feature.LAFAffineShapeEstimator(preserve_orientation=False)
-    maps = feature.scale_laf(maps, SHAPE_WINDOW)
-    for _ in range(AFFINE_STEPS):
-        maps = estimate(maps, grey)
-    return feature.scale_laf(maps, 1 / SHAPE_WINDOW)
-
-
-def _turned(maps: Tensor, grey: Tensor) -> Tensor:
-    turned = feature.LAFOrienter()(feature.scale_laf(maps, ORIENTATION_WINDOW), grey)
-    return feature.scale_laf(turned, 1 / ORIENTATION_WINDOW)
+        for frames in torch.from_numpy(maps)[None].split(_AT_ONCE, dim=1) if len(maps) else ():
+            windows = feature.scale_laf(frames, window)
+            for _ in range(steps):
+                windows = module(windows, grey)
+            parts.append(feature.scale_laf(windows, 1 / window)[0])
+    return torch.cat(parts).numpy() if parts else maps

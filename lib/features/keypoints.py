@@ -1,4 +1,5 @@
-"""Keypoints of an image as discs with a direction: found by differences of Gaussians, and carried.
+"""Keypoints of an image as discs with a direction: found by differences of Gaussians, and carried to
+another view.
 
 Coordinates are x right and y down, the first pixel's centre at 0, 0.
 """
@@ -83,3 +84,16 @@ def carried_keypoints(keypoints: Keypoints, position: np.ndarray, affine: np.nda
     turned = np.einsum("nij,nj->ni", affine, direction)
     scale = keypoints.scale * np.sqrt(np.abs(np.linalg.det(affine)))
     return Keypoints(position, scale, np.arctan2(turned[:, 1], turned[:, 0]))
+
+
+def transfer(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Points (N, 2) carried by a (3, 3) homography, (N, 2)."""
+    carried = points @ homography[:, :2].T + homography[:, 2]
+    return carried[:, :2] / carried[:, 2:]
+
+
+def local_affine(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """(N, 2, 2) Jacobians of a homography at points (N, 2)."""
+    scale = points @ homography[2, :2] + homography[2, 2]
+    image = transfer(homography, points)
+    return (homography[None, :2, :2] - image[:, :, None] * homography[2, :2]) / scale[:, None, None]

@@ -42,7 +42,7 @@ def match(
         Matches; none where an image has no descriptors.
 
     Raises:
-        ValueError: descriptors of different kinds or lengths, or one that is not finite.
+        ValueError: a descriptor is not finite.
     """
     if not len(first) or not len(second):
         return Matches(np.empty(0, int), np.empty(0, int), np.empty(0, np.float32))
@@ -106,8 +106,5 @@ def all_distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _check(first: np.ndarray, second: np.ndarray) -> None:
-    if first.dtype != second.dtype or first.shape[1:] != second.shape[1:]:
-        kinds = [(side.shape, str(side.dtype)) for side in (first, second)]
-        raise ValueError(f"descriptors do not go together: {kinds}")
-    if first.dtype != np.uint8 and not (np.isfinite(first).all() and np.isfinite(second).all()):
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("a descriptor is not finite")

@@ -1,4 +1,5 @@
-"""Patches of an image: at regions seen through a homography, and at ellipses of whole images.
+"""Patches of an image: at regions seen through a homography, and at ellipses of whole images; and their
+description.
 
 `sample` cuts what data sets are made of: exactly through a homography, bicubic. `extract` cuts what is
 described of whole images: kornia's way, of a pyramid, as published pipelines do.
@@ -6,15 +7,17 @@ described of whole images: kornia's way, of a pyramid, as published pipelines do
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import cv2
 import numpy as np
 import torch
 from kornia.feature import extract_patches_simple, get_laf_scale, scale_laf
 from kornia.geometry.transform import pyrdown
 
-from lib.features.detectors import Regions, as_tensor
-from lib.features.homographies import local_affine
-from lib.features.keypoints import Keypoints
+from lib.features.detectors import Detector, Regions, as_tensor, detect
+from lib.features.keypoints import Keypoints, local_affine
 
 # Px of a side, as UBC PhotoTour has them.
 PATCH = 64
@@ -25,6 +28,8 @@ MAGNIFICATION = 6.0
 _SAMPLED_AT_ONCE = 512
 # So few that a core's cache holds their grids; kornia's own function makes those of all at once.
 _EXTRACTED_AT_ONCE = 64
+# From (m, 64, 64) uint8 patches to (m, k) float32, or to (m, k / 8) uint8 of packed bits.
+Describe = Callable[[np.ndarray], np.ndarray]
 
 
 def sample(
@@ -83,9 +88,7 @@ def cut(image: np.ndarray, keypoints: Keypoints, side: int = PATCH) -> np.ndarra
     return sample(image, np.eye(3), discs, side, cv2.BORDER_REFLECT_101)
 
 
-def extract(
-    image: np.ndarray, regions: Regions, magnification: float = MAGNIFICATION, side: int = PATCH
-) -> np.ndarray:
+def extract(image: np.ndarray, regions: Regions, magnification: float = MAGNIFICATION) -> np.ndarray:
     """Patches turned and stretched so that each keypoint's ellipse becomes a disc of one size.
 
     They are those of `kornia.feature.extract_patches_from_pyramid`, made in a third of its time.
@@ -94,18 +97,17 @@ def extract(
         image: (H, W) uint8.
         regions: N of them.
         magnification: half a patch's width in scales of its keypoint.
-        side: of a patch, px.
 
     Returns:
-        (N, side, side) uint8; what lies outside the image takes the nearest of its pixels.
+        (N, 64, 64) uint8; what lies outside the image takes the nearest of its pixels.
     """
-    patches = np.empty((len(regions), side, side), np.uint8)
+    patches = np.empty((len(regions), PATCH, PATCH), np.uint8)
     with torch.inference_mode():
         levels = [as_tensor(image)]
-        while min(levels[-1].shape[2:]) // 2 >= side:
+        while min(levels[-1].shape[2:]) // 2 >= PATCH:
             levels.append(pyrdown(levels[-1]))
         maps = scale_laf(torch.from_numpy(regions.maps)[None], float(magnification))
-        octaves = (2 * get_laf_scale(maps) / side).log2().flatten()
+        octaves = (2 * get_laf_scale(maps) / PATCH).log2().flatten()
         level_of_patch = octaves.clamp(0, len(levels) - 1).long()
         # Pixels are squares, so the first one's centre, at 0, is at half a pixel of any level.
         half = torch.tensor([0.0, 0.0, 0.5])
@@ -113,6 +115,44 @@ def extract(
             shrunk = torch.tensor(level.shape[:1:-1]) / torch.tensor(levels[0].shape[:1:-1])
             for members in (level_of_patch == index).nonzero().flatten().split(_EXTRACTED_AT_ONCE):
                 frames = (maps[:, members] + half) * shrunk[:, None] - half
-                values = extract_patches_simple(level, frames, side)[0, :, 0]
+                values = extract_patches_simple(level, frames, PATCH)[0, :, 0]
                 patches[members.numpy()] = (255 * values).round().clamp(0, 255).byte().numpy()
     return patches
+
+
+@dataclass(frozen=True)
+class Features(Regions):
+    """Keypoints of an image with their descriptors.
+
+    Attributes:
+        maps, scores: of N keypoints, as `Regions` has them.
+        descriptors: (N, k) float32, or (N, k / 8) uint8 of bits packed as `np.packbits` does.
+        size: width and height of the image, px.
+    """
+
+    descriptors: np.ndarray
+    size: tuple[int, int]
+
+
+def image_features(
+    image: np.ndarray,
+    keypoints: Regions | Detector,
+    describe: Describe,
+    magnification: float = MAGNIFICATION,
+) -> Features:
+    """Keypoints of an image with their descriptors.
+
+    Args:
+        image: (H, W) uint8.
+        keypoints: one's own (`lib.features.detectors.regions`), or what finds them.
+        describe: of patches.
+        magnification: half a patch's width in scales of its keypoint.
+
+    Returns:
+        The features; none, with descriptors of shape (0, k), where there are no keypoints.
+    """
+    regions = detect(image, keypoints) if isinstance(keypoints, Detector) else keypoints
+    patches = extract(image, regions, magnification)
+    # Where there are no keypoints, one patch tells how long a descriptor is.
+    described = describe(patches if len(patches) else np.zeros((1, PATCH, PATCH), np.uint8))
+    return Features(*vars(regions).values(), described[: len(patches)], image.shape[::-1])

@@ -9,7 +9,6 @@ of 32 bits, where hloc itself halves them.
 """
 
 import re
-import tempfile
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
@@ -19,8 +18,8 @@ import pycolmap
 from PIL.Image import Image
 
 from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
-from lib.features.description import Features
 from lib.features.matches import Matches
+from lib.features.patches import Features
 from lib.files import replacing, write_bytes
 
 FEATURES, MATCHES, PAIRS = "features.h5", "matches.h5", "pairs.txt"
@@ -44,7 +43,7 @@ def write_features(file: h5py.File, name: str, features: Features) -> None:
     group["keypoints"] = features.position
     group["descriptors"] = descriptors.T
     group["descriptors"].attrs[_BITS] = packed
-    group["scores"] = features.regions.scores
+    group["scores"] = features.scores
     group["image_size"] = np.array(features.size)
 
 
@@ -214,16 +213,7 @@ def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, p
         FileNotFoundError: there is no database.
         FileExistsError: `out` is there.
     """
-    if database.is_file() and not out.exists():
-        # All its matches: a file of pairs, as `reconstruct` reads it, cannot name files with spaces.
-        # A hundred pairs at once, for which Ctrl-C waits.
-        pycolmap.geometric_verification(
-            database,
-            pairing_options=pycolmap.ExistingMatchedPairingOptions(batch_size=100),
-            two_view_geometry_options=pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0}),
-        )
-    with tempfile.NamedTemporaryFile() as no_pairs:
-        reconstruct(database, images, Path(no_pairs.name), out)
+    reconstruct(database, images, out)
     models = [(folder, pycolmap.Reconstruction(folder)) for folder in sorted(out.glob("*"))]
     return sorted(models, key=lambda m: (-m[1].num_reg_images(), -m[1].num_points3D()))
 

@@ -23,10 +23,9 @@ from tqdm import tqdm
 
 from lib.data.colmap import DATABASE
 from lib.data.images import read_grey, read_image
-from lib.features.description import Describe, Features, in_original
 from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.matches import match, similarity
-from lib.features.patches import MAGNIFICATION
+from lib.features.patches import MAGNIFICATION, Describe, Features
 from lib.files import locked, replacing, sha256, write_bytes
 from lib.matching import files
 from lib.matching.files import FEATURES, MATCHES, PAIRS, Pairs
@@ -256,15 +255,17 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
     described = describing(read_grey(path, longest_side, "turned", MOST_PIXELS))
     if not len(described):
         raise ValueError("has no keypoints")
-    size, maps = described.size, described.regions.maps
+    size, maps = described.size, described.maps
     for axis, values in enumerate((_MIRRORED, _FLIPPED)):
         if orientation in values:
             maps[:, axis] *= -1
             maps[:, axis, 2] += size[axis] - 1
     if orientation in _TRANSPOSED:
         size, maps = size[::-1], maps[:, ::-1]
-    maps = in_original(maps, size, image.size)
-    return replace(described, regions=replace(described.regions, maps=maps), size=image.size)
+    # The first pixel's centre is at 0, 0.
+    half = np.array([0.0, 0.0, 0.5])
+    maps = (maps + half) * np.divide(image.size, size)[:, None] - half
+    return replace(described, maps=maps.astype(np.float32), size=image.size)
 
 
 def _write_matches(out: Path, pairs: Pairs, settings: Settings) -> None:

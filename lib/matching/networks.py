@@ -22,9 +22,8 @@ from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from lib.benchmarks import subject
-from lib.features.description import Describe, Features, image_features
 from lib.features.detectors import Detector, Regions
-from lib.features.patches import MAGNIFICATION
+from lib.features.patches import MAGNIFICATION, Describe, Features, image_features
 from lib.files import write_bytes
 from lib.models import exported, orb, published, sift
 

@@ -2,13 +2,13 @@
 
 from torch import Tensor, nn
 
-from lib.features.colmap_sift import extract
+from lib.features.detectors import colmap_sift
 
 
 class ColmapSift(nn.Module):
     """COLMAP's SIFT as what is evaluated on whole images; it describes no patches."""
 
-    of_image = staticmethod(extract)
+    of_image = staticmethod(colmap_sift)
 
     def forward(self, patches: Tensor) -> Tensor:
         """Refused.

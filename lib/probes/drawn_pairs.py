@@ -5,8 +5,6 @@ positive drawn by them, and the negative mined in the batch (Eq. 14). Classes, c
 are drawn once, so what differs between the moments is the network and the exponent λ / L_avg.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-
 import numpy as np
 import torch
 from torch import nn
@@ -15,7 +13,7 @@ from lib import parts
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.objective import build as build_objective
-from lib.probes.training_batch import SEED, array, at_stages, draw, unit, with_statistics
+from lib.probes.training_batch import SEED, at_stages, draw, unit, with_statistics
 from lib.samplers.adasample import anchor_distances, log_probabilities
 
 CLASSES = 6
@@ -46,8 +44,13 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     images = batch.images[:, :, 0].round().clamp(0, 255).byte()
     candidates = batch.shuffled(generator)
 
+    curve = subject.record["curve"]
+    steps = np.asarray(curve["step"])
+
     def at_stage(stage: float, network: nn.Module) -> dict[str, object]:
-        exponent = exponent_at(subject.record["curve"], stage)
+        # At the last step on record that is no later; before the first loss draws are uniform.
+        passed = int((steps <= stage * steps[-1] + 1e-6).sum())
+        exponent = float([0.0, *curve["exponent"]][passed])
         model = with_statistics(network, candidates)
         raw = batch.raw_descriptors(model)
         far = anchor_distances(batch.pool, unit(model, raw), batch.anchor, distance)
@@ -73,27 +76,8 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         "generated": batch.pool.valid & (place >= batch.pool.originals[:, None]),
         "anchor": batch.anchor.short(),
     }
-    stages = {stage: subject.networks[stage] for stage in moments(subject.networks)}
-    return at_stages(stages, at_stage) | {name: array(v[:CLASSES]) for name, v in once.items()}
-
-
-def moments(stages: Iterable[float]) -> tuple[float, float, float]:
-    """The first stage, the one nearest to half of the training (the earlier of two), and the last."""
-    ordered = sorted(stages)
-    return ordered[0], min(ordered, key=lambda stage: abs(stage - 0.5)), ordered[-1]
-
-
-def exponent_at(curve: Mapping[str, Sequence[float]], stage: float) -> float:
-    """λ / L_avg as the sampler had it at a fraction of training.
-
-    Args:
-        curve: a record's, with "step" and "exponent", the last step being the end of training.
-        stage: the fraction, 0 to 1.
-
-    Returns:
-        The value at the last step on record that is no later; 0 where there is none, since before
-        the first loss positives are drawn at random.
-    """
-    steps = np.asarray(curve["step"])
-    before = np.flatnonzero(steps <= stage * steps[-1] + 1e-6)
-    return float(curve["exponent"][before[-1]]) if len(before) else 0.0
+    networks = subject.networks
+    first, *_, last = networks
+    middle = min(networks, key=lambda stage: abs(stage - 0.5))
+    stages = {stage: networks[stage] for stage in (first, middle, last)}
+    return at_stages(stages, at_stage, **{name: values[:CLASSES] for name, values in once.items()})

@@ -64,8 +64,12 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     edges = np.linspace(0, math.pi, BINS + 1)
     arrays = {"edges": edges.astype(np.float32)}
     for kind, angle, value in zip(curves, angles.numpy(), values.numpy(), strict=True):
-        binned = {**_binned(angle, value, edges), "curve": curves[kind].float().numpy()}
-        arrays |= {f"{name}_{kind}": array for name, array in binned.items()}
+        groups = [value[np.digitize(angle, edges[1:-1]) == number] for number in range(BINS)]
+        rows = [[v.mean(), *np.percentile(v, SPREAD)] if len(v) else [np.nan] * 3 for v in groups]
+        mean, *spread = np.array(rows, np.float32).T
+        arrays[f"count_{kind}"] = np.array(list(map(len, groups)), np.int32)
+        arrays |= {f"mean_{kind}": mean, f"spread_{kind}": np.stack(spread, axis=1)}
+        arrays[f"curve_{kind}"] = curves[kind].float().numpy()
     return arrays
 
 
@@ -100,11 +104,3 @@ def magnitudes(case: Case, objective: Objective, model: nn.Module, raw: Tensor) 
     with torch.no_grad():
         theta = 2 * ((unit[0] - unit[1:]).norm(dim=2) / 2).clamp(max=1).asin()
         return torch.stack([theta, (leaf.norm(dim=2) * gradient.norm(dim=2))[1:]])
-
-
-def _binned(angle: np.ndarray, value: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
-    groups = [value[np.digitize(angle, edges[1:-1]) == number] for number in range(len(edges) - 1)]
-    rows = [[v.mean(), *np.percentile(v, SPREAD)] if len(v) else [np.nan] * 3 for v in groups]
-    mean, *spread = np.array(rows, np.float32).T
-    count = np.array(list(map(len, groups)), np.int32)
-    return {"count": count, "mean": mean, "spread": np.stack(spread, axis=1)}

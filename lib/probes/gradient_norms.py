@@ -105,8 +105,8 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
             arrays[name] = array(laid_out).astype(kind)
         return arrays
 
-    originals = array(batch.pool.originals[:CLASSES].short())
-    return at_stages(subject.networks, at_stage) | {"originals": originals}
+    originals = batch.pool.originals[:CLASSES].short()
+    return at_stages(subject.networks, at_stage, originals=originals)
 
 
 def triplet_losses(

@@ -12,8 +12,7 @@ from scipy.spatial.distance import cdist
 from lib.benchmarks.subject import Subject
 from lib.data.hpatches.homographies import MATCHED, HomographySequence, ImageSequences
 from lib.features.detectors import brisk_keypoints
-from lib.features.homographies import transfer
-from lib.features.keypoints import Keypoints
+from lib.features.keypoints import Keypoints, transfer
 from lib.features.patches import cut
 
 # From an image and a number to so many keypoints of it at most.
@@ -38,13 +37,25 @@ def image_matches(subject: Subject, images: ImageSequences, detect: Detect) -> d
         int32. Of the first and the last of each kind, or the only one: "of" (M,) int32, a match's
         sequence, "places" (M, 4) float32, x and y in either image, px, and "is_right" (M,) bool.
     """
+
+    def matched(sequence: HomographySequence) -> tuple[np.ndarray, np.ndarray]:
+        """(m, 4) positions of matches in both images, and (m,) whether each is right."""
+        greys = [sequence.grey(index) for index in MATCHED]
+        keypoints = [detect(grey, MOST) for grey in greys]
+        if not all(map(len, keypoints)):
+            return np.empty((0, 4)), np.empty(0, bool)
+        distances = cdist(*map(subject.describe, map(cut, greys, keypoints)))
+        nearest = distances.argmin(1)
+        mutual = np.flatnonzero(distances.argmin(0)[nearest] == np.arange(len(nearest)))
+        first, second = keypoints[0].position[mutual], keypoints[1].position[nearest[mutual]]
+        carried = transfer(sequence.homographies[MATCHED[1] - 1], first)
+        return np.hstack([first, second]), np.linalg.norm(carried - second, axis=1) <= RIGHT
+
     sequences = sorted(images.sequences, key=lambda sequence: sequence.name)
     names = [sequence.name for sequence in sequences]
     kinds = [[n for n, name in enumerate(names) if name.startswith(kind)] for kind in ("i_", "v_")]
     drawn = sorted({n for kind in kinds for n in (*kind[: DRAWN - 1], *kind[-1:])})
-    positions, is_right = zip(
-        *(_matched(subject, sequence, detect) for sequence in sequences), strict=True
-    )
+    positions, is_right = zip(*map(matched, sequences), strict=True)
     counts = np.array([len(right) for right in is_right], np.int32)
     return {
         "name": np.array(names),
@@ -54,20 +65,3 @@ def image_matches(subject: Subject, images: ImageSequences, detect: Detect) -> d
         "places": np.concatenate([positions[n] for n in drawn]).astype(np.float32),
         "is_right": np.concatenate([is_right[n] for n in drawn]),
     }
-
-
-def _matched(
-    subject: Subject, sequence: HomographySequence, detect: Detect
-) -> tuple[np.ndarray, np.ndarray]:
-    """(m, 4) positions of matches in both images, and (m,) whether each is right."""
-    greys = [sequence.grey(index) for index in MATCHED]
-    keypoints = [detect(grey, MOST) for grey in greys]
-    if not all(map(len, keypoints)):
-        return np.empty((0, 4)), np.empty(0, bool)
-    pairs = zip(greys, keypoints, strict=True)
-    distances = cdist(*(subject.describe(cut(grey, points)) for grey, points in pairs))
-    nearest = distances.argmin(1)
-    mutual = np.flatnonzero(distances.argmin(0)[nearest] == np.arange(len(nearest)))
-    first, second = keypoints[0].position[mutual], keypoints[1].position[nearest[mutual]]
-    carried = transfer(sequence.homographies[MATCHED[1] - 1], first)
-    return np.hstack([first, second]), np.linalg.norm(carried - second, axis=1) <= RIGHT

@@ -6,12 +6,10 @@ steps or so; what training kept of it lies beside the weights. As in training, n
 mode, with dropout and each batch's own statistics, but in float32 whatever the precision of training.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from scipy import stats
-from torch import Tensor, nn
+from torch import nn
 
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
@@ -24,6 +22,7 @@ BATCHES = 30
 TESTED, SAMPLES = 2048, 499
 
 
+@torch.no_grad()
 def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     """The histogram of B bins at each stage of training, S of them, and a batch of n triplets.
 
@@ -43,35 +42,34 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         (S, n) float16 of the last batch: "values" and "weights".
     """
     drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
-    arrays = at_stages(subject.networks, lambda _, model: _at_stage(subject, model, drawn))
+
+    def at_stage(_: float, network: nn.Module) -> dict[str, np.ndarray]:
+        objective, batches = build_objective(subject.recipe, subject.device), []
+        loss = objective.loss
+        with in_training_mode(network, drawn[0].device) as training:
+            for images in drawn:
+                triplets = objective.triplets(descriptions(training, training.raw(images)))
+                # What the loss returns is not wanted: with each batch it builds its histogram further.
+                loss(triplets)
+                values = loss.values(triplets)
+                batches.append(torch.stack([values, loss.weights(values)]))
+        values, weights = torch.stack(batches, dim=1).cpu().numpy()
+        histogram = loss.histogram.double().cpu().numpy()
+        nodes = np.linspace(-loss.extent, loss.extent, len(histogram))
+        mean, half = histogram @ nodes, nodes[1] / 2 - nodes[0] / 2
+        tested = values.ravel()[:TESTED].astype(np.float64)
+        fit = stats.goodness_of_fit(stats.norm, tested, statistic="ks", n_mc_samples=SAMPLES, rng=SEED)
+        numbers = {
+            "edges": np.append(nodes - half, nodes[-1] + half),
+            "cdf": np.append(0.0, histogram.cumsum()).clip(max=1),
+            "mean": mean,
+            "deviation": np.sqrt(histogram @ (nodes - mean) ** 2),
+            "p": fit.pvalue,
+            "hardest": weights.max(axis=1).mean(),
+            "easiest": weights.min(axis=1).mean(),
+        }
+        last = {"values": values[-1].astype(np.float16), "weights": weights[-1].astype(np.float16)}
+        return {name: np.asarray(value, np.float32) for name, value in numbers.items()} | last
+
+    arrays = at_stages(subject.networks, at_stage)
     return arrays | {"edges": arrays["edges"][0]}
-
-
-@torch.no_grad()
-def _at_stage(subject: Subject, model: nn.Module, drawn: Sequence[Tensor]) -> dict[str, np.ndarray]:
-    objective, batches = build_objective(subject.recipe, subject.device), []
-    loss = objective.loss
-    with in_training_mode(model, drawn[0].device) as training:
-        for images in drawn:
-            triplets = objective.triplets(descriptions(training, training.raw(images)))
-            # What the loss returns is not wanted: with each batch it builds its histogram further.
-            loss(triplets)
-            values = loss.values(triplets)
-            batches.append(torch.stack([values, loss.weights(values)]))
-    values, weights = torch.stack(batches, dim=1).cpu().numpy()
-    histogram = loss.histogram.double().cpu().numpy()
-    nodes = np.linspace(-loss.extent, loss.extent, len(histogram))
-    mean, half = histogram @ nodes, nodes[1] / 2 - nodes[0] / 2
-    tested = values.ravel()[:TESTED].astype(np.float64)
-    fit = stats.goodness_of_fit(stats.norm, tested, statistic="ks", n_mc_samples=SAMPLES, rng=SEED)
-    numbers = {
-        "edges": np.append(nodes - half, nodes[-1] + half),
-        "cdf": np.append(0.0, histogram.cumsum()).clip(max=1),
-        "mean": mean,
-        "deviation": np.sqrt(histogram @ (nodes - mean) ** 2),
-        "p": fit.pvalue,
-        "hardest": weights.max(axis=1).mean(),
-        "easiest": weights.min(axis=1).mean(),
-    }
-    last = {"values": values[-1].astype(np.float16), "weights": weights[-1].astype(np.float16)}
-    return {name: np.asarray(value, np.float32) for name, value in numbers.items()} | last

@@ -14,7 +14,7 @@ from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
 from lib.positives.topology import matches, topology_distance
 from lib.positives.topology_weights import linear_combination, nearest
-from lib.probes.training_batch import array, at_stages, draw_images, with_statistics
+from lib.probes.training_batch import at_stages, draw_images, with_statistics
 
 NEIGHBOURS = 16
 BATCHES = 4
@@ -42,35 +42,28 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
     """
     batches = draw_images(subject, data, [subject.batch_pairs] * BATCHES)
 
-    def codes_of(network: nn.Module) -> list[Tensor]:
+    def codes_and_neighbours(network: nn.Module) -> list[tuple[Tensor, Tensor]]:
         model = with_statistics(network, batches)
-        return [descriptions(model, model.raw(images)).code.float() for images in batches]
+        codes = [descriptions(model, model.raw(images)).code.float() for images in batches]
+        return [(c, torch.stack([nearest(side, NEIGHBOURS) for side in c])) for c in codes]
 
     def at_stage(_: float, network: nn.Module) -> dict[str, Tensor]:
-        compared = zip(*(_compared(code, _near(code)) for code in codes_of(network)), strict=True)
+        compared = zip(*(_compared(*both) for both in codes_and_neighbours(network)), strict=True)
         matched, topology, euclidean, unshared = map(torch.cat, compared)
         half = {"matched": matched, "topology": topology, "euclidean": euclidean}
         return {name: values.half() for name, values in half.items()} | {"unshared": unshared.mean()}
 
     *_, last = subject.networks.values()
-    code = codes_of(last)[0]
-    near = _near(code)
+    code, near = codes_and_neighbours(last)[0]
     planes, explained = zip(*(_plane(code, near, pair) for pair in range(DRAWN)), strict=True)
-    drawn = {
-        "plane": torch.stack(planes).half(),
-        "explained": torch.stack(explained).half(),
-        "near": near[:, :DRAWN].transpose(0, 1).short(),
-    }
-    return at_stages(subject.networks, at_stage) | {name: array(v) for name, v in drawn.items()}
-
-
-def _near(code: Tensor) -> Tensor:
-    """(2, n, k) neighbours of descriptors (2, n, d)."""
-    return torch.stack([nearest(side, NEIGHBOURS) for side in code])
+    drawn = {"plane": torch.stack(planes).half(), "explained": torch.stack(explained).half()}
+    near = near[:, :DRAWN].transpose(0, 1).short()
+    return at_stages(subject.networks, at_stage, **drawn, near=near)
 
 
 def _compared(code: Tensor, near: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(n,) m / k, d_T, the Euclidean distance and (‖T^a‖₁ + ‖T^p‖₁) / k of pairs (2, n, d)."""
+    """(n,) m / k, d_T, the Euclidean distance and (‖T^a‖₁ + ‖T^p‖₁) / k of pairs (2, n, d) and of their
+    neighbours (2, n, k)."""
     weights = [linear_combination(side, side[places]) for side, places in zip(code, near, strict=True)]
     euclidean = (code[0] - code[1]).norm(dim=1)
     unshared = sum(weight.abs().sum(1) for weight in weights) / NEIGHBOURS

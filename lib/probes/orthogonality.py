@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
-from lib.objective import Objective
 from lib.objective import build as build_objective
 from lib.probes.training_batch import draw_images, in_training_mode
 
@@ -46,8 +45,17 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
     objective = build_objective(subject.recipe, subject.device)
     *_, last = subject.networks.values()
+    outputs, batches = [], []
     with in_training_mode(last, drawn[0].device) as model:
-        batches = [_maps_and_gradients(objective, model, images) for images in drawn]
+        for layer in model.modules():
+            if isinstance(layer, nn.Conv2d):
+                layer.register_forward_hook(lambda *call: outputs.append(call[2]))
+        for images in drawn:
+            outputs.clear()
+            described = descriptions(model, model.raw(images))
+            maps = [output for output in outputs if output[0, 0].numel() > 1]
+            total = objective.total(objective.loss(objective.triplets(described)), described)
+            batches.append(list(zip(maps, torch.autograd.grad(total, maps), strict=True)))
     rows: dict[str, list[list[float]]] = {"map": [], "channel": []}
     flat = {"map": lambda maps: maps.flatten(0, 1), "channel": lambda maps: maps.transpose(0, 1)}
     for layer, (name, as_rows) in product(zip(*batches, strict=True), flat.items()):
@@ -56,20 +64,6 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         percentiles = np.percentile(values, PERCENTILES) if len(values) else [np.nan] * 2
         rows[name].append([*percentiles, pairs[0][0].shape[1]])
     return {name: np.array(values, np.float32) for name, values in rows.items()}
-
-
-def _maps_and_gradients(
-    objective: Objective, model: nn.Module, images: Tensor
-) -> list[tuple[Tensor, Tensor]]:
-    maps: list[Tensor] = []
-    convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
-    hooks = [layer.register_forward_hook(lambda *call: maps.append(call[2])) for layer in convolutions]
-    described = descriptions(model, model.raw(images))
-    for hook in hooks:
-        hook.remove()
-    maps = [some for some in maps if some[0, 0].numel() > 1]
-    total = objective.total(objective.loss(objective.triplets(described)), described)
-    return list(zip(maps, torch.autograd.grad(total, maps), strict=True))
 
 
 def cosines(rows: Tensor, gradient: Tensor) -> Tensor:

@@ -149,20 +149,24 @@ def draw_images(subject: Subject, train_set: PatchSet, pairs: Sequence[int]) -> 
 
 
 def at_stages(
-    stages: Mapping[float, nn.Module], at_stage: Callable[[float, nn.Module], Mapping[str, object]]
+    stages: Mapping[float, nn.Module],
+    at_stage: Callable[[float, nn.Module], Mapping[str, object]],
+    **once: object,
 ) -> dict[str, np.ndarray]:
     """Arrays of S stages of training.
 
     Args:
         stages: networks by fraction of training.
         at_stage: from such a fraction and its network to arrays or tensors, the same ones at each.
+        once: arrays or tensors that are the same at all stages.
 
     Returns:
-        "stage" (S,) float32, the fractions, and every array with an axis (S, …) before.
+        "stage" (S,) float32, the fractions, every array with an axis (S, …) before, and those of `once`.
     """
     rows = [at_stage(*stage) for stage in stages.items()]
     stacked = {name: np.stack([array(row[name]) for row in rows]) for name in rows[0]}
-    return {"stage": np.array(list(stages), np.float32)} | stacked
+    same = {name: array(value) for name, value in once.items()}
+    return {"stage": np.array(list(stages), np.float32)} | stacked | same
 
 
 def array(value: object) -> np.ndarray:

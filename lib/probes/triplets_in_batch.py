@@ -15,12 +15,10 @@ from torch import Tensor, nn
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.descriptions import Descriptions, descriptions
-from lib.objective import Objective
 from lib.objective import build as build_objective
 from lib.probes.training_batch import at_stages, draw_images, with_statistics
 
 MOST = 1024
-KINDS = ("positive", "negative", "negative_of_all")
 
 
 @torch.no_grad()
@@ -48,15 +46,13 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     def at_stage(_: float, network: nn.Module) -> dict[str, Tensor]:
         model = with_statistics(network, batches)
         codes = [descriptions(model, model.raw(some)).code for some in batches]
-        positive, negative = zip(*(_distances(objective, code) for code in codes), strict=True)
-        _, negative_of_all = _distances(objective, torch.cat(codes, dim=1))
-        distances = torch.cat(positive), torch.cat(negative), negative_of_all
-        return {name: far.half() for name, far in zip(KINDS, distances, strict=True)}
+        mined = [Descriptions(code, code) for code in (*codes, torch.cat(codes, dim=1))]
+        *batched, whole = map(objective.triplets, mined)
+        distances = {
+            "positive": torch.cat([triplets.positive for triplets in batched]),
+            "negative": torch.cat([triplets.negative for triplets in batched]),
+            "negative_of_all": whole.negative,
+        }
+        return {name: objective.distance.root(far).half() for name, far in distances.items()}
 
-    return at_stages(subject.networks, at_stage) | {"batch_pairs": np.array(n, np.int32)}
-
-
-def _distances(objective: Objective, codes: Tensor) -> tuple[Tensor, Tensor]:
-    """(n,) d_pos and d_neg of codes (2, n, k)."""
-    triplets = objective.triplets(Descriptions(codes, codes))
-    return objective.distance.root(triplets.positive), objective.distance.root(triplets.negative)
+    return at_stages(subject.networks, at_stage, batch_pairs=np.int32(n))

@@ -1,9 +1,7 @@
 """HyNet and L2-Net layer by layer, as the modules have them (HyNet, Sec. 3.3, Fig. 3)."""
 
-from collections.abc import Iterable
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from lib.models import hynet, l2net
 from lib.theory import Computed
@@ -25,28 +23,22 @@ def compute(width: float = 1.0) -> Computed:
     """
     networks = []
     for label, build in NETWORKS.items():
-        model = build(width=width).eval()
-        kernels = _size(layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d))
-        sizes = {"convolutional": kernels, "parameters": _size(model.parameters())}
-        networks.append({"label": label, **sizes, "layers": _layers(model)})
+        model, passed = build(width=width).eval(), []
+        for layer in model.modules():
+            if not any(layer.children()):
+                layer.register_forward_hook(lambda *call, passed=passed: passed.append(call))
+        # With gradients: without, HyNet runs FRN and TLU as one, and neither would be seen.
+        model(torch.rand(1, 1, model.input_size, model.input_size))
+        layers = [
+            {"name": type(layer).__name__, "parameters": _size(layer), "shape": list(output.shape[1:])}
+            for layer, _, output in passed
+        ]
+        convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+        kernels = sum(layer.weight.numel() for layer in convolutions)
+        sizes = {"convolutional": kernels, "parameters": _size(model)}
+        networks.append({"label": label, **sizes, "layers": layers})
     return {"networks": networks}, {}
 
 
-def _layers(model: nn.Module) -> list[dict[str, object]]:
-    """The layers that a patch passes; those that hold others are not listed."""
-    passed: list[dict[str, object]] = []
-
-    def note(layer: nn.Module, _: tuple, output: Tensor) -> None:
-        own = {"name": type(layer).__name__, "parameters": _size(layer.parameters())}
-        passed.append({**own, "shape": list(output.shape[1:])})
-
-    for layer in model.modules():
-        if not any(layer.children()):
-            layer.register_forward_hook(note)
-    # With gradients: without, HyNet runs FRN and TLU as one, and neither would be seen.
-    model(torch.rand(1, 1, model.input_size, model.input_size))
-    return passed
-
-
-def _size(tensors: Iterable[Tensor]) -> int:
-    return sum(tensor.numel() for tensor in tensors)
+def _size(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())

@@ -56,28 +56,23 @@ UPHILL = {"s_raw": 1.0, "d_raw": -1.0, "s": 1.0, "d": -1.0}
 
 
 def compute(pairs: int = 1000, points: int = 720) -> Computed:
-    """`directions` and `magnitudes`.
+    """Directions at a pair of the plane, which Figure 1 draws; Eq. 3 against autograd at many pairs,
+    Gaussian in 128 dimensions with lengths that vary; and g_s = |s'(θ)|, g_d = |d'(θ)| and
+    g_H = |s_H'(θ)| over Z, the largest of each.
 
     Args:
         pairs: drawn for the comparison of Eq. 3 with autograd.
         points: angles from 0 to 2π, a multiple of 4.
-    """
-    measures, directions_drawn = directions(pairs)
-    numbers, curves = magnitudes(points)
-    arrays = {name: array.numpy() for name, array in (directions_drawn | curves).items()}
-    return {"measures": measures, **numbers}, arrays
-
-
-def directions(pairs: int) -> tuple[list[dict], dict[str, Tensor]]:
-    """Directions at a pair of the plane, which Figure 1 draws; and Eq. 3 against autograd at many pairs,
-    Gaussian in 128 dimensions with lengths that vary.
 
     Returns:
-        A row each of `MEASURES` with "key", "deviation", the largest ‖autograd − Eq. 3‖ over ‖Eq. 3‖
-        over the pairs drawn, by x and by y, and "cosine", the largest |cos| between descriptor and
-        gradient there. Tensors, float64: "descriptors" (2, 2), x and y of the plane; "direction",
-        "parallel" and "orthogonal" (4, 2, 2, 2), Δ and its parts by measure, kind of pair (positive,
-        negative), descriptor (x, y) and coordinate.
+        Numbers: "measures", rows of "key" of `MEASURES`, "deviation", the largest ‖autograd − Eq. 3‖
+        over ‖Eq. 3‖ over the pairs drawn, by x and by y, and "cosine", the largest |cos| between
+        descriptor and gradient there; "periods", of "s" and "d" the shortest of π/2, π and 2π after
+        which the magnitude comes again, in units of π; "hybrid", rows of "key", "alpha" (None is ∞) and
+        "z", the largest |α sin θ + cos(θ/2)|. Arrays, float64: "descriptors" (2, 2), x and y of the
+        plane; "direction", "parallel" and "orthogonal" (4, 2, 2, 2), Δ and its parts by measure, kind of
+        pair (positive, negative), descriptor (x, y) and coordinate; once around, "theta" (P,), "s", "d"
+        and by key of the rows "hybrid_…" (P,).
     """
     angle = np.deg2rad(DEGREES)
     plane = torch.from_numpy(np.array(LENGTHS)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1))
@@ -85,18 +80,36 @@ def directions(pairs: int) -> tuple[list[dict], dict[str, Tensor]]:
     drawn = random.normal(size=(2, pairs, 128)) * random.uniform(0.5, 2, size=(2, pairs, 1))
     # Half of the pairs lie as close as matching ones.
     drawn[1, ::2] = drawn[0, ::2] + 0.5 * drawn[1, ::2]
-    drawn, rows, descents = torch.from_numpy(drawn), [], []
+    drawn, measures, descents = torch.from_numpy(drawn), [], []
     for key, measure in MEASURES.items():
         gradient, stated = gradients(measure, drawn), closed_form(key, drawn)
         deviation = (_length(gradient - stated) / _length(stated)).max()
         cosine = (_inner(drawn, gradient) / (_length(drawn) * _length(gradient))).abs()
-        rows.append({"key": key, "deviation": float(deviation), "cosine": float(cosine.max())})
+        measures.append({"key": key, "deviation": float(deviation), "cosine": float(cosine.max())})
         descent = UPHILL[key] * gradients(measure, plane)
         descents.append(torch.stack([descent, -descent]))
     direction = torch.stack(descents)
     parallel = _inner(direction, plane) / _length(plane) ** 2 * plane
     parts = {"direction": direction, "parallel": parallel, "orthogonal": direction - parallel}
-    return rows, {"descriptors": plane, **parts}
+
+    # θ = 0 lies between the grid's angles.
+    theta = (torch.arange(2 * points, dtype=torch.float64) + 0.5) * (2 * math.pi / points)
+    theta.requires_grad_()
+    s = theta.cos()
+    # Eq. 4.
+    curves, periods, hybrids = {"s": _slope(s, theta), "d": _slope((2 * (1 - s)).sqrt(), theta)}, {}, []
+    for name, curve in curves.items():
+        again = [torch.allclose(curve, curve.roll(points // part), atol=1e-9) for part in (4, 2, 1)]
+        periods[name] = (0.5, 1.0, 2.0)[again.index(True)]
+    for key, alpha in ALPHAS.items():
+        # The ε of training would show at small angles.
+        slope = _slope(hybrid.build(alpha, 1.0, epsilon=0.0).of_similarity(s), theta)
+        z = float(slope[: points // 2].max())
+        hybrids.append({"key": key, "alpha": None if math.isinf(alpha) else alpha, "z": z})
+        curves[f"hybrid_{key}"] = slope / z
+    once = {name: curve[:points] for name, curve in ({"theta": theta.detach()} | curves).items()}
+    arrays = {name: array.numpy() for name, array in ({"descriptors": plane} | parts | once).items()}
+    return {"measures": measures, "periods": periods, "hybrid": hybrids}, arrays
 
 
 def gradients(measure: Pair, pair: Tensor) -> Tensor:
@@ -110,34 +123,6 @@ def closed_form(key: str, pair: Tensor) -> Tensor:
     """Eq. 3 of a measure, (2, …, k), of pairs of descriptors (2, …, k)."""
     x, y = pair
     return torch.stack([CLOSED_FORMS[key](x, y), CLOSED_FORMS[key](y, x)])
-
-
-def magnitudes(points: int) -> tuple[dict[str, object], dict[str, Tensor]]:
-    """g_s = |s'(θ)|, g_d = |d'(θ)| and g_H = |s_H'(θ)| over Z, the largest of each.
-
-    Returns:
-        Numbers: "periods", of "s" and "d" the shortest of π/2, π and 2π after which the magnitude comes
-        again, in units of π; "hybrid", rows of "key", "alpha" (None is ∞) and "z", the largest
-        |α sin θ + cos(θ/2)|. Tensors, float64, once around: "theta" (P,), "s", "d" and by key of the
-        rows "hybrid_…" (P,).
-    """
-    # θ = 0 lies between the grid's angles.
-    theta = (torch.arange(2 * points, dtype=torch.float64) + 0.5) * (2 * math.pi / points)
-    theta.requires_grad_()
-    s = theta.cos()
-    # Eq. 4.
-    curves, periods, rows = {"s": _slope(s, theta), "d": _slope((2 * (1 - s)).sqrt(), theta)}, {}, []
-    for name, curve in curves.items():
-        again = [torch.allclose(curve, curve.roll(points // part), atol=1e-9) for part in (4, 2, 1)]
-        periods[name] = (0.5, 1.0, 2.0)[again.index(True)]
-    for key, alpha in ALPHAS.items():
-        # The ε of training would show at small angles.
-        slope = _slope(hybrid.build(alpha, 1.0, epsilon=0.0).of_similarity(s), theta)
-        z = float(slope[: points // 2].max())
-        rows.append({"key": key, "alpha": None if math.isinf(alpha) else alpha, "z": z})
-        curves[f"hybrid_{key}"] = slope / z
-    once = {name: curve[:points] for name, curve in ({"theta": theta.detach()} | curves).items()}
-    return {"periods": periods, "hybrid": rows}, once
 
 
 def _slope(value: Tensor, theta: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ import numpy as np
 
 from lib.data.hpatches.release import IMAGES, refuse_equal_names
 from lib.data.images import read_grey, read_image, write_image
-from lib.features.homographies import transfer
+from lib.features.keypoints import transfer
 from lib.files import write_bytes
 
 # Which two images of a sequence are matched, of 0 to 5: the reference, and the middle one of the others.

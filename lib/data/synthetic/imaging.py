@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.features.homographies import local_affine, transfer
+from lib.features.keypoints import local_affine, transfer
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from lib.data.images import reduced
 from lib.data.synthetic import SEQUENCES, SequencesSize, drawing, imaging
 from lib.data.synthetic.imaging import Camera, Plane
 from lib.data.synthetic.photographs import Photograph
-from lib.features.homographies import local_affine
+from lib.features.keypoints import local_affine
 
 # In lengths of the longest side.
 FOCAL = 1.5

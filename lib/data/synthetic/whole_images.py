@@ -70,7 +70,7 @@ from lib.data.synthetic.photographs import Photograph
 from lib.data.synthetic.sequences import FOCAL, poster_camera, poster_homographies, poster_plane
 from lib.data.synthetic.walls import Arrangement, covisibility, plan_wall, write_posed
 from lib.data.whole_images import COVISIBLE, PATCH
-from lib.features.homographies import transfer
+from lib.features.keypoints import transfer
 from lib.features.patches import sample
 
 # Largest noise of the sensor, grey levels.
