@@ -34,7 +34,7 @@ SCENE = "scene.json"
 TILT = np.deg2rad(28)
 # Of a plane before or behind the others, in heights of the reference view.
 DEPTH = 0.25
-YAW, PITCH, ROLL = np.deg2rad(28), np.deg2rad(16), np.deg2rad(20)
+YAW, PITCH, ROLL = np.deg2rad([28, 16, 20])
 DISTANCE = (0.8, 1.35)
 PHOTOMETRY = {"exposure": 0.25, "gamma": 0.3, "blur": 1.0, "noise": 4.0, "jpeg_quality": (50, 95)}
 CONTRAST = 0.01
@@ -94,22 +94,15 @@ def cut_site(
     views = imaging.render_views(site, photographs)
     reference = one_a_place(dog_keypoints(views[0], CONTRAST, SMALLEST_SCALE))
     planes = imaging.seen_planes(site, 0, reference.position)
-    reference, planes = reference[planes >= 0], planes[planes >= 0]
-    spread = spread_out(reference, CROWDING)
-    reference, planes = reference[spread], planes[spread]
-    carried, seen = zip(
-        *(_carried(site, reference, planes, image, view) for image, view in enumerate(views)),
-        strict=True,
-    )
-    visible = np.stack(seen, axis=1)
+    kept = np.flatnonzero(planes >= 0)
+    kept = kept[spread_out(reference[kept], CROWDING)]
+    reference, planes = reference[kept], planes[kept]
+    carried, visible = _carried(site, views, reference, planes)
     usable = visible.sum(axis=1) >= min(VIEWS_OF_A_POINT)
     photograph = np.array([plane.photograph for plane in site.planes])[planes]
     # Of each photograph the strongest.
-    strongest = [
-        np.flatnonzero(usable & (photograph == index))[: size.points_per_photo]
-        for index in range(len(photographs))
-    ]
-    chosen = np.concatenate(strongest)
+    strongest = [np.flatnonzero(usable & (photograph == index)) for index in range(len(photographs))]
+    chosen = np.concatenate([keypoints[: size.points_per_photo] for keypoints in strongest])
     points, images = np.nonzero(_chosen_views(visible[chosen], rng))
     patches, frames = np.empty((len(points), PATCH, PATCH), np.uint8), np.empty((len(points), 4))
     for image, view in enumerate(views):
@@ -124,20 +117,25 @@ def cut_site(
 
 
 def _carried(
-    site: Site, reference: Keypoints, planes: np.ndarray, image: int, view: np.ndarray
-) -> tuple[Keypoints, np.ndarray]:
-    """Keypoints in another view without error, and which of them can be seen there wholly."""
-    position, affine = imaging.carried_pixels(site, 0, image, reference.position, planes)
-    keypoints = carried_keypoints(reference, position, affine)
-    inside = imaging.in_image(position, site.cameras[image], keypoints.scale[:, None] * PATCH_WIDTH / 2)
-    # A back side would be mirrored.
-    facing = np.linalg.det(affine) > 0
-    visible = inside & facing & (imaging.seen_planes(site, image, position) == planes)
-    # Without contrast no detector would have found the point: it is overexposed, or lost in the dark.
-    # The coarse patch smoothes finer noise away.
-    middle = cut(view, keypoints[visible], side=16)[:, 4:12, 4:12]
-    visible[visible] = middle.std(axis=(1, 2)) >= LEAST_CONTRAST
-    return keypoints, visible
+    site: Site, views: Sequence[np.ndarray], reference: Keypoints, planes: np.ndarray
+) -> tuple[list[Keypoints], np.ndarray]:
+    """Keypoints in each view without error, and (N, V) which of them can be seen there wholly."""
+    carried, visible = [], np.zeros((len(reference), len(views)), bool)
+    for image, view in enumerate(views):
+        position, affine = imaging.carried_pixels(site, 0, image, reference.position, planes)
+        keypoints = carried_keypoints(reference, position, affine)
+        radius = keypoints.scale[:, None] * PATCH_WIDTH / 2
+        seen = imaging.in_image(position, site.cameras[image], radius)
+        # A back side would be mirrored.
+        seen &= np.linalg.det(affine) > 0
+        seen &= imaging.seen_planes(site, image, position) == planes
+        # Without contrast no detector would have found the point: it is overexposed, or lost in the
+        # dark. The coarse patch smoothes finer noise away.
+        middle = cut(view, keypoints[seen], side=16)[:, 4:12, 4:12]
+        seen[seen] = middle.std(axis=(1, 2)) >= LEAST_CONTRAST
+        visible[:, image] = seen
+        carried.append(keypoints)
+    return carried, visible
 
 
 def _chosen_views(visible: np.ndarray, rng: np.random.Generator) -> np.ndarray:
