@@ -19,7 +19,6 @@ from lib.benchmarks import imc, sfm
 from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
 from lib.data.synthetic.imaging import axis_rotation
-from lib.data.views import View, relative_pose
 from lib.features.detectors import Detector, Regions, detect
 from lib.models import sift
 
@@ -75,8 +74,8 @@ def aside_of_z(degrees: float) -> np.ndarray:
 def test_the_maa_of_known_poses_is_that_computed_by_hand() -> None:
     # The first camera is turned by 30 degrees and the second by 50, so by 20 relative to the first. That
     # carries the first's translation (1, 0, 0) to `about_z(20)[:, 0]`: the relative one is (0, 0, 1).
-    first = View(Path("1.jpg"), INTRINSICS, about_z(30), np.array([1.0, 0, 0]))
-    second = View(Path("2.jpg"), INTRINSICS, about_z(50), about_z(20)[:, 0] + [0, 0, 1])
+    first = layout.View(Path("1.jpg"), INTRINSICS, about_z(30), np.array([1.0, 0, 0]))
+    second = layout.View(Path("2.jpg"), INTRINSICS, about_z(50), about_z(20)[:, 0] + [0, 0, 1])
     # Off by so many degrees in rotation and in translation, whose length and sense are open.
     found = [
         (about_z(20.5), 3 * aside_of_z(0.2)),
@@ -84,7 +83,7 @@ def test_the_maa_of_known_poses_is_that_computed_by_hand() -> None:
         (about_z(10.5), 0.1 * aside_of_z(-2)),
         (about_z(20 + 40), aside_of_z(1)),
     ]
-    errors = [imc.pose_error(relative_pose(first, second), pose) for pose in found]
+    errors = [imc.pose_error(imc.relative_pose(first, second), pose) for pose in found]
     np.testing.assert_allclose(errors, [0.5, 3.2, 9.5, 40], atol=1e-5)
     # The worst are 0.5, 3.2, 9.5 and 40: (3 · 1/4 + 6 · 2/4 + 3/4) / 10.
     assert imc.mean_average_accuracy(errors) == pytest.approx(0.45)
@@ -102,13 +101,13 @@ def test_angles_of_known_poses_are_found(turned: float, shifted: float, scale: f
         assert errors == pytest.approx(max(turned, shifted), rel=1e-6)
 
 
-def view(number: int) -> View:
+def view(number: int) -> layout.View:
     camera = TAKEN[number]
-    return View(Path(f"{number}.jpg"), camera.intrinsics, camera.rotation, camera.translation)
+    return layout.View(Path(f"{number}.jpg"), camera.intrinsics, camera.rotation, camera.translation)
 
 
 def test_a_relative_pose_carries_one_cameras_points_to_the_other() -> None:
-    rotation, translation = relative_pose(view(0), view(3))
+    rotation, translation = imc.relative_pose(view(0), view(3))
     here, there = (points(5) @ TAKEN[of].rotation.T + TAKEN[of].translation for of in (0, 3))
     np.testing.assert_allclose(here @ rotation.T + translation, there)
 

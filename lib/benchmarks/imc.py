@@ -23,8 +23,7 @@ from scipy.spatial.transform import Rotation
 
 from lib.benchmarks.sfm import Pair, features, matched, sparse_model
 from lib.benchmarks.subject import Subject
-from lib.data.views import View, relative_pose
-from lib.data.whole_images import ChallengeScene
+from lib.data.whole_images import ChallengeScene, View
 from lib.features.detectors import Detector
 
 MOST_KEYPOINTS = 2048
@@ -137,6 +136,12 @@ def multiview(
 
 
 Pose = tuple[np.ndarray, np.ndarray]
+
+
+def relative_pose(first: View, second: View) -> Pose:
+    """(3, 3) and (3,) from the first camera's coordinates to the second's."""
+    rotation = second.rotation @ first.rotation.T
+    return rotation, second.translation - rotation @ first.translation
 
 
 def pose_error(known: Pose, found: Pose) -> float:

@@ -17,12 +17,13 @@ import numpy as np
 
 from lib.data.images import read_image
 from lib.data.synthetic.imaging import Camera
-from lib.data.views import checked_intrinsics, checked_pose
 from lib.files import write_bytes
 
 _HALF_PIXEL = 0.5
 # K, distortion, rotation, centre, size.
 _NUMBERS = 9 + 3 + 9 + 3 + 2
+# How far a rotation times its transpose may be from the identity: files hold few digits.
+_ROTATION_ROUNDING = 1e-3
 # Rows and columns by which an image that was reduced may differ from the stated size, reduced likewise.
 _ROUNDING = 1.0
 
@@ -71,16 +72,35 @@ def read_strecha_camera(path: Path, size: tuple[int, int] | None = None) -> Came
         raise ValueError(f"{path} is no camera file of {_NUMBERS} numbers: {error}") from error
     if not (np.isfinite(stated).all() and (stated >= 1).all()):
         raise ValueError(f"{path} states an image of {stated[0]:g} by {stated[1]:g} px")
-    intrinsics = checked_intrinsics(path, matrix.reshape(3, 3))
+    rotation = turn.reshape(3, 3).T
+    given = matrix.reshape(3, 3), rotation, -rotation @ centre
+    intrinsics, rotation, translation = checked_camera(path, *given)
     if distortion.any() or intrinsics[0, 1]:
         raise ValueError(f"{path} states lens distortion {distortion} or a skew of {intrinsics[0, 1]:g}")
-    rotation = turn.reshape(3, 3).T
-    rotation, translation = checked_pose(path, rotation, -rotation @ centre)
     if abs(height - stated[1] * width / stated[0]) > _ROUNDING:
         raise ValueError(f"{path} is of an image of {stated[0]:g} by {stated[1]:g} px, not {size}")
     intrinsics = np.diag([width / stated[0], height / stated[1], 1]) @ intrinsics
     intrinsics[:2, 2] -= _HALF_PIXEL
     return Camera(intrinsics, rotation, translation, int(width), int(height))
+
+
+def checked_camera(
+    where: object, intrinsics: np.ndarray, rotation: np.ndarray, translation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(3, 3), (3, 3) and (3,) float64 of a pinhole camera.
+
+    Raises:
+        ValueError: they are of other shapes, singular, mirrored, not finite, or no pinhole camera's; the
+            message names `where` they were read.
+    """
+    matrix, turn = np.asarray(intrinsics, float), np.asarray(rotation, float)
+    shift = np.asarray(translation, float).reshape(-1)
+    right = (matrix.shape, turn.shape, shift.shape) == ((3, 3), (3, 3), (3,))
+    right = right and np.isfinite([*matrix, *turn, shift]).all() and np.allclose(matrix[2], [0, 0, 1])
+    right = right and min(matrix[0, 0], matrix[1, 1], np.linalg.det(turn)) > 0
+    if not right or np.abs(turn @ turn.T - np.eye(3)).max() > _ROTATION_ROUNDING:
+        raise ValueError(f"{where} holds no pinhole camera:\n{matrix}\n{turn}\n{shift}")
+    return matrix, turn, shift
 
 
 def write_strecha_camera(path: Path, camera: Camera) -> None:

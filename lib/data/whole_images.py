@@ -43,8 +43,7 @@ import numpy as np
 
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
 from lib.data.images import read_grey
-from lib.data.strecha import read_strecha_cameras
-from lib.data.views import View, checked_intrinsics, checked_pose
+from lib.data.strecha import checked_camera, read_strecha_cameras
 
 if TYPE_CHECKING:
     import pycolmap
@@ -164,6 +163,22 @@ COVISIBLE = 0.1
 
 
 @dataclass(frozen=True)
+class View:
+    """A photograph of the challenge.
+
+    Attributes:
+        path: of the image.
+        intrinsics: (3, 3) float64, px, the first pixel's centre at 0, 0.
+        rotation, translation: (3, 3) and (3,) float64, world to camera.
+    """
+
+    path: Path
+    intrinsics: np.ndarray
+    rotation: np.ndarray
+    translation: np.ndarray
+
+
+@dataclass(frozen=True)
 class ChallengeScene:
     """A scene of the challenge.
 
@@ -197,9 +212,8 @@ def _read_challenge_scene(folder: Path) -> ChallengeScene:
     for image in sorted(folder.glob("images/*.jpg")):
         path = folder / "calibration" / f"calibration_{image.stem}.h5"
         with h5py.File(path) as file:
-            intrinsics, *pose = (file[name][()] for name in ("K", "R", "T"))
-        known = checked_intrinsics(path, intrinsics), *checked_pose(path, *pose)
-        views[image.stem] = View(image, *known)
+            camera = checked_camera(path, *(file[name][()] for name in ("K", "R", "T")))
+        views[image.stem] = View(image, *camera)
     keys = np.load(folder / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy").tolist()
     pairs = tuple(tuple(key.split("-")) for key in keys)
     lists = [file.read_text().split() for file in sorted(folder.glob("sub_set/*bag_*.txt"))]
