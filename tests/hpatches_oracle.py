@@ -86,9 +86,7 @@ def verification(descriptors: Descriptors, sequences: Sequence[str], tasks) -> N
 
     def distances(pairs, level: str) -> list[float]:
         found = []
-        for (s1, image1, patch1), (s2, image2, patch2) in zip(
-            pairs.first.tolist(), pairs.second.tolist(), strict=True
-        ):
+        for (s1, image1, patch1), (s2, image2, patch2) in pairs.tolist():
             first = descriptors[sequences[s1]][file_of(image1, level)][patch1]
             second = descriptors[sequences[s2]][file_of(image2, level)][patch2]
             found.append(between(first, second))

@@ -19,9 +19,8 @@ from scipy.spatial.distance import cdist, euclidean
 from speed_training import show
 
 from lib.benchmarks import hpatches
-from lib.data.hpatches.descriptors import Descriptors, lay_out
 from lib.data.hpatches.release import FILES, LEVELS, Sequence, file_index
-from lib.data.hpatches.tasks import HPatchesSplit, PatchPairs, Tasks
+from lib.data.hpatches.tasks import HPatchesSplit, Tasks
 
 # Sequences, patches an image, numbers a descriptor, pairs of each of three sorts, queries,
 # distractors, and the part of pairs and queries that the plain loops are measured on.
@@ -39,15 +38,15 @@ def main() -> None:
     hpatches_tasks(chosen.device)
 
 
-def hpatches_data() -> tuple[Descriptors, HPatchesSplit]:
+def hpatches_data() -> tuple[np.ndarray, HPatchesSplit]:
     """Unit descriptors, a spot's the less alike the tougher their level, and tasks drawn at random."""
     random = np.random.default_rng(0)
     sequences = tuple(
         Sequence(f"{'vi'[index % 2]}_{index}", Path(), PATCHES) for index in range(SEQUENCES)
     )
-    spots = random.standard_normal((SEQUENCES, 1, PATCHES, LENGTH), dtype=np.float32)
+    spots = random.standard_normal((SEQUENCES * PATCHES, LENGTH), dtype=np.float32)
     noise = np.repeat([0, 1, 1.5, 2], [1, 5, 5, 5])[:, None, None].astype(np.float32)
-    shape = (SEQUENCES, len(FILES), PATCHES, LENGTH)
+    shape = (len(FILES), SEQUENCES * PATCHES, LENGTH)
     values = spots + noise * random.standard_normal(shape, dtype=np.float32)
     values /= np.linalg.norm(values, axis=-1, keepdims=True)
 
@@ -59,22 +58,19 @@ def hpatches_data() -> tuple[Descriptors, HPatchesSplit]:
         draw({"sequence": SEQUENCES, "image": 6, "patch": PATCHES}, VERIFIED) for _ in range(2)
     )
     tasks = Tasks(
-        positives=PatchPairs(first, np.stack([first[:, 0], other[:, 1], first[:, 2]], axis=1)),
-        intra=PatchPairs(first, np.stack([first[:, 0], other[:, 1], other[:, 2]], axis=1)),
-        inter=PatchPairs(first, other),
+        positives=np.stack([first, np.stack([first[:, 0], other[:, 1], first[:, 2]], 1)], 1),
+        intra=np.stack([first, np.stack([first[:, 0], other[:, 1], other[:, 2]], 1)], 1),
+        inter=np.stack([first, other], 1),
         queries=draw(patch, QUERIES),
         distractors=draw(patch, DISTRACTORS),
     )
-    return lay_out(sequences, values.reshape(-1, LENGTH)), HPatchesSplit("x", sequences, tasks)
+    return values, HPatchesSplit("x", sequences, tasks)
 
 
 def hpatches_part(split: HPatchesSplit) -> HPatchesSplit:
     """The same split with the first of the pairs and of the queries only."""
-    pairs = {
-        kind: PatchPairs(*(side[: int(PART * VERIFIED)] for side in (of.first, of.second)))
-        for kind, of in vars(split.tasks).items()
-        if isinstance(of, PatchPairs)
-    }
+    kinds = ("positives", "intra", "inter")
+    pairs = {kind: getattr(split.tasks, kind)[: int(PART * VERIFIED)] for kind in kinds}
     queries = split.tasks.queries[: int(PART * QUERIES)]
     return replace(split, tasks=replace(split.tasks, queries=queries, **pairs))
 
@@ -82,6 +78,7 @@ def hpatches_part(split: HPatchesSplit) -> HPatchesSplit:
 def hpatches_tasks(device: str) -> None:
     """The three tasks against plain loops, which two of them run on a part of the work."""
     described, whole = hpatches_data()
+    table = torch.from_numpy(described).to(device)
     part = hpatches_part(whole)
     matched = f"matching, {SEQUENCES} sequences of {PATCHES:,} patches, {LENGTH} floats"
     verified = f"verification, {3 * VERIFIED:,} pairs at three levels"
@@ -91,9 +88,9 @@ def hpatches_tasks(device: str) -> None:
         (verified, hpatches.verification, plain_verification, part, PART, "10 or more"),
         (retrieved, hpatches.retrieval, plain_retrieval, part, PART, ""),
     ):
-        agree(task(described, split, device), plain(described, split))
+        agree(task(table, split), plain(described, split))
         ways = {
-            "batched": lambda task=task: timed(lambda: task(described, whole, device)),
+            "batched": lambda task=task: timed(lambda: task(table, whole)),
             "plain, scipy": lambda plain=plain, split=split, share=share: (
                 timed(lambda: plain(described, split)) / share
             ),
@@ -116,17 +113,17 @@ def agree(ours: dict[str, float], plain: dict[str, float]) -> None:
             raise RuntimeError(f"{key} is {ours[key]}, but {number} by the plain loop")
 
 
-def plain_matching(described: Descriptors, split: HPatchesSplit) -> dict[str, float]:
+def plain_matching(described: np.ndarray, split: HPatchesSplit) -> dict[str, float]:
     """Pair of images by pair of images."""
     every = np.arange(PATCHES)
     numbers = {}
     for place, sequence in enumerate(split.sequences):
-        reference = described.values[described.rows(place, 0, every)]
+        reference = described[0, place * PATCHES + every]
         for level in LEVELS:
             precisions = []
             for image in range(1, 6):
-                rows = described.rows(place, file_index(image, level), every)
-                distances = cdist(reference, described.values[rows])
+                other = described[file_index(image, level), place * PATCHES + every]
+                distances = cdist(reference, other)
                 nearest = distances.argmin(axis=1)
                 match = nearest == every
                 precisions.append(plain_precision(distances[every, nearest], match, PATCHES))
@@ -134,15 +131,16 @@ def plain_matching(described: Descriptors, split: HPatchesSplit) -> dict[str, fl
     return numbers
 
 
-def plain_verification(described: Descriptors, split: HPatchesSplit) -> dict[str, float]:
+def plain_verification(described: np.ndarray, split: HPatchesSplit) -> dict[str, float]:
     """Pair by pair; which rows they are is looked up in one go, so that the loop only measures."""
-    values = described.values.astype(np.float64)
+    values = described.reshape(-1, LENGTH).astype(np.float64)
 
     def rows(side: np.ndarray, level: str) -> list[int]:
-        return described.rows(side[:, 0], file_index(side[:, 1], level), side[:, 2]).tolist()
+        file, spot = file_index(side[:, 1], level), side[:, 0] * PATCHES + side[:, 2]
+        return (file * described.shape[1] + spot).tolist()
 
-    def distances(pairs: PatchPairs, level: str) -> np.ndarray:
-        both = zip(rows(pairs.first, level), rows(pairs.second, level), strict=True)
+    def distances(pairs: np.ndarray, level: str) -> np.ndarray:
+        both = zip(rows(pairs[:, 0], level), rows(pairs[:, 1], level), strict=True)
         return np.array([euclidean(values[one], values[other]) for one, other in both])
 
     numbers = {}
@@ -157,18 +155,18 @@ def plain_verification(described: Descriptors, split: HPatchesSplit) -> dict[str
     return numbers
 
 
-def plain_retrieval(described: Descriptors, split: HPatchesSplit) -> dict[str, float]:
+def plain_retrieval(described: np.ndarray, split: HPatchesSplit) -> dict[str, float]:
     """Query by query, level by level, pool size by pool size."""
     queries, distractors = split.tasks.queries, split.tasks.distractors
-    asked = described.values[described.rows(queries[:, 0], 0, queries[:, 1])]
-    pool = described.values[described.rows(distractors[:, 0], 0, distractors[:, 1])]
+    asked = described[0, queries[:, 0] * PATCHES + queries[:, 1]]
+    pool = described[0, distractors[:, 0] * PATCHES + distractors[:, 1]]
     far = cdist(asked, pool)
     found: dict[str, list[float]] = {}
     for query, (sequence, patch) in enumerate(queries):
         others = far[query][distractors[:, 0] != sequence]
         for level in LEVELS:
-            rows = described.rows(sequence, file_index(np.arange(1, 6), level), patch)
-            ranked = np.concatenate([cdist(asked[query, None], described.values[rows])[0], others])
+            views = described[file_index(np.arange(1, 6), level), sequence * PATCHES + patch]
+            ranked = np.concatenate([cdist(asked[query, None], views)[0], others])
             match = np.arange(len(ranked)) < 5
             for size in hpatches.POOLS:
                 precision = plain_precision(ranked[:size], match[:size], 5)

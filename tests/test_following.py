@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lib import parts, recipes
-from lib.benchmarks.following import few_pairs, follow
 from lib.benchmarks.fpr95 import fpr95
+from lib.benchmarks.fpr95_by_stage import few_pairs, follow
 from lib.benchmarks.subject import describe
 from lib.data.patchset import PatchSet
 

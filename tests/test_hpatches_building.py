@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -13,19 +12,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lib.data.hpatches.building import (
-    build_release,
-    cut_patches,
-    plan_patches,
-    sample,
-)
+from lib.data.hpatches import RELEASE, TASKS
+from lib.data.hpatches.building import build_hpatches, cut_patches, plan_patches, sample
 from lib.data.hpatches.detection import (
+    ANISOTROPY,
     DETECTORS,
+    FACTORS,
     MAGNIFICATION,
+    MEDIAN_OVERLAP,
+    OCTAVES,
+    ROTATION,
     SMALLEST_SCALE,
     detect,
     disc_overlap,
+    draw_jitter,
     inside,
+    overlaps,
     thin,
 )
 from lib.data.hpatches.homographies import (
@@ -33,14 +35,9 @@ from lib.data.hpatches.homographies import (
     read_homography_sequence,
     write_homography_sequence,
 )
-from lib.data.hpatches.jitter import (
-    MEDIAN_OVERLAP,
-    PROPORTIONS,
-    Proportions,
-    draw_jitter,
-    overlaps,
-)
 from lib.data.hpatches.release import FILES, LEVELS, read_sequences
+from lib.data.hpatches.tasks import open_split
+from lib.data.synthetic import SequencesSize
 from lib.features.detectors import oriented
 from lib.features.keypoints import Keypoints, local_affine, transfer
 from lib.study.open import REFERENCE
@@ -118,9 +115,14 @@ def test_the_overlap_of_discs_is_what_counting_pixels_gives(first, ratio, reach)
     assert got[0] == pytest.approx(counted_overlap(affine), abs=0.01)
 
 
-@given(seed=seeds, level=st.sampled_from(LEVELS))
-def test_the_overlap_of_a_jitter_is_what_counting_pixels_gives(seed, level):
-    affine = draw_jitter(1, level, np.random.default_rng(seed))
+def centred(jitter: np.ndarray) -> np.ndarray:
+    return np.pad(jitter, ((0, 0), (0, 0), (0, 1)))
+
+
+@given(seed=seeds, level=st.sampled_from(LEVELS), right=st.floats(-0.3, 0.3))
+def test_the_overlap_of_a_jitter_is_what_counting_pixels_gives(seed, level, right):
+    affine = centred(draw_jitter(1, level, np.random.default_rng(seed)))
+    affine[:, 0, 2] = right
     assert overlaps(affine)[0] == pytest.approx(counted_overlap(affine[0]), abs=0.005)
 
 
@@ -131,28 +133,25 @@ def test_the_overlap_of_a_jitter_is_what_counting_pixels_gives(seed, level):
 @given(seed=seeds)
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_level_reaches_its_median_overlap(level, seed):
-    drawn = overlaps(draw_jitter(3000, level, np.random.default_rng(seed)))
+    drawn = overlaps(centred(draw_jitter(3000, level, np.random.default_rng(seed))))
     assert np.median(drawn) == pytest.approx(MEDIAN_OVERLAP[level], abs=0.02)
 
 
-def test_a_jitter_turns_what_it_has_stretched_and_shifts_that():
-    draws = np.random.default_rng(7).standard_normal((5, 50))
-    turn, octaves, stretch, right, down = draws
-    for n, affine in enumerate(Proportions(0.3, 0.15, 0.2, 0.25).affines(draws)):
-        angle, s, a = 0.3 * turn[n], 2 ** (0.2 * octaves[n]), 2 ** (0.25 * stretch[n])
+def test_a_jitter_turns_what_it_has_stretched():
+    turn, octaves, stretch, *_ = np.random.default_rng(7).standard_normal((5, 50)) * FACTORS["tough"]
+    for n, linear in enumerate(draw_jitter(50, "tough", np.random.default_rng(7))):
+        angle, s, a = ROTATION * turn[n], 2 ** (OCTAVES * octaves[n]), 2 ** (ANISOTROPY * stretch[n])
         rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        linear = rotation @ np.diag([s * np.sqrt(a), s / np.sqrt(a)])
-        np.testing.assert_allclose(affine[:, :2], linear)
-        np.testing.assert_allclose(affine[:, 2], [0.15 * right[n], 0.15 * down[n]])
+        np.testing.assert_allclose(linear, rotation @ np.diag([s * np.sqrt(a), s / np.sqrt(a)]))
 
 
 def test_the_proportions_are_those_that_were_fitted():
     fitted = pd.read_csv(REFERENCE / "hpatches_jitter" / "parameters.csv", index_col=0)["used"]
-    assert np.rad2deg(PROPORTIONS.rotation) == pytest.approx(fitted["rotation"], rel=0.01)
-    assert PROPORTIONS.translation == fitted["translation"] == 0
+    assert np.rad2deg(ROTATION) == pytest.approx(fitted["rotation"], rel=0.01)
+    assert fitted["translation"] == 0
     # Octaves of scale and of anisotropy that a share of 1 stood for.
     share = 0.15 * (1 - fitted["anisotropy"]) / (0.2 * fitted["anisotropy"])
-    assert PROPORTIONS.octaves / PROPORTIONS.anisotropy == pytest.approx(share, rel=0.01)
+    assert pytest.approx(share, rel=0.01) == OCTAVES / ANISOTROPY
     assert MEDIAN_OVERLAP["tough"] == pytest.approx(fitted["tough"], abs=0.005)
 
 
@@ -301,7 +300,7 @@ def test_a_coarse_patch_of_a_fine_checkerboard_is_grey(step):
 
 def test_patches_of_a_moved_plane_show_the_same_and_jitter_makes_them_differ_more_and_more(moving):
     plan = plan_patches(moving)
-    unmoved = {file: np.broadcast_to(np.eye(2, 3), (len(plan.frames), 2, 3)) for file in plan.jitter}
+    unmoved = {file: np.broadcast_to(np.eye(2), (len(plan.frames), 2, 2)) for file in plan.jitter}
 
     def alike(patches: dict, letter: str) -> float:
         ref = patches["ref"].reshape(len(plan.frames), -1)
@@ -328,9 +327,9 @@ def test_each_file_but_the_reference_has_a_jitter_of_its_own(still):
     assert set(plan.jitter) == set(FILES[1:])
     flat = {file: jitter.tobytes() for file, jitter in plan.jitter.items()}
     assert len(set(flat.values())) == 15
-    corner = np.array([0.3, -0.8, 1])
-    jittered = np.append(plan.jitter["h2"][4] @ corner, 1)
-    np.testing.assert_allclose(plan.regions("h2")[4] @ corner, plan.regions("ref")[4] @ jittered)
+    corner = np.array([0.3, -0.8])
+    jittered = plan.regions("ref")[4] @ [*plan.jitter["h2"][4] @ corner, 1]
+    np.testing.assert_allclose(plan.regions("h2")[4] @ [*corner, 1], jittered)
 
 
 def test_kept_regions_lie_inside_all_six_images_and_the_report_accounts_for_every_detection(moving):
@@ -358,14 +357,11 @@ def test_patches_that_are_faint_in_one_of_the_images_are_left_out_and_counted(tm
     assert min(patches.std(axis=(1, 2)).min() for patches in cut_patches(sequence, plan).values()) >= 5
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
-def test_a_build_is_a_release_with_its_report_beside_it(tmp_path, still, moving):
-    build_release([still, moving], tmp_path / "release", limit=12, seed=3)
-    assert {p.name for p in tmp_path.iterdir()} == {"release", "build.json"}
-    sequences = read_sequences(tmp_path / "release")
+def test_a_build_is_a_release_with_its_report_and_tasks_beside_it(tmp_path, still, moving):
+    size = SequencesSize(patches_per_sequence=12, pairs=9, queries=2, distractors=5, seed=3)
+    build_hpatches(tmp_path, [still.folder, moving.folder], size)
+    assert {p.name for p in tmp_path.iterdir()} == {RELEASE, TASKS, "build.json"}
+    sequences = read_sequences(tmp_path / RELEASE)
     assert {name: s.count for name, s in sequences.items()} == {"i_still": 12, "v_moving": 12}
     written = json.loads((tmp_path / "build.json").read_text())
     assert [report["patches"] for report in written["sequences"]] == [
@@ -373,18 +369,19 @@ def test_a_build_is_a_release_with_its_report_beside_it(tmp_path, still, moving)
     ]
     assert (written["limit"], written["seed"]) == (12, 3)
     assert written["intended_overlap"] == {"easy": 0.85, "hard": 0.72, "tough": 0.6}
+    # Whatever else is built, the same seed gives the same patches.
     expected = cut_patches(moving, plan_patches(moving, 12, 3))
     for file in FILES:
         np.testing.assert_array_equal(sequences["v_moving"].patches(file), expected[file])
+    split = open_split(tmp_path / RELEASE, tmp_path / TASKS, "full")
+    assert [sequence.name for sequence in split.sequences] == ["i_still", "v_moving"]
 
 
-def test_the_same_seed_gives_the_same_bytes_whatever_else_is_built(tmp_path, still, moving):
-    for place, sequences in (("one", [still, moving]), ("two", [still, moving]), ("alone", [moving])):
-        build_release(sequences, tmp_path / place / "release", limit=5)
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    alone = contents(tmp_path / "alone" / "release")
-    assert alone == {
-        name: data
-        for name, data in contents(tmp_path / "one" / "release").items()
-        if name.startswith("v_moving")
-    }
+@pytest.mark.parametrize("amount", ["patches_per_sequence", "pairs", "queries", "distractors"])
+def test_amounts_too_small_to_be_tested_on_are_refused_before_any_work(tmp_path, still, moving, amount):
+    size = replace(SequencesSize(), **{amount: 0})
+    with pytest.raises(ValueError, match="or more"):
+        build_hpatches(tmp_path, [still.folder, moving.folder], size)
+    with pytest.raises(ValueError, match="only sequence"):
+        build_hpatches(tmp_path, [still.folder], size)
+    assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lib.data.hpatches.release import FILES
-from lib.data.hpatches.tasks import PatchPairs, Tasks
+from lib.data.hpatches.tasks import Tasks
 
 
 def by_name(names: tuple[str, ...], counts: list[int], values: np.ndarray) -> oracle.Descriptors:
@@ -92,10 +92,9 @@ def test_verification_by_hand():
     places = {(0, file, 1): 1.0 for file in range(1, 16)} | {(0, file, 2): 9.0 for file in range(1, 16)}
     values = along_a_line(counts, places)
 
-    def pairs(*patches: int) -> PatchPairs:
+    def pairs(*patches: int) -> np.ndarray:
         """Each from the reference to image 1, at distance 0, 1 or 9."""
-        first = np.array([[0, 0, 0] for _ in patches])
-        return PatchPairs(first, np.array([[0, 1, patch] for patch in patches]))
+        return np.array([[[0, 0, 0], [0, 1, patch]] for patch in patches])
 
     tasks = Tasks(pairs(0, 2, *[0] * 8), pairs(*[1] * 10), pairs(*[2] * 10), None, None)
     found = oracle.verification(by_name(names, counts, values), names, tasks)

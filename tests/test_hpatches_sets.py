@@ -53,7 +53,7 @@ def test_a_split_tests_on_tasks_and_trains_on_classes_of_sixteen(made: HPatchesS
     assert isinstance(tested, HPatchesSplit)
     assert isinstance(trained, PatchSet)
     assert (tested.name, trained.name) == ("mini-hp-a", "mini-hp-a-train")
-    assert len(tested.tasks.positives.first) > 0
+    assert len(tested.tasks.positives) > 0
     classes, sizes = np.unique(trained.point_ids, return_counts=True)
     assert set(sizes) == {16}
     spots = {name: one.count for name, one in read_sequences(made.root / RELEASE).items()}
@@ -90,8 +90,8 @@ def test_images_are_the_sequences_that_patches_are_cut_of_and_a_release_has_none
     own = HPatchesSets("real-hp", tmp_path / "own", replace(SMALL, queries=6), homographies=folders)
     for sets in (made, own):
         images = sets.load(sets.images)
-        assert {one.name for one in images.sequences} == set(read_sequences(made.root / RELEASE))
-        assert {one.folder.parent for one in images.sequences} == set(folders)
+        assert {one.name for one in images} == set(read_sequences(made.root / RELEASE))
+        assert {one.folder.parent for one in images} == set(folders)
     release = HPatchesSets("hpatches", tmp_path / "cache", SMALL, real=real)
     assert release.images is None
     assert not [name for name in release.names if "images" in name]

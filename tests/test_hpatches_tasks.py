@@ -20,18 +20,15 @@ from lib.data.hpatches.release import (
     Sequence,
     Split,
     read_sequences,
-    read_split,
+    read_splits,
     write_sequence,
     write_splits,
 )
 from lib.data.hpatches.tasks import (
-    PatchPairs,
     Tasks,
     generate_tasks,
     open_split,
     read_tasks,
-    sparing,
-    textured,
     write_tasks,
 )
 from lib.data.synthetic import SequencesSize
@@ -66,33 +63,28 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> list[Sequence]:
 
 
 def equal(one: Tasks, other: Tasks) -> bool:
-    pairs = [
-        (getattr(getattr(one, sort), side), getattr(getattr(other, sort), side))
-        for sort in ("positives", "intra", "inter")
-        for side in ("first", "second")
-    ]
-    pairs += [(one.queries, other.queries), (one.distractors, other.distractors)]
-    return all(a.dtype == b.dtype == np.int64 and np.array_equal(a, b) for a, b in pairs)
+    arrays = zip(vars(one).values(), vars(other).values(), strict=True)
+    return all(a.dtype == b.dtype == np.int64 and np.array_equal(a, b) for a, b in arrays)
 
 
 def test_every_drawn_row_keeps_the_benchmarks_rules(sequences: list[Sequence]) -> None:
-    size = sized(pairs=3000, queries=12, distractors=9)
+    size = sized(pairs=3000, queries=7, distractors=9)
     tasks = generate_tasks(sequences, size, 0)
     for pairs in (tasks.positives, tasks.intra, tasks.inter):
-        assert pairs.first.shape == pairs.second.shape == (3000, 3)
-        assert pairs.first.dtype == pairs.second.dtype == np.int64
+        assert pairs.shape == (3000, 2, 3)
+        assert pairs.dtype == np.int64
     shared = 0
     for row in range(3000):
-        s, image, patch = tasks.positives.first[row].tolist()
-        other_s, other_image, other_patch = tasks.positives.second[row].tolist()
+        s, image, patch = tasks.positives[row, 0].tolist()
+        other_s, other_image, other_patch = tasks.positives[row, 1].tolist()
         assert (other_s, other_patch) == (s, patch)
         assert {image, other_image} <= set(range(5))
         assert image != other_image
         for negatives in (tasks.intra, tasks.inter):
-            assert negatives.first[row].tolist() == [s, image, patch]
-            assert negatives.second[row, 1] == other_image
-        intra_s, _, intra_patch = tasks.intra.second[row].tolist()
-        inter_s, _, inter_patch = tasks.inter.second[row].tolist()
+            assert negatives[row, 0].tolist() == [s, image, patch]
+            assert negatives[row, 1, 1] == other_image
+        intra_s, _, intra_patch = tasks.intra[row, 1].tolist()
+        inter_s, _, inter_patch = tasks.inter[row, 1].tolist()
         assert intra_s == s
         assert intra_patch in set(range(sequences[s].count)) - {patch}
         assert inter_patch in range(sequences[inter_s].count)
@@ -101,8 +93,8 @@ def test_every_drawn_row_keeps_the_benchmarks_rules(sequences: list[Sequence]) -
 
     queries = [tuple(row) for row in tasks.queries.tolist()]
     distractors = [tuple(row) for row in tasks.distractors.tolist()]
-    assert (len(queries), len(distractors)) == (12, 9)
-    assert len(set(queries)) == 12
+    assert (len(queries), len(distractors)) == (7, 9)
+    assert len(set(queries)) == 7
     assert len(set(distractors)) == 9
     assert not set(queries) & set(distractors)
     for s, patch in queries + distractors:
@@ -111,9 +103,9 @@ def test_every_drawn_row_keeps_the_benchmarks_rules(sequences: list[Sequence]) -
 
 def test_every_value_that_may_be_drawn_is_drawn_as_often(sequences: list[Sequence]) -> None:
     tasks = generate_tasks(sequences, sized(60_000, 1, 1), 3)
-    s, image, patch = tasks.intra.first.T
-    _, other_image, other = tasks.intra.second.T
-    inter_s, _, inter_patch = tasks.inter.second.T
+    s, image, patch = tasks.intra[:, 0].T
+    _, other_image, other = tasks.intra[:, 1].T
+    inter_s, _, inter_patch = tasks.inter[:, 1].T
 
     def check(values: list[tuple], expected: set[tuple]) -> None:
         counts = Counter(values)
@@ -157,7 +149,7 @@ def test_queries_and_distractors_come_as_often_as_in_a_literal_draw(tmp_path: Pa
     write_patches(tmp_path / "v_b", [40, 40, 40, 5])
     found = list(read_sequences(tmp_path).values())
     allowed = {(0, 0), (1, 0), (1, 1), (1, 2)}
-    size = sized(1, 2, 1)
+    size = sized(1, 1, 2)
     times = 600
     ours: Counter = Counter()
     literal: Counter = Counter()
@@ -175,26 +167,12 @@ def test_queries_and_distractors_come_as_often_as_in_a_literal_draw(tmp_path: Pa
 
 
 @pytest.mark.parametrize("wanted", [1, 3, 7, 8, 1000])
-def test_sparing_queries_are_a_quarter_of_the_patches_with_texture_at_most(
+def test_queries_are_a_quarter_of_the_patches_with_texture_at_most(
     sequences: list[Sequence], wanted: int
 ) -> None:
-    size = sparing(sequences, sized(5, wanted, 1000))
-    assert size == sized(5, min(wanted, 30 // 4), 1000)
-    assert len(generate_tasks(sequences, size, 1).distractors) == 30 - size.queries
-
-
-def test_texture_is_a_standard_deviation_above_ten_and_not_of_ten() -> None:
-    rng = np.random.default_rng(0)
-    patches = (128 + rng.uniform(8, 12, (40, 1, 1)) * rng.standard_normal((40, 65, 65))).astype(np.uint8)
-    expected = np.array([np.std(patch) > 10 for patch in patches])
-    assert 5 < expected.sum() < 35
-    np.testing.assert_array_equal(textured(patches), expected)
-    # 2110 pixels 10 above and as many below the mean, one on it, and four whose squares make up for it.
-    exact = 100 + np.array([10, -10] * 2110 + [0, 5, 15, -5, -15])
-    assert exact.var() == 100
-    exact = np.tile(exact.astype(np.uint8).reshape(1, 65, 65), (2, 1, 1))
-    exact[1, 64, 64] -= 1
-    np.testing.assert_array_equal(textured(exact), [False, True])
+    tasks = generate_tasks(sequences, sized(5, wanted, 1000), 1)
+    assert len(tasks.queries) == min(wanted, 30 // 4)
+    assert len(tasks.distractors) == 30 - len(tasks.queries)
 
 
 @st.composite
@@ -212,9 +190,9 @@ def tasks_of(draw: st.DrawFn, counts: tuple[int, ...] = (2, 8, 30)) -> Tasks:
     spots, others, apart = patches(pairs), patches(pairs), patches(pairs)
     others = np.column_stack([spots[:, 0], rng.integers(np.array(counts)[spots[:, 0]])])
     return Tasks(
-        PatchPairs(side(spots), side(spots)),
-        PatchPairs(side(spots), side(others)),
-        PatchPairs(side(spots), side(apart)),
+        np.stack([side(spots), side(spots)], 1),
+        np.stack([side(spots), side(others)], 1),
+        np.stack([side(spots), side(apart)], 1),
         patches(draw(st.integers(1, 6))),
         patches(draw(st.integers(1, 6))),
     )
@@ -226,13 +204,12 @@ def test_tasks_are_read_as_written(
 ) -> None:
     folder = tmp_path_factory.mktemp("tasks")
     write_tasks(folder, "a", sequences, tasks)
-    split = Split("a", tuple(sequence.name for sequence in sequences))
-    assert equal(read_tasks(folder, split, sequences), tasks)
+    assert equal(read_tasks(folder, "a", sequences), tasks)
 
 
 def test_tasks_are_written_as_the_benchmark_has_them(sequences: list[Sequence], tmp_path: Path) -> None:
-    def pairs(first: list[int], second: list[int]) -> PatchPairs:
-        return PatchPairs(np.array([first]), np.array([second]))
+    def pairs(first: list[int], second: list[int]) -> np.ndarray:
+        return np.array([[first, second]])
 
     tasks = Tasks(
         pairs([2, 4, 11], [2, 3, 11]),
@@ -270,10 +247,6 @@ def test_a_split_is_opened_with_its_sequences_and_tasks(
         open_split(release, written, "b")
 
 
-def read(folder: Path, sequences: list[Sequence]) -> Tasks:
-    return read_tasks(folder, Split("a", tuple(sequence.name for sequence in sequences)), sequences)
-
-
 STEMS = ("verif_pos", "verif_neg_intra", "verif_neg_inter", "retr_queries", "retr_distractors")
 
 
@@ -293,21 +266,20 @@ def test_a_pair_that_is_not_there_is_told_by_file_and_line(
 ) -> None:
     replace_line(written / f"{stem}_split-a.csv", 7, row)
     with pytest.raises(ValueError, match=rf"{stem}_split-a\.csv, line 7"):
-        read(written, sequences)
+        read_tasks(written, "a", sequences)
 
 
 @pytest.mark.skipif(not REAL, reason="REAL names no folder with the benchmark's tasks")
 def test_the_benchmarks_own_files_are_read(tmp_path: Path) -> None:
     for path in Path(REAL, "hpatches_tasks").iterdir():
         shutil.copyfile(path, tmp_path / path.name)
-    split = read_split(tmp_path, "a")
+    split = read_splits(tmp_path)["a"]
     assert (len(split.test), len(split.train)) == (40, 76)
     for stem in STEMS[:3]:
         name = split.test[0]
         (tmp_path / f"{stem}_split-a.csv").write_text(f"{PAIRS_HEADER}{name},0,1,{name},1,1\n")
-    tasks = read_tasks(
-        tmp_path, split, [SimpleNamespace(name=name, count=10_000) for name in split.test]
-    )
+    sequences = [SimpleNamespace(name=name, count=10_000) for name in split.test]
+    tasks = read_tasks(tmp_path, "a", sequences)
     for stem, rows in (("retr_queries", tasks.queries), ("retr_distractors", tasks.distractors)):
         with (tmp_path / f"{stem}_split-a.csv").open(newline="") as file:
             expected = [(line["s"], int(line["idx"])) for line in csv.DictReader(file)]

@@ -23,8 +23,7 @@ from lib.benchmarks.oxford_affine import (
     one_to_one,
     overlap_error,
 )
-from lib.benchmarks.signs import of_signs
-from lib.benchmarks.subject import Subject, describe
+from lib.benchmarks.subject import Subject, describe, of_signs
 from lib.data import whole_images as layout
 from lib.data.synthetic import whole_images as generator
 from lib.features.detectors import Regions, regions

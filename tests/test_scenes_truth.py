@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lib.data.hpatches.jitter import overlaps
+from lib.data.hpatches.detection import overlaps
 from lib.data.phototour import read_phototour
 from lib.data.scenes import patches as patches_module
 from lib.data.scenes import prepared

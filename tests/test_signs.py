@@ -11,8 +11,7 @@ import pytest
 from test_evaluation_hpatches import make_split
 
 from lib.benchmarks import fpr95, hpatches
-from lib.benchmarks.signs import of_signs
-from lib.benchmarks.subject import Subject
+from lib.benchmarks.subject import Subject, of_signs
 from lib.data.hpatches.release import FILES, read_sequence, write_sequence
 from lib.data.patchset import PatchSet
 

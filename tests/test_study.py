@@ -369,7 +369,7 @@ def test_a_checkpoint_is_of_all_that_training_reads(
                 {"measures": job.measures[:1]},
             )
         ),
-        *map(with_code, ("nothing", "lib.training", "lib.benchmarks.following")),
+        *map(with_code, ("nothing", "lib.training", "lib.benchmarks.fpr95_by_stage")),
         *map(with_data, ("nothing", "mini-a", "mini-b")),
         with_torch("2.0"),
         runs.checkpoint_path(job, replace(setting, device="cuda")),

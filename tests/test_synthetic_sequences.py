@@ -185,7 +185,7 @@ def test_every_split_is_read_back_with_its_tasks(written: Path, name: str) -> No
     split = open_split(written / "hpatches-release", written / "tasks", name)
     assert isinstance(split, HPatchesSplit)
     assert tuple(s.name for s in split.sequences) == read_splits(written / "tasks")[name].test
-    assert len(split.tasks.positives.first) == SMALL.pairs
+    assert len(split.tasks.positives) == SMALL.pairs
     assert len(split.tasks.queries) == SMALL.queries
     assert 1 <= len(split.tasks.distractors) <= SMALL.distractors
 

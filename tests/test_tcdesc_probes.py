@@ -14,7 +14,7 @@ from literal_tcdesc import Options
 from test_dsm_probes import TINY, size, subject_of
 
 from lib.benchmarks.subject import Subject, describe
-from lib.data.hpatches.homographies import MATCHED, HomographySequence, ImageSequences
+from lib.data.hpatches.homographies import MATCHED, HomographySequence
 from lib.data.patchset import PatchSet
 from lib.descriptions import descriptions
 from lib.features.keypoints import Keypoints
@@ -111,7 +111,7 @@ SHIFT = 40
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> ImageSequences:
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[HomographySequence]:
     """Sequences of one texture: the fourth image is the first moved to the right, and of "v_none" it is
     said to have moved to the left."""
     folder = tmp_path_factory.mktemp("images")
@@ -128,12 +128,12 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> ImageSequences:
         return HomographySequence(name, tuple(files), np.repeat(homography[None], 5, axis=0))
 
     made = [sequence(name, SHIFT) for name in ("v_c", "i_b", "i_a", "i_c")]
-    return ImageSequences("made", (*made, sequence("v_none", -SHIFT)))
+    return [*made, sequence("v_none", -SHIFT)]
 
 
 @pytest.mark.parametrize("module", [matches_on_brisk, matches_on_dog])
 def test_matches_are_right_by_the_homography_and_wrong_by_another(
-    module: object, images: ImageSequences
+    module: object, images: list[HomographySequence]
 ) -> None:
     subject = Subject(partial(describe, sift().eval()))
     arrays = module.probe(subject, images)
@@ -153,7 +153,7 @@ def test_matches_are_right_by_the_homography_and_wrong_by_another(
     assert size(arrays) < 50_000
 
 
-def test_matches_are_each_others_nearest(images: ImageSequences) -> None:
+def test_matches_are_each_others_nearest(images: list[HomographySequence]) -> None:
     """Of keypoints whose descriptors are numbers: 0.1 and 0.2 are nearest to 0, which takes one."""
     numbers = iter([np.array([[0.0], [5.0]]), np.array([[0.1], [0.2], [9.0]])])
     some = Keypoints(
@@ -161,7 +161,7 @@ def test_matches_are_each_others_nearest(images: ImageSequences) -> None:
     )
     counts = iter([2, 3])
     subject = Subject(lambda patches: next(numbers))
-    one = ImageSequences("one", images.sequences[:1])
+    one = images[:1]
     arrays = matches_on_brisk.image_matches(subject, one, lambda image, most: some[: next(counts)])
     assert arrays["matches"].tolist() == [2]
     assert arrays["places"].tolist() == [[100, 50, 100, 50], [120, 60, 140, 70]]

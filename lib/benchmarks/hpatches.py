@@ -11,109 +11,102 @@ The numbers are those of the benchmark's Python code, also where its text reads 
   rank, and a pool larger than the whole is the whole.
 
 Distances are Euclidean, in float64 (`neighbours`). Those of binary descriptors order pairs as Hamming's
-do, whose square roots they are.
+do, whose square roots they are. Descriptors are (16, N, k), as `lib.data.hpatches.descriptors` has them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lib.benchmarks.neighbours import Table, columns_closer, nearest
+from lib.benchmarks.neighbours import columns_closer, distances, nearest
 from lib.benchmarks.ranking import average_precision, average_precision_by_negatives, roc_auc
 from lib.benchmarks.subject import BATCH, Subject
-from lib.data.hpatches.descriptors import Descriptors, check, lay_out
-from lib.data.hpatches.release import FILES, IMAGES, LEVELS, as_64, file_index
-from lib.data.hpatches.tasks import HPatchesSplit, PatchPairs
+from lib.data.hpatches import release
+from lib.data.hpatches.descriptors import check
+from lib.data.hpatches.release import FILES, IMAGES, KINDS, LEVELS, as_64, file_index, first_patches
+from lib.data.hpatches.tasks import HPatchesSplit
 
 POOLS = (100, 500, 1000, 5000, 10000, 15000, 20000)
 VIEWS = IMAGES - 1
-KINDS = ("viewpoint", "illumination")
 # Positives to a negative where they are the fewer.
 IMBALANCE = 0.2
 
 
 def measure(subject: Subject, split: HPatchesSplit) -> dict[str, float]:
     """The three tasks' numbers for a descriptor: `describe`, then `score` on the subject's device."""
-    return score(describe(subject, split), split, subject.device)
+    return score(describe(subject, split.sequences), split, subject.device)
 
 
-def describe(subject: Subject, split: HPatchesSplit) -> Descriptors:
-    """Descriptors of all 16 images of a split's sequences, the patches of one in memory at a time.
+def describe(subject: Subject, sequences: Sequence[release.Sequence]) -> np.ndarray:
+    """Descriptors of all 16 images of sequences, the patches of one in memory at a time.
 
     Args:
         subject: what describes; it is given patches at 64×64.
-        split: the sequences.
+        sequences: with N patches in all.
 
     Returns:
-        float32, or, of bits packed into uint8, a uint8 of 0 or 1 each.
+        (16, N, k) float32, or, of bits packed into uint8, a uint8 of 0 or 1 each.
 
+    Raises:
+        ValueError: a descriptor is not finite or of zero length (sequence, image and patch are named).
     """
     parts = []
-    for sequence in split.sequences:
-        for file in FILES:
+    for file in FILES:
+        for sequence in sequences:
             patches = sequence.patches(file)
             for start in range(0, len(patches), BATCH):
-                values = np.asarray(subject.describe(as_64(patches[start : start + BATCH])))
-                packed = values.dtype == np.uint8
-                parts.append(np.unpackbits(values, axis=1) if packed else values.astype(np.float32))
-    return lay_out(split.sequences, np.concatenate(parts))
+                parts.append(subject.describe(as_64(patches[start : start + BATCH])))
+    descriptors = np.concatenate(parts).reshape(len(FILES), -1, parts[0].shape[1])
+    if descriptors.dtype == np.uint8:
+        return np.unpackbits(descriptors, axis=2)
+    descriptors = descriptors.astype(np.float32, copy=False)
+    check(descriptors, sequences)
+    return descriptors
 
 
-def score(descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu") -> dict[str, float]:
+def score(descriptors: np.ndarray, split: HPatchesSplit, device: str = "cpu") -> dict[str, float]:
     """All three tasks.
 
     Args:
-        descriptors: of the split's sequences at least.
+        descriptors: (16, N, k) of the split's sequences, neither NaN nor infinite.
         split: sequences and tasks.
         device: where to measure; the descriptors are copied there.
 
     Returns:
         The numbers of `verification`, `matching` and `retrieval`.
-
-    Raises:
-        ValueError: a descriptor is not finite or of zero length (sequence, image and patch are named),
-            or as the tasks raise.
     """
-    check(descriptors)
-    tasks = (verification, matching, retrieval)
-    return {key: number for task in tasks for key, number in task(descriptors, split, device).items()}
+    table = torch.from_numpy(descriptors).to(device)
+    return verification(table, split) | matching(table, split) | retrieval(table, split)
 
 
-def verification(
-    descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu"
-) -> dict[str, float]:
+def verification(descriptors: Tensor, split: HPatchesSplit) -> dict[str, float]:
     """Whether two patches show the same spot, by their distance.
 
     Args:
-        descriptors: of the split's sequences at least.
+        descriptors: (16, N, k) of the split's sequences.
         split: sequences and tasks.
-        device: where to measure.
 
     Returns:
         In percent, for the three levels of jitter and negatives of the same (intra) or of another
         sequence (inter): "verification.{level}.{intra|inter}.auc", all positives among all negatives,
         and "….ap", a fifth of them; "verification", the mean of the six AP, and "verification.auc",
         of the six AUC. With fewer than 5 positives the fifth is none, and AP 0.
-
-    Raises:
-        ValueError: a sequence has no descriptors.
     """
-    table, rows = _open(descriptors, split, device)
-    kinds = {kind: getattr(split.tasks, kind) for kind in ("positives", "intra", "inter")}
+    starts, table = first_patches(split.sequences), descriptors.flatten(0, 1)
     numbers = {}
     for level in LEVELS:
-        distances = {
-            kind: table.squares(*rows.pairs(pairs, level)).sqrt() for kind, pairs in kinds.items()
-        }
-        positives = distances["positives"]
-        few = int(len(positives) * IMBALANCE)
+        apart = {}
+        for kind in ("positives", "intra", "inter"):
+            sequence, image, patch = np.moveaxis(getattr(split.tasks, kind), 2, 0)
+            rows = file_index(image, level) * descriptors.shape[1] + starts[sequence] + patch
+            apart[kind] = distances(table, table, torch.from_numpy(rows).to(table.device))
+        few = int(len(apart["positives"]) * IMBALANCE)
         for kind in ("intra", "inter"):
-            ranked = torch.cat([distances[kind], positives])
-            match = torch.arange(len(ranked), device=ranked.device) >= len(distances[kind])
-            part = len(distances[kind]) + few
+            ranked = torch.cat([apart[kind], apart["positives"]])
+            match = torch.arange(len(ranked), device=ranked.device) >= len(apart[kind])
+            part = len(apart[kind]) + few
             key = f"verification.{level}.{kind}"
             numbers[f"{key}.ap"] = 100 * average_precision(ranked[:part], match[:part]).item()
             numbers[f"{key}.auc"] = 100 * roc_auc(ranked, match).item()
@@ -124,32 +117,26 @@ def verification(
     return numbers | means
 
 
-def matching(descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu") -> dict[str, float]:
+def matching(descriptors: Tensor, split: HPatchesSplit) -> dict[str, float]:
     """Each patch of the reference image matched with its nearest neighbour in each other image.
 
     Args:
-        descriptors: of the split's sequences at least.
+        descriptors: (16, N, k) of the split's sequences.
         split: the sequences.
-        device: where to measure.
 
     Returns:
         In percent: "matching.{level}.{sequence name}", the mean AP of five pairs of images;
         "matching.{level}.{viewpoint|illumination}", the mean over sequences of that kind, where there
         are any; "matching.success.{level}.{kind}", the mean share of right neighbours; "matching",
         the mean over kinds of the mean over levels.
-
-    Raises:
-        ValueError: a sequence has no descriptors, or its name tells no kind.
     """
-    table, rows = _open(descriptors, split, device)
     numbers, success = {}, {}
-    for index, sequence in enumerate(split.sequences):
-        patches = np.arange(sequence.count)
-        sides = [table.side(rows(index, file, patches)) for file in range(len(FILES))]
-        results = [nearest(table, sides[0], side) for side in sides[1:]]
-        distances, neighbours = map(torch.stack, zip(*results, strict=True))
+    counts = [sequence.count for sequence in split.sequences]
+    for sequence, files in zip(split.sequences, descriptors.split(counts, 1), strict=True):
+        results = [nearest(files[0], other) for other in files[1:]]
+        apart, neighbours = map(torch.stack, zip(*results, strict=True))
         right = neighbours == torch.arange(sequence.count, device=neighbours.device)
-        precision = average_precision(distances, right, sequence.count)
+        precision = average_precision(apart, right, sequence.count)
         # Files are sorted by level.
         for level, ap, share in zip(
             LEVELS,
@@ -161,7 +148,7 @@ def matching(descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu"
             success[level, sequence.name] = 100 * share.item()
 
     means = []
-    for kind in KINDS:
+    for kind in KINDS.values():
         names = [sequence.name for sequence in split.sequences if sequence.kind == kind]
         if names:
             for level in LEVELS:
@@ -172,87 +159,49 @@ def matching(descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu"
     return numbers | {"matching": _mean(means)}
 
 
-def retrieval(descriptors: Descriptors, split: HPatchesSplit, device: str = "cpu") -> dict[str, float]:
+def retrieval(descriptors: Tensor, split: HPatchesSplit, views_first: bool = True) -> dict[str, float]:
     """A patch's five other views ranked among patches of other sequences.
 
     Args:
-        descriptors: of the split's sequences at least.
+        descriptors: (16, N, k) of the split's sequences.
         split: sequences and tasks.
-        device: where to measure.
+        views_first: whether views come before equally distant distractors, as in the benchmark.
 
     Returns:
         Means over queries of AP in percent: "retrieval.{level}.{m}" for the pool sizes m of `POOLS`,
         "retrieval.{level}.pools", the mean of these seven (the benchmark's own tables);
         "retrieval.{level}.all", over the whole pool, and "retrieval.{level}.{sequence name}", that of
         a sequence's queries; "retrieval", the mean over levels of "all", and "retrieval.pools".
-
-    Raises:
-        ValueError: a sequence has no descriptors.
     """
-    table, rows = _open(descriptors, split, device)
-    queries, distractors = split.tasks.queries, split.tasks.distractors
-    query = rows(queries[:, 0], 0, queries[:, 1])
-    files = range(1, len(FILES))
-    views = torch.stack([rows(queries[:, 0], file, queries[:, 1]) for file in files], 1)
-    pool = table.side(rows(distractors[:, 0], 0, distractors[:, 1]))
-    owner = torch.tensor(distractors[:, 0], device=device)
-    # The queries of a sequence have one pool, so one place in the file where each pool size ends.
-    precision = torch.empty(len(queries), len(POOLS) + 1, len(LEVELS), dtype=torch.float64)
-    sizes = torch.tensor(POOLS, device=device) - VIEWS
-    for own in np.unique(queries[:, 0]):
-        group = np.flatnonzero(queries[:, 0] == own)
-        others = owner != int(own)
-        segments = torch.searchsorted(sizes, others.cumsum(0))
-        closer = columns_closer(
-            table, table.side(query[group]), views[group], pool.only(others), segments, len(POOLS) + 1
-        )
-        by_level = closer.view(*closer.shape[:2], len(LEVELS), VIEWS)
-        precision[group] = average_precision_by_negatives(by_level.sort(-1).values).cpu()
+    (asked, queries), (owner, distractors) = (
+        (rows[:, 0], first_patches(split.sequences)[rows[:, 0]] + rows[:, 1])
+        for rows in (split.tasks.queries, split.tasks.distractors)
+    )
+    pool = descriptors[0, distractors].double()
+    squares = torch.linalg.vecdot(pool, pool)
+    percent = np.empty((len(asked), len(POOLS) + 1, len(LEVELS)))
+    for own in np.unique(asked):
+        files, others = descriptors[:, queries[asked == own]], owner != own
+        # So long a part of the file has so many distractors of other sequences.
+        ends = np.searchsorted(others.cumsum(), np.array(POOLS) - VIEWS, side="right").tolist()
+        kept = squares.where(torch.from_numpy(others).to(pool.device), torch.inf)
+        closer = columns_closer(files[0], files[1:].transpose(0, 1), pool, kept, ends, views_first)
+        by_level = closer.unflatten(2, (len(LEVELS), VIEWS)).sort(-1).values
+        percent[asked == own] = 100 * average_precision_by_negatives(by_level).cpu().numpy()
 
     numbers = {}
-    percent = 100 * precision.numpy()
     for index, level in enumerate(LEVELS):
         pools, whole = percent[:, :-1, index].mean(0), percent[:, -1, index]
-        numbers |= {
-            f"retrieval.{level}.{size}": float(ap) for size, ap in zip(POOLS, pools, strict=True)
-        }
+        numbers |= {f"retrieval.{level}.{m}": float(ap) for m, ap in zip(POOLS, pools, strict=True)}
         numbers[f"retrieval.{level}.pools"] = float(pools.mean())
         numbers[f"retrieval.{level}.all"] = float(whole.mean())
-        for own in np.unique(queries[:, 0]):
+        for own in np.unique(asked):
             name = split.sequences[own].name
-            numbers[f"retrieval.{level}.{name}"] = float(whole[queries[:, 0] == own].mean())
-    return numbers | {
-        "retrieval": _mean(numbers[f"retrieval.{level}.all"] for level in LEVELS),
-        "retrieval.pools": _mean(numbers[f"retrieval.{level}.pools"] for level in LEVELS),
-    }
+            numbers[f"retrieval.{level}.{name}"] = float(whole[asked == own].mean())
+    for name, key in (("retrieval", "all"), ("retrieval.pools", "pools")):
+        numbers[name] = _mean(numbers[f"retrieval.{level}.{key}"] for level in LEVELS)
+    return numbers
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Finds descriptors by a split's own numbers of sequences."""
-
-    descriptors: Descriptors
-    places: np.ndarray
-    device: str
-
-    def __call__(self, sequence: np.ndarray | int, file: np.ndarray | int, patch: np.ndarray) -> Tensor:
-        rows = self.descriptors.rows(self.places[sequence], file, patch)
-        return torch.from_numpy(rows).to(self.device)
-
-    def pairs(self, pairs: PatchPairs, level: str) -> tuple[Tensor, Tensor]:
-        sides = (pairs.first, pairs.second)
-        return tuple(self(side[:, 0], file_index(side[:, 1], level), side[:, 2]) for side in sides)
-
-
-def _open(descriptors: Descriptors, split: HPatchesSplit, device: str) -> tuple[Table, _Rows]:
-    known = dict(zip(descriptors.sequences, descriptors.counts.tolist(), strict=True))
-    for sequence in split.sequences:
-        if known.get(sequence.name) != sequence.count:
-            counts = f"{sequence.count} patches an image, of which {known.get(sequence.name, 0)} are"
-            raise ValueError(f"sequence {sequence.name} of split {split.name} has {counts} described")
-    places = np.array([descriptors.sequences.index(sequence.name) for sequence in split.sequences])
-    return Table.on(device, descriptors.values), _Rows(descriptors, places, device)
-
-
-def _mean(numbers: Iterator[float]) -> float:
+def _mean(numbers: Iterable[float]) -> float:
     return float(np.mean(list(numbers)))

@@ -1,17 +1,13 @@
-"""Nearest descriptors, and how many are closer than a given one, as if all distances were in float64.
+"""Nearest descriptors, and how many are closer than a given one, as if all pairs were measured.
 
-A float32 matrix product decides what is clear; what its rounding error leaves open is measured in
-float64. So orders and ties are those of measuring every pair, at a fraction of the time, and memory
-is bounded by blocks. Hamming distances of binary descriptors are squared Euclidean ones of their bits:
-integers that the product has exactly, which leaves nothing open.
+Squared Euclidean distances are ‖x‖² + ‖y‖² − 2 x·y by a matrix product, in blocks that bound memory.
+The nearest come from a product in float32, and what its rounding leaves open is measured in float64. Of
+counts the product is in float64, and what differs by no more than its rounding counts as equal. Hamming
+distances of binary descriptors are squared Euclidean ones of their bits: integers, exact in both.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-import math
-from dataclasses import dataclass, replace
-
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -20,196 +16,100 @@ from torch import Tensor
 BLOCK = {"cpu": 2**21, "cuda": 2**23}
 # The same where pairs are measured one by one.
 PAIRS_BLOCK = {"cpu": 2**18, "cuda": 2**21}
-# Columns whose least is looked at first.
+# Columns of which only the nearest is looked at first.
 FOLD = 20
+# Of the squares that are compared: above the rounding of a float64 product of 512 numbers or fewer.
+ROUNDING = 2.0**-42
 
 
-@dataclass(frozen=True)
-class Side:
-    """Descriptors along one side of a matrix of distances.
+def distances(first: Tensor, second: Tensor, pairs: Tensor) -> Tensor:
+    """(m,) float64 distances of pairs, (m, 2) int64: rows of ``first`` (p, k) and of ``second`` (q, k).
 
-    Attributes:
-        rows: (n,) int64, their rows in the table.
-        values: (n, k) float32.
-        squares: (n,) float64 squared lengths of these; infinite for one that is left out.
-        longest: the largest length.
+    The order of additions is fixed, so that on a CPU equal pairs have equal distances to the last bit.
     """
-
-    rows: Tensor
-    values: Tensor
-    squares: Tensor
-    longest: float
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def only(self, kept: Tensor) -> Side:
-        """The same with those infinitely far that ``kept``, (n,) bool, is false for."""
-        return replace(self, squares=self.squares.where(kept, torch.inf))
+    measured, step = [], max(1, PAIRS_BLOCK[first.device.type] // first.shape[1])
+    for one, other in zip(*(rows.split(step) for rows in pairs.T.contiguous()), strict=True):
+        terms = first.index_select(0, one).double()
+        terms -= second.index_select(0, other)
+        measured.append(torch.linalg.vecdot(terms, terms))
+    return torch.cat(measured).sqrt()
 
 
-@dataclass(frozen=True)
-class Table:
-    """Descriptors on a device.
-
-    Attributes:
-        values: (P, k) finite; float32 whose squares do not overflow, or uint8 of 0 and 1 for bits.
-    """
-
-    values: Tensor
-
-    @classmethod
-    def on(cls, device: str, values: np.ndarray) -> Table:
-        """(P, k) descriptors copied to a device; none is made where they are there already."""
-        return cls(torch.from_numpy(np.require(values, requirements=["C", "W"])).to(device))
-
-    @property
-    def binary(self) -> bool:
-        """Whether these are bits."""
-        return self.values.dtype == torch.uint8
-
-    @property
-    def pairs_at_once(self) -> int:
-        """Pairs of descriptors measured together."""
-        return max(1, PAIRS_BLOCK[self.values.device.type] // self.values.shape[1])
-
-    def side(self, rows: Tensor) -> Side:
-        """Rows, (n,) int64, as a side of a matrix of distances."""
-        values = self.values.index_select(0, rows).float()
-        squares = torch.cat([some.double().square().sum(1) for some in values.split(self.pairs_at_once)])
-        return Side(rows, values, squares, math.sqrt(squares.max().item()) if len(rows) else 0.0)
-
-    def squares(self, first: Tensor, second: Tensor) -> Tensor:
-        """Squared distances of pairs of rows, (m,) float64.
-
-        The order of additions is fixed, so equal pairs have equal distances to the last bit. On a CPU
-        a row's does not depend on the rows around it; on a GPU it may depend on how many there are, so
-        that there every block is filled up to one size.
-        """
-        measured = first.new_empty(len(first), dtype=torch.float64)
-        step = self.pairs_at_once
-        for start in range(0, len(first), step):
-            one, other = first[start : start + step], second[start : start + step]
-            count = len(one)
-            if self.values.device.type != "cpu":
-                one, other = (F.pad(rows, (0, step - count)) for rows in (one, other))
-            terms = self.values.index_select(0, one).double()
-            terms -= self.values.index_select(0, other)
-            measured[start : start + count] = torch.linalg.vecdot(terms, terms)[:count]
-        return measured
-
-    def slack(self, squares: Tensor, columns: Side) -> Tensor:
-        """Bound on the error of ‖y‖² − 2 x·y in float32, for (m,) float64 ‖x‖² and the y of columns.
-
-        A sum of n products in any order is off by at most n u / (1 − n u) times the sum of their
-        sizes, u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, 2002, Sec. 3.1), and
-        that is at most ‖y‖² + 2 ‖x‖ ‖y‖. A few more n are for the rounding on the way there, also of
-        what the result is compared with: that is either no larger, or clear. The last term is for
-        products that vanish. Of bits all are integers, and exact.
-        """
-        if self.binary:
-            return torch.zeros_like(squares)
-        n = self.values.shape[1] + 8
-        sizes = columns.longest**2 + 2 * columns.longest * squares.sqrt()
-        return n * (2.0**-24 * sizes + 2.0**-120)
-
-
-def nearest(table: Table, queries: Side, columns: Side) -> tuple[Tensor, Tensor]:
+def nearest(queries: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     """The nearest column of each query.
 
     Args:
-        table: the descriptors.
-        queries: m of them.
-        columns: n of them, 1 at least.
+        queries: (m, k).
+        columns: (n, k), n at least 1; the squares of neither overflow float32.
 
     Returns:
         (m,) float64 distances and (m,) int64 columns, the first of equally near ones.
     """
-    n = len(columns)
-    distances = queries.squares.new_full((len(queries),), torch.inf)
-    first = torch.full_like(queries.rows, n)
-    # Of each few columns the least is looked at, and of the few only where that is low enough.
-    folds = math.ceil(n / FOLD)
-    width = math.ceil(n / folds)
-    padded = F.pad(columns.values, (0, 0, 0, folds * width - n))
-    bias = F.pad(columns.squares, (0, folds * width - n), value=torch.inf).float()
-    slack = table.slack(queries.squares, columns)[:, None]
-    step = max(1, BLOCK[table.values.device.type] // n)
-    for start in range(0, len(queries), step):
-        part = slice(start, start + step)
-        scores = _scores(queries.values[part], padded, bias).view(-1, width, folds)
-        leasts = scores.amin(1)
-        reach = (leasts.amin(1, keepdim=True) + 2 * slack[part]).float()
-        row, fold = (leasts <= reach).nonzero(as_tuple=True)
-        of_fold, column = (scores[row, :, fold] <= reach[row]).nonzero(as_tuple=True)
-        row, column = row[of_fold] + start, column * folds + fold[of_fold]
-        far = table.squares(queries.rows[row], columns.rows[column]).sqrt()
-        distances.scatter_reduce_(0, row, far, "amin")
-        ties = far == distances[row]
-        first.scatter_reduce_(0, row[ties], column[ties], "amin")
-    return distances, first
+    table, squares = columns.float(), columns.double().square().sum(1)
+    # A sum of n products in any order is off by at most n u / (1 − n u) times the sum of their sizes,
+    # u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, 2002, Sec. 3.1), at most
+    # ‖y‖² + 2 ‖x‖ ‖y‖ here. A few more n are for the rounding on the way there, and the last term is for
+    # products that vanish. What is nearest may be that much too far and another that much too near.
+    longest = squares.max().sqrt()
+    nearness, first = [], []
+    for some in queries.split(max(1, BLOCK[queries.device.type] // len(columns))):
+        sizes = longest * (longest + 2 * some.double().square().sum(1, keepdim=True).sqrt())
+        slack = 2 * (columns.shape[1] + 8) * (2.0**-24 * sizes + 2.0**-120)
+        scores = F.linear(2 * some.float(), table, -squares.float())
+        folds = F.max_pool1d(scores, FOLD, ceil_mode=True)
+        reach = (folds.amax(1, keepdim=True) - slack).float()
+        row, fold = (folds >= reach).nonzero()[:, :, None].unbind(1)
+        # The last fold may be shorter: the last column then stands there more than once.
+        column = (fold * FOLD + torch.arange(FOLD, device=row.device)).clamp(max=len(columns) - 1)
+        near = scores[row, column] >= reach[row, 0]
+        row, column = row.expand_as(column)[near], column[near]
+        measured = distances(some, columns, torch.stack([row, column], 1))
+        least = measured.new_full((len(some),), torch.inf).scatter_reduce(0, row, measured, "amin")
+        tied = measured == least[row]
+        last = column.new_full((len(some),), len(columns))
+        nearness.append(least)
+        first.append(last.scatter_reduce(0, row[tied], column[tied], "amin"))
+    return torch.cat(nearness), torch.cat(first)
 
 
 def columns_closer(
-    table: Table, queries: Side, views: Tensor, columns: Side, segments: Tensor, prefixes: int
+    queries: Tensor,
+    views: Tensor,
+    columns: Tensor,
+    squares: Tensor,
+    ends: Sequence[int],
+    views_first: bool = True,
 ) -> Tensor:
-    """How many columns are strictly closer to a query than each of its views, by prefix of columns.
+    """How many columns come before each view of a query by distance, by prefix of columns.
 
     Args:
-        table: the descriptors.
-        queries: m of them, 1 at least.
-        views: (m, v) rows of the table.
-        columns: n of them.
-        segments: (n,) int64, 0 to ``prefixes`` − 1, not descending: prefix s is the columns of
-            segments 0 to s.
-        prefixes: how many.
+        queries: (m, k).
+        views: (m, v, k).
+        columns: (n, k) float64.
+        squares: (n,) float64, the columns' squared lengths; infinite for those left out.
+        ends: E numbers, ascending, at which prefixes end; one more has all columns.
+        views_first: whether views come before equally distant columns, or after.
 
     Returns:
-        (m, prefixes, v) int64.
+        (m, E + 1, v) int64.
     """
-    m, v = views.shape
-    repeated = queries.rows[:, None].expand(m, v).flatten()
-    squares, order = table.squares(repeated, views.flatten()).view(m, v).sort(1)
-    distances = squares.sqrt()
-    limits = squares - queries.squares[:, None]
-    slack = table.slack(queries.squares, columns)[:, None]
-    # A column's place is the number of views that are no farther: it is closer than those after.
-    bins = prefixes * (v + 1)
-    offsets = (segments * (v + 1)).int()
-    bias = columns.squares.float()
     counts = []
-    step = max(1, BLOCK[table.values.device.type] // max(bins, len(columns)))
-    for start in range(0, m, step):
-        part = slice(start, start + step)
-        scores = _scores(queries.values[part], columns.values, bias)
-        place = _places(limits[part] + slack[part], scores)
-        unclear = (place != _places(limits[part] - slack[part], scores)).nonzero()
-        for row, column in (some.unbind(1) for some in unclear.split(table.pairs_at_once)):
-            far = table.squares(queries.rows[row + start], columns.rows[column]).sqrt()
-            closer_views = distances[row + start] <= far[:, None]
-            place[row, column] = closer_views.sum(1, dtype=place.dtype)
-        place += offsets
+    step = max(1, BLOCK[queries.device.type] // max(1, len(columns)))
+    for some, own in zip(queries.double().split(step), views.double().split(step), strict=True):
+        scores = torch.addmm(squares, some, columns.T, alpha=-2)
+        lengths = own.square().sum(2)
+        rounding = ROUNDING * (some.square().sum(1, keepdim=True) + lengths)
+        limits = lengths - 2 * (own @ some[:, :, None])[:, :, 0]
+        limits += -rounding if views_first else rounding
+        limits, order = limits.sort(1)
+        # A column's place is how many views come before it; each query has its own bins of places.
+        place = torch.searchsorted(limits, scores, right=True, out_int32=True)
+        bins = limits.shape[1] + 1
         place += bins * torch.arange(len(place), dtype=place.dtype, device=place.device)[:, None]
-        histogram = torch.bincount(place.flatten(), minlength=len(place) * bins)
-        counts.append(histogram.view(-1, prefixes, v + 1).cumsum(1).cumsum(2)[:, :, :v])
-    by_distance = torch.cat(counts)
-    return torch.empty_like(by_distance).scatter_(2, order[:, None].expand_as(by_distance), by_distance)
-
-
-def _scores(queries: Tensor, columns: Tensor, squares: Tensor) -> Tensor:
-    """‖y‖² − 2 x·y, (m, n) float32, as `Table.slack` bounds it."""
-    if torch.get_float32_matmul_precision() != "highest":
-        raise RuntimeError('call torch.set_float32_matmul_precision("highest"): else float32 is coarse')
-    if queries.device.type != "cpu" or len(columns) == 0:
-        return F.linear(-2 * queries, columns, squares)
-    # On a CPU as a convolution of pixels: torch leaves one of 16 images to oneDNN, whose products are
-    # up to twice as fast as those of the library that torch multiplies matrices with.
-    k = queries.shape[1]
-    images = F.pad(-2 * queries, (0, 0, 0, -len(queries) % 16)).view(16, -1, 1, k).permute(0, 3, 1, 2)
-    scores = F.conv2d(images, columns.view(-1, 1, 1, k).permute(0, 3, 1, 2), squares)
-    return scores.permute(0, 2, 3, 1).reshape(-1, len(columns))[: len(queries)]
-
-
-def _places(limits: Tensor, scores: Tensor) -> Tensor:
-    """For each score how many of its row's limits, which ascend, are not above it."""
-    return torch.searchsorted(limits.float(), scores, right=True, out_int32=True)
+        by_place = [
+            torch.bincount(part.flatten(), minlength=bins * len(place)).view(-1, bins)
+            for part in place.tensor_split(ends, 1)
+        ]
+        closer = torch.stack(by_place, 1).cumsum(1).cumsum(2)[:, :, :-1]
+        counts.append(closer.gather(2, order.argsort(1)[:, None].expand_as(closer)))
+    return torch.cat(counts)

@@ -32,8 +32,8 @@ import pandas as pd
 from scipy.spatial.distance import cdist
 
 from lib.benchmarks.subject import Subject
+from lib.data.hpatches.detection import overlaps
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequence
-from lib.data.hpatches.jitter import overlaps
 from lib.data.hpatches.release import IMAGES
 from lib.data.whole_images import nuisance
 from lib.features.detectors import Detector, Regions, detect

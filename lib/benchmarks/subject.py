@@ -69,6 +69,14 @@ class Subject:
         return descriptors
 
 
+def of_signs(subject: Subject) -> Subject:
+    """A real-valued descriptor by its signs, packed: a bit a number, 1 where it is above zero.
+    Benchmarks compare these by Hamming distance."""
+    return Subject(
+        lambda patches: np.packbits(subject.describe(patches) > 0, axis=1), device=subject.device
+    )
+
+
 @torch.no_grad()
 def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.ndarray:
     """Descriptors by a network in its present mode, some at a time.

@@ -16,16 +16,17 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import torch
+
 from lib.benchmarks import hpatches, subject
-from lib.benchmarks.hpatches_input import leads_to_the_first, views_last
 from lib.commands.describe import add_descriptor, network_of
 from lib.commands.options import exit_status
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_hpatches
-from lib.data.hpatches.descriptors import check, read_descriptors, write_descriptors
-from lib.data.hpatches.homographies import read_homography_sequences
+from lib.data.hpatches.descriptors import read_descriptors, write_descriptors
+from lib.data.hpatches.homographies import leads_to_the_first, read_homography_sequences
 from lib.data.hpatches.release import read_sequences, read_splits
-from lib.data.hpatches.tasks import HPatchesSplit, open_split
+from lib.data.hpatches.tasks import open_split
 from lib.data.synthetic import SequencesSize
 from lib.files import make_once, write_bytes
 from lib.study.report.frames import PROTOCOLS
@@ -80,11 +81,9 @@ def _build(options: argparse.Namespace) -> None:
 def _describe(options: argparse.Namespace) -> None:
     by_network = partial(subject.describe, network_of(options), device=options.device)
     for sequence in read_sequences(options.data / RELEASE).values():
-        split = HPatchesSplit(sequence.name, (sequence,), None)
-        described = hpatches.describe(subject.Subject(by_network), split)
-        check(described)
-        write_descriptors(options.out, described, packed=described.binary)
-        print(f"{sequence.name}: {len(described.values)} descriptors", flush=True)
+        described = hpatches.describe(subject.Subject(by_network), [sequence])
+        write_descriptors(options.out, described, [sequence])
+        print(f"{sequence.name}: {16 * sequence.count} descriptors", flush=True)
 
 
 def _score(options: argparse.Namespace) -> None:
@@ -101,7 +100,8 @@ def _score(options: argparse.Namespace) -> None:
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
     for key, protocol in PROTOCOLS.items():
         print(f"  {protocol:<34}{numbers[key]:7.2f}")
-    by_views_last = hpatches.retrieval(views_last(descriptors), split, options.device)
+    table = torch.from_numpy(descriptors).to(options.device)
+    by_views_last = hpatches.retrieval(table, split, views_first=False)
     # Of fewer points two digits show nothing.
     if (tied := numbers["retrieval"] - by_views_last["retrieval"]) >= 0.01:
         print(f"ties decide {tied:.2f} points of retrieval, where the benchmark ranks views first")

@@ -175,7 +175,7 @@ class HPatchesSets(Collection):
             maker, content = ("lib.data.synthetic.sequences",), states.of_photographs(self.photographs)
         else:
             maker = ("lib.data.hpatches.building",) if self.homographies else ()
-        return ("lib.data.hpatches.classes", "lib.data.hpatches.tasks", *maker), [name, content]
+        return ("lib.data.hpatches.tasks", *maker), [name, content]
 
     @cached_property
     def _files(self) -> list:
@@ -196,17 +196,16 @@ class HPatchesSets(Collection):
 
     def read(self, name: str, folder: Path) -> Any:
         """An `HPatchesSplit` to test on, a `PatchSet` to train on, or `ImageSequences`."""
-        from lib.data.hpatches.classes import read_classes
-        from lib.data.hpatches.homographies import read_images
-        from lib.data.hpatches.release import open_sequences, read_split
+        from lib.data.hpatches.homographies import read_homography_sequences
+        from lib.data.hpatches.release import open_sequences, read_classes, read_splits
         from lib.data.hpatches.tasks import open_split
 
         release, tasks = folder / RELEASE, folder / TASKS
         if name == self.images:
-            return read_images(name, self.homographies or [folder / SEQUENCES])
+            return read_homography_sequences(*(self.homographies or [folder / SEQUENCES]))
         split = name.removeprefix(f"{self.stem}-").removesuffix(_TRAIN)
         if name == self.train_set(split):
-            sequences = open_sequences(release, read_split(tasks, split).train)
+            sequences = open_sequences(release, read_splits(tasks)[split].train)
             return read_classes(sequences, self.folder / "decoded", name)
         tested = open_split(release, tasks, split, name)
         kept = (replace(sequence, kept=not self.real) for sequence in tested.sequences)

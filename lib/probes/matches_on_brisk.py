@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from lib.benchmarks.subject import Subject
-from lib.data.hpatches.homographies import MATCHED, HomographySequence, ImageSequences
+from lib.data.hpatches.homographies import MATCHED, HomographySequence
 from lib.features.detectors import brisk_keypoints
 from lib.features.keypoints import Keypoints, transfer
 from lib.features.patches import cut
@@ -24,12 +24,14 @@ RIGHT = 3.0
 DRAWN = 2
 
 
-def probe(subject: Subject, images: ImageSequences) -> dict[str, np.ndarray]:
+def probe(subject: Subject, images: list[HomographySequence]) -> dict[str, np.ndarray]:
     """As `image_matches`, on BRISK's keypoints."""
     return image_matches(subject, images, brisk_keypoints)
 
 
-def image_matches(subject: Subject, images: ImageSequences, detect: Detect) -> dict[str, np.ndarray]:
+def image_matches(
+    subject: Subject, images: list[HomographySequence], detect: Detect
+) -> dict[str, np.ndarray]:
     """Matches of a descriptor between two images of each sequence.
 
     Returns:
@@ -51,7 +53,7 @@ def image_matches(subject: Subject, images: ImageSequences, detect: Detect) -> d
         carried = transfer(sequence.homographies[MATCHED[1] - 1], first)
         return np.hstack([first, second]), np.linalg.norm(carried - second, axis=1) <= RIGHT
 
-    sequences = sorted(images.sequences, key=lambda sequence: sequence.name)
+    sequences = sorted(images, key=lambda sequence: sequence.name)
     names = [sequence.name for sequence in sequences]
     kinds = [[n for n, name in enumerate(names) if name.startswith(kind)] for kind in ("i_", "v_")]
     drawn = sorted({n for kind in kinds for n in (*kind[: DRAWN - 1], *kind[-1:])})

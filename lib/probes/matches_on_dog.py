@@ -3,7 +3,7 @@
 import numpy as np
 
 from lib.benchmarks.subject import Subject
-from lib.data.hpatches.homographies import ImageSequences
+from lib.data.hpatches.homographies import HomographySequence
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 from lib.probes.matches_on_brisk import image_matches
 
@@ -11,7 +11,7 @@ from lib.probes.matches_on_brisk import image_matches
 CONTRAST = 0.04
 
 
-def probe(subject: Subject, images: ImageSequences) -> dict[str, np.ndarray]:
+def probe(subject: Subject, images: list[HomographySequence]) -> dict[str, np.ndarray]:
     """As `lib.probes.matches_on_brisk.image_matches`."""
     return image_matches(subject, images, detect)
 

@@ -141,7 +141,9 @@ def digests(job: Job, setting: Setting, followed: Iterable[str] | None = None) -
     # What a computation measures and probes is its own.
     wanted = () if job.computation else (*job.measures, *job.probes)
     evaluation = {
-        name: _made_by(evaluating(job, name), [own for module, own in wanted if module == name], setting)
+        name: _made_by(
+            [evaluating(job, name)], [own for module, own in wanted if module == name], setting
+        )
         for name in dict(wanted)
     }
     if job.recipe is None:
@@ -152,7 +154,7 @@ def digests(job: Job, setting: Setting, followed: Iterable[str] | None = None) -
         followed = job.sets_of("fpr95") if followed is None else followed
         made = {
             "training": _made_by(modules, [job.train_set], setting),
-            "following": _made_by(["lib.benchmarks.following"], followed, setting),
+            "following": _made_by(["lib.benchmarks.fpr95_by_stage"], followed, setting),
         }
     return {**made, "evaluation": evaluation}
 
@@ -162,11 +164,10 @@ def _made_by(modules: Iterable[str], sets: Iterable[str], setting: Setting) -> d
     return {"code": code_digest(modules), "data": data}
 
 
-def evaluating(job: Job, name: str) -> list[str]:
-    """The modules that measure or probe under a name, the one with ``measure`` or ``probe`` first."""
+def evaluating(job: Job, name: str) -> str:
+    """The module that measures or probes under a name."""
     package = "lib.benchmarks" if name in dict(job.measures) else "lib.probes"
-    signs = ["lib.benchmarks.signs"] if name.endswith(SIGNS) else []
-    return [f"{package}.{name.removesuffix(SIGNS)}", *signs]
+    return f"{package}.{name.removesuffix(SIGNS)}"
 
 
 def record_path(job: Job, setting: Setting, folder: Path | None = None) -> Path:

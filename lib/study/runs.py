@@ -18,9 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from lib import parts
-from lib.benchmarks.following import few_pairs, follow
-from lib.benchmarks.signs import of_signs
-from lib.benchmarks.subject import Subject, describe
+from lib.benchmarks.fpr95_by_stage import few_pairs, follow
+from lib.benchmarks.subject import Subject, describe, of_signs
 from lib.bfloat16 import fast_convolutions
 from lib.data.states import content_half
 from lib.digests import value_digest
@@ -240,7 +239,7 @@ def _evaluate(record: Record, setting: Setting) -> None:
         data = setting.source.load(test_set)
         for name in (module for module, own in wanted if own == test_set):
             started, key = time.monotonic(), f"{name}.{test_set}"
-            module = _evaluating(jobs.evaluating(job, name)[0])
+            module = _evaluating(jobs.evaluating(job, name))
             if (name, test_set) in job.measures:
                 values = module.measure(of_signs(subject) if name.endswith(SIGNS) else subject, data)
                 values = {metric: round(value, 6) for metric, value in values.items()}

@@ -1,7 +1,7 @@
 """From homography sequences to HPatches' patch format, after the release's own recipe.
 
 The recipe is ``docs/extraction.md`` of hpatches-benchmark: regions are detected in the reference
-(`lib.data.hpatches.detection`), jittered there (`lib.data.hpatches.jitter`), and carried to each other
+(`lib.data.hpatches.detection`), jittered there, and carried to each other
 image by its homography, exactly and point by point. Each of a sequence's 15 images has a jitter of its
 own, ``ref`` none. A patch is the square around the region's disc: the centres of its outermost pixels
 lie 5 scales from the middle.
@@ -20,11 +20,20 @@ import cv2
 import numpy as np
 
 from lib.data.hpatches import RELEASE, TASKS
-from lib.data.hpatches.detection import DETECTORS, MAGNIFICATION, detect, inside, thin
+from lib.data.hpatches.detection import (
+    DETECTORS,
+    MAGNIFICATION,
+    MEDIAN_OVERLAP,
+    detect,
+    draw_jitter,
+    inside,
+    overlaps,
+    thin,
+)
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
-from lib.data.hpatches.jitter import MEDIAN_OVERLAP, draw_jitter, overlaps
 from lib.data.hpatches.release import (
     FILES,
+    IMAGE_OF_FILE,
     LEVELS,
     PATCH,
     Split,
@@ -32,14 +41,13 @@ from lib.data.hpatches.release import (
     write_sequence,
     write_splits,
 )
-from lib.data.hpatches.tasks import ONE_SEQUENCE, generate_tasks, sparing, write_tasks
+from lib.data.hpatches.tasks import generate_tasks, write_tasks
 from lib.data.synthetic import SequencesSize
 from lib.features import patches
 from lib.features.detectors import oriented
 from lib.features.keypoints import Keypoints
 from lib.files import write_bytes
 
-REPORT = "build.json"
 SMALLEST_CONTRAST = 5.0
 
 
@@ -49,7 +57,7 @@ class Plan:
 
     Attributes:
         frames: N detections in the reference, in the order of the patches.
-        jitter: of the 15 files but ``ref``: (N, 2, 3) maps of the unit disc, by file.
+        jitter: of the 15 files but ``ref``: (N, 2, 2) maps of the unit disc, by file.
         report: what became of all detections, as ``build.json`` has it: "detected", regions wholly
             inside the reference, by detector; of those left out, one after the other, "thinned", which
             overlap another by more than 50%, "outside", whose unjittered region leaves another image,
@@ -67,44 +75,10 @@ class Plan:
         Args:
             file: one of `FILES`; ``ref`` is not jittered.
         """
-        discs = self.frames.discs(MAGNIFICATION)
-        if file == FILES[0]:
-            return discs
-        shift = discs[:, :, :2] @ self.jitter[file][:, :, 2:] + discs[:, :, 2:]
-        return np.concatenate([discs[:, :, :2] @ self.jitter[file][:, :, :2], shift], axis=2)
-
-
-def build_release(
-    sequences: Sequence[HomographySequence],
-    release: Path,
-    limit: int | None = None,
-    seed: int = 0,
-) -> None:
-    """Cut all sequences' patches and write them as a release, with ``build.json`` beside its folder.
-
-    What is drawn for a sequence depends on the seed and on its name, not on the other sequences.
-
-    Args:
-        sequences: one or more with different names.
-        release: folder that gets one folder a sequence.
-        limit: most patches of a sequence, a random sample of what is found, so that each detector is
-            represented by its share; None keeps all.
-        seed: of everything drawn.
-
-    ``build.json`` holds each sequence's report beside limit, seed and the intended median overlap by
-    level.
-
-    Raises:
-        ValueError: an image that cannot be read, or a sequence of which no detection is left.
-        OSError: a folder cannot be written.
-    """
-    reports = []
-    for sequence in sequences:
-        plan = plan_patches(sequence, limit, seed)
-        write_sequence(release / sequence.name, cut_patches(sequence, plan))
-        reports.append(plan.report)
-    content = {"limit": limit, "seed": seed, "intended_overlap": MEDIAN_OVERLAP, "sequences": reports}
-    write_bytes(release.parent / REPORT, (json.dumps(content, indent=1) + "\n").encode())
+        regions = self.frames.discs(MAGNIFICATION)
+        if file in self.jitter:
+            regions[:, :, :2] = regions[:, :, :2] @ self.jitter[file]
+        return regions
 
 
 def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSize) -> None:
@@ -122,7 +96,8 @@ def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSi
     """
     sequences = read_homography_sequences(*homographies)
     if len(sequences) < 2:
-        raise ValueError(f"{sequences[0].folder} is the only sequence, but {ONE_SEQUENCE}")
+        why = "retrieval and inter negatives need two or more"
+        raise ValueError(f"{sequences[0].folder} is the only sequence, but {why}: give another")
     limit = size.patches_per_sequence
     if limit is not None and limit < 2:
         raise ValueError(f"a limit of {limit} patches a sequence: intra negatives need 2 or more")
@@ -142,30 +117,41 @@ def pack(
     """Cut sequences' patches, and draw and write the tasks of splits of them.
 
     Args:
-        folder: gets ``hpatches-release``, ``tasks`` and ``build.json``.
+        folder: gets ``hpatches-release``, ``tasks``, and ``build.json``, which holds each sequence's
+            report beside limit, seed and the intended median overlap by level.
         sequences: with different names.
         splits: by name.
-        size: most patches of a sequence; of few patches, queries are a quarter at most.
+        size: most patches of a sequence, and how many pairs, queries and distractors.
         seed_of: a split's name to the seed of its tasks.
 
     Raises:
         ValueError: an image cannot be read, or a sequence yields no patches or only one.
+        OSError: the folder cannot be written.
     """
-    build_release(sequences, folder / RELEASE, size.patches_per_sequence, size.seed)
+    limit, reports = size.patches_per_sequence, []
+    for sequence in sequences:
+        plan = plan_patches(sequence, limit, size.seed)
+        write_sequence(folder / RELEASE / sequence.name, cut_patches(sequence, plan))
+        reports.append(plan.report)
+    content = {"limit": limit, "seed": size.seed, "intended_overlap": MEDIAN_OVERLAP}
+    report = json.dumps({**content, "sequences": reports}, indent=1) + "\n"
+    write_bytes(folder / "build.json", report.encode())
     for name, split in splits.items():
         tested = open_sequences(folder / RELEASE, split.test)
-        drawn = generate_tasks(tested, sparing(tested, size), seed_of(name))
-        write_tasks(folder / TASKS, name, tested, drawn)
+        write_tasks(folder / TASKS, name, tested, generate_tasks(tested, size, seed_of(name)))
     write_splits(folder / TASKS, splits)
 
 
 def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: int = 0) -> Plan:
-    """Decide which patches a sequence gives and how each is jittered, as `build_release` does.
+    """Decide which patches a sequence gives and how each is jittered.
+
+    What is drawn depends on the seed and on the sequence's name, not on other sequences.
 
     Args:
         sequence: its six images are read.
-        limit: as of `build_release`.
-        seed: as of `build_release`.
+        limit: most patches of a sequence, a random sample of what is found, so that each detector is
+            represented by its share; None keeps all.
+        seed: of everything drawn.
 
     Raises:
         ValueError: an image that cannot be read, or no detection left.
@@ -178,7 +164,12 @@ def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: i
     for index, homography in enumerate(sequence.homographies, 1):
         seen &= inside(distinct, homography, sequence.grey(index).shape)
     common = oriented(reference, distinct[seen])
-    clear = common[_least_contrast(sequence, common.discs(MAGNIFICATION)) >= SMALLEST_CONTRAST]
+    discs = common.discs(MAGNIFICATION)
+    contrasts = [
+        sample(sequence.grey(index), homography, discs).std(axis=(1, 2))
+        for index, homography in enumerate((np.eye(3), *sequence.homographies))
+    ]
+    clear = common[np.min(contrasts, axis=0) >= SMALLEST_CONTRAST]
     kept = clear[rng.permutation(len(clear))[:limit]]
     left_out = {
         "thinned": len(detected) - len(distinct),
@@ -188,19 +179,18 @@ def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: i
     }
     if not len(kept):
         raise ValueError(f"{sequence.folder}: none of {len(detected)} detections is left ({left_out})")
-    jitter = {
-        f"{level[0]}{image}": draw_jitter(len(kept), level, rng)
-        for level in LEVELS
-        for image in range(1, len(sequence.images))
-    }
-    report = {
-        "name": sequence.name,
-        "detected": _by_detector(detected),
-        **left_out,
-        "patches": _by_detector(kept),
-        "median_overlap": {level: _median_overlap(jitter, level) for level in LEVELS},
-    }
-    return Plan(kept, jitter, report)
+    jitter, overlap = {}, {}
+    for level in LEVELS:
+        drawn = {f"{level[0]}{image}": draw_jitter(len(kept), level, rng) for image in range(1, 6)}
+        jitter |= drawn
+        centred = np.pad(np.concatenate([*drawn.values()]), ((0, 0), (0, 0), (0, 1)))
+        overlap[level] = float(np.median(overlaps(centred)))
+    detected, kept_by = (
+        dict(zip(DETECTORS, np.bincount(some.detector, minlength=3).tolist(), strict=True))
+        for some in (detected, kept)
+    )
+    report = {"name": sequence.name, "detected": detected, **left_out, "patches": kept_by}
+    return Plan(kept, jitter, {**report, "median_overlap": overlap})
 
 
 def cut_patches(sequence: HomographySequence, plan: Plan) -> dict[str, np.ndarray]:
@@ -212,37 +202,14 @@ def cut_patches(sequence: HomographySequence, plan: Plan) -> dict[str, np.ndarra
     Raises:
         ValueError: an image cannot be read.
     """
-    by_file = {FILES[0]: sample(sequence.grey(0), np.eye(3), plan.regions(FILES[0]))}
-    for index, homography in enumerate(sequence.homographies, 1):
-        image = sequence.grey(index)
-        files = [f"{level[0]}{index}" for level in LEVELS]
-        regions = np.concatenate([plan.regions(file) for file in files])
-        parts = np.split(sample(image, homography, regions), len(files))
-        by_file.update(zip(files, parts, strict=True))
-    return {file: by_file[file] for file in FILES}
+    homographies = [np.eye(3), *sequence.homographies]
+    return {
+        file: sample(sequence.grey(image), homographies[image], plan.regions(file))
+        for file, image in zip(FILES, IMAGE_OF_FILE, strict=True)
+    }
 
 
 def sample(image: np.ndarray, homography: np.ndarray, regions: np.ndarray) -> np.ndarray:
     """(N, 65, 65) uint8 of regions (N, 2, 3) of the reference, as `lib.features.patches.sample`; beyond
     the image's border its outermost pixels are repeated."""
     return patches.sample(image, homography, regions, PATCH, cv2.BORDER_REPLICATE)
-
-
-def _least_contrast(sequence: HomographySequence, regions: np.ndarray) -> np.ndarray:
-    """(N,) the smallest standard deviation of the regions' patches in any image, grey levels."""
-    homographies = [np.eye(3), *sequence.homographies]
-    by_image = [
-        sample(sequence.grey(index), homography, regions).std(axis=(1, 2))
-        for index, homography in enumerate(homographies)
-    ]
-    return np.min(by_image, axis=0)
-
-
-def _median_overlap(jitter: Mapping[str, np.ndarray], level: str) -> float:
-    drawn = np.concatenate([jitter[file] for file in jitter if file[0] == level[0]])
-    return float(np.median(overlaps(drawn)))
-
-
-def _by_detector(keypoints: Keypoints) -> dict[str, int]:
-    counts = np.bincount(keypoints.detector, minlength=len(DETECTORS))
-    return dict(zip(DETECTORS, counts.tolist(), strict=True))

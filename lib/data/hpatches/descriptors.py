@@ -1,97 +1,48 @@
-"""Descriptors of HPatches sequences, and the benchmark's CSV layout of them: read, write.
+"""Descriptors of HPatches sequences in the benchmark's CSV layout: read, write.
 
 The layout has a folder a sequence with ``ref.csv``, ``e1.csv`` … ``t5.csv`` in it, a line a patch, in
-the patches' order and without a header; binary descriptors may be packed, eight bits a number (the
+the patches' order and without a header; binary descriptors are packed, eight bits a number (the
 benchmark's bin_packed).
+
+In memory they are one array (16, N, k), by file in the order of `FILES` and by patch, the N of all
+sequences one after the other (`first_patches`): float32, or uint8 of 0 and 1 for binary ones.
 """
 
-from collections import abc
-from dataclasses import dataclass
+from collections.abc import Sequence as Sequences
 from pathlib import Path
 
 import numpy as np
 
-from lib.data.hpatches.release import FILES, Sequence
+from lib.data.hpatches.release import FILES, Sequence, first_patches
 from lib.files import replacing
 
 
-@dataclass(frozen=True)
-class Descriptors:
-    """Descriptors of every patch of some sequences.
-
-    Attributes:
-        sequences: names, as many as S.
-        starts, counts: (S,) int64, the first row of each sequence, and patches in each of its files.
-        values: (P, k) float32, or uint8 of 0 and 1 for binary ones; P is 16 times all counts. The row
-            of patch i in file f (an index into `FILES`) of sequence s is starts[s] + f * counts[s] + i.
-    """
-
-    sequences: tuple[str, ...]
-    starts: np.ndarray
-    counts: np.ndarray
-    values: np.ndarray
-
-    @property
-    def binary(self) -> bool:
-        """Whether distances are Hamming's."""
-        return self.values.dtype == np.uint8
-
-    def rows(
-        self, sequence: np.ndarray | int, file: np.ndarray | int, patch: np.ndarray | int
-    ) -> np.ndarray:
-        """Rows of `values`, int64.
-
-        Args:
-            sequence, file, patch: integers whose shapes broadcast; file is an index into `FILES`.
-        """
-        return self.starts[sequence] + file * self.counts[sequence] + patch
-
-
-def lay_out(sequences: abc.Sequence[Sequence], values: np.ndarray) -> Descriptors:
-    """Descriptors from values that lie in the order sequence, file, patch.
-
-    Args:
-        sequences: what the values describe.
-        values: (P, k), P being 16 times the patches of all sequences; bool or uint8 of 0 and 1 are
-            binary, floats are kept as float32.
-
-    Raises:
-        ValueError: another number of values.
-    """
-    counts = np.array([sequence.count for sequence in sequences])
-    if len(values) != len(FILES) * counts.sum():
-        raise ValueError(f"{len(values)} descriptors of {len(FILES) * counts.sum()} patches")
-    starts = len(FILES) * (np.cumsum(counts) - counts)
-    kind = np.uint8 if values.dtype in (bool, np.uint8) else np.float32
-    names = tuple(sequence.name for sequence in sequences)
-    return Descriptors(names, starts, counts, values.astype(kind, copy=False))
-
-
-def check(descriptors: Descriptors) -> None:
+def check(descriptors: np.ndarray, sequences: Sequences[Sequence]) -> None:
     """Refuse what has no distance or no direction.
 
+    Args:
+        descriptors: (16, N, k) of the sequences' patches.
+        sequences: whose names the message has.
+
     Raises:
-        ValueError: NaN or infinity; a norm of zero of a float descriptor; a binary one with something
-            else than 0 and 1. The message names sequence, file and patch.
+        ValueError: a float descriptor has NaN, infinity or a norm of zero. The message names sequence,
+            file and patch.
     """
-    values = descriptors.values
-    lowest, highest = values.min(axis=1), values.max(axis=1)
-    if descriptors.binary:
-        wrong, fault = highest > 1, "has something else than the bits 0 and 1"
-    else:
-        finite = np.isfinite(lowest) & np.isfinite(highest)
-        wrong, fault = ~finite | ((lowest == 0) & (highest == 0)), "has NaN, infinity or zero norm"
-    if wrong.any():
-        row = int(wrong.argmax())
-        sequence = int(np.searchsorted(descriptors.starts, row, side="right")) - 1
-        file, patch = divmod(row - int(descriptors.starts[sequence]), int(descriptors.counts[sequence]))
-        name = descriptors.sequences[sequence]
-        raise ValueError(f"descriptor of {name}, {FILES[file]}, patch {patch} {fault}")
+    if descriptors.dtype == np.uint8:
+        return
+    highest = np.maximum(descriptors.max(axis=2), -descriptors.min(axis=2))
+    wrong = np.argwhere(~((highest > 0) & (highest < np.inf)))
+    if len(wrong):
+        file, patch = wrong[0]
+        starts = first_patches(sequences)
+        owner = int(np.searchsorted(starts, patch, side="right")) - 1
+        described = f"{sequences[owner].name}, {FILES[file]}, patch {patch - starts[owner]}"
+        raise ValueError(f"descriptor of {described} has NaN, infinity or zero norm")
 
 
 def read_descriptors(
-    folder: Path, sequences: abc.Sequence[Sequence], *, packed: bool = False, delimiter: str = ","
-) -> Descriptors:
+    folder: Path, sequences: Sequences[Sequence], *, packed: bool = False, delimiter: str = ","
+) -> np.ndarray:
     """Read descriptors that anybody made for the benchmark.
 
     Args:
@@ -101,72 +52,61 @@ def read_descriptors(
         delimiter: one character between numbers.
 
     Returns:
-        float32 descriptors, or binary ones where packed.
+        (16, N, k) float32, or bits where packed.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: another number of rows than patches, rows of unequal length, something that is no
-            number (or no byte where packed), other lengths in other files; or as `check` raises.
+        ValueError: another number of rows than patches, something that is no number (or no byte where
+            packed), other lengths in other files; or as `check` raises.
     """
-    total = len(FILES) * sum(sequence.count for sequence in sequences)
-    values, row = None, 0
-    for sequence in sequences:
-        for file in FILES:
+    parts = []
+    for file in FILES:
+        for sequence in sequences:
             path = folder / sequence.name / f"{file}.csv"
-            numbers = _read_file(path, packed, delimiter)
-            if values is None:
-                values = np.empty((total, numbers.shape[1]), numbers.dtype)
-            expected = (sequence.count, values.shape[1])
-            if numbers.shape != expected:
-                raise ValueError(f"{path} has (rows, numbers) {numbers.shape}, {expected} expected")
-            values[row : row + sequence.count] = numbers
-            row += sequence.count
-    descriptors = lay_out(sequences, values)
-    check(descriptors)
+            parts.append(_read_file(path, packed, delimiter))
+            expected = (sequence.count, parts[0].shape[1])
+            if parts[-1].shape != expected:
+                raise ValueError(f"{path} has (rows, numbers) {parts[-1].shape}, {expected} expected")
+    descriptors = np.concatenate(parts).reshape(len(FILES), -1, parts[0].shape[1])
+    if packed:
+        return np.unpackbits(descriptors, axis=2)
+    check(descriptors, sequences)
     return descriptors
 
 
-def write_descriptors(folder: Path, descriptors: Descriptors, *, packed: bool = False) -> None:
-    """Write descriptors for the benchmark; float32 values are read back exactly.
+def write_descriptors(folder: Path, descriptors: np.ndarray, sequences: Sequences[Sequence]) -> None:
+    """Write descriptors for the benchmark; float32 values are read back exactly, bits are packed.
 
     Args:
         folder: gets a folder for each sequence.
-        descriptors: to write.
-        packed: write bytes of eight bits, for binary descriptors with a multiple of eight bits.
+        descriptors: (16, N, k) float32, or bits with k a multiple of eight.
+        sequences: whose patches they describe.
 
     Raises:
         OSError: the folder cannot be written.
     """
     # Nine significant digits tell any two float32 apart.
-    form = "%d" if descriptors.binary else "%.9g"
-    for name, start, count in zip(
-        descriptors.sequences, descriptors.starts, descriptors.counts, strict=True
-    ):
-        files = descriptors.values[start : start + len(FILES) * count].reshape(len(FILES), count, -1)
-        for file, values in zip(FILES, files, strict=True):
-            with replacing(folder / name / f"{file}.csv") as half:
-                np.savetxt(half, np.packbits(values, 1) if packed else values, form, delimiter=",")
+    form = "%.9g"
+    if descriptors.dtype == np.uint8:
+        form, descriptors = "%d", np.packbits(descriptors, axis=2)
+    parts = np.split(descriptors, first_patches(sequences)[1:], axis=1)
+    for sequence, part in zip(sequences, parts, strict=True):
+        for file, values in zip(FILES, part, strict=True):
+            with replacing(folder / sequence.name / f"{file}.csv") as half:
+                np.savetxt(half, values, form, delimiter=",")
 
 
 def _read_file(path: Path, packed: bool, delimiter: str) -> np.ndarray:
-    """(n, k) float32, or uint8 bits."""
+    """(n, k) float32, or uint8; what is missing in a row is NaN."""
     import pandas as pd
 
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: write descriptors of all 16 files of each sequence")
+    kind = np.uint8 if packed else np.float32
     try:
         # What is too large for float32 becomes infinite, which `check` refuses.
         with np.errstate(over="ignore"):
-            frame = pd.read_csv(path, header=None, sep=delimiter, dtype=np.float32, engine="c")
+            return pd.read_csv(path, header=None, sep=delimiter, dtype=kind, engine="c").to_numpy()
+    except FileNotFoundError as error:
+        advice = "write descriptors of all 16 files of each sequence"
+        raise FileNotFoundError(f"{path} is missing: {advice}") from error
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{path}: {str(error).strip()}; or name another delimiter") from error
-    numbers = frame.to_numpy()
-    # pandas fills up short rows, and empty fields, with NaN.
-    if np.isnan(numbers).any():
-        row = int(np.isnan(numbers).any(axis=1).argmax())
-        raise ValueError(f"{path}, row {row + 1} has NaN, or fewer numbers than others: write it again")
-    if not packed:
-        return numbers
-    if not ((numbers >= 0) & (numbers <= 255) & (numbers == np.floor(numbers))).all():
-        raise ValueError(f"{path}: packed descriptors are whole numbers 0 to 255")
-    return np.unpackbits(numbers.astype(np.uint8), axis=1)

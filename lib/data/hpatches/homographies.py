@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import cv2
 import numpy as np
+from PIL import Image
 
-from lib.data.hpatches.release import IMAGES, refuse_equal_names
+from lib.data.hpatches.release import IMAGES, KINDS
 from lib.data.images import read_grey, read_image, write_image
 from lib.features.keypoints import transfer
 from lib.files import write_bytes
@@ -22,11 +24,12 @@ from lib.files import write_bytes
 MATCHED = (0, 3)
 # Stems of the images and names of the homographies, by the image's number from 1.
 _LAYOUTS = (("{}", "H_1_{}"), ("img{}", "H1to{}p"))
-_KINDS = ("v_", "i_")
 # Share of the diagonal by which a corner moves at most while a sequence passes for illumination only.
 _STILL = 0.02
 # Those of real sequences have 1e4 to 1e7, since they map pixels.
 _LARGEST_CONDITION = 1e12
+# Of images before they are compared, px; correlation by which the better direction of homographies is.
+_BLUR, _CLEAR = (9, 9), 0.2
 
 
 @dataclass(frozen=True)
@@ -61,14 +64,6 @@ class HomographySequence:
         return read_grey(self.images[index], orientation="stored")
 
 
-@dataclass(frozen=True)
-class ImageSequences:
-    """Sequences by name, each of six images."""
-
-    name: str
-    sequences: tuple[HomographySequence, ...]
-
-
 def read_homography_sequence(folder: Path) -> HomographySequence:
     """Open a sequence in either layout; of the images only the reference's header is read.
 
@@ -76,15 +71,15 @@ def read_homography_sequence(folder: Path) -> HomographySequence:
     corner of the reference by more than 2% of its diagonal, ``v_`` otherwise.
 
     Raises:
-        FileNotFoundError: the folder, an image or a homography is missing; the message names it.
+        FileNotFoundError: a homography or an image is missing; the message names it.
         ValueError: a homography that is not nine finite numbers or is singular; two images of one
             number; a reference that is no image.
     """
     stem, matrix = _layout(folder) or _LAYOUTS[0]
-    images = tuple(_image(folder, stem.format(n)) for n in range(1, IMAGES + 1))
     homographies = np.stack([_homography(folder / matrix.format(n)) for n in range(2, IMAGES + 1)])
+    images = tuple(_image(folder, stem.format(n)) for n in range(1, IMAGES + 1))
     name = folder.resolve().name
-    if not name.startswith(_KINDS):
+    if name[:2] not in KINDS:
         size = read_image(images[0], header_only=True).size
         name = ("i_" if _moves_little(homographies, size) else "v_") + name
     return HomographySequence(name, images, homographies)
@@ -95,25 +90,21 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
 
     Args:
         folders: each a sequence's own folder, or one whose subfolders are sequences; a subfolder
-            without a single file of a sequence is passed over.
+            without a homography is passed over.
 
     Raises:
         FileNotFoundError: a folder holds no sequence; or a sequence lacks a file.
         ValueError: two sequences of one name, or as `read_homography_sequence` raises.
     """
-    sequences: list[HomographySequence] = []
+    by_name: dict[str, HomographySequence] = {}
     for folder in folders:
-        inside = [folder] if _layout(folder) else [p for p in sorted(folder.glob("*")) if _layout(p)]
+        inside = [folder] if _layout(folder) else list(filter(_layout, sorted(folder.glob("*"))))
         if not inside:
             raise FileNotFoundError(f"{folder} holds no sequence (1.ppm … H_1_6, or img1 … H1to6p)")
-        sequences += map(read_homography_sequence, inside)
-    refuse_equal_names(sequences)
-    return sequences
-
-
-def read_images(name: str, folders: Sequence[Path]) -> ImageSequences:
-    """Open sequences under a name; as `read_homography_sequences`, which may raise."""
-    return ImageSequences(name, tuple(read_homography_sequences(*folders)))
+        for sequence in map(read_homography_sequence, inside):
+            if sequence is not (known := by_name.setdefault(sequence.name, sequence)):
+                raise ValueError(f"{known.folder} and {sequence.folder} have one name")
+    return list(by_name.values())
 
 
 def sequence_folders(folder: Path) -> list[Path]:
@@ -135,8 +126,6 @@ def write_homography_sequence(
     Raises:
         OSError: the folder cannot be written.
     """
-    import cv2
-
     for number, image in enumerate(images, 1):
         write_image(folder / f"{number}.ppm", cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
     for number, homography in enumerate(homographies, 2):
@@ -144,26 +133,29 @@ def write_homography_sequence(
         write_bytes(folder / f"H_1_{number}", ("\n".join(lines) + "\n").encode())
 
 
+def leads_to_the_first(sequence: HomographySequence) -> bool:
+    """Whether a sequence's images fit the first one clearly better by the inverted homographies, by the
+    mean correlation of what both show."""
+    reference, correlations = cv2.blur(sequence.grey(0), _BLUR), []
+    for index, homography in enumerate(sequence.homographies, 1):
+        image = cv2.blur(sequence.grey(index), _BLUR)
+        for direction in (homography, np.linalg.inv(homography)):
+            size, flags = reference.shape[::-1], cv2.WARP_INVERSE_MAP
+            carried = cv2.warpPerspective(image, direction, size, flags=flags)
+            seen = (carried > 0).astype(np.uint8)
+            correlations.append(cv2.computeECC(reference, carried, seen) if seen.any() else 0.0)
+    as_given, inverted = np.nanmean(np.reshape(correlations, (-1, 2)), axis=0)
+    return bool(inverted > as_given + _CLEAR)
+
+
 def _layout(folder: Path) -> tuple[str, str] | None:
-    """The layout that most of a folder's files follow; None where none follows any."""
-    names = [path.name for path in folder.glob("*") if path.is_file()]
-    known = {*names, *(Path(name).stem for name in names if _is_image(name))}
-    counts = [
-        sum(form.format(number) in known for form in layout for number in range(1, IMAGES + 1))
-        for layout in _LAYOUTS
-    ]
-    best = int(np.argmax(counts))
-    return _LAYOUTS[best] if counts[best] else None
-
-
-def _is_image(name: str) -> bool:
-    from PIL import Image
-
-    return Path(name).suffix.lower() in Image.registered_extensions()
+    """The layout of a folder's homographies; None where it has none."""
+    return next((layout for layout in _LAYOUTS if any(folder.glob(layout[1].format("[2-6]")))), None)
 
 
 def _image(folder: Path, stem: str) -> Path:
-    files = sorted(p for p in folder.glob(f"{stem}.*") if p.stem == stem and _is_image(p.name))
+    known = Image.registered_extensions()
+    files = sorted(path for path in folder.glob(f"{stem}.*") if path.suffix.lower() in known)
     if not files:
         raise FileNotFoundError(f"{folder / stem}.ppm is missing (or another image format)")
     if len(files) > 1:
@@ -172,15 +164,13 @@ def _image(folder: Path, stem: str) -> Path:
 
 
 def _homography(path: Path) -> np.ndarray:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: unpack the sequence again")
     try:
         text = path.read_text(encoding="utf-8", errors="replace").replace(",", " ")
         homography = np.array(text.split(), float).reshape(3, 3)
+        if not np.linalg.cond(homography) < _LARGEST_CONDITION:
+            raise ValueError("infinite, NaN or a singular matrix")
     except ValueError as error:
         raise ValueError(f"{path}: nine numbers expected, three rows of three ({error})") from error
-    if not np.isfinite(homography).all() or not np.linalg.cond(homography) < _LARGEST_CONDITION:
-        raise ValueError(f"{path} holds a number that is infinite or NaN, or a singular matrix")
     return homography
 
 

@@ -9,26 +9,30 @@ tough jitter. Each is a column of 65×65 patches, and patch i is of the same spo
 
 import json
 from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Sequences
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import cv2
 import numpy as np
+from PIL import Image
 
 from lib.data.images import read_image
+from lib.data.patchset import PatchSet, decoded
 from lib.files import replacing, write_bytes
 
 PATCH = 65
 LEVELS = ("easy", "hard", "tough")
 IMAGES = 6
 FILES = ("ref", *(f"{level[0]}{image}" for level in LEVELS for image in range(1, IMAGES)))
+# The image that each file is cut from.
+IMAGE_OF_FILE = (0, *(image for _ in LEVELS for image in range(1, IMAGES)))
 SPLITS = "splits.json"
-_KINDS = {"v_": "viewpoint", "i_": "illumination"}
+KINDS = {"v_": "viewpoint", "i_": "illumination"}
 # Images of all sequences together whose patches stay in memory: what is generated at the quick size, 200
 # MB. Decoding them is a third of what HPatches' tasks take.
 _KEPT = 256
-# Columns as high as the whole release must not be resized at once: their area is past 2^31 pixels.
-_RESIZED_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -49,34 +53,31 @@ class Sequence:
 
     @property
     def kind(self) -> str:
-        """ "viewpoint" or "illumination".
-
-        Raises:
-            ValueError: the name starts with neither ``v_`` nor ``i_``.
-        """
-        if self.name[:2] not in _KINDS:
-            raise ValueError(f"{self.folder}: the name says neither v_… nor i_…")
-        return _KINDS[self.name[:2]]
+        """ "viewpoint" or "illumination"."""
+        return KINDS[self.name[:2]]
 
     def patches(self, file: str) -> np.ndarray:
-        """(count, 65, 65) uint8, the patches of one image, read from the disk each time; of those
-        that are kept, read-only and decoded once by a process.
+        """(count, 65, 65) uint8, read-only, the patches of one image: luma (ITU-R 601) of a coloured
+        one. The image is read from the disk each time, one that is kept once a process.
 
         Args:
             file: one of `FILES`.
 
         Raises:
             FileNotFoundError: the image is gone.
-            ValueError: an image that cannot be decoded or has changed in size.
+            ValueError: an image that cannot be decoded, or of more than 8 bits a pixel.
         """
-        return (_kept_patches if self.kept else _decoded_patches)(self, file)
+        return (_decoded_once if self.kept else _decoded)(self.folder / f"{file}.png")
 
 
-@lru_cache(_KEPT)
-def _kept_patches(sequence: Sequence, file: str) -> np.ndarray:
-    patches = _decoded_patches(sequence, file)
-    patches.flags.writeable = False
-    return patches
+def _decoded(path: Path) -> np.ndarray:
+    image = read_image(path)
+    if image.mode.startswith(("I", "F")):
+        raise ValueError(f"{path} has more than 8 bits a pixel: save it as 8-bit grey")
+    return np.asarray(image.convert("L")).reshape(-1, PATCH, PATCH)
+
+
+_decoded_once = lru_cache(_KEPT)(_decoded)
 
 
 @dataclass(frozen=True)
@@ -104,65 +105,87 @@ def file_index(image: np.ndarray | int, level: str) -> np.ndarray:
     return np.where(np.equal(image, 0), 0, np.add(image, (IMAGES - 1) * LEVELS.index(level)))
 
 
+def first_patches(sequences: Iterable[Sequence]) -> np.ndarray:
+    """(S,) int64, where the patches of each of S sequences begin among those of all."""
+    counts = np.array([sequence.count for sequence in sequences])
+    return np.cumsum(counts) - counts
+
+
 def read_sequence(folder: Path) -> Sequence:
     """Open a sequence: looks at the headers of its 16 images, decodes none.
 
     Raises:
-        FileNotFoundError: the folder or an image is missing; the message names it.
-        ValueError: an image is none, is not 65 px wide, has a height that is no multiple of 65, or
-            another height than the rest.
+        FileNotFoundError: an image is missing; the message names it.
+        ValueError: the name tells no kind; an image is none, is not 65 px wide, or has a height that is
+            no multiple of 65 or another than the reference has.
     """
-    missing = [file for file in FILES if not _path(folder, file).is_file()]
-    if missing:
-        count = f"{len(missing)} of {len(FILES)} images of the sequence are"
-        raise FileNotFoundError(f"{_path(folder, missing[0])} is missing ({count})")
-    counts = {file: _count(_path(folder, file)) for file in FILES}
-    if len(set(counts.values())) > 1:
-        raise ValueError(f"{folder} has images of different numbers of patches, {counts}")
-    return Sequence(folder.name, folder, counts[FILES[0]])
+    if folder.name[:2] not in KINDS:
+        raise ValueError(f"{folder}: the name says neither v_… nor i_…")
+    count = 0
+    for file in FILES:
+        path = folder / f"{file}.png"
+        width, height = read_image(path, header_only=True).size
+        count = count or height // PATCH
+        if (width, height) != (PATCH, count * PATCH):
+            raise ValueError(
+                f"{path} is {width}x{height} px, no column of {count} patches of {PATCH} px"
+            )
+    return Sequence(folder.name, folder, count)
 
 
-def read_sequences(*folders: Path) -> dict[str, Sequence]:
-    """Open every sequence of one or more releases, in the order of folders and then of names.
-
-    Args:
-        folders: of each, every folder in it that is not hidden is a sequence.
+def read_sequences(release: Path) -> dict[str, Sequence]:
+    """Every sequence of a release by name, in the order of names; hidden folders are passed over.
 
     Raises:
-        FileNotFoundError: a folder is missing, holds no sequences, or a sequence lacks an image.
-        ValueError: two sequences have one name, or as `read_sequence` raises.
+        FileNotFoundError: the release is missing or holds no sequences, or a sequence lacks an image.
+        ValueError: as `read_sequence` raises.
     """
-    sequences = [read_sequence(folder) for release in folders for folder in _folders(release)]
-    refuse_equal_names(sequences)
-    return {sequence.name: sequence for sequence in sequences}
-
-
-def refuse_equal_names(sequences: Iterable) -> None:
-    """Sequences, which have a name and a folder, are told apart by their names alone.
-
-    Raises:
-        ValueError: two have one name; the message names both folders.
-    """
-    folders: dict[str, Path] = {}
-    for sequence in sequences:
-        if sequence.name in folders:
-            raise ValueError(f"{folders[sequence.name]} and {sequence.folder} have one name")
-        folders[sequence.name] = sequence.folder
+    folders = sorted(p for p in release.glob("[!.]*") if p.is_dir())
+    if not folders:
+        raise FileNotFoundError(f"{release} is no folder of sequences, v_… and i_…")
+    return {folder.name: read_sequence(folder) for folder in folders}
 
 
 def open_sequences(release: Path, names: Iterable[str]) -> tuple[Sequence, ...]:
-    """Open the named sequences of a release, in the order of the names; others are not looked at.
+    """The named sequences of a release, in the order of the names; raises as `read_sequence`."""
+    return tuple(read_sequence(release / name) for name in names)
+
+
+def read_classes(sequences: Sequences[Sequence], cache: Path, name: str) -> PatchSet:
+    """Sequences as one set to train on; the patches are decoded once and cached as one mapped array.
+
+    A class is a spot of a sequence: its patch in the reference image, and in the five other images at
+    easy, hard and tough jitter.
+
+    Args:
+        sequences: to train on, one or more; of ΣN patches in each of the 16 files.
+        cache: folder for the decoded patches, made if missing; what it holds under this name is made
+            anew when an image changes.
+        name: of the set.
+
+    Returns:
+        patches (16·ΣN, 64, 64) uint8, read-only, in the order sequence, file, patch (`as_64` makes
+        them from 65×65); point ids 0 to ΣN - 1, 16 patches each; image ids 6·sequence + image; no pairs.
 
     Raises:
-        FileNotFoundError: the release is missing, or a sequence lacks an image.
-        ValueError: the release has no sequence of a name; or as `read_sequence` raises.
+        FileNotFoundError: an image is missing.
+        ValueError: an image that cannot be decoded.
+        OSError: the cache cannot be written.
     """
-    names = tuple(names)
-    present = [folder.name for folder in _folders(release)]
-    missing = [name for name in names if name not in present]
-    if missing:
-        raise ValueError(f"{release} has no sequence {missing[0]}, but {', '.join(present[:8])} …")
-    return tuple(read_sequence(release / name) for name in names)
+    point_ids, image_ids = [], []
+    for index, (first, sequence) in enumerate(zip(first_patches(sequences), sequences, strict=True)):
+        point_ids.append(np.tile(first + np.arange(sequence.count), len(FILES)))
+        image_ids.append(np.repeat(IMAGES * index + np.array(IMAGE_OF_FILE), sequence.count))
+    point_ids = np.concatenate(point_ids)
+    files = [(sequence, file) for sequence in sequences for file in FILES]
+    patches = decoded(
+        cache,
+        name,
+        [sequence.folder / f"{file}.png" for sequence, file in files],
+        len(point_ids),
+        lambda: (as_64(sequence.patches(file)) for sequence, file in files),
+    )
+    return PatchSet(name, patches, point_ids, np.concatenate(image_ids), None)
 
 
 def write_sequence(folder: Path, patches: Mapping[str, np.ndarray]) -> None:
@@ -175,12 +198,9 @@ def write_sequence(folder: Path, patches: Mapping[str, np.ndarray]) -> None:
     Raises:
         OSError: the folder cannot be written.
     """
-    from PIL import Image
-
     for file in FILES:
-        column = np.ascontiguousarray(patches[file]).reshape(-1, PATCH)
-        with replacing(_path(folder, file)) as half:
-            Image.fromarray(column).save(half, compress_level=1)
+        with replacing(folder / f"{file}.png") as half:
+            Image.fromarray(patches[file].reshape(-1, PATCH)).save(half, compress_level=1)
 
 
 def as_64(patches: np.ndarray) -> np.ndarray:
@@ -190,76 +210,51 @@ def as_64(patches: np.ndarray) -> np.ndarray:
     column of patches is resized whole: 64 new rows cover 65 old ones exactly, so none mixes patches.
 
     Args:
-        patches: (m, 65, 65) uint8.
+        patches: (m, 65, 65) uint8; OpenCV resizes up to 500,000 of them at once.
 
     Returns:
         (m, 64, 64) uint8.
     """
-    import cv2
-
-    small = np.empty((len(patches), 64, 64), np.uint8)
-    for start in range(0, len(patches), _RESIZED_AT_ONCE):
-        block = np.ascontiguousarray(patches[start : start + _RESIZED_AT_ONCE])
-        size = (64, 64 * len(block))
-        column = cv2.resize(block.reshape(-1, PATCH), size, interpolation=cv2.INTER_AREA)
-        small[start : start + len(block)] = column.reshape(-1, 64, 64)
-    return small
+    column = np.ascontiguousarray(patches).reshape(-1, PATCH)
+    small = cv2.resize(column, (64, 64 * len(patches)), interpolation=cv2.INTER_AREA)
+    return small.reshape(-1, 64, 64)
 
 
-def read_splits(path: Path) -> dict[str, Split]:
+def read_splits(folder: Path) -> dict[str, Split]:
     """The splits by name.
 
     Args:
-        path: ``splits.json``, or a folder of tasks with ``splits.json`` or ``splits/splits.json`` in
-            it; the ``tasks`` folder of the benchmark's repository has it in ``../python/utils``.
+        folder: of tasks, with ``splits.json`` or ``splits/splits.json`` in it; the ``tasks`` folder of
+            the benchmark's repository has it in ``../python/utils``.
 
     Raises:
         FileNotFoundError: there is none.
         ValueError: it is no such file, or a split lists a sequence twice, for test and training taken
             together.
     """
-    folders = (path, path / "splits", path.resolve().parent / "python" / "utils")
-    files = [file for file in (path, *(folder / SPLITS for folder in folders)) if file.is_file()]
-    if not files:
-        raise FileNotFoundError(f"{path / SPLITS} is missing: it is in python/utils of the benchmark")
+    folders = (folder, folder / "splits", folder.resolve().parent / "python" / "utils")
+    file = next((path / SPLITS for path in folders if (path / SPLITS).is_file()), None)
+    if file is None:
+        raise FileNotFoundError(f"{folder / SPLITS} is missing: it is in python/utils of the benchmark")
     try:
-        content = json.loads(files[0].read_text(encoding="utf-8"))
         splits = {
             name: Split(name, tuple(entry["test"]), tuple(entry.get("train", ())))
-            for name, entry in content.items()
+            for name, entry in json.loads(file.read_text(encoding="utf-8")).items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{files[0]} is no file of splits: take the file again ({error!r})") from error
+        raise ValueError(f"{file} is no file of splits: take the file again ({error!r})") from error
     for split in splits.values():
         names = split.test + split.train
         if not split.test or len(set(names)) < len(names):
-            raise ValueError(
-                f"{files[0]}, split {split.name} tests none or lists one twice: take the file again"
-            )
+            raise ValueError(f"{file}, split {split.name} tests none or lists one twice: take it again")
     return splits
 
 
-def read_split(path: Path, name: str) -> Split:
-    """The split of a name.
+def write_splits(folder: Path, splits: Mapping[str, Split]) -> None:
+    """Write ``splits.json`` as the benchmark does; a split without training sequences has no such key.
 
     Args:
-        path: as of `read_splits`, which may raise.
-        name: of the split.
-
-    Raises:
-        ValueError: there is none; the message lists those there are.
-    """
-    splits = read_splits(path)
-    if name not in splits:
-        raise ValueError(f"unknown split {name!r}; there are: {', '.join(splits)}")
-    return splits[name]
-
-
-def write_splits(path: Path, splits: Mapping[str, Split]) -> None:
-    """Write splits as the benchmark does; a split without training sequences has no such key.
-
-    Args:
-        path: the file, or the folder in which it is to be called ``splits.json``.
+        folder: of tasks, made if missing.
         splits: by name.
 
     Raises:
@@ -267,36 +262,6 @@ def write_splits(path: Path, splits: Mapping[str, Split]) -> None:
     """
     content = {}
     for name, split in splits.items():
-        train = {"train": list(split.train)} if split.train else {}
-        content[name] = {"test": list(split.test), **train, "name": name}
-    path = path if path.suffix == ".json" else path / SPLITS
-    write_bytes(path, (json.dumps(content) + "\n").encode())
-
-
-def _path(folder: Path, file: str) -> Path:
-    return folder / f"{file}.png"
-
-
-def _folders(release: Path) -> list[Path]:
-    folders = sorted(p for p in release.glob("*") if p.is_dir() and not p.name.startswith("."))
-    if not folders:
-        raise FileNotFoundError(f"{release} is no folder of sequences, v_… and i_…")
-    return folders
-
-
-def _count(path: Path) -> int:
-    """Patches in an image, from its header."""
-    width, height = read_image(path, header_only=True).size
-    if width != PATCH or height % PATCH:
-        raise ValueError(f"{path} is {width}x{height} px, no column of patches of {PATCH} px a side")
-    return height // PATCH
-
-
-def _decoded_patches(sequence: Sequence, file: str) -> np.ndarray:
-    """(count, 65, 65) uint8 grey; colour is weighted as luma (ITU-R 601)."""
-    path = _path(sequence.folder, file)
-    image = read_image(path)
-    if image.mode.startswith(("I", "F")):
-        raise ValueError(f"{path} has more than 8 bits a pixel: save it as 8-bit grey")
-    grey = image if image.mode == "L" else image.convert("L")
-    return np.asarray(grey).reshape(sequence.count, PATCH, PATCH)
+        train = {"train": split.train} if split.train else {}
+        content[name] = {"test": split.test, **train, "name": name}
+    write_bytes(folder / SPLITS, (json.dumps(content) + "\n").encode())

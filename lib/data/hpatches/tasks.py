@@ -7,43 +7,26 @@ reference image a line (s,idx). Level of jitter is no part of them: each pair is
 Generation follows gen_verif and gen_retrieval in the benchmark's python/utils/tasks.py.
 """
 
-from collections import abc
-from dataclasses import dataclass, replace
+from collections.abc import Sequence as Sequences
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from lib.data.hpatches.release import IMAGES, Sequence, Split, open_sequences, read_split
+from lib.data.hpatches.release import IMAGES, Sequence, open_sequences, read_splits
 from lib.data.synthetic import SequencesSize
 from lib.files import replacing
 
-POSITIVES, INTRA, INTER = "verif_pos", "verif_neg_intra", "verif_neg_inter"
-PAIRS = (POSITIVES, INTRA, INTER)
-QUERIES, DISTRACTORS = "retr_queries", "retr_distractors"
-PAIR_COLUMNS = ("s1", "t1", "idx1", "s2", "t2", "idx2")
-PATCH_COLUMNS = ("s", "idx")
+# Of positives, intra and inter negatives.
+PAIR_FILES = ("verif_pos", "verif_neg_intra", "verif_neg_inter")
+PATCH_FILES = ("retr_queries", "retr_distractors")
+PAIR_COLUMNS = ["s1", "t1", "idx1", "s2", "t2", "idx2"]
+PATCH_COLUMNS = ["s", "idx"]
 # What gen_verif draws images from: the last of the six, image 5, is in no pair.
 DRAWN_IMAGES = 5
-ONE_SEQUENCE = (
-    "tasks need two sequences at least (of one alone, inter negatives are of the same sequence, and "
-    "retrieval has no others to confuse its queries with): give another"
-)
 # Grey levels: gen_retrieval takes patches whose standard deviation is above it.
 LEAST_DEVIATION = 10
-
-
-@dataclass(frozen=True)
-class PatchPairs:
-    """Pairs of patches.
-
-    Attributes:
-        first, second: (M, 3) int64, columns sequence (an index into the split's test sequences),
-            image (0 to 5) and patch.
-    """
-
-    first: np.ndarray
-    second: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -51,14 +34,15 @@ class Tasks:
     """What verification and retrieval are measured on; matching needs no file.
 
     Attributes:
-        positives, intra, inter: as many pairs each. Positives show one spot, intra negatives two spots
-            of one sequence, inter negatives spots of sequences drawn apart.
+        positives, intra, inter: as many pairs each, (M, 2, 3) int64: of both patches sequence (an index
+            into the split's test sequences), image (0 to 5) and patch. Positives show one spot, intra
+            negatives two spots of one sequence, inter negatives spots of sequences drawn apart.
         queries, distractors: (n, 2) int64, columns sequence and patch, of the reference image.
     """
 
-    positives: PatchPairs
-    intra: PatchPairs
-    inter: PatchPairs
+    positives: np.ndarray
+    intra: np.ndarray
+    inter: np.ndarray
     queries: np.ndarray
     distractors: np.ndarray
 
@@ -83,14 +67,16 @@ def open_split(release: Path, tasks: Path, split: str, name: str | None = None) 
 
     Raises:
         FileNotFoundError: a folder or file is missing.
-        ValueError: an unknown split, one with a sequence that the release has not, or a damaged file.
+        ValueError: an unknown split, or a damaged file.
     """
-    chosen = read_split(tasks, split)
-    sequences = open_sequences(release, chosen.test)
-    return HPatchesSplit(name or split, sequences, read_tasks(tasks, chosen, sequences))
+    splits = read_splits(tasks)
+    if split not in splits:
+        raise ValueError(f"unknown split {split!r}; there are: {', '.join(splits)}")
+    sequences = open_sequences(release, splits[split].test)
+    return HPatchesSplit(name or split, sequences, read_tasks(tasks, split, sequences))
 
 
-def read_tasks(folder: Path, split: Split, sequences: abc.Sequence[Sequence]) -> Tasks:
+def read_tasks(folder: Path, split: str, sequences: Sequences[Sequence]) -> Tasks:
     """Read the five task files of a split.
 
     Args:
@@ -100,29 +86,26 @@ def read_tasks(folder: Path, split: Split, sequences: abc.Sequence[Sequence]) ->
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: columns are missing, a row has no whole numbers, names a sequence that the split
-            does not test or a patch that is not there (the message has file and line); positives
-            that are not of one spot, intra negatives that are not of one sequence; unequal numbers
-            of pairs, which the benchmark's labels do not allow.
+        ValueError: columns are missing, a row has no whole numbers, or names a patch that the split does
+            not test (the message has file and line); positives that are not of one spot, intra negatives
+            that are not of one sequence; unequal numbers of pairs, which the benchmark's labels do not
+            allow.
     """
-    paths = [_file(folder, stem, split.name) for stem in PAIRS]
-    positives, intra, inter = (PatchPairs(*_read_sides(path, ("1", "2"), sequences)) for path in paths)
-    one_spot = (positives.first[:, [0, 2]] == positives.second[:, [0, 2]]).all(axis=1)
-    _refuse(paths[0], ~one_spot, "a positive pair is of one spot, which this is not")
-    one_sequence = intra.first[:, 0] == intra.second[:, 0]
-    _refuse(paths[1], ~one_sequence, "an intra negative is of one sequence, which this is not")
-    counts = [len(pairs.first) for pairs in (positives, intra, inter)]
-    if len(set(counts)) > 1:
-        raise ValueError(f"{folder}: as many pairs of each kind expected, got {counts}; take them again")
-    queries, distractors = (
-        _read_sides(_file(folder, stem, split.name), ("",), sequences)[0][:, [0, 2]]
-        for stem in (QUERIES, DISTRACTORS)
-    )
-    return Tasks(positives, intra, inter, queries, distractors)
+    pairs = []
+    for stem, alike in zip(PAIR_FILES, ([0, 2], [0], []), strict=True):
+        path = _file(folder, stem, split)
+        pairs.append(_read_rows(path, PAIR_COLUMNS, sequences).reshape(-1, 2, 3))
+        one, other = pairs[-1][:, :, alike].swapaxes(0, 1)
+        apart = (one != other).any(axis=1)
+        _refuse(path, apart, "no such pair belongs into this file")
+    if len({len(rows) for rows in pairs}) > 1:
+        raise ValueError(f"{folder}: as many pairs of each kind expected; take the files again")
+    patches = [_read_rows(_file(folder, stem, split), PATCH_COLUMNS, sequences) for stem in PATCH_FILES]
+    return Tasks(*pairs, *patches)
 
 
 def generate_tasks(
-    sequences: abc.Sequence[Sequence], size: SequencesSize, seed: int | np.random.SeedSequence
+    sequences: Sequences[Sequence], size: SequencesSize, seed: int | np.random.SeedSequence
 ) -> Tasks:
     """Draw tasks by the benchmark's rules; the same seed gives the same tasks.
 
@@ -138,7 +121,8 @@ def generate_tasks(
 
     The benchmark draws 4 candidates a query and 10 a distractor, with replacement, and drops those
     that recur; here candidates are drawn until none is left, so that with few patches there are as many
-    queries and distractors as patches allow. Queries are taken first.
+    queries and distractors as patches allow. Queries are taken first, at most a quarter of the patches
+    that can be one: others must distract.
 
     Args:
         sequences: to draw from, two or more, in the split's order.
@@ -146,63 +130,39 @@ def generate_tasks(
         seed: of the draw.
 
     Raises:
-        ValueError: a sequence with a single patch, which has no intra negative; no patch with texture
-            enough for a query, or none left for a distractor.
+        ValueError: a sequence with a single patch, which has no intra negative; or fewer than two
+            patches with texture enough, for a query and a distractor.
     """
     rng = np.random.default_rng(seed)
     pairs = _draw_pairs(sequences, size.pairs, rng)
     return Tasks(*pairs, *_draw_patches(sequences, size, rng))
 
 
-def sparing(sequences: abc.Sequence[Sequence], size: SequencesSize) -> SequencesSize:
-    """The size, with queries at most a quarter of the patches that can be one: others must distract."""
-    return replace(size, queries=min(size.queries, max(len(_candidates(sequences)) // 4, 1)))
-
-
-def write_tasks(folder: Path, split_name: str, sequences: abc.Sequence[Sequence], tasks: Tasks) -> None:
+def write_tasks(folder: Path, split: str, sequences: Sequences[Sequence], tasks: Tasks) -> None:
     """Write the five task files.
 
     Args:
         folder: made if missing.
-        split_name: goes into the files' names.
+        split: goes into the files' names.
         sequences: what the first column of the tasks counts.
         tasks: to write.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    names = [sequence.name for sequence in sequences]
-    pairs = dict(zip(PAIRS, (tasks.positives, tasks.intra, tasks.inter), strict=True))
-    tables = {
-        **{stem: (PAIR_COLUMNS, np.hstack([kind.first, kind.second])) for stem, kind in pairs.items()},
-        QUERIES: (PATCH_COLUMNS, tasks.queries),
-        DISTRACTORS: (PATCH_COLUMNS, tasks.distractors),
-    }
-    for stem, (columns, values) in tables.items():
-        frame = pd.DataFrame(values, columns=list(columns))
-        for column in columns:
-            if column.startswith("s"):
-                frame[column] = pd.Categorical.from_codes(frame[column], names)
-        with replacing(_file(folder, stem, split_name)) as half:
+    names = np.array([sequence.name for sequence in sequences])
+    for stem, rows in zip(PAIR_FILES + PATCH_FILES, vars(tasks).values(), strict=True):
+        columns = PAIR_COLUMNS if stem in PAIR_FILES else PATCH_COLUMNS
+        frame = pd.DataFrame(rows.reshape(-1, len(columns)), columns=columns)
+        for column in frame.filter(like="s"):
+            frame[column] = names[frame[column]]
+        with replacing(_file(folder, stem, split)) as half:
             frame.to_csv(half, index=False, lineterminator="\n")
 
 
-def textured(patches: np.ndarray) -> np.ndarray:
-    """(N,) bool: the standard deviation over a patch is above 10, in whole numbers and so exactly.
-
-    Args:
-        patches: (N, …) uint8.
-    """
-    flat = patches.reshape(len(patches), -1)
-    sums = flat.sum(axis=1, dtype=np.int64)
-    squares = np.einsum("np,np->n", flat, flat, dtype=np.int64)
-    pixels = flat.shape[1]
-    return pixels * squares - sums**2 > (LEAST_DEVIATION * pixels) ** 2
-
-
 def _draw_pairs(
-    sequences: abc.Sequence[Sequence], count: int, rng: np.random.Generator
-) -> tuple[PatchPairs, PatchPairs, PatchPairs]:
+    sequences: Sequences[Sequence], count: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     counts = np.array([sequence.count for sequence in sequences])
     if counts.min() < 2:
         single = sequences[int(counts.argmin())]
@@ -212,11 +172,13 @@ def _draw_pairs(
     image, other_image = _two_of(np.full(count, DRAWN_IMAGES), rng)
     second = rng.integers(len(counts), size=count)
     second_patch = rng.integers(counts[second])
-    first = np.column_stack([sequence, image, patch])
-    return (
-        PatchPairs(first, np.column_stack([sequence, other_image, patch])),
-        PatchPairs(first, np.column_stack([sequence, other_image, other])),
-        PatchPairs(first, np.column_stack([second, other_image, second_patch])),
+    return tuple(
+        np.column_stack([sequence, image, patch, *there]).reshape(-1, 2, 3)
+        for there in (
+            (sequence, other_image, patch),
+            (sequence, other_image, other),
+            (second, other_image, second_patch),
+        )
     )
 
 
@@ -228,60 +190,50 @@ def _two_of(counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 
 def _draw_patches(
-    sequences: abc.Sequence[Sequence], size: SequencesSize, rng: np.random.Generator
+    sequences: Sequences[Sequence], size: SequencesSize, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    candidates = _candidates(sequences)
-    if len(candidates) <= size.queries:
+    candidates, weights = [], []
+    for index, sequence in enumerate(sequences):
+        patches = np.flatnonzero(sequence.patches("ref").std(axis=(1, 2)) > LEAST_DEVIATION)
+        candidates += [(index, patch) for patch in patches]
+        weights += [1 / sequence.count] * len(patches)
+    if len(candidates) < 2:
         textured = f"{len(candidates)} reference patches with a deviation above {LEAST_DEVIATION}"
-        raise ValueError(f"{textured} are too few for {size.queries} queries and a distractor")
-    weights = 1 / np.array([sequence.count for sequence in sequences])[candidates[:, 0]]
+        raise ValueError(f"{textured} are too few for a query and a distractor")
+    count = min(size.queries, max(len(candidates) // 4, 1))
     # A patch is met after an exponential time with its weight as the rate (a race of exponentials),
     # which gives drawing with replacement, and dropping what recurs, its order without drawing.
-    order = np.argsort(rng.exponential(size=len(weights)) / weights, kind="stable")
+    order = np.argsort(rng.exponential(size=len(weights)) / np.array(weights), kind="stable")
     # What is met after the queries is met as in a draw of its own that leaves them out.
-    queries, distractors = np.split(order, [size.queries])
-    return candidates[queries], candidates[distractors[: size.distractors]]
+    met = np.array(candidates)[order]
+    return met[:count], met[count:][: size.distractors]
 
 
-def _candidates(sequences: abc.Sequence[Sequence]) -> np.ndarray:
-    """(n, 2) int64, sequence and patch of those that may be queries."""
-    patches = [np.flatnonzero(textured(sequence.patches("ref"))) for sequence in sequences]
-    owner = np.repeat(np.arange(len(sequences)), [len(indices) for indices in patches])
-    return np.column_stack([owner, np.concatenate(patches)])
+def _file(folder: Path, stem: str, split: str) -> Path:
+    return folder / f"{stem}_split-{split}.csv"
 
 
-def _file(folder: Path, stem: str, split_name: str) -> Path:
-    return folder / f"{stem}_split-{split_name}.csv"
-
-
-def _read_sides(
-    path: Path, sides: abc.Sequence[str], sequences: abc.Sequence[Sequence]
-) -> list[np.ndarray]:
-    """(N, 3) int64 for each side of a CSV's rows: sequence, image, 0 where none is named, and patch."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: take it from the benchmark, or generate it")
-    columns = PAIR_COLUMNS if len(sides) == 2 else PATCH_COLUMNS
-    types = {column: "category" if column.startswith("s") else np.int64 for column in columns}
+def _read_rows(path: Path, columns: list[str], sequences: Sequences[Sequence]) -> np.ndarray:
+    """(N, len(columns)) int64, sequences by their index."""
+    numbers = {column: np.int64 for column in columns if not column.startswith("s")}
     try:
-        frame = pd.read_csv(path, dtype=types, na_filter=False, encoding_errors="replace")
+        frame = pd.read_csv(path, usecols=columns, dtype=numbers, na_filter=False)[columns]
+    except FileNotFoundError as error:
+        advice = "take it from the benchmark, or generate it"
+        raise FileNotFoundError(f"{path} is missing: {advice}") from error
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{path}: names and whole numbers expected ({str(error).strip()})") from error
-    missing = set(columns) - set(frame)
-    if missing or frame.empty or not isinstance(frame.index, pd.RangeIndex):
-        raise ValueError(f"{path} has {len(frame)} rows of {list(frame)}; {', '.join(columns)} expected")
-    indices = {sequence.name: index for index, sequence in enumerate(sequences)}
+    if frame.empty:
+        raise ValueError(f"{path} has no rows: take the file again")
+    names = pd.Index([sequence.name for sequence in sequences])
     counts = np.array([sequence.count for sequence in sequences])
-    tables = []
-    for side in sides:
-        names, patch = frame[f"s{side}"].cat, frame[f"idx{side}"].to_numpy()
-        image = frame[f"t{side}"].to_numpy() if side else np.zeros_like(patch)
-        known = np.array([indices.get(name, -1) for name in names.categories], np.int64)
-        sequence = known[names.codes.to_numpy()]
-        _refuse(path, sequence < 0, "the split tests no sequence of this name")
-        _refuse(path, (image < 0) | (image >= IMAGES), f"a sequence's images are 0 to {IMAGES - 1}")
-        _refuse(path, (patch < 0) | (patch >= counts[sequence]), "the sequence has no such patch")
-        tables.append(np.column_stack([sequence, image, patch]))
-    return tables
+    wrong = ~frame.filter(like="t").isin(range(IMAGES)).all(axis=1)
+    for column in frame.filter(like="s"):
+        frame[column] = names.get_indexer(frame[column])
+        patch = frame[column.replace("s", "idx")]
+        wrong |= (frame[column] < 0) | ~patch.between(0, counts[frame[column]] - 1)
+    _refuse(path, wrong.to_numpy(), "the split tests no such patch")
+    return frame.to_numpy(np.int64)
 
 
 def _refuse(path: Path, wrong: np.ndarray, reason: str) -> None:
