@@ -195,7 +195,7 @@ class HPatchesSets(Collection):
             build_hpatches(folder, self.homographies, self.size)
 
     def read(self, name: str, folder: Path) -> Any:
-        """An `HPatchesSplit` to test on, a `PatchSet` to train on, or `ImageSequences`."""
+        """An `HPatchesSplit` to test on, a `PatchSet` to train on, or homography sequences."""
         from lib.data.hpatches.homographies import read_homography_sequences
         from lib.data.hpatches.release import open_sequences, read_classes, read_splits
         from lib.data.hpatches.tasks import open_split
@@ -372,7 +372,7 @@ class Source:
         """A set, generated and decoded first where it is not there yet.
 
         Returns:
-            `HPatchesSplit` of what an HPatches split tests on; `ImageSequences` of their images; of
+            `HPatchesSplit` of what an HPatches split tests on; homography sequences of images; of
             whole images what their kind reads; of everything else, a union too, a `PatchSet`.
 
         Raises:
