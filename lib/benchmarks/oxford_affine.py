@@ -38,7 +38,6 @@ from lib.data.hpatches.release import IMAGES
 from lib.data.whole_images import nuisance
 from lib.features.detectors import Detector, Regions, detect
 from lib.features.keypoints import local_affine, transfer
-from lib.features.matches import all_distances
 from lib.features.patches import extract
 
 DETECTOR = Detector("harris", affine=True, most=1000)
@@ -110,7 +109,11 @@ def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) ->
         first, second: (n, k) and (m, k) float32, or packed bits, the strongest regions first.
         right: of the regions.
     """
-    distances = all_distances(first, second)
+    if first.dtype == np.uint8:
+        bits = (np.unpackbits(side, axis=1) for side in (first, second))
+        distances = cdist(*bits, "cityblock")
+    else:
+        distances = cdist(first, second)
     inside = np.ix_(*right.inside)
     common = distances[inside]
     return {

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import faiss
 import numpy as np
-from scipy.spatial.distance import cdist
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,8 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
     Raises:
         ValueError: as `match`.
     """
-    _check(queries, columns)
+    if not (np.isfinite(queries).all() and np.isfinite(columns).all()):
+        raise ValueError("a descriptor is not finite")
     k = queries.shape[1]
     index = faiss.IndexBinaryFlat(8 * k) if queries.dtype == np.uint8 else faiss.IndexFlatL2(k)
     index.add(np.ascontiguousarray(columns))
@@ -95,16 +95,3 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
         # faiss' squares are of a product's differences, which leave little of a small distance.
         distances = np.linalg.norm(queries[:, None] - columns[neighbours], axis=2)
     return np.where(neighbours < 0, np.nan, distances).astype(np.float32), neighbours
-
-
-def all_distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(n, m) float64 of all pairs of descriptors, which are and raise as `match` says."""
-    _check(first, second)
-    if first.dtype == np.uint8:
-        return cdist(np.unpackbits(first, axis=1), np.unpackbits(second, axis=1), "cityblock")
-    return cdist(first, second)
-
-
-def _check(first: np.ndarray, second: np.ndarray) -> None:
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise ValueError("a descriptor is not finite")

@@ -21,6 +21,8 @@ from scipy.special import fdtri, stdtr, stdtrit
 CONFIDENCE = 0.95
 # Half of one pair of 50,000, in percent: what stands for a rate of 0 where its logarithm is taken.
 LEAST_RATE = 1e-3
+# The standard deviation of a run that method and seed leave, and its degrees of freedom.
+Residual = tuple[float, int]
 
 
 @dataclass(frozen=True)
@@ -65,24 +67,24 @@ class Measured:
 
     def of_cells(self, some: Sequence[int]) -> "Measured":
         """Some of its cells alone, by their places, in the order given."""
-        drawn = None if self.resampled is None else self.resampled[..., some, :]
         cells, pairs = (tuple(own[i] for i in some if own) for own in (self.cells, self.pairs))
-        values = self.values[..., some]
-        return replace(self, values=values, resampled=drawn, cells=cells, pairs=pairs)
+        all_seeds = [slice(None)] * (self.values.ndim - 1)
+        return self._part(*all_seeds, list(some), cells=cells, pairs=pairs)
 
     def runs(self) -> list["Measured"]:
         """Each seed's values by themselves, as those of a method without seeds."""
         if self.values.ndim == 1:
             return [self]
-        drawn = [None] * len(self.values) if self.resampled is None else self.resampled.swapaxes(0, 1)
-        pairs = zip(self.values, drawn, strict=True)
-        return [replace(self, values=values, resampled=own, seeds=()) for values, own in pairs]
+        return [self._part(run, seeds=()) for run in range(len(self.values))]
 
     def of_seeds(self, seeds: Sequence[int]) -> "Measured":
         """Some of its seeds alone, in the order given."""
-        some = [self.seeds.index(seed) for seed in seeds]
-        drawn = None if self.resampled is None else self.resampled[:, some]
-        return replace(self, values=self.values[some], resampled=drawn, seeds=tuple(seeds))
+        return self._part([self.seeds.index(seed) for seed in seeds], seeds=tuple(seeds))
+
+    def _part(self, *index: int | Sequence[int] | slice, **changes: tuple) -> "Measured":
+        """What stands at an index of the values' axes, with other fields changed."""
+        drawn = None if self.resampled is None else self.resampled[:, *index]
+        return replace(self, values=self.values[index], resampled=drawn, **changes)
 
     def logarithm(self) -> "Measured":
         """Logarithms of rates, of which a `contrast` is one of ratios: spreads of FPR95 are alike there.
@@ -177,14 +179,12 @@ def resampled_means(parts: np.ndarray, groups: Sequence[str], resamples: int) ->
     return math.sqrt(number / max(1, number - 1)) * (means - means.mean(axis=1, keepdims=True)), number
 
 
-def difference(a: Measured, b: Measured, pooled: tuple[float, int] | None = None) -> Estimate:
+def difference(a: Measured, b: Measured, pooled: Residual | None = None) -> Estimate:
     """The `contrast` of two methods."""
     return contrast([(1.0, a), (-1.0, b)], pooled)
 
 
-def contrast(
-    terms: Sequence[tuple[float, Measured]], pooled: tuple[float, int] | None = None
-) -> Estimate:
+def contrast(terms: Sequence[tuple[float, Measured]], pooled: Residual | None = None) -> Estimate:
     """Of methods' means over common seeds and cells the sum, each times its weight, e.g. 1 and −1.
 
     Args:
@@ -214,7 +214,7 @@ def contrast(
     return Estimate(value, over_seeds, freedom, *_over_units(terms), min(groups, default=1))
 
 
-def residual(methods: Iterable[Measured]) -> tuple[float, int]:
+def residual(methods: Iterable[Measured]) -> Residual:
     """The standard deviation of a run's mean over cells once its method and its seed are taken off, one
     for all methods, and its degrees of freedom: of three seeds a pair by itself has but two.
 

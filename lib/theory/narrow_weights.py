@@ -48,12 +48,11 @@ def compute(
     arrays = {"deviation": np.array(deviations), "position": np.array(positions)}
     for name, options in FORMS.items():
         mean, spread = np.empty((2, len(deviations), len(positions)))
-        for place in np.ndindex(mean.shape):
+        for row, column in np.ndindex(mean.shape):
             loss = cdf.build(bins=BINS, extent=EXTENT, **options)
-            for batch in draws:
-                values = node + width * (positions[place[1]] + deviations[place[0]] * batch)
-                loss.update(values.float())
-            weights = loss.weights(values.float())
-            mean[place], spread[place] = weights.mean(), weights.std() / weights.mean()
+            for values in (node + width * (positions[column] + deviations[row] * draws)).float():
+                loss.update(values)
+            weights = loss.weights(values)
+            mean[row, column], spread[row, column] = weights.mean(), weights.std() / weights.mean()
         arrays |= {f"mean_{name}": mean, f"spread_{name}": spread}
     return {"width": width}, arrays
