@@ -14,7 +14,7 @@ def cameras(count: int) -> list[Camera]:
     """Cameras on an arc around the world's origin, from 4 units away."""
     turns = np.linspace(-0.5, 0.5, count)
     angles = [(turn, 0.3 * turn**2, 0.1 * turn) for turn in turns]
-    return [orbiting_camera(np.zeros(3), 4.0, INTRINSICS[0, 0], SIZE, *of) for of in angles]
+    return [orbiting_camera(INTRINSICS[0, 0], SIZE, 4.0, *of, np.zeros(3)) for of in angles]
 
 
 def points(count: int, seed: int = 0) -> np.ndarray:

@@ -43,7 +43,7 @@ angles = st.floats(-0.6, 0.6)
 
 
 def camera(yaw: float, pitch: float, roll: float, distance: float = 500.0) -> Camera:
-    return orbiting_camera(np.array([0.0, 0, 500]), distance, 400.0, (201, 161), yaw, pitch, roll)
+    return orbiting_camera(400.0, (201, 161), distance, yaw, pitch, roll, np.array([0.0, 0, 500]))
 
 
 def plane(depth: float = 500.0, turn: float = 0.0, side: int = 101) -> Plane:

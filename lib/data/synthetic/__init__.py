@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 # The folder of generated homography sequences, beside the patches cut of them.
 SEQUENCES = "sequences"
@@ -71,8 +72,6 @@ class ImagesSize:
     seed: int = 0
 
 
-def drawing(
-    size: SyntheticSize | SequencesSize | ImagesSize, purpose: str, *numbers: int
-) -> np.random.Generator:
+def drawing(size: SyntheticSize | SequencesSize | ImagesSize, purpose: str, *numbers: int) -> Generator:
     """What is drawn for a purpose, and perhaps for one of several under one name, from a size's seed."""
     return np.random.default_rng([size.seed, zlib.crc32(purpose.encode()), *numbers])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from lib.features.keypoints import local_affine, transfer
 
@@ -121,26 +122,31 @@ def axis_rotation(axis: np.ndarray, radians: float) -> np.ndarray:
     return np.eye(3) + np.sin(radians) * cross + (1 - np.cos(radians)) * cross @ cross
 
 
-def random_tilt(largest: float, rng: np.random.Generator) -> np.ndarray:
+def random_tilt(largest: float, rng: Generator) -> np.ndarray:
     """(3, 3) a rotation about an axis across the line of sight, by `largest` radians at most."""
     angle = rng.uniform(0, 2 * np.pi)
     return axis_rotation(np.array([np.cos(angle), np.sin(angle), 0]), largest * rng.uniform())
 
 
 def orbiting_camera(
-    target: np.ndarray,
-    distance: float,
     focal: float,
     size: tuple[int, int],
+    distance: float,
     yaw: float = 0.0,
     pitch: float = 0.0,
     roll: float = 0.0,
+    target: np.ndarray | None = None,
 ) -> Camera:
-    """A camera that looks at `target` from `distance`, turned around it by angles in radians.
+    """A camera that looks at a point, turned around it.
 
-    All angles 0 puts it straight before the target, looking along +z. Its axis meets the middle of its
-    image, whose `size` is width and height, px, like the focal length.
+    Args:
+        focal: length, px; the axis meets the middle of the image.
+        size: width and height of the image, px.
+        distance: from the target, world units.
+        yaw, pitch, roll: radians; all 0 puts it straight before the target, looking along +z.
+        target: (3,) world units; None for (0, 0, focal).
     """
+    target = np.array([0, 0, focal]) if target is None else target
     right, down, ahead = np.eye(3)
     turns = axis_rotation(ahead, roll), axis_rotation(right, pitch), axis_rotation(down, yaw)
     rotation = turns[0] @ turns[1] @ turns[2]
@@ -208,7 +214,7 @@ def carried_pixels(
 
 
 def draw_photometry(
-    rng: np.random.Generator,
+    rng: Generator,
     exposure: float,
     gamma: float,
     blur: float,

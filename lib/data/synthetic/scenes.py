@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
@@ -53,7 +54,7 @@ POSITION_ERROR, OCTAVE_ERROR, ORIENTATION_ERROR = 0.45, 0.12, np.deg2rad(8)
 OCTAVES, ORIENTATIONS = (-0.25, 0.25), (-np.pi / 8, np.pi / 8)
 
 
-def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: np.random.Generator) -> Site:
+def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: Generator) -> Site:
     """Arrange photographs of the given (height, width) side by side in space and place cameras.
 
     Each photograph is cut into four planes. The first camera is the reference view.
@@ -73,16 +74,15 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: np.ra
     draws = qmc.LatinHypercube(4, rng=rng).random(size.views - 1)
     bounds = np.transpose([(-YAW, YAW), (-PITCH, PITCH), (-ROLL, ROLL), DISTANCE])
     turns = [(0, 0, 0, 1), *qmc.scale(draws, *bounds)]
-    target, view = np.array([0, 0, focal]), (width, height)
     cameras = [
-        imaging.orbiting_camera(target, focal * distance, focal, view, *angles)
+        imaging.orbiting_camera(focal, (width, height), focal * distance, *angles)
         for *angles, distance in turns
     ]
     return Site(planes, cameras, [imaging.draw_photometry(rng, **PHOTOMETRY) for _ in cameras])
 
 
 def cut_site(
-    site: Site, photographs: Sequence[np.ndarray], size: SyntheticSize, rng: np.random.Generator
+    site: Site, photographs: Sequence[np.ndarray], size: SyntheticSize, rng: Generator
 ) -> tuple[np.ndarray, ...]:
     """Detect points in the reference view, carry them into the others, cut their patches.
 
@@ -138,7 +138,7 @@ def _carried(
     return carried, visible
 
 
-def _chosen_views(visible: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _chosen_views(visible: np.ndarray, rng: Generator) -> np.ndarray:
     """(N, V) bool: which of the views that see a point give a patch."""
     wanted = rng.choice(list(VIEWS_OF_A_POINT), size=len(visible), p=list(VIEWS_OF_A_POINT.values()))
     order = np.where(visible, rng.random(visible.shape), 2.0)
@@ -160,7 +160,7 @@ def spread_out(keypoints: Keypoints, distance: float) -> np.ndarray:
     return np.flatnonzero(kept)
 
 
-def disturb(keypoints: Keypoints, rng: np.random.Generator) -> Keypoints:
+def disturb(keypoints: Keypoints, rng: Generator) -> Keypoints:
     """Keypoints as a real detector finds them: moved, scaled and turned a little."""
     n = len(keypoints)
     shift = POSITION_ERROR * rng.standard_normal((n, 2)) * keypoints.scale[:, None]
@@ -225,7 +225,7 @@ def read_sites(folder: Path) -> tuple[dict[str, Any], tuple[Site, ...]]:
     )
 
 
-def draw_pairs(point_ids: np.ndarray, count: int, rng: np.random.Generator) -> LabelledPairs:
+def draw_pairs(point_ids: np.ndarray, count: int, rng: Generator) -> LabelledPairs:
     """Test pairs: matching ones drawn without replacement, and as many that do not match.
 
     Non-matching pairs take every patch about equally often. Fewer than `count` of each where there
@@ -257,7 +257,7 @@ def within_points(point_ids: np.ndarray) -> np.ndarray:
     return np.concatenate(pairs, axis=1)
 
 
-def non_matching(point_ids: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+def non_matching(point_ids: np.ndarray, count: int, rng: Generator) -> np.ndarray:
     """(2, count) pairs of patches of different points, which take every patch about equally often."""
     pairs = np.empty((2, 0), int)
     while pairs.shape[1] < count:

@@ -32,6 +32,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.random import Generator
 
 from lib.data.hpatches.building import pack
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
@@ -131,9 +132,7 @@ def _file_names(names: Sequence[str]) -> list[str]:
     return list(safe.values())
 
 
-def viewpoint_sequence(
-    grey: np.ndarray, rng: np.random.Generator
-) -> tuple[list[np.ndarray], np.ndarray]:
+def viewpoint_sequence(grey: np.ndarray, rng: Generator) -> tuple[list[np.ndarray], np.ndarray]:
     """A poster from six places.
 
     Args:
@@ -147,7 +146,7 @@ def viewpoint_sequence(
     height, width = grey.shape
     focal = FOCAL * max(grey.shape)
     size = (max(width, round(FLATTEST * height)), max(height, round(FLATTEST * width)))
-    views = [poster_camera(focal, (width, height), focal)]
+    views = [imaging.orbiting_camera(focal, (width, height), focal)]
     taken = [imaging.draw_photometry(rng, **REFERENCE)]
     side = rng.choice([-1, 1])
     ascent = rng.uniform(-ASCENT, ASCENT)
@@ -159,7 +158,7 @@ def viewpoint_sequence(
         yaw = side * np.arccos(np.cos(tilt) / np.cos(pitch))
         roll = share * rng.uniform(-ROLL, ROLL)
         zoom = 2.0 ** (share * rng.uniform(-ZOOM, ZOOM))
-        views.append(poster_camera(focal, size, focal / zoom, yaw, pitch, roll))
+        views.append(imaging.orbiting_camera(focal, size, focal / zoom, yaw, pitch, roll))
         taken.append(imaging.draw_photometry(rng, **VIEWPOINT))
     homographies = poster_homographies(poster_plane(width, height, focal), views)
     light = grey.astype(np.float32) / 255
@@ -171,12 +170,6 @@ def poster_plane(width: int, height: int, focal: float) -> Plane:
     """A poster that fills the image of a camera straight before it, a texel a pixel."""
     corner = np.array([-(width - 1) / 2, -(height - 1) / 2, focal])
     return Plane(corner, *np.eye(3)[:2], width, height)
-
-
-def poster_camera(focal: float, size: tuple[int, int], distance: float, *angles: float) -> Camera:
-    """A camera that looks at the middle of a `poster_plane`; `size` is its image's, (width, height), and
-    the angles are yaw, pitch and roll."""
-    return imaging.orbiting_camera(np.array([0, 0, focal]), distance, focal, size, *angles)
 
 
 def poster_homographies(poster: Plane, views: Sequence[Camera]) -> np.ndarray:
@@ -207,9 +200,7 @@ def _warp(light: np.ndarray, homography: np.ndarray, size: tuple[int, int]) -> n
     return cv2.resize(drawn, size, interpolation=cv2.INTER_AREA) if samples > 1 else drawn
 
 
-def illumination_sequence(
-    grey: np.ndarray, rng: np.random.Generator
-) -> tuple[list[np.ndarray], np.ndarray]:
+def illumination_sequence(grey: np.ndarray, rng: Generator) -> tuple[list[np.ndarray], np.ndarray]:
     """One view in six lights.
 
     Args:
@@ -231,7 +222,7 @@ def illumination_sequence(
     return images, np.stack([np.eye(3)] * len(TILTS))
 
 
-def lamp_shading(shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+def lamp_shading(shape: tuple[int, int], rng: Generator) -> np.ndarray:
     """Factors on grey values where a lamp before the surface lights it, (H, W) float32, median 1.
 
     A small lamp at height h over a point of a matt surface lights what lies at a distance r from that

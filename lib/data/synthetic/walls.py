@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.random import Generator
 from scipy.stats.qmc import LatinHypercube
 
 from lib.data.images import write_image
@@ -53,9 +54,7 @@ class Arrangement:
     aside: float
 
 
-def plan_wall(
-    textures: Sequence[np.ndarray], arrangement: Arrangement, rng: np.random.Generator
-) -> Site:
+def plan_wall(textures: Sequence[np.ndarray], arrangement: Arrangement, rng: Generator) -> Site:
     """Textures side by side around the world's y axis, and cameras before them.
 
     Args:
@@ -85,9 +84,8 @@ def plan_wall(
         distance = FOCAL * breadth * DISTANCE[0] * (DISTANCE[1] / DISTANCE[0]) ** draw[3]
         past = breadth * rng.uniform(-1, 1, 2) * (arrangement.aside, arrangement.aside / 2)
         target = np.array([*past, -radius / 2])
-        cameras.append(
-            imaging.orbiting_camera(target, distance, focal, arrangement.size, yaw, pitch, roll)
-        )
+        view = focal, arrangement.size, distance, yaw, pitch, roll, target
+        cameras.append(imaging.orbiting_camera(*view))
     return Site(planes, cameras, [imaging.draw_photometry(rng, **PHOTOMETRY) for _ in cameras])
 
 
@@ -108,8 +106,7 @@ def covisibility(site: Site, first: int, second: int) -> float:
         pixels = np.mgrid[4 : camera.width : 8, 4 : camera.height : 8].reshape(2, -1).T
         planes = imaging.seen_planes(site, view, pixels)
         carried, _ = imaging.carried_pixels(site, view, other, pixels, planes)
-        both = imaging.in_image(carried, site.cameras[other]) & (
-            imaging.seen_planes(site, other, carried) == planes
-        )
+        same = imaging.seen_planes(site, other, carried) == planes
+        both = same & imaging.in_image(carried, site.cameras[other])
         shares.append(both.sum() / max(np.count_nonzero(planes >= 0), 1))
     return min(shares)

@@ -60,6 +60,7 @@ from pathlib import Path
 import cv2
 import h5py
 import numpy as np
+from numpy.random import Generator
 
 from lib.data.hpatches.building import plan_patches
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
@@ -67,7 +68,7 @@ from lib.data.images import write_image
 from lib.data.synthetic import ImagesSize, drawing, imaging, sequences
 from lib.data.synthetic.imaging import Photometry, Site
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.sequences import FOCAL, poster_camera, poster_homographies, poster_plane
+from lib.data.synthetic.sequences import FOCAL, poster_homographies, poster_plane
 from lib.data.synthetic.walls import Arrangement, covisibility, plan_wall, write_posed
 from lib.data.whole_images import COVISIBLE, PATCH
 from lib.features.keypoints import transfer
@@ -156,7 +157,7 @@ def posters(photographs: Sequence[Photograph], longest_side: int) -> dict[str, n
 
 
 def sequence(
-    grey: np.ndarray, steps: Mapping[str, Sequence[float]], rng: np.random.Generator
+    grey: np.ndarray, steps: Mapping[str, Sequence[float]], rng: Generator
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Six images of a poster.
 
@@ -172,7 +173,7 @@ def sequence(
     size, focal = grey.shape[::-1], FOCAL * max(grey.shape)
     poster = poster_plane(*size, focal)
     side, first = rng.choice([-1, 1], 2), _photometry(PLAIN, rng)
-    views, taken = [poster_camera(focal, size, focal)], [first]
+    views, taken = [imaging.orbiting_camera(focal, size, focal)], [first]
     for values in zip(*steps.values(), strict=True):
         step = PLAIN | dict(zip(steps, values, strict=True))
         if "quality" in steps:
@@ -182,13 +183,13 @@ def sequence(
             continue
         yaw, roll = side * np.deg2rad([step["tilt"], step["roll"]])
         angles = np.array([yaw, 0, roll]) + rng.uniform(-UNSTEADY, UNSTEADY, 3)
-        views.append(poster_camera(focal, size, focal * step["zoom"], *angles))
+        views.append(imaging.orbiting_camera(focal, size, focal * step["zoom"], *angles))
         taken.append(_photometry(step, rng))
     images = imaging.render_views(Site([poster], views, taken), [grey])
     return images, poster_homographies(poster, views)
 
 
-def _photometry(step: Mapping[str, float], rng: np.random.Generator) -> Photometry:
+def _photometry(step: Mapping[str, float], rng: Generator) -> Photometry:
     noise, seed = rng.uniform(0, NOISE), rng.integers(2**31)
     return Photometry(2.0 ** step["stops"], 1.0, step["blur"], noise, seed, step["quality"])
 
@@ -258,7 +259,7 @@ def _write_wall(
     name: str,
     textures: Sequence[np.ndarray],
     arrangement: Arrangement,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> tuple[Site, list[str]]:
     """A wall, and the names of its images, which are written below a city's folder."""
     site = plan_wall(textures, arrangement, rng)
