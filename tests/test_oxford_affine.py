@@ -25,7 +25,7 @@ from lib.benchmarks.oxford_affine import (
 )
 from lib.benchmarks.subject import Subject, describe, of_signs
 from lib.data import whole_images as layout
-from lib.data.synthetic import whole_images as generator
+from lib.data.synthetic import sequences as generator
 from lib.features.detectors import Regions, regions
 from lib.features.keypoints import Keypoints, transfer
 from lib.models import orb, sift
@@ -137,8 +137,8 @@ def grey() -> np.ndarray:
 
 @pytest.mark.parametrize("nuisance", layout.NUISANCES)
 def test_embedded_homographies_carry_the_poster(grey: np.ndarray, nuisance: str) -> None:
-    steps = generator.STEPS[nuisance]
-    images, homographies = generator.sequence(grey, steps, np.random.default_rng(0))
+    steps = generator.NUISANCES[nuisance]
+    images, homographies = generator.nuisance_sequence(grey, steps, np.random.default_rng(0))
     assert {image.shape for image in images} == {grey.shape}
     assert len(homographies) == 5
     alike = []

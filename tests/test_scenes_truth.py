@@ -29,7 +29,7 @@ from lib.data.synthetic.imaging import (
     seen_planes,
 )
 from lib.data.synthetic.photographs import packaged_photographs
-from lib.data.synthetic.walls import Arrangement, plan_wall, write_posed
+from lib.data.synthetic.whole_images import Arrangement, plan_wall, write_posed
 from lib.features.keypoints import Keypoints, carried_keypoints
 from lib.features.patches import PATCH_WIDTH
 

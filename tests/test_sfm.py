@@ -23,7 +23,7 @@ from lib.benchmarks.subject import Subject, describe
 from lib.data.colmap import posed_model
 from lib.data.images import read_grey
 from lib.data.synthetic.imaging import axis_rotation, render_views
-from lib.data.synthetic.walls import Arrangement, plan_wall, write_posed
+from lib.data.synthetic.whole_images import Arrangement, plan_wall, write_posed
 from lib.data.whole_images import read_eth
 from lib.features.detectors import detect
 from lib.models import colmap_sift, sift

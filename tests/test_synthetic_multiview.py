@@ -14,7 +14,6 @@ from lib.data.synthetic import ImagesSize
 from lib.data.synthetic import whole_images as generator
 from lib.data.synthetic.imaging import Site, carried_pixels, render_views, seen_planes
 from lib.data.synthetic.photographs import packaged_photographs
-from lib.data.synthetic.walls import covisibility
 from lib.data.whole_images import COVISIBLE, read_eth, read_imc
 from lib.features.matches import match
 from lib.study import records
@@ -69,9 +68,9 @@ def test_the_challenges_pairs_share_enough(challenge: tuple[Path, Sites]) -> Non
     numbers = {name: number for number, name in enumerate(scene.views)}
     listed = {tuple(sorted(numbers[name] for name in pair)) for pair in scene.pairs}
     for pair in combinations(range(len(numbers)), 2):
-        share = covisibility(site, *pair)
+        share = generator.covisibility(site, *pair)
         assert 0 <= share <= 1
-        assert share == covisibility(site, *reversed(pair))
+        assert share == generator.covisibility(site, *reversed(pair))
         assert (pair in listed) == (share >= COVISIBLE)
 
 
@@ -96,7 +95,7 @@ def share_right(site: Site, images: list[np.ndarray]) -> float:
     of = [sift.detectAndCompute(image, None) for image in images]
     shares = []
     for first, second in combinations(range(len(images)), 2):
-        if covisibility(site, first, second) >= COVISIBLE:
+        if generator.covisibility(site, first, second) >= COVISIBLE:
             found = match(of[first][1], of[second][1], mutual=True, ratio=RATIO)
             here, there = (
                 np.array([of[view][0][index].pt for index in side]).reshape(-1, 2)

@@ -2,8 +2,8 @@
 
 The parts: `photographs` (which photograph goes where), `imaging` (planes, cameras, and what these
 photograph), `scenes` (sites of planes and their patches, in PhotoTour's files), `sequences`
-(homography sequences after HPatches), `walls` and `whole_images` (sets of whole images). Here stand
-the sizes, and where all draws begin.
+(homography sequences after HPatches, and of other nuisances), `whole_images` (sets of whole images).
+Here stand the sizes, and where all draws begin.
 """
 
 import zlib

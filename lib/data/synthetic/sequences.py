@@ -39,7 +39,7 @@ from lib.data.hpatches.homographies import read_homography_sequence, write_homog
 from lib.data.hpatches.release import Split
 from lib.data.images import reduced
 from lib.data.synthetic import SEQUENCES, SequencesSize, drawing, imaging
-from lib.data.synthetic.imaging import Camera, Plane
+from lib.data.synthetic.imaging import Camera, Photometry, Plane
 from lib.data.synthetic.photographs import Photograph
 from lib.features.keypoints import local_affine
 
@@ -68,6 +68,21 @@ LAMP_AWAY = (0.3, 0.8)
 LAMP_HEIGHT = (0.35, 0.9)
 # Grey values are encoded for display; light is a power of them.
 DISPLAY_GAMMA = 2.2
+
+# Largest noise of the sensor, grey levels.
+NOISE = 2.0
+# How far yaw, pitch and roll may be off in every image but the first.
+UNSTEADY = np.deg2rad(2.0)
+# Standard deviation of the defocus (px), stops of exposure, quality of JPEG, how many times smaller the
+# poster is, and angles in degrees: of the first image, and what changes in images 2 to 6.
+PLAIN = {"blur": 0.0, "stops": 0.0, "quality": 95, "zoom": 1.0, "roll": 0.0, "tilt": 0.0}
+NUISANCES = {
+    "blur": {"blur": (0.6, 1.0, 1.5, 2.0, 2.6)},
+    "light": {"stops": (-0.4, -0.8, -1.2, -1.6, -2.0)},
+    "compression": {"quality": (40, 20, 10, 5, 2)},
+    "zoom": {"zoom": (1.1, 1.38, 1.9, 2.35, 2.8), "roll": (10, 25, 40, 60, 80)},
+    "viewpoint": {"tilt": (20, 30, 40, 50, 60)},
+}
 
 # Photographs of one thing, which never part.
 ONE_THING = {"motorcycle_left": "motorcycle", "motorcycle_right": "motorcycle"}
@@ -164,6 +179,44 @@ def viewpoint_sequence(grey: np.ndarray, rng: Generator) -> tuple[list[np.ndarra
     light = grey.astype(np.float32) / 255
     seen = [light, *(_warp(light, homography, size) for homography in homographies)]
     return list(map(imaging.photograph_through, taken, seen)), homographies
+
+
+def nuisance_sequence(
+    grey: np.ndarray, steps: Mapping[str, Sequence[float]], rng: Generator
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Six images of a poster under one nuisance.
+
+    Args:
+        grey: (H, W) uint8, the poster.
+        steps: values in images 2 to 6 of what differs from `PLAIN`.
+        rng: signs of angles, unsteadiness, noise.
+
+    Returns:
+        Six (H, W) uint8, the first straight ahead, and (5, 3, 3) float64 exact homographies from its
+        pixels to the others', bottom right element 1.
+    """
+    size, focal = grey.shape[::-1], FOCAL * max(grey.shape)
+    poster = poster_plane(*size, focal)
+    side, first = rng.choice([-1, 1], 2), _photometry(PLAIN, rng)
+    views, taken = [imaging.orbiting_camera(focal, size, focal)], [first]
+    for values in zip(*steps.values(), strict=True):
+        step = PLAIN | dict(zip(steps, values, strict=True))
+        if "quality" in steps:
+            # The first image itself, stored anew.
+            views.append(views[0])
+            taken.append(replace(first, jpeg_quality=step["quality"]))
+            continue
+        yaw, roll = side * np.deg2rad([step["tilt"], step["roll"]])
+        angles = np.array([yaw, 0, roll]) + rng.uniform(-UNSTEADY, UNSTEADY, 3)
+        views.append(imaging.orbiting_camera(focal, size, focal * step["zoom"], *angles))
+        taken.append(_photometry(step, rng))
+    images = imaging.render_views(imaging.Site([poster], views, taken), [grey])
+    return images, poster_homographies(poster, views)
+
+
+def _photometry(step: Mapping[str, float], rng: Generator) -> Photometry:
+    noise, seed = rng.uniform(0, NOISE), rng.integers(2**31)
+    return Photometry(2.0 ** step["stops"], 1.0, step["blur"], noise, seed, step["quality"])
 
 
 def poster_plane(width: int, height: int, focal: float) -> Plane:

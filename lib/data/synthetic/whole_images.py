@@ -24,8 +24,10 @@ were fitted to the release: 18% of its matches were right and its mAUC was 3.9%.
 are right, and the area under recall over 1 − precision, which ends where a descriptor's last match is
 accepted, falls as descriptors get better.
 
-**Structure from motion and the image matching challenge**: walls (`lib.data.synthetic.walls`) that
-cameras see from several sides, with known poses. How hard they are was settled by SIFT alone and frozen.
+**Structure from motion and the image matching challenge**: walls of pieces of photographs, around a part
+of a cylinder, that cameras see from several sides, with known poses. The pieces face different ways,
+stand out unequally and hide each other, so that no two views are related by one homography and views
+from either side share little. How hard they are was settled by SIFT alone and frozen.
 Of OpenCV's, on its own keypoints, which matches are right: those that are mutually nearest under a ratio
 of 0.9, within 4 px, the mean over pairs of views that share a tenth, of the packaged photographs; a test
 holds it between 5% and 40%. And how many images SIFT registers, by the benchmark, on patches that are
@@ -53,44 +55,65 @@ from __future__ import annotations
 import itertools
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cv2
 import h5py
 import numpy as np
 from numpy.random import Generator
+from scipy.stats.qmc import LatinHypercube
 
 from lib.data.hpatches.building import plan_patches
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.images import write_image
+from lib.data.strecha import write_strecha_camera
 from lib.data.synthetic import ImagesSize, drawing, imaging, sequences
-from lib.data.synthetic.imaging import Photometry, Site
+from lib.data.synthetic.imaging import Camera, Site
 from lib.data.synthetic.photographs import Photograph
-from lib.data.synthetic.sequences import FOCAL, poster_homographies, poster_plane
-from lib.data.synthetic.walls import Arrangement, covisibility, plan_wall, write_posed
 from lib.data.whole_images import COVISIBLE, PATCH
 from lib.features.keypoints import transfer
 from lib.features.patches import sample
 
-# Largest noise of the sensor, grey levels.
-NOISE = 2.0
-# How far yaw, pitch and roll may be off in every image but the first.
-UNSTEADY = np.deg2rad(2.0)
-# Standard deviation of the defocus (px), stops of exposure, quality of JPEG, how many times smaller the
-# poster is, and angles in degrees: of the first image, and what changes in images 2 to 6.
-PLAIN = {"blur": 0.0, "stops": 0.0, "quality": 95, "zoom": 1.0, "roll": 0.0, "tilt": 0.0}
-STEPS = {
-    "blur": {"blur": (0.6, 1.0, 1.5, 2.0, 2.6)},
-    "light": {"stops": (-0.4, -0.8, -1.2, -1.6, -2.0)},
-    "compression": {"quality": (40, 20, 10, 5, 2)},
-    "zoom": {"zoom": (1.1, 1.38, 1.9, 2.35, 2.8), "roll": (10, 25, 40, 60, 80)},
-    "viewpoint": {"tilt": (20, 30, 40, 50, 60)},
-}
 # Of W1BS: what changes by subset, and regions of a pair at most.
 CHANGES = {"G": sequences.viewpoint_sequence, "L": sequences.illumination_sequence}
 MOST = 400
+
+# Of a wall: columns and rows of pieces that a photograph is cut into.
+PIECES = (3, 2)
+TILT = np.deg2rad(20.0)
+# How far a piece stands out or back, in radii of the wall.
+RELIEF = 0.12
+# How much larger a piece is than its place, so that few gaps are left.
+OVERLAP = 1.05
+# Focal length in widths of the image.
+FOCAL = 1.2
+PITCH = np.deg2rad((-20.0, 10.0))
+ROLL = np.deg2rad(15.0)
+# Of a camera from the wall, in the distance from which the wall fills the image's width.
+DISTANCE = (0.7, 1.6)
+PHOTOMETRY = {"exposure": 0.5, "gamma": 0.5, "blur": 2.0, "noise": 10.0, "jpeg_quality": (20, 80)}
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A kind of wall and the cameras before it.
+
+    Attributes:
+        arc: radians that the wall takes of the circle.
+        views: how many cameras.
+        size: width and height of their images, px.
+        azimuth: radians that a camera stands to either side of the wall's middle at most.
+        aside: how far it looks past the middle at most, in breadths of the wall.
+    """
+
+    arc: float
+    views: int
+    size: tuple[int, int]
+    azimuth: float
+    aside: float
+
 
 # Of the walls of a scene, and of a city, where cameras look past the middle more often.
 ETH = Arrangement(np.deg2rad(190.0), 12, (480, 360), np.deg2rad(65.0), 0.15)
@@ -114,9 +137,11 @@ _POINTS = 12j
 def write_oxford_affine(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
     """A sequence of each poster and nuisance."""
     for shown, grey in posters(photographs, size.longest_side).items():
-        for nuisance, steps in STEPS.items():
+        for nuisance, steps in sequences.NUISANCES.items():
             name = f"{nuisance}_{shown}"
-            write_homography_sequence(folder / name, *sequence(grey, steps, drawing(size, name)))
+            write_homography_sequence(
+                folder / name, *sequences.nuisance_sequence(grey, steps, drawing(size, name))
+            )
 
 
 def write_w1bs(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
@@ -156,42 +181,62 @@ def posters(photographs: Sequence[Photograph], longest_side: int) -> dict[str, n
     return {texture.name: grey for texture, grey in pairs if f"v_{texture.name}" in tested}
 
 
-def sequence(
-    grey: np.ndarray, steps: Mapping[str, Sequence[float]], rng: Generator
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Six images of a poster.
+def plan_wall(textures: Sequence[np.ndarray], arrangement: Arrangement, rng: Generator) -> Site:
+    """Textures side by side around the world's y axis, and cameras before them.
 
     Args:
-        grey: (H, W) uint8, the poster.
-        steps: values in images 2 to 6 of what differs from `PLAIN`.
-        rng: signs of angles, unsteadiness, noise.
-
-    Returns:
-        Six (H, W) uint8, the first straight ahead, and (5, 3, 3) float64 exact homographies from its
-        pixels to the others', bottom right element 1.
+        textures: (H, W) each; a texel is as large as a world unit, before `OVERLAP`.
+        arrangement: of the wall and the cameras.
+        rng: the draw.
     """
-    size, focal = grey.shape[::-1], FOCAL * max(grey.shape)
-    poster = poster_plane(*size, focal)
-    side, first = rng.choice([-1, 1], 2), _photometry(PLAIN, rng)
-    views, taken = [imaging.orbiting_camera(focal, size, focal)], [first]
-    for values in zip(*steps.values(), strict=True):
-        step = PLAIN | dict(zip(steps, values, strict=True))
-        if "quality" in steps:
-            # The first image itself, stored anew.
-            views.append(views[0])
-            taken.append(replace(first, jpeg_quality=step["quality"]))
-            continue
-        yaw, roll = side * np.deg2rad([step["tilt"], step["roll"]])
-        angles = np.array([yaw, 0, roll]) + rng.uniform(-UNSTEADY, UNSTEADY, 3)
-        views.append(imaging.orbiting_camera(focal, size, focal * step["zoom"], *angles))
-        taken.append(_photometry(step, rng))
-    images = imaging.render_views(Site([poster], views, taken), [grey])
-    return images, poster_homographies(poster, views)
+    shapes = [texture.shape for texture in textures]
+    radius = sum(wide for _, wide in shapes) / arrangement.arc
+
+    def cuts(*sides: int) -> list[list[int]]:
+        parts = zip(sides, PIECES, strict=True)
+        return [np.linspace(0, side, n + 1).round().astype(int).tolist() for side, n in parts]
+
+    def pose(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
+        turn = imaging.axis_rotation(np.array([0, 1, 0]), -x / radius) @ imaging.random_tilt(TILT, rng)
+        out = radius * (1 + RELIEF * rng.uniform(-1, 1))
+        return np.array([out * np.sin(x / radius), y, -out * np.cos(x / radius)]), OVERLAP * turn
+
+    planes = imaging.side_by_side(shapes, cuts, pose)
+    focal, breadth = FOCAL * arrangement.size[0], 2 * radius * np.sin(min(arrangement.arc, np.pi) / 2)
+    cameras = []
+    # Stratified, so that scenes with few views are about equally hard.
+    for draw in LatinHypercube(4, rng=rng).random(arrangement.views):
+        yaw, roll = (2 * draw[:2] - 1) * (arrangement.azimuth, ROLL)
+        pitch = PITCH[0] + draw[2] * (PITCH[1] - PITCH[0])
+        distance = FOCAL * breadth * DISTANCE[0] * (DISTANCE[1] / DISTANCE[0]) ** draw[3]
+        past = breadth * rng.uniform(-1, 1, 2) * (arrangement.aside, arrangement.aside / 2)
+        target = np.array([*past, -radius / 2])
+        view = focal, arrangement.size, distance, yaw, pitch, roll, target
+        cameras.append(imaging.orbiting_camera(*view))
+    return Site(planes, cameras, [imaging.draw_photometry(rng, **PHOTOMETRY) for _ in cameras])
 
 
-def _photometry(step: Mapping[str, float], rng: Generator) -> Photometry:
-    noise, seed = rng.uniform(0, NOISE), rng.integers(2**31)
-    return Photometry(2.0 ** step["stops"], 1.0, step["blur"], noise, seed, step["quality"])
+def write_posed(folder: Path, images: Sequence[np.ndarray], cameras: Sequence[Camera]) -> None:
+    """Write a scene's ``images`` with their ``cameras``, numbered from 1 on."""
+    for number, (grey, camera) in enumerate(zip(images, cameras, strict=True), 1):
+        name = f"{number:04}.png"
+        write_image(folder / "images" / name, grey)
+        write_strecha_camera(folder / "cameras" / f"{name}.camera", camera)
+
+
+def covisibility(site: Site, first: int, second: int) -> float:
+    """The share of what either view sees of the wall that the other sees too, the smaller of the two."""
+    shares = []
+    for view, other in ((first, second), (second, first)):
+        camera = site.cameras[view]
+        # Every eighth pixel will do.
+        pixels = np.mgrid[4 : camera.width : 8, 4 : camera.height : 8].reshape(2, -1).T
+        planes = imaging.seen_planes(site, view, pixels)
+        carried, _ = imaging.carried_pixels(site, view, other, pixels, planes)
+        same = imaging.seen_planes(site, other, carried) == planes
+        both = same & imaging.in_image(carried, site.cameras[other])
+        shares.append(both.sum() / max(np.count_nonzero(planes >= 0), 1))
+    return min(shares)
 
 
 def write_eth(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
