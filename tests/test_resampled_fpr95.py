@@ -34,27 +34,25 @@ def variance(rates: np.ndarray, pair_rates: np.ndarray) -> float:
 def test_pairs_taken_once_give_exactly_fpr95(seed, half, levels):
     distances, match, _ = made_pairs(seed, 2 * half, 5, levels)
     kinds = [np.sort(distances[kind]) for kind in (match, ~match)]
-    matching, others = (np.ones((1, len(kind)), dtype=int) for kind in kinds)
-    rates = repeated_fpr95(*kinds, matching, others, [np.arange(len(kinds[1]))], others.sum(axis=1))
-    assert rates.tolist() == [fpr95(distances, match).expected]
+    matching, others = (np.ones(len(kind), dtype=int) for kind in kinds)
+    rate = repeated_fpr95(*kinds, matching, others, [np.arange(len(others))], len(others))
+    assert rate == fpr95(distances, match).expected
 
 
 @pytest.mark.parametrize("levels", [None, 5])
 def test_resamples_are_fpr95_of_the_pairs_that_the_drawn_points_write_out(monkeypatch, levels):
     distances, match, shown = made_pairs(1, 60, 9, levels)
-    kept = []
-    draws = module._draws
+    kept, draw = [], module._times_drawn
 
     def overheard(*args):
-        for drawn in draws(*args):
-            kept.append(drawn)
-            yield drawn
+        kept.append(draw(*args))
+        return kept[-1]
 
-    monkeypatch.setattr(module, "_draws", overheard)
+    monkeypatch.setattr(module, "_times_drawn", overheard)
     rates, pair_rates = resampled(distances, match, shown, resamples=35)
-    # As many tables of pairs as of points; one draw that left no pair would have added a table.
-    assert len(kept) == 6
-    by_points, by_pairs = (np.concatenate(part).T for part in (kept[:3], kept[3:]))
+    # One draw that left no pair would have added a table.
+    assert len(kept) == 70
+    by_points, by_pairs = (np.array(part).T for part in (kept[:35], kept[35:]))
     for b in range(35):
         times = [
             by_points[i, b] if same else by_points[i, b] * by_points[j, b]

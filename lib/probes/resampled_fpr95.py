@@ -20,7 +20,7 @@ share points (Fafchamps and Gubert, 2007).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
@@ -31,8 +31,6 @@ from lib.data.patchset import PatchSet
 
 RESAMPLES = 400
 SEED = 95
-# Resamples at once: 100,000 pairs take some 20 MB.
-BLOCK = 16
 
 
 def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
@@ -69,40 +67,31 @@ def resampled(
     first, second = place.reshape(2, -1)
     order = np.argsort(distances, kind="stable")
     matching, others = order[match[order]], order[~match[order]]
-    kinds = distances[matching], distances[others]
+    kinds, sides = (distances[matching], distances[others]), (first[others], second[others])
 
     # How often two points have a non-matching pair: of the 2,000,000 pairs of a real place few lie below
     # any threshold, and of the others their number alone matters.
-    sides = first[others], second[others]
-    ones = np.ones(len(others), dtype=np.int32)
-    often = sparse.coo_array((ones, sides), (len(points),) * 2).tocsr()
+    often = sparse.coo_array((np.ones(len(others), int), sides), (len(points),) * 2).tocsr()
     random, rates = np.random.default_rng([SEED, len(points)]), []
-    for times in _draws(len(points), resamples, random):
-        while True:
-            weights, totals = times[:, first[matching]], ((times @ often) * times).sum(axis=1)
-            # A draw that leaves no pair of a kind has no FPR95; a further one takes its place.
-            empty = ~weights.any(axis=1) | (totals == 0)
-            if not empty.any():
-                break
-            times[empty] = next(_draws(len(points), int(empty.sum()), random))
-        rates.append(repeated_fpr95(*kinds, weights, times, sides, totals))
+    while len(rates) < resamples:
+        times = _times_drawn(len(points), random)
+        weights, total = times[first[matching]], times @ often @ times
+        # A draw that leaves no pair of a kind has no FPR95; a further one takes its place.
+        if weights.any() and total:
+            rates.append(repeated_fpr95(*kinds, weights, times, sides, total))
 
     # Pairs are drawn in the set's order, since `others` is in that of the descriptor's distances.
-    number, pair_rates = (np.cumsum(~match) - 1)[others], []
-    for times in _draws(len(others), resamples, np.random.default_rng([SEED, len(others)])):
-        once = np.ones((len(times), len(matching)), dtype=np.int32)
-        pair_rates.append(repeated_fpr95(*kinds, once, times, [number], times.sum(axis=1)))
-    return np.concatenate(rates), np.concatenate(pair_rates)
+    number, once = (np.cumsum(~match) - 1)[others], np.ones(len(matching), int)
+    random, pair_rates = np.random.default_rng([SEED, len(others)]), []
+    for _ in range(resamples):
+        times = _times_drawn(len(others), random)
+        pair_rates.append(repeated_fpr95(*kinds, once, times, [number], len(others)))
+    return np.array(rates), np.array(pair_rates)
 
 
-def _draws(things: int, resamples: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """(block, things) how often each is drawn, block after block."""
-    for start in range(0, resamples, BLOCK):
-        rows = (
-            random.integers(things, size=things) for _ in range(start, min(start + BLOCK, resamples))
-        )
-        counts = [np.bincount(row, minlength=things) for row in rows]
-        yield np.array(counts, dtype=np.int32)
+def _times_drawn(things: int, random: np.random.Generator) -> np.ndarray:
+    """(things,) how often each is drawn, of as many draws with replacement."""
+    return np.bincount(random.integers(things, size=things), minlength=things)
 
 
 def repeated_fpr95(
@@ -111,36 +100,27 @@ def repeated_fpr95(
     weights: np.ndarray,
     times: np.ndarray,
     drawn: Sequence[np.ndarray],
-    totals: np.ndarray,
-) -> np.ndarray:
-    """FPR95 in percent, (b,), of pairs that each count as often as they are repeated.
+    total: int,
+) -> float:
+    """FPR95 in percent of pairs that each count as often as they are repeated.
 
     Args:
         matching: (m,) distances of the matching pairs, ascending.
         others: (k,) of the non-matching pairs, ascending.
-        weights: (b, m) how often each matching pair is repeated; some are in every row.
-        times: (b, n) how often each of n things was drawn.
+        weights: (m,) how often each matching pair is repeated; some are.
+        times: (n,) how often each of n things was drawn.
         drawn: (k,) each, things: a non-matching pair is repeated as often as the product of theirs.
-        totals: (b,) repetitions of all non-matching pairs, more than 0.
+        total: repetitions of all non-matching pairs, more than 0.
     """
-    sums = _running(weights)
-    needed = np.maximum(1, np.ceil(RECALL * sums[:, -1] - 1e-9))
-    pair = [np.searchsorted(row, count) - 1 for row, count in zip(sums, needed, strict=True)]
-    within, level = _around(sums, matching, matching[pair])
-    # Most lie beyond every threshold.
-    others = others[: np.searchsorted(others, matching[pair].max(), "right")]
-    repeated = math.prod(times[:, things[: len(others)]] for things in drawn)
-    sure, reached = _around(_running(repeated), others, matching[pair])
-    tied = (needed - within) * (reached - sure) / (level - within + 1)
-    return 100 * (sure + tied) / totals
-
-
-def _running(weights: np.ndarray) -> np.ndarray:
-    """(b, n + 1) sums of the first 0 to n of (b, n) weights."""
-    return np.pad(np.cumsum(weights, axis=1, dtype=np.int32), ((0, 0), (1, 0)))
-
-
-def _around(sums: np.ndarray, distances: np.ndarray, threshold: np.ndarray) -> list[np.ndarray]:
-    """Of each row of running sums that of the distances below a threshold, and of those up to it."""
-    row = np.arange(len(sums))
-    return [sums[row, np.searchsorted(distances, threshold, side)] for side in ("left", "right")]
+    needed = max(1, math.ceil(RECALL * weights.sum() - 1e-9))
+    threshold = matching[np.searchsorted(weights.cumsum(), needed)]
+    start, end, sure, through = (
+        np.searchsorted(kind, threshold, side)
+        for kind in (matching, others)
+        for side in ("left", "right")
+    )
+    repeated = math.prod(times[things[:through]] for things in drawn)
+    rank = needed - weights[:start].sum()
+    # As in `lib.benchmarks.fpr95`.
+    before = rank * repeated[sure:].sum() / (weights[start:end].sum() + 1)
+    return 100 * (repeated[:sure].sum() + before) / total
