@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 import pycolmap
 
-from lib.data.scenes.correspondences import Carried
-from lib.data.scenes.prepared import Scene
+from lib.data.scenes.correspondences import Scene
 from lib.data.scenes.views import View
 from lib.features.keypoints import Keypoints
 
@@ -120,20 +119,29 @@ def keypoints(position: np.ndarray, seed: int = 0) -> Keypoints:
     return Keypoints(np.asarray(position, float), rng.uniform(2, 6, n), rng.uniform(-3, 3, n))
 
 
-def table(views: Sequence[int], rows: Sequence[tuple], points: np.ndarray | None = None) -> Carried:
-    """A `Carried` of so many keypoints, made by hand.
+def table(
+    view_ids: Sequence[int],
+    rows: Sequence[tuple],
+    points: np.ndarray | None = None,
+    views: Sequence[View] = (),
+    left_out: tuple[str, ...] = (),
+) -> Marked:
+    """A scene of so many keypoints, made by hand.
 
     Args:
-        views: of each keypoint.
+        view_ids: of each keypoint.
         rows: (source, target, position, octaves, angle); the last two are 0 where left out.
         points: (N, 3) in the world.
+        views: of the scene.
+        left_out: images that are not among these.
     """
     names = ["source", "target", "position", "octaves", "angle"]
     filled = [(*row, *(0.0,) * (5 - len(row))) for row in rows]
     pairs = pd.DataFrame(filled, columns=names).astype({"source": int, "target": int})
-    n = len(views)
+    n = len(view_ids)
     found = Keypoints(np.zeros((n, 2)), np.ones(n), np.zeros(n))
-    return Carried(found, np.array(views), np.zeros((n, 3)) if points is None else points, pairs)
+    world = np.zeros((n, 3)) if points is None else points
+    return Marked("scene", (), tuple(views), left_out, found, np.array(view_ids), world, pairs)
 
 
 def both_ways(one: int, other: int, *apart: float) -> list[tuple]:

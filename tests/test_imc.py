@@ -18,7 +18,7 @@ from kornia.feature.keynet import KeyNet
 from lib.benchmarks import imc, sfm
 from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
-from lib.data.synthetic.imaging import axis_rotation
+from lib.data.synthetic.imaging import Camera, axis_rotation
 from lib.features.detectors import Detector, Regions, detect
 from lib.models import sift
 
@@ -53,11 +53,10 @@ def read(data: Path) -> layout.ChallengeScene:
 
 def test_the_challenges_files_are_read(data: Path) -> None:
     scene = read(data)
-    assert (scene.name, list(scene.views)) == ("scene", NAMES)
-    for camera, view in zip(TAKEN, scene.views.values(), strict=True):
-        np.testing.assert_array_equal(view.rotation, camera.rotation)
-        np.testing.assert_array_equal(view.translation, camera.translation)
-        np.testing.assert_array_equal(view.intrinsics, camera.intrinsics)
+    assert (scene.name, list(scene.images), list(scene.cameras)) == ("scene", NAMES, NAMES)
+    for camera, read_camera in zip(TAKEN, scene.cameras.values(), strict=True):
+        for name, value in vars(camera).items():
+            np.testing.assert_array_equal(getattr(read_camera, name), value)
     assert scene.bags == tuple(tuple(NAMES[view] for view in bag) for bag in BAGS.values())
     assert scene.pairs == tuple((NAMES[first], NAMES[second]) for first, second in PAIRS)
 
@@ -74,8 +73,8 @@ def aside_of_z(degrees: float) -> np.ndarray:
 def test_the_maa_of_known_poses_is_that_computed_by_hand() -> None:
     # The first camera is turned by 30 degrees and the second by 50, so by 20 relative to the first. That
     # carries the first's translation (1, 0, 0) to `about_z(20)[:, 0]`: the relative one is (0, 0, 1).
-    first = layout.View(Path("1.jpg"), INTRINSICS, about_z(30), np.array([1.0, 0, 0]))
-    second = layout.View(Path("2.jpg"), INTRINSICS, about_z(50), about_z(20)[:, 0] + [0, 0, 1])
+    first = Camera(INTRINSICS, about_z(30), np.array([1.0, 0, 0]), 480, 360)
+    second = Camera(INTRINSICS, about_z(50), about_z(20)[:, 0] + [0, 0, 1], 480, 360)
     # Off by so many degrees in rotation and in translation, whose length and sense are open.
     found = [
         (about_z(20.5), 3 * aside_of_z(0.2)),
@@ -101,13 +100,8 @@ def test_angles_of_known_poses_are_found(turned: float, shifted: float, scale: f
         assert errors == pytest.approx(max(turned, shifted), rel=1e-6)
 
 
-def view(number: int) -> layout.View:
-    camera = TAKEN[number]
-    return layout.View(Path(f"{number}.jpg"), camera.intrinsics, camera.rotation, camera.translation)
-
-
 def test_a_relative_pose_carries_one_cameras_points_to_the_other() -> None:
-    rotation, translation = imc.relative_pose(view(0), view(3))
+    rotation, translation = imc.relative_pose(TAKEN[0], TAKEN[3])
     here, there = (points(5) @ TAKEN[of].rotation.T + TAKEN[of].translation for of in (0, 3))
     np.testing.assert_allclose(here @ rotation.T + translation, there)
 
@@ -126,10 +120,10 @@ def test_stereo_finds_the_pose_among_wrong_matches(
     if degensac:
         pytest.importorskip("pydegensac")
     monkeypatch.setattr(imc, "DEGENSAC", degensac)
-    error, kept = imc.stereo(view(0), view(2), *matched(60))
+    error, kept = imc.stereo(TAKEN[0], TAKEN[2], *matched(60))
     assert error < 0.2
     assert 95 <= kept <= 115
-    again = imc.stereo(view(0), view(2), *matched(60))
+    again = imc.stereo(TAKEN[0], TAKEN[2], *matched(60))
     assert again == (error, kept)
 
 
@@ -184,7 +178,7 @@ def test_numbers_are_means_of_pairs_and_subsets(data: Path, monkeypatch: pytest.
 
 def test_a_subsets_poses_are_found_without_known_intrinsics(data: Path) -> None:
     scene, world = read(data), points(200)
-    places = {name: project(camera, world) for name, camera in zip(scene.views, TAKEN, strict=True)}
+    places = {name: project(camera, world) for name, camera in zip(scene.images, TAKEN, strict=True)}
     alike = np.repeat(np.arange(200)[:, None], 2, axis=1)
     matches = {(a, b): alike for a in places for b in places if a < b}
     accuracy, registered = imc.multiview(scene, scene.bags[2], places, matches)

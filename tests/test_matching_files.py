@@ -338,15 +338,16 @@ def test_a_known_camera_is_written(images: Path, tmp_path: Path) -> None:
 
 
 def test_of_several_models_the_largest_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(*given: object) -> None:
+    def build(_: Path, out: Path, __: Path) -> None:
         for number, (images, points) in enumerate([(3, 20), (5, 20), (5, 40)]):
             options = pycolmap.SyntheticDatasetOptions(
                 num_rigs=1, num_cameras_per_rig=1, num_frames_per_rig=images, num_points3D=points
             )
-            (tmp_path / "models" / str(number)).mkdir(parents=True)
-            pycolmap.synthesize_dataset(options).write(tmp_path / "models" / str(number))
+            (out / str(number)).mkdir()
+            pycolmap.synthesize_dataset(options).write(out / str(number))
 
-    monkeypatch.setattr(files, "reconstruct", build)
+    monkeypatch.setattr(files, "mapped", build)
+    pycolmap.Database.open(tmp_path / "database.db").close()
     models = files.sparse_models(tmp_path / "database.db", tmp_path, tmp_path / "models")
     assert [path.name for path, _ in models] == ["2", "1", "0"]
     model = models[0][1]

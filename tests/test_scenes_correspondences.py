@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_scenes import both_ways, table
 
-from lib.data.scenes.correspondences import GUARD, Carried, Tolerance, classes, matches
+from lib.data.scenes.correspondences import GUARD, Scene, Tolerance, classes, matches
 
 TWO = Tolerance(2.0)
 LIMITS = {"position": 2.0, "octaves": 0.25, "angle": np.pi / 8}
@@ -93,7 +93,7 @@ def literal_classes(view: list[int], ways: Ways, times: float) -> list[int]:
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[Carried, Ways]:
+def tables(draw: st.DrawFn) -> tuple[Scene, Ways]:
     view = sorted(draw(st.lists(st.integers(0, 3), min_size=2, max_size=10)))
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
     density, spread = draw(st.sampled_from([0.4, 0.8, 1.0])), draw(st.sampled_from([1.0, 1.6, 3.0]))
@@ -109,7 +109,7 @@ def tables(draw: st.DrawFn) -> tuple[Carried, Ways]:
 
 @settings(max_examples=80)
 @given(tables())
-def test_classes_are_complete_apart_and_numbered_whatever_the_table(drawn: tuple[Carried, Ways]) -> None:
+def test_classes_are_complete_apart_and_numbered_whatever_the_table(drawn: tuple[Scene, Ways]) -> None:
     scene, ways = drawn
     label = classes(scene, TWO)
     assert sorted(set(label.tolist()) - {-1}) == [*range(label.max() + 1)]
@@ -122,11 +122,11 @@ def test_classes_are_complete_apart_and_numbered_whatever_the_table(drawn: tuple
 
     for one, other in combinations(np.flatnonzero(label >= 0).tolist(), 2):
         if label[one] == label[other]:
-            assert scene.view[one] != scene.view[other]
+            assert scene.view_ids[one] != scene.view_ids[other]
             assert close(one, other, 1.0)
             assert close(other, one, 1.0)
         else:
             assert not close(one, other, 2.0)
             assert not close(other, one, 2.0)
     assert all(count > 1 for count in np.bincount(label[label >= 0]))
-    assert label.tolist() == literal_classes(scene.view.tolist(), ways, GUARD)
+    assert label.tolist() == literal_classes(scene.view_ids.tolist(), ways, GUARD)

@@ -10,11 +10,10 @@ import cv2
 import numpy as np
 import pytest
 
-from lib.data.scenes.geometry import reconstruction
+from lib.data.cameras import write_strecha_camera
 from lib.data.scenes.places import read_places
-from lib.data.scenes.prepared import prepare
+from lib.data.scenes.prepared import prepare, reconstruction
 from lib.data.sources import open_source
-from lib.data.strecha import write_strecha_camera
 from lib.data.synthetic import SyntheticSize
 from lib.data.synthetic.imaging import Camera
 from lib.study.artefacts.searches import pairs_of_sets

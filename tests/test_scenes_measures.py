@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from known_scenes import POSES, Marked, both_ways, numbers, plane_views, table
+from known_scenes import POSES, both_ways, numbers, plane_views, table
 
 from lib.benchmarks import carrying_error, image_pairs
 from lib.benchmarks.subject import Subject
-from lib.data.scenes.correspondences import Carried
-from lib.data.scenes.sets import SHOWN, SceneImages
+from lib.data.scenes.correspondences import Scene
+from lib.data.scenes.sets import SHOWN
 from lib.data.scenes.views import View
 
 UNASKED = Subject(lambda patches: patches)
@@ -22,10 +22,6 @@ VIEWS = np.repeat([0, 1, 2], EACH)
 POINT = np.where(
     np.arange(3 * EACH) % EACH < SHARED, np.arange(3 * EACH) % EACH, 1000 + np.arange(3 * EACH)
 )
-
-
-def scene_of(views: list[View], carried: Carried, left_out: tuple[str, ...] = ()) -> SceneImages:
-    return SceneImages("place-images", (Marked("scene", (), tuple(views), carried, left_out),))
 
 
 def matched_rows(rng: np.random.Generator) -> list[tuple]:
@@ -38,9 +34,9 @@ def matched_rows(rng: np.random.Generator) -> list[tuple]:
     return [row for pair in ends for row in both_ways(*pair, rng.choice([0.5, 1.2, 2.8, 4.5]))]
 
 
-def place_with(rows: list[tuple]) -> SceneImages:
+def place_with(rows: list[tuple]) -> list[Scene]:
     points = np.random.default_rng(1).uniform(1, 2, (3 * EACH, 3))
-    return scene_of(plane_views(), table(VIEWS.tolist(), rows, points))
+    return [table(VIEWS.tolist(), rows, points, plane_views())]
 
 
 def described_by(descriptors: np.ndarray) -> Subject:
@@ -87,17 +83,17 @@ def test_keypoints_in_the_guard_zone_neither_help_nor_hurt_and_others_hurt() -> 
 
 
 def literal_ap(
-    descriptors: np.ndarray, carried: Carried, one: int, other: int, pixels: float
+    descriptors: np.ndarray, scene: Scene, one: int, other: int, pixels: float
 ) -> tuple[float, int]:
     """Average precision and queries of a pair of images, in loops."""
-    away = {(s, t): (p, o, a) for s, t, p, o, a in carried.pairs.itertuples(index=False)}
+    away = {(s, t): (p, o, a) for s, t, p, o, a in scene.pairs.itertuples(index=False)}
 
     def close(source: int, target: int, times: float = 1.0) -> bool:
         position, octaves, angle = away.get((source, target), (np.inf,) * 3)
         limits = (position <= times * pixels, octaves <= times * 0.25, angle <= times * np.pi / 8)
         return all(limits)
 
-    here, there = (np.flatnonzero(carried.view == view).tolist() for view in (one, other))
+    here, there = (np.flatnonzero(scene.view_ids == view).tolist() for view in (one, other))
     answers = []
     for query in here:
         mutual = [t for t in there if close(query, t) and close(t, query)]
@@ -131,10 +127,7 @@ def test_matching_is_that_of_a_slow_transcription(seed: int) -> None:
     descriptors = perfect() + 1.2 * rng.normal(size=(3 * EACH, 16))
     found = image_pairs.measure(described_by(descriptors), place)
     for pixels in SHOWN:
-        pairs = [
-            literal_ap(descriptors, place.scenes[0].carried, *views, pixels)
-            for views in ((0, 1), (0, 2), (1, 2))
-        ]
+        pairs = [literal_ap(descriptors, place[0], *views, pixels) for views in ((0, 1), (0, 2), (1, 2))]
         assert found[f"ap.{pixels:g}"] == pytest.approx(np.mean([ap for ap, _ in pairs]), abs=1e-3)
         assert found[f"queries.{pixels:g}"] == sum(count for _, count in pairs)
         assert 1 < found[f"ap.{pixels:g}"] < 99
@@ -142,11 +135,11 @@ def test_matching_is_that_of_a_slow_transcription(seed: int) -> None:
 
 def seen_by(
     views: list[View], change: Callable[[int, View], View] = lambda _, view: view
-) -> SceneImages:
+) -> list[Scene]:
     points = np.full((8, 3), np.nan)
     points[:2] = 1.0
     changed = [change(number, view) for number, view in enumerate(views)]
-    return scene_of(changed, table([0] * 8, [], points), ("0009.png",))
+    return [table([0] * 8, [], points, changed, ("0009.png",))]
 
 
 def test_carrying_between_views_of_a_plane_is_exact() -> None:

@@ -15,9 +15,9 @@ from lib.data.hpatches.detection import overlaps
 from lib.data.phototour import read_phototour
 from lib.data.scenes import patches as patches_module
 from lib.data.scenes import prepared
-from lib.data.scenes.correspondences import Tolerance, classes, matches
+from lib.data.scenes.correspondences import Scene, Tolerance, classes, matches
 from lib.data.scenes.places import CAMERAS, IMAGES
-from lib.data.scenes.prepared import Scene, prepare
+from lib.data.scenes.prepared import prepare
 from lib.data.scenes.sets import TRAINING, SceneSets
 from lib.data.scenes.views import carry, lift
 from lib.data.synthetic.imaging import (
@@ -99,14 +99,14 @@ def truly_carried(
 def true_overlaps(wall: Wall, tolerance: Tolerance) -> np.ndarray:
     """(M,) how much the regions that the patches of labelled pairs show overlap under the true map; 0
     where what the first shows is hidden from the other view."""
-    carried, found = wall.scene.carried, []
-    label = classes(carried, tolerance)
-    pairs = matches(carried, tolerance)[["first", "second"]].to_numpy()
+    scene, found = wall.scene, []
+    label = classes(scene, tolerance)
+    pairs = matches(scene, tolerance)[["first", "second"]].to_numpy()
     ends = label[pairs]
     pairs = pairs[(ends[:, 0] >= 0) & (ends[:, 0] == ends[:, 1])]
-    for one, other in np.unique(carried.view[pairs], axis=0):
-        rows = (carried.view[pairs] == (one, other)).all(axis=1)
-        keypoints, detected = (carried.keypoints[end] for end in pairs[rows].T)
+    for one, other in np.unique(scene.view_ids[pairs], axis=0):
+        rows = (scene.view_ids[pairs] == (one, other)).all(axis=1)
+        keypoints, detected = (scene.keypoints[end] for end in pairs[rows].T)
         moved, affine, seen = truly_carried(wall.site, one, other, keypoints)
         # Where the detected region is the unit disc.
         linear = affine * (keypoints.scale / detected.scale)[:, None, None]
@@ -139,15 +139,14 @@ def test_the_model_keeps_the_poses_that_are_given(wall: Wall) -> None:
 
 def test_keypoints_are_carried_and_found_without_bias(wall: Wall) -> None:
     """Of carrying by the surface, and of keypoints found against the truth: 0.1 px in x and in y."""
-    held = wall.scene.carried
+    held = wall.scene
     label = classes(held, Tolerance(TRAINING))
     by_surface, by_detector = [], []
     for first, second in permutations(range(6), 2):
-        own, others = (np.flatnonzero(held.view == view) for view in (first, second))
+        own, others = (np.flatnonzero(held.view_ids == view) for view in (first, second))
         true, _, seen = truly_carried(wall.site, first, second, held.keypoints[own])
-        found, visible = carry(
-            lift(wall.scene.views[first], held.keypoints[own]), wall.scene.views[second]
-        )
+        lifted = lift(held.views[first], held.keypoints[own])
+        found, visible = carry(held.keypoints[own], lifted, held.views[second])
         both = seen & visible
         by_surface.append((found.position - true.position)[both])
         _, one, other = np.intersect1d(label[own], label[others], return_indices=True)
@@ -179,7 +178,7 @@ def test_a_scene_made_ready_again_has_the_same_bits(wall: Wall, tmp_path: Path) 
 def test_the_folder_is_phototours_own(wall: Wall, tmp_path: Path) -> None:
     patches_module.write_place(tmp_path, [wall.scene], Tolerance(TRAINING))
     written = read_phototour(tmp_path, tmp_path / "decoded")
-    held = wall.scene.carried
+    held = wall.scene
     label = classes(held, Tolerance(TRAINING))
     assert len(written.patches) == (label >= 0).sum()
     assert sorted(Counter(written.point_ids.tolist()).values()) == sorted(
@@ -190,7 +189,7 @@ def test_the_folder_is_phototours_own(wall: Wall, tmp_path: Path) -> None:
         image, x, y, _, octave = frames[index]
         near = np.linalg.norm(held.keypoints.position - [x, y], axis=1) < 1e-3
         near &= np.abs(np.log2(held.keypoints.scale) - octave) < 1e-3
-        [keypoint] = np.flatnonzero(near & (held.view == image))
+        [keypoint] = np.flatnonzero(near & (held.view_ids == image))
         assert label[keypoint] == written.point_ids[index]
         np.testing.assert_array_equal(
             wall.scene.patches(np.array([keypoint]))[0], written.patches[index]
@@ -215,11 +214,11 @@ def test_sets_are_named_by_pairs_and_tolerance(wall: Wall) -> None:
     assert wall.sets.digest("wall-wide-5px") != wall.sets.digest("wall-wide")
     assert wall.sets.folder_of("wall-wide") == wall.sets.folder_of("wall")
     assert {"wall", "wall-wide", "wall-5px", "wall-wide-1.5px", "wall-images"} <= {*wall.sets.names}
-    assert wall.sets.load("wall-images").scenes[0].images == wall.scene.images
+    assert wall.sets.load("wall-images")[0].images == wall.scene.images
 
 
 def test_wide_pairs_are_a_classes_widest_by_viewing_angle(wall: Wall) -> None:
-    patch_set, held = wall.sets.load("wall-wide"), wall.scene.carried
+    patch_set, held = wall.sets.load("wall-wide"), wall.scene
     label, pairs = classes(held, Tolerance(TRAINING)), patch_set.pairs
     centres = [camera.centre for camera in wall.site.cameras]
     members = {number: np.flatnonzero(label == number) for number in range(label.max() + 1)}
@@ -232,7 +231,7 @@ def test_wide_pairs_are_a_classes_widest_by_viewing_angle(wall: Wall) -> None:
             first, second = (centres[view] - point for view in views)
             return np.arctan2(np.linalg.norm(np.cross(first, second)), first @ second)
 
-        angles = {pair: angle(pair) for pair in combinations(sorted(held.view[own].tolist()), 2)}
+        angles = {pair: angle(pair) for pair in combinations(sorted(held.view_ids[own].tolist()), 2)}
         taken = tuple(sorted(patch_set.image_ids[[one, other]].tolist()))
         assert angles[taken] == pytest.approx(max(angles.values()), abs=1e-9)
         checked += len(angles) > 1 and taken != next(iter(angles))

@@ -40,6 +40,10 @@ def homography(first: Known, second: Known) -> np.ndarray:
     return second.matrix @ plane @ np.linalg.inv(first.matrix)
 
 
+def moved(points: Keypoints, first: View, second: View) -> tuple[Keypoints, np.ndarray]:
+    return carry(points, lift(first, points), second)
+
+
 def jacobian(matrix: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     """(N, 2, 2) derivatives of x ↦ (h1 x / h3 x, h2 x / h3 x)."""
     *top, third = matrix @ np.column_stack([pixels, np.ones(len(pixels))]).T
@@ -68,7 +72,7 @@ def assert_frames(found: Keypoints, before: Keypoints, affine: np.ndarray, shown
 
 def test_between_pinhole_cameras_the_planes_homography_carries() -> None:
     views, points = plane_views(), keypoints(INNER)
-    found, visible = carry(lift(views[0], points), views[1])
+    found, visible = moved(points, *views[:2])
     matrix = homography(A, B)
     there = np.column_stack([INNER, np.ones(len(INNER))]) @ matrix.T
     there = there[:, :2] / there[:, 2:]
@@ -83,7 +87,7 @@ def test_distortion_is_undone_in_one_view_and_done_in_the_other(second: Known) -
     first = BENT[0]
     views = plane_views([first, second])
     points = keypoints(INNER)
-    found, visible = carry(lift(views[0], points), views[1])
+    found, visible = moved(points, *views[:2])
 
     def literal(pixels: np.ndarray) -> np.ndarray:
         return second.project(first.on_plane(pixels))
@@ -103,9 +107,9 @@ def test_distortion_is_undone_in_one_view_and_done_in_the_other(second: Known) -
 def test_a_keypoint_lies_in_the_world_where_its_ray_meets_the_plane() -> None:
     for number, known in enumerate(BENT):
         lifted = lift(plane_views(BENT)[number], keypoints(INNER))
-        np.testing.assert_allclose(lifted.points, known.on_plane(INNER), atol=1e-8)
-        np.testing.assert_allclose(lifted.right, known.on_plane(INNER + RIGHT), atol=1e-8)
-        np.testing.assert_allclose(lifted.below, known.on_plane(INNER + BELOW), atol=1e-8)
+        np.testing.assert_allclose(lifted[0], known.on_plane(INNER), atol=1e-8)
+        np.testing.assert_allclose(lifted[1], known.on_plane(INNER + RIGHT), atol=1e-8)
+        np.testing.assert_allclose(lifted[2], known.on_plane(INNER + BELOW), atol=1e-8)
 
 
 def test_a_view_knows_no_surface_outside_its_triangles_or_where_they_are_long() -> None:
@@ -113,12 +117,12 @@ def test_a_view_knows_no_surface_outside_its_triangles_or_where_they_are_long() 
     left = view(A, A.on_plane(pixels[pixels[:, 0] < 320]))
     edge = pixels[:, 0][pixels[:, 0] < 320].max()
     lifted = lift(left, points)
-    np.testing.assert_array_equal(np.isfinite(lifted.points).all(axis=1), INNER[:, 0] < edge)
-    _, visible = carry(lifted, plane_views()[0])
+    np.testing.assert_array_equal(np.isfinite(lifted[0]).all(axis=1), INNER[:, 0] < edge)
+    _, visible = carry(points, lifted, plane_views()[0])
     np.testing.assert_array_equal(visible, INNER[:, 0] < edge)
     # A tenth of the longer side is the most: 64 px.
-    assert np.isfinite(lift(view(A, A.on_plane(grid(44))), points).points).all()
-    assert np.isnan(lift(view(A, A.on_plane(grid(66))), points).points).all()
+    assert np.isfinite(lift(view(A, A.on_plane(grid(44))), points)).all()
+    assert np.isnan(lift(view(A, A.on_plane(grid(66))), points)).all()
 
 
 def stepped(depth: float, nearer: float) -> tuple[View, np.ndarray]:
@@ -135,14 +139,14 @@ def stepped(depth: float, nearer: float) -> tuple[View, np.ndarray]:
 
 def test_no_surface_spans_a_depth_jump() -> None:
     surface, between = stepped(6.0, 4.0)
-    assert np.isnan(lift(surface, keypoints(between)).points).all()
-    assert not carry(lift(surface, keypoints(between)), surface)[1].any()
+    assert np.isnan(lift(surface, keypoints(between))).all()
+    assert not moved(keypoints(between), surface, surface)[1].any()
     beside = np.concatenate([between - 30 * RIGHT, between + 30 * RIGHT])
-    depth = lift(surface, keypoints(beside)).points[:, 2]
+    depth = lift(surface, keypoints(beside))[0, :, 2]
     np.testing.assert_allclose(depth, np.repeat([4.0, 6.0], len(between)))
     # A step as small as a windowsill's is spanned.
     surface, between = stepped(6.0, 5.9)
-    depth = lift(surface, keypoints(between)).points[:, 2]
+    depth = lift(surface, keypoints(between))[0, :, 2]
     assert ((depth > 5.9) & (depth < 6.0)).all()
 
 
@@ -152,7 +156,7 @@ def test_what_the_other_views_own_surface_stands_before_is_hidden(nearness: floa
     pixels = grid()
     left = pixels[:, 0] < 320
     own = np.concatenate([A.on_plane(pixels[left], OFFSET * nearness), A.on_plane(pixels[~left])])
-    _, visible = carry(lift(view(A, A.on_plane(pixels)), keypoints(INNER)), view(A, own))
+    _, visible = moved(keypoints(INNER), view(A, A.on_plane(pixels)), view(A, own))
     sides = INNER[:, 0] < 290, INNER[:, 0] > 345
     assert visible[sides[0]].all() != hidden
     assert visible[sides[0]].any() != hidden
@@ -163,35 +167,34 @@ def test_a_surface_is_not_seen_from_behind() -> None:
     behind = Known(turned(0, np.pi, 0), np.array([0, 0, 8.0]))
     views = plane_views([A, behind])
     lifted = lift(views[0], keypoints(INNER))
-    assert inside(behind.project(lifted.points)).sum() > 50
-    assert not carry(lifted, views[1])[1].any()
+    assert inside(behind.project(lifted[0])).sum() > 50
+    assert not carry(keypoints(INNER), lifted, views[1])[1].any()
 
 
 def test_pairs_say_how_far_a_keypoint_found_is_from_the_one_carried_to_it() -> None:
     views, here = plane_views(), keypoints(INNER)
-    there, seen = carry(lift(views[0], here), views[1])
+    there, seen = moved(here, *views[:2])
     there = there[seen]
-    moved = replace(
+    shifted = replace(
         there,
         position=there.position + 0.6 * RIGHT - 0.8 * BELOW,
         scale=there.scale * 2**0.1,
         orientation=there.orientation + 0.2 + 2 * np.pi,
     )
-    scene = carried(views[:2], [here, moved])
+    world, pairs = carried(views[:2], [here, shifted])
     source, target = np.flatnonzero(seen), len(here) + np.arange(len(there))
-    rows = scene.pairs.set_index(["source", "target"]).loc[list(zip(source, target, strict=True))]
+    rows = pairs.set_index(["source", "target"]).loc[list(zip(source, target, strict=True))]
     np.testing.assert_allclose(rows, np.tile([1.0, 0.1, 0.2], (len(rows), 1)), atol=1e-6)
-    back = scene.pairs.set_index(["source", "target"]).loc[list(zip(target, source, strict=True))]
+    back = pairs.set_index(["source", "target"]).loc[list(zip(target, source, strict=True))]
     np.testing.assert_allclose(back["octaves"], 0.1, atol=5e-3)
-    np.testing.assert_array_equal(scene.view, np.repeat([0, 1], [len(here), len(there)]))
-    np.testing.assert_allclose(scene.points[: len(here)], A.on_plane(INNER), atol=1e-8)
+    np.testing.assert_allclose(world[: len(here)], A.on_plane(INNER), atol=1e-8)
 
 
 def test_a_keypoints_neighbours_in_its_own_view_are_pairs_up_to_twice_ubcs_tolerance() -> None:
     row = np.array([[200.0, 200.0], [204.0, 203.0], [210.1, 200.0]])
     here = replace(keypoints(row), scale=np.full(3, 3.0), orientation=np.zeros(3))
     none = replace(here[:0], position=np.empty((0, 2)))
-    pairs = carried(plane_views()[:2], [here, none]).pairs
+    _, pairs = carried(plane_views()[:2], [here, none])
     found = dict(zip(zip(pairs["source"], pairs["target"], strict=True), pairs["position"], strict=True))
     assert found == pytest.approx({(0, 1): 5.0, (1, 0): 5.0, (1, 2): 6.8, (2, 1): 6.8}, abs=0.02)
 

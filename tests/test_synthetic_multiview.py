@@ -53,19 +53,20 @@ def test_the_challenges_poses_are_those_of_its_cameras(challenge: tuple[Path, Si
     for scene in scenes:
         site, images = sites[scene.name]
         assert [len(bag) for bag in scene.bags] == [len({*bag}) for bag in scene.bags] == [5, 5, 8]
-        assert len(scene.views) == len(site.cameras) == generator.IMC.views
-        for view, camera, image in zip(scene.views.values(), site.cameras, images, strict=True):
-            np.testing.assert_array_equal(view.rotation, camera.rotation)
-            np.testing.assert_array_equal(view.translation, camera.translation)
-            np.testing.assert_array_equal(view.intrinsics, camera.intrinsics)
-            stored = cv2.imread(str(view.path), cv2.IMREAD_GRAYSCALE).astype(float)
+        assert len(scene.cameras) == len(site.cameras) == generator.IMC.views
+        for read, camera in zip(scene.cameras.values(), site.cameras, strict=True):
+            np.testing.assert_array_equal(read.rotation, camera.rotation)
+            np.testing.assert_array_equal(read.translation, camera.translation)
+            np.testing.assert_array_equal(read.intrinsics, camera.intrinsics)
+        for path, image in zip(scene.images.values(), images, strict=True):
+            stored = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE).astype(float)
             assert np.abs(stored - image).mean() < 5
 
 
 def test_the_challenges_pairs_share_enough(challenge: tuple[Path, Sites]) -> None:
     folder, sites = challenge
     scene, site = read_imc(folder)[0], sites["place1"][0]
-    numbers = {name: number for number, name in enumerate(scene.views)}
+    numbers = {name: number for number, name in enumerate(scene.images)}
     listed = {tuple(sorted(numbers[name] for name in pair)) for pair in scene.pairs}
     for pair in combinations(range(len(numbers)), 2):
         share = generator.covisibility(site, *pair)

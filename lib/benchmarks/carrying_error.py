@@ -5,6 +5,7 @@ one left out is carried to the other views that observe it. These points are wha
 elsewhere a surface may be worse.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 
@@ -12,9 +13,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from lib.benchmarks.subject import Subject
-from lib.data.scenes.correspondences import Tolerance, classes
-from lib.data.scenes.prepared import Scene
-from lib.data.scenes.sets import SHOWN, TRAINING, SceneImages
+from lib.data.scenes.correspondences import Scene, Tolerance, classes
+from lib.data.scenes.sets import SHOWN, TRAINING
 from lib.data.scenes.views import carry, lift
 from lib.features.keypoints import Keypoints
 
@@ -24,12 +24,12 @@ LEFT_OUT = 5
 TRACKED = 2.0
 
 
-def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
+def measure(subject: Subject, test_set: Sequence[Scene]) -> dict[str, float]:
     """Errors of carrying, and counts of a place's scenes.
 
     Args:
         subject: ignored; every metric is passed one.
-        place: its images.
+        test_set: the scenes of a place.
 
     Returns:
         "median" in px; "beyond.{px}" in percent, for the tolerances `SHOWN`; "seen", percent of the
@@ -37,22 +37,22 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
         models, of "sparse_points" and of "keypoints"; in percent, the keypoints "on_surface", those
         "tracked" (`tracked`), and of the labelled ones at the tolerance of training "labelled_tracked".
     """
-    errors = np.concatenate([_errors(scene) for scene in place.scenes])
+    errors = np.concatenate(list(map(_errors, test_set)))
     carried = errors[np.isfinite(errors)]
-    points = np.concatenate([scene.carried.points[:, 0] for scene in place.scenes])
-    near = np.concatenate([tracked(scene) for scene in place.scenes])
-    labels = [classes(scene.carried, Tolerance(TRAINING)) for scene in place.scenes]
+    on_surface = np.isfinite(np.concatenate([scene.points[:, 0] for scene in test_set]))
+    near = np.concatenate(list(map(tracked, test_set)))
+    labels = np.concatenate([classes(scene, Tolerance(TRAINING)) for scene in test_set])
     return {
-        "median": float(np.median(carried)),
-        **{f"beyond.{pixels:g}": float(100 * (carried > pixels).mean()) for pixels in SHOWN},
-        "seen": float(100 * len(carried) / len(errors)),
-        "images": sum(len(scene.views) for scene in place.scenes),
-        "left_out": sum(len(scene.left_out) for scene in place.scenes),
-        "sparse_points": sum(len(np.unique(_points(scene), axis=0)) for scene in place.scenes),
-        "keypoints": len(points),
-        "on_surface": float(100 * np.isfinite(points).mean()),
-        "tracked": float(100 * near.mean()),
-        "labelled_tracked": float(100 * near[np.concatenate(labels) >= 0].mean()),
+        "median": np.median(carried),
+        **{f"beyond.{pixels:g}": 100 * (carried > pixels).mean() for pixels in SHOWN},
+        "seen": 100 * len(carried) / len(errors),
+        "images": sum(len(scene.views) for scene in test_set),
+        "left_out": sum(len(scene.left_out) for scene in test_set),
+        "sparse_points": sum(len(np.unique(_points(scene), axis=0)) for scene in test_set),
+        "keypoints": len(near),
+        "on_surface": 100 * on_surface.mean(),
+        "tracked": 100 * near.mean(),
+        "labelled_tracked": 100 * near[labels >= 0].mean(),
     }
 
 
@@ -61,11 +61,11 @@ def tracked(scene: Scene) -> np.ndarray:
 
     There SIFT has matched what the surface is made of, so that labels lean towards them.
     """
-    near = []
+    near = np.empty(len(scene.view_ids), bool)
     for index, view in enumerate(scene.views):
-        keypoints = scene.carried.keypoints.position[scene.carried.view == index]
-        near.append(cKDTree(view.observed).query(keypoints)[0] <= TRACKED)
-    return np.concatenate(near)
+        members = scene.view_ids == index
+        near[members] = cKDTree(view.observed).query(scene.keypoints.position[members])[0] <= TRACKED
+    return near
 
 
 def _points(scene: Scene) -> np.ndarray:
@@ -82,12 +82,13 @@ def _errors(scene: Scene) -> np.ndarray:
         kept = ~away[own]
         spanned.append(replace(view, points=view.points[kept], observed=view.observed[kept]))
         held.append((own[~kept], view.observed[~kept]))
-    errors = [np.empty(0)]
+    errors = []
     for first, second in permutations(range(len(spanned)), 2):
         (here, positions), (there, others) = held[first], held[second]
         _, one, other = np.intersect1d(here, there, return_indices=True)
         keypoints = Keypoints(positions[one], np.ones(len(one)), np.zeros(len(one)))
-        carried, visible = carry(lift(spanned[first], keypoints), spanned[second])
+        lifted = lift(spanned[first], keypoints)
+        carried, visible = carry(keypoints, lifted, spanned[second])
         error = np.linalg.norm(carried.position - others[other], axis=1)
         errors.append(np.where(visible, error, np.nan))
     return np.concatenate(errors)

@@ -9,6 +9,7 @@ by distance, as in HPatches' matching (`lib.benchmarks.hpatches`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +24,7 @@ from lib.data.scenes.views import angles_between
 
 if TYPE_CHECKING:
     from lib.benchmarks.subject import Subject
-    from lib.data.scenes.prepared import Scene
-    from lib.data.scenes.sets import SceneImages
+    from lib.data.scenes.correspondences import Scene
 
 # Of a pair of images; fewer say little.
 FEWEST_QUERIES = 20
@@ -33,12 +33,12 @@ THIRDS = ("narrow", "middle", "wide")
 DRAWS = 2000
 
 
-def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
+def measure(subject: Subject, test_set: Sequence[Scene]) -> dict[str, float]:
     """Average precision of matching, the mean over pairs of images.
 
     Args:
         subject: what describes patches.
-        place: its images with their keypoints.
+        test_set: the scenes of a place.
 
     Returns:
         In percent, for the tolerances `SHOWN` in px: "ap.{px}", and "ap.{px}.low" and "….high", an
@@ -48,7 +48,7 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
         "angle.{narrow|middle|wide}" is a third's mean viewing angle in degrees. Without enough pairs of
         images nothing is measured.
     """
-    rows = pd.concat([_scene(subject, scene) for scene in place.scenes], ignore_index=True)
+    rows = pd.concat([_scene(subject, scene) for scene in test_set], ignore_index=True)
     pair = ["scene", "first", "second"]
     pairs = rows[(rows["pixels"] == min(SHOWN)) & (rows["queries"] >= FEWEST_QUERIES)]
     if len(pairs) < len(THIRDS):
@@ -71,20 +71,20 @@ def measure(subject: Subject, place: SceneImages) -> dict[str, float]:
 def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
     """A row for each tolerance and pair of images: AP of all queries and of those not `tracked`, percent
     (NaN for too few), how many, and their median viewing angle in degrees."""
-    carried, rows, near_track = scene.carried, [], tracked(scene)
+    rows, near_track = [], tracked(scene)
     descriptors = torch.cat([_described(subject, scene, view) for view in range(len(scene.views))])
     for pixels in SHOWN:
-        matched = matches(carried, Tolerance(pixels))
+        matched = matches(scene, Tolerance(pixels))
         first, second = matched[["first", "second"]].to_numpy().T
-        matched[["one", "other"]] = views = carried.view[np.column_stack([first, second])]
-        matched["angle"] = np.degrees(angles_between(scene.views, *views.T, carried.points[first]))
-        guard = carried.pairs[Tolerance(pixels).admits(carried.pairs, GUARD)]
-        near = dict(list(guard.groupby([carried.view[guard[end]] for end in ("source", "target")])))
+        matched[["one", "other"]] = views = scene.view_ids[np.column_stack([first, second])]
+        matched["angle"] = np.degrees(angles_between(scene.views, *views.T, scene.points[first]))
+        guard = scene.pairs[Tolerance(pixels).admits(scene.pairs, GUARD)]
+        near = dict(list(guard.groupby([scene.view_ids[guard[end]] for end in ("source", "target")])))
         for (one, other), some in matched.groupby(["one", "other"]):
             # By distance, so that of several keypoints that match one the nearest stays.
             some = some.drop_duplicates("first")
             queries, targets = some["first"].to_numpy(), some["second"].to_numpy()
-            candidates = np.flatnonzero(carried.view == other)
+            candidates = np.flatnonzero(scene.view_ids == other)
             distances, right = _answers(descriptors, queries, targets, candidates, near[one, other])
             away = torch.from_numpy(~near_track[queries])
             row = {"scene": scene.name, "pixels": pixels, "first": one, "second": other}
@@ -98,7 +98,7 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
 
 def _described(subject: Subject, scene: Scene, view: int) -> torch.Tensor:
     """(n, k) float32 of a view's keypoints; of bits a 0 or 1 each."""
-    described = subject.describe(scene.patches(np.flatnonzero(scene.carried.view == view)))
+    described = subject.describe(scene.patches(np.flatnonzero(scene.view_ids == view)))
     if described.dtype == np.uint8:
         described = np.unpackbits(described, axis=1)
     return torch.from_numpy(np.array(described, np.float32))

@@ -23,7 +23,8 @@ from scipy.spatial.transform import Rotation
 
 from lib.benchmarks.sfm import Pair, features, matched, sparse_model
 from lib.benchmarks.subject import Subject
-from lib.data.whole_images import ChallengeScene, View
+from lib.data.synthetic.imaging import Camera
+from lib.data.whole_images import ChallengeScene
 from lib.features.detectors import Detector
 
 MOST_KEYPOINTS = 2048
@@ -62,29 +63,29 @@ def measure(subject: Subject, test_set: Sequence[ChallengeScene]) -> dict[str, f
 def _scene(subject: Subject, scene: ChallengeScene) -> dict[str, float]:
     kind = "dog" if scene.keynet is None else "keynet"
     detector = Detector(kind, most=MOST_KEYPOINTS, weights=scene.keynet)
-    described = {name: features(subject, view.path, detector) for name, view in scene.views.items()}
-    of_bags = {pair for bag in scene.bags for pair in combinations(bag, 2)}
-    matches = matched(described, sorted({*scene.pairs, *of_bags}), RATIO)
+    described = {name: features(subject, path, detector) for name, path in scene.images.items()}
+    bag_pairs = {pair for bag in scene.bags for pair in combinations(bag, 2)}
+    matches = matched(described, sorted({*scene.pairs, *bag_pairs}), RATIO)
     positions = {name: image.position for name, image in described.items()}
-    pairs = []
+    errors, inliers = [], []
     for first, second in scene.pairs:
-        here, there = matches[first, second].T
-        both = positions[first][here], positions[second][there]
-        pairs.append((len(here), *stereo(scene.views[first], scene.views[second], *both)))
-    count, errors, inliers = zip(*pairs, strict=True)
+        rows, columns = matches[first, second].T
+        ends = positions[first][rows], positions[second][columns]
+        error, kept = stereo(scene.cameras[first], scene.cameras[second], *ends)
+        errors.append(error)
+        inliers.append(kept)
     bags = [(len(bag), *multiview(scene, bag, positions, matches)) for bag in scene.bags]
     subsets = pd.DataFrame(bags, columns=["size", "accuracy", "registered"])
-    numbers = {
+    return {
         "stereo": 100 * mean_average_accuracy(errors),
         "multiview": 100 * subsets.groupby("size")["accuracy"].mean().mean(),
-        "matches": np.mean(count),
+        "matches": np.mean([len(matches[pair]) for pair in scene.pairs]),
         "inliers": np.mean(inliers),
         "registered": 100 * subsets["registered"].mean(),
     }
-    return {name: float(number) for name, number in numbers.items()}
 
 
-def stereo(first: View, second: View, here: np.ndarray, there: np.ndarray) -> tuple[float, int]:
+def stereo(first: Camera, second: Camera, here: np.ndarray, there: np.ndarray) -> tuple[float, int]:
     """The error in degrees of the pose that matched places (M, 2) give, infinite where they give none,
     and how many were kept."""
     if len(here) < FEWEST:
@@ -98,16 +99,16 @@ def stereo(first: View, second: View, here: np.ndarray, there: np.ndarray) -> tu
         fundamental, kept = find(here, there, *limits, error_type="sampson", **checks, seed=0)
     else:
         fundamental, kept = cv2.findFundamentalMat(here, there, cv2.USAC_DEFAULT, *limits)
-    kept = np.zeros(len(here), bool) if kept is None else np.asarray(kept, bool).reshape(-1)
-    if np.shape(fundamental) != (3, 3) or kept.sum() < FEWEST:
-        return np.inf, int(kept.sum())
+    kept = np.flatnonzero(0 if kept is None else kept)
+    if np.shape(fundamental) != (3, 3) or len(kept) < FEWEST:
+        return np.inf, len(kept)
     essential = second.intrinsics.T @ fundamental @ first.intrinsics
     rays = [
-        (places[kept] - view.intrinsics[:2, 2]) / np.diag(view.intrinsics)[:2]
-        for view, places in ((first, here), (second, there))
+        (positions[kept] - camera.intrinsics[:2, 2]) / np.diag(camera.intrinsics)[:2]
+        for camera, positions in ((first, here), (second, there))
     ]
     _, rotation, translation, _ = cv2.recoverPose(essential, *rays)
-    return pose_error(relative_pose(first, second), (rotation, translation[:, 0])), int(kept.sum())
+    return pose_error(relative_pose(first, second), (rotation, translation[:, 0])), len(kept)
 
 
 def multiview(
@@ -120,25 +121,25 @@ def multiview(
     that it has, 0 to 1. COLMAP's importer guesses the focal lengths."""
     cameras, pairs = {}, list(combinations(bag, 2))
     for number, name in enumerate(bag, 1):
-        cameras[name] = pycolmap.infer_camera_from_image(scene.views[name].path)
+        cameras[name] = pycolmap.infer_camera_from_image(scene.images[name])
         cameras[name].camera_id = number
     model = sparse_model(positions, {pair: matches[pair] for pair in pairs}, cameras)
     poses = {image.name: image.cam_from_world() for image in map(model.image, model.reg_image_ids())}
     errors = []
     for first, second in pairs:
-        if not {first, second} <= poses.keys():
-            errors.append(np.inf)
-            continue
-        relative = poses[second] * poses[first].inverse()
-        known = relative_pose(scene.views[first], scene.views[second])
-        errors.append(pose_error(known, (relative.rotation.matrix(), relative.translation)))
+        error = np.inf
+        if {first, second} <= poses.keys():
+            relative = poses[second] * poses[first].inverse()
+            known = relative_pose(scene.cameras[first], scene.cameras[second])
+            error = pose_error(known, (relative.rotation.matrix(), relative.translation))
+        errors.append(error)
     return mean_average_accuracy(errors), len(poses) / len(bag)
 
 
 Pose = tuple[np.ndarray, np.ndarray]
 
 
-def relative_pose(first: View, second: View) -> Pose:
+def relative_pose(first: Camera, second: Camera) -> Pose:
     """(3, 3) and (3,) from the first camera's coordinates to the second's."""
     rotation = second.rotation @ first.rotation.T
     return rotation, second.translation - rotation @ first.translation

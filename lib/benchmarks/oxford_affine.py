@@ -197,18 +197,14 @@ def one_to_one(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         (k,) rows and (k,) columns.
     """
-    rows, columns = map(np.arange, distances.shape)
-    taken = [np.empty((2, 0), int)]
-    while len(rows) and len(columns):
-        left = distances[np.ix_(rows, columns)]
+    left, every = distances.astype(float), np.arange(len(distances))
+    taken = np.empty((2, 0), int)
+    while np.isfinite(left).any():
         nearest = left.argmin(axis=1)
-        here = np.arange(len(rows))
-        mutual = (left.argmin(axis=0)[nearest] == here) & np.isfinite(left[here, nearest])
-        if not mutual.any():
-            break
-        taken.append(np.stack([rows[mutual], columns[nearest[mutual]]]))
-        rows, columns = rows[~mutual], np.delete(columns, nearest[mutual])
-    return tuple(np.concatenate(taken, axis=1))
+        mutual = (left.argmin(axis=0)[nearest] == every) & np.isfinite(left[every, nearest])
+        taken = np.column_stack([taken, [every[mutual], nearest[mutual]]])
+        left[taken[0]] = left[:, taken[1]] = np.inf
+    return taken[0], taken[1]
 
 
 def _carried(regions: Regions, homography: np.ndarray) -> np.ndarray:

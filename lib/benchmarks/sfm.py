@@ -22,7 +22,7 @@ import pandas as pd
 import pycolmap
 
 from lib.benchmarks.subject import Subject
-from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
+from lib.data.colmap import DATABASE, HALF_PIXEL, mapped, verify, write_database
 from lib.data.images import read_grey
 from lib.data.whole_images import EthScene
 from lib.features.detectors import Detector, Regions, detect
@@ -38,8 +38,6 @@ RATIO = 0.8
 FEWEST_MATCHES = 15
 # Pixels as they are stored, for which calibrations hold.
 STORED = "stored"
-# A similarity has no fewer points.
-_FEWEST_POSES = 3
 # Of the cameras' mean distance from their middle: what is nearer to its place decides the similarity.
 _NEAR = 0.1
 
@@ -85,7 +83,7 @@ def _scene(subject: Subject, scene: EthScene) -> dict[str, float]:
     matches = matched(described, combinations(described, 2), RATIO)
     model = sparse_model(positions, matches, scene.cameras)
     numbers = {"keypoints": np.mean([len(xy) for xy in positions.values()]), **statistics(model)}
-    if scene.known is not None and model.num_reg_images() >= _FEWEST_POSES:
+    if scene.known is not None:
         numbers |= pose_errors(model, scene.known)
     return {name: float(number) for name, number in numbers.items()}
 
@@ -114,13 +112,13 @@ Pair = tuple[str, str]
 
 
 def matched(
-    described: Mapping[str, Features], pairs: Iterable[Pair], ratio: float | None = None
+    described: Mapping[str, Features], pairs: Iterable[Pair], ratio: float
 ) -> dict[Pair, np.ndarray]:
     """By pair of images, (M, 2) int64 keypoints: each other's nearest, which pass the ratio test."""
     matches = {}
-    for pair in pairs:
-        both = match(*(described[name].descriptors for name in pair), mutual=True, ratio=ratio)
-        matches[pair] = np.column_stack([both.first, both.second])
+    for first, second in pairs:
+        both = match(described[first].descriptors, described[second].descriptors, ratio=ratio)
+        matches[first, second] = np.column_stack([both.first, both.second])
     return matches
 
 
@@ -140,21 +138,17 @@ def sparse_model(
     Returns:
         The model; an empty one where no two images could be put together.
     """
-    enough = {pair: rows for pair, rows in matches.items() if len(rows) >= FEWEST_MATCHES}
-    if not enough:
-        return pycolmap.Reconstruction()
-    with tempfile.TemporaryDirectory() as name:
-        database = Path(name, DATABASE)
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder, DATABASE)
+        numbers = write_database(database, cameras)
         with pycolmap.Database.open(database) as opened:
-            ids = {}
-            for image, camera in sorted(cameras.items()):
-                if not opened.exists_camera(camera.camera_id):
-                    opened.write_camera(camera, use_camera_id=True)
-                ids[image] = opened.write_image(pycolmap.Image(name=image, camera_id=camera.camera_id))
-                opened.write_keypoints(ids[image], positions[image].astype(np.float32) + HALF_PIXEL)
-            for (first, second), rows in enough.items():
-                opened.write_matches(ids[first], ids[second], rows.astype(np.uint32))
-        return reconstruct(database, None, Path(name, "models")) or pycolmap.Reconstruction()
+            for image, number in numbers.items():
+                opened.write_keypoints(number, positions[image].astype(np.float32) + HALF_PIXEL)
+            for (first, second), rows in matches.items():
+                if len(rows) >= FEWEST_MATCHES:
+                    opened.write_matches(numbers[first], numbers[second], rows.astype(np.uint32))
+        verify(database)
+        return mapped(database, Path(folder))
 
 
 def statistics(model: pycolmap.Reconstruction) -> dict[str, float]:
@@ -176,27 +170,30 @@ def pose_errors(model: pycolmap.Reconstruction, known: pycolmap.Reconstruction) 
     Cameras that are far off do not decide how it is laid.
 
     Args:
-        model: of three images or more; it is moved and scaled.
+        model: it is moved and scaled.
         known: of all images, by name.
 
     Returns:
         "rotation_error" and "position_error", medians as in `measure`; nothing where no three cameras
         are in place.
     """
-    poses = {image.name: image for image in known.images.values()}
-    pairs = [(image, poses[image.name]) for image in map(model.image, model.reg_image_ids())]
-    here, there = np.swapaxes([[image.projection_center() for image in pair] for pair in pairs], 0, 1)
-    centres = np.array([image.projection_center() for image in poses.values()])
+    registered = [model.image(number) for number in model.reg_image_ids()]
+    known_images = [known.find_image_with_name(image.name) for image in registered]
+    centres = _centres(known.images.values())
     spread = np.linalg.norm(centres - centres.mean(axis=0), axis=1).mean()
     near = pycolmap.RANSACOptions(max_error=_NEAR * spread, random_seed=0)
-    laid = pycolmap.estimate_sim3d_robust(here, there, near)
+    laid = pycolmap.estimate_sim3d_robust(_centres(registered), _centres(known_images), near)
     if laid is None:
         return {}
     model.transform(laid["tgt_from_src"])
-    rotations = [[image.cam_from_world().rotation for image in pair] for pair in pairs]
-    turns = [own.angle_to(true) for own, true in rotations]
-    shifts = np.linalg.norm([own.projection_center() for own, _ in pairs] - there, axis=1)
+    shifts = np.linalg.norm(_centres(registered) - _centres(known_images), axis=1)
+    rotations = ([i.cam_from_world().rotation for i in images] for images in (registered, known_images))
+    turns = [ours.angle_to(theirs) for ours, theirs in zip(*rotations, strict=True)]
     return {
         "rotation_error": np.degrees(np.median(turns)),
         "position_error": 100 * np.median(shifts) / spread,
     }
+
+
+def _centres(images: Iterable[pycolmap.Image]) -> np.ndarray:
+    return np.array([image.projection_center() for image in images]).reshape(-1, 3)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image
 
 from lib.files import write_bytes
 
@@ -16,9 +16,8 @@ MOST_PIXELS = 50_000_000
 # Grey values that must be left of a file of 16 bits: what a camera measures in 12 or 14 may be stored in
 # the low ones.
 _FEWEST_GREYS = 65
-# EXIF's tag, its value where pixels are stored as they are looked at, the first of those that make rows
-# columns, and the last.
-_ORIENTATION, _AS_STORED, _SIDEWAYS, _LAST = 274, 1, 5, 8
+# EXIF's values of an image whose pixels are stored turned or mirrored.
+_TURNED = range(2, 9)
 
 
 def read_image(path: Path, header_only: bool = False) -> Image.Image:
@@ -100,59 +99,23 @@ def read_grey(
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         width, height = read_image(path, header_only=True).size
         if width * height > most_pixels:
-            size = f"{width} by {height} px, more than {most_pixels / 1e6:g} megapixels"
-            raise ValueError(f"{path} is {size}")
+            most = f"more than {most_pixels / 1e6:g} megapixels"
+            raise ValueError(f"{path} is {width} by {height} px, {most}")
         image = read_image(path)
     if image.has_transparency_data and image.convert("RGBA").getextrema()[3][0] < 255:
         raise ValueError(f"{path} can be seen through in places: save it over a background")
-    if orientation == "refuse" and _turn(image) != _AS_STORED:
+    if orientation == "refuse" and image.getexif().get(ExifTags.Base.Orientation) in _TURNED:
         marked = f"{path} is marked by its camera as to be turned, which programs follow or not"
         raise ValueError(f"{marked}: take it as 'stored' (--as-stored), or save it turned")
     flags = cv2.IMREAD_GRAYSCALE if orientation == "turned" else cv2.IMREAD_IGNORE_ORIENTATION
     grey = decode_grey(path, flags | cv2.IMREAD_ANYDEPTH)
     if grey is None:
         raise ValueError(f"{path} is of a kind that OpenCV does not read: save it as PNG")
-    grey = _eight_bits(path, grey)
-    return grey if longest_side is None else reduced(grey, longest_side)
-
-
-def _eight_bits(path: Path, grey: np.ndarray) -> np.ndarray:
-    if grey.dtype == np.uint8:
-        return grey
-    if grey.dtype != np.uint16:
+    if grey.dtype == np.uint16:
+        if (kept := (int(grey.max()) >> 8) + 1) < _FEWEST_GREYS:
+            bits = f"{path} holds 16 bits a pixel, of which 8 bits would keep {kept} grey values"
+            raise ValueError(f"{bits}: stretch them, or save it with 8")
+        grey = (grey >> 8).astype(np.uint8)
+    if grey.dtype != np.uint8:
         raise ValueError(f"{path} holds numbers of {grey.dtype}: save it with 8 or 16 bits")
-    brightest = int(grey.max())
-    if (kept := (brightest >> 8) + 1) < _FEWEST_GREYS:
-        bits = f"{path} holds 16 bits a pixel, the brightest {brightest} of 65535, of which 8"
-        raise ValueError(f"{bits} bits would keep {kept} grey values: stretch them, or save it with 8")
-    return (grey >> 8).astype(np.uint8)
-
-
-def image_size(path: Path, orientation: str) -> tuple[int, int]:
-    """Width and height of an image as `read_grey` reads it, before it is reduced."""
-    if orientation != "turned":
-        return read_image(path, header_only=True).size
-    image = read_image(path)
-    return image.size[::-1] if _turn(image) >= _SIDEWAYS else image.size
-
-
-def _turn(image: Image.Image) -> int:
-    """EXIF's orientation; what is no value of it is followed by nobody."""
-    value = image.getexif().get(_ORIENTATION)
-    return value if value in range(_AS_STORED, _LAST + 1) else _AS_STORED
-
-
-def image_names(folder: Path) -> list[str]:
-    """Paths of the images in a folder and below it, as text from the folder on, in order.
-
-    Raises:
-        FileNotFoundError: there is no such folder.
-        ValueError: it holds no image.
-    """
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is no folder: give one that holds images")
-    known = Image.registered_extensions()
-    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix.lower() in known]
-    if not files:
-        raise ValueError(f"{folder} holds no image, by the endings of its files: give another folder")
-    return sorted(path.relative_to(folder).as_posix() for path in files)
+    return grey if longest_side is None else reduced(grey, longest_side)

@@ -11,7 +11,7 @@ has homographies, which the benchmark does not read.
 
 **ETH's structure from motion** (Schönberger et al., CVPR 2017): a scene's folder holds ``images`` and
 either of two: ``database.db``, a COLMAP database of any version with the cameras and images, as the
-benchmark has it; or ``cameras``, Strecha's files (`lib.data.strecha`), as those of Fountain and Herzjesu
+benchmark has it; or ``cameras``, Strecha's files (`lib.data.cameras`), as those of Fountain and Herzjesu
 are published. Where there are both, the cameras are the database's and the poses are the files'.
 
 **The image matching challenge of 2020** (Jin et al., IJCV 2020): a scene's folder holds ``set_100`` with
@@ -41,9 +41,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lib.data.cameras import checked_camera, read_strecha_cameras
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
-from lib.data.images import read_grey
-from lib.data.strecha import checked_camera, read_strecha_cameras
+from lib.data.images import read_grey, read_image
+from lib.data.synthetic.imaging import Camera
 
 if TYPE_CHECKING:
     import pycolmap
@@ -163,35 +164,21 @@ COVISIBLE = 0.1
 
 
 @dataclass(frozen=True)
-class View:
-    """A photograph of the challenge.
-
-    Attributes:
-        path: of the image.
-        intrinsics: (3, 3) float64, px, the first pixel's centre at 0, 0.
-        rotation, translation: (3, 3) and (3,) float64, world to camera.
-    """
-
-    path: Path
-    intrinsics: np.ndarray
-    rotation: np.ndarray
-    translation: np.ndarray
-
-
-@dataclass(frozen=True)
 class ChallengeScene:
     """A scene of the challenge.
 
     Attributes:
         name: of its folder.
-        views: by their image's name without its ending.
+        images: by name without ending.
+        cameras: with their poses, by the same names.
         pairs: of these names, those with enough in common.
         bags: of these names, the subsets that are reconstructed.
         keynet: the checkpoint of Key.Net that lies beside the scenes, or none.
     """
 
     name: str
-    views: Mapping[str, View]
+    images: Mapping[str, Path]
+    cameras: Mapping[str, Camera]
     pairs: tuple[tuple[str, str], ...]
     bags: tuple[tuple[str, ...], ...]
     keynet: Path | None = None
@@ -208,20 +195,22 @@ def read_imc(folder: Path) -> list[ChallengeScene]:
 def _read_challenge_scene(folder: Path) -> ChallengeScene:
     import h5py
 
-    views = {}
-    for image in sorted(folder.glob("images/*.jpg")):
-        path = folder / "calibration" / f"calibration_{image.stem}.h5"
+    images = {path.stem: path for path in sorted(folder.glob("images/*.jpg"))}
+    cameras = {}
+    for name, image in images.items():
+        path = folder / "calibration" / f"calibration_{name}.h5"
         with h5py.File(path) as file:
-            camera = checked_camera(path, *(file[name][()] for name in ("K", "R", "T")))
-        views[image.stem] = View(image, *camera)
+            known = [file[part][()] for part in ("K", "R", "T")]
+        cameras[name] = checked_camera(path, *known, read_image(image, header_only=True).size)
     keys = np.load(folder / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy").tolist()
     pairs = tuple(tuple(key.split("-")) for key in keys)
     lists = [file.read_text().split() for file in sorted(folder.glob("sub_set/*bag_*.txt"))]
     bags = tuple(tuple(Path(line).stem for line in listed) for listed in lists)
-    if not pairs or not bags or not views.keys() >= {*chain(*pairs, *bags)}:
+    if not pairs or not bags or not images.keys() >= {*chain(*pairs, *bags)}:
         raise ValueError(f"{folder} lacks pairs or subsets, or photographs that these name")
     keynet = folder.parents[1] / KEYNET
-    return ChallengeScene(folder.parent.name, views, pairs, bags, keynet if keynet.exists() else None)
+    checkpoint = keynet if keynet.exists() else None
+    return ChallengeScene(folder.parent.name, images, cameras, pairs, bags, checkpoint)
 
 
 CITIES = ("oxford5k", "paris6k")

@@ -9,6 +9,7 @@ of 32 bits, where hloc itself halves them.
 """
 
 import re
+import tempfile
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
@@ -17,10 +18,10 @@ import numpy as np
 import pycolmap
 from PIL.Image import Image
 
-from lib.data.colmap import DATABASE, HALF_PIXEL, reconstruct
+from lib.data.colmap import DATABASE, HALF_PIXEL, mapped, verify
 from lib.features.matches import Matches
 from lib.features.patches import Features
-from lib.files import replacing, write_bytes
+from lib.files import ended_cleanly, replacing, write_bytes
 
 FEATURES, MATCHES, PAIRS = "features.h5", "matches.h5", "pairs.txt"
 Pairs = Sequence[tuple[str, str]]
@@ -213,7 +214,18 @@ def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, p
         FileNotFoundError: there is no database.
         FileExistsError: `out` is there.
     """
-    reconstruct(database, images, out)
+    if not database.is_file():
+        raise FileNotFoundError(f"{database} is missing: describe and match the images first")
+    if out.exists():
+        raise FileExistsError(f"{out} is there already: name another folder, or remove it")
+    verify(database)
+    with ended_cleanly(), tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        models = Path(folder, "models")
+        models.mkdir()
+        mapped(database, models, images)
+        # An empty folder would have the next try refused.
+        if any(models.iterdir()):
+            models.rename(out)
     models = [(folder, pycolmap.Reconstruction(folder)) for folder in sorted(out.glob("*"))]
     return sorted(models, key=lambda m: (-m[1].num_reg_images(), -m[1].num_points3D()))
 

@@ -7,17 +7,20 @@ precise near them, so that keypoints there are labelled more often than others.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_array
 from scipy.spatial import cKDTree
 
+from lib.data.images import read_grey
 from lib.data.scenes.views import View, carry, lift
 from lib.features.keypoints import Keypoints
+from lib.features.patches import PATCH, cut
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,9 @@ class Tolerance:
     angle: float = np.pi / 8
 
     def admits(self, pairs: pd.DataFrame, times: float = 1.0) -> np.ndarray:
-        """(M,) bool: which pairs of `Carried` are within so many times the tolerance."""
-        limits = {"position": self.position, "octaves": self.octaves, "angle": self.angle}
-        return np.all([pairs[name] <= times * limit for name, limit in limits.items()], axis=0)
+        """(M,) bool: which `Scene.pairs` are within so many times the tolerance."""
+        limits = times * np.array([self.position, self.octaves, self.angle])
+        return (pairs[["position", "octaves", "angle"]] <= limits).to_numpy().all(axis=1)
 
 
 # UBC's own (Brown, Hua and Winder, PAMI 2011).
@@ -47,75 +50,83 @@ GUARD = 2.0
 
 
 @dataclass(frozen=True)
-class Carried:
-    """A scene's keypoints, and which of them lie near each other once carried into other views.
+class Scene:
+    """A scene's views with their keypoints, and which of these lie near each other once carried over.
 
     Attributes:
-        keypoints: of all V views, one view's behind another's; N in all.
-        view: (N,) int64, the view of each.
+        name: of its folder.
+        images: files, one a view.
+        views: V of them, by name.
+        left_out: names of images that the model has no pose of, or no points in.
+        keypoints: of all views, one view's behind another's; N in all.
+        view_ids: (N,) int64, the view of each.
         points: (N, 3) float64 in the world, NaN where the view knows no surface.
         pairs: a row for each keypoint "source" that comes near a keypoint "target" of another view, or
             lies near one of its own: their indices, and what lies between them in "position" (px),
             "octaves" and "angle" (radians). Near is `GUARD` times the largest tolerance, `UBC`.
     """
 
+    name: str
+    images: tuple[Path, ...]
+    views: tuple[View, ...]
+    left_out: tuple[str, ...]
     keypoints: Keypoints
-    view: np.ndarray
+    view_ids: np.ndarray
     points: np.ndarray
     pairs: pd.DataFrame
 
+    def grey(self, view: int) -> np.ndarray:
+        """(H, W) uint8, the pixels of a view as they are stored, as COLMAP has them too."""
+        return read_grey(self.images[view], orientation="stored")
 
-def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> Carried:
+    def patches(self, keypoints: np.ndarray) -> np.ndarray:
+        """(n, 64, 64) uint8 of keypoints by their indices, (n,), each cut from its own view."""
+        patches = np.empty((len(keypoints), PATCH, PATCH), np.uint8)
+        for view in np.unique(self.view_ids[keypoints]):
+            members = self.view_ids[keypoints] == view
+            patches[members] = cut(self.grey(view), self.keypoints[keypoints[members]])
+        return patches
+
+
+def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> tuple[np.ndarray, pd.DataFrame]:
     """Carry every view's keypoints into every other view.
 
     Args:
         views: V of them.
         keypoints: found in each of these.
-    """
-    counts = [len(some) for some in keypoints]
-    starts = np.cumsum([0, *counts])
-    lifted = [lift(view, some) for view, some in zip(views, keypoints, strict=True)]
-    parts = []
-    for source, target in product(range(len(views)), repeat=2):
-        if source == target:
-            there, seen = keypoints[source], np.ones(counts[source], bool)
-        else:
-            there, seen = carry(lifted[source], views[target])
-        near = near_pairs(there[seen], keypoints[target], GUARD * UBC.position)
-        near = near[UBC.admits(near, GUARD)]
-        near["source"] = np.flatnonzero(seen)[near["source"]] + starts[source]
-        near["target"] += starts[target]
-        parts.append(near[near["source"] != near["target"]])
-    columns = zip(*((k.position, k.scale, k.orientation) for k in keypoints), strict=True)
-    return Carried(
-        Keypoints(*map(np.concatenate, columns)),
-        np.repeat(np.arange(len(views)), counts),
-        np.concatenate([surface.points for surface in lifted]),
-        pd.concat(parts, ignore_index=True),
-    )
-
-
-def near_pairs(there: Keypoints, detected: Keypoints, reach: float) -> pd.DataFrame:
-    """Pairs of carried keypoints and detected ones within so many px, with what lies between them.
 
     Returns:
-        The columns of `Carried.pairs`, by source and then by target.
+        `Scene.points` and `Scene.pairs`.
     """
-    near = cKDTree(detected.position).query_ball_point(there.position, reach, return_sorted=True)
-    source = np.repeat(np.arange(len(there)), [len(row) for row in near])
-    target = np.array([index for row in near for index in row], int)
-    turn = detected.orientation[target] - there.orientation[source]
-    columns = {
-        "source": source,
-        "target": target,
-        "position": np.linalg.norm(detected.position[target] - there.position[source], axis=1),
-        "octaves": np.abs(np.log2(detected.scale[target] / there.scale[source])),
-        "angle": np.abs((turn + np.pi) % (2 * np.pi) - np.pi),
-    }
-    return pd.DataFrame(columns)
+    starts = np.cumsum([0, *map(len, keypoints)])
+    lifted = list(map(lift, views, keypoints))
+    parts = []
+    for source, target in product(range(len(views)), repeat=2):
+        moved, visible = keypoints[source], np.ones(len(keypoints[source]), bool)
+        if source != target:
+            moved, visible = carry(moved, lifted[source], views[target])
+        near = _near_pairs(moved[visible], keypoints[target])
+        near["source"] = np.flatnonzero(visible)[near["source"]] + starts[source]
+        near["target"] += starts[target]
+        parts.append(near[near["source"] != near["target"]])
+    points = np.concatenate([surface[0] for surface in lifted])
+    return points, pd.concat(parts, ignore_index=True)
 
 
-def matches(scene: Carried, tolerance: Tolerance) -> pd.DataFrame:
+def _near_pairs(moved: Keypoints, detected: Keypoints) -> pd.DataFrame:
+    """Pairs of carried keypoints and detected ones, as `Scene.pairs`, by source and then by target."""
+    trees = cKDTree(moved.position), cKDTree(detected.position)
+    near = trees[0].sparse_distance_matrix(trees[1], GUARD * UBC.position, output_type="ndarray")
+    pairs = pd.DataFrame(near).set_axis(["source", "target", "position"], axis=1)
+    pairs = pairs.sort_values(["source", "target"], ignore_index=True)
+    source, target = pairs["source"], pairs["target"]
+    turn = detected.orientation[target] - moved.orientation[source]
+    pairs["octaves"] = np.abs(np.log2(detected.scale[target] / moved.scale[source]))
+    pairs["angle"] = np.abs((turn + np.pi) % (2 * np.pi) - np.pi)
+    return pairs[UBC.admits(pairs, GUARD)]
+
+
+def matches(scene: Scene, tolerance: Tolerance) -> pd.DataFrame:
     """Mutual pairs: each keypoint, carried into the other's view, is within the tolerance of the other.
 
     Args:
@@ -129,13 +140,13 @@ def matches(scene: Carried, tolerance: Tolerance) -> pd.DataFrame:
     pairs = scene.pairs[tolerance.admits(scene.pairs)]
     first, second = np.sort(pairs[["source", "target"]].to_numpy(), axis=1).T
     pairs = pd.DataFrame({"first": first, "second": second, "distance": pairs["position"]})
-    pairs = pairs[scene.view[first] != scene.view[second]]
+    pairs = pairs[scene.view_ids[first] != scene.view_ids[second]]
     both = pairs.groupby(["first", "second"])["distance"].agg(["size", "max"])
     both = both[both["size"] == 2]["max"].rename("distance").reset_index()
     return both.sort_values(["distance", "first", "second"], ignore_index=True)
 
 
-def classes(scene: Carried, tolerance: Tolerance) -> np.ndarray:
+def classes(scene: Scene, tolerance: Tolerance) -> np.ndarray:
     """Which keypoints show one point.
 
     Classes are united in order of distance, and only where every keypoint of one matches every keypoint
@@ -158,27 +169,17 @@ def classes(scene: Carried, tolerance: Tolerance) -> np.ndarray:
         if one is not other and all((min(ends), max(ends)) in mutual for ends in product(one, other)):
             one += other
             united |= dict.fromkeys(other, one)
-    label = np.full(len(scene.view), -1)
     groups = {min(members): members for members in united.values() if len(members) > 1}
-    for number, smallest in enumerate(sorted(groups)):
-        label[groups[smallest]] = number
-    kept = _apart(scene, label, tolerance)
-    # The last is of keypoints without a class.
-    renumbered = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
-    return renumbered[label]
-
-
-def _apart(scene: Carried, label: np.ndarray, tolerance: Tolerance) -> np.ndarray:
-    """(C,) bool: classes that stay, of those of most keypoints first, none near another that does."""
     near = scene.pairs[tolerance.admits(scene.pairs, GUARD)]
-    ends = label[near[["source", "target"]].to_numpy()]
-    ends = ends[(ends >= 0).all(axis=1) & (ends[:, 0] != ends[:, 1])]
-    rivals = defaultdict(list)
-    for one, other in np.unique(np.concatenate([ends, ends[:, ::-1]]), axis=0).tolist():
-        rivals[one].append(other)
-    sizes = np.bincount(label[label >= 0], minlength=label.max() + 1)
-    kept = np.ones(len(sizes), bool)
-    for index in np.argsort(-sizes, kind="stable").tolist():
-        if kept[index]:
-            kept[rivals[index]] = False
-    return kept
+    count = len(scene.view_ids)
+    guarded = coo_array((np.ones(len(near)), (near["source"], near["target"])), (count, count)).tocsr()
+    guarded += guarded.T
+    closed, kept = np.zeros(count, bool), []
+    for smallest in sorted(groups, key=lambda smallest: (-len(groups[smallest]), smallest)):
+        if not closed[groups[smallest]].any():
+            closed[guarded[groups[smallest]].indices] = True
+            kept.append(smallest)
+    label = np.full(count, -1)
+    for number, smallest in enumerate(sorted(kept)):
+        label[groups[smallest]] = number
+    return label

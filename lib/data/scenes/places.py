@@ -1,22 +1,33 @@
 """Scenes of multi-view photographs: their folders, and what each place is for.
 
 A scene is a folder with ``images`` and, where its geometry is known, a COLMAP model in ``sparse`` or
-poses in ``cameras``. ``scenes.json`` beside the scenes says which show one place, and what for.
+poses in ``cameras``. ``scenes.json`` beside the scenes says which show one place, and what for. Scenes
+that share matches show one place whatever they are called: a network tested on what it was trained on
+would look better than it is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, combinations, product
 from pathlib import Path
+
+import numpy as np
 
 PLACES = "scenes.json"
 IMAGES, SPARSE, CAMERAS = "images", "sparse", "cameras"
 ROLES = ("train_and_test", "test", "reserve")
 # Two views give pairs, but no third view by which a wrong point shows.
 FEWEST_IMAGES = 3
+# Of images of two scenes: enough to find a place again, and so few that thousands of pairs take minutes.
+LONGEST_SIDE, FEATURES = 1024, 1000
+RATIO, PIXELS, TRIALS = 0.8, 2.0, 1000
+# Two places that share nothing have 10 to 14 matches, two scenes of one courtyard 51 to 267.
+MOST_SHARED = 30
+# A fundamental matrix fits any seven.
+_FEWEST_MATCHES = 8
 _ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"})
 
 
@@ -58,10 +69,9 @@ def read_places(folder: Path) -> Places:
         scenes = {place: tuple(names) for place, names in held["places"].items()}
         roles = [tuple(held.get(role, ())) for role in ROLES]
         named = [folder / scene for scene in chain(*scenes.values())]
-        if len(set(named)) < len(named) or not all(scenes.values()):
-            raise ValueError("each place has a scene or more, and no scene is named twice")
-        if not roles[0] or sorted(scenes) != sorted(chain(*roles)):
-            raise ValueError("each place has one role, and one or more train")
+        by_role = roles[0] and sorted(scenes) == sorted(chain(*roles))
+        if not by_role or not all(scenes.values()) or len(set(named)) < len(named):
+            raise ValueError("each place has one role and its own scenes, and one or more train")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{file if file.is_file() else folder}: {error!r}") from error
     for scene in named:
@@ -85,3 +95,45 @@ def image_files(scene: Path) -> list[Path]:
     if len(files) < FEWEST_IMAGES:
         raise ValueError(f"{scene / IMAGES} has {len(files)} images: give {FEWEST_IMAGES} or more")
     return files
+
+
+def shared_matches(scenes: Mapping[str, Sequence[Path]]) -> list[tuple[str, str, int]]:
+    """For each two scenes the most matches of an image of one with an image of the other.
+
+    Counted are those that a fundamental matrix verifies.
+
+    Args:
+        scenes: images by name.
+
+    Raises:
+        ValueError: as `read_grey`.
+    """
+    import cv2
+
+    from lib.features.matches import match
+
+    described = {name: list(map(_described, images)) for name, images in scenes.items()}
+    counts = []
+    for one, other in combinations(described, 2):
+        most = 0
+        for (positions, descriptors), (others, columns) in product(described[one], described[other]):
+            matches = match(descriptors, columns, ratio=RATIO)
+            if len(matches) > max(most, _FEWEST_MATCHES):
+                cv2.setRNGSeed(0)
+                ends = positions[matches.first], others[matches.second]
+                _, inliers = cv2.findFundamentalMat(*ends, cv2.USAC_MAGSAC, PIXELS, 0.999, TRIALS)
+                most = max(most, 0 if inliers is None else int(inliers.sum()))
+        counts.append((one, other, most))
+    return counts
+
+
+def _described(image: Path) -> tuple[np.ndarray, np.ndarray]:
+    """(n, 2) positions and (n, 128) descriptors of an image's strongest SIFT keypoints, reduced."""
+    import cv2
+
+    from lib.data.images import read_grey
+
+    sift = cv2.SIFT_create(FEATURES, enable_precise_upscale=True)
+    keypoints, descriptors = sift.detectAndCompute(read_grey(image, LONGEST_SIDE, "stored"), None)
+    positions = np.array([keypoint.pt for keypoint in keypoints], np.float32).reshape(-1, 2)
+    return positions, np.empty((0, 128), np.float32) if descriptors is None else descriptors

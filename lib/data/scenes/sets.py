@@ -11,37 +11,33 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data import states
-from lib.data.scenes.places import CAMERAS, IMAGES, SPARSE, Places, image_files, read_places
+from lib.data.scenes.places import (
+    CAMERAS,
+    IMAGES,
+    MOST_SHARED,
+    SPARSE,
+    Places,
+    image_files,
+    read_places,
+    shared_matches,
+)
 from lib.data.states import Manifest
 from lib.files import make_checked
 
 if TYPE_CHECKING:
     from lib.data.patchset import PatchSet
-    from lib.data.scenes.prepared import Scene
+    from lib.data.scenes.correspondences import Scene
 
 WIDE, IMAGES_OF = "-wide", "-images"
 # Px up to which a carried keypoint and a found one show one point: those shown, and that of training.
 SHOWN, TRAINING = (1.5, 3.0, 5.0), 2.5
-_CODE = ("lib.data.scenes.patches", "lib.data.scenes.overlap", "lib.data.phototour")
+_CODE = ("lib.data.scenes.patches", "lib.data.scenes.places", "lib.data.phototour")
 _SHARED = "shared.json"
-
-
-@dataclass(frozen=True)
-class SceneImages:
-    """A place's images with keypoints that are carried between them.
-
-    Attributes:
-        name: of the set.
-        scenes: those of the place that share nothing with each other.
-    """
-
-    name: str
-    scenes: tuple[Scene, ...]
 
 
 @dataclass(frozen=True)
@@ -101,8 +97,8 @@ class SceneSets:
         stem = f"{place}-{pixels:g}px"
         return self.folder / f"{stem}-{self.digest(stem if stem in self._sets else place)}"
 
-    def load(self, name: str) -> PatchSet | SceneImages:
-        """A set, made first where it is not there yet.
+    def load(self, name: str) -> PatchSet | tuple[Scene, ...]:
+        """A set, made first where it is not there yet; of images, as `scenes` gives them.
 
         Raises:
             FileNotFoundError, ValueError: a scene's files are missing, damaged or of no use, or two
@@ -115,7 +111,7 @@ class SceneSets:
 
         place, kind, pixels = self._sets[name]
         if kind == IMAGES_OF:
-            return SceneImages(name, self.scenes(place))
+            return self.scenes(place)
         patches = self.folder_of(name)
         make_checked(
             patches, patches.name, lambda new: write_place(new, self.scenes(place), Tolerance(pixels))
@@ -129,40 +125,31 @@ class SceneSets:
         """A place's scenes, those with most images first, less those that share matches with one before.
 
         Raises:
-            ValueError: a scene of another place shares verified matches with one of this.
+            ValueError: one of them shares verified matches with a scene of another place.
         """
         from lib.data.scenes.prepared import open_scene, prepare
 
-        # Of a place of one scene too, which may be another place's.
-        shared, names = self._shared, self.places.scenes[place]
-        opened: dict[str, Scene] = {}
+        names, opened = self.places.scenes[place], {}
+        shared = {frozenset(pair) for *pair, count in self._shared_matches if count > MOST_SHARED}
+        for pair in shared:
+            if len(pair.intersection(names)) == 1:
+                raise ValueError(f"{' and '.join(sorted(pair))} in {self.root} share matches: one place")
         for name in sorted(names, key=lambda n: len(image_files(self.root / n)), reverse=True):
-            if any(frozenset((name, other)) in shared for other in opened):
-                continue
-            digest = states.digest(["lib.data.scenes.prepared"], self._files_of(name))
-            source, made = self.root / name, self.folder / f"{name}-{digest}"
-            make_checked(made, name, partial(prepare, source))
-            opened[name] = open_scene(source, made)
+            if shared.isdisjoint(frozenset((name, other)) for other in opened):
+                digest = states.digest(["lib.data.scenes.prepared"], self._files_of(name))
+                source, made = self.root / name, self.folder / f"{name}-{digest}"
+                make_checked(made, name, partial(prepare, source))
+                opened[name] = open_scene(source, made)
         return tuple(opened.values())
 
     @cached_property
-    def _shared(self) -> frozenset[frozenset[str]]:
-        """Pairs of scenes whose most similar images share many verified matches."""
-        from lib.data.scenes.overlap import MOST_SHARED, shared_matches
-
-        place_of = {scene: place for place, names in self.places.scenes.items() for scene in names}
+    def _shared_matches(self) -> list[tuple[str, str, int]]:
+        """As `shared_matches` of all scenes, measured once."""
+        images = {name: image_files(self.root / name) for name in chain(*self.places.scenes.values())}
 
         def measure(new: Path) -> None:
-            counts = shared_matches({name: image_files(self.root / name) for name in place_of})
-            (new / _SHARED).write_text(json.dumps(counts) + "\n")
+            (new / _SHARED).write_text(json.dumps(shared_matches(images)) + "\n")
 
-        folder = self.folder / f"shared-{states.digest(['lib.data.scenes.overlap'], self._files)}"
+        folder = self.folder / f"shared-{states.digest(['lib.data.scenes.places'], self._files)}"
         make_checked(folder, "shared", measure)
-        shared = set()
-        for one, other, count in json.loads((folder / _SHARED).read_text()):
-            if count <= MOST_SHARED:
-                continue
-            if place_of[one] != place_of[other]:
-                raise ValueError(f"{one} and {other} in {self.root} share {count} matches: one place")
-            shared.add(frozenset((one, other)))
-        return frozenset(shared)
+        return json.loads((folder / _SHARED).read_text())

@@ -63,14 +63,14 @@ class View:
     @cached_property
     def planes(self) -> np.ndarray:
         """(T, 3): a triangle's inverse depth is planes · (u, v, 1); NaN of a too long or oblique one."""
-        corners = self.triangles.points[self.triangles.simplices]
-        inverse_depth = 1 / self._in_camera(self.points)[:, 2]
-        at_corners = _homogeneous(corners)
-        thin = np.abs(np.linalg.det(at_corners)) < np.finfo(float).eps
-        at_corners[thin] = np.eye(3)
-        planes = np.linalg.solve(at_corners, inverse_depth[self.triangles.simplices][:, :, None])[..., 0]
+        seen = self._in_camera(self.points)
+        corners = (seen / seen[:, 2:])[self.triangles.simplices]
+        inverse_depth = (1 / seen[:, 2:])[self.triangles.simplices]
+        thin = np.abs(np.linalg.det(corners)) < np.finfo(float).eps
+        solvable = np.where(thin[:, None, None], np.eye(3), corners)
+        planes = np.linalg.solve(solvable, inverse_depth)[..., 0]
         # The plane (a, b, c) · X = 1 has the normal (a, b, c).
-        ray = _homogeneous(corners.mean(axis=1))
+        ray = corners.mean(axis=1)
         lengths = np.linalg.norm(planes, axis=1) * np.linalg.norm(ray, axis=1)
         oblique = np.einsum("ti,ti->t", planes, ray) < np.cos(MOST_OBLIQUE) * lengths
         sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
@@ -86,9 +86,10 @@ class View:
         """(3,) the camera's centre in the world."""
         return -self.rotation.T @ self.translation
 
-    def undistorted(self, pixels: np.ndarray) -> np.ndarray:
-        """(N, 2) coordinates u, v of (N, 2) pixels, the first pixel's centre at 0, 0."""
-        return self.camera.cam_from_img(np.ascontiguousarray(pixels) + HALF_PIXEL)
+    def rays(self, pixels: np.ndarray) -> np.ndarray:
+        """(N, 3) undistorted u, v, 1 of (N, 2) pixels, the first pixel's centre at 0, 0."""
+        undistorted = self.camera.cam_from_img(np.ascontiguousarray(pixels) + HALF_PIXEL)
+        return np.column_stack([undistorted, np.ones(len(undistorted))])
 
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(N, 2) pixels and (N,) depths of (N, 3) points of the world; NaN behind the camera."""
@@ -96,31 +97,10 @@ class View:
         seen[~(seen[:, 2] > 0)] = np.nan
         return self.camera.img_from_cam(seen, check_cheirality=False) - HALF_PIXEL, seen[:, 2]
 
-    def plane_at(self, undistorted: np.ndarray) -> np.ndarray:
-        """(N, 3) the plane of the triangle at (N, 2) coordinates, as `planes`; NaN outside all."""
-        triangle = self.triangles.find_simplex(np.nan_to_num(undistorted, nan=_FAR))
+    def planes_at(self, rays: np.ndarray) -> np.ndarray:
+        """(N, 3) the plane of the triangle that a ray of (N, 3) meets, as `planes`; NaN outside all."""
+        triangle = self.triangles.find_simplex(np.nan_to_num(rays[:, :2], nan=_FAR))
         return np.where(triangle[:, None] < 0, np.nan, self.planes[triangle])
-
-
-def _homogeneous(coordinates: np.ndarray) -> np.ndarray:
-    """(…, 3) coordinates (…, 2) with a third that is 1."""
-    return np.concatenate([coordinates, np.ones_like(coordinates[..., :1])], axis=-1)
-
-
-@dataclass(frozen=True)
-class Lifted:
-    """A view's keypoints on its surface.
-
-    Attributes:
-        keypoints: N of them in the view.
-        points: (N, 3) float64 in the world, NaN where the view knows no surface.
-        right, below: (N, 3) likewise, of the pixels 1 px to the right of them and below.
-    """
-
-    keypoints: Keypoints
-    points: np.ndarray
-    right: np.ndarray
-    below: np.ndarray
 
 
 def views_of(model: pycolmap.Reconstruction) -> list[View]:
@@ -133,8 +113,8 @@ def views_of(model: pycolmap.Reconstruction) -> list[View]:
         ends = image.get_observation_points2D()
         if len(ends) < FEWEST_POINTS:
             continue
-        points = np.array([model.point3D(end.point3D_id).xyz for end in ends]).reshape(-1, 3)
-        observed = np.array([end.xy for end in ends]).reshape(-1, 2) - HALF_PIXEL
+        points = np.array([model.point3D(end.point3D_id).xyz for end in ends])
+        observed = np.array([end.xy for end in ends]) - HALF_PIXEL
         pose = image.cam_from_world()
         # The model owns its cameras, and takes them along when it goes.
         camera, rotation = deepcopy(image.camera), pose.rotation.matrix()
@@ -142,24 +122,29 @@ def views_of(model: pycolmap.Reconstruction) -> list[View]:
     return views
 
 
-def lift(view: View, keypoints: Keypoints) -> Lifted:
-    """Put a view's keypoints on its surface."""
-    planes = view.plane_at(view.undistorted(keypoints.position))
+def lift(view: View, keypoints: Keypoints) -> np.ndarray:
+    """Put a view's N keypoints on its surface.
 
-    def on_surface(shift: Sequence[float]) -> np.ndarray:
-        rays = _homogeneous(view.undistorted(keypoints.position + shift))
+    Returns:
+        (3, N, 3) float64 in the world, NaN where the view knows no surface: of the keypoints, and of the
+        pixels 1 px to the right of them and below.
+    """
+    planes = view.planes_at(view.rays(keypoints.position))
+    surface = []
+    for shift in ([0.0, 0.0], [_STEP, 0.0], [0.0, _STEP]):
+        rays = view.rays(keypoints.position + shift)
         inverse_depth = np.einsum("ni,ni->n", rays, planes)
         inverse_depth = np.where(inverse_depth > 0, inverse_depth, np.nan)
-        return (rays / inverse_depth[:, None] - view.translation) @ view.rotation
+        surface.append((rays / inverse_depth[:, None] - view.translation) @ view.rotation)
+    return np.array(surface)
 
-    return Lifted(keypoints, *map(on_surface, ([0.0, 0.0], [_STEP, 0.0], [0.0, _STEP])))
 
-
-def carry(lifted: Lifted, view: View) -> tuple[Keypoints, np.ndarray]:
+def carry(keypoints: Keypoints, lifted: np.ndarray, view: View) -> tuple[Keypoints, np.ndarray]:
     """Carry keypoints into another view by the local map of their surface.
 
     Args:
-        lifted: N keypoints of one view.
+        keypoints: N of them, of one view.
+        lifted: (3, N, 3) what `lift` says of them.
         view: the other.
 
     Returns:
@@ -167,16 +152,16 @@ def carry(lifted: Lifted, view: View) -> tuple[Keypoints, np.ndarray]:
         visible: inside the image, from the front, and as deep as the other view's own surface. Those
         that are not have no meaning.
     """
-    (position, depth), *tangents = (view.project(p) for p in (lifted.points, lifted.right, lifted.below))
+    (position, depth), *tangents = map(view.project, lifted)
     affine = np.stack([ends - position for ends, _ in tangents], axis=2) / _STEP
     last = [view.camera.width - 1, view.camera.height - 1]
     inside = ((position >= 0) & (position <= last)).all(axis=1)
     visible = inside & (np.linalg.det(np.nan_to_num(affine)) > 0)
-    undistorted = view.undistorted(position[visible])
-    own = np.einsum("ni,ni->n", _homogeneous(undistorted), view.plane_at(undistorted))
+    rays = view.rays(position[visible])
+    own = np.einsum("ni,ni->n", rays, view.planes_at(rays))
     visible[visible] = np.abs(own * depth[visible] - 1) <= DEPTH_AGREEMENT
     shown = np.where(visible[:, None, None], affine, np.eye(2))
-    return carried_keypoints(lifted.keypoints, position, shown), visible
+    return carried_keypoints(keypoints, position, shown), visible
 
 
 def angles_between(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lib.data.strecha import read_strecha_camera
+from lib.data.cameras import read_strecha_camera
 
 # As one of fountain-P11 looks, blanks at the ends of lines and all.
 REAL = """2759.48 0 1520.69 
@@ -32,7 +32,7 @@ def camera(tmp_path: Path) -> Path:
 def test_a_point_ahead_is_seen_at_the_principal_point_half_a_pixel_back(
     camera: Path,
 ) -> None:
-    read = read_strecha_camera(camera)
+    read = read_strecha_camera(camera, (3072, 2048))
     assert (read.width, read.height) == (3072, 2048)
     centre = np.array([-7.28137, -7.57667, 0.204446])
     # The third column of the rotation from camera to world is where the camera looks.
@@ -44,7 +44,7 @@ def test_a_point_ahead_is_seen_at_the_principal_point_half_a_pixel_back(
 
 
 def test_of_a_reduced_photograph_a_point_is_seen_in_the_same_part_of_it(camera: Path) -> None:
-    large = read_strecha_camera(camera)
+    large = read_strecha_camera(camera, (3072, 2048))
     small = read_strecha_camera(camera, (1024, 683))
     ray = np.array([0.1, -0.2, 1])
     # Of the image's width and height, from its border, which lies half a pixel from a pixel's centre.
@@ -71,4 +71,4 @@ def test_what_is_no_pinhole_camera_is_refused_by_name(camera: Path, old: str, ne
     assert old in REAL
     camera.write_text(REAL.replace(old, new))
     with pytest.raises(ValueError, match=r"0000\.jpg\.camera"):
-        read_strecha_camera(camera)
+        read_strecha_camera(camera, (3072, 2048))
