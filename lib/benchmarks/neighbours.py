@@ -45,19 +45,21 @@ def nearest(queries: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         (m,) float64 distances and (m,) int64 columns, the first of equally near ones.
     """
-    table, squares = columns.float(), columns.double().square().sum(1)
     # A sum of n products in any order is off by at most n u / (1 − n u) times the sum of their sizes,
-    # u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, 2002, Sec. 3.1), at most
-    # ‖y‖² + 2 ‖x‖ ‖y‖ here. A few more n are for the rounding on the way there, and the last term is for
-    # products that vanish. What is nearest may be that much too far and another that much too near.
+    # u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, 2002, Sec. 3.1): ‖y‖² by about
+    # n u ‖y‖², and ‖y‖² − 2 x·y by as much again and 2 n u ‖x‖ ‖y‖. A few more n are for the rounding on
+    # the way there, and the last term is for products that vanish. What is nearest may be that much too
+    # far and another that much too near.
+    table, n = columns.float(), columns.shape[1]
+    squares = torch.linalg.vecdot(table, table)
     longest = squares.max().sqrt()
     nearness, first = [], []
-    for some in queries.split(max(1, BLOCK[queries.device.type] // len(columns))):
-        sizes = longest * (longest + 2 * some.double().square().sum(1, keepdim=True).sqrt())
-        slack = 2 * (columns.shape[1] + 8) * (2.0**-24 * sizes + 2.0**-120)
-        scores = F.linear(2 * some.float(), table, -squares.float())
+    for some in queries.float().split(max(1, BLOCK[queries.device.type] // len(columns))):
+        sizes = longest * (longest + some.norm(dim=1, keepdim=True))
+        slack = 4 * (n + 8) * (2.0**-24 * sizes + 2.0**-120)
+        scores = F.linear(2 * some, table, -squares)
         folds = F.max_pool1d(scores, FOLD, ceil_mode=True)
-        reach = (folds.amax(1, keepdim=True) - slack).float()
+        reach = folds.amax(1, keepdim=True) - slack
         row, fold = (folds >= reach).nonzero()[:, :, None].unbind(1)
         # The last fold may be shorter: the last column then stands there more than once.
         column = (fold * FOLD + torch.arange(FOLD, device=row.device)).clamp(max=len(columns) - 1)

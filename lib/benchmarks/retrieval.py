@@ -30,7 +30,6 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from pathlib import Path
 
 import cv2
@@ -88,9 +87,17 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
         }
         for name, city in test_set.items():
             [other] = described.keys() - {name}
-            for engine, answers in _engines(described[other], described[name]).items():
-                for query in city.queries:
-                    precision = _precision(city, described[name], query, answers)
+            engines, names = _engines(described[other], described[name]), [*city.images]
+            for query in city.queries:
+                image = names.index(query.image)
+                (x, y), (left, top, right, bottom) = described[name][image].position.T, query.box
+                chosen = (x >= left) & (x <= right) & (y >= top) & (y <= bottom)
+                if not chosen.any():
+                    path = city.images[query.image]
+                    raise ValueError(f"{path} has no keypoints in the box of {query.name}")
+                for engine, answers in engines.items():
+                    ranked = np.argsort(-answers(image, chosen), kind="stable")
+                    precision = average_precision([names[number] for number in ranked], query)
                     precisions[engine, name, query.name] = 100 * precision
     single = pd.Series(precisions)
     cities = single.groupby(level=[0, 1]).mean()
@@ -108,9 +115,8 @@ def _described(subject: Subject, city: City, file: Path) -> list[Features]:
                 raise ValueError("visual words are of real-valued descriptors; these are packed bits")
             descriptors.write(photograph.descriptors.astype(np.float32).tobytes())
             photographs.append(replace(photograph, descriptors=np.empty(0)))
-    ends = np.cumsum([0, *map(len, photographs)])
-    stored = np.memmap(file, np.float32, "r").reshape(ends[-1], -1)
-    parts = (stored[first:last] for first, last in pairwise(ends))
+    ends = np.cumsum([*map(len, photographs)])
+    parts = np.split(np.memmap(file, np.float32, "r").reshape(ends[-1], -1), ends[:-1])
     both = zip(photographs, parts, strict=True)
     return [replace(photograph, descriptors=part) for photograph, part in both]
 
@@ -123,12 +129,8 @@ def _engines(learned_on: Sequence[Features], searched: Sequence[Features]) -> di
     """By engine what answers a query."""
     learned, described = ([f.descriptors for f in city] for city in (learned_on, searched))
     bits = min(BITS, learned[0].shape[1])
-    words = signing = learn(learned, VISUAL_INDEX_WORDS, bits)
-    inverted = collection = invert(words, described)
-    # Of features too few for these words there are no more.
-    if len(words.centres) == VISUAL_INDEX_WORDS:
-        signing = learn(learned, HAMMING_WORDS, bits)
-        collection = invert(signing, described)
+    verifying, signing = (learn(learned, words, bits) for words in (VISUAL_INDEX_WORDS, HAMMING_WORDS))
+    inverted, collection = invert(verifying, described), invert(signing, described)
 
     def expanded(image: int, chosen: np.ndarray, count: int) -> np.ndarray:
         own, several = described[image][chosen], min(count, len(signing.centres))
@@ -139,18 +141,6 @@ def _engines(learned_on: Sequence[Features], searched: Sequence[Features]) -> di
     verified = partial(visual_index, photographs=searched, collection=inverted)
     answering = (verified, partial(expanded, count=1), partial(expanded, count=ASSIGNED))
     return dict(zip(ENGINES, answering, strict=True))
-
-
-def _precision(city: City, described: Sequence[Features], query: Query, answers: Answers) -> float:
-    names = [*city.images]
-    image = names.index(query.image)
-    x, y = described[image].position.T
-    left, top, right, bottom = query.box
-    chosen = (x >= left) & (x <= right) & (y >= top) & (y <= bottom)
-    if not chosen.any():
-        raise ValueError(f"{city.images[query.image]} has no keypoints in the box of {query.name}")
-    ranked = np.argsort(-answers(image, chosen), kind="stable")
-    return average_precision([names[number] for number in ranked], query)
 
 
 def average_precision(ranked: Sequence[str], query: Query) -> float:

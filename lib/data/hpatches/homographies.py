@@ -89,8 +89,7 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
     """Open sequences, in the order of the folders and then of names.
 
     Args:
-        folders: each a sequence's own folder, or one whose subfolders are sequences; a subfolder
-            without a homography is passed over.
+        folders: each a sequence's own folder, or one with sequences up to two levels below it.
 
     Raises:
         FileNotFoundError: a folder holds no sequence; or a sequence lacks a file.
@@ -98,8 +97,7 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
     """
     by_name: dict[str, HomographySequence] = {}
     for folder in folders:
-        inside = [folder] if _layout(folder) else list(filter(_layout, sorted(folder.glob("*"))))
-        if not inside:
+        if not (inside := sequence_folders(folder)):
             raise FileNotFoundError(f"{folder} holds no sequence (1.ppm … H_1_6, or img1 … H1to6p)")
         for sequence in map(read_homography_sequence, inside):
             if sequence is not (known := by_name.setdefault(sequence.name, sequence)):
