@@ -40,7 +40,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     batch = draw(subject, train_set, generator)
     distance = parts.build("sampler", subject.recipe.sampler).distance
     objective = build_objective(subject.recipe, subject.device)
-    every = torch.arange(len(batch.anchor), device=subject.device)
+    n = len(batch.anchor)
     images = batch.images[:, :, 0].round().clamp(0, 255).byte()
     candidates = batch.shuffled(generator)
 
@@ -59,13 +59,13 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         positive = drawn.squeeze(1).to(far.device)
         places = torch.stack([batch.anchor, positive])
         mined = objective.triplets(batch.pairs(model, raw, positive)).negatives
-        side, other = mined.patch // len(every), mined.patch % len(every)
+        side, other = mined.patch // n, mined.patch % n
         shown = {
             "distance": far,
             "probability": logits.exp().where(far.isfinite(), torch.nan),
             "positive": positive.short(),
             "negative": images[other, places[side, other]],
-            "near_anchor": mined.query < len(every),
+            "near_anchor": mined.query < n,
             "found": mined.found,
         }
         return {"exponent": np.float32(exponent)} | {name: v[:CLASSES] for name, v in shown.items()}

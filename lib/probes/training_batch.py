@@ -76,19 +76,16 @@ def with_statistics(model: nn.Module, batches: Sequence[Tensor]) -> nn.Module:
         A copy in evaluation mode whose running statistics are the means of those of the batches; the
         network itself where its batch norms, if it has any, have seen a step.
     """
-    if all(norm.num_batches_tracked > 0 for norm in _batch_norms(model)):
+    known = copy.deepcopy(model)
+    norms = [layer for layer in known.modules() if isinstance(layer, nn.BatchNorm2d)]
+    if all(norm.num_batches_tracked > 0 for norm in norms):
         return model
-    model = copy.deepcopy(model)
-    for norm in _batch_norms(model):
+    for norm in norms:
         norm.momentum = None  # a cumulative average
         norm.train()
     for images in batches:
-        model(images)
-    return model.eval()
-
-
-def _batch_norms(model: nn.Module) -> list[nn.Module]:
-    return [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+        known(images)
+    return known.eval()
 
 
 @contextmanager
