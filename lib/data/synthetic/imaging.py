@@ -95,7 +95,7 @@ class Site:
 def side_by_side(
     shapes: Sequence[tuple[int, int]],
     cuts: Callable[[int, int], Iterable[Sequence[int]]],
-    pose: Callable[[float, float], tuple[np.ndarray, np.ndarray]],
+    pose: Callable[[float, float], tuple[Sequence[float], np.ndarray]],
 ) -> list[Plane]:
     """The planes that photographs side by side are cut into, column by column.
 
@@ -116,16 +116,16 @@ def side_by_side(
     return planes
 
 
-def axis_rotation(axis: np.ndarray, radians: float) -> np.ndarray:
+def axis_rotation(axis: Sequence[float], radians: float) -> np.ndarray:
     """(3, 3) rotation about an axis by Rodrigues' formula."""
-    cross = np.cross(axis / np.linalg.norm(axis), np.eye(3)).T
+    cross = np.cross(np.divide(axis, np.linalg.norm(axis)), np.eye(3)).T
     return np.eye(3) + np.sin(radians) * cross + (1 - np.cos(radians)) * cross @ cross
 
 
 def random_tilt(largest: float, rng: Generator) -> np.ndarray:
     """(3, 3) a rotation about an axis across the line of sight, by `largest` radians at most."""
     angle = rng.uniform(0, 2 * np.pi)
-    return axis_rotation(np.array([np.cos(angle), np.sin(angle), 0]), largest * rng.uniform())
+    return axis_rotation([np.cos(angle), np.sin(angle), 0], largest * rng.uniform())
 
 
 def orbiting_camera(
@@ -135,7 +135,7 @@ def orbiting_camera(
     yaw: float = 0.0,
     pitch: float = 0.0,
     roll: float = 0.0,
-    target: np.ndarray | None = None,
+    target: Sequence[float] | None = None,
 ) -> Camera:
     """A camera that looks at a point, turned around it.
 
@@ -146,7 +146,7 @@ def orbiting_camera(
         yaw, pitch, roll: radians; all 0 puts it straight before the target, looking along +z.
         target: (3,) world units; None for (0, 0, focal).
     """
-    target = np.array([0, 0, focal]) if target is None else target
+    target = (0, 0, focal) if target is None else target
     right, down, ahead = np.eye(3)
     turns = axis_rotation(ahead, roll), axis_rotation(right, pitch), axis_rotation(down, yaw)
     rotation = turns[0] @ turns[1] @ turns[2]
@@ -252,11 +252,11 @@ def photograph_through(photometry: Photometry, light: np.ndarray) -> np.ndarray:
     """
     import cv2
 
-    image = np.clip(light, 0, 1) ** np.float32(photometry.gamma) * np.float32(photometry.gain)
+    image = np.clip(light, 0, 1) ** photometry.gamma * photometry.gain
     if photometry.blur > 0.1:
         image = cv2.GaussianBlur(image, (0, 0), photometry.blur)
     noise = np.random.default_rng(photometry.noise_seed).standard_normal(image.shape, np.float32)
-    image = 255 * image + np.float32(photometry.noise) * noise
+    image = 255 * image + photometry.noise * noise
     image = np.clip(np.rint(image), 0, 255).astype(np.uint8)
     coded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, photometry.jpeg_quality])[1]
     return cv2.imdecode(coded, cv2.IMREAD_GRAYSCALE)
@@ -294,12 +294,12 @@ def render_view(site: Site, photographs: Sequence[np.ndarray], view: int) -> np.
         if not light.size:
             continue
         texture = photographs[plane.photograph][plane.top : plane.top + h, plane.left : plane.left + w]
-        area = abs(np.linalg.det(local_affine(homography, np.array([[w / 2, h / 2]]))[0]))
+        area = abs(np.linalg.det(local_affine(homography, [[w / 2, h / 2]])[0]))
         if area < 1:
             texture = cv2.GaussianBlur(texture, (0, 0), 0.5 * np.sqrt(1 / area - 1) + 1e-3)
         drawn = cv2.warpPerspective(
             texture.astype(np.float32) / 255,
-            np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1.0]]) @ homography,
+            [[1, 0, -left], [0, 1, -top], [0, 0, 1]] @ homography,
             light.shape[::-1],
             flags=cv2.INTER_CUBIC,
             borderMode=cv2.BORDER_REPLICATE,

@@ -119,12 +119,12 @@ def dealt(photographs: Sequence[Photograph]) -> Allotment:
     homography, tenth = math.ceil(n / 20), max(2, math.ceil(n / 10))
     reserve = min(tenth, n - len(SCENES) - homography)
     second = tenth if n >= FEWEST_FOR_CONFIRMATION else 0
-    halves = [(size + odd) // 2 for size in (reserve, second) for odd in (1, 0)]
-    sizes = [n - homography - reserve - second, homography, *halves]
-    ends = itertools.accumulate(sizes)
-    scenes, *others = [tuple(photographs[e - k : e]) for k, e in zip(sizes, ends, strict=True)]
+    rest = iter(photographs)
+    scenes = tuple(itertools.islice(rest, n - homography - reserve - second))
     parts = {scene: scenes[i :: len(SCENES)] for i, scene in enumerate(SCENES)}
-    parts |= zip((HOMOGRAPHY, *RESERVE, *CONFIRMATION), others, strict=True)
+    halves = ((size + odd) // 2 for size in (reserve, second) for odd in (1, 0))
+    for part, size in zip((HOMOGRAPHY, *RESERVE, *CONFIRMATION), (homography, *halves), strict=True):
+        parts[part] = tuple(itertools.islice(rest, size))
     return {part: taken for part, taken in parts.items() if taken}
 
 

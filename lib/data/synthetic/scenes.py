@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from scipy.spatial import cKDTree
-from scipy.stats import qmc
+from scipy.stats import qmc, rankdata
 
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import write_pairs, write_patches
@@ -67,7 +67,7 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: Gener
 
     def pose(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
         depth = 1 + DEPTH * rng.uniform(-1, 1) * height / focal
-        return depth * np.array([x, y, focal]), imaging.random_tilt(TILT, rng) * depth * OVERLAP
+        return np.multiply(depth, [x, y, focal]), imaging.random_tilt(TILT, rng) * depth * OVERLAP
 
     planes = imaging.side_by_side(shapes, halves, pose)
     # Stratified, so that scenes with few views are about equally hard.
@@ -142,8 +142,7 @@ def _chosen_views(visible: np.ndarray, rng: Generator) -> np.ndarray:
     """(N, V) bool: which of the views that see a point give a patch."""
     wanted = rng.choice(list(VIEWS_OF_A_POINT), size=len(visible), p=list(VIEWS_OF_A_POINT.values()))
     order = np.where(visible, rng.random(visible.shape), 2.0)
-    rank = order.argsort(axis=1).argsort(axis=1)
-    return visible & (rank < wanted[:, None])
+    return visible & (rankdata(order, axis=1) <= wanted[:, None])
 
 
 def spread_out(keypoints: Keypoints, distance: float) -> np.ndarray:

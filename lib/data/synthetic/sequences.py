@@ -242,9 +242,9 @@ def _warp(light: np.ndarray, homography: np.ndarray, size: tuple[int, int]) -> n
     # Samples a side of a pixel, so that none skips texels of the photograph; 4 at most.
     jacobians = local_affine(homography, imaging.corners(width, height))
     samples = int(np.clip(np.ceil(1 / np.linalg.norm(jacobians, -2, (1, 2)).min()), 1, 4))
-    shift = np.array([[1, 0, -margin], [0, 1, -margin], [0, 0, 1.0]])
+    shift = [[1, 0, -margin], [0, 1, -margin], [0, 0, 1]]
     # The middle of a pixel is the middle of its samples.
-    fine = np.array([[samples, 0, (samples - 1) / 2], [0, samples, (samples - 1) / 2], [0, 0, 1.0]])
+    fine = [[samples, 0, (samples - 1) / 2], [0, samples, (samples - 1) / 2], [0, 0, 1]]
     fine_size = (samples * size[0], samples * size[1])
     drawn = imaging.sky(*fine_size)
     forward = fine @ homography @ shift

@@ -126,8 +126,8 @@ PLACES, TEXTURES = ("place1", "place2"), 3
 BAGS = {"5bag_000": 5, "5bag_001": 5, "8bag_000": 8}
 # Of each city what comes before a photograph's name in its queries.
 PREFIXES = {"oxford5k": "oxc1_", "paris6k": ""}
-# Rows and columns of a photograph's parts in a city; how many of them are landmarks, and queries of one.
-PARTS, LANDMARKS, QUERIES = (2, 3), 2, 3
+# Of a photograph's six parts in a city how many are landmarks, and queries of one.
+LANDMARKS, QUERIES = 2, 3
 # Share of a landmark that a photograph of each grade shows: from the first up to below the second.
 SHARES = {"good": (0.6, np.inf), "ok": (0.25, 0.6), "junk": (0.02, 0.25)}
 # Texels a side of each plane at which it is asked whether they are seen, as numpy's grids take it.
@@ -196,10 +196,10 @@ def plan_wall(textures: Sequence[np.ndarray], arrangement: Arrangement, rng: Gen
         parts = zip(sides, PIECES, strict=True)
         return [np.linspace(0, side, n + 1).round().astype(int).tolist() for side, n in parts]
 
-    def pose(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
-        turn = imaging.axis_rotation(np.array([0, 1, 0]), -x / radius) @ imaging.random_tilt(TILT, rng)
+    def pose(x: float, y: float) -> tuple[list[float], np.ndarray]:
+        turn = imaging.axis_rotation([0, 1, 0], -x / radius) @ imaging.random_tilt(TILT, rng)
         out = radius * (1 + RELIEF * rng.uniform(-1, 1))
-        return np.array([out * np.sin(x / radius), y, -out * np.cos(x / radius)]), OVERLAP * turn
+        return [out * np.sin(x / radius), y, -out * np.cos(x / radius)], OVERLAP * turn
 
     planes = imaging.side_by_side(shapes, cuts, pose)
     focal, breadth = FOCAL * arrangement.size[0], 2 * radius * np.sin(min(arrangement.arc, np.pi) / 2)
@@ -210,8 +210,7 @@ def plan_wall(textures: Sequence[np.ndarray], arrangement: Arrangement, rng: Gen
         pitch = PITCH[0] + draw[2] * (PITCH[1] - PITCH[0])
         distance = FOCAL * breadth * DISTANCE[0] * (DISTANCE[1] / DISTANCE[0]) ** draw[3]
         past = breadth * rng.uniform(-1, 1, 2) * (arrangement.aside, arrangement.aside / 2)
-        target = np.array([*past, -radius / 2])
-        view = focal, arrangement.size, distance, yaw, pitch, roll, target
+        view = focal, arrangement.size, distance, yaw, pitch, roll, [*past, -radius / 2]
         cameras.append(imaging.orbiting_camera(*view))
     return Site(planes, cameras, [imaging.draw_photometry(rng, **PHOTOMETRY) for _ in cameras])
 
@@ -282,8 +281,8 @@ def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: Image
         landmarks: dict[str, np.ndarray] = {}
         distracting: list[np.ndarray] = []
         for photograph in shown:
-            rows = np.array_split(photograph.grey(size.longest_side), PARTS[0], axis=0)
-            parts = [part for row in rows for part in np.array_split(row, PARTS[1], axis=1)]
+            rows = np.array_split(photograph.grey(size.longest_side), 2)
+            parts = [part for row in rows for part in np.array_split(row, 3, axis=1)]
             order = drawing(size, f"{city} {photograph.name}").permutation(len(parts))
             plain = re.sub(r"[^a-z0-9]+", "_", photograph.name.lower())
             landmarks |= {f"{plain}_{n}": parts[index] for n, index in enumerate(order[:LANDMARKS], 1)}
