@@ -181,10 +181,11 @@ def seen_planes(site: Site, view: int, pixels: np.ndarray) -> np.ndarray:
     """(N,) int64, the index of the nearest plane on the ray of each of (N, 2) pixels of a view, -1 where
     the ray meets none."""
     rays = np.vstack([pixels.T, np.ones(len(pixels))])
-    u, v, closeness = (np.linalg.inv(site.homographies(view)) @ rays).swapaxes(0, 1)
-    width, height = np.array([(plane.width, plane.height) for plane in site.planes]).T[..., None]
-    u, v = u / closeness, v / closeness
-    hit = (u >= 0) & (v >= 0) & (u <= width - 1) & (v <= height - 1) & (closeness > 0)
+    texels = np.linalg.inv(site.homographies(view)) @ rays
+    closeness = texels[:, 2]
+    texels = texels[:, :2] / texels[:, 2:]
+    last = np.array([[[plane.width - 1], [plane.height - 1]] for plane in site.planes])
+    hit = ((texels >= 0) & (texels <= last)).all(axis=1) & (closeness > 0)
     return np.where(hit.any(axis=0), np.where(hit, closeness, 0).argmax(axis=0), -1)
 
 

@@ -142,7 +142,7 @@ def _unfit(path: Path) -> str | None:
 
     try:
         with Image.open(path) as image:
-            long, short = max(image.size), min(image.size)
+            short, long = sorted(image.size)
             # Pillow finds a cut-off JPEG, which OpenCV fills up with grey.
             image.draft("L", (64, 64))
             image.load()

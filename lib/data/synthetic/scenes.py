@@ -72,11 +72,10 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: Gener
     planes = imaging.side_by_side(shapes, halves, pose)
     # Stratified, so that scenes with few views are about equally hard.
     draws = qmc.LatinHypercube(4, rng=rng).random(size.views - 1)
-    bounds = np.transpose([(-YAW, YAW), (-PITCH, PITCH), (-ROLL, ROLL), DISTANCE])
-    turns = [(0, 0, 0, 1), *qmc.scale(draws, *bounds)]
+    turns = qmc.scale(draws, [-YAW, -PITCH, -ROLL, DISTANCE[0]], [YAW, PITCH, ROLL, DISTANCE[1]])
     cameras = [
         imaging.orbiting_camera(focal, (width, height), focal * distance, *angles)
-        for *angles, distance in turns
+        for *angles, distance in [(0, 0, 0, 1), *turns]
     ]
     return Site(planes, cameras, [imaging.draw_photometry(rng, **PHOTOMETRY) for _ in cameras])
 

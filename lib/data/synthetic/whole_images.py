@@ -256,19 +256,19 @@ def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
         data = folder / scene / "set_100"
         for part in ("calibration", "new-vis-pairs", "sub_set"):
             (data / part).mkdir(parents=True)
-        images = imaging.render_views(site, textures)
-        for name, image, camera in zip(names, images, site.cameras, strict=True):
+        views = imaging.render_views(site, textures)
+        for name, image, camera in zip(names, views, site.cameras, strict=True):
             write_image(data / "images" / f"{name}.jpg", image)
             with h5py.File(data / "calibration" / f"calibration_{name}.h5", "w") as file:
                 file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
         pairs = itertools.combinations(range(IMC.views), 2)
-        shared = [pair for pair in pairs if covisibility(site, *pair) >= COVISIBLE]
-        keys = [f"{names[b]}-{names[a]}" for a, b in shared]
+        shared = (pair for pair in pairs if covisibility(site, *pair) >= COVISIBLE)
+        keys = [f"{names[second]}-{names[first]}" for first, second in shared]
         np.save(data / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy", keys)
         rng = np.random.default_rng([size.seed, number])
         for bag, count in BAGS.items():
-            views = sorted(rng.choice(IMC.views, count, replace=False))
-            lines = "".join(f"images/{names[view]}.jpg\n" for view in views)
+            images = sorted(rng.choice(names, count, replace=False))
+            lines = "".join(f"images/{image}.jpg\n" for image in images)
             (data / "sub_set" / f"{bag}.txt").write_text(lines)
 
 
@@ -349,5 +349,5 @@ def _shown(site: Site, view: int) -> tuple[float, np.ndarray]:
 
 def _halves(photographs: Sequence[Photograph]) -> list[Sequence[Photograph]]:
     """The first `TEXTURES` of either half: of the second scene's photographs, and of the third's."""
-    half = -(-len(photographs) // 2)
+    half = (len(photographs) + 1) // 2
     return [photographs[first:][:TEXTURES] for first in (0, half)]
