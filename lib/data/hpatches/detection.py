@@ -152,18 +152,14 @@ def disc_overlap(first: np.ndarray, second: np.ndarray, distance: np.ndarray) ->
     Returns:
         As many values in [0, 1].
     """
-    small, large = np.minimum(first, second), np.maximum(first, second)
-    # Within these bounds the circles cross or touch; at them the sum below is none or the small disc.
-    apart = np.clip(distance, large - small, large + small)
-    positive = np.maximum(apart, np.finfo(float).tiny)
-    offset = (apart**2 + small**2 - large**2) / (2 * positive)
-    offset = np.where(apart > 0, offset, -small)
-    angle_small = np.arccos(np.clip(offset / small, -1, 1))
-    angle_large = np.arccos(np.clip((apart - offset) / large, -1, 1))
-    shared = small**2 * (angle_small - np.sin(2 * angle_small) / 2) + large**2 * (
-        angle_large - np.sin(2 * angle_large) / 2
-    )
-    return shared / (np.pi * (small**2 + large**2) - shared)
+    apart = np.maximum(distance, 1e-9)
+    shared = 0.0
+    for one, other in ((first, second), (second, first)):
+        # Half the angle of the arc inside the other: none of a disc apart, the whole of one inside.
+        cosine = (apart**2 + one**2 - other**2) / (2 * apart * one)
+        angle = np.arccos(np.clip(cosine, -1, 1))
+        shared += one**2 * (angle - np.sin(2 * angle) / 2)
+    return shared / (np.pi * (first**2 + second**2) - shared)
 
 
 def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
