@@ -25,7 +25,6 @@ _WORKERS = {
 }
 # A process has one environment, and several threads of it may run tasks.
 _environment_lock = threading.Lock()
-Tell = Callable[[float], None]
 # Processes by the pipe to each.
 Workers = dict[connection.Connection, multiprocessing.Process]
 
@@ -36,13 +35,12 @@ class Task:
 
     Attributes:
         title: one line for people.
-        do: called there; both it and what it returns can be pickled. It is given a function that takes
-            the share of it that is done, 0 to 1, and may call it.
+        do: called there; both it and what it returns can be pickled.
         weight: its share of all work, in any unit.
     """
 
     title: str
-    do: Callable[[Tell], object]
+    do: Callable[[], object]
     weight: float = 1.0
 
 
@@ -86,7 +84,7 @@ def run(
     """
     show = report or (lambda *standing: None)
     outcomes: list[Outcome | None] = [None] * len(tasks)
-    shares, whole = [0.0] * len(tasks), sum(task.weight for task in tasks)
+    done, whole = 0.0, sum(task.weight for task in tasks)
     waiting = list(reversed(range(len(tasks))))
     workers: Workers = {}
     busy: dict[connection.Connection, int] = {}
@@ -101,21 +99,15 @@ def run(
                 # One that has ended meanwhile is found out below.
                 with contextlib.suppress(BrokenPipeError):
                     idle.send(tasks[busy[idle]].do)
-            ended: list[int] = []
             for pipe in connection.wait(list(busy), timeout=0.5):
+                number = busy.pop(pipe)
                 try:
-                    message = pipe.recv()
+                    outcomes[number] = pipe.recv()
                 except (EOFError, OSError):
-                    message = Outcome(failure=_end_of(workers.pop(pipe)))
-                if isinstance(message, Outcome):
-                    ended.append(busy.pop(pipe))
-                    outcomes[ended[-1]], shares[ended[-1]] = message, 1.0
-                else:
-                    shares[busy[pipe]] = message
-            share = sum(task.weight * done for task, done in zip(tasks, shares, strict=True)) / whole
-            news = [(tasks[number], outcomes[number].failure) for number in ended] or [(None, None)]
-            for task, failure in news:
-                show(task, failure, outcomes.count(None), share)
+                    outcomes[number] = Outcome(failure=_end_of(workers.pop(pipe)))
+                done += tasks[number].weight / whole
+                show(tasks[number], outcomes[number].failure, outcomes.count(None), done)
+            show(None, None, outcomes.count(None), done)
     except BaseException:
         for worker in workers.values():
             worker.terminate()
@@ -173,7 +165,7 @@ def _work(pipe: connection.Connection) -> None:
         while True:
             do = pipe.recv()
             try:
-                outcome = Outcome(do(pipe.send))
+                outcome = Outcome(do())
             except Exception as error:
                 outcome = Outcome(failure=f"{type(error).__name__}: {error}")
             pipe.send(outcome)

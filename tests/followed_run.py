@@ -7,11 +7,10 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lib.processes import Tell
 from lib.study.jobs import Job, Setting
 
 
-def followed(job: Job, setting: Setting, folder: Path, tell: Tell) -> None:
+def followed(job: Job, setting: Setting, folder: Path) -> None:
     """Does a job with a checkpoint at each step; stays at step 5 unless `folder` has a file "killed"."""
     from lib import training
     from lib.study import runs
@@ -21,17 +20,16 @@ def followed(job: Job, setting: Setting, folder: Path, tell: Tell) -> None:
     def step(number: int, total: int) -> None:
         with open(folder / f"{worker}.steps", "a") as file:
             file.write(f"{number}\n")
-        tell(0.5)
         if number == 5 and not (folder / "killed").exists():
             half = folder / f"{worker}.half"
             half.write_text(str(worker))
             half.rename(folder / "waiting")
             time.sleep(600)
 
-    training.train = partial(training.train, checkpoint_seconds=0)
+    training.train = partial(training.train, checkpoint_seconds=0, on_step=step)
     runs.train = training.train
-    runs.carry_out(job, setting, step)
+    runs.carry_out(job, setting)
 
 
-def undone(tell: Tell) -> None:
+def undone() -> None:
     """Does nothing of what a job asks for."""

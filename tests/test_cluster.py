@@ -194,7 +194,7 @@ def test_a_worker_that_shares_no_folder_or_no_locks_is_refused(
     if held:
         lock.touch()  # by a client whose locks are not seen here
     refused = cluster._checked(Task("a", quiet), here[1], setting, lock)
-    assert re.match(told, refused.do(quiet))
+    assert re.match(told, refused.do())
 
 
 def test_a_record_that_is_not_seen_here_is_a_failure(

@@ -20,30 +20,29 @@ from lib import processes
 from lib.processes import Task
 
 
-def doubled(number: int, tell: processes.Tell) -> int:
-    tell(0.5)
+def doubled(number: int) -> int:
     return 2 * number
 
 
-def refused(tell: processes.Tell) -> None:
+def refused() -> None:
     raise ValueError("as it should")
 
 
-def killed(number: int, tell: processes.Tell) -> None:
+def killed(number: int) -> None:
     os.kill(os.getpid(), number)
     time.sleep(60)
 
 
-def environment(tell: processes.Tell) -> dict[str, str]:
+def environment() -> dict[str, str]:
     return dict(os.environ)
 
 
-def without_space(file: Path, tell: processes.Tell) -> None:
+def without_space(file: Path) -> None:
     file.touch()
     raise OSError(errno.ENOSPC, "cannot write")
 
 
-def compiled(file: Path, tell: processes.Tell) -> None:
+def compiled(file: Path) -> None:
     file.write_text("begun")
     try:
         # Python's compiler divides constants, these for a minute, and looks at signals meanwhile.
@@ -53,7 +52,7 @@ def compiled(file: Path, tell: processes.Tell) -> None:
         file.write_text("unwound")
 
 
-def process(tell: processes.Tell) -> int:
+def process() -> int:
     time.sleep(0.3)
     return os.getpid()
 
@@ -132,7 +131,7 @@ from pathlib import Path
 from lib.files import replacing
 from lib import processes
 
-def long(folder, number, tell):
+def long(folder, number):
     with replacing(folder / f"{number}.txt") as half:
         half.write_text("half")
         (folder / f"{number}.pid").write_text(str(os.getpid()))
@@ -192,7 +191,7 @@ def launched(path, args, fds):
 
 util.spawnv_passfds = launched
 try:
-    processes.run([processes.Task("never done", repr)], at_once=1)
+    processes.run([processes.Task("never done", list)], at_once=1)
 except KeyboardInterrupt:
     print("stopped")
 """

@@ -91,15 +91,14 @@ def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
 
 
 def test_a_new_metric_is_computed_from_the_weights_without_training(
-    cold: tuple[Study, Job, Path],
+    cold: tuple[Study, Job, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, job, path = cold
     record = records.read(path)
     records.write(path, {**record, "metrics": {}})
     assert jobs.record_status(job, opened.setting).state == "incomplete"
-    steps: list[int] = []
-    carry_out(job, opened.setting, lambda step, total: steps.append(step))
-    assert steps == []
+    monkeypatch.setattr(runs, "train", None)
+    carry_out(job, opened.setting)
     assert records.read(path)["metrics"] == record["metrics"]
 
 
@@ -143,7 +142,10 @@ def test_weights_damaged_anywhere_are_set_aside_and_made_anew(
 
 @pytest.mark.parametrize("share", [0.0, 0.999])
 def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
-    cold: tuple[Study, Job, Path], share: float, capfd: pytest.CaptureFixture[str]
+    cold: tuple[Study, Job, Path],
+    share: float,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened, job, path = cold
     probe = jobs.probe_path(path, "distance_histogram", "mini-b")
@@ -153,9 +155,8 @@ def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
     assert (found.state, found.readable, found.damaged) == ("incomplete", False, (probe,))
     with pytest.raises(records.DamagedRecord, match=r"\.npz is damaged"):
         Record(job, path, records.read(path)).probe("distance_histogram", "mini-b")
-    steps: list[int] = []
-    carry_out(job, opened.setting, lambda step, total: steps.append(step))
-    assert steps == []
+    monkeypatch.setattr(runs, "train", None)
+    carry_out(job, opened.setting)
     assert probe.read_bytes() == whole
     assert f"{probe} is damaged: set aside as" in capfd.readouterr().err
 
@@ -268,6 +269,13 @@ def same(one: Stages, other: Stages) -> bool:
     )
 
 
+def followed(job: Job, setting: jobs.Setting, on_step: Callable[[int, int], None]) -> Path:
+    """Does a job, whose training tells its steps."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(runs, "train", partial(runs.train, on_step=on_step))
+        return carry_out(job, setting)
+
+
 def killed_at_step_5(job: Job, setting: jobs.Setting) -> None:
     def kill(step: int, total: int) -> None:
         if step == 5:
@@ -275,7 +283,7 @@ def killed_at_step_5(job: Job, setting: jobs.Setting) -> None:
 
     training.train = partial(training.train, checkpoint_seconds=0)
     runs.train = training.train
-    carry_out(job, setting, kill)
+    followed(job, setting, kill)
 
 
 def test_a_killed_job_goes_on_from_its_checkpoint(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
@@ -289,7 +297,7 @@ def test_a_killed_job_goes_on_from_its_checkpoint(cold: tuple[Study, Job, Path],
     half = checkpoint.with_name(f"{checkpoint.stem}.1.half.pt")
     half.touch()
     steps: list[int] = []
-    made = carry_out(job, setting, lambda step, total: steps.append(step))
+    made = followed(job, setting, lambda step, total: steps.append(step))
     assert steps[0] == 5, "the 4 steps before are not done again"
     assert same(load_weights(made), load_weights(path))
     assert not checkpoint.exists()
@@ -323,7 +331,7 @@ def test_a_checkpoint_that_is_none_of_the_run_is_set_aside_and_the_run_starts_an
     torch.save({"progress": torch.zeros(10_000)}, checkpoint)
     spoil(checkpoint)
     steps: list[int] = []
-    carry_out(job, opened.setting, lambda step, total: steps.append(step))
+    followed(job, opened.setting, lambda step, total: steps.append(step))
     assert steps[0] == 1
     assert checkpoint.with_name(checkpoint.name + ".damaged").exists()
     assert f"{checkpoint} is damaged: set aside as" in capfd.readouterr().err
@@ -392,7 +400,7 @@ def test_a_full_disk_at_the_end_of_training_costs_no_training(
         with pytest.raises(OSError, match="No space left"):
             carry_out(job, opened.setting)
     steps: list[int] = []
-    carry_out(job, opened.setting, lambda step, total: steps.append(step))
+    followed(job, opened.setting, lambda step, total: steps.append(step))
     assert steps == [], "the last checkpoint held the whole training"
     assert jobs.record_status(job, opened.setting).state == "complete"
     assert not list((opened.setting.folder / "checkpoints").iterdir())
@@ -409,10 +417,10 @@ def test_a_full_disk_at_a_checkpoint_is_said_and_the_one_before_is_kept(
             monkeypatch.setattr(os, "replace", full_disk)
 
     with pytest.raises(OSError, match="the disk is full: make room and run again, what is done is kept"):
-        carry_out(job, opened.setting, fills)
+        followed(job, opened.setting, fills)
     monkeypatch.undo()
     steps: list[int] = []
-    carry_out(job, opened.setting, lambda step, total: steps.append(step))
+    followed(job, opened.setting, lambda step, total: steps.append(step))
     assert steps[0] == 5, "the checkpoint after step 4 was kept"
 
 

@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from lib.digests import value_digest
 from lib.files import locked
-from lib.processes import Outcome, Report, Task, Tell, run
+from lib.processes import Outcome, Report, Task, run
 from lib.study import records
 from lib.study.jobs import Job, Setting, digests, record_status
 from lib.study.pool import Failures, task
@@ -136,9 +136,7 @@ def _do(task: Task, threads: int) -> Outcome:
     return run([task], 1, check, threads)[0]
 
 
-def _do_if_alike(
-    task: Task, job: Job, setting: Setting, lock: Path, theirs: Mapping, tell: Tell
-) -> str | None:
+def _do_if_alike(task: Task, job: Job, setting: Setting, lock: Path, theirs: Mapping) -> str | None:
     """Does a task, or says why this machine must not."""
     if not lock.exists():
         return f"it does not see {lock}, so it does not share that folder"
@@ -153,7 +151,7 @@ def _do_if_alike(
         for name in sorted(theirs.keys() | ours.keys())
         if ours.get(name) != theirs.get(name)
     ]
-    return f"it has {', '.join(other)}" if other else task.do(tell)
+    return f"it has {', '.join(other)}" if other else task.do()
 
 
 def _state(job: Job, setting: Setting) -> dict[str, str]:

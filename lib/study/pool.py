@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from functools import partial
 
 from lib.data.sources import Source
-from lib.processes import Report, Task, Tell, run
+from lib.processes import Report, Task, run
 from lib.study.jobs import Job, Setting, cost
 
-_STEPS_PER_MESSAGE = 10
 # Jobs that failed, each with the reason.
 Failures = list[tuple[Job, str]]
 
@@ -35,9 +34,7 @@ def complete(jobs: Iterable[Job], setting: Setting, at_once: int, report: Report
 
 def task(job: Job, setting: Setting) -> Task:
     """What having a job's record comes to; it returns None."""
-    training, evaluation = cost(job, setting)
-    whole = training + evaluation
-    return Task(job.title, partial(_carry_out, job, setting, training / whole), whole)
+    return Task(job.title, partial(_carry_out, job, setting), sum(cost(job, setting)))
 
 
 def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
@@ -59,15 +56,11 @@ def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
         raise ValueError("; ".join(failed))
 
 
-def _carry_out(job: Job, setting: Setting, training: float, tell: Tell) -> None:
+def _carry_out(job: Job, setting: Setting) -> None:
     from lib.study.runs import carry_out  # torch is imported here, in the worker, and not by the parent
 
-    def on_step(step: int, total: int) -> None:
-        if step % _STEPS_PER_MESSAGE == 0:
-            tell(training * step / total)
-
-    carry_out(job, setting, on_step)
+    carry_out(job, setting)
 
 
-def _load(source: Source, name: str, tell: Tell) -> None:
+def _load(source: Source, name: str) -> None:
     source.load(name)

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -29,10 +29,8 @@ from lib.study import jobs, records
 from lib.study.jobs import NO_SET, SIGNS, Job, Record, Setting
 from lib.training import ForeignCheckpoint, part_state, train
 
-OnStep = Callable[[int, int], None]
 
-
-def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path:
+def carry_out(job: Job, setting: Setting) -> Path:
     """Does a job in this process, unless its record is complete, and returns the record's path.
 
     Training is skipped where weights by today's code are there. Probes and weights are written
@@ -43,7 +41,6 @@ def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path
     Args:
         job: what to have.
         setting: data, size and folder.
-        on_step: called with steps done and steps in all.
 
     Raises:
         ValueError, FloatingPointError: as training and evaluation do.
@@ -64,7 +61,7 @@ def carry_out(job: Job, setting: Setting, on_step: OnStep | None = None) -> Path
         if record.state == "complete":
             return path
         if not begun:
-            _begin(job, setting, path, on_step)
+            _begin(job, setting, path)
         if job.computation is None:
             _evaluate(jobs.record_status(job, setting), setting)
     return path
@@ -125,7 +122,7 @@ def checkpoint_path(job: Job, setting: Setting) -> Path:
     return setting.folder / "checkpoints" / name
 
 
-def _begin(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> None:
+def _begin(job: Job, setting: Setting, path: Path) -> None:
     """Writes a record with all that a job has before it is measured."""
     device = f"CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
     if setting.device.startswith("cuda"):
@@ -148,7 +145,7 @@ def _begin(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> No
     if job.computation is not None:
         record |= _computed(job, path)
     if job.recipe is not None:
-        record |= _trained(job, setting, path, on_step)
+        record |= _trained(job, setting, path)
     # From here on the training is on record, and what ends the evaluation costs no more than it.
     records.write(path, record)
     if job.recipe is not None:
@@ -164,7 +161,7 @@ def _computed(job: Job, path: Path) -> dict:
     return {"seconds": seconds, "metrics": metrics, "probes": probes}
 
 
-def _trained(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> dict:
+def _trained(job: Job, setting: Setting, path: Path) -> dict:
     profile, checkpoint = job.profile(setting), checkpoint_path(job, setting)
     sets = {name: setting.source.load(name) for name in job.sets_of("fpr95")}
     few = {name: few_pairs(whole, profile.followed_pairs) for name, whole in sets.items()}
@@ -177,7 +174,6 @@ def _trained(job: Job, setting: Setting, path: Path, on_step: OnStep | None) -> 
         device=setting.device,
         evaluate=lambda model: follow(model, few, setting.device),
         checkpoint=checkpoint,
-        on_step=on_step,
     )
     with fast_convolutions(setting.device):
         try:

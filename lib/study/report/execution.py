@@ -23,7 +23,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from lib.files import write_bytes
-from lib.processes import Task, Tell, printed, run
+from lib.processes import Task, printed, run
 from lib.study.jobs import Record
 from lib.study.open import ROOT, Study
 from lib.study.report.reference import saved_files
@@ -84,7 +84,7 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
     ]
 
 
-def _execute(notebook: Path, copy: Path, parameters: Mapping, write_page: Callable, tell: Tell) -> None:
+def _execute(notebook: Path, copy: Path, parameters: Mapping, write_page: Callable) -> None:
     own = own_parameters(notebook)
     source = nbformat.read(notebook, as_version=4)
     if (own.get("profile"), own.get("data")) != (parameters["profile"], parameters["data"]):
