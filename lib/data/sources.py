@@ -223,7 +223,7 @@ class WholeImages(Collection):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.name(kind) for kind in self.kinds)
+        return tuple(map(self.name, self.kinds))
 
     def name(self, kind: str) -> str:
         """The name of its set of a kind."""

@@ -32,6 +32,7 @@ class HyNet(nn.Module):
 
     Raises:
         KeyError: an unknown norm.
+        ValueError: unknown surroundings, or FRN in "l2net", which has no affine parameters for it.
     """
 
     input_size = 32
@@ -41,6 +42,8 @@ class HyNet(nn.Module):
     ):
         super().__init__()
         c32, c64, c128 = (round(width * channels) for channels in (32, 64, 128))
+        if around not in (None, "hynet", "l2net") or (norm, around) == ("frn", "l2net"):
+            raise ValueError(f"around is 'hynet', or 'l2net' but for FRN, got {around!r}")
         full = (around or ("hynet" if norm == "frn" else "l2net")) == "hynet"
         # An FRN is always affine.
         affine = {} if norm == "frn" else {"affine": full}
