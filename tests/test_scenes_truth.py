@@ -13,7 +13,6 @@ import pytest
 
 from lib.data.hpatches.detection import overlaps
 from lib.data.phototour import read_phototour
-from lib.data.scenes import patches as patches_module
 from lib.data.scenes import prepared
 from lib.data.scenes.correspondences import Scene, Tolerance, classes, matches
 from lib.data.scenes.places import CAMERAS, IMAGES
@@ -121,8 +120,8 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
     """Six small views of one wall, made ready once."""
     root = tmp_path_factory.mktemp("scenes")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(patches_module, "MATCHING", 300)
-        patch.setattr(patches_module, "NON_MATCHING", 400)
+        patch.setattr(prepared, "MATCHING", 300)
+        patch.setattr(prepared, "NON_MATCHING", 400)
         site = write_relief(root / "wall")
         sets = SceneSets(root, root / "made")
         [scene] = sets.scenes("wall")
@@ -176,7 +175,7 @@ def test_a_scene_made_ready_again_has_the_same_bits(wall: Wall, tmp_path: Path) 
 
 
 def test_the_folder_is_phototours_own(wall: Wall, tmp_path: Path) -> None:
-    patches_module.write_place(tmp_path, [wall.scene], Tolerance(TRAINING))
+    prepared.write_place(tmp_path, [wall.scene], Tolerance(TRAINING))
     written = read_phototour(tmp_path, tmp_path / "decoded")
     held = wall.scene
     label = classes(held, Tolerance(TRAINING))
@@ -197,7 +196,7 @@ def test_the_folder_is_phototours_own(wall: Wall, tmp_path: Path) -> None:
 
 
 def test_two_scenes_of_a_place_share_neither_points_nor_images(wall: Wall, tmp_path: Path) -> None:
-    patches_module.write_place(tmp_path, [wall.scene] * 2, Tolerance(TRAINING))
+    prepared.write_place(tmp_path, [wall.scene] * 2, Tolerance(TRAINING))
     written = read_phototour(tmp_path, tmp_path / "decoded")
     half = len(written.patches) // 2
     assert set(written.point_ids[:half]).isdisjoint(written.point_ids[half:])

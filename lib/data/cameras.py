@@ -68,13 +68,8 @@ def read_strecha_cameras(images: Iterable[Path], folder: Path) -> dict[str, Came
         FileNotFoundError: a photograph or its camera is missing.
         ValueError: as `read_strecha_camera`, or a photograph is no image.
     """
-    cameras = {}
-    for image in images:
-        path = folder / f"{image.name}.camera"
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} is missing: give the poses of all images, or of none")
-        cameras[image.name] = read_strecha_camera(path, read_image(image, header_only=True).size)
-    return cameras
+    sizes = {image.name: read_image(image, header_only=True).size for image in images}
+    return {name: read_strecha_camera(folder / f"{name}.camera", sizes[name]) for name in sizes}
 
 
 def read_strecha_camera(path: Path, size: tuple[int, int]) -> Camera:

@@ -16,16 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data import states
-from lib.data.scenes.places import (
-    CAMERAS,
-    IMAGES,
-    MOST_SHARED,
-    SPARSE,
-    Places,
-    image_files,
-    read_places,
-    shared_matches,
-)
+from lib.data.scenes.places import MOST_SHARED, Places, image_files, read_places, shared_matches
 from lib.data.states import Manifest
 from lib.files import make_checked
 
@@ -36,7 +27,7 @@ if TYPE_CHECKING:
 WIDE, IMAGES_OF = "-wide", "-images"
 # Px up to which a carried keypoint and a found one show one point: those shown, and that of training.
 SHOWN, TRAINING = (1.5, 3.0, 5.0), 2.5
-_CODE = ("lib.data.scenes.patches", "lib.data.scenes.places", "lib.data.phototour")
+_CODE = ("lib.data.scenes.prepared", "lib.data.scenes.places", "lib.data.phototour")
 _SHARED = "shared.json"
 
 
@@ -85,8 +76,7 @@ class SceneSets:
 
     @cached_property
     def _files(self) -> list:
-        patterns = [f"*/{folder}/**/*" for folder in (CAMERAS, SPARSE)]
-        return states.of_files(self.root, read=patterns, sized=[f"*/{IMAGES}/*"])
+        return states.of_files(self.root, ["*/cameras/**/*", "*/sparse/**/*"], sized=["*/images/*"])
 
     def _files_of(self, *scenes: str) -> list:
         return [row for scene in scenes for row in self._files if row[0].startswith(f"{scene}/")]
@@ -107,7 +97,7 @@ class SceneSets:
         """
         from lib.data.phototour import read_pairs, read_phototour
         from lib.data.scenes.correspondences import Tolerance
-        from lib.data.scenes.patches import WIDE_PAIRS, write_place
+        from lib.data.scenes.prepared import WIDE_PAIRS, write_place
 
         place, kind, pixels = self._sets[name]
         if kind == IMAGES_OF:
