@@ -271,6 +271,7 @@ class Source:
         real_hpatches: sets of real homography sequences beside them, where asked for.
         own_images: the study's own sets of whole images; a real source may have none.
         real_images: real ones beside them, where asked for.
+        beside: sets of patches of another source, to train on together with these ("castle+photos-a").
         skipped: files of a folder of photographs that are none, and why.
     """
 
@@ -283,6 +284,7 @@ class Source:
     real_hpatches: HPatchesSets | None = None
     own_images: WholeImages | None = None
     real_images: WholeImages | None = None
+    beside: tuple[PatchSets, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -338,7 +340,7 @@ class Source:
         Raises:
             ValueError: the source has no such set.
         """
-        collections = (self.patches, *self.hpatches, *self.whole_images)
+        collections = (self.patches, *self.beside, *self.hpatches, *self.whole_images)
         by_set = {own: collection for collection in collections for own in collection.names}
         if name not in by_set:
             raise ValueError(f"no set {name!r} in source {self.name}: choose from {', '.join(by_set)}")
