@@ -13,6 +13,7 @@ from lib.study.jobs import Job, Record, Setting, merged, record_status, remainin
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "results" / "reference"
 SEEDS = ("grid_seeds", "table_seeds", "test_seeds")
+Runs = Sequence[Record]
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
     return [record.job for record in own if record.state not in kept or not record.readable]
 
 
-def provenance(runs: Sequence[Record]) -> str:
+def provenance(runs: Runs) -> str:
     """One line on what the numbers shown come from: how many records, and how many by older code."""
     older = sum(run.older for run in runs)
     share = "all" if older in (0, len(runs)) else f"{older} of them"

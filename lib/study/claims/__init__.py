@@ -82,6 +82,8 @@ TABLE = [
     *("over", "printed", "rival", "unit", "profile", "data", "seeds", "part", "verdict", "why", "seen"),
 ]
 NUMBERS = ("observed", "low", "high", "points", "printed")
+# By method's key, or by the name to show.
+Methods = Mapping[str, Measured]
 # By method's key a `Measured`, an array, or a text that says why there are no values.
 Values = Mapping[str, Measured | np.ndarray | str]
 
@@ -215,9 +217,8 @@ def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndar
         return None
     table, _, statistic = claim.printed.partition(":")
     rows = printed(claim.paper, table)
-    rows = rows[rows["statistic"] == statistic]
-    named = rows[["key", "statistic", *rows.columns.intersection(["loss"])]].eq(key).any(axis=1)
-    rows = rows[named]
+    named = rows.filter(["key", "statistic", "loss"]).eq(key).any(axis=1)
+    rows = rows[named & (rows["statistic"] == statistic)]
     if set(rows["test"]) <= {*ROLES}:
         rows = with_columns(rows)
     names = rows.get("column", rows.get("task", pd.Series("", rows.index)))
@@ -314,8 +315,7 @@ def verdict(
     """
     row = vars(claim) | dict.fromkeys(NUMBERS) | dict.fromkeys(("over", "rival", "part"), "")
     row |= {"claim": claim.id, "needed": claim.needed(), "profile": profile, "data": data_name}
-    named = dict.fromkeys((*claim.a, *claim.b, *claim.given))
-    values = {key: values.get(key, f"no runs of {key}") for key in named}
+    values = {key: values.get(key, f"no runs of {key}") for key in (*claim.a, *claim.b, *claim.given)}
     reasons = [value for value in values.values() if isinstance(value, str)]
     if why := claim.why or "; ".join(reasons):
         return row | {"seeds": len(seeds), "verdict": NOT_JUDGED, "why": why}
@@ -323,8 +323,8 @@ def verdict(
     cells = methods[claim.a[0]].values.shape[-1]
     # Of the non-matching pairs, where they are known, enough have to count as matches.
     matched = [np.atleast_2d(m.values).mean(axis=0) / 100 * m.pairs for m in methods.values() if m.pairs]
-    fewest_matched = np.min([np.full(cells, math.inf), *matched], axis=0)
-    enough = np.flatnonzero(fewest_matched >= FEWEST_FALSE_POSITIVES).tolist()
+    known = [of_cells >= FEWEST_FALSE_POSITIVES for of_cells in matched]
+    enough = np.flatnonzero(np.all([np.ones(cells), *known], axis=0)).tolist()
     if enough:
         methods = {key: method.of_cells(enough) for key, method in methods.items()}
     trained = [len(method.values) for method in methods.values() if method.values.ndim == 2]
@@ -335,16 +335,17 @@ def verdict(
     if printed is not None and len(enough) < len(printed):
         kind = "tasks" if claim.on_hpatches else "columns"
         row["part"] = f"{len(enough)} of {len(printed)} {kind}"
+    why = ""
     if fewest and profile not in JUDGING:
-        row |= {"verdict": NOT_JUDGED, "why": f"{profile} shows numbers, not verdicts"}
+        why = f"{profile} shows numbers, not verdicts"
     elif claim.kind == "finding" and row["verdict"] != NOT_JUDGED:
-        row |= {"verdict": NOT_JUDGED, "why": "our own comparison: no sentence of the paper states it"}
+        why = "our own comparison: no sentence of the paper states it"
     elif not enough:
         few = f"fewer than {FEWEST_FALSE_POSITIVES} false positives are expected"
-        row |= {"verdict": NOT_JUDGED, "why": f"{few}; average precision decides"}
+        why = f"{few}; average precision decides"
     elif profile == "paper" and data_name == claim.own_data:
         row["verdict"] = ON_OWN_DATA.get(row["verdict"], row["verdict"])
-    return row
+    return row | {"verdict": NOT_JUDGED, "why": why} if why else row
 
 
 def wrong_by_chance(table: pd.DataFrame) -> str:
@@ -360,7 +361,7 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
     return f"{head}, {decided} are decided (expected wrong by chance: at most {wrong:.1f})."
 
 
-def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]:
+def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:
     """The verdict on a claim by its rule alone, whatever runs the methods' values come from, with the
     numbers behind it: by columns of `TABLE`."""
     labels = {key: method.label or key for key, method in methods.items()}
@@ -388,7 +389,7 @@ def _by_rule(claim: Claim, methods: Mapping[str, Measured]) -> dict[str, object]
     over = {"seeds": estimate.over_seeds, units: estimate.over_units}
     in_points = comparisons(replace(claim, unit="points"), methods) if claim.is_ratio else []
     numbers = {
-        "observed": None if math.isnan(estimate.value) else estimate.value,
+        "observed": estimate.value,
         "printed": _printed(claim, decides, cells),
         **({"low": low, "high": high} if low < high < math.inf else {}),
     }
@@ -432,7 +433,7 @@ def _deciding(claim: Claim, compared: Sequence[Comparison]) -> tuple[int, Compar
     return standing(decides)[0], decides, {1: for_it, 0: CONFIDENCE, -1: against_it}[alone]
 
 
-def comparisons(claim: Claim, methods: Mapping[str, Measured]) -> list[Comparison]:
+def comparisons(claim: Claim, methods: Methods) -> list[Comparison]:
     """All comparisons that a claim makes, by pairing, then by cell. A claim on a ratio compares
     logarithms."""
     named = {key: methods[key] for key in (*claim.a, *claim.b)}

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from lib.statistics.intervals import Measured, resampled_means
-from lib.study.claims import Claim
-from lib.study.open import Record
+from lib.study.claims import Claim, Methods
+from lib.study.open import Runs
 from lib.study.report import frames
 
 RESAMPLED, COUNTED = "resampled_fpr95", "distance_histogram"
@@ -18,7 +18,7 @@ SEQUENCES_DRAWN = 400
 
 def values_of(
     claim: Claim,
-    runs: Sequence[Record],
+    runs: Runs,
     sets: Sequence[str],
     arrays: Mapping[str, Mapping[str, Measured | np.ndarray]] = {},
 ) -> Mapping[str, Measured | np.ndarray]:
@@ -53,7 +53,7 @@ def values_of(
     return hpatches_by_task(frames.hpatches_numbers(tested), tasks) if tested else {}
 
 
-def fpr95_by_column(runs: Sequence[Record], sets: Sequence[str]) -> dict[str, Measured]:
+def fpr95_by_column(runs: Runs, sets: Sequence[str]) -> Methods:
     """FPR95 of each method along the columns that all of them have, with the resamples of test points.
 
     Args:
@@ -66,50 +66,45 @@ def fpr95_by_column(runs: Sequence[Record], sets: Sequence[str]) -> dict[str, Me
         By key; cells are named as its columns.
 
     Raises:
-        ValueError: as `frames.by_column`, or the methods share no column.
+        ValueError: as `frames.by_column`.
     """
     table = frames.by_column(runs, sets).drop(columns="Mean").dropna(axis="columns")
-    if table.empty:
-        raise ValueError("the methods share no column")
-    short = {name: frames.SHORT.get(role, role) for name, role in frames.roles_of(sets).items()}
-    tested, drawn = dict(zip(short.values(), short, strict=True)), None
-    at = {(run.job.name, run.job.seed, short.get(run.job.train_set)): run for run in runs}
-    rows = []
+    columns = [name.split(" > ") for name in table.rename(columns=frames.own_columns(sets))]
+    by_training = {(run.job.name, run.job.seed, run.job.train_set): run for run in runs}
+    rows, drawn = [], None
     for key, _, seed in table.index:
-        about = key, None if pd.isna(seed) else int(seed)
-        columns = (cell.split(">") for cell in table)
+        method = key, None if pd.isna(seed) else seed
         # What was trained on none of the sets stands in all columns.
-        rows.append([(at.get((*about, None)) or at[*about, on], tested[test]) for on, test in columns])
-    if all(f"{RESAMPLED}.{name}" in run.content["probes"] for row in rows for run, name in row):
-        probes = [[run.probe(RESAMPLED, name) for run, name in row] for row in rows]
-        drawn = np.array([[(probe["rates"], probe["pair_rates"]) for probe in row] for row in probes])
-        drawn = np.moveaxis(drawn, 2, 0)
-    counted = {
-        name: run for row in rows for run, name in row if f"{COUNTED}.{name}" in run.content["probes"]
-    }
-    number = {name: int(run.probe(COUNTED, name)["non_matching"].sum()) for name, run in counted.items()}
-    pairs = tuple(number.get(name) for _, name in rows[0])
-    methods = by_method(table, list(table), drawn)
-    return {key: replace(m, pairs=() if None in pairs else pairs) for key, m in methods.items()}
+        untrained = by_training.get((*method, None))
+        rows.append([(untrained or by_training[*method, train], test) for train, test in columns])
+    cells = [cell for row in rows for cell in row]
+    if all(f"{RESAMPLED}.{test}" in run.content["probes"] for run, test in cells):
+        probes = [[run.probe(RESAMPLED, test) for run, test in row] for row in rows]
+        kinds = ("rates", "pair_rates")
+        drawn = np.array([[[probe[kind] for probe in row] for row in probes] for kind in kinds])
+    counted = {test: run for run, test in cells if f"{COUNTED}.{test}" in run.content["probes"]}
+    number = {test: int(run.probe(COUNTED, test)["non_matching"].sum()) for test, run in counted.items()}
+    pairs = tuple(number.get(test) for _, test in columns)
+    methods = by_method(table, drawn).items()
+    return {key: replace(method, pairs=() if None in pairs else pairs) for key, method in methods}
 
 
 def by_method(
-    table: pd.DataFrame, cells: Sequence[str], drawn: np.ndarray | None, freedom: float = math.inf
-) -> dict[str, Measured]:
-    """Of a frame of `frames.wide` each method by its key, with (kinds, runs, cells, B) resamples, of so
-    many degrees of freedom."""
+    table: pd.DataFrame, drawn: np.ndarray | None = None, freedom: float = math.inf
+) -> Methods:
+    """Of a frame of `frames.wide`, a column a cell, each method by its key, with (kinds, runs, cells, B)
+    resamples, of so many degrees of freedom."""
     measured, rows = {}, pd.Series(range(len(table)), table.index)
     for (key, label), own in rows.groupby(level=frames.METHOD, sort=False):
-        values = table[list(cells)].to_numpy(dtype=np.float64)[own]
-        resampled, seeds = None if drawn is None else drawn[:, own], own.index.get_level_values("seed")
-        if seeds.isna().all():
-            values, resampled, seeds = values[0], None if drawn is None else resampled[:, 0], ()
-        named = {"label": label, "seeds": tuple(map(int, seeds))}
-        measured[key] = Measured(values, resampled, freedom, tuple(cells), **named)
+        seeds = tuple(map(int, own.index.get_level_values("seed").dropna()))
+        at = own if seeds else own.iloc[0]
+        resampled = None if drawn is None else drawn[:, at]
+        values = table.to_numpy(dtype=np.float64)[at]
+        measured[key] = Measured(values, resampled, freedom, tuple(table), label, seeds=seeds)
     return measured
 
 
-def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = frames.TASKS) -> dict[str, Measured]:
+def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = frames.TASKS) -> Methods:
     """HPatches' numbers of each method, with resamples of what its sequences show, as `by_things`.
 
     Verification is over pairs of all sequences, so its cell has no spread over them.
@@ -122,9 +117,7 @@ def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = frames.TASKS) ->
     return by_things(runs[list(tasks)], [(part, frames.things_shown(part.columns)) for part in parts])
 
 
-def by_things(
-    runs: pd.DataFrame, parts: Sequence[tuple[pd.DataFrame, Sequence[str]]]
-) -> dict[str, Measured]:
+def by_things(runs: pd.DataFrame, parts: Sequence[tuple[pd.DataFrame, Sequence[str]]]) -> Methods:
     """Numbers of each method, with resamples of what single sequences or images show.
 
     Those that show one thing go together, and the deviations of n things are widened by √(n / (n − 1)).
@@ -143,4 +136,4 @@ def by_things(
     fewest = min(filter(None, counts), default=0)
     values = runs.to_numpy(dtype=np.float64)[..., None]
     drawn = (values + np.stack(moved, axis=1))[None] if fewest > 1 else None
-    return by_method(runs, list(runs), drawn, max(1, fewest - 1))
+    return by_method(runs, drawn, max(1, fewest - 1))

@@ -55,7 +55,7 @@ def all_cells() -> pd.DataFrame:
     for path in sorted(PRINTED.glob("*.csv")):
         paper, _, table = path.stem.partition("_")
         frame = printed(paper, table).assign(paper=paper, table=table)
-        frames.append(frame if "row" in frame else frame.assign(row=frame["label"]))
+        frames.append(frame.assign(row=frame.get("row", frame["label"])))
     cells = pd.concat(frames, ignore_index=True).fillna("")
     return cells.assign(text=[f"{cell.value:.{cell.decimals}f}" for cell in cells.itertuples()])
 

@@ -14,11 +14,12 @@ import pandas as pd
 from lib.statistics import significance
 from lib.statistics.correlation import Reading, pearson
 from lib.statistics.intervals import Measured
-from lib.study.open import Record
+from lib.study.open import Runs
 from lib.study.printed import printed
 from lib.study.report.frames import with_columns
 
-Probe = Mapping[str, np.ndarray]
+# By run its probe.
+Probes = Mapping[str, Mapping[str, np.ndarray]]
 MEAN = "mean of the runs"
 # What the paper says that Pearson's r is above.
 CLAIMED = 0.8
@@ -47,7 +48,7 @@ def comparisons() -> pd.DataFrame:
         lower method is the one that has a p-value.
     """
     table = printed("adasample", "table3")
-    tested = table["key"].isin(table.loc[table["statistic"] == "p_value", "key"])
+    tested = table["key"].isin(table.query("statistic == 'p_value'")["key"])
     names = table["statistic"].replace({"relative_gain": "gain", "p_value": "p"})
     whose = tested.map({True: "lower_", False: "higher_"}).where(names.str.startswith("seed"), "")
     table["name"] = whose + names.str.removeprefix("seed_")
@@ -76,10 +77,10 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
     outcomes["shown"], rows = outcomes["u"].map("{:g}".format) + ties, {}
     for form, p in p_values.items():
         first = {name: outcomes[(p - value).abs() <= HALF].head(1) for name, value in paper["p"].items()}
-        tied = pd.concat(first.values())["tied"]
-        shown = {name: next(iter(row["shown"]), np.nan) for name, row in first.items()}
-        rows[form] = {"fits": len(tied), "untied": int((tied == 0).sum()), **shown}
+        first = pd.concat(first).droplevel(1)
+        rows[form] = {"fits": len(first), "untied": (first["tied"] == 0).sum(), **first["shown"]}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["form", "sides"])
+    table = table[["fits", "untied", *paper.index]]
     return table.sort_values(["fits", "untied"], ascending=False, kind="stable")
 
 
@@ -177,15 +178,13 @@ LOSSES = {
 }
 
 
-def probes_of(runs: Sequence[Record], name: str = "adasample_aug_gen") -> dict[str, Probe]:
+def probes_of(runs: Runs, name: str = "adasample_aug_gen") -> Probes:
     """The probes of a recipe's runs, by run, each with "squared", the distance squared."""
     probes = {run.job.title: run.probe("gradient_norms") for run in runs if run.job.name == name}
     return {run: {**probe, "squared": probe["distance"] ** 2} for run, probe in probes.items()}
 
 
-def correlations(
-    probes: Mapping[str, Probe], readings: Mapping[str, Reading] = READINGS
-) -> pd.DataFrame:
+def correlations(probes: Probes, readings: Mapping[str, Reading] = READINGS) -> pd.DataFrame:
     """Pearson's r with its 95% interval over classes, a row a reading, stage and run.
 
     Args:
@@ -206,7 +205,7 @@ def correlations(
     return pd.DataFrame(rows, columns=["reading", "stage", "run", "r", "low", "high"])
 
 
-def pearson_values(probes: Mapping[str, Probe], seeds: int) -> Measured:
+def pearson_values(probes: Probes, seeds: int) -> Measured:
     """r per class for the claims, (seeds, train sets × stages), with resamples of each run's classes.
 
     The runs of a train set stand side by side.
@@ -230,7 +229,7 @@ def _by_seed(by_run: Sequence, seeds: int) -> np.ndarray:
     return values.reshape(-1, seeds, stages, *rest).swapaxes(0, 1).reshape(seeds, -1, *rest)
 
 
-def constants(probes: Mapping[str, Probe]) -> pd.DataFrame:
+def constants(probes: Probes) -> pd.DataFrame:
     """M of Eq. 23, ‖∇_θ L‖ / ‖∇_x L‖: a row a sample, with its "run", "stage" and "M", and what that is
     over the median of its run and stage, "relative".
 
@@ -247,7 +246,7 @@ def constants(probes: Mapping[str, Probe]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def approximation_errors(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
+def approximation_errors(probes: Probes, seeds: int) -> np.ndarray:
     """How far Eq. 23 is off with one M a stage: the median of |M_i / M − 1| in percent, M the median.
 
     Returns:
@@ -261,7 +260,7 @@ def approximation_errors(probes: Mapping[str, Probe], seeds: int) -> np.ndarray:
 # Eq. 12 and 13, and footnote 5
 
 
-def hinge_table(probes: Mapping[str, Probe]) -> pd.DataFrame:
+def hinge_table(probes: Probes) -> pd.DataFrame:
     """Loss against squared distance over the candidates of a training batch, a row a stage.
 
     Returns:

@@ -24,7 +24,7 @@ from lib.study.artefacts.searches import borrowed_rates
 from lib.study.catalogue import ARTEFACTS
 from lib.study.claims.measured import values_of
 from lib.study.jobs import Job
-from lib.study.open import Record, Study, open_study, provenance, records_of
+from lib.study.open import Runs, Study, open_study, provenance, records_of
 from lib.study.report import figures
 
 Values = Mapping[str, object]
@@ -45,7 +45,7 @@ class Artefact:
 
     name: str
     study: Study
-    runs: Sequence[Record]
+    runs: Runs
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -124,10 +124,8 @@ class Artefact:
         paper, _, own = self.name.partition("/")
         names = artefact or re.sub(r"_|(?=\d+$)", " ", own).capitalize()
         names = [names] if isinstance(names, str) else names
-        if ids:
-            judged = [claim for claim in claims.read_claims() if claim.id in ids]
-        else:
-            judged = [claim for name in names for claim in claims.read_claims(paper, name)]
+        judged = [claim for claim in claims.read_claims() if claim.id in ids]
+        judged = judged or [claim for name in names for claim in claims.read_claims(paper, name)]
         values = partial(values_of, runs=self.runs, sets=self.sets) if values is None else values
         # What is computed comes last.
         judged.sort(key=lambda claim: bool(computed.keys() & claim.a))

@@ -6,7 +6,7 @@ unknown.
 """
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,34 +14,34 @@ import pandas as pd
 
 from lib.statistics.intervals import Estimate, Measured, contrast, difference
 from lib.statistics.significance import holm
+from lib.study.claims import Methods
 from lib.study.claims.measured import fpr95_by_column
-from lib.study.open import Record
+from lib.study.open import Runs
 from lib.study.report import frames
 
 WHOLE, DEFAULT = "the whole ladder", "default"
 
 
-def intervals(estimates: Mapping[Hashable, Estimate], name: str, ratio: bool = False) -> pd.DataFrame:
+def intervals(estimates: Mapping[Hashable, Estimate], name: str) -> pd.DataFrame:
     """A row an estimate: its value, and the ends of its interval, "from" and "to".
 
     Args:
         estimates: by the rows' names.
-        name: of the value.
-        ratio: estimates are of logarithms, of which exp is shown.
+        name: of the value; of a "ratio" estimates are of logarithms, and exp of them is shown.
     """
     rows = [(estimate.value, *estimate.limits()) for estimate in estimates.values()]
     table = pd.DataFrame(rows, pd.Index(list(estimates)), [name, "from", "to"])
-    return np.exp(table) if ratio else table
+    return np.exp(table) if name == "ratio" else table
 
 
-def with_tests(estimates: Mapping[Hashable, Estimate], name: str, ratio: bool = False) -> pd.DataFrame:
+def with_tests(estimates: Mapping[Hashable, Estimate], name: str) -> pd.DataFrame:
     """`intervals` with the two-sided "p" that the estimate is 0 and, by Holm's correction over all rows,
     "Holm"."""
     p_values = [estimate.p_value() for estimate in estimates.values()]
-    return intervals(estimates, name, ratio).assign(p=p_values, Holm=holm(p_values))
+    return intervals(estimates, name).assign(p=p_values, Holm=holm(p_values))
 
 
-def fpr95_of(groups: Mapping[str, Sequence[Record]]) -> dict[str, Measured]:
+def fpr95_of(groups: Mapping[str, Runs]) -> Methods:
     """FPR95 of groups of runs on one train set, (seeds, test sets), with resamples of test points.
 
     Args:
@@ -53,7 +53,7 @@ def fpr95_of(groups: Mapping[str, Sequence[Record]]) -> dict[str, Measured]:
     return measured
 
 
-def methods(runs: Sequence[Record]) -> dict[str, Measured]:
+def methods(runs: Runs) -> Methods:
     """`fpr95_of` each method by its label, of runs on one train set, in the order to show."""
     return fpr95_of(frames.by_label(runs))
 
@@ -74,20 +74,20 @@ def over_triplets(
     return Measured(numbers(distances), drawn, count - 1, units="triplets", **about)
 
 
-def levels(measured: Mapping[str, Measured]) -> pd.DataFrame:
+def levels(measured: Methods) -> pd.DataFrame:
     """By "method" its "mean", the interval "from" and "to", and the number of "seeds", at least 1."""
     means = {name: contrast([(1.0, method)]) for name, method in measured.items()}
     table = intervals(means, "mean").rename_axis("method")
     return table.assign(seeds=[estimate.seeds for estimate in means.values()])
 
 
-def levels_at_rates(runs: Sequence[Record]) -> pd.DataFrame:
+def levels_at_rates(runs: Runs) -> pd.DataFrame:
     """`levels` of `methods`, after each one's learning "rate"."""
     lr = {run.job.label: f"{run.job.recipe.optimizer.options['lr']:g}" for run in runs}
     return pd.DataFrame({"rate": lr}).join(levels(methods(runs))).rename_axis("method")
 
 
-def changes(measured: Mapping[str, Measured], pairs: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
+def changes(measured: Methods, pairs: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
     """By "changed" the "change" of the mean in points and its interval "from" and "to".
 
     Args:
@@ -109,7 +109,7 @@ def rungs(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
     return {above: (above, below) for below, above in itertools.pairwise(labels)}
 
 
-def rungs_table(runs: Sequence[Record]) -> pd.DataFrame:
+def rungs_table(runs: Runs) -> pd.DataFrame:
     """A ladder from one method to another, one choice at a time: the change that each choice makes, and
     its share of the whole change.
 
@@ -151,7 +151,7 @@ def significantly_changed(table: pd.DataFrame) -> str:
     )
 
 
-def common_rows(printed: pd.DataFrame, measured: Mapping[str, Measured]) -> pd.DataFrame:
+def common_rows(printed: pd.DataFrame, measured: Methods) -> pd.DataFrame:
     """The rows that a printed table of UBC PhotoTour and ours share, in the order of the paper's means.
 
     Args:
@@ -170,7 +170,7 @@ def common_rows(printed: pd.DataFrame, measured: Mapping[str, Measured]) -> pd.D
     return table.sort_values("paper", ascending=False, kind="stable")
 
 
-def effects(by_recipe: Mapping[str, Mapping[str, Measured]]) -> pd.DataFrame:
+def effects(by_recipe: Mapping[str, Methods]) -> pd.DataFrame:
     """By how much each option changes FPR95 from that of the default.
 
     Args:

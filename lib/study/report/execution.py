@@ -24,29 +24,20 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from lib.files import write_bytes
 from lib.processes import Task, printed, run
-from lib.study.jobs import Record
-from lib.study.open import ROOT, Study
+from lib.study.open import ROOT, Runs, Study
 from lib.study.report.reference import saved_files
 
 # What README says first, from its scope to the end of its findings.
 _FINDINGS = re.compile(r"(\*\*Scope\.\*\*.*?)<!-- end of findings -->", re.DOTALL)
 
-# What the report passes for a notebook's parameters other than profile, data and results, so that a
-# value changed by hand in a saved notebook does not come into the report.
-PARAMETERS: Mapping[str, object] = {
-    **dict.fromkeys(("seeds", "real", "scenes", "train_set", "images")),
-    **{"also": [], "checkpoints": [], "descriptor": "tcdesc_dsm_aug"},
-    **{"one_camera": True, "longest_side": 1024},
-}
-
 # Kernels on this machine alone need no encryption, and each would say that it has none; ended, some say
 # that they were interrupted. What a cell gets wrong is told by papermill.
 QUIET = ["--log-level=CRITICAL"]
 # By artefact's name its jobs' records, as they stand.
-Runs = Mapping[str, Sequence[Record]]
+RunsByArtefact = Mapping[str, Runs]
 
 
-def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[str, str]]:
+def execute(study: Study, runs: RunsByArtefact, results: str, report: Path) -> list[tuple[str, str]]:
     """Executes copies of the notebooks in the study's folder, as many at once as runs, and writes their
     pages. What earlier executions saved of these artefacts is removed first.
 
@@ -60,6 +51,8 @@ def execute(study: Study, runs: Runs, results: str, report: Path) -> list[tuple[
         The notebooks that failed, each with the cell and the error.
     """
     parameters = {"profile": study.setting.profile.name, "data": study.data, "results": results}
+    # Seeds that a notebook states are those of its own profile.
+    parameters["seeds"] = None
     for name in saved_files(study.saving, runs) if study.saving else ():
         (study.saving / name).unlink()
     failures, tasks = [], []
@@ -98,7 +91,7 @@ def _execute(notebook: Path, copy: Path, parameters: Mapping, write_page: Callab
         papermill.execute_notebook(
             source,
             str(copy),
-            parameters={n: value for n, value in {**PARAMETERS, **parameters}.items() if n in own},
+            parameters={name: value for name, value in parameters.items() if name in own},
             cwd=notebook.parent,
             km=kernel,
             progress_bar=False,
@@ -168,8 +161,10 @@ def write_page(notebook: Path, report: Path, names: Collection[str]) -> None:
     """
     name = "/".join(notebook.with_suffix("").parts[-2:])
     page, exporter = report / f"{name}.html", _exporter()
-    committed, pages = (ROOT / "notebooks" / name).parent, _pages(report, names)
-    exporter.register_filter("markdown2html", partial(_html, folder=committed, page=page, pages=pages))
+    text = partial(
+        _html, folder=(ROOT / "notebooks" / name).parent, page=page, report=report, names=names
+    )
+    exporter.register_filter("markdown2html", text)
     body, _ = exporter.from_notebook_node(nbformat.read(notebook, as_version=4))
     # What is too wide scrolls by itself, by the keyboard as well.
     body = body.replace("<pre>", '<pre tabindex="0">')
@@ -182,7 +177,7 @@ def write_index(
     report: Path,
     copies: Path,
     verdicts: pd.DataFrame,
-    runs: Runs,
+    runs: RunsByArtefact,
     failures: Sequence[tuple[str, str]],
     **texts: str,
 ) -> Path:
@@ -217,7 +212,7 @@ def write_index(
         claims=rows.to_dict("records"),
         # Three digits, with a minus sign that a line is not broken at.
         number=lambda value: f"{float(value):.3g}".replace("-", "−") if value != "" else "",
-        findings=_html(findings, ROOT, page, _pages(report, titles)),
+        findings=_html(findings, ROOT, page, report, titles),
         runs=[(record, name) for name, records in runs.items() for record in records],
         link=partial(os.path.relpath, start=report),
         failures=failures,
@@ -229,8 +224,9 @@ def write_index(
 def title(notebook: Path) -> str:
     """A notebook's first heading."""
     cells = nbformat.read(notebook, as_version=4).cells
-    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    return next((text.partition("\n")[0][2:] for text in texts if text.startswith("# ")), notebook.stem)
+    # What failed has a cell of papermill's above.
+    texts = (cell.source for cell in cells if cell.cell_type == "markdown")
+    return next(text.partition("\n")[0][2:] for text in texts if text.startswith("# "))
 
 
 def mathml(latex: str, display: str = "inline") -> str:
@@ -252,20 +248,17 @@ def _exporter() -> HTMLExporter:
     return HTMLExporter(template_name="basic", embed_images=True, **hidden)
 
 
-def _pages(report: Path, names: Iterable[str]) -> dict[Path, Path]:
-    """The pages of artefacts, by their committed notebooks."""
-    return {ROOT / f"notebooks/{name}.ipynb": report / f"{name}.html" for name in names}
-
-
-def _html(markdown: str, folder: Path, page: Path, pages: Mapping[Path, Path]) -> str:
+def _html(markdown: str, folder: Path, page: Path, report: Path, names: Iterable[str]) -> str:
     """Markdown with equations as MathML and with links to pages, or else to files of the repository.
 
     Args:
         markdown: the text.
         folder: that links start from.
         page: where the text will stand.
-        pages: by notebook.
+        report: the folder of pages.
+        names: of the artefacts that have a page.
     """
+    pages = {ROOT / f"notebooks/{name}.ipynb": report / f"{name}.html" for name in names}
 
     class Renderer(IPythonRenderer):
         def block_math(self, body: str) -> str:
@@ -273,9 +266,6 @@ def _html(markdown: str, folder: Path, page: Path, pages: Mapping[Path, Path]) -
 
         def inline_math(self, body: str) -> str:
             return mathml(body.strip())
-
-        def latex_environment(self, name: str, body: str) -> str:
-            return mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
 
         def link(self, text: str, url: str, title: str | None = None) -> str:
             file, mark, part = url.partition("#")

@@ -5,7 +5,7 @@ which the colour-blind can tell apart. Methods differ in marker or line as well,
 """
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,6 +20,7 @@ from PIL import Image
 
 from lib.data.images import reduced
 from lib.statistics.intervals import Measured
+from lib.study.claims import Methods
 from lib.study.report import frames
 from lib.study.report.changes import levels
 from lib.study.report.frames import LEVELS, PROTOCOLS, TASKS
@@ -80,7 +81,7 @@ def _seeds(axes: Axes, methods: Iterable[Measured]) -> None:
         axes.plot(means, np.full(len(means), row + 0.25), "o", color="0.6", ms=3, mew=0)
 
 
-def changes_figure(methods: Mapping[str, Measured], changed: pd.DataFrame, note: str) -> Figure:
+def changes_figure(methods: Methods, changed: pd.DataFrame, note: str) -> Figure:
     """Each seed of each method as a dot with mean and interval, and beside them what changes.
 
     Args:
@@ -121,7 +122,7 @@ def options_figure(changed: pd.DataFrame) -> Figure:
     return figure
 
 
-def means_figure(common: pd.DataFrame, methods: Mapping[str, Measured], where: str) -> Figure:
+def means_figure(common: pd.DataFrame, methods: Methods, where: str) -> Figure:
     """Mean FPR95 of each method, the paper's and, with seeds and intervals, ours.
 
     Args:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from lib.study.jobs import SIGNS
-from lib.study.open import Record
+from lib.study.open import Record, Runs
 from lib.study.printed import printed
 
 METHOD = ["key", "label"]
@@ -36,7 +36,7 @@ PROTOCOLS = {
 FPR95 = "FPR95"
 
 
-def tidy(runs: Sequence[Record], measure: str, test_set: str | None = None) -> pd.DataFrame:
+def tidy(runs: Runs, measure: str, test_set: str | None = None) -> pd.DataFrame:
     """All numbers of a measure.
 
     Args:
@@ -59,12 +59,12 @@ def tidy(runs: Sequence[Record], measure: str, test_set: str | None = None) -> p
     return pd.DataFrame(rows).astype({"seed": "Int64"})
 
 
-def fpr95(runs: Sequence[Record]) -> pd.DataFrame:
+def fpr95(runs: Runs) -> pd.DataFrame:
     """FPR95 in percent of every record and test set, the expected value over tie orders; as `tidy`."""
     return tidy(runs, "fpr95").query("metric == 'expected'").drop(columns="metric")
 
 
-def epochs(runs: Sequence[Record]) -> pd.DataFrame:
+def epochs(runs: Runs) -> pd.DataFrame:
     """FPR95 at the end of each epoch, from 1: as `tidy`, with `epoch` and `FPR95 (%)` for the number."""
     rows = [
         {**_about(run), "test_set": test_set, "epoch": epoch, "FPR95 (%)": value}
@@ -75,7 +75,7 @@ def epochs(runs: Sequence[Record]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"seed": "Int64"})
 
 
-def steps(runs: Sequence[Record]) -> pd.DataFrame:
+def steps(runs: Runs) -> pd.DataFrame:
     """The training curves: one row for each record and recorded step, with `step` and a column for each
     curve. Records of what nobody trains here have none."""
     curves = []
@@ -89,9 +89,11 @@ def steps(runs: Sequence[Record]) -> pd.DataFrame:
 
 def _about(run: Record) -> Mapping[str, object]:
     job = run.job
-    about = {"key": job.name, "label": job.label, "train_set": job.train_set, "seed": job.seed}
-    about |= {name: run.content.get(name) for name in ("profile", "data")}
-    return about | {name: value for name, value in job.overrides.items() if np.isscalar(value)}
+    return {
+        **{"key": job.name, "label": job.label, "train_set": job.train_set, "seed": job.seed},
+        **{name: run.content.get(name) for name in ("profile", "data")},
+        **{name: value for name, value in job.overrides.items() if np.isscalar(value)},
+    }
 
 
 def tenths(curve: pd.Series) -> tuple[float, float]:
@@ -100,7 +102,7 @@ def tenths(curve: pd.Series) -> tuple[float, float]:
     return curve[:tenth].mean(), curve[-tenth:].mean()
 
 
-def by_sign(runs: Sequence[Record]) -> list[Record]:
+def by_sign(runs: Runs) -> Runs:
     """The runs whose descriptors' signs were measured too, as methods of their own.
 
     Their keys end with "_signs" and their labels with "by sign". Their metrics are those of the signs,
@@ -119,10 +121,12 @@ def by_sign(runs: Sequence[Record]) -> list[Record]:
     return signs
 
 
-def by_label(runs: Sequence[Record]) -> dict[str, list[Record]]:
+def by_label(runs: Runs) -> dict[str, list[Record]]:
     """The runs of each method, by its label."""
-    labels = dict.fromkeys(run.job.label for run in runs)
-    return {label: [run for run in runs if run.job.label == label] for label in labels}
+    labels = {}
+    for run in runs:
+        labels.setdefault(run.job.label, []).append(run)
+    return labels
 
 
 def wide(
@@ -138,10 +142,8 @@ def wide(
     Raises:
         ValueError: two numbers fall into one cell.
     """
-    methods = list(frame[index[0]].unique())
-    table = frame.pivot(index=list(index), columns=columns, values="value")[frame[columns].unique()]
-    in_order = {"level": 0, "key": lambda keys: keys.map(methods.index), "sort_remaining": False}
-    return table.sort_index(kind="stable", **in_order)
+    table = frame.pivot(index=list(index), columns=columns, values="value")
+    return table.loc[frame[index[0]].unique(), frame[columns].unique()]
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
@@ -185,7 +187,7 @@ def named(table: pd.DataFrame, *methods: pd.DataFrame) -> pd.DataFrame:
             takes its label from the first frame that has it.
     """
     labels = pd.concat([frame.index.to_frame()[METHOD] for frame in methods]).drop_duplicates("key")
-    return table.reindex(labels["key"]).set_axis(pd.Index(labels["label"], name="Method"))
+    return table.reindex(labels["key"]).set_axis(labels["label"].rename("Method"))
 
 
 def beside(
@@ -194,6 +196,7 @@ def beside(
     cells: Iterable[str],
     more: Mapping[tuple[str, str], pd.Series] = {},
     rows: Sequence[pd.DataFrame] = (),
+    name: str = "ours",
 ) -> pd.DataFrame:
     """A paper's values and ours side by side.
 
@@ -203,12 +206,13 @@ def beside(
         cells: to show; of either what it has.
         more: further columns, by key.
         rows: frames whose methods are shown, as for `named`; by default the paper's, then ours.
+        name: of our means over seeds.
 
     Returns:
         Index `Method`. Columns (cell, `paper`, `ours` and, where there are several seeds, `sd` over
         them), further ones, and (``, `n`), our runs.
     """
-    columns = cell_by_cell({"paper": paper, **summary(runs, "ours")}, cells) | dict(more)
+    columns = cell_by_cell({"paper": paper, **summary(runs, name)}, cells) | dict(more)
     columns["", "n"] = runs.groupby(level="key").size()
     return named(pd.DataFrame(columns), *(rows or (paper, runs))).astype({("", "n"): "Int64"})
 
@@ -231,11 +235,15 @@ def roles_of(sets: Sequence[str]) -> dict[str, str]:
 def own_columns(sets: Sequence[str]) -> dict[str, str]:
     """By the head of each column the names of a data source's sets in it, e.g. `mini-b > mini-a`."""
     roles = roles_of(sets)
-    pairs = ((train, test) for train in sets[:3] for test in sets if train != test)
-    return {column_name(roles[train], roles[test]): f"{train} > {test}" for train, test in pairs}
+    return {
+        column_name(roles[train], roles[test]): f"{train} > {test}"
+        for train in sets[:3]
+        for test in sets
+        if train != test
+    }
 
 
-def by_column(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
+def by_column(runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
     """FPR95 of records along the six columns.
 
     Args:
@@ -251,8 +259,7 @@ def by_column(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
     Raises:
         ValueError: two records hold the same value.
     """
-    role, frame = roles_of(sets), fpr95(runs)
-    frame = frame[frame["test_set"].isin(sets)]
+    role, frame = roles_of(sets), fpr95(runs).query("test_set in @sets")
     frame = frame.assign(train=frame["train_set"].map(role), test=frame["test_set"].map(role))
     table = _wide(frame)
     trained = table[table.index.get_level_values("seed").notna()]
@@ -260,11 +267,10 @@ def by_column(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
     return table.assign(Mean=table.mean(axis=1, skipna=False))
 
 
-def of_most_sets(runs: Sequence[Record]) -> list[Record]:
+def of_most_sets(runs: Runs) -> Runs:
     """The records that can be compared along all columns: those of the methods that are trained on the
     most sets, and those of methods that nobody trains."""
-    pairs = pd.DataFrame([(run.job.name, run.job.train_set) for run in runs], columns=["name", "set"])
-    sets = pairs.groupby("name")["set"].nunique()
+    sets = fpr95(runs).groupby("key")["train_set"].nunique()
     return [run for run in runs if run.job.train_set is None or sets[run.job.name] == sets.max()]
 
 
@@ -274,12 +280,11 @@ def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES)
     A value without a train set fills both columns of its test set. The mean is the printed one, or that
     of the columns where they are not all six. No paper has a value of a column that is none of the six.
     """
-    frame = rows.assign(seed=0)
-    table = _wide(frame[frame["statistic"] == "fpr95"]).droplevel("seed")
+    table = _wide(rows.query("statistic == 'fpr95'").assign(seed=0)).droplevel("seed")
     table = table[[name for name in columns if name in COLUMN_NAMES]]
-    if len(table.columns) < len(COLUMN_NAMES):
-        return table.assign(Mean=table.mean(axis=1, skipna=False))
-    means = frame[frame["statistic"] == "column_mean"].set_index(METHOD)["value"]
+    means = table.mean(axis=1, skipna=False)
+    if len(table.columns) == len(COLUMN_NAMES):
+        means = rows.query("statistic == 'column_mean'").set_index(METHOD)["value"]
     return table.assign(Mean=means)
 
 
@@ -298,10 +303,10 @@ def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
 def _wide(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame of FPR95 as `with_columns` takes it, laid out along the six columns and further ones."""
     table = wide(with_columns(frame), "column")
-    return table.reindex(columns=[*COLUMN_NAMES, *(name for name in table if name not in COLUMN_NAMES)])
+    return table.reindex(columns=[*COLUMN_NAMES, *table.columns.difference(COLUMN_NAMES, sort=False)])
 
 
-def fpr95_beside(paper: str, table: str, runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
+def fpr95_beside(paper: str, table: str, runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
     """The printed FPR95 of a table and ours side by side, one row a method.
 
     Args:
@@ -327,13 +332,13 @@ def fpr95_beside(paper: str, table: str, runs: Sequence[Record], sets: Sequence[
     return beside.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})
 
 
-def hpatches_set(runs: Sequence[Record]) -> str:
+def hpatches_set(runs: Runs) -> str:
     """The one set of HPatches patches that runs were measured on, "" where none was."""
     return next((test_set for run in runs for test_set in run.job.sets_of("hpatches")), "")
 
 
 def hpatches_numbers(
-    runs: Sequence[Record], test_set: str | None = None, hp_train: str | None = None
+    runs: Runs, test_set: str | None = None, hp_train: str | None = None
 ) -> pd.DataFrame:
     """All numbers of runs on one set of HPatches patches.
 
@@ -366,15 +371,12 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
         Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
         a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
     """
-    tables, count = summary(runs), runs.groupby(level=METHOD, sort=False).size()
-    columns = {
-        (head, name): table[key] for key, head in PROTOCOLS.items() for name, table in tables.items()
-    }
-    return pd.DataFrame(columns | {("", "n"): count}).droplevel("key").rename_axis("Method (in %)")
+    runs, heads = runs.rename(columns=PROTOCOLS), PROTOCOLS.values()
+    return beside(runs[[]], runs, heads, name="mean").rename_axis("Method (in %)")
 
 
 def tasks_beside(
-    printed: pd.DataFrame, runs: Sequence[Record], fpr95: pd.Series, tasks: Sequence[str] = TASKS
+    printed: pd.DataFrame, runs: Runs, fpr95: pd.Series, tasks: Sequence[str] = TASKS
 ) -> pd.DataFrame:
     """A printed table of FPR95 and tasks, or of tasks alone, and ours side by side.
 

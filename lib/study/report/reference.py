@@ -56,8 +56,8 @@ def reproduction(
     tolerance = stats.t.ppf(0.975, n - 1) * theirs["std"] * np.sqrt(2 / n)
     # Six digits are on record.
     within = (ours["mean"] - theirs["mean"]).abs() <= tolerance + 1e-6 * theirs["mean"].abs()
-    both = [saved_verdicts(folder, selected).set_index("claim") for folder in (results, reference)]
-    now, before = both[0]["verdict"].align(both[1]["verdict"], join="inner")
+    verdicts = [saved_verdicts(folder, selected).set_index("claim") for folder in (results, reference)]
+    now, before = verdicts[0]["verdict"].align(verdicts[1]["verdict"], join="inner")
     changed = ", ".join(now.index[now != before])
     sentence = (
         f"Of {len(within):,} means over seeds {within.sum():,} lie within the 95% interval of the "
@@ -72,9 +72,7 @@ def _means(runs: Sequence[Mapping]) -> pd.DataFrame:
     runs = [run for run in runs if run.get("seed") is not None]
     numbers = pd.json_normalize([run["metrics"] for run in runs]).select_dtypes("number")
     alike = [run["name"] + repr({**run["config"], "seed": None}) for run in runs]
-    groups = numbers.groupby(pd.Series(alike, numbers.index, dtype=str))
-    parts = {"mean": groups.mean(), "std": groups.std(), "count": groups.count()}
-    table = pd.concat({name: part.stack() for name, part in parts.items()}, axis=1)
+    table = numbers.groupby(alike).agg(["mean", "std", "count"]).stack(0, future_stack=True)
     return table[table["count"] > 1]
 
 

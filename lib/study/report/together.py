@@ -14,13 +14,13 @@ import pandas as pd
 
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.statistics import significance
-from lib.statistics.intervals import Measured, contrast, difference, residual
+from lib.statistics.intervals import contrast, difference, residual
 from lib.study.artefacts.together import UNDAMPED_KEYS
-from lib.study.claims import Claim
+from lib.study.claims import Claim, Methods
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task, values_of
-from lib.study.open import Record, Study
+from lib.study.open import Runs, Study
 from lib.study.report import frames
-from lib.study.report.changes import intervals, with_tests
+from lib.study.report.changes import intervals, levels, with_tests
 
 FPR95, FPR95_WIDE, PHOTOGRAPHS = "FPR95", "FPR95 of wide pairs", "matching of photographs"
 BASE = "HardNet+"
@@ -32,7 +32,6 @@ OPTIMISERS = {"sgd": "SGD", "adam": "Adam"}
 # Px up to which a keypoint of another photograph is a right answer.
 TOLERANCE = 3
 LEVEL = 0.05
-Methods = Mapping[str, Measured]
 # By paper, what its claims call runs on equal footing.
 CLAIMED: Mapping[str, Mapping[str, str]] = {
     "tcdesc": {"equal_tcdesc_hn_aug": "tcdesc_hn_aug", "equal_hardnet_aug_undamped": "hardnet_long"},
@@ -40,14 +39,14 @@ CLAIMED: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def by_measure(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Measured]]:
+def by_measure(runs: Runs, study: Study) -> dict[str, Methods]:
     """Methods by label, all trained on one set, under each of `SIGNS` that the study's data has.
 
     Of FPR95 a cell is a column of PhotoTour's protocol, with resamples of test points. HPatches' tasks
     have one, with resamples of what sequences show. Real places have wide pairs and matching
     between photographs besides, of which a cell is a place.
     """
-    source, labels = study.setting.source, {run.job.name: run.job.label for run in runs}
+    source = study.setting.source
     measured = {FPR95: fpr95_by_column(runs, source.tested)}
     if source.scenes is not None:
         matching = frames.tidy(runs, "image_pairs").query(f"metric == 'ap.{TOLERANCE}'")
@@ -57,20 +56,19 @@ def by_measure(runs: Sequence[Record], study: Study) -> dict[str, dict[str, Meas
         numbers = frames.hpatches_numbers(runs)
         measured |= {task: hpatches_by_task(numbers, [task]) for task in frames.TASKS}
     return {
-        measure: {labels[key]: values for key, values in methods.items()}
+        measure: {method.label: method for method in methods.values()}
         for measure, methods in measured.items()
     }
 
 
-def _by_place(frame: pd.DataFrame, ending: str) -> dict[str, Measured]:
+def _by_place(frame: pd.DataFrame, ending: str) -> Methods:
     """The methods of a tidy frame by key. A cell is a test set whose name has this ending and on which
     all methods were measured."""
     of_kind = frame[frame["test_set"].str.endswith(ending)]
-    table = frames.wide(of_kind, "test_set").dropna(axis="columns")
-    return by_method(table, list(table), None)
+    return by_method(frames.wide(of_kind, "test_set").dropna(axis="columns"))
 
 
-def without_dampening(runs: Sequence[Record]) -> list[Record]:
+def without_dampening(runs: Runs) -> Runs:
     """Runs with one SGD for all: of a method that was trained without its authors' dampening, too, that
     run in the other's place and under its label."""
     alike = {(run.job.name, run.job.seed): run for run in runs if run.job.name not in UNDAMPED_KEYS}
@@ -81,7 +79,7 @@ def without_dampening(runs: Sequence[Record]) -> list[Record]:
     return list(alike.values())
 
 
-def claimed_values(claim: Claim, runs: Sequence[Record], sets: Sequence[str]) -> Mapping[str, object]:
+def claimed_values(claim: Claim, runs: Runs, sets: Sequence[str]) -> Mapping[str, object]:
     """`lib.study.claims.measured.values_of` runs on equal footing, under the names that a claim of DSM
     or TCDesc, whose setting that is, has for them."""
     named = CLAIMED[claim.paper]
@@ -90,7 +88,7 @@ def claimed_values(claim: Claim, runs: Sequence[Record], sets: Sequence[str]) ->
     return values_of(claim, renamed, sets)
 
 
-def by_optimiser(runs: Sequence[Record], study: Study) -> dict[str, dict[str, dict[str, Measured]]]:
+def by_optimiser(runs: Runs, study: Study) -> dict[str, dict[str, Methods]]:
     """`by_measure` of the runs with each of `OPTIMISERS`, the methods in the same order under each."""
     trained = [run for own in frames.by_label(runs).values() for run in own if run.job.recipe]
     return {
@@ -124,12 +122,9 @@ def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
         before, after = (on_scale(measure, methods) for methods in either.values())
         left, is_rate = residual([*before.values(), *after.values()]), measure in RATES
         changed = {label: difference(after[label], before[label], left) for label in before}
-        means = {
-            name: {label: methods[label].values.mean() for label in before}
-            for name, methods in either.items()
-        }
-        change = with_tests(changed, "ratio" if is_rate else "change", is_rate).drop(columns="p")
-        tables[measure] = pd.DataFrame(means).join(change)
+        means = pd.DataFrame({name: levels(methods)["mean"] for name, methods in either.items()})
+        change = with_tests(changed, "ratio" if is_rate else "change").drop(columns="p")
+        tables[measure] = means.loc[[*before]].join(change)
     return pd.concat(tables, axis=1).rename_axis("method")
 
 
@@ -149,12 +144,12 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
     methods, sign, is_rate = on_scale(measure, methods), SIGNS[measure], measure in RATES
     runs = pd.DataFrame({label: sign * m.values.mean(axis=1) for label, m in methods.items()})
     left = residual(methods.values())
-    in_order = [sorted(two, key=lambda label: runs[label].mean()) for two in combinations(methods, 2)]
+    in_order = [sorted(two, key=runs.mean().get) for two in combinations(methods, 2)]
     ahead = {
         (better, worse): contrast([(sign, methods[worse]), (-sign, methods[better])], left)
         for better, worse in in_order
     }
-    table = with_tests(ahead, "ratio" if is_rate else "ahead", is_rate).rename_axis(["better", "worse"])
+    table = with_tests(ahead, "ratio" if is_rate else "ahead").rename_axis(["better", "worse"])
     better, worse = (runs[list(side)] for side in zip(*in_order, strict=True))
     effect = significance.vargha_delaney(worse, better)
     table[["improvement", "low", "high"]] = np.transpose(effect)
@@ -200,7 +195,7 @@ def agreement(one: tuple[str, Methods], other: tuple[str, Methods]) -> dict[str,
     return {"methods": len(common), "tau": tau, "from": low, "to": high}
 
 
-def cost(runs: Sequence[Record], methods: Methods) -> pd.DataFrame:
+def cost(runs: Runs, methods: Methods) -> pd.DataFrame:
     """The time that a step takes, and the gain in FPR95.
 
     Args:
@@ -222,4 +217,4 @@ def cost(runs: Sequence[Record], methods: Methods) -> pd.DataFrame:
     scaled = on_scale(FPR95, methods)
     left, base = residual(scaled.values()), scaled.pop(BASE)
     ratios = {label: difference(method, base, left) for label, method in scaled.items()}
-    return table.join(intervals(ratios, "ratio", ratio=True))
+    return table.join(intervals(ratios, "ratio"))

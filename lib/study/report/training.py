@@ -16,7 +16,7 @@ from lib.study.artefacts.searches import searches_folder
 from lib.study.artefacts.tcdesc import LOSSES
 from lib.study.catalogue import SEARCHED
 from lib.study.claims.measured import fpr95_by_column
-from lib.study.open import Record, Study
+from lib.study.open import Runs, Study
 from lib.study.report import frames
 from lib.study.report.changes import changes
 
@@ -70,13 +70,12 @@ def at_each_rate(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
     pairs = {f"{rate:g}": at_rate for rate, at_rate in both.dropna().groupby(level="rate")}
     pairs["own"] = pd.DataFrame({label: both[label].xs(rate) for label, rate in best.items()})
     for rate, fpr95 in pairs.items():
-        is_lower = f"{(fpr95[lower] < fpr95[higher]).sum()} of {len(fpr95)}"
-        rows[rate] = {**fpr95.mean(), "difference": 0.0, "is lower": is_lower}
-    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
-    return table.assign(difference=table[lower] - table[higher])
+        is_lower, mean = f"{(fpr95[lower] < fpr95[higher]).sum()} of {len(fpr95)}", fpr95.mean()
+        rows[rate] = {**mean, "difference": mean[lower] - mean[higher], "is lower": is_lower}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
 
 
-def at_best_margin(runs: Sequence[Record]) -> list[Record]:
+def at_best_margin(runs: Runs) -> Runs:
     """The runs of each similarity at its best margin, as rows of HyNet's Table 3: "hynet_h", "hynet_d"
     and "hynet_s"."""
     rows = {best_margin(similarity): f"hynet_{similarity}" for similarity in MARGINS}
@@ -96,7 +95,7 @@ def margins() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["similarity", "margin", "rate", FPR95, "taken"])
 
 
-def zero_shares(runs: Sequence[Record]) -> pd.DataFrame:
+def zero_shares(runs: Runs) -> pd.DataFrame:
     """Whether margins bind. One row for each method: its "margin", and the "largest share" in percent of
     triplets without loss, which lie beyond the margin, at any recorded step of any seed.
 
@@ -124,12 +123,12 @@ def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
     return {name: np.take_along_axis(values, at, axis=2).mean(axis=1) for name, at in chosen.items()}
 
 
-def with_topology(runs: Sequence[Record]) -> list[Record]:
+def with_topology(runs: Runs) -> Runs:
     """The runs of TCDesc: those with a training curve of λ."""
     return [run for run in runs if "mean_lambda" in run.content.get("curve", {})]
 
 
-def topology(runs: Sequence[Record]) -> pd.DataFrame:
+def topology(runs: Runs) -> pd.DataFrame:
     """TCDesc's positives in training: one row for each method, means over all steps and seeds.
 
     Returns:
@@ -140,13 +139,11 @@ def topology(runs: Sequence[Record]) -> pd.DataFrame:
     """
     runs = with_topology(runs)
     means = frames.steps(runs).groupby("label", sort=False).mean(numeric_only=True)
-    chance = {}
-    for run in runs:
-        config = run.content["config"]
-        others = config["profile"]["budget"]["batch_pairs"] - 1
-        chance[run.job.label] = 100 * config["recipe"]["positive"]["options"]["neighbours"] / others
+    configs = pd.json_normalize([run.content["config"] for run in runs])
+    neighbours = configs["recipe.positive.options.neighbours"]
+    chance = 100 * neighbours / (configs["profile.budget.batch_pairs"] - 1)
     columns = {
-        "k / n (%)": pd.Series(chance),
+        "k / n (%)": chance.groupby([run.job.label for run in runs]).first(),
         "matched (%)": 100 * means["matched_share"],
         "mean λ": means["mean_lambda"],
         "capped (%)": 100 * means["capped_share"],
@@ -156,7 +153,7 @@ def topology(runs: Sequence[Record]) -> pd.DataFrame:
     return pd.DataFrame(columns, means.index.rename("Method"))
 
 
-def changes_by_topology(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataFrame:
+def changes_by_topology(runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
     """By how much FPR95 changes with topology, all else the same, and with TCDesc's setting alone.
 
     Args:
@@ -169,11 +166,11 @@ def changes_by_topology(runs: Sequence[Record], sets: Sequence[str]) -> pd.DataF
     pairs = {f"topology on {loss}": pair for loss, pair in LOSSES.items()} | SETTING
     names = {run.job.name for run in runs}
     pairs = {changed: pair for changed, pair in pairs.items() if names.issuperset(pair)}
-    compared = {key for pair in pairs.values() for key in pair}
+    compared = set().union(*pairs.values())
     return changes(fpr95_by_column([run for run in runs if run.job.name in compared], sets), pairs)
 
 
-def fpr95_by_stage(runs: Sequence[Record]) -> pd.DataFrame:
+def fpr95_by_stage(runs: Runs) -> pd.DataFrame:
     """FPR95 on all pairs by stage of training, in percent: a row a run and stage.
 
     Args:
@@ -190,7 +187,7 @@ def fpr95_by_stage(runs: Sequence[Record]) -> pd.DataFrame:
     return means.reset_index().astype({"stage": float})
 
 
-def overfitting_values(runs: Sequence[Record]) -> dict[str, Measured | str]:
+def overfitting_values(runs: Runs) -> dict[str, Measured | str]:
     """Values of the claims on overfitting, one cell.
 
     Args:
@@ -204,7 +201,8 @@ def overfitting_values(runs: Sequence[Record]) -> dict[str, Measured | str]:
     """
     values = {}
     for (key, label), method in fpr95_by_stage(runs).groupby(frames.METHOD, sort=False):
-        test, gap = (method.pivot(index="seed", columns="stage", values=v) for v in ("test", "gap"))
+        by_stage = method.pivot(index="seed", columns="stage")
+        test, gap = by_stage["test"], by_stage["gap"]
         others = {seed: test.drop(seed) if len(test) > 1 else test for seed in test.index}
         best = [test.loc[seed, rest.mean().idxmin()] for seed, rest in others.items()]
         columns = {"first": test.iloc[:, 0], "last": test.iloc[:, -1], "best": best}

@@ -1,15 +1,13 @@
 """Tables and figures of benchmarks of whole images, in percent."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from lib.data.whole_images import NUISANCES, RELEASED, SUBSETS
 from lib.statistics.intervals import Measured
 from lib.study.artefacts.whole_images import image_sets
-from lib.study.claims import Claim
+from lib.study.claims import Claim, Methods
 from lib.study.claims.measured import by_method, by_things
-from lib.study.open import Record, Study
+from lib.study.open import Runs, Study
 from lib.study.report import frames
 
 # Of `lib.benchmarks.oxford_affine`, by key: their names for readers.
@@ -25,7 +23,7 @@ BY_NUISANCE = "_by_nuisance"
 TASKS = {"stereo": "stereo", "multiview": "multi-view", "average": "average"}
 
 
-def by_set(runs: Sequence[Record], study: Study, kind: str, measure: str) -> dict[str, pd.DataFrame]:
+def by_set(runs: Runs, study: Study, kind: str, measure: str) -> dict[str, pd.DataFrame]:
     """All numbers of the runs that are measured on each set of a kind of whole images, by set: one row
     for each run, as `lib.study.report.frames.wide` lays them out.
 
@@ -72,7 +70,7 @@ def single(runs: pd.DataFrame, score: str) -> pd.DataFrame:
     return shown.assign(part=shown["part"].fillna(shown["thing"].map(RELEASED))).dropna()
 
 
-def claim_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured]:
+def claim_values(claim: Claim, runs: pd.DataFrame) -> Methods:
     """The values of a claim by its metric, with resamples of what the images show, as `by_things`.
 
     Args:
@@ -109,4 +107,4 @@ def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured | 
     if complete.empty:
         return lacking
     cells = [TASKS.get(name, name) for name in names]
-    return lacking | by_method(complete[names].set_axis(cells, axis=1), cells, None)
+    return lacking | by_method(complete[names].set_axis(cells, axis=1))
