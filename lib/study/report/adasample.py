@@ -26,7 +26,7 @@ CLAIMED = 0.8
 LEVEL = 0.05
 # Of the power asked about: runs of each method, the effects tried, and the power that is wanted.
 RUNS, WANTED = (5, 10, 20), 0.8
-EFFECTS = tuple(step / 5 for step in range(24))
+EFFECTS = np.arange(24) / 5
 
 
 # Table 3

@@ -27,7 +27,7 @@ from lib.study.report.frames import LEVELS, PROTOCOLS, TASKS
 
 DOUBLE_WIDTH = 7.2
 # Light, middle and dark, so that grey prints keep the order.
-LEVEL_COLOURS = dict(zip(LEVELS, ("#56B4E9", "#D55E00", "#000000"), strict=True))
+LEVEL_COLOURS = {"easy": "#56B4E9", "hard": "#D55E00", "tough": "#000000"}
 # Of a task of HPatches.
 PARTS = ("intra", "inter", "viewpoint", "illumination", "all")
 # Light enough to be told apart on grey photographs.

@@ -44,8 +44,11 @@ def reproduction(
         leave for another mean, and on the claims whose verdict is another; and the tables and figures
         that the results lack, as paths in the folder.
     """
-    pairs = [(path, reference / path.relative_to(results)) for path in paths]
-    both = [[records.read(path) for path in pair] for pair in pairs if all(p.exists() for p in pair)]
+    both = [
+        (records.read(path), records.read(other))
+        for path in paths
+        if path.exists() and (other := reference / path.relative_to(results)).exists()
+    ]
     if not both:
         return "No reference is of this profile and data.", []
     # Of some artefacts alone the reference's records have more measures than ours.

@@ -33,7 +33,7 @@ OPTIMISERS = {"sgd": "SGD", "adam": "Adam"}
 TOLERANCE = 3
 LEVEL = 0.05
 # By paper, what its claims call runs on equal footing.
-CLAIMED: Mapping[str, Mapping[str, str]] = {
+CLAIMED = {
     "tcdesc": {"equal_tcdesc_hn_aug": "tcdesc_hn_aug", "equal_hardnet_aug_undamped": "hardnet_long"},
     "dsm": {"dsm_long": "dsm_aug", "equal_hardnet_aug_undamped": "real_margin_1"},
 }
@@ -83,8 +83,9 @@ def claimed_values(claim: Claim, runs: Runs, sets: Sequence[str]) -> Mapping[str
     """`lib.study.claims.measured.values_of` runs on equal footing, under the names that a claim of DSM
     or TCDesc, whose setting that is, has for them."""
     named = CLAIMED[claim.paper]
-    jobs = [replace(run.job, name=named.get(run.job.name, run.job.name)) for run in runs]
-    renamed = [replace(run, job=job) for run, job in zip(runs, jobs, strict=True)]
+    renamed = [
+        replace(run, job=replace(run.job, name=named.get(run.job.name, run.job.name))) for run in runs
+    ]
     return values_of(claim, renamed, sets)
 
 
@@ -207,12 +208,14 @@ def cost(runs: Runs, methods: Methods) -> pd.DataFrame:
         slowed least; "times" those of HardNet+; and the "ratio" of its FPR95 to HardNet+'s with its
         interval, by the `residual` as in `pairs`.
     """
+    own = frames.by_label(runs)
     fastest = {
-        label: min(1000 * run.content["seconds"] / run.content["curve"]["step"][-1] for run in own)
-        for label, own in frames.by_label(runs).items()
-        if label in methods
+        label: min(
+            1000 * run.content["seconds"] / run.content["curve"]["step"][-1] for run in own[label]
+        )
+        for label in methods
     }
-    table = pd.DataFrame({"ms": fastest}).reindex(list(methods)).rename_axis("method")
+    table = pd.DataFrame({"ms": fastest}).rename_axis("method")
     table["times"] = table["ms"] / fastest[BASE]
     scaled = on_scale(FPR95, methods)
     left, base = residual(scaled.values()), scaled.pop(BASE)

@@ -3,7 +3,7 @@
 FPR95 is in percent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from lib.study.report.changes import changes
 
 FPR95 = "FPR95 (%)"
 # By the name in a record, how a measure of spread is called; each is 1 where all descriptors are one.
-SPREAD: Mapping[str, str] = {
+SPREAD = {
     "effective_rank": "effective rank",
     "first_share": "share of the first direction",
     "mean_cosine": "mean cosine, other points",
@@ -31,7 +31,7 @@ SPREAD: Mapping[str, str] = {
 # each test set by the other.
 LAST, ON_TESTS, ON_OTHER = "last", "on the tests", "on the other test"
 # What TCDesc's setting, its length of training included, does by itself.
-SETTING: Mapping[str, tuple[str, str]] = {
+SETTING = {
     "TCDesc's setting on HardNet+": ("hardnet_long", "hardnet_aug"),
     "TCDesc's setting on DSM+": ("dsm_long", "dsm_aug"),
 }
@@ -79,8 +79,11 @@ def at_best_margin(runs: Runs) -> Runs:
     """The runs of each similarity at its best margin, as rows of HyNet's Table 3: "hynet_h", "hynet_d"
     and "hynet_s"."""
     rows = {best_margin(similarity): f"hynet_{similarity}" for similarity in MARGINS}
-    best = [run for run in runs if run.job.name in rows]
-    return [replace(run, job=replace(run.job, name=rows[run.job.name])) for run in best]
+    return [
+        replace(run, job=replace(run.job, name=rows[run.job.name]))
+        for run in runs
+        if run.job.name in rows
+    ]
 
 
 def margins() -> pd.DataFrame:

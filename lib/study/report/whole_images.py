@@ -101,10 +101,8 @@ def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured | 
         runs: of one set of `by_set`.
     """
     names = ["stereo", "multiview"] if claim.metric == "maa" else [claim.metric]
-    there = runs.reindex(columns=names).notna().all(axis=1)
-    complete = runs[there.groupby(level="key").transform("all")]
+    values = runs.reindex(columns=names)
+    there = values.notna().all(axis=1)
+    complete = values[there.groupby(level="key").transform("all")]
     lacking = {key: f"{label} lacks this number in a scene" for key, label, _ in there.index[~there]}
-    if complete.empty:
-        return lacking
-    cells = [TASKS.get(name, name) for name in names]
-    return lacking | by_method(complete[names].set_axis(cells, axis=1))
+    return lacking | by_method(complete.rename(columns=TASKS))
