@@ -225,8 +225,8 @@ def pearson_values(probes: Probes, seeds: int) -> Measured:
 def _by_seed(by_run: Sequence, seeds: int) -> np.ndarray:
     """(seeds, train sets × stages, …) from (runs, stages, …)."""
     values = np.array(by_run)
-    stages, *rest = values.shape[1:]
-    return values.reshape(-1, seeds, stages, *rest).swapaxes(0, 1).reshape(seeds, -1, *rest)
+    by_train_set = values.reshape(-1, seeds, *values.shape[1:])
+    return by_train_set.swapaxes(0, 1).reshape(seeds, -1, *values.shape[2:])
 
 
 def constants(probes: Probes) -> pd.DataFrame:

@@ -49,9 +49,12 @@ def by_part(runs: pd.DataFrame, score: str) -> pd.DataFrame:
         over seeds, and `n`, the runs. Means over seeds.
     """
     mean, count = frames.means(runs), runs.groupby(level=frames.METHOD, sort=False).size()
-    columns = {name: mean[f"{score}.{part}"] for part, name in parts_of(runs, score).items()}
-    columns |= {name: table[score] for name, table in frames.summary(runs).items()}
-    return pd.DataFrame(columns | {"n": count}).droplevel("key").rename_axis("Method (in %)")
+    columns = {
+        **{name: mean[f"{score}.{part}"] for part, name in parts_of(runs, score).items()},
+        **{name: table[score] for name, table in frames.summary(runs).items()},
+        "n": count,
+    }
+    return pd.DataFrame(columns).droplevel("key").rename_axis("Method (in %)")
 
 
 def parts_of(runs: pd.DataFrame, score: str) -> dict[str, str]:
