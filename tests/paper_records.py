@@ -21,7 +21,7 @@ def searched(monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int] | None = None
     """A quick study whose searches all found a rate that tells whose it was, and the margins `BEST`."""
 
     def found(study: Study, key: str) -> dict:
-        assert study.setting.profile.name == "quick"
+        assert study.profile.name == "quick"
         return {"metrics": {"mean_fpr95": {"0.005": 30.0, "0.01": 20.0 if key in BEST else 25.0}}}
 
     monkeypatch.setattr(hynet, "read_search", found)

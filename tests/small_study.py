@@ -26,11 +26,11 @@ def open_small(folder: Path, profile: Profile = SMALL) -> Study:
     """The study with its data and results in a folder of its own."""
     opened = open_study(results=str(folder))
     source = open_source("mini", folder / "data", profile.mini)
-    return replace(opened, setting=replace(opened.setting, profile=profile, source=source))
+    return replace(opened, profile=profile, source=source)
 
 
 def made_cold(folder: Path) -> tuple[Study, Job, Path]:
     """A small run made in a folder of its own: the study, its job and its record."""
     opened = open_small(folder)
     job = training_job(opened, "hardnet", "mini-a", 0)
-    return opened, job, carry_out(job, opened.setting)
+    return opened, job, carry_out(job, opened)

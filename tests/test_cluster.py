@@ -51,7 +51,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
 @pytest.fixture
 def setting(here: tuple[Study, Job, Path], tmp_path: Path) -> Setting:
     """The same study's, with an empty folder."""
-    return replace(here[0].setting, folder=tmp_path)
+    return replace(here[0], folder=tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -236,7 +236,7 @@ def test_the_command_hands_its_runs_to_the_cluster(
     here: tuple[Study, Job, Path], setting: Setting, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened, job, path = here
-    assert make(replace(opened, setting=setting, reading=(setting.folder,)), [job], address) == []
+    assert make(replace(opened, folder=setting.folder, reading=(setting.folder,)), [job], address) == []
     assert same(jobs.record_path(job, setting), path)
     said = capsys.readouterr().out
     assert f"runs: 1 to make, 4 at once at {address}, about" in said

@@ -18,6 +18,6 @@ def test_a_checkpoint_is_one_more_row_of_table_1_and_of_figure_2(tmp_path):
         (added,) = [job for job in jobs if job not in plain]
         assert len(jobs) == len(plain) + 1
         assert added.label == "mine (published)"
-        assert added.sets_of("fpr95") == study.setting.source.sets
+        assert added.sets_of("fpr95") == study.source.sets
     # The last one is Figure 2's.
-    assert added.sets_of("hpatches") == (study.setting.source.homographies.test_set(HPATCHES_SPLIT),)
+    assert added.sets_of("hpatches") == (study.source.homographies.test_set(HPATCHES_SPLIT),)

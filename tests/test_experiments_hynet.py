@@ -100,13 +100,11 @@ def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study:
     seeds = {name: [job.seed for job in jobs if job.name == name] for name in names}
     assert all(of == list(study.table_seeds) for of in seeds.values())
     assert {rate_of(job) for job in jobs} == set(names), "each at its own rate"
-    tested = study.setting.source.homographies.test_set("a")
+    tested = study.source.homographies.test_set("a")
     assert all((("hpatches", tested) in job.measures) == (job.seed == 0) for job in jobs)
     keys = set(printed("hynet", "table3")["key"])
     assert keys - {"hynet_h", "hynet_d", "hynet_s"} <= set(names)
-    evening = hynet.table3(
-        replace(study, setting=replace(study.setting, profile=profiles.find("evening")))
-    )
+    evening = hynet.table3(replace(study, profile=profiles.find("evening")))
     assert {job.name for job in evening} == set(names) - {"hynet_bn_alone", "hynet_in_alone"}
 
 

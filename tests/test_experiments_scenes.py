@@ -27,8 +27,8 @@ EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/tab
 @EACH
 def test_no_network_is_trained_for_them_alone(study: Study, name: str) -> None:
     others = (hynet.table1, dsm.table1, whole_images.dsm_figure5)
-    there = {record_path(job, study.setting) for of in others for job in of(study) if job.recipe}
-    asked = {record_path(job, study.setting) for job in ARTEFACTS[name].jobs(study) if job.recipe}
+    there = {record_path(job, study) for of in others for job in of(study) if job.recipe}
+    asked = {record_path(job, study) for job in ARTEFACTS[name].jobs(study) if job.recipe}
     assert asked <= there
 
 

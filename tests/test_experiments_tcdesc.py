@@ -18,7 +18,7 @@ EVERY = {**RECIPES, **tcdesc.VARIANTS}
 
 
 def pairs(job: Job, study: Study) -> int:
-    return configuration(job, study.setting)["profile"]["budget"]["batch_pairs"]
+    return configuration(job, study)["profile"]["budget"]["batch_pairs"]
 
 
 def test_what_stands_beside_tcdesc_lacks_the_topology_alone() -> None:
@@ -41,7 +41,7 @@ def test_ablations_change_the_positive_of_tcdesc_dsm_alone_and_no_two_alike() ->
 
 
 def test_tcdesc_and_what_is_as_long_have_larger_batches_under_quick_alone(study: Study) -> None:
-    table = merged(tcdesc.table2(study), study.setting)
+    table = merged(tcdesc.table2(study), study)
     sizes = {job.name: pairs(job, study) for job in table if job.recipe}
     assert {name for name, size in sizes.items() if size == 128} == set(tcdesc.METHODS)
     assert {size for size in sizes.values()} == {64, 128}
@@ -56,7 +56,7 @@ def test_tcdesc_and_what_is_as_long_have_larger_batches_under_quick_alone(study:
 
 def test_searches_have_the_batches_that_tables_train_with(study: Study) -> None:
     for name, size in (("dsm_long", 128), ("tcdesc_hn_aug", 128), ("dsm_aug", 64), ("sosnet", 64)):
-        jobs = search_jobs(study.setting, name, SEARCHED[name], 0.1)
+        jobs = search_jobs(study, name, SEARCHED[name], 0.1)
         assert {pairs(job, study) for job in jobs} == {size}
     assert set(tcdesc.SEARCHED) <= set(SEARCHED)
 
@@ -65,9 +65,9 @@ def test_on_every_loss_topology_has_the_batches_of_its_own_rows(study: Study) ->
     """Of 63 others 16 neighbours are a quarter, and as many match by chance."""
     jobs = tcdesc.other_losses(study)
     assert {pairs(job, study) for job in jobs} == {128}
-    equal = {record_path(job, study.setting) for job in together.equal_footing(study)}
+    equal = {record_path(job, study) for job in together.equal_footing(study)}
     without = [job for job in jobs if job.name in ("equal_adasample_aug_gen", "equal_hynet_aug")]
-    assert {record_path(job, study.setting) for job in without} <= equal
+    assert {record_path(job, study) for job in without} <= equal
     assert all(rate_of(job) == job.name for job in jobs)
 
 

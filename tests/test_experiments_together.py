@@ -34,7 +34,7 @@ def test_dsm_and_tcdesc_on_it_share_their_runs_with_tcdesc_s_own_tables(study: S
     assert values(together.EQUAL["dsm_long"]) == values(without), "the topology alone differs"
     [job] = [of for of in together.equal_footing(study) if (of.name, of.seed) == ("tcdesc_dsm_aug", 0)]
     own = training_job(study, "tcdesc_dsm_aug", job.train_set, 0)
-    assert record_path(job, study.setting) == record_path(own, study.setting)
+    assert record_path(job, study) == record_path(own, study)
 
 
 def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(

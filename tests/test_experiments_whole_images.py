@@ -23,8 +23,8 @@ EACH = pytest.mark.parametrize("name", ASKED)
 @EACH
 def test_networks_are_trained_for_them_alone_only_with_two_collections(study: Study, name: str) -> None:
     others = (dsm.figure4, tcdesc.table2, tcdesc.figure4)
-    there = {record_path(job, study.setting) for of in others for job in of(study)}
-    alone = [job for job in ARTEFACTS[name].jobs(study) if record_path(job, study.setting) not in there]
+    there = {record_path(job, study) for of in others for job in of(study)}
+    alone = [job for job in ARTEFACTS[name].jobs(study) if record_path(job, study) not in there]
     assert {job.name for job in alone} == ({*experiments.UNITED} if name == "dsm/figure5" else set())
 
 
@@ -38,13 +38,13 @@ def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patch
         assert changed(job.recipe, RECIPES[name]) <= {"optimizer", "schedule", "budget"}
         assert rate_of(job) == name
         assert job.label == label
-        assert job.train_set == study.setting.source.united == "mini-a+mini-hp-a-train"
+        assert job.train_set == study.source.united == "mini-a+mini-hp-a-train"
         assert not job.measures
 
 
 @EACH
 def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) -> None:
-    source, [sets] = study.setting.source, study.setting.source.whole_images
+    source, [sets] = study.source, study.source.whole_images
     tested = {photograph.name for photograph in sets.shown(ARTEFACTS[name].images)}
     assert tested
     assert not tested & {of.name for of in source.patches.photographs[source.sets[0]]}
@@ -68,7 +68,7 @@ def test_every_job_is_measured_on_the_studys_own_set(
     assert jobs
     for job in jobs:
         assert (measure, f"mini-{kind}") in job.measures
-        assert f"mini-{kind}" in digests(job, study.setting)["evaluation"][measure]["data"]
+        assert f"mini-{kind}" in digests(job, study)["evaluation"][measure]["data"]
     assert ARTEFACTS[name].images == kind
 
 
@@ -79,5 +79,5 @@ def test_real_sets_beside_are_measured_too(monkeypatch: pytest.MonkeyPatch, tmp_
     study = open_study(real=str(tmp_path))
     assert experiments.image_sets(study, "oxford_affine") == ["mini-oxford_affine", "real-oxford_affine"]
     assert experiments.image_sets(study, "w1bs") == ["mini-w1bs"]
-    (job,) = merged(experiments.tcdesc_table6(study)[:1], study.setting)
+    (job,) = merged(experiments.tcdesc_table6(study)[:1], study)
     assert ("oxford_affine", "real-oxford_affine") in job.measures

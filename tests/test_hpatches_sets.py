@@ -126,7 +126,7 @@ def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, t
     (tmp_path / "photos" / "2020").mkdir(parents=True)
     (tmp_path / "README.md").write_text("loose")
     opened = open_study(real=str(tmp_path))
-    found = opened.setting.source.real_hpatches.homographies
+    found = opened.source.real_hpatches.homographies
     assert [path.name for path in found] == ["i_coins", "v_coins"]
     with pytest.raises(FileNotFoundError, match=r"photos' is no folder with homography sequences"):
         open_study(real=str(tmp_path / "photos"))

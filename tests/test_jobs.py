@@ -31,14 +31,14 @@ def test_what_decides_the_numbers_decides_the_file(study: Study) -> None:
         replace(job, overrides={"stages": (0.0, 1.0)}),
         replace(job, overrides={"followed_pairs": 10}),
     ]
-    paths = [jobs.record_path(each, study.setting) for each in (job, *others)]
+    paths = [jobs.record_path(each, study) for each in (job, *others)]
     assert len(set(paths)) == len(paths)
 
 
 def test_requests_for_one_record_become_one_job_that_asks_for_all(study: Study) -> None:
     one = training_job(study, "hardnet", "mini-a", 0)
     other = replace(one, measures=(("fpr95", "mini-b"), ("hpatches", "mini-hp-a")), probes=())
-    (job,) = jobs.merged([one, other, one], study.setting)
+    (job,) = jobs.merged([one, other, one], study)
     assert job.measures == (("fpr95", "mini-b"), ("fpr95", "mini-c"), ("hpatches", "mini-hp-a"))
     assert job.probes == one.probes
     assert job.sets_of("fpr95") == ("mini-b", "mini-c")
@@ -46,7 +46,7 @@ def test_requests_for_one_record_become_one_job_that_asks_for_all(study: Study) 
 
 def test_the_forecast_grows_with_the_candidates(study: Study) -> None:
     blind, sampling = (
-        jobs.cost(training_job(study, name, "mini-a", 0), study.setting)
+        jobs.cost(training_job(study, name, "mini-a", 0), study)
         for name in ("hardnet_gen", "adasample_gen")
     )
     # 6 forward passes' worth a pair, and 15 candidates a class on top; evaluation is the same.
@@ -56,11 +56,11 @@ def test_the_forecast_grows_with_the_candidates(study: Study) -> None:
 def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
     job = computation_job("output_gradient", "Eq. 24")
-    assert jobs.record_status(job, opened.setting).state == "missing"
-    path = carry_out(job, opened.setting)
-    assert jobs.record_status(job, opened.setting).state == "complete"
+    assert jobs.record_status(job, opened).state == "missing"
+    path = carry_out(job, opened)
+    assert jobs.record_status(job, opened).state == "complete"
     (probe,) = job.probes
     jobs.probe_path(path, *probe).unlink()
-    assert jobs.record_status(job, opened.setting).state == "incomplete"
-    carry_out(job, opened.setting)
-    assert jobs.record_status(job, opened.setting).state == "complete"
+    assert jobs.record_status(job, opened).state == "incomplete"
+    carry_out(job, opened)
+    assert jobs.record_status(job, opened).state == "complete"

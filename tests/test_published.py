@@ -198,11 +198,11 @@ def test_a_row_is_known_by_the_files_content_wherever_it_lies(checkpoint, tmp_pa
     shutil.copy(checkpoint, elsewhere)
     (here,), (there,) = (published_jobs(study, [path]) for path in (checkpoint, elsewhere))
     assert here.label == "tfeat (published)"
-    assert record_path(here, study.setting) == record_path(there, study.setting)
-    assert str(tmp_path) not in str(configuration(here, study.setting))
+    assert record_path(here, study) == record_path(there, study)
+    assert str(tmp_path) not in str(configuration(here, study))
     save(elsewhere, random_state(tfeat.build(), seed=2))
     (changed,) = published_jobs(study, [elsewhere])
-    assert record_path(changed, study.setting) != record_path(here, study.setting)
+    assert record_path(changed, study) != record_path(here, study)
 
 
 def test_an_exported_network_is_not_measured_on_what_it_was_trained_on(tmp_path):

@@ -465,8 +465,8 @@ def test_the_printed_value_is_of_the_rival_and_the_columns_that_ours_is_of():
 
 def test_claims_are_judged_by_a_studys_own_values_into_one_table():
     source = SimpleNamespace(name="mini", embedded=True, tested=("mini-a", "mini-b", "mini-c"))
-    setting = SimpleNamespace(profile=SimpleNamespace(name="evening"), source=source)
-    study = SimpleNamespace(table_seeds=SEEDS, setting=setting)
+    profile = SimpleNamespace(name="evening")
+    study = SimpleNamespace(table_seeds=SEEDS, profile=profile, source=source)
     by_metric = {"fpr95": {"a": np.zeros((5, 2)), "b": np.ones((5, 2))}, "map": {}}
     algebra = claim(id="z", statistic="none", a=(), b=(), why="it is algebra", metric="")
     table = claims.judge(

@@ -29,7 +29,7 @@ SEEDS = (0, 1, 2)
 
 def claim_values(runs: list[Record], study: Study, **arrays: object) -> partial:
     every = [*runs, *frames.by_sign(runs)]
-    return partial(values_of, runs=every, sets=study.setting.source.sets, arrays=arrays)
+    return partial(values_of, runs=every, sets=study.source.sets, arrays=arrays)
 
 
 def level(job) -> float:
@@ -74,7 +74,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
 
 def test_table_3_stands_beside_the_paper_with_rows_of_our_own_last(study: Study) -> None:
     runs = records(artefacts.table3(study), level, number)
-    fpr95 = frames.by_column(runs, study.setting.source.sets)["Mean"]
+    fpr95 = frames.by_column(runs, study.source.sets)["Mean"]
     table = frames.tasks_beside(printed("dsm", "table3"), runs, fpr95)
     assert list(table.index[:8]) == list(printed("dsm", "table3")["label"].unique())
     assert list(table.index[8:]) == ["DSM+: hardest 1/4", "DSM+ binary: hardest 1/8", "ORB"]
@@ -186,7 +186,7 @@ FIGURE4 = {
 
 
 def figure4_records() -> list[Record]:
-    tested = open_study().setting.source.homographies.test_set("full")
+    tested = open_study().source.homographies.test_set("full")
     found = []
     for name, level in FIGURE4.items():
         recipe = RECIPES.get(name) or artefacts.VARIANTS.get(name)

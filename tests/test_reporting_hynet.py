@@ -79,7 +79,7 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
         "Figure 6": artefacts.figure4(seeded),
         "Ladder": artefacts.ladder(seeded),
     }
-    sets, better = seeded.setting.source.sets, {"t3-hard-more", "t3-sos-more"}
+    sets, better = seeded.source.sets, {"t3-hard-more", "t3-sos-more"}
     for artefact, jobs in by_artefact.items():
         runs = followed(jobs, level, number)
         runs += training.at_best_margin(runs)
@@ -114,7 +114,7 @@ def test_a_margin_binds_where_some_stretch_of_some_run_has_triplets_beyond_it(st
 
 
 def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
-    _, first, second = study.setting.source.sets
+    _, first, second = study.source.sets
 
     def chosen(lowest: dict[str, int]) -> dict[str, list[float]]:
         epochs = frames.tidy(staged(study, lowest), "fpr95_by_stage")

@@ -53,7 +53,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, lis
     root = tmp_path_factory.mktemp("checkout") / "a checkout"
     opened = replace(open_study(results=str(root / "results")), at_once=1)
     for name in "bc":
-        save(opened.setting.folder, f"tables/a/{name}.csv")
+        save(opened.folder, f"tables/a/{name}.csv")
     shows = "import os\nprint('left' in dir(), os.path.basename(os.getcwd()), os.getpid())\nleft = 1"
     cells = {
         **{"a/b": ["1", "raise RuntimeError('as it should')", SAVES]},
@@ -91,7 +91,7 @@ def execute(opened: Study, root: Path, selected: dict = A_B) -> list[tuple[str, 
 
 
 def printed(opened: Study, name: str = "a/b") -> str:
-    copy = nbformat.read(opened.setting.folder / f"notebooks/{name}.ipynb", as_version=4)
+    copy = nbformat.read(opened.folder / f"notebooks/{name}.ipynb", as_version=4)
     outputs = (output for cell in copy.cells for output in cell.get("outputs", ()))
     return "".join(output.text for output in outputs)
 
@@ -128,7 +128,7 @@ def test_what_failed_is_named_with_its_cell_and_has_a_page_and_the_next_is_execu
     page = (report / "a/b.html").read_text(encoding="utf-8")
     assert "as it should" in page
     assert "<title>B</title>" in page, "papermill puts a cell of its own above"
-    earlier, other = (opened.setting.folder / f"tables/a/{name}.csv" for name in "bc")
+    earlier, other = (opened.folder / f"tables/a/{name}.csv" for name in "bc")
     assert not earlier.exists(), "what an earlier execution saved would pass for this one's"
     assert other.exists()
 
@@ -143,9 +143,9 @@ def test_a_notebook_whose_runs_failed_is_not_executed(root, opened):
 
 def test_a_notebook_that_only_reads_the_reference_removes_nothing(root, opened, monkeypatch):
     monkeypatch.setattr(execution, "run", lambda tasks, *_: [Outcome()] * len(tasks))
-    save(opened.setting.folder, "tables/a/b.csv")
-    execute(replace(opened, reading=(root / "reference", opened.setting.folder)), root)
-    assert (opened.setting.folder / "tables/a/b.csv").exists()
+    save(opened.folder, "tables/a/b.csv")
+    execute(replace(opened, reading=(root / "reference", opened.folder)), root)
+    assert (opened.folder / "tables/a/b.csv").exists()
 
 
 def test_stored_outputs_hold_nothing_that_a_second_execution_changes(root):

@@ -61,7 +61,7 @@ def trained(
     found = []
     for run in records(jobs, level, number):
         content = {**run.content, "curve": curves(run.job)}
-        content["config"] = configuration(run.job, study.setting) if run.job.recipe else {}
+        content["config"] = configuration(run.job, study) if run.job.recipe else {}
         found.append(Run(run.job, run.path, content, arrays_of=probe(run.job)))
     return found
 
@@ -76,7 +76,7 @@ def test_what_the_positive_saw_is_of_runs_with_topology_alone(study: Study) -> N
 
 
 def test_gains_are_of_pairs_that_are_there_and_paired_by_seed(study: Study) -> None:
-    sets = study.setting.source.sets
+    sets = study.source.sets
     table = training.changes_by_topology(trained(experiments.table2(study), study), sets)
     assert list(table.index) == ["topology on HardNet", "topology on DSM", *training.SETTING]
     assert table["change"].tolist() == pytest.approx([-6, -5, -8, -10])
@@ -159,7 +159,7 @@ def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
 
 def values_on(runs: Sequence[Record], study: Study) -> Callable[[Claim], Mapping]:
     """The values by which a notebook judges the claims on a table or figure."""
-    return partial(values_of, runs=runs, sets=study.setting.source.sets)
+    return partial(values_of, runs=runs, sets=study.source.sets)
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:

@@ -33,7 +33,7 @@ def level(job) -> float:
 @pytest.fixture
 def evening(study: Study) -> Study:
     seeds = {name: getattr(EVENING, name) for name in SEEDS}
-    return replace(study, setting=replace(study.setting, profile=EVENING), **seeds)
+    return replace(study, profile=EVENING, **seeds)
 
 
 def made(jobs) -> list[Record]:
@@ -73,7 +73,7 @@ def test_every_measure_has_every_method(study: Study):
 def test_orders_are_of_each_synthetic_set_at_quick_and_of_the_first_at_longer_profiles(
     study: Study, evening: Study
 ):
-    assert {job.train_set for job in experiments.orders(study)} == {*study.setting.source.sets}
+    assert {job.train_set for job in experiments.orders(study)} == {*study.source.sets}
     assert experiments.orders(evening) == experiments.equal_footing(evening)
 
 

@@ -37,7 +37,7 @@ def quick() -> Study:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_the_rate_is_the_best_of_the_search_on_record(name: str, quick: Study) -> None:
-    found, search = searches.read_search(quick, name), quick.setting.profile.search
+    found, search = searches.read_search(quick, name), quick.profile.search
     by_rate: dict[float, list[float]] = {}
     for run in found["runs"]:
         by_rate.setdefault(run["rate"], []).append(run["fpr95"])
@@ -51,15 +51,15 @@ def test_the_rate_is_the_best_of_the_search_on_record(name: str, quick: Study) -
 def test_the_searches_were_trained_by_today_s_code(quick: Study) -> None:
     """On patches cut before DoG keypoints moved by 0.25 px, as docs/choices.md says."""
     for name in QUICK:
-        today = searches.search_digests(quick.setting, SEARCHED[name])["training"]
+        today = searches.search_digests(quick, SEARCHED[name])["training"]
         assert searches.read_search(quick, name)["digests"]["training"] == today, name
 
 
 def test_rates_are_those_searched_on_the_same_data_or_else_on_photographs(
     quick: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    source = replace(quick.setting.source, name="scenes")
-    scenes = replace(quick, setting=replace(quick.setting, source=source))
+    source = replace(quick.source, name="scenes")
+    scenes = replace(quick, source=source)
     monkeypatch.setattr("lib.study.open.REFERENCE", tmp_path)
     for data, best in (("mini", 0.1), ("photos", 0.2), ("scenes", 0.5)):
         path = searches.search_path("quick", data, "hardnet")
@@ -91,7 +91,7 @@ def test_the_grid_goes_on_beyond_an_end_by_ones_twos_and_fives() -> None:
 
 
 def test_a_search_takes_the_rate_with_the_lowest_mean_over_its_runs() -> None:
-    setting = open_study().setting
+    setting = open_study()
     runs = [
         {**RUN, "rate": rate, "fpr95": value} for rate, value in ((0.1, 9.0), (0.1, 5.0), (0.2, 6.9))
     ]
@@ -116,7 +116,7 @@ def test_rates_asked_for_are_tried_besides_and_the_search_goes_on_from_them(
 
 
 def test_a_search_looks_at_nothing_but_the_reserve() -> None:
-    setting = open_study().setting
+    setting = open_study()
     jobs = searches.search_jobs(setting, "hardnet", find("hardnet"), 0.5)
     assert {name for job in jobs for name in job.sets} == set(setting.source.reserve)
     assert not set(setting.source.reserve) & set(setting.source.sets)
@@ -135,7 +135,7 @@ def test_what_a_profile_shares_is_the_schedule_and_what_each_has_of_its_own_the_
 
 def test_under_paper_a_recipe_is_what_its_authors_state() -> None:
     study = open_study()
-    paper = replace(study, setting=replace(study.setting, profile=profiles.find("paper")))
+    paper = replace(study, profile=profiles.find("paper"))
     assert at_profile(paper, find("adasample_gen"), "adasample_gen") == find("adasample_gen")
 
 

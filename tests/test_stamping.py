@@ -25,7 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, dict]:
     """A study in a folder of its own, a run in it, and its record."""
     opened = open_small(tmp_path_factory.mktemp("results"))
     job = training_job(opened, "hardnet", "mini-a", 0)
-    return opened, job, records.read(carry_out(job, opened.setting))
+    return opened, job, records.read(carry_out(job, opened))
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def then(made: tuple[Study, Job, dict]) -> dict:
 def path(made: tuple[Study, Job, dict], then: dict) -> Path:
     """A record by that other code."""
     opened, job, record = made
-    path = record_status(job, opened.setting).path
+    path = record_status(job, opened).path
     records.write(path, {**record, "digests": then})
-    assert record_status(job, opened.setting).state == "older code"
+    assert record_status(job, opened).state == "older code"
     return path
 
 
@@ -54,9 +54,9 @@ def test_a_record_whose_numbers_are_repeated_is_today_s_and_says_so(
     made: tuple[Study, Job, dict], then: dict, path: Path
 ) -> None:
     opened, job, record = made
-    today = digests(job, opened.setting)
+    today = digests(job, opened)
     assert stamp(path, dict(zip(codes(then), codes(today), strict=True))) == today
-    assert record_status(job, opened.setting).state == "complete"
+    assert record_status(job, opened).state == "complete"
     stamped = records.read(path)
     assert stamped.pop("stamped") == [{"steps": 20, "instead_of": then}]
     assert stamped == record
@@ -66,14 +66,14 @@ def test_what_comes_out_otherwise_keeps_its_code(
     made: tuple[Study, Job, dict], then: dict, path: Path
 ) -> None:
     opened, job, _ = made
-    training, fpr95 = zip(codes(then), codes(digests(job, opened.setting)), strict=True)
+    training, fpr95 = zip(codes(then), codes(digests(job, opened)), strict=True)
     stamp(path, dict([fpr95]))
-    assert record_status(job, opened.setting).stale == (), "its measures are today's"
-    assert record_status(job, opened.setting).state == "older code"
+    assert record_status(job, opened).stale == (), "its measures are today's"
+    assert record_status(job, opened).state == "older code"
     records.write(path, {**records.read(path), "digests": then})
     stamp(path, dict([training]))
-    assert {module for module, _ in record_status(job, opened.setting).stale} == {"fpr95"}
-    assert record_status(job, opened.setting).state == "incomplete"
+    assert {module for module, _ in record_status(job, opened).stale} == {"fpr95"}
+    assert record_status(job, opened).state == "incomplete"
 
 
 def test_data_read_by_other_code_keeps_its_content(made: tuple[Study, Job, dict], path: Path) -> None:
@@ -85,7 +85,7 @@ def test_data_read_by_other_code_keeps_its_content(made: tuple[Study, Job, dict]
 def test_what_is_compared_is_a_run_of_twenty_steps(
     made: tuple[Study, Job, dict], tmp_path: Path
 ) -> None:
-    setting, job, _ = made[0].setting, *made[1:]
+    setting, job, _ = made[0], *made[1:]
     (few,) = runs = short_runs([job, training_job(made[0], "hardnet", "mini-b", 1)], setting)
     assert (few.measures, few.probes) == (job.measures[-1:], job.probes[-1:])
     first, second = (replace(setting, folder=tmp_path / name) for name in ("first", "second"))

@@ -56,8 +56,8 @@ def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
 def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Path]) -> None:
     opened, job, path = cold
     record = records.read(path)
-    assert record["config"] == jobs.configuration(job, opened.setting)
-    assert record["digests"] == jobs.digests(job, opened.setting)
+    assert record["config"] == jobs.configuration(job, opened)
+    assert record["digests"] == jobs.digests(job, opened)
     assert set(record["metrics"]) == set(record["epoch_fpr95"]) == {"mini-b", "mini-c"}
     assert all(len(by_epoch) == 2 for by_epoch in record["epoch_fpr95"].values())
     assert record["weights"] == sha256(weights_path(path))
@@ -67,15 +67,15 @@ def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Pat
         for name in ("mini-b", "mini-c")
     }
     assert set(record["evaluation_seconds"]) == {".".join(of) for of in (*job.measures, *job.probes)}
-    assert jobs.record_status(job, opened.setting).state == "complete"
+    assert jobs.record_status(job, opened).state == "complete"
 
 
 def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
     whole = training_job(opened, "hardnet", "mini-a", 0)
     job = replace(whole, measures=(("fpr95", "mini-b"),), probes=())
-    ours = records.read(carry_out(job, opened.setting))
-    theirs = records.read(jobs.record_path(job, opened.setting, REFERENCE / "quick/mini"))
+    ours = records.read(carry_out(job, opened))
+    theirs = records.read(jobs.record_path(job, opened, REFERENCE / "quick/mini"))
     assert ours["digests"]["training"] == theirs["digests"]["training"]
     # The reference is measured on more.
     for own, by in (
@@ -96,9 +96,9 @@ def test_a_new_metric_is_computed_from_the_weights_without_training(
     opened, job, path = cold
     record = records.read(path)
     records.write(path, {**record, "metrics": {}})
-    assert jobs.record_status(job, opened.setting).state == "incomplete"
+    assert jobs.record_status(job, opened).state == "incomplete"
     monkeypatch.setattr(runs, "train", None)
-    carry_out(job, opened.setting)
+    carry_out(job, opened)
     assert records.read(path)["metrics"] == record["metrics"]
 
 
@@ -107,8 +107,8 @@ def test_a_damaged_record_is_set_aside_and_made_anew(cold: tuple[Study, Job, Pat
     whole = records.read(path)
     path.unlink()
     (path / "a folder in its place").mkdir(parents=True)
-    assert jobs.record_status(job, opened.setting).state == "damaged"
-    carry_out(job, opened.setting)
+    assert jobs.record_status(job, opened).state == "damaged"
+    carry_out(job, opened)
     aside = path.with_name(path.name + ".damaged")
     assert list(aside.iterdir()), "what is damaged is kept for whoever wants to look"
     again = records.read(path)
@@ -133,7 +133,7 @@ def test_weights_damaged_anywhere_are_set_aside_and_made_anew(
     with pytest.raises(records.DamagedRecord, match=r"\.safetensors is damaged"):
         load_weights(path)
     records.write(path, {**record, "metrics": {}})
-    carry_out(job, opened.setting)
+    carry_out(job, opened)
     assert same(load_weights(path), whole), "the same seed on the same machine gives the same bits"
     assert weights.with_name(weights.name + ".damaged").exists()
     assert f"{weights} is damaged: set aside as" in capfd.readouterr().err
@@ -151,12 +151,12 @@ def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
     probe = jobs.probe_path(path, "distance_histogram", "mini-b")
     whole = probe.read_bytes()
     flip_a_bit(probe, share)
-    found = jobs.record_status(job, opened.setting)
+    found = jobs.record_status(job, opened)
     assert (found.state, found.readable, found.damaged) == ("incomplete", False, (probe,))
     with pytest.raises(records.DamagedRecord, match=r"\.npz is damaged"):
         Record(job, path, records.read(path)).probe("distance_histogram", "mini-b")
     monkeypatch.setattr(runs, "train", None)
-    carry_out(job, opened.setting)
+    carry_out(job, opened)
     assert probe.read_bytes() == whole
     assert f"{probe} is damaged: set aside as" in capfd.readouterr().err
 
@@ -164,10 +164,8 @@ def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
 def as_reference(cold: tuple[Study, Job, Path], folder: Path) -> tuple[Study, Path]:
     """A study that reads a copy of the cold records as a reference, and the record in it."""
     opened, job, _ = cold
-    shutil.copytree(opened.setting.folder / "records", folder / "records")
-    return replace(opened, reading=(folder, opened.setting.folder)), jobs.record_path(
-        job, opened.setting, folder
-    )
+    shutil.copytree(opened.folder / "records", folder / "records")
+    return replace(opened, reading=(folder, opened.folder)), jobs.record_path(job, opened, folder)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".distance_histogram.mini-b.npz"])
@@ -198,7 +196,7 @@ def test_a_run_trained_or_followed_by_other_code_is_older_code(cold: tuple[Study
     others = [(part, "code") for part in ("training", "following")]
     for keys in (*others, ("training", "data", "mini-a"), ("following", "data", "mini-b")):
         records.write(path, stale(record, *keys))
-        assert jobs.record_status(job, opened.setting).state == "older code"
+        assert jobs.record_status(job, opened).state == "older code"
         assert find(opened, job).older
         assert to_do(opened, [job]) == [job]
     records.write(path, record)
@@ -208,14 +206,13 @@ def test_numbers_of_other_data_are_not_shown(cold: tuple[Study, Job, Path]) -> N
     opened, job, _ = cold
     measures = (("fpr95", "mini-a"), ("fpr95", "mini-b"))
     orb = replace(handcrafted_job(opened, "orb"), measures=measures, probes=())
-    carry_out(orb, opened.setting)
+    carry_out(orb, opened)
     first = find(opened, orb)
     # The second set holds other photographs under the name that it had.
-    source = opened.setting.source
+    source = opened.source
     others = {**source.patches.photographs, "mini-b": source.patches.photographs["reserve-a"]}
     patches = replace(source.patches, photographs=others)
-    setting = replace(opened.setting, source=replace(source, patches=patches))
-    elsewhere = replace(opened, setting=setting)
+    setting = elsewhere = replace(opened, source=replace(source, patches=patches))
     assert {test_set for _, test_set in jobs.record_status(orb, setting).lacking} == {"mini-b"}
     assert find(elsewhere, orb) is None
     carry_out(orb, setting)
@@ -227,20 +224,20 @@ def test_numbers_of_other_data_are_not_shown(cold: tuple[Study, Job, Path]) -> N
     assert find(elsewhere, job) is None
     assert to_do(elsewhere, [job]) == [job]
     trained_there = replace(job, train_set="mini-b")
-    assert jobs.record_path(trained_there, setting) != jobs.record_path(trained_there, opened.setting)
+    assert jobs.record_path(trained_there, setting) != jobs.record_path(trained_there, opened)
 
 
 def test_older_code_is_kept_and_marked_where_runs_are_costly(cold: tuple[Study, Job, Path]) -> None:
     opened, job, path = cold
-    costly = replace(opened.setting, profile=replace(opened.setting.profile, name="standard"))
-    costly_study, moved = replace(opened, setting=costly), jobs.record_path(job, costly)
+    costly = replace(opened, profile=replace(opened.profile, name="standard"))
+    moved = jobs.record_path(job, costly)
     for file in path.parent.glob(f"{path.stem}.*.npz"):
         shutil.copyfile(file, moved.with_name(file.name.replace(path.stem, moved.stem)))
     records.write(moved, stale(records.read(path), "training", "code"))
-    assert to_do(costly_study, [job]) == []
-    assert find(costly_study, job).older
+    assert to_do(costly, [job]) == []
+    assert find(costly, job).older
     more = replace(job, measures=(*job.measures, ("fpr95", "mini-a")))
-    assert to_do(costly_study, [more]) == [more], "what it lacks has to be made"
+    assert to_do(costly, [more]) == [more], "what it lacks has to be made"
 
 
 def test_a_metric_by_other_code_is_measured_anew_and_others_are_not_restamped(
@@ -250,13 +247,11 @@ def test_a_metric_by_other_code_is_measured_anew_and_others_are_not_restamped(
     record = records.read(path)
     records.write(path, stale(record, "evaluation", "fpr95", "code"))
     only_b = replace(job, measures=(("fpr95", "mini-b"),), probes=())
-    assert jobs.record_status(only_b, opened.setting).stale == (("fpr95", "mini-b"),)
-    carry_out(only_b, opened.setting)
-    assert jobs.record_status(only_b, opened.setting).state == "complete"
-    assert jobs.record_status(job, opened.setting).stale == (("fpr95", "mini-c"),), (
-        "it was not measured anew"
-    )
-    carry_out(job, opened.setting)
+    assert jobs.record_status(only_b, opened).stale == (("fpr95", "mini-b"),)
+    carry_out(only_b, opened)
+    assert jobs.record_status(only_b, opened).state == "complete"
+    assert jobs.record_status(job, opened).stale == (("fpr95", "mini-c"),), "it was not measured anew"
+    carry_out(job, opened)
     assert records.read(path)["digests"] == record["digests"]
 
 
@@ -288,7 +283,7 @@ def killed_at_step_5(job: Job, setting: jobs.Setting) -> None:
 
 def test_a_killed_job_goes_on_from_its_checkpoint(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
     opened, job, path = cold
-    setting = replace(opened.setting, folder=tmp_path)
+    setting = replace(opened, folder=tmp_path)
     worker = FORKING.Process(target=killed_at_step_5, args=(job, setting))
     worker.start()
     worker.join(120)
@@ -326,12 +321,12 @@ def test_a_checkpoint_that_is_none_of_the_run_is_set_aside_and_the_run_starts_an
     small: tuple[Study, Job], spoil: Callable[[Path], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     opened, job = small
-    checkpoint = runs.checkpoint_path(job, opened.setting)
+    checkpoint = runs.checkpoint_path(job, opened)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     torch.save({"progress": torch.zeros(10_000)}, checkpoint)
     spoil(checkpoint)
     steps: list[int] = []
-    followed(job, opened.setting, lambda step, total: steps.append(step))
+    followed(job, opened, lambda step, total: steps.append(step))
     assert steps[0] == 1
     assert checkpoint.with_name(checkpoint.name + ".damaged").exists()
     assert f"{checkpoint} is damaged: set aside as" in capfd.readouterr().err
@@ -341,14 +336,14 @@ def test_a_checkpoint_that_is_none_of_the_run_is_set_aside_and_the_run_starts_an
 def small(cold: tuple[Study, Job, Path], tmp_path: Path) -> tuple[Study, Job]:
     """The same run, in an empty folder."""
     opened, job, _ = cold
-    return replace(opened, setting=replace(opened.setting, folder=tmp_path / "quick")), job
+    return replace(opened, folder=tmp_path / "quick"), job
 
 
 def test_a_checkpoint_is_of_all_that_training_reads(
     small: tuple[Study, Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, job = small
-    setting = opened.setting
+    setting = opened
 
     def with_code(of: str) -> Path:
         with pytest.MonkeyPatch.context() as patch:
@@ -398,12 +393,12 @@ def test_a_full_disk_at_the_end_of_training_costs_no_training(
     with pytest.MonkeyPatch.context() as full:
         full.setattr(runs, "write_bytes", full_disk)
         with pytest.raises(OSError, match="No space left"):
-            carry_out(job, opened.setting)
+            carry_out(job, opened)
     steps: list[int] = []
-    followed(job, opened.setting, lambda step, total: steps.append(step))
+    followed(job, opened, lambda step, total: steps.append(step))
     assert steps == [], "the last checkpoint held the whole training"
-    assert jobs.record_status(job, opened.setting).state == "complete"
-    assert not list((opened.setting.folder / "checkpoints").iterdir())
+    assert jobs.record_status(job, opened).state == "complete"
+    assert not list((opened.folder / "checkpoints").iterdir())
 
 
 def test_a_full_disk_at_a_checkpoint_is_said_and_the_one_before_is_kept(
@@ -417,10 +412,10 @@ def test_a_full_disk_at_a_checkpoint_is_said_and_the_one_before_is_kept(
             monkeypatch.setattr(os, "replace", full_disk)
 
     with pytest.raises(OSError, match="the disk is full: make room and run again, what is done is kept"):
-        followed(job, opened.setting, fills)
+        followed(job, opened, fills)
     monkeypatch.undo()
     steps: list[int] = []
-    followed(job, opened.setting, lambda step, total: steps.append(step))
+    followed(job, opened, lambda step, total: steps.append(step))
     assert steps[0] == 5, "the checkpoint after step 4 was kept"
 
 
@@ -428,7 +423,7 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
     cold: tuple[Study, Job, Path], tmp_path: Path
 ) -> None:
     opened, job, _ = cold
-    setting = replace(opened.setting, folder=tmp_path)
+    setting = replace(opened, folder=tmp_path)
     impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
     seen: list[tuple] = []
     ((failed, reason),) = pool.complete([impossible, job], setting, 1, lambda *of: seen.append(of))
@@ -476,9 +471,9 @@ def test_a_damaged_reference_keeps_no_report_from_what_was_made(
     opened, job, _ = cold
     monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     monkeypatch.setattr(execution, "execute", lambda *_: [])
-    damaged = jobs.record_path(job, opened.setting, opened.reference)
+    damaged = jobs.record_path(job, opened, opened.reference)
     damaged.mkdir(parents=True)
-    source = opened.setting.source
+    source = opened.source
     write_manifest(opened.reference / "manifest.json", source.manifest(source.sets))
     options = {"results": str(tmp_path), "profile": "quick", "cached": False, "update_reference": False}
     shown = {"a/b": Artefact(lambda _: [job]).records(opened)}
@@ -489,7 +484,7 @@ def test_a_damaged_reference_keeps_no_report_from_what_was_made(
 
 def test_two_processes_do_one_job_once(cold: tuple[Study, Job, Path], tmp_path: Path) -> None:
     opened, job, path = cold
-    setting = replace(opened.setting, folder=tmp_path)
+    setting = replace(opened, folder=tmp_path)
     workers = [FORKING.Process(target=carry_out, args=(job, setting)) for _ in range(2)]
     for worker in workers:
         worker.start()
@@ -513,16 +508,16 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     filled: list[str] = []
     monkeypatch.setattr(reference, "fill_in", lambda *source: filled.append(source[-1]))
-    source = opened.setting.source
+    source = opened.source
     renamed = {name.replace("mini", "photos"): of for name, of in source.patches.photographs.items()}
     patches = replace(source.patches, photographs=renamed)
     setting = replace(
-        opened.setting,
+        opened,
         folder=tmp_path / "made",
         profile=replace(SMALL, name="standard"),
         source=replace(source, name="photos", patches=patches, sets=(*list(renamed)[:3],)),
     )
-    made = replace(opened, setting=setting, reading=(setting.folder,))
+    made = replace(setting, reading=(setting.folder,))
     job = training_job(made, "hardnet", "photos-a", 0, recipes.at_rate(recipes.HARDNET, 0.1))
     artefact = Artefact(lambda _: [job])
     carry_out(job, setting)
@@ -647,9 +642,9 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_the_forecast_is_within_a_factor_of_two_of_what_the_reference_took() -> None:
     opened = open_study()
     asked = [a for a in ARTEFACTS.values() if not a.lacking(opened)]
-    asked = jobs.merged((job for artefact in asked for job in artefact.jobs(opened)), opened.setting)
+    asked = jobs.merged((job for artefact in asked for job in artefact.jobs(opened)), opened)
     found = [find(opened, job).content for job in asked]
-    training, evaluation = map(sum, zip(*(jobs.cost(job, opened.setting) for job in asked), strict=True))
+    training, evaluation = map(sum, zip(*(jobs.cost(job, opened) for job in asked), strict=True))
     assert 0.5 < training / sum(record.get("seconds", 0) for record in found) < 2
     took = sum(sum(record["evaluation_seconds"].values()) for record in found)
     assert 0.5 < evaluation / took < 2
@@ -658,7 +653,7 @@ def test_the_forecast_is_within_a_factor_of_two_of_what_the_reference_took() -> 
 def test_the_reference_holds_every_record_of_today_s_code() -> None:
     opened = open_study()
     standing = {
-        job.title: jobs.record_status(job, opened.setting, opened.reading[0]).state
+        job.title: jobs.record_status(job, opened, opened.reading[0]).state
         for artefact in ARTEFACTS.values()
         if not artefact.extras and not artefact.lacking(opened)
         for job in artefact.jobs(opened)

@@ -48,17 +48,17 @@ NUMBERS = {
 def jobs_on_record(study: Study, folder: Path) -> dict[Path, tuple[Job, Mapping]]:
     """By path, the runs that records below a folder and searches of the study's data are of, and the
     digests that today's code has for them. An artefact that lacks a search has no runs."""
-    setting, jobs = study.setting, []
+    jobs: list[Job] = []
     for artefact in ARTEFACTS.values():
         with suppress(searches.NoSearch):
             jobs += artefact.jobs(study)
-    paths = {record_path(job, setting, folder): job for job in merged(jobs, setting) if job.recipe}
-    on_record = {path: (job, digests(job, setting)) for path, job in paths.items() if path.exists()}
+    paths = {record_path(job, study, folder): job for job in merged(jobs, study) if job.recipe}
+    on_record = {path: (job, digests(job, study)) for path, job in paths.items() if path.exists()}
     for name, recipe in SEARCHED.items():
-        path = searches.search_path(setting.profile.name, setting.source.name, name)
+        path = searches.search_path(study.profile.name, study.source.name, name)
         if path.exists():
-            job = searches.search_jobs(setting, name, recipe, records.read(path)["best"])[0]
-            on_record[path] = (job, searches.search_digests(setting, recipe))
+            job = searches.search_jobs(study, name, recipe, records.read(path)["best"])[0]
+            on_record[path] = (job, searches.search_digests(study, recipe))
     return on_record
 
 
@@ -131,18 +131,18 @@ def main() -> None:
     add("--numbers", type=Path, metavar="DIR", help=text)
     chosen = parser.parse_args()
     study = open_study(chosen.profile, data_of(chosen), "results", None, chosen.device, chosen.jobs)
-    setting, results = study.setting, ROOT / chosen.results
-    on_record = jobs_on_record(study, results / chosen.profile / setting.source.name)
-    runs = short_runs([job for job, _ in on_record.values()], setting)
+    results = ROOT / chosen.results
+    on_record = jobs_on_record(study, results / chosen.profile / study.source.name)
+    runs = short_runs([job for job, _ in on_record.values()], study)
     with tempfile.TemporaryDirectory() as made:
-        now = replace(setting, folder=chosen.numbers or Path(made, "now"))
+        now = replace(study, folder=chosen.numbers or Path(made, "now"))
         for job, why in complete(runs, now, study.at_once, printed(len(runs))):
             print(f"{job.title}: {why}")
         if chosen.numbers:
             return
-        then = replace(setting, folder=chosen.checkout)
+        then = replace(study, folder=chosen.checkout)
         if not (then.folder / "records").is_dir():
-            then = replace(setting, folder=Path(made, "then"))
+            then = replace(study, folder=Path(made, "then"))
             again = [*sys.argv[1:], "--results", str(results), "--numbers", str(then.folder)]
             command = [sys.executable, "-P", "-m", "lib.commands.stamp", *again]
             environment = {**os.environ, "PYTHONPATH": str(chosen.checkout.resolve())}

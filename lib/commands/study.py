@@ -81,13 +81,12 @@ def _run(options: argparse.Namespace) -> int:
         check_device(options.device)
     if options.cached:
         # Records are read from the reference alone; what is rendered goes where --results says.
-        rendered = results / options.profile / study.setting.source.name
-        setting = replace(study.setting, folder=rendered)
-        study = replace(study, setting=setting, reading=study.reading[:1])
+        rendered = results / options.profile / study.source.name
+        study = replace(study, folder=rendered, reading=study.reading[:1])
         runs, failures = _on_record(study, selected)
     else:
         print(f"{study.heading()}{borrowed_rates(study)}")
-        for name, why in study.setting.source.skipped.items():
+        for name, why in study.source.skipped.items():
             print(f"photograph left out: {name}: {why}")
         failures = make(study, _jobs(study, selected), options.cluster)
         runs = {name: artefact.records(study) for name, artefact in selected.items()}
@@ -104,7 +103,7 @@ def _report(study: Study, runs: Runs, options: argparse.Namespace, read: str) ->
     """Executes the notebooks, builds the report and returns what failed or is missing."""
     from lib.study.report import execution, reference
 
-    folder, source = ROOT / options.results / options.profile / "report", study.setting.source
+    folder, source = ROOT / options.results / options.profile / "report", study.source
     made, manifest, sentence = study.reading[0], study.reference / "manifest.json", ""
     failures = execution.execute(study, runs, read, folder)
     # Only what is of data with the same content is compared, and no reference that is to be replaced.
@@ -119,7 +118,7 @@ def _report(study: Study, runs: Runs, options: argparse.Namespace, read: str) ->
         except DamagedRecord as error:
             failures.append(("comparison with the reference", f"{error}; bring it back by git checkout"))
     texts = {"heading": study.heading(), "reproduced": sentence}
-    copies, verdicts = study.setting.folder / "notebooks", reference.saved_verdicts(made, runs)
+    copies, verdicts = study.folder / "notebooks", reference.saved_verdicts(made, runs)
     index = execution.write_index(folder, copies, verdicts, runs, failures, **texts)
     print(f"\nThe report: {index}")
     return failures
@@ -166,25 +165,25 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
     rows = {}
     for name, asked in jobs.items():
         todo = to_do(study, asked)
-        runs = wall_clock((remaining(job, study.setting) for job in todo), study.at_once)
+        runs = wall_clock((remaining(job, study) for job in todo), study.at_once)
         rows[name] = {"runs": len(asked), "to make": len(todo), "hours": f"{runs / 3600:.2f}"}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="artefact")
     # The last of the loop are all of the study's.
     rendering = wall_clock([_NOTEBOOK] * len(selected), study.at_once)
-    disk = len(todo) * _MEGABYTES_PER_RUN[study.setting.profile.width < 1] / 1000
+    disk = len(todo) * _MEGABYTES_PER_RUN[study.profile.width < 1] / 1000
     return (
         f"{study.heading()}\n\n{table.to_string(col_space=9)}\n\n{span(runs + rendering)} in all "
         f"(runs {span(runs)}, notebooks {span(rendering)}), forecast within a factor of two;\n"
-        f"{study.at_once} at once on {study.setting.device}; about {disk:.1f} GB of disk; data aside"
+        f"{study.at_once} at once on {study.device}; about {disk:.1f} GB of disk; data aside"
     )
 
 
 def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
     """Adds to the reference of the study's profile and data what is complete of the artefacts' records,
     and returns how many it did not have. A long study is put on record so while it goes on."""
-    made = [record_status(job, study.setting) for job in merged(_jobs(study, selected), study.setting)]
+    made = [record_status(job, study) for job in merged(_jobs(study, selected), study)]
     whole = [record for record in made if record.state == "complete"]
-    there = [record_status(record.job, study.setting, study.reference).state for record in whole]
+    there = [record_status(record.job, study, study.reference).state for record in whole]
     new = [record for record, state in zip(whole, there, strict=True) if state != "complete"]
     _put_on_record(new, study)
     return len(new)
@@ -192,7 +191,7 @@ def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
 
 def _put_on_record(made: Sequence[Record], study: Study) -> None:
     """Copies records and their probes to the reference, and lists what their sets contain."""
-    manifest = study.setting.source.manifest(sets_of(study, [record.job for record in made]))
+    manifest = study.source.manifest(sets_of(study, [record.job for record in made]))
     write_manifest(study.reference / "manifest.json", manifest)
     for record in made:
         probes = (probe_path(record.path, *probe) for probe in record.job.probes)
@@ -202,7 +201,7 @@ def _put_on_record(made: Sequence[Record], study: Study) -> None:
 def _copy(files: Iterable[Path], study: Study) -> None:
     """Copies files of the study's folder to the same places in its reference."""
     for file in files:
-        copy = study.reference / file.relative_to(study.setting.folder)
+        copy = study.reference / file.relative_to(study.folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
 
@@ -219,14 +218,13 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
     """
     from lib.study.report import execution, reference
 
-    setting, folder = study.setting, study.reference
-    made, profile, data = setting.folder, setting.profile.name, setting.source.name
+    folder, profile, data = study.reference, study.profile.name, study.source.name
     for part in ("records", "tables", "figures"):
         shutil.rmtree(folder / part, ignore_errors=True)
     (folder / "manifest.json").unlink(missing_ok=True)
-    jobs = merged(_jobs(study, selected), setting)
-    _put_on_record([record_status(job, setting) for job in jobs], study)
-    _copy((made / path for path in reference.saved_files(made, selected)), study)
+    jobs = merged(_jobs(study, selected), study)
+    _put_on_record([record_status(job, study) for job in jobs], study)
+    _copy((study.folder / path for path in reference.saved_files(study.folder, selected)), study)
     for name in selected:
         notebook = ROOT / f"notebooks/{name}.ipynb"
         own = execution.own_parameters(notebook)
@@ -236,7 +234,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
         reference.fill_in(ROOT / "README.md", reference.with_tables, REFERENCE)
     measured = [pd.read_csv(file) for file in sorted(folder.glob("tables/*/options.csv"))]
     if measured:
-        where = f"{profile}, {study.setting.source.sets[0]}"
+        where = f"{profile}, {study.source.sets[0]}"
         reference.fill_in(ROOT / "docs/choices.md", reference.with_effects, pd.concat(measured), where)
 
 

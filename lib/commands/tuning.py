@@ -35,17 +35,17 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
     Raises:
         RuntimeError: another run failed.
     """
-    setting, runs = study.setting, []
-    rates = sorted({*searches.first_rates(setting.profile.search, recipe), *besides})
+    runs: list[Mapping] = []
+    rates = sorted({*searches.first_rates(study.profile.search, recipe), *besides})
     while rates:
-        tried = [(at, job) for at in rates for job in searches.search_jobs(setting, name, recipe, at)]
+        tried = [(at, job) for at in rates for job in searches.search_jobs(study, name, recipe, at)]
         jobs = [job for _, job in tried]
-        failures = complete(jobs, setting, study.at_once, printed(len(jobs)))
+        failures = complete(jobs, study, study.at_once, printed(len(jobs)))
         other = [f"{job.title}: {why}" for job, why in failures if not why.startswith("FloatingPoint")]
         if other:
             raise RuntimeError("; ".join(other))
         runs += [_run(study, rate, job) for rate, job in tried]
-        outcome = searches.outcome(setting, name, recipe, runs)
+        outcome = searches.outcome(study, name, recipe, runs)
         means = outcome["metrics"]["mean_fpr95"]
         further = searches.further_rate({float(rate): mean for rate, mean in means.items()})
         rates = [] if further is None else [further]
@@ -53,7 +53,7 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
 
 
 def _run(study: Study, rate: float, job: Job) -> Mapping[str, object]:
-    (test_set,), record = job.test_sets, record_status(job, study.setting)
+    (test_set,), record = job.test_sets, record_status(job, study)
     run = {"rate": rate, "seed": job.seed, "train_set": job.train_set, "test_set": test_set}
     if record.content is None:
         return {**run, "fpr95": searches.FAILED}
@@ -78,7 +78,7 @@ def _search_all(chosen: argparse.Namespace) -> None:
     check_device(chosen.device)
     for name in chosen.recipes:
         outcome = search(study, name, SEARCHED[name], chosen.rates)
-        records.write(searches.search_path(chosen.profile, study.setting.source.name, name), outcome)
+        records.write(searches.search_path(chosen.profile, study.source.name, name), outcome)
         means = outcome["metrics"]["mean_fpr95"]
         print(f"{outcome['label']}: {means} best: {outcome['best']}", flush=True)
 

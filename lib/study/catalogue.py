@@ -32,12 +32,12 @@ class Artefact:
 
     def records(self, study: Study) -> list[Record]:
         """Its jobs' records, as they stand in the folder that a study reads first."""
-        return [record_status(job, study.setting, study.reading[0]) for job in self.jobs(study)]
+        return [record_status(job, study, study.reading[0]) for job in self.jobs(study)]
 
     def lacking(self, study: Study) -> str:
         """What a study lacks for it, in words; empty if nothing."""
-        source = study.setting.source
-        if self.longer and study.setting.profile.name == "quick":
+        source = study.source
+        if self.longer and study.profile.name == "quick":
             return "whose runs are made at longer profiles"
         if self.hpatches and source.own_hpatches is None:
             return f"since {study.data} holds no {RELEASE} with {TASKS}"

@@ -16,13 +16,12 @@ SEEDS = ("grid_seeds", "table_seeds", "test_seeds")
 Runs = Sequence[Record]
 
 
-@dataclass(frozen=True)
-class Study:
-    """What a notebook's parameters come to.
+@dataclass(frozen=True, kw_only=True)
+class Study(Setting):
+    """What a notebook's parameters come to. New records go to its folder.
 
     Attributes:
         data: as `open_study` takes it.
-        setting: profile, data, the folder that new records go to, device.
         reading: folders that records are looked for in, first come first served.
         grid_seeds, table_seeds, test_seeds: those asked for, or the profile's: of a grid over a
             parameter, of a table of methods, and of a comparison that needs a spread.
@@ -30,7 +29,6 @@ class Study:
     """
 
     data: str
-    setting: Setting
     reading: tuple[Path, ...]
     grid_seeds: tuple[int, ...]
     table_seeds: tuple[int, ...]
@@ -40,23 +38,23 @@ class Study:
     @property
     def reference(self) -> Path:
         """Where the committed records of its profile and data lie."""
-        return reference_folder(self.setting.profile.name, self.setting.source.name)
+        return reference_folder(self.profile.name, self.source.name)
 
     @property
     def saving(self) -> Path | None:
         """Where tables and figures are saved; None while reading the reference, which no notebook
         writes."""
-        return self.setting.folder if self.reading[0] == self.setting.folder else None
+        return self.folder if self.reading[0] == self.folder else None
 
     @property
     def where(self) -> str:
         """Profile and data in two words, for a figure's note."""
-        return f"{self.setting.profile.name}, {self.setting.source.name}"
+        return f"{self.profile.name}, {self.source.name}"
 
     def heading(self) -> str:
         """One line that says what the numbers come from."""
-        source = self.setting.source
-        return f"profile {self.setting.profile.name}, data {source.name} ({', '.join(source.tested)})"
+        source = self.source
+        return f"profile {self.profile.name}, data {source.name} ({', '.join(source.tested)})"
 
 
 def open_study(
@@ -113,8 +111,11 @@ def open_study(
     )
     folder, reference = made / source.name, reference_folder(profile, source.name)
     return Study(
+        profile=chosen,
+        source=source,
+        folder=folder,
+        device=device,
         data=data,
-        setting=Setting(chosen, source, folder, device),
         reading=(reference, folder) if results == "reference" else (folder,),
         **{name: tuple(seeds or getattr(chosen, name)) for name in SEEDS},
         at_once=at_once or processes.held_at_once(chosen.threads if device == "cpu" else 0),
@@ -172,7 +173,7 @@ def records_of(study: Study, jobs: Sequence[Job]) -> list[Record]:
 def sets_of(study: Study, jobs: Sequence[Job]) -> list[str]:
     """The data's own sets, and those that jobs read besides."""
     named = (name for job in jobs for name in job.sets)
-    return list(dict.fromkeys([*study.setting.source.sets, *named]))
+    return list(dict.fromkeys([*study.source.sets, *named]))
 
 
 def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[tuple[str, str]]:
@@ -194,14 +195,14 @@ def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[
         complete, by, at_once = cluster.complete, address, max(1, cluster.at_once(address))
         where = f" at {address}"
     print("data: making or checking it …", flush=True)
-    pool.prepare(study.setting.source, sets_of(study, jobs), study.at_once)
+    pool.prepare(study.source, sets_of(study, jobs), study.at_once)
     todo = to_do(study, jobs)
     if not todo:
         print("runs: all on record")
         return []
-    span = processes.span(processes.wall_clock([remaining(job, study.setting) for job in todo], at_once))
+    span = processes.span(processes.wall_clock([remaining(job, study) for job in todo], at_once))
     print(f"runs: {len(todo)} to make, {at_once} at once{where}, about {span}", flush=True)
-    failures = complete(todo, study.setting, by, processes.printed(len(todo)))
+    failures = complete(todo, study, by, processes.printed(len(todo)))
     return [(job.title, reason) for job, reason in failures]
 
 
@@ -211,7 +212,7 @@ def find(study: Study, job: Job) -> Record | None:
     Raises:
         DamagedRecord: a file of the reference does not hold what was written.
     """
-    candidates = [record_status(job, study.setting, folder) for folder in study.reading]
+    candidates = [record_status(job, study, folder) for folder in study.reading]
     # What is damaged in the folder that is read last, the study's own, is made anew.
     if damaged := [file for record in candidates[:-1] for file in record.damaged]:
         advice = "it does not hold what was committed; bring it back, e.g. with git checkout"
@@ -226,8 +227,8 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
     Records by older code are made anew at the quick size and kept at others, where they are costly;
     the report marks them.
     """
-    kept = ("complete",) if study.setting.profile.name == "quick" else ("complete", "older code")
-    own = [record_status(job, study.setting) for job in merged(jobs, study.setting)]
+    kept = ("complete",) if study.profile.name == "quick" else ("complete", "older code")
+    own = [record_status(job, study) for job in merged(jobs, study)]
     return [record.job for record in own if record.state not in kept or not record.readable]
 
 

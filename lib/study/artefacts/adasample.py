@@ -48,7 +48,7 @@ _shared = Runs(TABLE3_RECIPES, "test", searched=dict.fromkeys(TABLE3_RECIPES, TA
 def table3_shared(study: Study) -> list[Job]:
     """Both methods at one shared learning rate, on the first train set, with the same seeds; none under
     `paper`, where the authors state the rates."""
-    return [] if study.setting.profile.search is None else _shared(study)
+    return [] if study.profile.search is None else _shared(study)
 
 
 # Whether training in bfloat16, standard's default, leaves FPR95 of HardNet+* as it is.
@@ -73,7 +73,7 @@ _STATED = Runs(
 
 def stated_settings(study: Study) -> list[Job]:
     """The first 150 steps of both methods as Sec. 5.1 states them, which take an hour at any size."""
-    spread_on = study.setting.source.sets[1:2]
+    spread_on = study.source.sets[1:2]
     return [measured(job, "descriptor_spread", spread_on) for job in _STATED(study)]
 
 
@@ -133,7 +133,7 @@ _FIGURE2 = (
 
 def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
-    own = study.setting.source.homographies.train_set(HPATCHES_SPLIT)
+    own = study.source.homographies.train_set(HPATCHES_SPLIT)
     others = Runs(_FIGURE2, handcrafted=HANDCRAFTED, hpatches=HPATCHES_SPLIT)
     itself = Runs(TABLE3_RECIPES, sets=(own,), hpatches=HPATCHES_SPLIT)
     return others(study, checkpoints) + itself(study)

@@ -86,7 +86,7 @@ TABLE3 = _with_dsm("softplus", "hardest_eighth", "hardest_quarter")
 
 def table3_kinds(study: Study) -> Sequence[str]:
     """Of `KINDS` those that Table 3 has: an evening's time is for the real-valued rows alone."""
-    return KINDS[:1] if study.setting.profile.name == "evening" else KINDS
+    return KINDS[:1] if study.profile.name == "evening" else KINDS
 
 
 def table3(study: Study) -> list[Job]:

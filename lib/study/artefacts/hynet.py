@@ -143,13 +143,13 @@ def table3(study: Study) -> list[Job]:
         NoSearch: the search of a margin is not on record.
     """
     # An evening's time is for the paper's rows.
-    alone = () if study.setting.profile.name == "evening" else ("hynet_bn_alone", "hynet_in_alone")
+    alone = () if study.profile.name == "evening" else ("hynet_bn_alone", "hynet_in_alone")
     names = (
         *("hynet_no_norm", "hynet_aug", *map(best_margin, MARGINS), "hynet_bn", "hynet_in", *alone),
         *("hard_bn", "hard_frn", "sos_bn", "sos_frn"),
     )
     # Its split is unstated, as TCDesc's is.
-    tested, grid = [study.setting.source.homographies.test_set(HPATCHES_SPLIT)], study.grid_seeds
+    tested, grid = [study.source.homographies.test_set(HPATCHES_SPLIT)], study.grid_seeds
     jobs = hynet_runs(names)(study)
     return [measured(job, "hpatches", tested) if job.seed in grid else job for job in jobs]
 
@@ -201,7 +201,7 @@ def figure5(study: Study) -> list[Job]:
     best margins, with those of a table."""
     names = ("hynet_aug", "hynet_mixed", "hynet_stacked", best_margin("d"), best_margin("s"))
     grid = hynet_runs(GRID, "grid", hpatches="a")
-    runs = merged(several(grid, hynet_runs(names))(study), study.setting)
+    runs = merged(several(grid, hynet_runs(names))(study), study)
     return [*similarities(study), *runs]
 
 
@@ -232,7 +232,7 @@ def epochs(study: Study) -> list[Job]:
     table: HyNet's code keeps the epoch that is best on the test sets."""
     jobs = []
     for job in _epochs(study):
-        count = study.setting.profile.budget_for(job.recipe).epochs
+        count = study.profile.budget_for(job.recipe).epochs
         kept = tuple(epoch / count for epoch in range(count + 1))
         jobs.append(replace(job, overrides={"stages": kept}))
     return jobs

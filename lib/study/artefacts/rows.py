@@ -83,7 +83,7 @@ class Runs:
             study: whose data and profile they take.
             checkpoints: as `published_jobs` takes them, for a row that has handcrafted descriptors.
         """
-        source, few = study.setting.source, study.setting.profile.grid_sets
+        source, few = study.source, study.profile.grid_sets
         sets = {"first": source.sets[:1], "grid": source.sets[:few], "all": source.sets}
         seeds = {kind: getattr(study, f"{kind}_seeds") for kind in ("grid", "table", "test")}
         runs = product(sets.get(self.sets, self.sets), seeds.get(self.seeds, self.seeds)[: self.most])
@@ -162,7 +162,7 @@ def at_profile(study: Study, recipe: Recipe, searched: Searched) -> Recipe:
     Raises:
         NoSearch: a search is not on record.
     """
-    profile = study.setting.profile
+    profile = study.profile
     if searched is None or profile.search is None:
         return recipe
     names = (searched,) if isinstance(searched, str) else searched
@@ -186,14 +186,14 @@ def training_job(
     """
     chosen = recipe or at_profile(study, find(name), name)
     trained = {"recipe": chosen, "train_set": train_set, "seed": seed, "overrides": overrides}
-    others = [name for name in study.setting.source.tested if name != train_set]
+    others = [name for name in study.source.tested if name != train_set]
     return Job(name, chosen.label, **trained, **evaluated_on(study, others))
 
 
 def handcrafted_job(study: Study, name: str) -> Job:
     """One of `DESCRIPTORS`, evaluated on all that the source tests on."""
     label, descriptor = DESCRIPTORS[name]
-    evaluated = evaluated_on(study, study.setting.source.tested, ("fpr95", "set_statistics"))
+    evaluated = evaluated_on(study, study.source.tested, ("fpr95", "set_statistics"))
     return Job(name, label, descriptor=descriptor, **evaluated)
 
 
@@ -204,10 +204,10 @@ def evaluated_on(
     widest pairs and matching between photographs are measured, too; resamples are for verdicts, which
     quick runs give none."""
     pairs = list(product(measures, sets))
-    if study.setting.source.scenes is not None:
+    if study.source.scenes is not None:
         pairs += [("fpr95", f"{name}{WIDE}") for name in sets]
         pairs += [("image_pairs", f"{name}{IMAGES_OF}") for name in sets]
-    resampled = () if study.setting.profile.name == "quick" else ("resampled_fpr95",)
+    resampled = () if study.profile.name == "quick" else ("resampled_fpr95",)
     probes = product(("distance_histogram", *resampled), sets)
     return {"measures": tuple(pairs), "probes": tuple(probes)}
 

@@ -40,7 +40,7 @@ def search_path(profile: str, data: str, name: str) -> Path:
 def searches_folder(study: Study) -> Path:
     """The searches that a study's rates come from: those on its own data's reserve or, where none is of
     this data, those on the reserve of photographs or of the packaged ones."""
-    profile, own = study.setting.profile.name, study.setting.source.name
+    profile, own = study.profile.name, study.source.name
     folders = [search_path(profile, data, "").parent for data in (own, "photos", "mini")]
     return next(filter(Path.is_dir, folders), folders[0])
 
@@ -49,7 +49,7 @@ def borrowed_rates(study: Study) -> str:
     """A clause that names the data on whose reserve a study's rates were searched, where that is not its
     own; else nothing."""
     data = searches_folder(study).parent.name
-    return "" if data == study.setting.source.name else f"; learning rates searched on {data}"
+    return "" if data == study.source.name else f"; learning rates searched on {data}"
 
 
 def read_search(study: Study, name: str) -> Mapping:
@@ -61,7 +61,7 @@ def read_search(study: Study, name: str) -> Mapping:
     try:
         return records.read(searches_folder(study) / f"{name}.json")
     except FileNotFoundError:
-        command = f".venv/bin/python -m lib.commands.tuning --profile {study.setting.profile.name}"
+        command = f".venv/bin/python -m lib.commands.tuning --profile {study.profile.name}"
         kind, _, folder = study.data.partition(":")
         raise NoSearch(
             f"no learning rate of {name!r} is on record for {study.where}: search it with {command}"

@@ -126,7 +126,7 @@ def figure1(study: Study) -> list[Job]:
 
 def image_sets(study: Study) -> list[str]:
     """The sets of images that Figure 2 is of: the study's own, and real ones where it has them."""
-    return [sets.images for sets in study.setting.source.hpatches if sets.images]
+    return [sets.images for sets in study.source.hpatches if sets.images]
 
 
 def figure2(study: Study) -> list[Job]:

@@ -76,9 +76,9 @@ def orders(study: Study) -> list[Job]:
     other one. The quick size has the first alone, since searches of the other would take longer than all
     else that is asked of it; there, where runs are short, each set is trained on in turn. On real places
     SIFT, RootSIFT and the committed networks are measured too."""
-    quick = study.setting.profile.name == "quick"
+    quick = study.profile.name == "quick"
     jobs = Runs(EQUAL, recipes=EQUAL, hpatches="a", sets="all" if quick else "first")(study)
-    if study.setting.source.scenes is not None:
+    if study.source.scenes is not None:
         networks = sorted(ROOT.glob("networks/*/*.safetensors"))
         jobs += Runs(handcrafted=HANDCRAFTED)(study, networks)
     return jobs if quick else jobs + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)
@@ -86,7 +86,7 @@ def orders(study: Study) -> list[Job]:
 
 def equal_footing(study: Study) -> list[Job]:
     """Those of `orders` on the first train set and, at longer profiles on real places, `UNDAMPED`."""
-    source, profile = study.setting.source, study.setting.profile
+    source, profile = study.source, study.profile
     jobs = [job for job in orders(study) if job.train_set in (source.sets[0], None)]
     if source.scenes is None or profile.name == "quick":
         return jobs
@@ -108,7 +108,7 @@ def duration(study: Study) -> list[Job]:
     dampening, two seeds; and all methods at the profile's length, whose spread over seeds the intervals
     use."""
     short = Runs([*EQUAL, *SWAPPED], recipes=ALIKE)
-    budget = study.setting.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
+    budget = study.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
     longer = replace(short, overrides={"budget": replace(budget, epochs=TIMES * budget.epochs)})
     keys = {key: [key, *(o for o, own in SWAPPED_KEYS.items() if own == key)] for key in LONGER}
     rows = [replace(longer, methods=keys[key], most=most) for key, most in LONGER.items()]
@@ -124,7 +124,7 @@ def optimiser_on_reserve(study: Study) -> dict[str, str]:
     Raises:
         NoSearch: one of them is not on record.
     """
-    suited, on_places = {}, study.setting.source.scenes is not None
+    suited, on_places = {}, study.source.scenes is not None
     undamped = {key: other for other, key in UNDAMPED_KEYS.items() if on_places}
     for other, key in SWAPPED_KEYS.items():
         searched = (undamped.get(key, key), other)
@@ -152,7 +152,7 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     Raises:
         FileNotFoundError, ValueError: as `published_jobs`.
     """
-    sets = [sets.test_set("full") for sets in study.setting.source.hpatches]
+    sets = [sets.test_set("full") for sets in study.source.hpatches]
     return [measured(job, "hpatches", sets) for job in _ranked(study, checkpoints)]
 
 
@@ -167,7 +167,7 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     Raises:
         FileNotFoundError, ValueError: as `published_jobs`.
     """
-    if study.setting.source.scenes is None:
+    if study.source.scenes is None:
         return []
     jobs = []
     for job in _on_scenes(study, checkpoints):

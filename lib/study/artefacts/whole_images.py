@@ -30,7 +30,7 @@ UNITED: Mapping[str, tuple[str, str]] = {
 
 def image_sets(study: Study, kind: str) -> list[str]:
     """The sets of a kind that a study has: its own, and real ones where it was given some."""
-    return [sets.name(kind) for sets in study.setting.source.whole_images if kind in sets.kinds]
+    return [sets.name(kind) for sets in study.source.whole_images if kind in sets.kinds]
 
 
 def measured_on(kind: str, *parts: Row) -> Row:
@@ -47,7 +47,7 @@ def united_jobs(study: Study) -> list[Job]:
     neither."""
     recipes = {key: replace(find(name), label=label) for key, (name, label) in UNITED.items()}
     searched = {key: name for key, (name, _) in UNITED.items()}
-    united = (study.setting.source.united,)
+    united = (study.source.united,)
     jobs = Runs(UNITED, sets=united, recipes=recipes, searched=searched)(study)
     return [replace(job, measures=(), probes=()) for job in jobs]
 
@@ -87,7 +87,7 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
         study: whose data it takes.
         checkpoints: of networks that were trained elsewhere, as `rows.published_jobs` takes them.
     """
-    source, scenes = study.setting.source, image_sets(study, ETH)
+    source, scenes = study.source, image_sets(study, ETH)
     ours = () if source.own_images is None else source.own_images.names
     own = [name for name in scenes if source.name == "ubc" or name in ours]
     given = [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]

@@ -248,7 +248,7 @@ def judge(
     """Judge claims by the values of one study.
 
         claims = read_claims("dsm", "Table 1")
-        table = judge(claims, lambda claim: values_of(claim, runs, study.setting.source.sets), study)
+        table = judge(claims, lambda claim: values_of(claim, runs, study.source.sets), study)
 
     Args:
         claims: e.g. of `lib.study.claims.read_claims`.
@@ -266,7 +266,7 @@ def judge(
         ValueError: values do not fit.
     """
     seeds, rows = study.table_seeds if seeds is None else seeds, []
-    source, profile = study.setting.source, study.setting.profile.name
+    source, profile = study.source, study.profile.name
     for claim in claims:
         own, own_seeds = (computed, ()) if computed.keys() & claim.a else (values, seeds)
         own = own if not callable(own) else {} if claim.why else own(claim)

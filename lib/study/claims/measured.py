@@ -26,7 +26,7 @@ def values_of(
 
     Only of these methods, so that a claim is about all columns that they have where others have fewer.
 
-        table = judge(claims, lambda claim: values_of(claim, runs, study.setting.source.sets), study)
+        table = judge(claims, lambda claim: values_of(claim, runs, study.source.sets), study)
 
     Args:
         claim: whose metric is "fpr95" (the columns of `lib.study.report.frames`), one of these

@@ -50,7 +50,7 @@ class Artefact:
     @property
     def sets(self) -> tuple[str, ...]:
         """The data source's sets of patches, in the order of their roles, then those that only test."""
-        return self.study.setting.source.tested
+        return self.study.source.tested
 
     def table(
         self,

@@ -50,14 +50,14 @@ def execute(study: Study, runs: RunsByArtefact, results: str, report: Path) -> l
     Returns:
         The notebooks that failed, each with the cell and the error.
     """
-    parameters = {"profile": study.setting.profile.name, "data": study.data, "results": results}
+    parameters = {"profile": study.profile.name, "data": study.data, "results": results}
     # Seeds that a notebook states are those of its own profile.
     parameters["seeds"] = None
     for name in saved_files(study.saving, runs) if study.saving else ():
         (study.saving / name).unlink()
     failures, tasks = [], []
     for name, records in runs.items():
-        copy, notebook = study.setting.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
+        copy, notebook = study.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
         for earlier in (copy, report / f"{name}.html"):
             earlier.unlink(missing_ok=True)
         missing = [f"{r.job.title}, {r.state}: {r.path}" for r in records if not r.readable]
@@ -69,7 +69,7 @@ def execute(study: Study, runs: RunsByArtefact, results: str, report: Path) -> l
         page = partial(write_page, copy, report, tuple(runs))
         tasks.append(Task(notebook, partial(_execute, ROOT / notebook, copy, parameters, page)))
     # A notebook that computes has as many threads as a run, since as many are executed at once.
-    outcomes = run(tasks, study.at_once, printed(len(tasks)), study.setting.profile.threads)
+    outcomes = run(tasks, study.at_once, printed(len(tasks)), study.profile.threads)
     return failures + [
         (task.title, outcome.failure.removeprefix("RuntimeError: "))
         for task, outcome in zip(tasks, outcomes, strict=True)

@@ -46,7 +46,7 @@ def by_measure(runs: Runs, study: Study) -> dict[str, Methods]:
     have one, with resamples of what sequences show. Real places have wide pairs and matching
     between photographs besides, of which a cell is a place.
     """
-    source = study.setting.source
+    source = study.source
     measured = {FPR95: fpr95_by_column(runs, source.tested)}
     if source.scenes is not None:
         matching = frames.tidy(runs, "image_pairs").query(f"metric == 'ap.{TOLERANCE}'")
