@@ -48,7 +48,7 @@ NUMBERS = {
 def jobs_on_record(study: Study, folder: Path) -> dict[Path, tuple[Job, Mapping]]:
     """By path, the runs that records below a folder and searches of the study's data are of, and the
     digests that today's code has for them. An artefact that lacks a search has no runs."""
-    jobs: list[Job] = []
+    jobs = []
     for artefact in ARTEFACTS.values():
         with suppress(searches.NoSearch):
             jobs += artefact.jobs(study)
@@ -65,7 +65,7 @@ def jobs_on_record(study: Study, folder: Path) -> dict[Path, tuple[Job, Mapping]
 def short_runs(jobs: Iterable[Job], setting: Setting) -> list[Job]:
     """Of each configuration, whatever its seed and train set, the run that asks for most: in 20 steps,
     with each measure and each probe on one set."""
-    runs: dict[str, Job] = {}
+    runs = {}
     for job in sorted(jobs, key=lambda job: len(job.measures) + len(job.probes), reverse=True):
         pairs = job.profile(setting).budget_for(job.recipe).batch_pairs
         short = {**job.overrides, "budget": Budget(pairs, pairs * STEPS, 1)}

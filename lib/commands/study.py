@@ -181,10 +181,11 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
 def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
     """Adds to the reference of the study's profile and data what is complete of the artefacts' records,
     and returns how many it did not have. A long study is put on record so while it goes on."""
-    made = [record_status(job, study) for job in merged(_jobs(study, selected), study)]
-    whole = [record for record in made if record.state == "complete"]
-    there = [record_status(record.job, study, study.reference).state for record in whole]
-    new = [record for record, state in zip(whole, there, strict=True) if state != "complete"]
+    new = []
+    for job in merged(_jobs(study, selected), study):
+        made, there = record_status(job, study), record_status(job, study, study.reference)
+        if made.state == "complete" and there.state != "complete":
+            new.append(made)
     _put_on_record(new, study)
     return len(new)
 

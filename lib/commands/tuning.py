@@ -35,7 +35,7 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
     Raises:
         RuntimeError: another run failed.
     """
-    runs: list[Mapping] = []
+    runs = []
     rates = sorted({*searches.first_rates(study.profile.search, recipe), *besides})
     while rates:
         tried = [(at, job) for at in rates for job in searches.search_jobs(study, name, recipe, at)]

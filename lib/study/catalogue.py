@@ -1,10 +1,10 @@
 """Every table and figure of the study: its notebook and the records it needs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lib.data.hpatches import RELEASE, TASKS
-from lib.recipes import RECIPES, Recipe
+from lib.recipes import RECIPES
 from lib.study.artefacts import adasample, dsm, hynet, tcdesc, together
 from lib.study.artefacts import whole_images as images
 from lib.study.artefacts.rows import Row, option_runs, several
@@ -46,7 +46,7 @@ class Artefact:
 
 
 # Every recipe that has a learning rate of its own.
-SEARCHED: Mapping[str, Recipe] = {
+SEARCHED = {
     **RECIPES,
     **adasample.SEARCHED,
     **dsm.SEARCHED,
@@ -74,7 +74,7 @@ def _jobs(name: str) -> Row:
 
 # Names of notebooks, below notebooks/ and without the ending, and what they need besides their runs. The
 # first is executed first, since it takes longest and the others fill the other cores meanwhile.
-_NEEDS: Sequence[tuple[Sequence[str], Mapping[str, object]]] = (
+_NEEDS = (
     (
         (
             *("use/sparse_model", "data/embedded", "adasample/table1", "study/learning_rate"),
@@ -116,6 +116,4 @@ _NEEDS: Sequence[tuple[Sequence[str], Mapping[str, object]]] = (
     (("hynet/table4",), {"images": images.IMC}),
     (("tcdesc/figure5",), {"images": images.W1BS}),
 )
-ARTEFACTS: Mapping[str, Artefact] = {
-    name: Artefact(_jobs(name), **needs) for names, needs in _NEEDS for name in names
-}
+ARTEFACTS = {name: Artefact(_jobs(name), **needs) for names, needs in _NEEDS for name in names}

@@ -101,7 +101,7 @@ def _failure(future: Future, address: str) -> str | None:
         return f"{error}"
     if error is not None:
         raise ValueError(f"a worker at {address} cannot do the study's jobs: {error!r}") from error
-    outcome: Outcome = future.result()
+    outcome = future.result()
     if outcome.value is not None:
         raise ValueError(f"a worker at {address} is refused: {outcome.value}; what was done is kept")
     return outcome.failure

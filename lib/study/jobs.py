@@ -288,7 +288,7 @@ def _made(digests: Mapping, module: str, test_set: str) -> tuple[str, str]:
 
 def merged(jobs: Iterable[Job], setting: Setting) -> list[Job]:
     """The jobs, each record's once, with all that any of them asks to evaluate on it."""
-    by_path: dict[Path, list[Job]] = {}
+    by_path = {}
     for job in jobs:
         by_path.setdefault(record_path(job, setting), []).append(job)
     return [

@@ -86,7 +86,7 @@ def load_weights(record: Path) -> dict[str, dict[str, Tensor]]:
         raise ValueError(f"{record} is the record of no training run, so it has no network")
     if not weights.is_file():
         raise FileNotFoundError(f"{weights} is missing: committed records come without weights")
-    stages: dict[str, dict[str, Tensor]] = {}
+    stages = {}
     kept = safetensors.torch.load(records.read_checked(weights, expected))
     for name in sorted(kept, key=lambda name: float(name.partition("/")[0])):
         stage, _, parameter = name.partition("/")

@@ -2,12 +2,12 @@
 to AdaSample+* one choice at a time, and its control on real places."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
 from lib import recipes
-from lib.recipes import RECIPES, Budget, Recipe, adasample, part, replace_options
+from lib.recipes import RECIPES, Budget, adasample, part, replace_options
 from lib.study.artefacts.rows import HANDCRAFTED, HPATCHES_SPLIT, Runs, measured, several, variants
 from lib.study.artefacts.together import ALIKE
 from lib.study.jobs import Job
@@ -160,7 +160,7 @@ _ANGLE = replace(_SQUARED, label="… squared angle", distance=part("angular", p
 _EVEN = {"label": "… λ = 10, w_i = 1", "pair_weight": None}
 # By the kind of positives, the keys of runs on equal footing with Adam, one choice more each: HardNet+;
 # AdaSample's loss and negatives on random positives; its hard positives (λ = 10); its weights w_i.
-CONTROLLED: Mapping[str, tuple[str, str, str, str]] = {
+CONTROLLED = {
     "generated positives": (
         "equal_hardnet_aug_gen_adam",
         "ada_random_gen",
@@ -191,7 +191,7 @@ control = Runs(
 
 
 # Those with a search of their own. Each rung has the one choice more that its label names.
-SEARCHED: Mapping[str, Recipe] = {
+SEARCHED = {
     **_CONTROLS,
     "rung_squared": _SQUARED,
     "rung_angle": _ANGLE,

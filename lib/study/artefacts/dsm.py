@@ -1,6 +1,6 @@
 """DSM (Zhang and Rusinkiewicz): which records each of its tables and figures needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from lib.recipes import RECIPES, TURNED, Recipe, part
@@ -9,11 +9,11 @@ from lib.study.jobs import Job
 from lib.study.open import Study
 
 KINDS = ("real", "binary")
-DSM: Mapping[str, str] = {"real": "dsm_aug", "binary": "dsm_binary_aug"}
+DSM = {"real": "dsm_aug", "binary": "dsm_binary_aug"}
 BITS = RECIPES["dsm_binary_aug"].distance.options["length"]
 # Figure 2's margins, of Euclidean distances and in bits, from left to right, and the key of their runs;
 # the paper's best are 0.375 and 32. With the largest no loss is ever cut off: all triplets weigh 1.
-MARGINS: Mapping[str, Mapping[float, str]] = {
+MARGINS = {
     "real": {m: f"real_margin_{m:g}" for m in (0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.5, 2.0)},
     "binary": {bits: f"binary_margin_{bits}" for bits in (8, 16, 32, 48, 64, 128, 256)},
 }
@@ -52,10 +52,10 @@ _OWN_RATE = (
     *("real_margin_2", "real_margin_1", "binary_margin_256"),
     *(f"{kind}_{loss}" for kind in KINDS for loss in ("softplus", "hardest_eighth", "hardest_quarter")),
 )
-SEARCHED: Mapping[str, Recipe] = {name: VARIANTS[name] for name in _OWN_RATE}
+SEARCHED = {name: VARIANTS[name] for name in _OWN_RATE}
 # The search whose rate others take: a margin that of the largest, a PDF that of DSM.
 _LARGEST = {"real": "real_margin_2", "binary": "binary_margin_256"}
-SEARCH_OF: Mapping[str, str] = {
+SEARCH_OF = {
     name: (DSM if "_pdf_" in name else _LARGEST)[name.partition("_")[0]]
     for name in VARIANTS.keys() - SEARCHED.keys()
 }

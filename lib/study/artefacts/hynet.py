@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, find, hybrid, part, replace_options
-from lib.study.artefacts.rows import HPATCHES_SPLIT, Options, Runs, changed, measured, several
+from lib.study.artefacts.rows import HPATCHES_SPLIT, Runs, changed, measured, several
 from lib.study.artefacts.searches import read_search
 from lib.study.artefacts.together import EQUAL
 from lib.study.jobs import Job, merged
@@ -17,8 +17,8 @@ from lib.study.open import Study, open_study
 # shares of what the similarity is at 90 degrees, (α + √2) / Z: of s_H, 3.414 / 2.736 there, 0.08, 0.32
 # and 0.96; of d, 1.414, 0.07, 0.28 and 0.99; of 1 − s, 1, 0.1, 0.3 and 1. At the quick size the first
 # leaves a third to a half of the triplets without loss, the second a few in a hundred, the third none.
-ALPHAS: Mapping[str, float] = {"h": 2.0, "d": 0.0, "s": math.inf}
-MARGINS: Mapping[str, Mapping[float, str]] = {
+ALPHAS = {"h": 2.0, "d": 0.0, "s": math.inf}
+MARGINS = {
     "h": {0.1: "hynet_h_0.1", 0.4: "hynet_h_0.4", 1.2: "hynet_aug"},
     "d": {margin: f"hynet_d_{margin:g}" for margin in (0.1, 0.4, 1.4)},
     "s": {margin: f"hynet_s_{margin:g}" for margin in (0.1, 0.3, 1.0)},
@@ -49,7 +49,7 @@ _HINGE = replace(_with_loss_of(SOSNET, "… plain hinge", "frn"), loss=part("hin
 # On equal footing HyNet+ without R_L2, and with s_H as the authors' code has it, not divided by Z.
 _UNDIVIDED = hybrid(EQUAL["equal_hynet_aug"], z=1.0)
 _WITHOUT = {"regularizers": ()}
-CONTROLS: Mapping[str, Recipe] = {
+CONTROLS = {
     "hy_undivided": replace(_UNDIVIDED, label="HyNet+: not divided by Z"),
     "hy_no_norm": changed(EQUAL["equal_hynet_aug"], "HyNet+: without R_L2", _WITHOUT),
     "hy_undivided_no_norm": changed(_UNDIVIDED, "HyNet+: without R_L2, not divided by Z", _WITHOUT),
@@ -57,7 +57,7 @@ CONTROLS: Mapping[str, Recipe] = {
 control = Runs(["equal_hynet_aug", *CONTROLS], recipes={**EQUAL, **CONTROLS}, hpatches="a")
 # Those with a learning rate of their own: Table 3 and Eq. 9, other losses, and rungs, of which each has
 # the one choice more that its label names. A similarity comes with its margin.
-SEARCHED: Mapping[str, Recipe] = {
+SEARCHED = {
     **{key: replace(own, label=f"{own.label}, equal footing") for key, own in CONTROLS.items()},
     **{
         key: _hybrid(ALPHAS[similarity], margin, SHOWN[similarity])
@@ -93,8 +93,8 @@ LADDER = (
 # cell: either varies alone. All train at HyNet's rate: Z keeps the gradient's scale.
 _AT = ((0.0, 1.2), (1.0, 1.2), (3.0, 1.2), (math.inf, 1.2), (2.0, 0.1), (2.0, 0.4), (2.0, 0.8))
 _OTHERS = {f"grid_{alpha:g}_{margin:g}": (alpha, margin) for alpha, margin in _AT}
-GRID: Mapping[str, tuple[float, float]] = {**_OTHERS, "hynet_aug": (2.0, 1.2)}
-VARIANTS: Mapping[str, Recipe] = {
+GRID = {**_OTHERS, "hynet_aug": (2.0, 1.2)}
+VARIANTS = {
     **SEARCHED,
     **{key: _hybrid(alpha, margin, f"α = {alpha:g}") for key, (alpha, margin) in _OTHERS.items()},
 }
@@ -162,8 +162,7 @@ figure4 = hynet_runs(_FIGURE4, handcrafted=("sift",), hpatches="a")
 figure1 = similarities = Runs(computations={"similarities": "Gradients of the measures"})
 # Those, and triplets of two methods in batches of their training; the figure calls them HardNet and
 # SOSNet.
-_TRIPLETS = hynet_runs(("hardnet_aug", "sosnet_aug"), probes=("triplets_in_batch",))
-figure2 = several(similarities, _TRIPLETS)
+figure2 = several(similarities, hynet_runs(("hardnet_aug", "sosnet_aug"), probes=("triplets_in_batch",)))
 # HyNet's layers and L2-Net's.
 figure3 = Runs(computations={"architecture": "Layers of HyNet and L2-Net"})
 # By the key of a case of `lib.theory.loss_shapes`, the runs that show it in a trained network.
@@ -241,7 +240,7 @@ def epochs(study: Study) -> list[Job]:
 _WITHOUT_Z = hybrid(HYNET, z=1.0)
 _TENTH = (replace_options(_R_L2, weight=_R_L2.options["weight"] / 10),)
 # What the paper leaves open, or its code has otherwise.
-OPTIONS: Options = {
+OPTIONS = {
     "hynet_aug": {
         "not divided by Z": {"distance": _WITHOUT_Z.distance, "negatives": _WITHOUT_Z.negatives},
         "summed": SUMMED,

@@ -231,7 +231,7 @@ def published_jobs(study: Study, checkpoints: Sequence[str | Path]) -> list[Job]
     """
     if isinstance(checkpoints, str | Path):
         raise ValueError(f"checkpoints is a list of files: give [{str(checkpoints)!r}]")
-    jobs: dict[str, Job] = {}
+    jobs = {}
     for path in (Path(path).expanduser().resolve() for path in checkpoints):
         exported = path.suffix == ".safetensors"
         model, name = ("exported", path.parent.name) if exported else ("published", path.stem)

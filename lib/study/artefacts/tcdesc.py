@@ -5,18 +5,17 @@ Runs of TCDesc and of what is compared with it are as long as the authors', thre
 (`Profile.larger`).
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from lib.recipes import ADASAMPLE_TC, DSM, HYNET_TC, SOSNET, TCDESC_DSM, TCDESC_HN, Recipe, part
+from lib.recipes import ADASAMPLE_TC, DSM, HYNET_TC, SOSNET, TCDESC_DSM, TCDESC_HN, part
 from lib.study.artefacts.rows import Runs, changed, handcrafted_job, measured, probed, several, variants
 from lib.study.artefacts.together import ALIKE, EQUAL, on_equal_footing
 from lib.study.jobs import Job
 from lib.study.open import Study
 
 # What TCDesc stands on, in its setting and as long: the runs that lack the topology alone.
-LONG: Mapping[str, Recipe] = {
+LONG = {
     "hardnet_long": replace(TCDESC_HN, label="HardNet+, as long", positive=part("pair")),
     "dsm_long": replace(TCDESC_DSM, label="DSM+, as long", positive=part("pair")),
 }
@@ -29,7 +28,7 @@ def _positive(**options: object) -> dict[str, object]:
 
 # On equal footing, by loss and optimiser, the keys of runs without topology; with d⁺ = (1 − λ) d_E,
 # which is what λ does without topology; and with both.
-CONTROLLED: Mapping[str, tuple[str, str, str]] = {
+CONTROLLED = {
     "HardNet+, SGD": ("equal_hardnet_aug_undamped", "tc_control_hn", "equal_tcdesc_hn_aug"),
     "DSM+, SGD": ("dsm_long", "tc_control", "tcdesc_dsm_aug"),
     "HardNet+, Adam": ("equal_hardnet_aug_adam", "tc_control_hn_adam", "equal_tcdesc_hn_aug_adam"),
@@ -42,7 +41,7 @@ _CONTROLS = {
 
 # Those that have a learning rate of their own. Table II has SOSNet without flips and turns; on other
 # losses topology stands in the setting, and so in the batches, that TCDesc's own rows have.
-SEARCHED: Mapping[str, Recipe] = {
+SEARCHED = {
     **LONG,
     **_CONTROLS,
     "sosnet": replace(SOSNET, label="SOSNet", augment=None),
@@ -51,7 +50,7 @@ SEARCHED: Mapping[str, Recipe] = {
 }
 
 # Table I by its runs' key: k and γ, in the order of its rows; k = 16 and γ = 1 are TCDesc-DSM+'s own.
-GRID: Mapping[str, tuple[int, float]] = {
+GRID = {
     "tcdesc_dsm_aug" if (k, gamma) == (16, 1.0) else f"tc_{k}_{gamma:g}": (k, gamma)
     for gamma in (0.5, 1.0, 2.0)
     for k in (16, 32, 64)
@@ -68,7 +67,7 @@ _VARIED = {
     for key, (k, gamma) in GRID.items()
     if key != "tcdesc_dsm_aug"
 }
-VARIANTS: Mapping[str, Recipe] = {**SEARCHED, **variants(TCDESC_DSM, {**_VARIED, **_WEIGHTS, **_FIXED})}
+VARIANTS = {**SEARCHED, **variants(TCDESC_DSM, {**_VARIED, **_WEIGHTS, **_FIXED})}
 
 
 # Runs of variants and recipes; what varies TCDesc-DSM trains at its rate.
@@ -145,7 +144,7 @@ def overfitting(study: Study) -> list[Job]:
 
 
 # By the loss that topology is put on, the recipe with it and the one without.
-LOSSES: Mapping[str, tuple[str, str]] = {
+LOSSES = {
     "HardNet": ("tcdesc_hn_aug", "hardnet_long"),
     "DSM": ("tcdesc_dsm_aug", "dsm_long"),
     "AdaSample": ("adasample_tc", "equal_adasample_aug_gen"),

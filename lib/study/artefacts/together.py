@@ -1,7 +1,7 @@
 """Which records the notebooks of no paper need: the four papers' methods on equal footing, and how hard
 embedded and real data are for descriptors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from lib.study.open import ROOT, Study
 
 # The papers' methods and those that they start from, by the key of their runs. DSM+ in this setting is
 # what TCDesc-DSM+ stands on, so that both share the runs of TCDesc's tables.
-METHODS: Mapping[str, str] = {
+METHODS = {
     "equal_hardnet_aug": "hardnet_aug",
     "equal_hardnet_aug_gen": "hardnet_aug_gen",
     "equal_adasample_aug_gen": "adasample_aug_gen",
@@ -40,7 +40,7 @@ def on_equal_footing(recipe: Recipe) -> Recipe:
     )
 
 
-EQUAL: Mapping[str, Recipe] = {key: on_equal_footing(RECIPES[name]) for key, name in METHODS.items()}
+EQUAL = {key: on_equal_footing(RECIPES[name]) for key, name in METHODS.items()}
 
 
 def _swapped(recipe: Recipe) -> Recipe:
@@ -49,22 +49,22 @@ def _swapped(recipe: Recipe) -> Recipe:
 
 
 # Each method with the other optimiser, by the key of the method that it is.
-SWAPPED_KEYS: Mapping[str, str] = {
+SWAPPED_KEYS = {
     f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key for key, name in METHODS.items()
 }
-SWAPPED: Mapping[str, Recipe] = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
+SWAPPED = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
 # Each method whose SGD is dampened, as HardNet's code has it or in part, with DSM's, likewise.
-UNDAMPED_KEYS: Mapping[str, str] = {
+UNDAMPED_KEYS = {
     f"{key}_undamped": key for key, own in EQUAL.items() if own.optimizer.options.get("dampening")
 }
-UNDAMPED: Mapping[str, Recipe] = {
+UNDAMPED = {
     other: replace(EQUAL[key], label=f"{EQUAL[key].label}, no dampening", optimizer=DSM.optimizer)
     for other, key in UNDAMPED_KEYS.items()
 }
-ALIKE: Mapping[str, Recipe] = {**EQUAL, **SWAPPED, **UNDAMPED}
+ALIKE = {**EQUAL, **SWAPPED, **UNDAMPED}
 # Those with a search of their own; labels tell them from the papers' own settings beside them.
 _OPTIMISER = {key: f", {recipe.optimizer.name}" for key, recipe in SWAPPED.items()}
-SEARCHED: Mapping[str, Recipe] = {
+SEARCHED = {
     key: replace(recipe, label=f"{recipe.label}, equal footing{_OPTIMISER.get(key, '')}")
     for key, recipe in ALIKE.items()
     if key.startswith("equal_")
@@ -95,7 +95,7 @@ def equal_footing(study: Study) -> list[Job]:
 
 # Those that train longer, too, each with the first so many seeds, None being all; and how many times as
 # long.
-LONGER: Mapping[str, int | None] = {
+LONGER = {
     "equal_hardnet_aug": None,
     "equal_sosnet_aug": None,
     "tcdesc_dsm_aug": 1,
@@ -136,7 +136,6 @@ def optimiser_on_reserve(study: Study) -> dict[str, str]:
 # How hard each level of HPatches' patches is for SIFT.
 hpatches = Runs(handcrafted=("sift",), hpatches="full")
 _ranked = Runs(("hardnet_aug_gen", "adasample_aug_gen"), "test", handcrafted=HANDCRAFTED)
-_on_scenes = Runs(("hardnet_aug",), (0,), handcrafted=(*HANDCRAFTED, "orb"))
 # How hard the data is for descriptors that nobody trained: SIFT and RootSIFT, each on the cut as it is
 # and at the keypoint's own smoothing.
 embedded = Runs(handcrafted=(*HANDCRAFTED, "sift_smooth", "rootsift_smooth"))
@@ -170,7 +169,7 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
     if study.source.scenes is None:
         return []
     jobs = []
-    for job in _on_scenes(study, checkpoints):
+    for job in Runs(("hardnet_aug",), (0,), handcrafted=(*HANDCRAFTED, "orb"))(study, checkpoints):
         places = job.test_sets
         patches = [f"{place}{kind}-{px:g}px" for place in places for px in SHOWN for kind in ("", WIDE)]
         images = [f"{place}{IMAGES_OF}" for place in places]

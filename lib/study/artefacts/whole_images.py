@@ -5,7 +5,7 @@ The runs are those of the papers' other tables, measured on more sets; networks 
 only where that is with two collections of patches, "++".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ OXFORD, W1BS = "oxford_affine", "w1bs"
 ETH, IMC, LANDMARKS = "eth", "imc", "landmarks"
 MEASURES = {ETH: "sfm", IMC: "imc", LANDMARKS: "retrieval"}
 # By key of their runs, whose recipe and rate they have, and what they are called.
-UNITED: Mapping[str, tuple[str, str]] = {
+UNITED = {
     "hardnet_all": ("hardnet_aug", "HardNet++"),
     "dsm_all": ("dsm_aug", "DSM++"),
 }
