@@ -120,7 +120,7 @@ def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
     """
     table = epochs.pivot(index=["seed", "test_set"], columns="epoch", values=FPR95)
     values = table.to_numpy().reshape(epochs["seed"].nunique(), 2, -1)
-    on_tests = values.mean(axis=1, keepdims=True).argmin(axis=2, keepdims=True).repeat(2, axis=1)
+    on_tests = values.mean(axis=1, keepdims=True).argmin(axis=2, keepdims=True)
     on_other = values.argmin(axis=2, keepdims=True)[:, ::-1]
     chosen = {LAST: np.full_like(on_other, -1), ON_TESTS: on_tests, ON_OTHER: on_other}
     return {name: np.take_along_axis(values, at, axis=2).mean(axis=1) for name, at in chosen.items()}
