@@ -24,6 +24,7 @@ profile = ""
 data = ""
 results = ""
 seeds = [7]
+descriptor = "mine"
 own = "as it is"
 """
 SAVES = """
@@ -58,7 +59,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, lis
     cells = {
         **{"a/b": ["1", "raise RuntimeError('as it should')", SAVES]},
         **{"a/killed": ["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"]},
-        **{"a/after": ["print(profile, data, seeds, own)"], "a/shows": [shows]},
+        **{"a/after": ["print(profile, data, seeds, descriptor, own)"], "a/shows": [shows]},
         **{"c/shows": [shows], "a/evening": ["1"], "a/quick": ["1"]},
     }
     for name, own in cells.items():
@@ -98,7 +99,7 @@ def printed(opened: Study, name: str = "a/b") -> str:
 
 def test_a_notebook_gets_the_study_s_parameters_and_the_profile_s_seeds(executed):
     opened, report, _ = executed
-    assert printed(opened, "a/after") == "quick mini None as it is\n"
+    assert printed(opened, "a/after") == "quick mini None tcdesc_dsm_aug as it is\n"
     assert "quick mini None" in (report / "a/after.html").read_text(encoding="utf-8")
 
 

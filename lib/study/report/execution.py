@@ -30,6 +30,14 @@ from lib.study.report.reference import saved_files
 # What README says first, from its scope to the end of its findings.
 _FINDINGS = re.compile(r"(\*\*Scope\.\*\*.*?)<!-- end of findings -->", re.DOTALL)
 
+# What the report passes for a notebook's parameters other than profile, data and results, so that a
+# value changed by hand in a saved notebook does not come into the report.
+PARAMETERS: Mapping[str, object] = {
+    **dict.fromkeys(("seeds", "real", "scenes", "train_set", "images")),
+    **{"also": [], "checkpoints": [], "descriptor": "tcdesc_dsm_aug"},
+    **{"one_camera": True, "longest_side": 1024},
+}
+
 # Kernels on this machine alone need no encryption, and each would say that it has none; ended, some say
 # that they were interrupted. What a cell gets wrong is told by papermill.
 QUIET = ["--log-level=CRITICAL"]
@@ -51,8 +59,6 @@ def execute(study: Study, runs: RunsByArtefact, results: str, report: Path) -> l
         The notebooks that failed, each with the cell and the error.
     """
     parameters = {"profile": study.profile.name, "data": study.data, "results": results}
-    # Seeds that a notebook states are those of its own profile.
-    parameters["seeds"] = None
     for name in saved_files(study.saving, runs) if study.saving else ():
         (study.saving / name).unlink()
     failures, tasks = [], []
@@ -91,7 +97,7 @@ def _execute(notebook: Path, copy: Path, parameters: Mapping, write_page: Callab
         papermill.execute_notebook(
             source,
             str(copy),
-            parameters={name: value for name, value in parameters.items() if name in own},
+            parameters={n: value for n, value in {**PARAMETERS, **parameters}.items() if n in own},
             cwd=notebook.parent,
             km=kernel,
             progress_bar=False,
