@@ -77,5 +77,6 @@ def test_real_images_are_matched_beside_the_study_s_own(study: Study, tmp_path: 
         folder.mkdir()
         for number in range(1, 7):
             (folder / f"{number}.ppm").touch()
+        (folder / "H_1_2").touch()
     asked = open_study(real=str(tmp_path))
     assert tcdesc.image_sets(asked) == ["mini-hp-images", "real-hp-images"]
