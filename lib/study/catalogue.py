@@ -7,7 +7,7 @@ from lib.data.hpatches import RELEASE, TASKS
 from lib.recipes import RECIPES
 from lib.study.artefacts import adasample, dsm, hynet, tcdesc, together
 from lib.study.artefacts import whole_images as images
-from lib.study.artefacts.rows import Row, option_runs, several
+from lib.study.artefacts.rows import option_runs, several
 from lib.study.jobs import Job, Record, record_status
 from lib.study.open import Study
 
@@ -55,65 +55,68 @@ SEARCHED = {
     **together.SEARCHED,
 }
 
-# By the folder of notebooks, the module that says which runs each of them needs, under its name.
-_MODULES = {"data": together, "together": together, "study": adasample}
-_MODULES |= {"adasample": adasample, "dsm": dsm, "hynet": hynet, "tcdesc": tcdesc}
-# Those that no function of that name says it for.
-_OTHERS = dict.fromkeys(("use/sparse_model", "study/learning_rate", "audit/print"), several())
-_OTHERS |= {"adasample/table3": several(adasample.table3, adasample.table3_shared)}
-
-
-def _jobs(name: str) -> Row:
-    folder, _, artefact = name.partition("/")
-    if name in _OTHERS:
-        return _OTHERS[name]
-    if artefact == "options":
-        return option_runs(_MODULES[folder].OPTIONS)
-    return getattr(images, f"{folder}_{artefact}", None) or getattr(_MODULES[folder], artefact)
-
-
-# Names of notebooks, below notebooks/ and without the ending, and what they need besides their runs. The
-# first is executed first, since it takes longest and the others fill the other cores meanwhile.
-_NEEDS = (
-    (
-        (
-            *("use/sparse_model", "data/embedded", "adasample/table1", "study/learning_rate"),
-            *("adasample/table3", "adasample/figure3", "adasample/figure1", "adasample/theory"),
-            *("data/scenes", "audit/print"),
-            *("dsm/table1", "dsm/figure1", "dsm/figure2", "dsm/figure3"),
-            *("hynet/table1", "hynet/table5", "hynet/epochs", "hynet/figure1", "hynet/figure2"),
-            *("hynet/figure3", "hynet/gradient_magnitudes", "hynet/norms"),
-            *("tcdesc/figure1", "tcdesc/figure2", "tcdesc/table2", "tcdesc/table5"),
-            *("together/equal_footing",),
-        ),
-        {},
-    ),
-    (("study/stated_settings",), {"longer": True}),
-    (
-        (
-            *("adasample/ladder", "adasample/options", "study/precision", "dsm/options"),
-            *("hynet/ladder", "hynet/options"),
-            *("tcdesc/other_losses", "tcdesc/overfitting", "tcdesc/options", "together/orders"),
-        ),
-        {"extras": True},
-    ),
-    (
-        ("adasample/control", "hynet/control", "tcdesc/control", "together/duration"),
-        {"extras": True, "longer": True},
-    ),
-    (
-        (
-            *("data/hpatches", "data/ranking", "adasample/figure2", "adasample/table2"),
-            *("dsm/table3", "dsm/table4", "dsm/figure4"),
-            *("hynet/table3", "hynet/figure4", "hynet/figure5"),
-            *("tcdesc/table1", "tcdesc/table3", "tcdesc/figure4"),
-        ),
-        {"hpatches": True},
-    ),
-    (("dsm/figure5", "tcdesc/table6"), {"images": images.OXFORD}),
-    (("dsm/table2",), {"images": images.LANDMARKS}),
-    (("hynet/table2",), {"images": images.ETH}),
-    (("hynet/table4",), {"images": images.IMC}),
-    (("tcdesc/figure5",), {"images": images.W1BS}),
-)
-ARTEFACTS = {name: Artefact(_jobs(name), **needs) for names, needs in _NEEDS for name in names}
+# By notebook, below notebooks/ and without the ending.
+ARTEFACTS = {
+    # Executed first, since it takes longest and the others fill the other cores meanwhile.
+    "use/sparse_model": Artefact(several()),
+    "data/embedded": Artefact(together.embedded),
+    "adasample/table1": Artefact(adasample.table1),
+    "study/learning_rate": Artefact(several()),
+    "study/stated_settings": Artefact(adasample.stated_settings, longer=True),
+    "adasample/table3": Artefact(several(adasample.table3, adasample.table3_shared)),
+    "adasample/ladder": Artefact(adasample.ladder, extras=True),
+    "adasample/control": Artefact(adasample.control, extras=True, longer=True),
+    "adasample/options": Artefact(option_runs(adasample.OPTIONS), extras=True),
+    "adasample/figure3": Artefact(adasample.figure3),
+    "adasample/figure1": Artefact(adasample.figure1),
+    "adasample/theory": Artefact(adasample.theory),
+    "study/precision": Artefact(adasample.precision, extras=True),
+    "data/hpatches": Artefact(together.hpatches, hpatches=True),
+    "data/scenes": Artefact(together.scenes),
+    "data/ranking": Artefact(together.ranking, hpatches=True),
+    "audit/print": Artefact(several()),
+    "adasample/figure2": Artefact(adasample.figure2, hpatches=True),
+    "adasample/table2": Artefact(adasample.table2, hpatches=True),
+    "dsm/table1": Artefact(dsm.table1),
+    "dsm/table3": Artefact(dsm.table3, hpatches=True),
+    "dsm/table4": Artefact(dsm.table4, hpatches=True),
+    "dsm/figure1": Artefact(dsm.figure1),
+    "dsm/figure2": Artefact(dsm.figure2),
+    "dsm/figure3": Artefact(dsm.figure3),
+    "dsm/figure4": Artefact(dsm.figure4, hpatches=True),
+    "dsm/options": Artefact(option_runs(dsm.OPTIONS), extras=True),
+    "dsm/figure5": Artefact(images.dsm_figure5, images=images.OXFORD),
+    "dsm/table2": Artefact(images.dsm_table2, images=images.LANDMARKS),
+    "hynet/table1": Artefact(hynet.table1),
+    "hynet/table3": Artefact(hynet.table3, hpatches=True),
+    "hynet/table5": Artefact(hynet.table5),
+    "hynet/figure4": Artefact(hynet.figure4, hpatches=True),
+    "hynet/figure5": Artefact(hynet.figure5, hpatches=True),
+    "hynet/epochs": Artefact(hynet.epochs),
+    "hynet/control": Artefact(hynet.control, extras=True, longer=True),
+    "hynet/ladder": Artefact(hynet.ladder, extras=True),
+    "hynet/options": Artefact(option_runs(hynet.OPTIONS), extras=True),
+    "hynet/figure1": Artefact(hynet.figure1),
+    "hynet/figure2": Artefact(hynet.figure2),
+    "hynet/figure3": Artefact(hynet.figure3),
+    "hynet/gradient_magnitudes": Artefact(hynet.gradient_magnitudes),
+    "hynet/norms": Artefact(hynet.norms),
+    "hynet/table2": Artefact(images.hynet_table2, images=images.ETH),
+    "hynet/table4": Artefact(images.hynet_table4, images=images.IMC),
+    "tcdesc/figure1": Artefact(tcdesc.figure1),
+    "tcdesc/figure2": Artefact(tcdesc.figure2),
+    "tcdesc/table1": Artefact(tcdesc.table1, hpatches=True),
+    "tcdesc/table2": Artefact(tcdesc.table2),
+    "tcdesc/table3": Artefact(tcdesc.table3, hpatches=True),
+    "tcdesc/table5": Artefact(tcdesc.table5),
+    "tcdesc/figure4": Artefact(tcdesc.figure4, hpatches=True),
+    "tcdesc/control": Artefact(tcdesc.control, extras=True, longer=True),
+    "tcdesc/other_losses": Artefact(tcdesc.other_losses, extras=True),
+    "tcdesc/overfitting": Artefact(tcdesc.overfitting, extras=True),
+    "tcdesc/options": Artefact(option_runs(tcdesc.OPTIONS), extras=True),
+    "tcdesc/figure5": Artefact(images.tcdesc_figure5, images=images.W1BS),
+    "tcdesc/table6": Artefact(images.tcdesc_table6, images=images.OXFORD),
+    "together/equal_footing": Artefact(together.equal_footing),
+    "together/orders": Artefact(together.orders, extras=True),
+    "together/duration": Artefact(together.duration, extras=True, longer=True),
+}
