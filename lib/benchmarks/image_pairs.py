@@ -72,20 +72,30 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
     """A row for each tolerance and pair of images: AP of all queries and of those not `tracked`, percent
     (NaN for too few), how many, and their median viewing angle in degrees."""
     rows, near_track = [], tracked(scene)
-    descriptors = torch.cat([_described(subject, scene, view) for view in range(len(scene.views))])
+    views = [np.flatnonzero(scene.view_ids == view) for view in range(len(scene.views))]
+    described = np.concatenate([subject.describe(scene.patches(keypoints)) for keypoints in views])
+    # Of bits a 0 or 1 each.
+    bits = np.unpackbits(described, axis=1) if described.dtype == np.uint8 else described
+    descriptors = torch.from_numpy(bits.astype(np.float32))
     for pixels in SHOWN:
         matched = matches(scene, Tolerance(pixels))
         first, second = matched[["first", "second"]].to_numpy().T
-        matched[["one", "other"]] = views = scene.view_ids[np.column_stack([first, second])]
-        matched["angle"] = np.degrees(angles_between(scene.views, *views.T, scene.points[first]))
+        matched[["one", "other"]] = ends = scene.view_ids[np.column_stack([first, second])]
+        matched["angle"] = np.degrees(angles_between(scene.views, *ends.T, scene.points[first]))
         guard = scene.pairs[Tolerance(pixels).admits(scene.pairs, GUARD)]
         near = dict(list(guard.groupby([scene.view_ids[guard[end]] for end in ("source", "target")])))
         for (one, other), some in matched.groupby(["one", "other"]):
             # By distance, so that of several keypoints that match one the nearest stays.
             some = some.drop_duplicates("first")
-            queries, targets = some["first"].to_numpy(), some["second"].to_numpy()
-            candidates = np.flatnonzero(scene.view_ids == other)
-            distances, right = _answers(descriptors, queries, targets, candidates, near[one, other])
+            queries, targets = some["first"].tolist(), some["second"].tolist()
+            every = torch.cdist(descriptors[queries], descriptors[views[other]])
+            # What lies in a query's guard zone, other than its own match, is left out.
+            zones = near[one, other].merge(some, left_on="source", right_on="first")
+            zones = zones[zones["target"] != zones["second"]]
+            asked = pd.Index(queries).get_indexer(zones["source"])
+            every[asked, np.searchsorted(views[other], zones["target"])] = torch.inf
+            distances, answers = every.min(dim=1)
+            right = torch.from_numpy(views[other][answers] == targets)
             away = torch.from_numpy(~near_track[queries])
             row = {"scene": scene.name, "pixels": pixels, "first": one, "second": other}
             row["ap"] = 100 * float(average_precision(distances, right, len(queries)))
@@ -96,50 +106,14 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _described(subject: Subject, scene: Scene, view: int) -> torch.Tensor:
-    """(n, k) float32 of a view's keypoints; of bits a 0 or 1 each."""
-    described = subject.describe(scene.patches(np.flatnonzero(scene.view_ids == view)))
-    if described.dtype == np.uint8:
-        described = np.unpackbits(described, axis=1)
-    return torch.from_numpy(np.array(described, np.float32))
-
-
-def _answers(
-    descriptors: torch.Tensor,
-    queries: np.ndarray,
-    targets: np.ndarray,
-    candidates: np.ndarray,
-    guard: pd.DataFrame,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """(q,) distances of the queries' nearest candidates, and (q,) bool, which of these are right.
-
-    Args:
-        descriptors: (N, k) float32 of all keypoints.
-        queries, targets: (q,) int64, keypoints of one view and their matches in the other.
-        candidates: (c,) int64, ascending, all keypoints of the other view.
-        guard: pairs of the two views whose targets lie in their sources' guard zones.
-    """
-    distances = torch.cdist(*(descriptors[torch.tensor(rows)] for rows in (queries, candidates)))
-    near = guard[guard["source"].isin(queries)]
-    row = pd.Series(np.arange(len(queries)), index=queries)[near["source"]].to_numpy()
-    column = np.searchsorted(candidates, near["target"])
-    left_out = candidates[column] != targets[row]
-    distances[row[left_out], column[left_out]] = torch.inf
-    nearest = distances.min(dim=1)
-    return nearest.values, torch.tensor(candidates[nearest.indices.numpy()] == targets)
-
-
 def _interval(pairs: pd.DataFrame) -> tuple[float, float]:
     """95% of the mean AP, images drawn anew: a pair counts as often as both its images are drawn."""
     rng = np.random.default_rng(0)
-    images, ends = np.unique(
-        np.concatenate([pairs["scene"] + "/" + pairs[end].astype(str) for end in ("first", "second")]),
-        return_inverse=True,
-    )
+    names = [pairs["scene"] + "/" + pairs[end].astype(str) for end in ("first", "second")]
+    images, ends = np.unique(np.concatenate(names), return_inverse=True)
     first, second = np.split(ends, 2)
     drawn = rng.multinomial(len(images), np.full(len(images), 1 / len(images)), DRAWS)
     weight = drawn[:, first] * drawn[:, second]
     weight = weight[weight.sum(axis=1) > 0]
     means = weight @ pairs["ap"].to_numpy() / weight.sum(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return low, high
+    return tuple(np.percentile(means, [2.5, 97.5]))

@@ -67,13 +67,12 @@ def _scene(subject: Subject, scene: ChallengeScene) -> dict[str, float]:
     bag_pairs = {pair for bag in scene.bags for pair in combinations(bag, 2)}
     matches = matched(described, sorted({*scene.pairs, *bag_pairs}), RATIO)
     positions = {name: image.position for name, image in described.items()}
-    errors, inliers = [], []
+    results = []
     for first, second in scene.pairs:
         rows, columns = matches[first, second].T
         ends = positions[first][rows], positions[second][columns]
-        error, kept = stereo(scene.cameras[first], scene.cameras[second], *ends)
-        errors.append(error)
-        inliers.append(kept)
+        results.append(stereo(scene.cameras[first], scene.cameras[second], *ends))
+    errors, inliers = zip(*results, strict=True)
     bags = [(len(bag), *multiview(scene, bag, positions, matches)) for bag in scene.bags]
     subsets = pd.DataFrame(bags, columns=["size", "accuracy", "registered"])
     return {
@@ -125,14 +124,12 @@ def multiview(
         cameras[name].camera_id = number
     model = sparse_model(positions, {pair: matches[pair] for pair in pairs}, cameras)
     poses = {image.name: image.cam_from_world() for image in map(model.image, model.reg_image_ids())}
-    errors = []
-    for first, second in pairs:
-        error = np.inf
+    errors = np.full(len(pairs), np.inf)
+    for index, (first, second) in enumerate(pairs):
         if {first, second} <= poses.keys():
             relative = poses[second] * poses[first].inverse()
             known = relative_pose(scene.cameras[first], scene.cameras[second])
-            error = pose_error(known, (relative.rotation.matrix(), relative.translation))
-        errors.append(error)
+            errors[index] = pose_error(known, (relative.rotation.matrix(), relative.translation))
     return mean_average_accuracy(errors), len(poses) / len(bag)
 
 
@@ -157,12 +154,12 @@ def pose_error(known: Pose, found: Pose) -> float:
     return float(np.degrees(max(turned, shifted)))
 
 
-def mean_average_accuracy(errors: Sequence[float], largest: int = LARGEST) -> float:
-    """The mean over 1, 2, …, `largest` degrees of the share of pairs whose error is below.
+def mean_average_accuracy(errors: Sequence[float]) -> float:
+    """The mean over 1, 2, …, `LARGEST` degrees of the share of pairs whose error is below.
 
     Args:
-        errors: of each pair, degrees; infinite where there is no pose.
-        largest: degrees; an error of exactly so many counts as below, as in the benchmark's histogram.
+        errors: of each pair, degrees; infinite where there is no pose. One of exactly `LARGEST` counts
+            as below, as in the benchmark's histogram.
     """
-    counts, _ = np.histogram(errors, bins=np.arange(largest + 1))
+    counts, _ = np.histogram(errors, bins=np.arange(LARGEST + 1))
     return float(counts.cumsum().mean() / len(errors))

@@ -110,10 +110,9 @@ def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) ->
         right: of the regions.
     """
     if first.dtype == np.uint8:
-        bits = (np.unpackbits(side, axis=1) for side in (first, second))
-        distances = cdist(*bits, "cityblock")
-    else:
-        distances = cdist(first, second)
+        # Of bits the Euclidean distance orders pairs as Hamming's does.
+        first, second = (np.unpackbits(side, axis=1) for side in (first, second))
+    distances = cdist(first, second)
     inside = np.ix_(*right.inside)
     common = distances[inside]
     return {
@@ -160,8 +159,8 @@ def correspondences(
     described[rows, columns] = overlap_error(*pairs, np.full(len(rows), DESCRIBED)) < LARGEST_ERROR
     error = overlap_error(*pairs, NORMALISED / first.scale[rows])
     among = inside[0][rows] & inside[1][columns] & (error < LARGEST_COMMON_ERROR)
-    errors = np.full(described.shape, np.inf)
-    errors[rows[among], columns[among]] = error[among]
+    errors = np.full(near.shape, np.inf)
+    errors[rows, columns] = np.where(among, error, np.inf)
     common = np.zeros_like(described)
     common[one_to_one(errors)] = True
     return Correspondences(described, common, inside)

@@ -105,20 +105,17 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
     return numbers | cities.groupby(level=0).mean().to_dict()
 
 
-def _described(subject: Subject, city: City, file: Path) -> list[Features]:
-    """Each photograph's features; descriptors lie in a file: they may be more than memory holds."""
+def _described(subject: Subject, city: City, folder: Path) -> list[Features]:
+    """Each photograph's features; descriptors lie in files: they may be more than memory holds."""
+    folder.mkdir()
     photographs = []
-    with file.open("wb") as descriptors:
-        for path in city.images.values():
-            photograph = features(subject, path, DETECTOR)
-            if photograph.descriptors.dtype == np.uint8:
-                raise ValueError("visual words are of real-valued descriptors; these are packed bits")
-            descriptors.write(photograph.descriptors.astype(np.float32).tobytes())
-            photographs.append(replace(photograph, descriptors=np.empty(0)))
-    ends = np.cumsum([*map(len, photographs)])
-    parts = np.split(np.memmap(file, np.float32, "r").reshape(ends[-1], -1), ends[:-1])
-    both = zip(photographs, parts, strict=True)
-    return [replace(photograph, descriptors=part) for photograph, part in both]
+    for name, path in city.images.items():
+        photograph, file = features(subject, path, DETECTOR), folder / f"{name}.npy"
+        if photograph.descriptors.dtype == np.uint8:
+            raise ValueError("visual words are of real-valued descriptors; these are packed bits")
+        np.save(file, photograph.descriptors.astype(np.float32))
+        photographs.append(replace(photograph, descriptors=np.load(file, mmap_mode="r")))
+    return photographs
 
 
 # From the number of a photograph and which of its features are asked about to (images,) scores.
@@ -138,9 +135,11 @@ def _engines(learned_on: Sequence[Features], searched: Sequence[Features]) -> di
         signed = signing.signatures(np.repeat(own, several, axis=0), word)
         return hamming_expansion(word, signed, collection)
 
-    verified = partial(visual_index, photographs=searched, collection=inverted)
-    answering = (verified, partial(expanded, count=1), partial(expanded, count=ASSIGNED))
-    return dict(zip(ENGINES, answering, strict=True))
+    return {
+        "visual_index": partial(visual_index, photographs=searched, collection=inverted),
+        "hqe_single": partial(expanded, count=1),
+        "hqe_multiple": partial(expanded, count=ASSIGNED),
+    }
 
 
 def average_precision(ranked: Sequence[str], query: Query) -> float:
@@ -187,7 +186,7 @@ class Vocabulary:
         return np.packbits(descriptors @ self.projection > self.medians[words], axis=1)
 
 
-def learn(descriptors: Sequence[np.ndarray], words: int, bits: int, seed: int = 0) -> Vocabulary:
+def learn(descriptors: Sequence[np.ndarray], words: int, bits: int) -> Vocabulary:
     """A vocabulary of a collection's features.
 
     Args:
@@ -195,12 +194,11 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int, seed: int = 
             are in all.
         words: at most; fewer where there are fewer than `SAMPLED` features a word.
         bits: of a signature, k at most.
-        seed: of what is drawn.
 
     Raises:
         ValueError: too few features for one word.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     most = math.ceil(SAMPLED * words / len(descriptors))
     sample = np.concatenate(
         [
@@ -214,7 +212,7 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int, seed: int = 
         raise ValueError(f"{count} features are too few for a visual word: {SAMPLED} at least")
     # As many points of each word as there are, so that faiss draws none of its own.
     bounds = {"min_points_per_centroid": 1, "max_points_per_centroid": count}
-    means = faiss.Kmeans(length, words, niter=ITERATIONS, seed=seed, **bounds)
+    means = faiss.Kmeans(length, words, niter=ITERATIONS, seed=0, **bounds)
     means.train(sample)
     nearest = faiss.knn(sample, means.centroids, 1)[1][:, 0]
     projection = np.linalg.qr(rng.standard_normal((length, length)))[0][:, :bits].astype(np.float32)
@@ -251,11 +249,6 @@ class Inverted:
         return csr_array((ones, (self.image, self.word)), shape=(self.images, self.words))
 
     @cached_property
-    def words_of_images(self) -> list[np.ndarray]:
-        """(n_i,) int64 of each image."""
-        return np.split(self.word, np.searchsorted(self.image, np.arange(1, self.images)))
-
-    @cached_property
     def idf(self) -> np.ndarray:
         """(words,) log of the images by those that have the word; 0 of words that none has."""
         having = (self.counts > 0).sum(axis=0)
@@ -264,9 +257,9 @@ class Inverted:
     @cached_property
     def entries(self) -> csr_array:
         """(words, n) bool, the features of each word."""
-        feature = np.arange(len(self.word))
-        ones = np.ones(len(feature), bool)
-        return csr_array((ones, (self.word, feature)), shape=(self.words, len(feature)))
+        count = len(self.word)
+        ones = np.ones(count, bool)
+        return csr_array((ones, (self.word, np.arange(count))), shape=(self.words, count))
 
 
 def invert(vocabulary: Vocabulary, descriptors: Sequence[np.ndarray]) -> Inverted:
@@ -293,7 +286,8 @@ def visual_index(
         (images,) float64: the cosine, and added to it, of images that were verified, the number of
         matches that agree, if there are `FEWEST` or more.
     """
-    idf, words = collection.idf, collection.words_of_images
+    idf, ends = collection.idf, np.searchsorted(collection.image, np.arange(1, collection.images))
+    words = np.split(collection.word, ends)
     query = words[image][chosen], photographs[image].maps[chosen]
     asked = np.bincount(query[0], minlength=collection.words) * idf
     histograms = collection.counts * idf
@@ -382,8 +376,8 @@ def _expanded(
     candidates = np.argsort(-having, kind="stable")[: np.count_nonzero(having)]
     own = np.unique(words)
     new, most = np.cumsum(~np.isin(candidates, own)), int(NEW * len(own))
-    # Up to the last of the new words, where there are more than so many.
-    end = np.searchsorted(new, most) + 1 if len(new) and most and new[-1] >= most else len(candidates)
+    # Up to the last of the new words; a query of one word has no limit.
+    end = np.searchsorted(new, most) + 1 if most else None
     added = np.isin(collection.image, reliable) & np.isin(collection.word, candidates[:end])
     joined = np.concatenate([words, collection.word[added]])
     bits = np.unpackbits(np.concatenate([signatures, collection.signature[added]]), axis=1)

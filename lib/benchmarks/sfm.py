@@ -187,8 +187,10 @@ def pose_errors(model: pycolmap.Reconstruction, known: pycolmap.Reconstruction) 
         return {}
     model.transform(laid["tgt_from_src"])
     shifts = np.linalg.norm(_centres(registered) - _centres(known_images), axis=1)
-    rotations = ([i.cam_from_world().rotation for i in images] for images in (registered, known_images))
-    turns = [ours.angle_to(theirs) for ours, theirs in zip(*rotations, strict=True)]
+    turns = [
+        image.cam_from_world().rotation.angle_to(known_image.cam_from_world().rotation)
+        for image, known_image in zip(registered, known_images, strict=True)
+    ]
     return {
         "rotation_error": np.degrees(np.median(turns)),
         "position_error": 100 * np.median(shifts) / spread,

@@ -77,10 +77,6 @@ class Measured:
             return [self]
         return [self._part(run, seeds=()) for run in range(len(self.values))]
 
-    def of_seeds(self, seeds: Sequence[int]) -> "Measured":
-        """Some of its seeds alone, in the order given."""
-        return self._part([self.seeds.index(seed) for seed in seeds], seeds=tuple(seeds))
-
     def _part(self, *index: int | Sequence[int] | slice, **changes: tuple) -> "Measured":
         """What stands at an index of the values' axes, with other fields changed."""
         drawn = None if self.resampled is None else self.resampled[:, *index]
@@ -111,7 +107,12 @@ def on_common_seeds(methods: Sequence[Measured]) -> list[Measured]:
     and those without seeds in any case."""
     seeds = {method.seeds for method in methods if method.values.ndim == 2}
     common = sorted(set.intersection(*map(set, seeds))) if len(seeds) > 1 else []
-    return [method.of_seeds(common) if common and method.seeds else method for method in methods]
+    return [
+        method._part([method.seeds.index(seed) for seed in common], seeds=tuple(common))
+        if common and method.seeds
+        else method
+        for method in methods
+    ]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from scipy import optimize, stats
 
 from lib.statistics.intervals import CONFIDENCE, Measured, contrast, residual
 
+# Non-matching pairs of each of UBC PhotoTour's test sets.
+NEGATIVES = 50_000
 # Of other studies, in `draws`.
 DRAWS = 20_000
 
@@ -44,14 +46,13 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> dict[str, np.ndarray]:
         "asymptotic": {"method": "asymptotic", "use_continuity": False},
         "continuity": {"method": "asymptotic", "use_continuity": True},
     }
+    p = {}
     with np.errstate(invalid="ignore", divide="ignore"):
-        tests = {
-            name: stats.mannwhitneyu(lower, higher, alternative="less", **way)
-            for name, way in ways.items()
-        }
-    # Without continuity correction 0 / 0 is what scipy makes of values that are all equal.
-    p = {name: np.nan_to_num(test.pvalue, nan=1.0) for name, test in tests.items()}
-    return {"u": tests["continuity"].statistic, **p}
+        for name, way in ways.items():
+            test = stats.mannwhitneyu(lower, higher, alternative="less", **way)
+            # Without continuity correction 0 / 0 is what scipy makes of values that are all equal.
+            p[name] = np.nan_to_num(test.pvalue, nan=1.0)
+    return {"u": test.statistic, **p}
 
 
 def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -84,10 +85,14 @@ def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.Dat
     at_least = 1 - (stats.rankdata(tested.statistic, "min", axis=1) - 1) / len(splits)
     forms["exact", 1], forms["exact", 2] = at_most, np.minimum(1, 2 * np.minimum(at_most, at_least))
     sizes = [sorted(np.bincount(pattern), reverse=True) for pattern in patterns]
-    tied = [[str(size) for size in own if size > 1] for own in sizes]
-    columns = {"u": tested.statistic.ravel(), "at_most": at_most.ravel(), "at_least": at_least.ravel()}
-    columns["tied"] = np.repeat([sum(map(int, own)) for own in tied], len(splits))
-    columns["ties"] = np.repeat(["+".join(own) for own in tied], len(splits))
+    tied = [[size for size in own if size > 1] for own in sizes]
+    columns = {
+        "u": tested.statistic.ravel(),
+        "at_most": at_most.ravel(),
+        "at_least": at_least.ravel(),
+        "tied": np.repeat([*map(sum, tied)], len(splits)),
+        "ties": np.repeat(["+".join(map(str, own)) for own in tied], len(splits)),
+    }
     order = ["tied", "ties", "u", "at_most", "at_least"]
     outcomes = pd.DataFrame(columns).drop_duplicates().sort_values(order)
     p = pd.DataFrame({form: values.ravel() for form, values in forms.items()})
@@ -152,19 +157,18 @@ def power(
     return pd.Series((p <= alpha).mean(axis=-1), pd.Index(effects, name="effect"))
 
 
-def binomial_error(rate: ArrayLike, negatives: int = 50_000) -> np.ndarray:
+def binomial_error(rate: ArrayLike) -> np.ndarray:
     """Standard error of a false positive rate at a fixed threshold, from its non-matching pairs alone.
 
     Args:
         rate: any shape, in percent, 0 to 100.
-        negatives: non-matching pairs; UBC PhotoTour's test sets have 50 000.
 
     Returns:
         The same shape, in percent. It leaves out the threshold's own error and that pairs share points,
         so it is a lower bound.
     """
     share = np.asarray(rate, dtype=float) / 100
-    return 100 * np.sqrt(share * (1 - share) / negatives)
+    return 100 * np.sqrt(share * (1 - share) / NEGATIVES)
 
 
 def draws(methods: Sequence[Measured]) -> np.ndarray:

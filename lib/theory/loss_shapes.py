@@ -11,7 +11,7 @@ they hardly move it.
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -79,9 +79,9 @@ def compute(angles: int = 90, triplets: int = 1023) -> Computed:
     """
     state, arrays = gaussian_state(triplets), {}
     for key, case in CASES.items():
-        case = replace(case, loss=copy.deepcopy(case.loss))
+        case = copy.deepcopy(case)
         # What a loss knows of earlier batches, it knows of the state.
-        _losses(case, case.loss, state)
+        _losses(case, state)
         arrays["theta"], curves = by_angle(case, state, angles)
         arrays |= {f"{kind}_{key}": curve for kind, curve in curves.items()}
     rows = [{"key": key, "label": case.label} for key, case in CASES.items()]
@@ -132,7 +132,7 @@ def slopes(case: Case, batch: Tensor, state: Tensor) -> Tensor:
         state: (m, 2) likewise, whose mean scales weights.
     """
     leaf = batch.clone().requires_grad_()
-    losses = _losses(case, copy.deepcopy(case.loss), leaf)
+    losses = _losses(copy.deepcopy(case), leaf)
     if case.drawn_by is not None:
         weights, of_state = (
             inverse_distance(case.drawn_by.of_similarity(1 - d[:, 0] ** 2 / 2), None, scale="raw")
@@ -143,5 +143,5 @@ def slopes(case: Case, batch: Tensor, state: Tensor) -> Tensor:
     return gradient.T.abs() * (1 - (batch.T / 2) ** 2).sqrt()
 
 
-def _losses(case: Case, loss: nn.Module, batch: Tensor) -> Tensor:
-    return loss(drawn(*case.distance.of_similarity(1 - batch**2 / 2).unbind(1)))
+def _losses(case: Case, batch: Tensor) -> Tensor:
+    return case.loss(drawn(*case.distance.of_similarity(1 - batch**2 / 2).unbind(1)))

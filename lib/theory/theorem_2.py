@@ -48,9 +48,9 @@ def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
         ends = np.array([search(factor, start) for start in beginnings])
         distances = 0.5 * np.abs(ends - stated).sum(axis=1)
         least, uniform = (variance(p, scale, gradients) for p in (stated, np.full(count, 1 / count)))
-        row = {"gain": uniform / least, "distance": distances.max(), "effective": 1 / (stated**2).sum()}
-        row = {name: float(value) for name, value in row.items()}
-        rows.append({"samples": count, "exponent": exponent, **row})
+        row = {"samples": count, "exponent": exponent, "gain": float(uniform / least)}
+        row |= {"distance": float(distances.max()), "effective": float(1 / (stated**2).sum())}
+        rows.append(row)
         if count == 3 and exponent in DRAWN:
             relative = variance(arrays["points"], scale, gradients) / least
             simplex = {"relative": relative.astype(np.float32), "stated": stated}

@@ -14,6 +14,7 @@ its patches where one of the six, before jitter, is that faint: washed out, say,
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -49,6 +50,9 @@ from lib.features.keypoints import Keypoints
 from lib.files import write_bytes
 
 SMALLEST_CONTRAST = 5.0
+# (N, 65, 65) uint8 of an image, a homography and regions (N, 2, 3) of the reference; beyond the image's
+# border its outermost pixels are repeated.
+sample = partial(patches.sample, side=PATCH, border=cv2.BORDER_REPLICATE)
 
 
 @dataclass(frozen=True)
@@ -134,8 +138,8 @@ def pack(
         write_sequence(folder / RELEASE / sequence.name, cut_patches(sequence, plan))
         reports.append(plan.report)
     content = {"limit": limit, "seed": size.seed, "intended_overlap": MEDIAN_OVERLAP}
-    report = json.dumps({**content, "sequences": reports}, indent=1) + "\n"
-    write_bytes(folder / "build.json", report.encode())
+    content["sequences"] = reports
+    write_bytes(folder / "build.json", (json.dumps(content, indent=1) + "\n").encode())
     for name, split in splits.items():
         tested = open_sequences(folder / RELEASE, split.test)
         write_tasks(folder / TASKS, name, tested, generate_tasks(tested, size, seed_of(name)))
@@ -157,18 +161,15 @@ def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: i
         ValueError: an image that cannot be read, or no detection left.
     """
     rng = np.random.default_rng([seed, *sequence.name.encode()])
-    reference = sequence.grey(0)
+    homographies = (np.eye(3), *sequence.homographies)
+    views = [(sequence.grey(index), homography) for index, homography in enumerate(homographies)]
+    reference = views[0][0]
     detected = detect(reference)
     distinct = detected[thin(detected, rng)]
-    seen = np.ones(len(distinct), bool)
-    for index, homography in enumerate(sequence.homographies, 1):
-        seen &= inside(distinct, homography, sequence.grey(index).shape)
-    common = oriented(reference, distinct[seen])
+    seen = [inside(distinct, homography, image.shape) for image, homography in views]
+    common = oriented(reference, distinct[np.all(seen, axis=0)])
     discs = common.discs(MAGNIFICATION)
-    contrasts = [
-        sample(sequence.grey(index), homography, discs).std(axis=(1, 2))
-        for index, homography in enumerate((np.eye(3), *sequence.homographies))
-    ]
+    contrasts = [sample(*view, discs).std(axis=(1, 2)) for view in views]
     clear = common[np.min(contrasts, axis=0) >= SMALLEST_CONTRAST]
     kept = clear[rng.permutation(len(clear))[:limit]]
     left_out = {
@@ -207,9 +208,3 @@ def cut_patches(sequence: HomographySequence, plan: Plan) -> dict[str, np.ndarra
         file: sample(sequence.grey(image), homographies[image], plan.regions(file))
         for file, image in zip(FILES, IMAGE_OF_FILE, strict=True)
     }
-
-
-def sample(image: np.ndarray, homography: np.ndarray, regions: np.ndarray) -> np.ndarray:
-    """(N, 65, 65) uint8 of regions (N, 2, 3) of the reference, as `lib.features.patches.sample`; beyond
-    the image's border its outermost pixels are repeated."""
-    return patches.sample(image, homography, regions, PATCH, cv2.BORDER_REPLICATE)

@@ -113,7 +113,7 @@ def inside(keypoints: Keypoints, homography: np.ndarray, shape: tuple[int, int])
     dual = homography @ dual @ homography.T
     # The line that goes to infinity misses the region, which lies on the camera's side of it.
     whole = (dual[:, 2, 2] < 0) & (centre @ homography[2] > 0)
-    for axis, last in enumerate((shape[1] - 1, shape[0] - 1)):
+    for axis, last in enumerate(np.subtract(shape[::-1], 1)):
         quadratic, linear, constant = dual[whole][:, [2, axis, axis], [2, 2, axis]].T
         half = np.sqrt(np.maximum(linear**2 - quadratic * constant, 0)) / -quadratic
         middle = linear / quadratic
@@ -178,11 +178,8 @@ def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
     """
     turn, octaves, stretch, *_ = FACTORS[level] * rng.standard_normal((5, count))
     cosine, sine = np.cos(ROTATION * turn), np.sin(ROTATION * turn)
-    along = 2 ** (OCTAVES * octaves + ANISOTROPY * stretch / 2)
-    across = 2 ** (OCTAVES * octaves - ANISOTROPY * stretch / 2)
-    return np.array([[cosine * along, -sine * across], [sine * along, cosine * across]]).transpose(
-        2, 0, 1
-    )
+    axes = 2 ** (OCTAVES * octaves + ANISOTROPY * stretch * [[0.5], [-0.5]])
+    return np.moveaxis([[cosine, -sine], [sine, cosine]] * axes, 2, 0)
 
 
 def overlaps(affines: np.ndarray) -> np.ndarray:
@@ -233,8 +230,7 @@ def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     pyramid = ScalePyramid(_LEVELS_PER_OCTAVE, SMALLEST_SCALE, extra_levels=2)
     with torch.inference_mode():
         octaves, _, spacings = pyramid(as_tensor(image))
-    positions, scales = [np.empty((0, 2))], [np.empty(0)]
-    height, width = image.shape
+    positions, scales = [], []
     for octave, spacing in zip(octaves, spacings, strict=True):
         levels = octave[0, 0].numpy()
         sigmas = SMALLEST_SCALE * 2 ** (np.arange(len(levels)) / _LEVELS_PER_OCTAVE)
@@ -243,12 +239,10 @@ def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             sigma = float(sigmas[index])
             yy, xy, xx = structure_tensor(levels[index], _INTEGRATION * sigma, mode="nearest")
             cornerness = sigma**4 * (xx * yy - xy**2 - _HARRIS_K * (xx + yy) ** 2)
-            row, column = peak_local_max(
-                cornerness, threshold_abs=SMALLEST_HARRIS, exclude_border=True
-            ).T
+            row, column = peak_local_max(cornerness, threshold_abs=SMALLEST_HARRIS).T
             below, here, above = (laplacians[i][row, column] for i in (index - 1, index, index + 1))
             extreme = (here > below) & (here > above)
-            stretch = (width - 1) / (levels.shape[2] - 1), (height - 1) / (levels.shape[1] - 1)
-            positions.append(np.column_stack([column, row])[extreme] * stretch)
+            stretch = np.subtract(image.shape, 1) / np.subtract(levels.shape[1:], 1)
+            positions.append((np.column_stack([row, column])[extreme] * stretch)[:, ::-1])
             scales.append(np.full(extreme.sum(), sigma * float(spacing[0, index])))
     return np.concatenate(positions), np.concatenate(scales)

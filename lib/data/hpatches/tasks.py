@@ -134,8 +134,33 @@ def generate_tasks(
             patches with texture enough, for a query and a distractor.
     """
     rng = np.random.default_rng(seed)
-    pairs = _draw_pairs(sequences, size.pairs, rng)
-    return Tasks(*pairs, *_draw_patches(sequences, size, rng))
+    counts = np.array([sequence.count for sequence in sequences])
+    if counts.min() < 2:
+        single = sequences[counts.argmin()].folder
+        raise ValueError(f"{single} has {counts.min()} patch; an intra negative needs two")
+    sequence = rng.integers(len(counts), size=size.pairs)
+    patch, other = _two_of(counts[sequence], rng)
+    image, other_image = _two_of(np.full(size.pairs, DRAWN_IMAGES), rng)
+    second = rng.integers(len(counts), size=size.pairs)
+    ends = (sequence, patch), (sequence, other), (second, rng.integers(counts[second]))
+    pairs = [
+        np.column_stack([sequence, image, patch, owner, other_image, number]).reshape(-1, 2, 3)
+        for owner, number in ends
+    ]
+
+    deviations = [sequence.patches("ref").std(axis=(1, 2)) for sequence in sequences]
+    owner, number = np.repeat(np.arange(len(counts)), counts), np.concatenate([*map(np.arange, counts)])
+    candidates = np.column_stack([owner, number])[np.concatenate(deviations) > LEAST_DEVIATION]
+    if len(candidates) < 2:
+        textured = f"{len(candidates)} reference patches with a deviation above {LEAST_DEVIATION}"
+        raise ValueError(f"{textured} are too few for a query and a distractor")
+    # A patch is met after an exponential time with its weight as the rate (a race of exponentials),
+    # which gives drawing with replacement, and dropping what recurs, its order without drawing.
+    times = rng.exponential(size=len(candidates)) / (1 / counts[candidates[:, 0]])
+    met = candidates[np.argsort(times, kind="stable")]
+    # What is met after the queries is met as in a draw of its own that leaves them out.
+    queries = min(size.queries, max(len(candidates) // 4, 1))
+    return Tasks(*pairs, met[:queries], met[queries:][: size.distractors])
 
 
 def write_tasks(folder: Path, split: str, sequences: Sequences[Sequence], tasks: Tasks) -> None:
@@ -160,53 +185,11 @@ def write_tasks(folder: Path, split: str, sequences: Sequences[Sequence], tasks:
             frame.to_csv(half, index=False, lineterminator="\n")
 
 
-def _draw_pairs(
-    sequences: Sequences[Sequence], count: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    counts = np.array([sequence.count for sequence in sequences])
-    if counts.min() < 2:
-        single = sequences[int(counts.argmin())]
-        raise ValueError(f"{single.folder} has {single.count} patch; an intra negative needs two")
-    sequence = rng.integers(len(counts), size=count)
-    patch, other = _two_of(counts[sequence], rng)
-    image, other_image = _two_of(np.full(count, DRAWN_IMAGES), rng)
-    second = rng.integers(len(counts), size=count)
-    second_patch = rng.integers(counts[second])
-    return tuple(
-        np.column_stack([sequence, image, patch, *there]).reshape(-1, 2, 3)
-        for there in (
-            (sequence, other_image, patch),
-            (sequence, other_image, other),
-            (second, other_image, second_patch),
-        )
-    )
-
-
 def _two_of(counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Two different numbers below each of ``counts``, every ordered pair as likely."""
     first = rng.integers(counts)
     second = rng.integers(counts - 1)
     return first, second + (second >= first)
-
-
-def _draw_patches(
-    sequences: Sequences[Sequence], size: SequencesSize, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    candidates, weights = [], []
-    for index, sequence in enumerate(sequences):
-        patches = np.flatnonzero(sequence.patches("ref").std(axis=(1, 2)) > LEAST_DEVIATION)
-        candidates += [(index, patch) for patch in patches]
-        weights += [1 / sequence.count] * len(patches)
-    if len(candidates) < 2:
-        textured = f"{len(candidates)} reference patches with a deviation above {LEAST_DEVIATION}"
-        raise ValueError(f"{textured} are too few for a query and a distractor")
-    count = min(size.queries, max(len(candidates) // 4, 1))
-    # A patch is met after an exponential time with its weight as the rate (a race of exponentials),
-    # which gives drawing with replacement, and dropping what recurs, its order without drawing.
-    order = np.argsort(rng.exponential(size=len(weights)) / np.array(weights), kind="stable")
-    # What is met after the queries is met as in a draw of its own that leaves them out.
-    met = np.array(candidates)[order]
-    return met[:count], met[count:][: size.distractors]
 
 
 def _file(folder: Path, stem: str, split: str) -> Path:
@@ -218,9 +201,6 @@ def _read_rows(path: Path, columns: list[str], sequences: Sequences[Sequence]) -
     numbers = {column: np.int64 for column in columns if not column.startswith("s")}
     try:
         frame = pd.read_csv(path, usecols=columns, dtype=numbers, na_filter=False)[columns]
-    except FileNotFoundError as error:
-        advice = "take it from the benchmark, or generate it"
-        raise FileNotFoundError(f"{path} is missing: {advice}") from error
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{path}: names and whole numbers expected ({str(error).strip()})") from error
     if frame.empty:
