@@ -10,7 +10,6 @@ by distance, as in HPatches' matching (`lib.benchmarks.hpatches`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,13 +17,10 @@ import torch
 
 from lib.benchmarks.carrying_error import tracked
 from lib.benchmarks.ranking import average_precision
-from lib.data.scenes.correspondences import GUARD, Tolerance, matches
+from lib.benchmarks.subject import Subject
+from lib.data.scenes.correspondences import GUARD, Scene, Tolerance, matches
 from lib.data.scenes.sets import SHOWN
 from lib.data.scenes.views import angles_between
-
-if TYPE_CHECKING:
-    from lib.benchmarks.subject import Subject
-    from lib.data.scenes.correspondences import Scene
 
 # Of a pair of images; fewer say little.
 FEWEST_QUERIES = 20
@@ -96,14 +92,14 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
             every[asked, np.searchsorted(views[other], zones["target"])] = torch.inf
             distances, answers = every.min(dim=1)
             right = torch.from_numpy(views[other][answers] == targets)
-            away = torch.from_numpy(~near_track[queries])
-            row = {"scene": scene.name, "pixels": pixels, "first": one, "second": other}
-            row["ap"] = 100 * float(average_precision(distances, right, len(queries)))
-            row |= {"untracked": np.nan, "queries": len(queries), "angle": some["angle"].median()}
+            away, untracked = torch.from_numpy(~near_track[queries]), np.nan
             if (count := int(away.sum())) >= FEWEST_QUERIES:
-                row["untracked"] = 100 * float(average_precision(distances[away], right[away], count))
-            rows.append(row)
-    return pd.DataFrame(rows)
+                untracked = 100 * float(average_precision(distances[away], right[away], count))
+            ap = 100 * float(average_precision(distances, right, len(queries)))
+            angle = some["angle"].median()
+            rows.append((scene.name, pixels, one, other, ap, untracked, len(queries), angle))
+    columns = ["scene", "pixels", "first", "second", "ap", "untracked", "queries", "angle"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _interval(pairs: pd.DataFrame) -> tuple[float, float]:

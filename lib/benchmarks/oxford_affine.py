@@ -24,7 +24,7 @@ overlap nor magnification; here they are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -73,8 +73,7 @@ def measure(subject: Subject, test_set: list[HomographySequence]) -> dict[str, f
         name = sequence.folder.name
         patches, right = _patches_and_correspondences(sequence.folder)
         first, *others = map(subject.describe, patches)
-        pairs = zip(others, right, strict=True)
-        scores = pd.DataFrame([score_pair(first, other, own) for other, own in pairs]) * 100
+        scores = 100 * pd.DataFrame(map(partial(score_pair, first), others, right))
         scores.index += 2
         numbers |= {f"{s}.{name}.{n}": v for (n, s), v in scores.stack().items()}
         means[name] = scores.mean()
@@ -177,8 +176,9 @@ def overlap_error(first: np.ndarray, second: np.ndarray, factor: np.ndarray) -> 
         (N,) float64.
     """
     # Where the first ellipse is the unit disc.
-    to_disc = np.linalg.inv(factor[:, None, None] * first[:, :, :2])
-    linear = to_disc @ (factor[:, None, None] * second[:, :, :2])
+    scale = factor[:, None, None]
+    to_disc = np.linalg.inv(scale * first[:, :, :2])
+    linear = to_disc @ (scale * second[:, :, :2])
     maps = np.concatenate([linear, to_disc @ (second[:, :, 2:] - first[:, :, 2:])], axis=2)
     parts = np.array_split(maps, 1 + len(maps) // _AT_ONCE)
     return 1 - np.concatenate(list(map(overlaps, parts)))
@@ -215,6 +215,6 @@ def _carried(regions: Regions, homography: np.ndarray) -> np.ndarray:
 
 def _within(maps: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Which ellipses of one scale lie inside an image, (N,) bool."""
-    half = np.linalg.norm(maps[:, :, :2], axis=2)
-    far = np.array(shape[::-1]) - 1
-    return ((maps[:, :, 2] - half >= 0) & (maps[:, :, 2] + half <= far)).all(axis=1)
+    half, centre = np.linalg.norm(maps[:, :, :2], axis=2), maps[:, :, 2]
+    inside = (centre - half >= 0) & (centre + half <= np.subtract(shape[::-1], 1))
+    return inside.all(axis=1)

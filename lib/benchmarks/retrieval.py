@@ -45,8 +45,6 @@ from lib.features.detectors import Detector
 from lib.features.patches import Features
 
 DETECTOR = Detector("dog", most=3000)
-# Columns of DSM's Table 2 in each city: Hamming query expansion with single and multiple assignment.
-ENGINES = ("visual_index", "hqe_single", "hqe_multiple")
 # What VisualIndex gives k-means for each word, and its iterations.
 SAMPLED, ITERATIONS = 20, 20
 
@@ -74,8 +72,9 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
         test_set: both cities.
 
     Returns:
-        For each of `ENGINES` "ENGINE.CITY.QUERY", the average precision of each query, "ENGINE.CITY",
-        their mean, and "ENGINE", the mean of both cities'.
+        For each ENGINE of DSM's Table 2 ("visual_index", and "hqe_single" and "hqe_multiple", Hamming
+        query expansion with single and multiple assignment) "ENGINE.CITY.QUERY", the average precision
+        of each query, "ENGINE.CITY", their mean, and "ENGINE", the mean of both cities'.
 
     Raises:
         ValueError: packed bits, too few features for a word, or a query's box without any.
@@ -217,9 +216,8 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int) -> Vocabular
     nearest = faiss.knn(sample, means.centroids, 1)[1][:, 0]
     projection = np.linalg.qr(rng.standard_normal((length, length)))[0][:, :bits].astype(np.float32)
     projected, medians = sample @ projection, np.zeros((words, bits), np.float32)
-    order = np.argsort(nearest, kind="stable")
-    for members in np.split(order, np.flatnonzero(np.diff(nearest[order])) + 1):
-        medians[nearest[members[0]]] = np.median(projected[members], axis=0)
+    for word, members in pd.Series(nearest).groupby(nearest).indices.items():
+        medians[word] = np.median(projected[members], axis=0)
     return Vocabulary(means.centroids, projection, medians)
 
 
@@ -267,8 +265,8 @@ def invert(vocabulary: Vocabulary, descriptors: Sequence[np.ndarray]) -> Inverte
     words = [vocabulary.words(own)[:, 0] for own in descriptors]
     signed = [vocabulary.signatures(own, word) for own, word in zip(descriptors, words, strict=True)]
     image = np.repeat(np.arange(len(words)), [*map(len, words)])
-    sizes = {"images": len(words), "words": len(vocabulary.centres)}
-    return Inverted(np.concatenate(words), image, np.concatenate(signed), **sizes)
+    word, signature = np.concatenate(words), np.concatenate(signed)
+    return Inverted(word, image, signature, len(words), len(vocabulary.centres))
 
 
 def visual_index(
@@ -296,7 +294,8 @@ def visual_index(
     for other in np.argsort(-cosine, kind="stable")[:VERIFIED]:
         photograph = photographs[other]
         matches = agreeing(query, (words[other], photograph.maps), max(photograph.size))
-        cosine[other] += matches if matches >= FEWEST else 0
+        if matches >= FEWEST:
+            cosine[other] += matches
     return cosine
 
 

@@ -82,8 +82,12 @@ def detect(image: np.ndarray) -> Keypoints:
     """
     if min(image.shape) <= 2 * MAGNIFICATION * SMALLEST_SCALE:
         return Keypoints(np.empty((0, 2)), np.empty(0), np.empty(0), detector=np.empty(0, int))
+    # Maxima of the Hessian's determinant over place and scale.
+    blobs = detect_regions(image, Detector("hessian", most=MOST_DETECTIONS, upright=True))
+    maps = blobs.maps[blobs.scores >= SMALLEST_HESSIAN].astype(float)
+    hessian = maps[:, :, 2], np.sqrt(np.abs(np.linalg.det(maps[:, :, :2])))
     dog = one_a_place(dog_keypoints(image, DOG_CONTRAST))
-    detections = (_hessian(image), _harris(image), (dog.position, dog.scale))
+    detections = (hessian, _harris(image), (dog.position, dog.scale))
     position, scale = map(np.concatenate, zip(*detections, strict=True))
     detector = np.repeat(np.arange(len(DETECTORS)), [len(scales) for _, scales in detections])
     keypoints = Keypoints(position, scale, np.zeros(len(scale)), detector=detector)
@@ -108,7 +112,7 @@ def inside(keypoints: Keypoints, homography: np.ndarray, shape: tuple[int, int])
     homography = homography * np.sign(np.linalg.det(homography))
     centre = np.column_stack([keypoints.position, np.ones(len(keypoints))])
     radius = MAGNIFICATION * keypoints.scale
-    dual = -centre[:, :, None] * centre[:, None, :]
+    dual = np.einsum("ni,nj->nij", -centre, centre)
     dual[:, [0, 1], [0, 1]] += radius[:, None] ** 2
     dual = homography @ dual @ homography.T
     # The line that goes to infinity misses the region, which lies on the camera's side of it.
@@ -196,8 +200,8 @@ def overlaps(affines: np.ndarray) -> np.ndarray:
     """
     linear, shift = affines[:, :, :2], affines[:, :, 2]
     # The ellipse is a x² + 2 b x y + c y² <= 1 about its centre.
-    shape = np.linalg.inv(linear @ linear.transpose(0, 2, 1))
-    a, b, c = shape[:, 0, 0, None], shape[:, 0, 1, None], shape[:, 1, 1, None]
+    shape = np.linalg.inv(linear @ linear.mT)
+    a, b, _, c = shape.reshape(-1, 4, 1).swapaxes(0, 1)
     angle = (np.arange(512) + 0.5) * np.pi / 512
     disc_half = np.sin(angle)
     x = np.cos(angle) - shift[:, :1]
@@ -208,13 +212,6 @@ def overlaps(affines: np.ndarray) -> np.ndarray:
     intersection = np.where(discriminant > 0, np.maximum(shared, 0), 0) @ disc_half * np.pi / 512
     union = np.pi * (1 + np.abs(np.linalg.det(linear))) - intersection
     return intersection / union
-
-
-def _hessian(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and scales of the maxima of the Hessian's determinant over place and scale."""
-    regions = detect_regions(image, Detector("hessian", most=MOST_DETECTIONS, upright=True))
-    maps = regions.maps[regions.scores >= SMALLEST_HESSIAN].astype(float)
-    return maps[:, :, 2], np.sqrt(np.abs(np.linalg.det(maps[:, :, :2])))
 
 
 def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -234,13 +231,13 @@ def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for octave, spacing in zip(octaves, spacings, strict=True):
         levels = octave[0, 0].numpy()
         sigmas = SMALLEST_SCALE * 2 ** (np.arange(len(levels)) / _LEVELS_PER_OCTAVE)
-        laplacians = [np.abs(s**2 * laplace(level)) for s, level in zip(sigmas, levels, strict=True)]
+        laplacians = np.abs([s**2 * laplace(level) for s, level in zip(sigmas, levels, strict=True)])
         for index in range(1, 1 + _LEVELS_PER_OCTAVE):
             sigma = float(sigmas[index])
             yy, xy, xx = structure_tensor(levels[index], _INTEGRATION * sigma, mode="nearest")
             cornerness = sigma**4 * (xx * yy - xy**2 - _HARRIS_K * (xx + yy) ** 2)
             row, column = peak_local_max(cornerness, threshold_abs=SMALLEST_HARRIS).T
-            below, here, above = (laplacians[i][row, column] for i in (index - 1, index, index + 1))
+            below, here, above = laplacians[index - 1 : index + 2, row, column]
             extreme = (here > below) & (here > above)
             stretch = np.subtract(image.shape, 1) / np.subtract(levels.shape[1:], 1)
             positions.append((np.column_stack([row, column])[extreme] * stretch)[:, ::-1])

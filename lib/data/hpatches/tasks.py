@@ -95,8 +95,7 @@ def read_tasks(folder: Path, split: str, sequences: Sequences[Sequence]) -> Task
     for stem, alike in zip(PAIR_FILES, ([0, 2], [0], []), strict=True):
         path = _file(folder, stem, split)
         pairs.append(_read_rows(path, PAIR_COLUMNS, sequences).reshape(-1, 2, 3))
-        one, other = pairs[-1][:, :, alike].swapaxes(0, 1)
-        apart = (one != other).any(axis=1)
+        apart = np.ptp(pairs[-1][:, :, alike], axis=1).any(axis=1)
         _refuse(path, apart, "no such pair belongs into this file")
     if len({len(rows) for rows in pairs}) > 1:
         raise ValueError(f"{folder}: as many pairs of each kind expected; take the files again")
