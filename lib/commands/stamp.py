@@ -47,11 +47,11 @@ NUMBERS = {
 
 def jobs_on_record(study: Study, folder: Path) -> dict[Path, tuple[Job, Mapping]]:
     """By path, the runs that records below a folder and searches of the study's data are of, and the
-    digests that today's code has for them. An artefact that lacks a search has no runs."""
+    digests that today's code has for them. An artefact that lacks a search, or data, has no runs."""
     jobs = []
     for artefact in ARTEFACTS.values():
         with suppress(searches.NoSearch):
-            jobs += artefact.jobs(study)
+            jobs += [] if artefact.lacking(study) else artefact.jobs(study)
     paths = {record_path(job, study, folder): job for job in merged(jobs, study) if job.recipe}
     on_record = {path: (job, digests(job, study)) for path, job in paths.items() if path.exists()}
     for name, recipe in SEARCHED.items():
@@ -63,15 +63,23 @@ def jobs_on_record(study: Study, folder: Path) -> dict[Path, tuple[Job, Mapping]
 
 
 def short_runs(jobs: Iterable[Job], setting: Setting) -> list[Job]:
-    """Of each configuration, whatever its seed and train set, the run that asks for most: in 20 steps,
-    with each measure and each probe on one set."""
-    runs = {}
+    """Of each configuration, whatever its seed and train set, a run of 20 steps. Each measure and probe,
+    whose code is the same for all, is asked of the first that has it, on one set."""
+    runs: dict[str, Job] = {}
+    asked: set[str] = set()
     for job in sorted(jobs, key=lambda job: len(job.measures) + len(job.probes), reverse=True):
+        alike = repr({**configuration(job, setting), "seed": None, "train_set": None})
+        if alike in runs:
+            continue
         pairs = job.profile(setting).budget_for(job.recipe).batch_pairs
         short = {**job.overrides, "budget": Budget(pairs, pairs * STEPS, 1)}
-        wanted = {name: tuple(dict(getattr(job, name)).items()) for name in ("measures", "probes")}
-        alike = repr({**configuration(job, setting), "seed": None, "train_set": None})
-        runs.setdefault(alike, replace(job, **wanted, overrides=short))
+        measures, probes = (
+            {name: own for name, own in dict(wanted).items() if name not in asked}
+            for wanted in (job.measures, job.probes)
+        )
+        asked |= measures.keys() | probes.keys()
+        wanted = {"measures": tuple(measures.items()), "probes": tuple(probes.items())}
+        runs[alike] = replace(job, **wanted, overrides=short)
     return list(runs.values())
 
 
