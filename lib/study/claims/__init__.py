@@ -51,6 +51,7 @@ computed without training is judged at any size. A finding is shown, and is no c
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -196,8 +197,8 @@ def read_claims(paper: str | None = None, artefact: str | None = None) -> list[C
         rows = rows if wanted is None else rows[rows[column] == wanted]
     if rows.empty:
         raise ValueError(f"no claim of {paper} on {artefact}")
-    for name, separator in (("a", ";"), ("b", ";"), ("given", "<")):
-        rows[name] = [tuple(filter(None, text.split(separator))) for text in rows[name]]
+    for name in ("a", "b", "given"):
+        rows[name] = rows[name].str.findall("[^;<]+").map(tuple)
     columns = [field.name for field in fields(Claim)]
     return [Claim(**row) for row in rows[columns].astype({"margin": float}).to_dict("records")]
 
@@ -221,8 +222,7 @@ def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndar
     rows = rows[named & (rows["statistic"] == statistic)]
     if set(rows["test"]) <= {*ROLES}:
         rows = with_columns(rows)
-    names = rows.get("column", rows.get("task", pd.Series("", rows.index)))
-    values = rows["value"].set_axis(names)
+    values = rows["value"].set_axis(rows.get("column", rows.get("task", rows.index)))
     common = [name for name in cells if name in values]
     if common and values.index.is_unique:
         return values[common].to_numpy()
@@ -265,14 +265,15 @@ def judge(
     Raises:
         ValueError: values do not fit.
     """
-    seeds, rows = study.table_seeds if seeds is None else seeds, []
-    source, profile = study.source, study.profile.name
+    seeds = study.table_seeds if seeds is None else seeds
+    source = study.source
+    rows = []
     for claim in claims:
         own, own_seeds = (computed, ()) if computed.keys() & claim.a else (values, seeds)
         own = own if not callable(own) else {} if claim.why else own(claim)
         # Trained on the one and tested on the other.
         tested = "+hpatches" if claim.on_hpatches and not source.embedded else ""
-        rows.append(verdict(claim, own, own_seeds, profile, f"{source.name}{tested}"))
+        rows.append(verdict(claim, own, own_seeds, study.profile.name, f"{source.name}{tested}"))
     table = pd.DataFrame(rows, columns=TABLE).astype(dict.fromkeys(NUMBERS, "float64"))
     # What stands in for a real set bears its own name.
     return table.replace({"rival": own_columns(source.tested)}, regex=True)
@@ -323,11 +324,11 @@ def verdict(
     cells = methods[claim.a[0]].values.shape[-1]
     # Of the non-matching pairs, where they are known, enough have to count as matches.
     matched = [np.atleast_2d(m.values).mean(axis=0) / 100 * m.pairs for m in methods.values() if m.pairs]
-    known = [of_cells >= FEWEST_FALSE_POSITIVES for of_cells in matched]
-    enough = np.flatnonzero(np.all([np.ones(cells), *known], axis=0)).tolist()
+    least = np.min([np.full(cells, np.inf), *matched], axis=0)
+    enough = np.flatnonzero(least >= FEWEST_FALSE_POSITIVES).tolist()
     if enough:
         methods = {key: method.of_cells(enough) for key, method in methods.items()}
-    trained = [len(method.values) for method in methods.values() if method.values.ndim == 2]
+    trained = (len(method.values) for method in methods.values() if method.values.ndim == 2)
     fewest = min(trained, default=len(seeds))
     row |= _by_rule(claim, methods) | {"seeds": fewest}
     # Of a claim whose metric is one of the printed tasks that one is all.
@@ -341,8 +342,8 @@ def verdict(
     elif claim.kind == "finding" and row["verdict"] != NOT_JUDGED:
         why = "our own comparison: no sentence of the paper states it"
     elif not enough:
-        few = f"fewer than {FEWEST_FALSE_POSITIVES} false positives are expected"
-        why = f"{few}; average precision decides"
+        few = "false positives are expected; average precision decides"
+        why = f"fewer than {FEWEST_FALSE_POSITIVES} {few}"
     elif profile == "paper" and data_name == claim.own_data:
         row["verdict"] = ON_OWN_DATA.get(row["verdict"], row["verdict"])
     return row | {"verdict": NOT_JUDGED, "why": why} if why else row
@@ -356,7 +357,8 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
         table: of `judge`; minima and computations, which have no interval, are left out.
     """
     judged = table[table["low"].notna() & (table["verdict"] != NOT_JUDGED)]
-    decided, wrong = (judged["verdict"] != OPEN).sum(), (1 - CONFIDENCE) * len(judged)
+    decided = (judged["verdict"] != OPEN).sum()
+    wrong = (1 - CONFIDENCE) * len(judged)
     head = f"Of {len(judged)} comparisons judged by {CONFIDENCE:.0%} intervals"
     return f"{head}, {decided} are decided (expected wrong by chance: at most {wrong:.1f})."
 
@@ -374,7 +376,8 @@ def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:
             return {"verdict": NOT_JUDGED, "why": why}
     compared = comparisons(claim, methods)
     side, decides, confidence = _deciding(claim, compared)
-    estimate, (low, high) = decides.estimate, decides.estimate.limits(confidence)
+    estimate = decides.estimate
+    low, high = estimate.limits(confidence)
     reasons = []
     if math.isinf(high):
         reasons.append("one seed gives no interval")
@@ -382,11 +385,12 @@ def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:
         reasons.append(f"one of {len(compared)} simultaneous intervals")
     if side == 0 and _side(claim, low, high, [claim.bound]):
         reasons.append("the verdict would change if the margin were zero")
-    cells, units = methods[claim.a[0]].cells, methods[claim.a[0]].units
+    first = methods[claim.a[0]]
+    cells = first.cells
     rival = [labels[decides.b]] if decides.b else []
     rival += [f"against {labels[decides.a]}"] if decides.b and len(claim.a) > 1 else []
     rival += [f"in {cells[decides.cell]}"] if cells and decides.cell is not None else []
-    over = {"seeds": estimate.over_seeds, units: estimate.over_units}
+    over = {"seeds": estimate.over_seeds, first.units: estimate.over_units}
     in_points = comparisons(replace(claim, unit="points"), methods) if claim.is_ratio else []
     numbers = {
         "observed": estimate.value,
@@ -439,7 +443,8 @@ def comparisons(claim: Claim, methods: Methods) -> list[Comparison]:
     named = {key: methods[key] for key in (*claim.a, *claim.b)}
     if claim.is_ratio:
         named = {key: method.logarithm() for key, method in named.items()}
-    cells, pairs = range(methods[claim.a[0]].values.shape[-1]), list(product(claim.a, claim.b))
+    cells = range(methods[claim.a[0]].values.shape[-1])
+    pairs = list(product(claim.a, claim.b))
     if claim.statistic in SINGLE:
         return [
             Comparison(intervals.contrast([(1.0, run.one(cell))]), key, cell=cell)
@@ -449,16 +454,18 @@ def comparisons(claim: Claim, methods: Methods) -> list[Comparison]:
         ]
     # Of few seeds all methods together tell more of the residual than two.
     trained = [method for method in named.values() if method.values.ndim == 2]
-    alike = len(trained) > 2 and len({method.seeds for method in trained}) == 1
-    few = claim.is_ratio and alike and 2 <= len(trained[0].values) < OWN_SPREAD
+    alike = claim.is_ratio and len(trained) > 2 and len({method.seeds for method in trained}) == 1
+    few = alike and 2 <= len(trained[0].values) < OWN_SPREAD
     pooled = intervals.residual(trained) if few else None
     if claim.statistic == "sum_difference":
         terms = [(claim.a.count(key) - claim.b.count(key), own) for key, own in named.items()]
         return [Comparison(intervals.contrast(terms, pooled))]
-    if claim.statistic == "deviation_ratio":
-        return [Comparison(intervals.spread_ratio(named[a], named[b]), a, b) for a, b in pairs]
-    if claim.statistic == "mean_difference":
-        return [Comparison(intervals.difference(named[a], named[b], pooled), a, b) for a, b in pairs]
+    of_all_cells = {
+        "deviation_ratio": intervals.spread_ratio,
+        "mean_difference": partial(intervals.difference, pooled=pooled),
+    }
+    if compare := of_all_cells.get(claim.statistic):
+        return [Comparison(compare(named[a], named[b]), a, b) for a, b in pairs]
     return [
         Comparison(intervals.difference(named[a].one(cell), named[b].one(cell)), a, b, cell)
         for a, b in pairs
@@ -488,10 +495,11 @@ def _side(claim: Claim, low: float, high: float, bounds: Sequence[float] = ()) -
     other side, else 0. The bounds are the claim's own by default."""
     # A count that is just the bound is decided by it.
     bounds = bounds or ([claim.bound] if low == high == claim.bound else claim.bounds)
-    (low, high), ends = _oriented(claim, low, high), [_oriented(claim, end, end)[1] for end in bounds]
+    low, high = _oriented(claim, low, high)
+    ends = [_oriented(claim, end, end)[1] for end in bounds]
     if claim.direction in ("less", "greater"):
-        return int(high < min(ends)) - int(low >= max(ends))
-    return int(high <= min(ends)) - int(low > max(ends))
+        return (high < min(ends)) - (low >= max(ends))
+    return (high <= min(ends)) - (low > max(ends))
 
 
 def _oriented(claim: Claim, low: float, high: float) -> tuple[float, float]:

@@ -71,13 +71,14 @@ def fpr95_by_column(runs: Runs, sets: Sequence[str]) -> Methods:
     table = frames.by_column(runs, sets).drop(columns="Mean").dropna(axis="columns")
     columns = [name.split(" > ") for name in table.rename(columns=frames.own_columns(sets))]
     by_training = {(run.job.name, run.job.seed, run.job.train_set): run for run in runs}
-    rows, drawn = [], None
+    rows = []
     for key, _, seed in table.index:
         method = key, None if pd.isna(seed) else seed
         # What was trained on none of the sets stands in all columns.
         untrained = by_training.get((*method, None))
         rows.append([(untrained or by_training[*method, train], test) for train, test in columns])
     cells = [cell for row in rows for cell in row]
+    drawn = None
     if all(f"{RESAMPLED}.{test}" in run.content["probes"] for run, test in cells):
         probes = [[run.probe(RESAMPLED, test) for run, test in row] for row in rows]
         kinds = ("rates", "pair_rates")
@@ -94,7 +95,8 @@ def by_method(
 ) -> Methods:
     """Of a frame of `frames.wide`, a column a cell, each method by its key, with (kinds, runs, cells, B)
     resamples, of so many degrees of freedom."""
-    measured, rows = {}, pd.Series(range(len(table)), table.index)
+    measured = {}
+    rows = pd.Series(range(len(table)), table.index)
     for (key, label), own in rows.groupby(level=frames.METHOD, sort=False):
         seeds = tuple(map(int, own.index.get_level_values("seed").dropna()))
         at = own if seeds else own.iloc[0]

@@ -28,7 +28,7 @@ def printed(paper: str, table: str, folder: Path = PRINTED) -> pd.DataFrame:
         One row a printed value. `key` names the method (a recipe's key where the study computes
         it), `label` is for display, `length` the descriptor's number of dimensions, `train` and
         `test` the roles of the sets ("" where the value has none), `statistic` what the value is,
-        `value` the number as float64, `decimals` how many digits the paper prints after the
+        `text` the value as printed, `value` it as float64, `decimals` how many digits it has after the
         point, `unit` its unit ("1" for a pure number). Further columns are the table's own; some
         tables have `row`, the paper's own name of the row where `label` says more, `block`, a part
         of the table that is compared within itself, `bold`, and `note`, what decided a damaged cell.
@@ -37,27 +37,24 @@ def printed(paper: str, table: str, folder: Path = PRINTED) -> pd.DataFrame:
         FileNotFoundError: no such table.
     """
     frame = pd.read_csv(folder / f"{paper}_{table}.csv", dtype=str, keep_default_na=False)
-    decimals = frame["value"].str.partition(".")[2].str.len()
-    frame = frame.astype({"value": "float64", "length": "int64"})
-    frame.insert(frame.columns.get_loc("value") + 1, "decimals", decimals)
-    return frame
+    text = frame["value"]
+    frame = frame.assign(text=text, decimals=text.str.partition(".")[2].str.len())
+    return frame.astype({"value": "float64", "length": "int64"})
 
 
 def all_cells() -> pd.DataFrame:
     """The cells of all printed tables, in the tables' own order.
 
     Returns:
-        As `printed`, and "paper", "table", "row" (the name that the paper itself
-        gives the row) and "text" (the value with the digits that are printed). What a table does not
-        have is "".
+        As `printed`, and "paper", "table" and "row" (the name that the paper itself gives the row).
+        What a table does not have is "".
     """
     frames = []
     for path in sorted(PRINTED.glob("*.csv")):
         paper, _, table = path.stem.partition("_")
         frame = printed(paper, table).assign(paper=paper, table=table)
         frames.append(frame.assign(row=frame.get("row", frame["label"])))
-    cells = pd.concat(frames, ignore_index=True).fillna("")
-    return cells.assign(text=[f"{cell.value:.{cell.decimals}f}" for cell in cells.itertuples()])
+    return pd.concat(frames, ignore_index=True).fillna("")
 
 
 def cell_columns(cells: pd.DataFrame) -> list[str]:

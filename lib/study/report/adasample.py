@@ -73,8 +73,9 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
         sizes of the tied groups in brackets, or NaN.
     """
     outcomes, p_values = significance.mann_whitney_outcomes(PRINTED_RUNS, PRINTED_RUNS)
-    ties = outcomes["ties"].where(outcomes["ties"] == "", " (" + outcomes["ties"] + ")")
-    outcomes["shown"], rows = outcomes["u"].map("{:g}".format) + ties, {}
+    ties = outcomes["ties"].str.replace(r"(.+)", r" (\1)", regex=True)
+    outcomes["shown"] = outcomes["u"].map("{:g}".format) + ties
+    rows = {}
     for form, p in p_values.items():
         first = {name: outcomes[(p - value).abs() <= HALF].head(1) for name, value in paper["p"].items()}
         first = pd.concat(first).droplevel(1)
@@ -95,14 +96,19 @@ def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
         came from by the likeliest form, NaN where that cannot give it; the exact p of this U, "at least"
         and "at most" since it depends on where ties are, each with its "Holm".
     """
-    (outcomes, p_values), implied = significance.mann_whitney_outcomes(PRINTED_RUNS, PRINTED_RUNS), []
+    outcomes, p_values = significance.mann_whitney_outcomes(PRINTED_RUNS, PRINTED_RUNS)
+    implied = []
     for value in paper["p"]:
         best = outcomes[(p_values[LIKELIEST, 1] - value).abs() <= HALF].iloc[0]
         alike = (outcomes[["u", "ties"]] == best[["u", "ties"]]).all(axis=1)
         implied.append([best["u"], *outcomes.loc[alike, "at_most"].agg(["min", "max"])])
     u, least, most = np.transpose(implied)
-    columns = {("HardNet+*", "FPR95"): paper["higher_mean"], ("as printed", "p"): paper["p"]}
-    columns |= {("as printed", "Holm"): significance.holm(paper["p"]), ("implied", "U"): u}
+    columns = {
+        ("HardNet+*", "FPR95"): paper["higher_mean"],
+        ("as printed", "p"): paper["p"],
+        ("as printed", "Holm"): significance.holm(paper["p"]),
+        ("implied", "U"): u,
+    }
     for head, exact in (("exact, at least", least), ("exact, at most", most)):
         columns |= {(head, "p"): exact, (head, "Holm"): significance.holm(exact)}
     return pd.DataFrame(columns, index=paper.index)
@@ -195,7 +201,8 @@ def correlations(probes: Probes, readings: Mapping[str, Reading] = READINGS) -> 
         Columns `reading`, `stage` (fraction of training), `run`, `r`, `low`, `high`; the mean over the
         runs, each with classes of its own, is the run `MEAN`.
     """
-    random, rows = np.random.default_rng(0), []
+    random = np.random.default_rng(0)
+    rows = []
     stages = next(iter(probes.values()))["stage"].astype(float).round(3)
     for (name, reading), (number, stage) in product(readings.items(), enumerate(stages)):
         by_run = {run: pearson(probe, number, reading, random) for run, probe in probes.items()}
@@ -275,9 +282,9 @@ def hinge_table(probes: Probes) -> pd.DataFrame:
     columns = {(f"r, {name}", head): r[part, name] for name in LOSSES for head, part in parts.items()}
     squared, losses = (
         np.concatenate([probe[name] for probe in probes.values()], axis=1)
-        for name in ("distance", "loss")
+        for name in ("squared", "loss")
     )
-    power = np.where(losses > 0, squared**2 / np.where(losses > 0, losses, 1), np.nan)
+    power = squared / np.where(losses > 0, losses, np.nan)
     percentiles = np.nanpercentile(power, [50, 5, 95], axis=(1, 2))
     columns |= zip(product(["power"], ("median", "5%", "95%")), percentiles, strict=True)
     columns["fraction", "zero"] = (losses <= 0).sum(axis=(1, 2)) / np.isfinite(losses).sum(axis=(1, 2))

@@ -27,8 +27,6 @@ from lib.study.jobs import Job
 from lib.study.open import Runs, Study, open_study, provenance, records_of
 from lib.study.report import figures
 
-Values = Mapping[str, object]
-
 
 @dataclass(frozen=True)
 class Artefact:
@@ -99,7 +97,7 @@ class Artefact:
 
     def judge(
         self,
-        values: Values | Callable[[claims.Claim], Values] | None = None,
+        values: claims.Values | Callable[[claims.Claim], claims.Values] | None = None,
         seeds: Sequence[int] | None = None,
         artefact: str | Sequence[str] | None = None,
         computed: Mapping[str, object] = {},
@@ -197,17 +195,17 @@ def as_html(table: pd.DataFrame, decimals: int | Mapping[str, int] = 2, caption:
         caption: stands above.
     """
     shown = _with_index(table)
-    cells, heads = {}, []
-    for number, head in enumerate(shown.columns):
-        parts, column = (head if isinstance(head, tuple) else (head,)), shown.iloc[:, number]
+    cells = {}
+    heads = []
+    for head, column in shown.items():
+        parts = head if isinstance(head, tuple) else (head,)
         digits = decimals if isinstance(decimals, int) else decimals.get(parts[-1], 2)
         align = str if is_numeric_dtype(column) else _left
-        cells[number] = [align(_cell(value, digits)) for value in column]
+        cells[len(cells)] = [align(_cell(value, digits)) for value in column]
         heads.append(tuple(align(escape(str(part))) for part in parts))
-    several = shown.columns.nlevels > 1
-    heads = pd.MultiIndex.from_tuples(heads) if several else [head for [head] in heads]
-    cells = pd.DataFrame(cells, dtype=object).set_axis(heads, axis=1)
-    html = cells.to_html(index=False, border=0, justify="right", escape=False)
+    heads = pd.MultiIndex.from_tuples(heads) if shown.columns.nlevels > 1 else [h for [h] in heads]
+    aligned = pd.DataFrame(cells).set_axis(heads, axis=1)
+    html = aligned.to_html(index=False, border=0, justify="right", escape=False)
     above = f"\n  <caption>{escape(caption)}</caption>" if caption else ""
     return html.replace("\n  <thead>", f"{above}\n  <thead>", 1)
 
@@ -223,7 +221,7 @@ def verdicts_as_html(verdicts: pd.DataFrame) -> str:
     shown = verdicts[["sentence", "printed", "rival", "verdict", "why"]].replace("", None)
     estimates = verdicts[["observed", "low", "high", "unit"]].itertuples(index=False)
     shown.insert(2, "ours (95%)", [_estimate(*estimate) for estimate in estimates])
-    reasons = shown["why"].fillna("").unique()
+    reasons = verdicts["why"].unique()
     note = reasons[0] if len(reasons) == 1 and len(shown) > 1 else None
     shown = shown.drop(columns="why" if note else []).dropna(axis=1, how="all")
     return as_html(shown, 3) + (f"<p>{escape(note)}</p>" if note else "")
@@ -232,13 +230,13 @@ def verdicts_as_html(verdicts: pd.DataFrame) -> str:
 def _estimate(observed: float, low: float, high: float, unit: str) -> str | None:
     if pd.isna(observed):
         return None
-    text = f"{observed:.3g}" if unit == "ratio" else f"{observed:.3g} {unit}".rstrip()
+    text = f"{observed:.3g} {'' if unit == 'ratio' else unit}".rstrip()
     return (text if pd.isna(low) else f"{text} ({low:.3g} to {high:.3g})").replace("-", "−")
 
 
 def _with_index(table: pd.DataFrame) -> pd.DataFrame:
     """The table with its index as columns, if it has a name."""
-    return table.reset_index() if any(name is not None for name in table.index.names) else table.copy()
+    return table.reset_index(drop=not any(table.index.names))
 
 
 def _left(text: str) -> str:
@@ -250,5 +248,5 @@ def _cell(value: object, digits: int) -> str:
         return "·"
     if not isinstance(value, float):
         return escape(str(value))
-    text = f"{value:.{digits}f}"
-    return (text.removeprefix("-") if float(text) == 0 else text).replace("-", "−")
+    # What is rounded to 0 has no sign.
+    return f"{value:z.{digits}f}".replace("-", "−")

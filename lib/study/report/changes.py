@@ -47,7 +47,8 @@ def fpr95_of(groups: Mapping[str, Runs]) -> Methods:
     Args:
         groups: by the name to show, the runs of one method.
     """
-    job, measured = next(iter(groups.values()))[0].job, {}
+    job = next(iter(groups.values()))[0].job
+    measured = {}
     for name, runs in groups.items():
         [measured[name]] = fpr95_by_column(runs, (job.train_set, *job.test_sets)).values()
     return measured
@@ -122,9 +123,11 @@ def rungs_table(runs: Runs) -> pd.DataFrame:
         given only where the interval of the whole change lies below 0: without a gain there is none to
         share.
     """
-    measured, shares = methods(runs), {}
+    measured = methods(runs)
     first, *_, last = measured
-    steps, whole = rungs(measured), difference(measured[last], measured[first])
+    steps = rungs(measured)
+    whole = difference(measured[last], measured[first])
+    shares = {}
     for rung, (after, before) in steps.items() if whole.limits()[1] < 0 else ():
         share = difference(measured[after], measured[before]).value / whole.value
         # The linear form of the ratio's error, which is 0 at the estimate.

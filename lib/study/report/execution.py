@@ -33,9 +33,16 @@ _FINDINGS = re.compile(r"(\*\*Scope\.\*\*.*?)<!-- end of findings -->", re.DOTAL
 # What the report passes for a notebook's parameters other than profile, data and results, so that a
 # value changed by hand in a saved notebook does not come into the report.
 PARAMETERS: Mapping[str, object] = {
-    **dict.fromkeys(("seeds", "real", "scenes", "train_set", "images")),
-    **{"also": [], "checkpoints": [], "descriptor": "tcdesc_dsm_aug"},
-    **{"one_camera": True, "longest_side": 1024},
+    "seeds": None,
+    "real": None,
+    "scenes": None,
+    "train_set": None,
+    "images": None,
+    "also": [],
+    "checkpoints": [],
+    "descriptor": "tcdesc_dsm_aug",
+    "one_camera": True,
+    "longest_side": 1024,
 }
 
 # Kernels on this machine alone need no encryption, and each would say that it has none; ended, some say
@@ -61,9 +68,11 @@ def execute(study: Study, runs: RunsByArtefact, results: str, report: Path) -> l
     parameters = {"profile": study.profile.name, "data": study.data, "results": results}
     for name in saved_files(study.saving, runs) if study.saving else ():
         (study.saving / name).unlink()
-    failures, tasks = [], []
+    failures = []
+    tasks = []
     for name, records in runs.items():
-        copy, notebook = study.folder / f"notebooks/{name}.ipynb", f"notebooks/{name}.ipynb"
+        notebook = f"notebooks/{name}.ipynb"
+        copy = study.folder / notebook
         for earlier in (copy, report / f"{name}.html"):
             earlier.unlink(missing_ok=True)
         missing = [f"{r.job.title}, {r.state}: {r.path}" for r in records if not r.readable]
@@ -146,9 +155,14 @@ def store_outputs(notebook: Path) -> None:
     """
     executed = nbformat.read(notebook, as_version=4)
     metadata = deepcopy(executed.metadata)
-    # A slow kernel sends what it prints in several messages.
-    quiet = {"record_timing": False, "coalesce_streams": True, "extra_arguments": QUIET}
-    NotebookClient(executed, resources={"metadata": {"path": notebook.parent}}, **quiet).execute()
+    NotebookClient(
+        executed,
+        resources={"metadata": {"path": notebook.parent}},
+        record_timing=False,
+        # A slow kernel sends what it prints in several messages.
+        coalesce_streams=True,
+        extra_arguments=QUIET,
+    ).execute()
     # Those of the execution hold versions.
     executed.metadata = metadata
     nbformat.write(executed, notebook)
@@ -166,10 +180,9 @@ def write_page(notebook: Path, report: Path, names: Collection[str]) -> None:
         Exception: of latex2mathml, an equation is not understood.
     """
     name = "/".join(notebook.with_suffix("").parts[-2:])
-    page, exporter = report / f"{name}.html", _exporter()
-    text = partial(
-        _html, folder=(ROOT / "notebooks" / name).parent, page=page, report=report, names=names
-    )
+    page = report / f"{name}.html"
+    exporter = _exporter()
+    text = partial(_html, (ROOT / "notebooks" / name).parent, page, report, names)
     exporter.register_filter("markdown2html", text)
     body, _ = exporter.from_notebook_node(nbformat.read(notebook, as_version=4))
     # What is too wide scrolls by itself, by the keyboard as well.
@@ -202,8 +215,8 @@ def write_index(
         The index's path.
     """
     page = report / "index.html"
-    pages = {name: copies / f"{name}.ipynb" for name in runs if (report / f"{name}.html").exists()}
-    titles = {name: title(copy) for name, copy in pages.items()}
+    shown = [name for name in runs if (report / f"{name}.html").exists()]
+    titles = {name: title(copies / f"{name}.ipynb") for name in shown}
     rows = verdicts.astype(object).fillna("").sort_values("paper", kind="stable")
     findings = "".join(_FINDINGS.findall((ROOT / "README.md").read_text(encoding="utf-8")))
     write_bytes(report / "style.css", Path(__file__).with_name("style.css").read_bytes())
@@ -218,7 +231,7 @@ def write_index(
         claims=rows.to_dict("records"),
         # Three digits, with a minus sign that a line is not broken at.
         number=lambda value: f"{float(value):.3g}".replace("-", "−") if value != "" else "",
-        findings=_html(findings, ROOT, page, report, titles),
+        findings=_html(ROOT, page, report, titles, findings),
         runs=[(record, name) for name, records in runs.items() for record in records],
         link=partial(os.path.relpath, start=report),
         failures=failures,
@@ -250,19 +263,24 @@ def mathml(latex: str, display: str = "inline") -> str:
 @cache
 def _exporter() -> HTMLExporter:
     """One for all notebooks, since it compiles its templates."""
-    hidden = {f"exclude_{part}": True for part in ("input", "input_prompt", "output_prompt")}
-    return HTMLExporter(template_name="basic", embed_images=True, **hidden)
+    return HTMLExporter(
+        template_name="basic",
+        embed_images=True,
+        exclude_input=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
 
 
-def _html(markdown: str, folder: Path, page: Path, report: Path, names: Iterable[str]) -> str:
+def _html(folder: Path, page: Path, report: Path, names: Iterable[str], markdown: str) -> str:
     """Markdown with equations as MathML and with links to pages, or else to files of the repository.
 
     Args:
-        markdown: the text.
         folder: that links start from.
         page: where the text will stand.
         report: the folder of pages.
         names: of the artefacts that have a page.
+        markdown: the text.
     """
     pages = {ROOT / f"notebooks/{name}.ipynb": report / f"{name}.html" for name in names}
 

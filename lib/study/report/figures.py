@@ -49,7 +49,8 @@ def png(figure: Figure) -> bytes:
 
     128 colours of the figure's own are enough for lines and grey patches, and halve what is committed.
     """
-    drawn, content = io.BytesIO(), io.BytesIO()
+    drawn = io.BytesIO()
+    content = io.BytesIO()
     figure.savefig(drawn, format="png", dpi=200)
     Image.open(drawn).convert("RGB").quantize(128).save(content, format="png", optimize=True)
     return content.getvalue()
@@ -67,8 +68,8 @@ def intervals(
         labels: of the rows.
         look: for `Axes.errorbar`.
     """
-    rows, lengths = range(len(frame)), frame[["from", "to"]].astype(float).sub(frame[value], axis=0)
-    lengths = lengths.abs().where(np.isfinite).T
+    rows = range(len(frame))
+    lengths = frame[["from", "to"]].astype(float).sub(frame[value], axis=0).abs().where(np.isfinite).T
     axes.errorbar(frame[value], rows, xerr=lengths, **{"fmt": "o", "capsize": 2} | look)
     axes.set(yticks=rows, yticklabels=labels, ylim=(len(frame) - 0.4, -0.6))
     axes.grid(linestyle=":")
@@ -159,8 +160,13 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
     parts = mean.melt(var_name="key", ignore_index=False).reset_index()
     pattern = rf"^(?P<task>\w+)\.(?P<level>{'|'.join(LEVELS)})\.(?P<part>{'|'.join(PARTS)})(?:\.ap)?$"
     parts = parts.join(parts["key"].str.extract(pattern)).dropna()
-    look = {"hue": "level", "palette": LEVEL_COLOURS, "style": "part", "zorder": 3}
-    look["style_order"] = [part for part in PARTS if part in set(parts["part"])]
+    look = {
+        "hue": "level",
+        "palette": LEVEL_COLOURS,
+        "style": "part",
+        "style_order": [part for part in PARTS if part in set(parts["part"])],
+        "zorder": 3,
+    }
     size = (DOUBLE_WIDTH, 1.15 + 0.27 * len(mean))
     figure, panels = plt.subplots(1, len(TASKS), figsize=size, sharey=True)
     for axes, task in zip(panels, TASKS, strict=True):
@@ -171,8 +177,13 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
         axes.set(title=task, ylabel="", xlim=(0, 100), ylim=(len(mean) - 0.4, -0.6))
         axes.set_xlabel(f"{PROTOCOLS[task].partition(': ')[2]} (%)")
         axes.get_legend().remove()
-    spacing = {"ncols": 10, "handletextpad": 0.2, "columnspacing": 0.9}
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", **spacing)
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=10,
+        handletextpad=0.2,
+        columnspacing=0.9,
+    )
     figure.suptitle(note, fontsize=8, color="0.5", x=0.01, ha="left")
     return figure
 
@@ -188,7 +199,8 @@ def show(
         width: inches that it is drawn in; it is reduced to `DENSITY`. None draws it as it is.
         first: x and y of its first pixel, where it is a part of a larger one.
     """
-    (x, y), (high, wide) = first, grey.shape
+    x, y = first
+    high, wide = grey.shape
     edges = (x - 0.5, x + wide - 0.5, y + high - 0.5, y - 0.5)
     # As long as it is where it has the width that it is drawn in.
     seen = grey if width is None else reduced(grey, round(DENSITY * width * max(high, wide) / wide))

@@ -259,7 +259,8 @@ def by_column(runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
     Raises:
         ValueError: two records hold the same value.
     """
-    role, frame = roles_of(sets), fpr95(runs).query("test_set in @sets")
+    role = roles_of(sets)
+    frame = fpr95(runs).query("test_set in @sets")
     frame = frame.assign(train=frame["train_set"].map(role), test=frame["test_set"].map(role))
     table = _wide(frame)
     trained = table[table.index.get_level_values("seed").notna()]
@@ -281,7 +282,7 @@ def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES)
     of the columns where they are not all six. No paper has a value of a column that is none of the six.
     """
     table = _wide(rows.query("statistic == 'fpr95'").assign(seed=0)).droplevel("seed")
-    table = table[[name for name in columns if name in COLUMN_NAMES]]
+    table = table.filter(columns)
     means = table.mean(axis=1, skipna=False)
     if len(table.columns) == len(COLUMN_NAMES):
         means = rows.query("statistic == 'column_mean'").set_index(METHOD)["value"]
@@ -320,13 +321,16 @@ def fpr95_beside(paper: str, table: str, runs: Runs, sets: Sequence[str]) -> pd.
         has, and of `Mean`, in percent; then (`ours`, `sd`), the standard deviation of our mean over
         seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
     """
-    rows, ours = printed(paper, table), by_column(runs, sets)
-    papers, seeds = printed_by_column(rows, list(ours)), ours["Mean"].groupby(level="key")
+    rows = printed(paper, table)
+    ours = by_column(runs, sets)
+    papers = printed_by_column(rows, list(ours))
+    seeds = ours["Mean"].groupby(level="key")
     own = means(ours).rename(columns=own_columns(sets))
     columns = {
         ("", "dim"): rows.groupby("key")["length"].first(),
         **cell_by_cell({"paper": papers, "ours": own}, sum(zip(ours, own, strict=True), ())),
-        **{("ours", "sd"): seeds.std(ddof=1), ("ours", "n"): seeds.size()},
+        ("ours", "sd"): seeds.std(ddof=1),
+        ("ours", "n"): seeds.size(),
     }
     beside = named(pd.DataFrame(columns), papers, ours)
     return beside.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})
@@ -371,8 +375,8 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
         Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
         a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
     """
-    runs, heads = runs.rename(columns=PROTOCOLS), PROTOCOLS.values()
-    return beside(runs[[]], runs, heads, name="mean").rename_axis("Method (in %)")
+    runs = runs.rename(columns=PROTOCOLS)
+    return beside(runs[[]], runs, PROTOCOLS.values(), name="mean").rename_axis("Method (in %)")
 
 
 def tasks_beside(

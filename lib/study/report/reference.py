@@ -59,8 +59,10 @@ def reproduction(
     tolerance = stats.t.ppf(0.975, n - 1) * theirs["std"] * np.sqrt(2 / n)
     # Six digits are on record.
     within = (ours["mean"] - theirs["mean"]).abs() <= tolerance + 1e-6 * theirs["mean"].abs()
-    verdicts = [saved_verdicts(folder, selected).set_index("claim") for folder in (results, reference)]
-    now, before = verdicts[0]["verdict"].align(verdicts[1]["verdict"], join="inner")
+    now, before = (
+        saved_verdicts(folder, selected).set_index("claim")["verdict"] for folder in (results, reference)
+    )
+    now, before = now.align(before, join="inner")
     changed = ", ".join(now.index[now != before])
     sentence = (
         f"Of {len(within):,} means over seeds {within.sum():,} lie within the 95% interval of the "
@@ -110,7 +112,8 @@ def fill_in(path: Path, filled_in: Callable[..., str], *source: object) -> None:
 def with_tables(text: str, reference: Path) -> str:
     """README with its tables between their comments: the scoreboard, and equal footing, which stays
     as it is where the reference has none."""
-    tables, measured = {"scoreboard": scoreboard(reference)}, reference / EQUAL_FOOTING
+    tables = {"scoreboard": scoreboard(reference)}
+    measured = reference / EQUAL_FOOTING
     if measured.exists():
         levels = measured.with_name("equal_footing.csv")
         tables["equal footing"] = equal_footing(*map(pd.read_csv, (measured, levels)))
@@ -132,7 +135,8 @@ def with_effects(text: str, table: pd.DataFrame, where: str) -> str:
     Raises:
         KeyError: what was filled in of this profile is of an option that the table lacks.
     """
-    known, profile = table.set_index(["recipe", "option"]), where.partition(",")[0]
+    known = table.set_index(["recipe", "option"])
+    profile = where.partition(",")[0]
 
     def cell(match: re.Match) -> str:
         mark, *key, filled = match.groups()
@@ -165,7 +169,8 @@ def scoreboard(reference: Path) -> str:
     by_sentence = claims.groupby(["paper", "quote"], as_index=False)
     outcomes = by_sentence.agg({"verdict": outcome, "computed": "all", "places": "any"})
     decided = outcomes[outcomes["verdict"].isin([HELD, NOT_HELD])]
-    computed, places = decided["computed"], decided["places"].sum()
+    computed = decided["computed"]
+    places = decided["places"].sum()
     papers = ", ".join(PAPERS[key][0] for key in decided.loc[computed, "paper"].unique())
     head = f"Of {len(outcomes)} sentences, {len(decided)} are decided: {computed.sum()} by calculation"
     total = f"{head} ({papers}), {(~computed).sum() - places} on planes, {places} on real places."

@@ -117,14 +117,14 @@ def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
         the first to the second, with its interval "from" and "to" by the `residual` of all methods with
         either; and its p by Holm's correction over the methods, "Holm".
     """
-    tables, first = {}, next(iter(measured.values()))
-    for measure in first:
+    tables = {}
+    for measure in next(iter(measured.values())):
         either = {name: measures[measure] for name, measures in measured.items()}
         before, after = (on_scale(measure, methods) for methods in either.values())
-        left, is_rate = residual([*before.values(), *after.values()]), measure in RATES
+        left = residual([*before.values(), *after.values()])
         changed = {label: difference(after[label], before[label], left) for label in before}
         means = pd.DataFrame({name: levels(methods)["mean"] for name, methods in either.items()})
-        change = with_tests(changed, "ratio" if is_rate else "change").drop(columns="p")
+        change = with_tests(changed, "ratio" if measure in RATES else "change").drop(columns="p")
         tables[measure] = means.loc[[*before]].join(change)
     return pd.concat(tables, axis=1).rename_axis("method")
 
@@ -142,7 +142,8 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
         correction over all pairs "Holm"; the probability that a run of the first is better than one of
         the second, "improvement", with Newcombe's interval "low" to "high".
     """
-    methods, sign, is_rate = on_scale(measure, methods), SIGNS[measure], measure in RATES
+    methods = on_scale(measure, methods)
+    sign = SIGNS[measure]
     runs = pd.DataFrame({label: sign * m.values.mean(axis=1) for label, m in methods.items()})
     left = residual(methods.values())
     in_order = [sorted(two, key=runs.mean().get) for two in combinations(methods, 2)]
@@ -150,7 +151,7 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
         (better, worse): contrast([(sign, methods[worse]), (-sign, methods[better])], left)
         for better, worse in in_order
     }
-    table = with_tests(ahead, "ratio" if is_rate else "ahead").rename_axis(["better", "worse"])
+    table = with_tests(ahead, "ratio" if measure in RATES else "ahead").rename_axis(["better", "worse"])
     better, worse = (runs[list(side)] for side in zip(*in_order, strict=True))
     effect = significance.vargha_delaney(worse, better)
     table[["improvement", "low", "high"]] = np.transpose(effect)
@@ -174,8 +175,13 @@ def ranks(measure: str, methods: Methods) -> pd.DataFrame:
     `draws`; and the share of them in which it is "first"."""
     drawn = draws(measure, methods).rank(axis=1)
     low, high = np.quantile(drawn, [LEVEL / 2, 1 - LEVEL / 2], axis=0, method="inverted_cdf")
-    columns = {"rank": lower_better(measure, methods).rank(), "from": low, "to": high}
-    return pd.DataFrame(columns).assign(first=(drawn == 1).mean()).rename_axis("method")
+    columns = {
+        "rank": lower_better(measure, methods).rank(),
+        "from": low,
+        "to": high,
+        "first": (drawn == 1).mean(),
+    }
+    return pd.DataFrame(columns).rename_axis("method")
 
 
 def agreement(one: tuple[str, Methods], other: tuple[str, Methods]) -> dict[str, float]:
@@ -218,6 +224,7 @@ def cost(runs: Runs, methods: Methods) -> pd.DataFrame:
     table = pd.DataFrame({"ms": fastest}).rename_axis("method")
     table["times"] = table["ms"] / fastest[BASE]
     scaled = on_scale(FPR95, methods)
-    left, base = residual(scaled.values()), scaled.pop(BASE)
+    left = residual(scaled.values())
+    base = scaled.pop(BASE)
     ratios = {label: difference(method, base, left) for label, method in scaled.items()}
     return table.join(intervals(ratios, "ratio"))

@@ -47,8 +47,8 @@ def rate_searches(study: Study) -> pd.DataFrame:
         "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": by name and stage
         what `lib.benchmarks.descriptor_spread` measures, or {} of a run whose loss was not finite.
     """
-    files = {path.stem: path for path in searches_folder(study).glob("*.json")}
-    searches = [records.read(files[name]) for name in SEARCHED if name in files]
+    files = [searches_folder(study) / f"{name}.json" for name in SEARCHED]
+    searches = [records.read(file) for file in files if file.exists()]
     rows = [{"recipe": s["label"], "spread": {}, **run} for s in searches for run in s["runs"]]
     return pd.DataFrame(rows).rename(columns={"fpr95": FPR95}).drop(columns="test_set")
 
@@ -65,12 +65,14 @@ def at_each_rate(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
         and seed, the first one "is lower".
     """
     both = runs.pivot(index=["rate", "train_set", "seed"], columns="recipe", values=FPR95)
-    both, rows = both[[higher, lower]], {}
+    both = both[[higher, lower]]
     best = both.groupby(level="rate").mean().idxmin()
     pairs = {f"{rate:g}": at_rate for rate, at_rate in both.dropna().groupby(level="rate")}
     pairs["own"] = pd.DataFrame({label: both[label].xs(rate) for label, rate in best.items()})
+    rows = {}
     for rate, fpr95 in pairs.items():
-        is_lower, mean = f"{(fpr95[lower] < fpr95[higher]).sum()} of {len(fpr95)}", fpr95.mean()
+        is_lower = f"{(fpr95[lower] < fpr95[higher]).sum()} of {len(fpr95)}"
+        mean = fpr95.mean()
         rows[rate] = {**mean, "difference": mean[lower] - mean[higher], "is lower": is_lower}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
 
@@ -205,11 +207,16 @@ def overfitting_values(runs: Runs) -> dict[str, Measured | str]:
     values = {}
     for (key, label), method in fpr95_by_stage(runs).groupby(frames.METHOD, sort=False):
         by_stage = method.pivot(index="seed", columns="stage")
-        test, gap = by_stage["test"], by_stage["gap"]
+        test = by_stage["test"]
         others = {seed: test.drop(seed) if len(test) > 1 else test for seed in test.index}
         best = [test.loc[seed, rest.mean().idxmin()] for seed, rest in others.items()]
-        columns = {"first": test.iloc[:, 0], "last": test.iloc[:, -1], "best": best}
-        for name, column in {**columns, "gap": gap.iloc[:, -1]}.items():
+        columns = {
+            "first": test.iloc[:, 0],
+            "last": test.iloc[:, -1],
+            "best": best,
+            "gap": by_stage["gap"].iloc[:, -1],
+        }
+        for name, column in columns.items():
             values[f"{name}_{key}"] = Measured(np.c_[column], label=f"{label} ({name})")
         if runs[0].content.get("profile") == "quick":
             values[f"best_{key}"] = TOO_SHORT

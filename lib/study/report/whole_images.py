@@ -48,18 +48,18 @@ def by_part(runs: pd.DataFrame, score: str) -> pd.DataFrame:
         Index `Method (in %)`; a column a part, `mean`, where there are several runs `sd` of the mean
         over seeds, and `n`, the runs. Means over seeds.
     """
-    mean, count = frames.means(runs), runs.groupby(level=frames.METHOD, sort=False).size()
+    mean = frames.means(runs)
     columns = {
         **{name: mean[f"{score}.{part}"] for part, name in parts_of(runs, score).items()},
         **{name: table[score] for name, table in frames.summary(runs).items()},
-        "n": count,
+        "n": runs.groupby(level=frames.METHOD, sort=False).size(),
     }
     return pd.DataFrame(columns).droplevel("key").rename_axis("Method (in %)")
 
 
 def parts_of(runs: pd.DataFrame, score: str) -> dict[str, str]:
     """The nuisances or subsets that a number has parts for, with their names for readers."""
-    known = dict(zip(NUISANCES, NUISANCES, strict=True)) | {"zoom": "zoom and rotation"} | SUBSETS
+    known = {name: name for name in NUISANCES} | {"zoom": "zoom and rotation"} | SUBSETS
     return {part: name for part, name in known.items() if f"{score}.{part}" in runs}
 
 
@@ -85,11 +85,13 @@ def claim_values(claim: Claim, runs: pd.DataFrame) -> Methods:
     if score not in runs:
         return {}
     shown = single(runs, score)
-    if score == claim.metric:
-        return by_things(runs[[score]].set_axis(["mean"], axis=1), [(runs[shown.index], shown["thing"])])
-    cells, own = parts_of(runs, score), dict(list(shown.groupby("part")))
-    table = runs[[f"{score}.{part}" for part in cells]].set_axis([*cells.values()], axis=1)
-    return by_things(table, [(runs[own[part].index], own[part]["thing"]) for part in cells])
+    cells = {score: "mean"}
+    own = {score: shown}
+    if score != claim.metric:
+        cells = {f"{score}.{part}": name for part, name in parts_of(runs, score).items()}
+        own = dict(list(shown.groupby(f"{score}." + shown["part"])))
+    table = runs[[*cells]].rename(columns=cells)
+    return by_things(table, [(runs[own[cell].index], own[cell]["thing"]) for cell in cells])
 
 
 def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured | str]:
