@@ -108,8 +108,7 @@ def behind(rule: str, paper: str, cells: pd.DataFrame, wanted: str = "value") ->
     cells = cells[chosen]
     names = cells[by or "key"]
     # What a row has but one of belongs to it, not to the column.
-    columns = cells[cell_columns(cells)].drop(columns="statistic")
-    varies = columns.groupby(names).nunique().max() > 1
+    varies = cells[cell_columns(cells)].drop(columns="statistic").groupby(names).nunique().max() > 1
     index = [*varies.index[varies]]
     if len(kinds) > 1:
         names = names + "__" + cells["statistic"]

@@ -172,7 +172,7 @@ class Claim:
         if self.statistic == NONE:
             return ""
         bound = self.shown(self.bound)
-        least = 1 / bound if self.is_ratio else -bound
+        least = self.shown(-self.bound)
         words = {"less": "below", "greater": "above", "within": f"from {least:.4g} to"}
         direction = words.get(self.direction, self.direction.replace("_", " "))
         return f"{direction} {bound:.4g} {self.unit}".rstrip()
@@ -203,7 +203,7 @@ def read_claims(paper: str | None = None, artefact: str | None = None) -> list[C
     return [Claim(**row) for row in rows[columns].astype({"margin": float}).to_dict("records")]
 
 
-def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndarray | None:
+def printed_values(claim: Claim, key: str, cells: Sequence[str]) -> np.ndarray:
     """What the paper prints for a method, or for the group of rows that a key stands for.
 
     Args:
@@ -212,10 +212,10 @@ def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndar
         cells: names of ours; of the printed ones those that have these names.
 
     Returns:
-        (cells,), or None where the table does not print it, or the claim is of no table.
+        (cells,), none where the table does not print it, or the claim is of no table.
     """
     if not claim.printed:
-        return None
+        return np.empty(0)
     table, _, statistic = claim.printed.partition(":")
     rows = printed(claim.paper, table)
     named = rows.filter(["key", "statistic", "loss"]).eq(key).any(axis=1)
@@ -225,8 +225,8 @@ def printed_values(claim: Claim, key: str, cells: Sequence[str] = ()) -> np.ndar
     values = rows["value"].set_axis(rows.get("column", rows.get("task", rows.index)))
     common = [name for name in cells if name in values]
     if common and values.index.is_unique:
-        return values[common].to_numpy()
-    return values.to_numpy() if len(values) else None
+        values = values[common]
+    return values.to_numpy()
 
 
 class Comparison(NamedTuple):
@@ -333,7 +333,7 @@ def verdict(
     row |= _by_rule(claim, methods) | {"seeds": fewest}
     # Of a claim whose metric is one of the printed tasks that one is all.
     printed = printed_values(claim, claim.a[0], (claim.metric,))
-    if printed is not None and len(enough) < len(printed):
+    if len(enough) < len(printed):
         kind = "tasks" if claim.on_hpatches else "columns"
         row["part"] = f"{len(enough)} of {len(printed)} {kind}"
     why = ""
@@ -387,9 +387,11 @@ def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:
         reasons.append("the verdict would change if the margin were zero")
     first = methods[claim.a[0]]
     cells = first.cells
-    rival = [labels[decides.b]] if decides.b else []
-    rival += [f"against {labels[decides.a]}"] if decides.b and len(claim.a) > 1 else []
-    rival += [f"in {cells[decides.cell]}"] if cells and decides.cell is not None else []
+    rival = labels.get(decides.b, "")
+    if rival and len(claim.a) > 1:
+        rival += f" against {labels[decides.a]}"
+    if cells and decides.cell is not None:
+        rival += f" in {cells[decides.cell]}"
     over = {"seeds": estimate.over_seeds, first.units: estimate.over_units}
     in_points = comparisons(replace(claim, unit="points"), methods) if claim.is_ratio else []
     numbers = {
@@ -401,7 +403,7 @@ def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:
         "verdict": {1: HELD, 0: OPEN, -1: NOT_HELD}[side],
         "points": in_points[compared.index(decides)].estimate.value if in_points else None,
         "over": " and ".join(name for name, error in over.items() if error),
-        "rival": " ".join(rival),
+        "rival": rival.strip(),
         "why": "; ".join(reasons),
     }
 
@@ -479,7 +481,7 @@ def _printed(claim: Claim, decides: Comparison, cells: Sequence[str]) -> float |
     if decides.b:
         claim = replace(claim, a=(decides.a,), b=(decides.b,))
     values = {key: printed_values(claim, key, cells) for key in (*claim.a, *claim.b)}
-    if any(numbers is None for numbers in values.values()):
+    if not all(map(len, values.values())):
         return None
     if claim.statistic == "deviation_ratio":
         return math.sqrt((values[decides.a] ** 2).mean() / (values[decides.b] ** 2).mean())

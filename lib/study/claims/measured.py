@@ -101,7 +101,7 @@ def by_method(
         seeds = tuple(map(int, own.index.get_level_values("seed").dropna()))
         at = own if seeds else own.iloc[0]
         resampled = None if drawn is None else drawn[:, at]
-        values = table.to_numpy(dtype=np.float64)[at]
+        values = table.to_numpy()[at]
         measured[key] = Measured(values, resampled, freedom, tuple(table), label, seeds=seeds)
     return measured
 
@@ -136,6 +136,5 @@ def by_things(runs: pd.DataFrame, parts: Sequence[tuple[pd.DataFrame, Sequence[s
         strict=True,
     )
     fewest = min(filter(None, counts), default=0)
-    values = runs.to_numpy(dtype=np.float64)[..., None]
-    drawn = (values + np.stack(moved, axis=1))[None] if fewest > 1 else None
+    drawn = (runs.to_numpy()[..., None] + np.stack(moved, axis=1))[None] if fewest > 1 else None
     return by_method(runs, drawn, max(1, fewest - 1))

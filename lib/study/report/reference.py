@@ -88,8 +88,7 @@ def saved_files(folder: Path, selected: Collection[str]) -> list[str]:
         path.relative_to(folder).as_posix()
         for kind, suffix in (("tables", "csv"), ("figures", "png"))
         for name in selected
-        for pattern in (f"{name}.{suffix}", f"{name}_*.{suffix}")
-        for path in (folder / kind).glob(pattern)
+        for path in (folder / kind).glob(f"{name}[._]*{suffix}")
     ]
 
 
