@@ -10,7 +10,7 @@ from lib.data.sources import open_source
 from lib.data.synthetic import SyntheticSize
 from lib.profiles import Profile
 from lib.recipes import Budget
-from lib.study.artefacts.rows import training_job
+from lib.study.artefacts.rows import Runs
 from lib.study.jobs import Job
 from lib.study.open import Study, open_study
 from lib.study.runs import carry_out
@@ -27,6 +27,12 @@ def open_small(folder: Path, profile: Profile = SMALL) -> Study:
     opened = open_study(results=str(folder))
     source = open_source("mini", folder / "data", profile.mini)
     return replace(opened, profile=profile, source=source)
+
+
+def training_job(study: Study, name: str, train_set: str, seed: int) -> Job:
+    """One run of a recipe at its own rate."""
+    (job,) = Runs([name], (seed,), sets=(train_set,))(study)
+    return job
 
 
 def made_cold(folder: Path) -> tuple[Study, Job, Path]:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 from paper_records import changed
+from small_study import training_job
 
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, TCDESC_DSM, part, values
 from lib.study.artefacts import together
-from lib.study.artefacts.rows import training_job
 from lib.study.jobs import record_path
 from lib.study.open import Study
 

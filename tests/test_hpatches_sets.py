@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_study import training_job
 
 from lib.commands import hpatches, study
 from lib.data.hpatches import RELEASE, TASKS
@@ -21,7 +22,6 @@ from lib.data.synthetic.photographs import packaged_photographs
 from lib.profiles import find
 from lib.recipes import Budget
 from lib.study.artefacts import together
-from lib.study.artefacts.rows import training_job
 from lib.study.jobs import Job, Setting, record_status
 from lib.study.open import open_study
 from lib.study.runs import carry_out

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small_study import training_job
 
 from lib import recipes
 from lib.recipes import part
 from lib.study import jobs
-from lib.study.artefacts.rows import computation_job, training_job
+from lib.study.artefacts.rows import Runs
 from lib.study.open import Study, open_study
 from lib.study.runs import carry_out
 
@@ -55,7 +56,7 @@ def test_the_forecast_grows_with_the_candidates(study: Study) -> None:
 
 def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
-    job = computation_job("output_gradient", "Eq. 24")
+    (job,) = Runs(computations={"output_gradient": "Eq. 24"})(opened)
     assert jobs.record_status(job, opened).state == "missing"
     path = carry_out(job, opened)
     assert jobs.record_status(job, opened).state == "complete"

@@ -9,10 +9,10 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from small_study import training_job
 
 from lib.processes import Outcome
 from lib.study import records
-from lib.study.artefacts.rows import training_job
 from lib.study.catalogue import Artefact
 from lib.study.open import Study, open_study
 from lib.study.report import execution

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_study import open_small
+from small_study import open_small, training_job
 
 from lib.commands.stamp import repeated, short_runs, stamp
 from lib.recipes import part
 from lib.study import records
-from lib.study.artefacts.rows import training_job
 from lib.study.jobs import Job, digests, record_path, record_status
 from lib.study.open import Study
 from lib.study.runs import carry_out

@@ -21,7 +21,7 @@ import psutil
 import pytest
 import torch
 from forked import FORKING
-from small_study import SMALL, made_cold
+from small_study import SMALL, made_cold, training_job
 
 import lib.study.open
 from lib import recipes, training
@@ -30,7 +30,7 @@ from lib.data.sources import Source, open_source
 from lib.data.states import write_manifest
 from lib.files import sha256
 from lib.study import jobs, pool, records, runs
-from lib.study.artefacts.rows import handcrafted_job, training_job
+from lib.study.artefacts.rows import Runs, handcrafted_job
 from lib.study.catalogue import ARTEFACTS, Artefact
 from lib.study.jobs import Job
 from lib.study.open import (
@@ -518,7 +518,9 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
         source=replace(source, name="photos", patches=patches, sets=(*list(renamed)[:3],)),
     )
     made = replace(setting, reading=(setting.folder,))
-    job = training_job(made, "hardnet", "photos-a", 0, recipes.at_rate(recipes.HARDNET, 0.1))
+    own = {"hardnet": recipes.at_rate(recipes.HARDNET, 0.1)}
+    row = Runs(own, (0,), sets=("photos-a",), recipes=own, searched={"hardnet": None})
+    (job,) = row(made)
     artefact = Artefact(lambda _: [job])
     carry_out(job, setting)
     old = tmp_path / "reference/standard/photos"

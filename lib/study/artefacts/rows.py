@@ -93,9 +93,12 @@ class Runs:
             recipe = self.recipes.get(name) or find(name)
             recipe = at_profile(study, recipe, self.searched.get(name, name))
             recipe = changed(recipe, recipe.label, self.changes)
-            jobs += [training_job(study, name, *run, recipe, **self.overrides) for run in runs]
+            for train_set, seed in runs:
+                trained = {"recipe": recipe, "train_set": train_set, "seed": seed}
+                job = Job(name, recipe.label, **trained, **evaluated_on(study, [train_set]))
+                jobs.append(replace(job, overrides=self.overrides))
         for measure in self.measures:
-            jobs = [measured(job, measure) for job in jobs]
+            jobs = [measured(job, measure, job.sets_of("fpr95")) for job in jobs]
         for probe in self.probes:
             jobs = [probed(job, probe, [job.train_set]) for job in jobs]
         if self.hpatches and source.own_hpatches is not None:
@@ -103,7 +106,13 @@ class Runs:
             jobs = [measured(job, "hpatches", tested) for job in jobs]
         signs = "hpatches" if self.hpatches else "fpr95"
         jobs = [by_sign(job, signs) if job.name in self.by_sign else job for job in jobs]
-        return [computation_job(*named) for named in self.computations.items()] + jobs
+        computed = [
+            Job(
+                name, label, computation=part(name), measures=((name, NO_SET),), probes=((name, NO_SET),)
+            )
+            for name, label in self.computations.items()
+        ]
+        return computed + jobs
 
 
 def several(*rows: Row) -> Row:
@@ -114,11 +123,13 @@ def several(*rows: Row) -> Row:
 def option_runs(options: Options) -> Row:
     """Runs of every option of every recipe, each recipe unchanged first, on the first train set. An
     option trains at the rate that was found for the unchanged recipe."""
-    rows = []
-    for name, choices in options.items():
-        for changes in ({}, *choices.values()):
-            rows.append(Runs([name], "test", OPTION_SEEDS, changes=changes))
-    return several(*rows)
+    return several(
+        *(
+            Runs([name], "test", OPTION_SEEDS, changes=changes)
+            for name, choices in options.items()
+            for changes in ({}, *choices.values())
+        )
+    )
 
 
 def by_option(
@@ -169,40 +180,20 @@ def at_profile(study: Study, recipe: Recipe, searched: Searched) -> Recipe:
     return at_rate(recipe, searched_rate(study, *names), profile.schedule)
 
 
-def training_job(
-    study: Study, name: str, train_set: str, seed: int, recipe: Recipe | None = None, **overrides: object
-) -> Job:
-    """A run of a recipe, evaluated on all that the source tests on but its own train set.
-
-    Args:
-        study: whose data and profile it takes.
-        name: a key of `lib.recipes.RECIPES`, or of a row of one's own.
-        train_set, seed: what it is trained on and from.
-        recipe: the row of one's own, trained as it stands; None takes the named one `at_profile`.
-        overrides: fields of `Profile` that this run takes other values for.
-
-    Raises:
-        ValueError: an unknown recipe, or no search of it is on record.
-    """
-    chosen = recipe or at_profile(study, find(name), name)
-    trained = {"recipe": chosen, "train_set": train_set, "seed": seed, "overrides": overrides}
-    others = [name for name in study.source.tested if name != train_set]
-    return Job(name, chosen.label, **trained, **evaluated_on(study, others))
-
-
-def handcrafted_job(study: Study, name: str) -> Job:
-    """One of `DESCRIPTORS`, evaluated on all that the source tests on."""
+def handcrafted_job(study: Study, name: str, train_sets: Sequence[str] = ()) -> Job:
+    """One of `DESCRIPTORS`, evaluated as `evaluated_on` says."""
     label, descriptor = DESCRIPTORS[name]
-    evaluated = evaluated_on(study, study.source.tested, ("fpr95", "set_statistics"))
+    evaluated = evaluated_on(study, train_sets, ("fpr95", "set_statistics"))
     return Job(name, label, descriptor=descriptor, **evaluated)
 
 
 def evaluated_on(
-    study: Study, sets: Sequence[str], measures: Sequence[str] = ("fpr95",)
+    study: Study, train_sets: Sequence[str], measures: Sequence[str] = ("fpr95",)
 ) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The measures and probes of a job that is tested on sets of patches. On real places FPR95 of the
-    widest pairs and matching between photographs are measured, too; resamples are for verdicts, which
-    quick runs give none."""
+    """The measures and probes of a job, which is tested on all that the source tests on but the sets it
+    was trained on. On real places FPR95 of the widest pairs and matching between photographs are
+    measured, too; resamples are for verdicts, which quick runs give none."""
+    sets = [name for name in study.source.tested if name not in train_sets]
     pairs = list(product(measures, sets))
     if study.source.scenes is not None:
         pairs += [("fpr95", f"{name}{WIDE}") for name in sets]
@@ -233,18 +224,17 @@ def published_jobs(study: Study, checkpoints: Sequence[str | Path]) -> list[Job]
         raise ValueError(f"checkpoints is a list of files: give [{str(checkpoints)!r}]")
     jobs = {}
     for path in (Path(path).expanduser().resolve() for path in checkpoints):
-        exported = path.suffix == ".safetensors"
-        model, name = ("exported", path.parent.name) if exported else ("published", path.stem)
-        method = RECIPES[name].label if exported and name in RECIPES else name
+        model, name, method, train_sets = "published", path.stem, path.stem, ()
+        if path.suffix == ".safetensors":
+            model, name = "exported", path.parent.name
+            method = RECIPES[name].label if name in RECIPES else name
+            with safe_open(path, "np") as file:
+                train_sets = file.metadata().get("train_set", "").split("+")
         if name in jobs:
             raise ValueError(f"two checkpoints are called {name}: rename one, since rows are")
         content = sha256(path)
-        job = handcrafted_job(study, "sift")
-        if exported:
-            with safe_open(path, "np") as file:
-                job = _held_out(job, file.metadata().get("train_set", "").split("+"))
         jobs[name] = replace(
-            job,
+            handcrafted_job(study, "sift", train_sets),
             name=f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)}-{content[:8]}",
             label=f"{method} ({model})",
             descriptor=part(model, sha256=content),
@@ -253,29 +243,13 @@ def published_jobs(study: Study, checkpoints: Sequence[str | Path]) -> list[Job]
     return list(jobs.values())
 
 
-def _held_out(job: Job, train_sets: Sequence[str]) -> Job:
-    """The job without what it has of those sets, whatever their form ("PLACE-wide")."""
-
-    def kept(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-        return tuple(p for p in pairs if not any(f"{p[1]}-".startswith(f"{s}-") for s in train_sets))
-
-    return replace(job, measures=kept(job.measures), probes=kept(job.probes))
-
-
-def computation_job(name: str, label: str) -> Job:
-    """A computation of `lib.theory`, which needs neither data nor training."""
-    own = ((name, NO_SET),)
-    return Job(name, label, computation=part(name), measures=own, probes=own)
-
-
 def probed(job: Job, probe: str, sets: Iterable[str]) -> Job:
     """The job with a probe on sets."""
     return replace(job, probes=(*job.probes, *product((probe,), sets)))
 
 
-def measured(job: Job, measure: str, sets: Iterable[str] | None = None) -> Job:
-    """The job with a measure on sets, by default on every one that it is tested on."""
-    sets = job.sets_of("fpr95") if sets is None else sets
+def measured(job: Job, measure: str, sets: Iterable[str]) -> Job:
+    """The job with a measure on sets."""
     return replace(job, measures=(*job.measures, *product((measure,), sets)))
 
 
