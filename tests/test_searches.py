@@ -83,11 +83,11 @@ def test_the_first_rates_take_steps_as_long_whatever_the_dampening() -> None:
 
 
 def test_the_grid_goes_on_beyond_an_end_by_ones_twos_and_fives() -> None:
-    assert searches.further_rate({0.1: 30.0, 0.2: 31.0, 0.5: 40.0}) == 0.05
-    assert searches.further_rate({0.5: 30.0, 1.0: 31.0}) == 0.2
-    assert searches.further_rate({1.0: 30.0, 2.0: 31.0}) == 0.5
-    assert searches.further_rate({2.0: 30.0, 5.0: 20.0}) == 10.0
-    assert searches.further_rate({0.5: 30.0, 1.0: 20.0, 2.0: 40.0}) is None
+    assert searches.further_rate(0.1, [0.1, 0.2, 0.5]) == 0.05
+    assert searches.further_rate(0.5, [0.5, 1.0]) == 0.2
+    assert searches.further_rate(1.0, [1.0, 2.0]) == 0.5
+    assert searches.further_rate(5.0, [2.0, 5.0]) == 10.0
+    assert searches.further_rate(1.0, [0.5, 1.0, 2.0]) is None
 
 
 def test_a_search_takes_the_rate_with_the_lowest_mean_over_its_runs() -> None:

@@ -46,8 +46,7 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
             raise RuntimeError("; ".join(other))
         runs += [_run(study, rate, job) for rate, job in tried]
         outcome = searches.outcome(study, name, recipe, runs)
-        means = outcome["metrics"]["mean_fpr95"]
-        further = searches.further_rate({float(rate): mean for rate, mean in means.items()})
+        further = searches.further_rate(outcome["best"], [run["rate"] for run in runs])
         rates = [] if further is None else [further]
     return outcome
 

@@ -22,10 +22,10 @@ NO_SET = "none"
 SIGNS = "_of_signs"
 # What a run takes from its profile besides its budget, which may be the recipe's own.
 _SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
-# Seconds on one CPU thread: of each module of `lib.benchmarks` or `lib.probes` that takes long, and of
-# any "other", on one set of embedded data, and of a computation.
-_SECONDS = dict.fromkeys(("hpatches", "intensity_changes", "oxford_affine", "computation"), 5.0)
-_SECONDS |= dict.fromkeys(("sfm", "imc", "retrieval"), 26.0) | {"other": 0.7}
+# Seconds on one CPU thread of each module of `lib.benchmarks` or `lib.probes` that takes long, on one set
+# of embedded data.
+_SECONDS = dict.fromkeys(("hpatches", "intensity_changes", "oxford_affine"), 5.0)
+_SECONDS |= dict.fromkeys(("sfm", "imc", "retrieval"), 26.0)
 
 
 @dataclass(frozen=True)
@@ -308,11 +308,11 @@ def cost(job: Job, setting: Setting) -> tuple[float, float]:
     that the profile states; metrics and probes by measured seconds for each set.
     """
     if job.computation is not None:
-        return 0.0, _SECONDS["computation"]
+        return 0.0, 5.0
     modules = [module.removesuffix(SIGNS) for module, _ in (*job.measures, *job.probes)]
     # A real set of patches has 100,000 labelled pairs, an embedded one 10,000 at the quick size.
     larger = 1.0 if setting.source.embedded else 10.0
-    evaluation = larger * sum(_SECONDS.get(module, _SECONDS["other"]) for module in modules)
+    evaluation = larger * sum(_SECONDS.get(module, 0.7) for module in modules)
     if job.recipe is None:
         return 0.0, evaluation
     budget = job.profile(setting).budget_for(job.recipe)

@@ -163,8 +163,10 @@ def _computed(job: Job, path: Path) -> dict:
 
 def _trained(job: Job, setting: Setting, path: Path) -> dict:
     profile, checkpoint = job.profile(setting), checkpoint_path(job, setting)
-    sets = {name: setting.source.load(name) for name in job.sets_of("fpr95")}
-    few = {name: few_pairs(whole, profile.followed_pairs) for name, whole in sets.items()}
+    few = {
+        name: few_pairs(setting.source.load(name), profile.followed_pairs)
+        for name in job.sets_of("fpr95")
+    }
     begin = partial(
         train,
         job.recipe,

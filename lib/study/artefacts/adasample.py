@@ -42,13 +42,14 @@ def table1(study: Study, also: Sequence[str] = (), checkpoints: Sequence[str] = 
 TABLE3_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
 # Both methods on each train set, as many seeds as a test needs.
 table3 = Runs(TABLE3_RECIPES, "test", sets="all")
-_shared = Runs(TABLE3_RECIPES, "test", searched=dict.fromkeys(TABLE3_RECIPES, TABLE3_RECIPES))
 
 
 def table3_shared(study: Study) -> list[Job]:
     """Both methods at one shared learning rate, on the first train set, with the same seeds; none under
     `paper`, where the authors state the rates."""
-    return [] if study.profile.search is None else _shared(study)
+    if study.profile.search is None:
+        return []
+    return Runs(TABLE3_RECIPES, "test", searched=dict.fromkeys(TABLE3_RECIPES, TABLE3_RECIPES))(study)
 
 
 # Whether training in bfloat16, standard's default, leaves FPR95 of HardNet+* as it is.
@@ -119,10 +120,14 @@ figure1 = several(
     Runs(["hardnet"], most=1),
 )
 # On small problems; runs for Eq. 12 and footnote 5, which speaks of HT.
-_THEORY = {"theorem_2": "Theorem 2", "unbiasedness": "Eq. 10", "output_gradient": "Eq. 24"}
-_HINGES = ("adasample_aug_gen_ht", "adasample_aug_gen")
 theory = several(
-    Runs(_HINGES, "grid", 1, probes=("gradient_norms",), computations=_THEORY),
+    Runs(
+        ["adasample_aug_gen_ht", "adasample_aug_gen"],
+        "grid",
+        1,
+        probes=("gradient_norms",),
+        computations={"theorem_2": "Theorem 2", "unbiasedness": "Eq. 10", "output_gradient": "Eq. 24"},
+    ),
     Runs(["adasample_gen", "hardnet"], "grid", 1),
 )
 _FIGURE2 = (
@@ -141,23 +146,23 @@ def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
 
 def table2(study: Study, train_set: str | None = None) -> list[Job]:
     """AdaSample's Table 2: λ by loss, trained on the first set of patches or another."""
-    return replace(_TABLE2, sets=(train_set,) if train_set else "first")(study)
+    row = Runs(
+        _METHODS,
+        "grid",
+        sets=(train_set,) if train_set else "first",
+        recipes=_METHODS,
+        searched={lambda_name(lam, loss): lambda_name(10.0, loss) for lam, loss in _BY_LAMBDA},
+        hpatches=HPATCHES_SPLIT,
+    )
+    return row(study)
 
 
 _BY_LAMBDA = [(lam, loss) for loss, lam in product(TRIPLET_LOSSES, LAMBDAS)]
 _METHODS = {lambda_name(*choice): adasample(*choice, augment=True) for choice in _BY_LAMBDA}
-_TABLE2 = Runs(
-    _METHODS,
-    "grid",
-    recipes=_METHODS,
-    searched={lambda_name(lam, loss): lambda_name(10.0, loss) for lam, loss in _BY_LAMBDA},
-    hpatches=HPATCHES_SPLIT,
-)
 _SQUARED = replace(
     RECIPES["hardnet_aug_gen"], label="… squared distance", distance=part("euclidean", power=2)
 )
 _ANGLE = replace(_SQUARED, label="… squared angle", distance=part("angular", power=2))
-_EVEN = {"label": "… λ = 10, w_i = 1", "pair_weight": None}
 # By the kind of positives, the keys of runs on equal footing with Adam, one choice more each: HardNet+;
 # AdaSample's loss and negatives on random positives; its hard positives (λ = 10); its weights w_i.
 CONTROLLED = {
@@ -199,7 +204,7 @@ SEARCHED = {
     "rung_weights": replace(adasample(0.0, augment=True), label="… w_i = 1/d, λ = 0"),
     # Beside the ladder, so that w_i and λ cross, each with and without the other: w_i is there to undo
     # what drawing by distance does to the gradient's expectation (Eq. 10).
-    "rung_sampling": replace(RECIPES["adasample_aug_gen"], **_EVEN),
+    "rung_sampling": replace(RECIPES["adasample_aug_gen"], label="… λ = 10, w_i = 1", **_SAMPLED),
 }
 LADDER = (
     *("hardnet_aug_gen", "rung_squared", "rung_angle", "rung_within", "rung_weights"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, find, hybrid, part, replace_options
-from lib.study.artefacts.rows import HPATCHES_SPLIT, Runs, changed, measured, several
+from lib.study.artefacts.rows import HPATCHES_SPLIT, Runs, changed, measured, several, variants
 from lib.study.artefacts.searches import read_search
 from lib.study.artefacts.together import EQUAL
 from lib.study.jobs import Job, merged
@@ -32,16 +32,11 @@ def _with_loss_of(other: Recipe, label: str, norm: str) -> Recipe:
     return changed(HYNET, label, {"model": {"norm": norm}, **own})
 
 
-def _with_norm(shown: str, **options: object) -> Recipe:
-    return changed(HYNET, f"{HYNET.label}: {shown}", {"model": options})
-
-
 def _hybrid(alpha: float, margin: float, shown: str) -> Recipe:
     return replace(hybrid(HYNET, alpha, margin), label=f"{HYNET.label}: {shown}, margin {margin:g}")
 
 
 _ON_D = hybrid(HYNET, 0.0)
-_STACKED = part("stacked_hinge", alpha=2.0, similarity_margin=0.9, distance_margin=1.2)
 [_R_L2], [_SOSR] = HYNET.regularizers, SOSNET.regularizers
 SUMMED = {"reduction": "sum", "regularizers": (replace_options(_R_L2, reduction="sum"),)}
 _ADAM = {axis: getattr(HYNET, axis) for axis in ("optimizer", "schedule", "budget")}
@@ -65,18 +60,27 @@ SEARCHED = {
         for margin, key in margins.items()
         if key != "hynet_aug"
     },
-    "hynet_no_norm": replace(HYNET, label="HyNet+: without R_L2", regularizers=()),
-    "hynet_bn": _with_norm("BN", norm="batch"),
-    "hynet_in": _with_norm("IN", norm="instance"),
-    # The authors' form of BN has no affine parameters, thresholds and biases; ours of IN too.
-    "hynet_bn_alone": _with_norm("BN, all else kept", norm="batch", around="hynet"),
-    "hynet_in_alone": _with_norm("IN, all else kept", norm="instance", around="hynet"),
+    **variants(
+        HYNET,
+        {
+            "hynet_no_norm": ("without R_L2", _WITHOUT),
+            "hynet_bn": ("BN", {"model": {"norm": "batch"}}),
+            "hynet_in": ("IN", {"model": {"norm": "instance"}}),
+            # The authors' form of BN has no affine parameters, thresholds and biases; ours of IN too.
+            "hynet_bn_alone": ("BN, all else kept", {"model": {"norm": "batch", "around": "hynet"}}),
+            "hynet_in_alone": ("IN, all else kept", {"model": {"norm": "instance", "around": "hynet"}}),
+        },
+    ),
     "hard_bn": _with_loss_of(HARDNET, "Hard+BN", "batch"),
     "hard_frn": _with_loss_of(HARDNET, "Hard+FRN", "frn"),
     "sos_bn": _with_loss_of(SOSNET, "SOSNet+BN", "batch"),
     "sos_frn": _with_loss_of(SOSNET, "SOSNet+FRN", "frn"),
     "hynet_mixed": replace(_ON_D, label="HyNet+: L_A", loss=part("mixed_hinge", margin=1.0)),
-    "hynet_stacked": replace(_ON_D, label="HyNet+: L_B", loss=_STACKED),
+    "hynet_stacked": replace(
+        _ON_D,
+        label="HyNet+: L_B",
+        loss=part("stacked_hinge", alpha=2.0, similarity_margin=0.9, distance_margin=1.2),
+    ),
     "hynet_sosr": replace(HYNET, label="HyNet+SOSR+", regularizers=(_R_L2, _SOSR)),
     "rung_adam": replace(SOSNET, label="… Adam", **_ADAM),
     "rung_hinge": _HINGE,
@@ -130,8 +134,9 @@ table1 = several(
     hynet_runs(_COMPARED, sets="grid", handcrafted=("sift",)),
     hynet_runs(("tfeat_m_aug", "l2net_aug")),
 )
-_TABLE5 = ("hardnet_aug", "sosnet_aug", "hynet_aug", "hynet_sosr")
-table5 = hynet_runs(_TABLE5, sets="grid", handcrafted=("sift",))
+table5 = hynet_runs(
+    ("hardnet_aug", "sosnet_aug", "hynet_aug", "hynet_sosr"), sets="grid", handcrafted=("sift",)
+)
 
 
 def table3(study: Study) -> list[Job]:
@@ -155,8 +160,7 @@ def table3(study: Study) -> list[Job]:
 
 
 # Figures 4 and 6: HPatches' test set "a".
-_FIGURE4 = ("l2net_aug", *_COMPARED, "hynet_sosr")
-figure4 = hynet_runs(_FIGURE4, handcrafted=("sift",), hpatches="a")
+figure4 = hynet_runs(("l2net_aug", *_COMPARED, "hynet_sosr"), handcrafted=("sift",), hpatches="a")
 # Descent directions of the four measures, with Eq. 3 beside them; and gradient magnitudes of s, d and
 # s_H by the angle (Figures 2(b) and 5(b)). A single record.
 figure1 = similarities = Runs(computations={"similarities": "Gradients of the measures"})
@@ -238,7 +242,6 @@ def epochs(study: Study) -> list[Job]:
 
 
 _WITHOUT_Z = hybrid(HYNET, z=1.0)
-_TENTH = (replace_options(_R_L2, weight=_R_L2.options["weight"] / 10),)
 # What the paper leaves open, or its code has otherwise.
 OPTIONS = {
     "hynet_aug": {
@@ -247,8 +250,10 @@ OPTIONS = {
         "negatives across": {"negatives": {"scope": "across"}},
         "dropout 0.1": {"model": {"dropout": 0.1}},
         # At one rate, what Table 3 and the ladder change with each side at its own.
-        "without R_L2": {"regularizers": ()},
-        "a tenth of R_L2's weight": {"regularizers": _TENTH},
+        "without R_L2": _WITHOUT,
+        "a tenth of R_L2's weight": {
+            "regularizers": (replace_options(_R_L2, weight=_R_L2.options["weight"] / 10),)
+        },
         "d in place of s_H": {"distance": _ON_D.distance, "negatives": _ON_D.negatives},
         "a rate of 0.005": {"optimizer": {"lr": 0.005}},
         "eight symmetries alike": {"augment": TURNED},

@@ -119,16 +119,11 @@ def search_jobs(setting: Setting, name: str, recipe: Recipe, rate: float) -> lis
     return jobs
 
 
-def further_rate(means: Mapping[float, float]) -> float | None:
-    """The rate by which the grid goes on: beyond an end at which the best lies, or None.
-
-    Args:
-        means: by rate, the mean FPR95.
-    """
-    best, tried = min(means, key=means.get), sorted(means)
-    if best == tried[0]:
+def further_rate(best: float, tried: Sequence[float]) -> float | None:
+    """The rate by which the grid goes on where the best lies at an end of those tried, or None."""
+    if best == min(tried):
         return GRID[GRID.index(best) - 1]
-    return GRID[GRID.index(best) + 1] if best == tried[-1] else None
+    return GRID[GRID.index(best) + 1] if best == max(tried) else None
 
 
 def outcome(

@@ -21,11 +21,6 @@ LONG = {
 }
 METHODS = ("hardnet_long", "tcdesc_hn_aug", "dsm_long", "tcdesc_dsm_aug")
 
-
-def _positive(**options: object) -> dict[str, object]:
-    return {"positive": options}
-
-
 # On equal footing, by loss and optimiser, the keys of runs without topology; with d⁺ = (1 − λ) d_E,
 # which is what λ does without topology; and with both.
 CONTROLLED = {
@@ -35,7 +30,9 @@ CONTROLLED = {
     "DSM+, Adam": ("equal_dsm_aug_adam", "tc_control_adam", "equal_tcdesc_dsm_aug_adam"),
 }
 _CONTROLS = {
-    control: changed(ALIKE[key], f"{ALIKE[key].label}: no topology{ending}", _positive(weights="none"))
+    control: changed(
+        ALIKE[key], f"{ALIKE[key].label}: no topology{ending}", {"positive": {"weights": "none"}}
+    )
     for (_, control, key), ending in zip(CONTROLLED.values(), ("", "", ", Adam", ", Adam"), strict=True)
 }
 
@@ -56,14 +53,16 @@ GRID = {
     for k in (16, 32, 64)
 }
 # Weights of Tables III and IV by Eq. 3's t, and the hard weight, Eq. 12, whose t is 1000.
-_WEIGHTS = {"tc_hard": ("hard weight", _positive(weights="heat", t=1000.0))} | {
-    f"tc_heat_{t:g}": (f"t = {t:g}", _positive(weights="heat", t=t)) for t in (0.1, 0.5, 1.0, 5.0, 10.0)
+_WEIGHTS = {"tc_hard": ("hard weight", {"positive": {"weights": "heat", "t": 1000.0}})} | {
+    f"tc_heat_{t:g}": (f"t = {t:g}", {"positive": {"weights": "heat", "t": t}})
+    for t in (0.1, 0.5, 1.0, 5.0, 10.0)
 }
 _FIXED = {
-    f"tc_lambda_{lam:g}": (f"λ = {lam:g}", _positive(lam=lam)) for lam in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+    f"tc_lambda_{lam:g}": (f"λ = {lam:g}", {"positive": {"lam": lam}})
+    for lam in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 }
 _VARIED = {
-    key: (f"k = {k}, γ = {gamma:g}", _positive(neighbours=k, gamma=gamma))
+    key: (f"k = {k}, γ = {gamma:g}", {"positive": {"neighbours": k, "gamma": gamma}})
     for key, (k, gamma) in GRID.items()
     if key != "tcdesc_dsm_aug"
 }
@@ -160,13 +159,13 @@ other_losses = Runs([name for both in LOSSES.values() for name in both], recipes
 _UNMIXED = part("unmixed", loss=DSM.loss, distance=DSM.distance)
 OPTIONS = {
     "tcdesc_dsm_aug": {
-        "mutual matches": _positive(mutual=True),
-        "λ of the batch": _positive(per="batch"),
-        "neighbours detached": _positive(detached=True),
-        "weights sum to one": _positive(sum_to_one=True),
-        "ridge 0.01": _positive(ridge=0.01),
+        "mutual matches": {"positive": {"mutual": True}},
+        "λ of the batch": {"positive": {"per": "batch"}},
+        "neighbours detached": {"positive": {"detached": True}},
+        "weights sum to one": {"positive": {"sum_to_one": True}},
+        "ridge 0.01": {"positive": {"ridge": 0.01}},
         "CDF on the Euclidean difference": {"loss": _UNMIXED},
-        "heat kernel, t = 1": _positive(weights="heat"),
-        "heat kernel on d²": _positive(weights="heat", squared=True),
+        "heat kernel, t = 1": {"positive": {"weights": "heat"}},
+        "heat kernel on d²": {"positive": {"weights": "heat", "squared": True}},
     }
 }
