@@ -193,8 +193,7 @@ def test_a_worker_that_shares_no_folder_or_no_locks_is_refused(
     lock.parent.mkdir(parents=True)
     if held:
         lock.touch()  # by a client whose locks are not seen here
-    refused = cluster._checked(Task("a", quiet), here[1], setting, lock)
-    assert re.match(told, refused.do())
+    assert re.match(told, cluster._do_if_alike(Task("a", quiet), here[1], setting, lock, {}))
 
 
 def test_a_record_that_is_not_seen_here_is_a_failure(

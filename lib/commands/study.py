@@ -126,14 +126,18 @@ def _report(study: Study, runs: Runs, options: argparse.Namespace, read: str) ->
 
 def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
     """The artefacts of a pattern that the study has data for; says which it has none for."""
-    names = [name for name in fnmatch.filter(ARTEFACTS, pattern) if extras or not ARTEFACTS[name].extras]
-    lacking = {name: ARTEFACTS[name].lacking(study) for name in names}
-    for name in names:
-        if lacking[name]:
-            print(f"left out: {name}, {lacking[name]}")
-    if all(lacking.values()):
+    selected = {}
+    for name in fnmatch.filter(ARTEFACTS, pattern):
+        artefact = ARTEFACTS[name]
+        if artefact.extras and not extras:
+            continue
+        if lacking := artefact.lacking(study):
+            print(f"left out: {name}, {lacking}")
+        else:
+            selected[name] = artefact
+    if not selected:
         raise ValueError(f"--only {pattern!r} leaves no artefact; --extras has more of them")
-    return {name: ARTEFACTS[name] for name in names if not lacking[name]}
+    return selected
 
 
 def _on_record(study: Study, selected: Mapping[str, Artefact]) -> tuple[Runs, Failures]:

@@ -38,21 +38,21 @@ def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = (
     runs = []
     rates = sorted({*searches.first_rates(study.profile.search, recipe), *besides})
     while rates:
-        tried = [(at, job) for at in rates for job in searches.search_jobs(study, name, recipe, at)]
-        jobs = [job for _, job in tried]
+        jobs = [job for rate in rates for job in searches.search_jobs(study, name, recipe, rate)]
         failures = complete(jobs, study, study.at_once, printed(len(jobs)))
         other = [f"{job.title}: {why}" for job, why in failures if not why.startswith("FloatingPoint")]
         if other:
             raise RuntimeError("; ".join(other))
-        runs += [_run(study, rate, job) for rate, job in tried]
+        runs += [_run(study, job) for job in jobs]
         outcome = searches.outcome(study, name, recipe, runs)
         further = searches.further_rate(outcome["best"], [run["rate"] for run in runs])
         rates = [] if further is None else [further]
     return outcome
 
 
-def _run(study: Study, rate: float, job: Job) -> Mapping[str, object]:
+def _run(study: Study, job: Job) -> Mapping[str, object]:
     (test_set,), record = job.test_sets, record_status(job, study)
+    rate = job.recipe.optimizer.options["lr"]
     run = {"rate": rate, "seed": job.seed, "train_set": job.train_set, "test_set": test_set}
     if record.content is None:
         return {**run, "fpr95": searches.FAILED}

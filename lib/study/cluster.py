@@ -61,7 +61,10 @@ def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report
     """
     jobs, failures, done = list(jobs), [], 0.0
     lock = setting.folder / "locks" / f"study-{uuid.uuid4().hex}.lock"
-    tasks = [_checked(task(job, setting), job, setting, lock) for job in jobs]
+    tasks = []
+    for job in jobs:
+        own, state = task(job, setting), _state(job, setting)
+        tasks.append(replace(own, do=partial(_do_if_alike, own, job, setting, lock, state)))
     whole = sum(task.weight for task in tasks)
     with locked(lock), _client(address) as client:
         waiting = {
@@ -116,10 +119,6 @@ def _unseen(jobs: Iterable[Job], setting: Setting) -> Failures:
         time.sleep(1)
     why = f"done by a worker, and its record in {setting.folder} is"
     return [(job, f"{why} {record_status(job, setting).state} here") for job in unseen]
-
-
-def _checked(task: Task, job: Job, setting: Setting, lock: Path) -> Task:
-    return replace(task, do=partial(_do_if_alike, task, job, setting, lock, _state(job, setting)))
 
 
 def _do(task: Task, threads: int) -> Outcome:

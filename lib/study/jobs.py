@@ -22,8 +22,8 @@ NO_SET = "none"
 SIGNS = "_of_signs"
 # What a run takes from its profile besides its budget, which may be the recipe's own.
 _SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
-# Seconds on one CPU thread of each module of `lib.benchmarks` or `lib.probes` that takes long, on one set
-# of embedded data.
+# Seconds on one CPU thread, on one set of embedded data, of the modules of `lib.benchmarks` and
+# `lib.probes` that take long.
 _SECONDS = dict.fromkeys(("hpatches", "intensity_changes", "oxford_affine"), 5.0)
 _SECONDS |= dict.fromkeys(("sfm", "imc", "retrieval"), 26.0)
 

@@ -100,10 +100,10 @@ def load_network(record: Path) -> nn.Module:
     Raises:
         FileNotFoundError, ValueError: as for `load_weights`.
     """
-    return _network(records.read(record)["config"], load_weights(record)["1.0"], "cpu")
+    return _network(records.read(record)["config"], load_weights(record)["1.0"])
 
 
-def _network(config: Mapping, weights: Mapping[str, Tensor], device: str) -> nn.Module:
+def _network(config: Mapping, weights: Mapping[str, Tensor], device: str = "cpu") -> nn.Module:
     model = parts.build("model", Part(**config["recipe"]["model"]), width=config["profile"]["width"])
     model.load_state_dict(part_state(weights))
     return model.to(device, memory_format=torch.channels_last).eval()

@@ -130,16 +130,14 @@ theory = several(
     ),
     Runs(["adasample_gen", "hardnet"], "grid", 1),
 )
-_FIGURE2 = (
-    *("hardnet", "hardnet_aug", "hardnet_gen", "hardnet_aug_gen"),
-    *("adasample_gen", "adasample_aug_gen"),
-)
 
 
 def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
     """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
     own = study.source.homographies.train_set(HPATCHES_SPLIT)
-    others = Runs(_FIGURE2, handcrafted=HANDCRAFTED, hpatches=HPATCHES_SPLIT)
+    names = ("hardnet", "hardnet_aug", "hardnet_gen", "hardnet_aug_gen")
+    names += ("adasample_gen", "adasample_aug_gen")
+    others = Runs(names, handcrafted=HANDCRAFTED, hpatches=HPATCHES_SPLIT)
     itself = Runs(TABLE3_RECIPES, sets=(own,), hpatches=HPATCHES_SPLIT)
     return others(study, checkpoints) + itself(study)
 

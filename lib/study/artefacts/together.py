@@ -3,6 +3,7 @@ embedded and real data are for descriptors."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
@@ -63,9 +64,11 @@ UNDAMPED = {
 }
 ALIKE = {**EQUAL, **SWAPPED, **UNDAMPED}
 # Those with a search of their own; labels tell them from the papers' own settings beside them.
-_OPTIMISER = {key: f", {recipe.optimizer.name}" for key, recipe in SWAPPED.items()}
 SEARCHED = {
-    key: replace(recipe, label=f"{recipe.label}, equal footing{_OPTIMISER.get(key, '')}")
+    key: replace(
+        recipe,
+        label=f"{recipe.label}, equal footing{f', {recipe.optimizer.name}' if key in SWAPPED else ''}",
+    )
     for key, recipe in ALIKE.items()
     if key.startswith("equal_")
 }
@@ -110,10 +113,12 @@ def duration(study: Study) -> list[Job]:
     short = Runs([*EQUAL, *SWAPPED], recipes=ALIKE)
     budget = study.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
     longer = replace(short, overrides={"budget": replace(budget, epochs=TIMES * budget.epochs)})
-    keys = {key: [key, *(o for o, own in SWAPPED_KEYS.items() if own == key)] for key in LONGER}
-    rows = [replace(longer, methods=keys[key], most=most) for key, most in LONGER.items()]
-    undamped = replace(short, methods=["equal_hardnet_aug_undamped"])
-    rows += [undamped, replace(undamped, most=2, overrides=longer.overrides)]
+    rows = [
+        replace(longer, methods=[key, *(o for o, own in SWAPPED_KEYS.items() if own == key)], most=most)
+        for key, most in LONGER.items()
+    ]
+    undamped = ["equal_hardnet_aug_undamped"]
+    rows += [replace(short, methods=undamped), replace(longer, methods=undamped, most=2)]
     return several(short, *rows)(study)
 
 
@@ -135,7 +140,6 @@ def optimiser_on_reserve(study: Study) -> dict[str, str]:
 
 # How hard each level of HPatches' patches is for SIFT.
 hpatches = Runs(handcrafted=("sift",), hpatches="full")
-_ranked = Runs(("hardnet_aug_gen", "adasample_aug_gen"), "test", handcrafted=HANDCRAFTED)
 # How hard the data is for descriptors that nobody trained: SIFT and RootSIFT, each on the cut as it is
 # and at the keypoint's own smoothing.
 embedded = Runs(handcrafted=(*HANDCRAFTED, "sift_smooth", "rootsift_smooth"))
@@ -152,7 +156,8 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
         FileNotFoundError, ValueError: as `published_jobs`.
     """
     sets = [sets.test_set("full") for sets in study.source.hpatches]
-    return [measured(job, "hpatches", sets) for job in _ranked(study, checkpoints)]
+    row = Runs(("hardnet_aug_gen", "adasample_aug_gen"), "test", handcrafted=HANDCRAFTED)
+    return [measured(job, "hpatches", sets) for job in row(study, checkpoints)]
 
 
 def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
@@ -174,10 +179,9 @@ def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
         patches = [f"{place}{kind}-{px:g}px" for place in places for px in SHOWN for kind in ("", WIDE)]
         images = [f"{place}{IMAGES_OF}" for place in places]
         if job.recipe is None:
-            job = replace(job, measures=(), probes=())
-        job = measured(job, "fpr95", patches)
-        if job.recipe is None:
-            job = measured(job, "set_statistics", patches)
+            job = replace(job, measures=tuple(product(("fpr95", "set_statistics"), patches)), probes=())
+        else:
+            job = measured(job, "fpr95", patches)
         job = measured(job, "image_pairs", images)
         jobs.append(measured(job, "carrying_error", images) if job.name == "sift" else job)
     return jobs

@@ -73,8 +73,6 @@ def tcdesc_figure5(study: Study) -> list[Job]:
 # TCDesc's Table VI: the Oxford Affine set.
 tcdesc_table6 = measured_on(OXFORD, tcdesc_runs(("hardnet", *_W1BS)))
 _COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
-# The benchmark's own row "SIFT" is COLMAP's.
-COLMAP_SIFT = Job("colmap_sift", "SIFT (COLMAP)", descriptor=part("colmap_sift"))
 
 
 def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
@@ -90,12 +88,12 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
     source, scenes = study.source, image_sets(study, ETH)
     ours = () if source.own_images is None else source.own_images.names
     own = [name for name in scenes if source.name == "ubc" or name in ours]
-    given = [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]
-    trained = hynet_runs(_COMPARED)(study)
-    everywhere = [*Runs(handcrafted=("sift",))(study), COLMAP_SIFT, *given]
-    return [measured(job, MEASURES[ETH], scenes) for job in everywhere] + [
-        measured(job, MEASURES[ETH], own) for job in trained
-    ]
+    jobs = Runs(handcrafted=("sift",))(study)
+    # The benchmark's own row "SIFT" is COLMAP's.
+    jobs.append(Job("colmap_sift", "SIFT (COLMAP)", descriptor=part("colmap_sift")))
+    jobs += [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]
+    jobs += hynet_runs(_COMPARED)(study)
+    return [measured(job, MEASURES[ETH], own if job.recipe else scenes) for job in jobs]
 
 
 # HyNet's Table 4, SIFT, and checkpoints, as `rows.published_jobs` takes them.
