@@ -22,9 +22,9 @@ def searched(monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int] | None = None
 
     def found(study: Study, key: str) -> dict:
         assert study.profile.name == "quick"
-        return {"metrics": {"mean_fpr95": {"0.005": 30.0, "0.01": 20.0 if key in BEST else 25.0}}}
+        return {"0.005": 30.0, "0.01": 20.0 if key in BEST else 25.0}
 
-    monkeypatch.setattr(hynet, "read_search", found)
+    monkeypatch.setattr(hynet, "searched_fpr95", found)
     monkeypatch.setattr(rows, "searched_rate", lambda of, *names: _Rate(" and ".join(names)))
     return open_study(seeds=seeds)
 

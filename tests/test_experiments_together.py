@@ -43,9 +43,9 @@ def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
     reached = {"dsm_long": 9.0, "equal_dsm_aug_adam": 9.5, "equal_hynet_aug": 7.0}
 
     def search(_: Study, name: str) -> dict:
-        return {"metrics": {"mean_fpr95": {"0.1": reached.get(name, 8.0), "0.2": 9.9}}}
+        return {"0.1": reached.get(name, 8.0), "0.2": 9.9}
 
-    monkeypatch.setattr(together, "read_search", search)
+    monkeypatch.setattr(together, "searched_fpr95", search)
     suits = together.optimiser_on_reserve(study)
     assert suits["DSM+"] == "sgd"
     assert suits["HyNet+"] == "adam"

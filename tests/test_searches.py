@@ -35,9 +35,14 @@ def quick() -> Study:
     return open_study()
 
 
+def on_record(study: Study, name: str) -> dict:
+    """The record of a search."""
+    return records.read(searches.searches_folder(study) / f"{name}.json")
+
+
 @pytest.mark.parametrize("name", QUICK)
 def test_the_rate_is_the_best_of_the_search_on_record(name: str, quick: Study) -> None:
-    found, search = searches.read_search(quick, name), quick.profile.search
+    found, search = on_record(quick, name), quick.profile.search
     by_rate: dict[float, list[float]] = {}
     for run in found["runs"]:
         by_rate.setdefault(run["rate"], []).append(run["fpr95"])
@@ -52,7 +57,7 @@ def test_the_searches_were_trained_by_today_s_code(quick: Study) -> None:
     """On patches cut before DoG keypoints moved by 0.25 px, as docs/choices.md says."""
     for name in QUICK:
         today = searches.search_digests(quick, SEARCHED[name])["training"]
-        assert searches.read_search(quick, name)["digests"]["training"] == today, name
+        assert on_record(quick, name)["digests"]["training"] == today, name
 
 
 def test_rates_are_those_searched_on_the_same_data_or_else_on_photographs(
@@ -103,7 +108,8 @@ def test_a_search_takes_the_rate_with_the_lowest_mean_over_its_runs() -> None:
 def test_rates_asked_for_are_tried_besides_and_the_search_goes_on_from_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def falling(study: object, rate: float, job: Job) -> dict[str, object]:
+    def falling(study: object, job: Job) -> dict[str, object]:
+        rate = job.recipe.optimizer.options["lr"]
         return {**RUN, "rate": rate, "fpr95": abs(rate - 0.02)}
 
     monkeypatch.setattr(tuning, "complete", lambda jobs, *_: [])
@@ -130,7 +136,7 @@ def test_what_a_profile_shares_is_the_schedule_and_what_each_has_of_its_own_the_
     for name in RECIPES:
         trained = at_profile(study, find(name), name)
         assert trained.schedule == part("linear")
-        assert trained.optimizer.options["lr"] == searches.read_search(study, name)["best"]
+        assert trained.optimizer.options["lr"] == on_record(study, name)["best"]
 
 
 def test_under_paper_a_recipe_is_what_its_authors_state() -> None:

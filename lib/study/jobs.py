@@ -5,7 +5,6 @@ Plain data and file names, no torch.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 
 from lib import parts
@@ -288,17 +287,16 @@ def _made(digests: Mapping, module: str, test_set: str) -> tuple[str, str]:
 
 def merged(jobs: Iterable[Job], setting: Setting) -> list[Job]:
     """The jobs, each record's once, with all that any of them asks to evaluate on it."""
-    by_path = {}
+    by_path: dict[Path, Job] = {}
     for job in jobs:
-        by_path.setdefault(record_path(job, setting), []).append(job)
-    return [
-        replace(
-            same[0],
-            measures=tuple(dict.fromkeys(chain.from_iterable(job.measures for job in same))),
-            probes=tuple(dict.fromkeys(chain.from_iterable(job.probes for job in same))),
+        path = record_path(job, setting)
+        first = by_path.get(path, job)
+        by_path[path] = replace(
+            first,
+            measures=tuple(dict.fromkeys(first.measures + job.measures)),
+            probes=tuple(dict.fromkeys(first.probes + job.probes)),
         )
-        for same in by_path.values()
-    ]
+    return list(by_path.values())
 
 
 def cost(job: Job, setting: Setting) -> tuple[float, float]:

@@ -205,7 +205,11 @@ SEARCHED = {
     "rung_sampling": replace(RECIPES["adasample_aug_gen"], label="… λ = 10, w_i = 1", **_SAMPLED),
 }
 LADDER = (
-    *("hardnet_aug_gen", "rung_squared", "rung_angle", "rung_within", "rung_weights"),
+    "hardnet_aug_gen",
+    "rung_squared",
+    "rung_angle",
+    "rung_within",
+    "rung_weights",
     "adasample_aug_gen",
 )
 # Each rung at its own learning rate, with as many seeds as a test needs.

@@ -2,13 +2,12 @@
 and norms (Sec. 2 and 3)."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from lib.recipes import HARDNET, HYNET, SOSNET, TURNED, Recipe, find, hybrid, part, replace_options
 from lib.study.artefacts.rows import HPATCHES_SPLIT, Runs, changed, measured, several, variants
-from lib.study.artefacts.searches import read_search
+from lib.study.artefacts.searches import searched_fpr95
 from lib.study.artefacts.together import EQUAL
 from lib.study.jobs import Job, merged
 from lib.study.open import Study, open_study
@@ -90,8 +89,15 @@ SEARCHED = {
 # SOSNet with HyNet's network and BN, and then with FRN, stand between the first rung and the second;
 # HyNet+ without R_L2, and so without SOSR, and HyNet+ come before the last.
 LADDER = (
-    *("sosnet_aug", "rung_adam", "sos_bn", "sos_frn"),
-    *("rung_hinge", "rung_hybrid", "hynet_no_norm", "hynet_aug", "rung_summed"),
+    "sosnet_aug",
+    "rung_adam",
+    "sos_bn",
+    "sos_frn",
+    "rung_hinge",
+    "rung_hybrid",
+    "hynet_no_norm",
+    "hynet_aug",
+    "rung_summed",
 )
 # Figure 5(a), by runs' key α and margin; the paper's grid is not in its text. A cross through its best
 # cell: either varies alone. All train at HyNet's rate: Z keeps the gradient's scale.
@@ -115,16 +121,8 @@ def best_margin(similarity: str) -> str:
         NoSearch: one of them is not on record.
     """
     keys = reversed(MARGINS[similarity].values())
-    return min(keys, key=lambda key: min(searched_fpr95(key).values()))
-
-
-def searched_fpr95(key: str) -> Mapping[str, float]:
-    """By rate as text, the mean FPR95 on the reserve in a quick search.
-
-    Raises:
-        NoSearch: it is not on record.
-    """
-    return read_search(open_study(), key)["metrics"]["mean_fpr95"]
+    study = open_study()
+    return min(keys, key=lambda key: min(searched_fpr95(study, key).values()))
 
 
 # Methods that a claim on Table 1 compares column by column, on as many train sets as tables have; other
@@ -181,8 +179,9 @@ MEASURED = {
 }
 # Each triplet loss's gradient magnitude by the angle; and that in trained networks, one seed.
 gradient_magnitudes = hynet_runs(
-    tuple(MEASURED.values()),
-    *("grid", 1),
+    MEASURED.values(),
+    "grid",
+    1,
     probes=("gradient_magnitudes",),
     computations={"loss_shapes": "Pull and push of each loss"},
 )

@@ -52,14 +52,14 @@ def borrowed_rates(study: Study) -> str:
     return "" if data == study.source.name else f"; learning rates searched on {data}"
 
 
-def read_search(study: Study, name: str) -> Mapping:
-    """The record of a search.
+def searched_fpr95(study: Study, name: str) -> Mapping[str, float]:
+    """By rate as text, the mean FPR95 that a search on record reached on the reserve.
 
     Raises:
         NoSearch: it was not made yet; the message names the command that makes it.
     """
     try:
-        return records.read(searches_folder(study) / f"{name}.json")
+        return records.read(searches_folder(study) / f"{name}.json")["metrics"]["mean_fpr95"]
     except FileNotFoundError:
         command = f".venv/bin/python -m lib.commands.tuning --profile {study.profile.name}"
         kind, _, folder = study.data.partition(":")
@@ -76,7 +76,7 @@ def searched_rate(study: Study, *names: str) -> float:
     Raises:
         NoSearch: a search is not on record.
     """
-    means = [read_search(study, name)["metrics"]["mean_fpr95"] for name in names]
+    means = [searched_fpr95(study, name) for name in names]
     tried = [rate for rate in means[0] if all(rate in by_rate for by_rate in means)]
     return float(min(tried, key=lambda rate: sum(by_rate[rate] for by_rate in means)))
 

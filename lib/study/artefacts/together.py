@@ -9,7 +9,7 @@ from pathlib import Path
 from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
 from lib.study.artefacts.rows import HANDCRAFTED, Runs, measured, several
-from lib.study.artefacts.searches import read_search
+from lib.study.artefacts.searches import searched_fpr95
 from lib.study.jobs import Job
 from lib.study.open import ROOT, Study
 
@@ -133,7 +133,7 @@ def optimiser_on_reserve(study: Study) -> dict[str, str]:
     undamped = {key: other for other, key in UNDAMPED_KEYS.items() if on_places}
     for other, key in SWAPPED_KEYS.items():
         searched = (undamped.get(key, key), other)
-        lowest = {n: min(read_search(study, n)["metrics"]["mean_fpr95"].values()) for n in searched}
+        lowest = {n: min(searched_fpr95(study, n).values()) for n in searched}
         suited[EQUAL[key].label] = ALIKE[min(lowest, key=lowest.get)].optimizer.name
     return suited
 

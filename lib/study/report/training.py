@@ -11,12 +11,12 @@ import pandas as pd
 
 from lib.statistics.intervals import Measured
 from lib.study import records
-from lib.study.artefacts.hynet import MARGINS, SHOWN, best_margin, searched_fpr95
-from lib.study.artefacts.searches import searches_folder
+from lib.study.artefacts.hynet import MARGINS, SHOWN, best_margin
+from lib.study.artefacts.searches import searched_fpr95, searches_folder
 from lib.study.artefacts.tcdesc import LOSSES
 from lib.study.catalogue import SEARCHED
 from lib.study.claims.measured import fpr95_by_column
-from lib.study.open import Runs, Study
+from lib.study.open import Runs, Study, open_study
 from lib.study.report import frames
 from lib.study.report.changes import changes
 
@@ -94,7 +94,7 @@ def margins() -> pd.DataFrame:
     rows = []
     for similarity, keys in MARGINS.items():
         for margin, key in keys.items():
-            fpr95 = pd.Series(searched_fpr95(key))
+            fpr95 = pd.Series(searched_fpr95(open_study(), key))
             taken = "yes" if key == best_margin(similarity) else ""
             rows.append((SHOWN[similarity], margin, fpr95.idxmin(), fpr95.min(), taken))
     return pd.DataFrame(rows, columns=["similarity", "margin", "rate", FPR95, "taken"])
