@@ -163,9 +163,9 @@ class Claim:
         by = HUNDREDTH if abs(bound) > HUNDREDTH else 0.0
         return bound - by, bound + by
 
-    def shown(self, value: float | None) -> float | None:
+    def shown(self, value: float) -> float:
         """A statistic as readers see it, where logarithms were compared."""
-        return math.exp(value) if self.is_ratio and value is not None else value
+        return math.exp(value) if self.is_ratio else value
 
     def needed(self) -> str:
         """The condition on the statistic in words, e.g. `below -0.02 points`."""
@@ -475,21 +475,21 @@ def comparisons(claim: Claim, methods: Methods) -> list[Comparison]:
     ]
 
 
-def _printed(claim: Claim, decides: Comparison, cells: Sequence[str]) -> float | None:
+def _printed(claim: Claim, decides: Comparison, cells: Sequence[str]) -> float:
     """The claim's statistic computed from the paper's printed values, for the pairing and the cell that
-    decide; None where the paper does not print them."""
+    decide; NaN where the paper does not print them."""
     if decides.b:
         claim = replace(claim, a=(decides.a,), b=(decides.b,))
     values = {key: printed_values(claim, key, cells) for key in (*claim.a, *claim.b)}
     if not all(map(len, values.values())):
-        return None
+        return math.nan
     if claim.statistic == "deviation_ratio":
         return math.sqrt((values[decides.a] ** 2).mean() / (values[decides.b] ** 2).mean())
     compared = comparisons(claim, {key: Measured(numbers) for key, numbers in values.items()})
     if claim.statistic == "any_difference":
         return _deciding(claim, compared)[1].estimate.value
     cell = decides.cell or 0
-    return compared[cell].estimate.value if cell < len(compared) else None
+    return compared[cell].estimate.value if cell < len(compared) else math.nan
 
 
 def _side(claim: Claim, low: float, high: float, bounds: Sequence[float] = ()) -> int:

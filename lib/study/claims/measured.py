@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.statistics.intervals import Measured, resampled_means
-from lib.study.claims import Claim, Methods
+from lib.study.claims import Claim, Methods, Values
 from lib.study.open import Runs
 from lib.study.report import frames
 
@@ -20,8 +20,8 @@ def values_of(
     claim: Claim,
     runs: Runs,
     sets: Sequence[str],
-    arrays: Mapping[str, Mapping[str, Measured | np.ndarray]] = {},
-) -> Mapping[str, Measured | np.ndarray]:
+    arrays: Mapping[str, Values] = {},
+) -> Values:
     """The values of the methods that a claim names, by its metric.
 
     Only of these methods, so that a claim is about all columns that they have where others have fewer.

@@ -49,12 +49,10 @@ def all_cells() -> pd.DataFrame:
         As `printed`, and "paper", "table" and "row" (the name that the paper itself gives the row).
         What a table does not have is "".
     """
-    frames = []
-    for path in sorted(PRINTED.glob("*.csv")):
-        paper, _, table = path.stem.partition("_")
-        frame = printed(paper, table).assign(paper=paper, table=table)
-        frames.append(frame.assign(row=frame.get("row", frame["label"])))
-    return pd.concat(frames, ignore_index=True).fillna("")
+    tables = [path.stem.split("_", 1) for path in sorted(PRINTED.glob("*.csv"))]
+    frames = [printed(paper, table).assign(paper=paper, table=table) for paper, table in tables]
+    cells = pd.concat(frames, ignore_index=True)
+    return cells.fillna({"row": cells["label"]}).fillna("")
 
 
 def cell_columns(cells: pd.DataFrame) -> list[str]:

@@ -16,7 +16,7 @@ from lib.statistics.correlation import Reading, pearson
 from lib.statistics.intervals import Measured
 from lib.study.open import Runs
 from lib.study.printed import printed
-from lib.study.report.frames import with_columns
+from lib.study.report.frames import wide, with_columns
 
 # By run its probe.
 Probes = Mapping[str, Mapping[str, np.ndarray]]
@@ -53,8 +53,7 @@ def comparisons() -> pd.DataFrame:
     whose = tested.map({True: "lower_", False: "higher_"}).where(names.str.startswith("seed"), "")
     table["name"] = whose + names.str.removeprefix("seed_")
     table = with_columns(table).rename(columns={"column": "train>test"})
-    wide = table.pivot(index="train>test", columns="name", values="value").rename_axis(columns=None)
-    return wide.loc[table["train>test"].unique(), COMPARED]
+    return wide(table, "name", ["train>test"])[COMPARED].rename_axis(columns=None)
 
 
 def forms_table(paper: pd.DataFrame) -> pd.DataFrame:

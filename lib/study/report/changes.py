@@ -5,9 +5,9 @@ they are shared, and jointly over what was tested on; without ends where one see
 unknown.
 """
 
-import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -107,7 +107,7 @@ def listed(points: pd.Series, decimals: int = 1) -> str:
 
 def rungs(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
     """The pairs of a ladder, for `changes`: by label each method but the first, and the one before."""
-    return {above: (above, below) for below, above in itertools.pairwise(labels)}
+    return {above: (above, below) for below, above in pairwise(labels)}
 
 
 def rungs_table(runs: Runs) -> pd.DataFrame:

@@ -175,9 +175,10 @@ def scoreboard(reference: Path) -> str:
     total = f"{head} ({papers}), {(~computed).sum() - places} on planes, {places} on real places."
     counts = pd.crosstab(outcomes["paper"], outcomes["verdict"])
     counts = counts.reindex(index=list(PAPERS), columns=list(OUTCOMES), fill_value=0)
-    links = (f"[{name}](lib/study/claims/{key}.csv): {adds}" for key, (name, adds) in PAPERS.items())
-    table = _markdown([("paper", *OUTCOMES), *counts.set_axis(list(links)).itertuples()])
-    return f"{table}\n{total} {wrong_by_chance(judged)}\n"
+    links = {
+        key: f"[{name}](lib/study/claims/{key}.csv): {adds}" for key, (name, adds) in PAPERS.items()
+    }
+    return f"{_markdown(counts.rename(links))}\n{total} {wrong_by_chance(judged)}\n"
 
 
 def outcome(verdicts: pd.Series) -> str:
@@ -207,11 +208,11 @@ def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
     reached = others[[f"{FPR95} mean", f"{PHOTOGRAPHS} mean"]].itertuples()
     texts = "; ".join(f"{name} {rate:.2f} and {ap:.1f}" for name, rate, ap in reached)
     below = f"\nOther descriptors (FPR95, AP): {texts}.\n"
-    return _markdown([("method", *table), *table.itertuples()]) + below
+    return _markdown(table) + below
 
 
-def _markdown(rows: Sequence[Sequence[object]]) -> str:
-    """Rows as a table, the first of them its head."""
-    head, *body = rows
-    lines = (head, ["---"] * len(head), *body)
+def _markdown(table: pd.DataFrame) -> str:
+    """A table in Markdown, the index first."""
+    head = (table.index.name, *table)
+    lines = (head, ["---"] * len(head), *table.itertuples())
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)

@@ -16,7 +16,7 @@ from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.statistics import significance
 from lib.statistics.intervals import contrast, difference, residual
 from lib.study.artefacts.together import UNDAMPED_KEYS
-from lib.study.claims import Claim, Methods
+from lib.study.claims import Claim, Methods, Values
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task, values_of
 from lib.study.open import Runs, Study
 from lib.study.report import frames
@@ -79,7 +79,7 @@ def without_dampening(runs: Runs) -> Runs:
     return list(alike.values())
 
 
-def claimed_values(claim: Claim, runs: Runs, sets: Sequence[str]) -> Mapping[str, object]:
+def claimed_values(claim: Claim, runs: Runs, sets: Sequence[str]) -> Values:
     """`lib.study.claims.measured.values_of` runs on equal footing, under the names that a claim of DSM
     or TCDesc, whose setting that is, has for them."""
     named = CLAIMED[claim.paper]

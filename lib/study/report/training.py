@@ -15,6 +15,7 @@ from lib.study.artefacts.hynet import MARGINS, SHOWN, best_margin
 from lib.study.artefacts.searches import searched_fpr95, searches_folder
 from lib.study.artefacts.tcdesc import LOSSES
 from lib.study.catalogue import SEARCHED
+from lib.study.claims import Values
 from lib.study.claims.measured import fpr95_by_column
 from lib.study.open import Runs, Study, open_study
 from lib.study.report import frames
@@ -192,7 +193,7 @@ def fpr95_by_stage(runs: Runs) -> pd.DataFrame:
     return means.reset_index().astype({"stage": float})
 
 
-def overfitting_values(runs: Runs) -> dict[str, Measured | str]:
+def overfitting_values(runs: Runs) -> Values:
     """Values of the claims on overfitting, one cell.
 
     Args:

@@ -3,9 +3,8 @@
 import pandas as pd
 
 from lib.data.whole_images import NUISANCES, RELEASED, SUBSETS
-from lib.statistics.intervals import Measured
 from lib.study.artefacts.whole_images import image_sets
-from lib.study.claims import Claim, Methods
+from lib.study.claims import Claim, Methods, Values
 from lib.study.claims.measured import by_method, by_things
 from lib.study.open import Runs, Study
 from lib.study.report import frames
@@ -94,7 +93,7 @@ def claim_values(claim: Claim, runs: pd.DataFrame) -> Methods:
     return by_things(table, [(runs[own[cell].index], own[cell]["thing"]) for cell in cells])
 
 
-def photograph_values(claim: Claim, runs: pd.DataFrame) -> dict[str, Measured | str]:
+def photograph_values(claim: Claim, runs: pd.DataFrame) -> Values:
     """The values of a claim on HyNet's Table 2 or 4, over seeds alone: the scenes and their photographs
     stay fixed.
 
