@@ -83,20 +83,20 @@ class Runs:
             study: whose data and profile they take.
             checkpoints: as `published_jobs` takes them, for a row that has handcrafted descriptors.
         """
-        source, few = study.source, study.profile.grid_sets
-        sets = {"first": source.sets[:1], "grid": source.sets[:few], "all": source.sets}
-        seeds = {kind: getattr(study, f"{kind}_seeds") for kind in ("grid", "table", "test")}
-        runs = product(sets.get(self.sets, self.sets), seeds.get(self.seeds, self.seeds)[: self.most])
-        jobs, runs = [handcrafted_job(study, name) for name in self.handcrafted], list(runs)
+        source, sets, seeds = study.source, self.sets, self.seeds
+        if isinstance(sets, str):
+            sets = source.sets[: {"first": 1, "grid": study.profile.grid_sets, "all": None}[sets]]
+        if isinstance(seeds, str):
+            seeds = getattr(study, f"{seeds}_seeds")
+        jobs = [handcrafted_job(study, name) for name in self.handcrafted]
         jobs += published_jobs(study, checkpoints) if self.handcrafted else []
         for name in dict.fromkeys(self.methods):
             recipe = self.recipes.get(name) or find(name)
             recipe = at_profile(study, recipe, self.searched.get(name, name))
             recipe = changed(recipe, recipe.label, self.changes)
-            for train_set, seed in runs:
-                trained = {"recipe": recipe, "train_set": train_set, "seed": seed}
-                job = Job(name, recipe.label, **trained, **evaluated_on(study, [train_set]))
-                jobs.append(replace(job, overrides=self.overrides))
+            for train_set, seed in product(sets, seeds[: self.most]):
+                run = Job(name, recipe.label, recipe, train_set, seed, overrides=self.overrides)
+                jobs.append(replace(run, **evaluated_on(study, [train_set])))
         for measure in self.measures:
             jobs = [measured(job, measure, job.sets_of("fpr95")) for job in jobs]
         for probe in self.probes:

@@ -113,9 +113,8 @@ def search_jobs(setting: Setting, name: str, recipe: Recipe, rate: float) -> lis
     trained = at_rate(recipe, rate, setting.profile.schedule)
     overrides, jobs = {} if search.budget is None else {"budget": search.budget}, []
     for seed, (train_set, test_set) in product(search.seeds, pairs_of_sets(setting.source)):
-        run = {"recipe": trained, "train_set": train_set, "seed": seed, "overrides": overrides}
-        measures = tuple(product(MEASURES, (test_set,)))
-        jobs.append(Job(name, f"{recipe.label} at {rate:g}", **run, measures=measures))
+        asked = {"measures": tuple(product(MEASURES, (test_set,))), "overrides": overrides}
+        jobs.append(Job(name, f"{recipe.label} at {rate:g}", trained, train_set, seed, **asked))
     return jobs
 
 
