@@ -114,7 +114,11 @@ def duration(study: Study) -> list[Job]:
     budget = study.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
     longer = replace(short, overrides={"budget": replace(budget, epochs=TIMES * budget.epochs)})
     rows = [
-        replace(longer, methods=[key, *(o for o, own in SWAPPED_KEYS.items() if own == key)], most=most)
+        replace(
+            longer,
+            methods=[key, *(other for other, swapped in SWAPPED_KEYS.items() if swapped == key)],
+            most=most,
+        )
         for key, most in LONGER.items()
     ]
     undamped = ["equal_hardnet_aug_undamped"]
