@@ -90,7 +90,10 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
     assert not better
 
 
-def test_a_row_of_table_3_is_a_similarity_at_its_best_margin(study: Study) -> None:
+def test_a_row_of_table_3_is_a_similarity_at_its_best_margin(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "searched_fpr95", artefacts.searched_fpr95)
     runs = training.at_best_margin(followed(artefacts.table3(study), level, number))
     labels = {run.job.name: run.job.label for run in runs}
     expected = {"h": "HyNet+", "d": "HyNet+: d, margin 1.4", "s": "HyNet+: s, margin 1"}

@@ -50,8 +50,8 @@ def comparisons() -> pd.DataFrame:
     table = printed("adasample", "table3")
     tested = table["key"].isin(table.query("statistic == 'p_value'")["key"])
     names = table["statistic"].replace({"relative_gain": "gain", "p_value": "p"})
-    whose = tested.map({True: "lower_", False: "higher_"}).where(names.str.startswith("seed"), "")
-    table["name"] = whose + names.str.removeprefix("seed_")
+    lower, higher = (names.str.replace("seed_", whose) for whose in ("lower_", "higher_"))
+    table["name"] = lower.where(tested, higher)
     table = with_columns(table).rename(columns={"column": "train>test"})
     return wide(table, "name", ["train>test"])[COMPARED].rename_axis(columns=None)
 
@@ -138,12 +138,11 @@ def p_table(lower: pd.DataFrame, higher: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=lower.columns)
 
 
-def power_table(effects: pd.Series, simulations: int = 2000) -> pd.DataFrame:
+def power_table(effects: pd.Series) -> pd.DataFrame:
     """Power of the exact one-sided test at given effects, and the effect that a wanted power takes.
 
     Args:
         effects: by comparison, as of `lib.statistics.significance.effect_sizes`.
-        simulations: draws.
 
     Returns:
         One row a comparison with its "effect", columns (level of the test, number of runs); then "sum",
@@ -154,7 +153,7 @@ def power_table(effects: pd.Series, simulations: int = 2000) -> pd.DataFrame:
     columns = {("", "effect"): [*effects, np.nan, np.nan]}
     for (name, alpha), n in product(levels.items(), RUNS):
         tried = [*effects, *EFFECTS]
-        powers = significance.power(tried, runs=n, alpha=alpha, simulations=simulations)
+        powers = significance.power(tried, runs=n, alpha=alpha, simulations=2000)
         own, curve = np.split(powers.to_numpy(), [len(effects)])
         enough = np.interp(WANTED, curve, EFFECTS, right=np.nan)
         columns[name, f"n={n}"] = [*own, own.sum(), enough]
@@ -244,7 +243,7 @@ def constants(probes: Probes) -> pd.DataFrame:
     """
     parts = []
     for run, probe in probes.items():
-        for stage, full, output in zip(*(probe[n] for n in ("stage", "full", "output")), strict=True):
+        for stage, full, output in zip(probe["stage"], probe["full"], probe["output"], strict=True):
             known = np.isfinite(full) & (output > 0)
             m = full[known] / output[known]
             columns = {"M": m, "run": run, "stage": stage.round(3), "relative": m / np.median(m)}

@@ -33,16 +33,9 @@ _FINDINGS = re.compile(r"(\*\*Scope\.\*\*.*?)<!-- end of findings -->", re.DOTAL
 # What the report passes for a notebook's parameters other than profile, data and results, so that a
 # value changed by hand in a saved notebook does not come into the report.
 PARAMETERS: Mapping[str, object] = {
-    "seeds": None,
-    "real": None,
-    "scenes": None,
-    "train_set": None,
-    "images": None,
-    "also": [],
-    "checkpoints": [],
-    "descriptor": "tcdesc_dsm_aug",
-    "one_camera": True,
-    "longest_side": 1024,
+    **dict.fromkeys(("seeds", "real", "scenes", "train_set", "images")),
+    **{"also": [], "checkpoints": [], "descriptor": "tcdesc_dsm_aug"},
+    **{"one_camera": True, "longest_side": 1024},
 }
 
 # Kernels on this machine alone need no encryption, and each would say that it has none; ended, some say
@@ -155,14 +148,9 @@ def store_outputs(notebook: Path) -> None:
     """
     executed = nbformat.read(notebook, as_version=4)
     metadata = deepcopy(executed.metadata)
-    NotebookClient(
-        executed,
-        resources={"metadata": {"path": notebook.parent}},
-        record_timing=False,
-        # A slow kernel sends what it prints in several messages.
-        coalesce_streams=True,
-        extra_arguments=QUIET,
-    ).execute()
+    # A slow kernel sends what it prints in several messages.
+    quiet = {"record_timing": False, "coalesce_streams": True, "extra_arguments": QUIET}
+    NotebookClient(executed, resources={"metadata": {"path": notebook.parent}}, **quiet).execute()
     # Those of the execution hold versions.
     executed.metadata = metadata
     nbformat.write(executed, notebook)

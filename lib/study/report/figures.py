@@ -177,13 +177,8 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
         axes.set(title=task, ylabel="", xlim=(0, 100), ylim=(len(mean) - 0.4, -0.6))
         axes.set_xlabel(f"{PROTOCOLS[task].partition(': ')[2]} (%)")
         axes.get_legend().remove()
-    figure.legend(
-        *axes.get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=10,
-        handletextpad=0.2,
-        columnspacing=0.9,
-    )
+    spacing = {"ncols": 10, "handletextpad": 0.2, "columnspacing": 0.9}
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", **spacing)
     figure.suptitle(note, fontsize=8, color="0.5", x=0.01, ha="left")
     return figure
 
