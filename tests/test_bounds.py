@@ -17,10 +17,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # By what is counted: the limit that holds today, and the bound of the design, to which it comes down.
 LIMITS = {
-    "lines of lib": (13_290, 12_500),
+    "lines of lib": (12_500, 12_500),
     "lines of lib/study and lib/commands": (4_000, 4_000),
-    "syntax nodes of lib": (168_300, 155_000),
-    "modules of lib": (210, 190),
+    "syntax nodes of lib": (155_000, 155_000),
+    "modules of lib": (190, 190),
     "lines of tests": (18_000, 18_000),
     "lines of the longest notebook": (120, 120),
     "lines of the longest cell": (30, 30),

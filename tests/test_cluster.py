@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster
 from followed_run import followed, undone
 from small_study import made_cold
 
+from lib.cluster import at_once
 from lib.processes import Task
 from lib.study import cluster, jobs, records
 from lib.study.jobs import Job, Setting
@@ -167,7 +168,7 @@ def test_ctrl_c_ends_the_runs_and_not_the_cluster(
     assert not list((setting.folder / "locks").iterdir())
     assert list((setting.folder / "checkpoints").iterdir()), "what was done is kept"
     monkeypatch.undo()
-    assert cluster.at_once(address) == 4
+    assert at_once(address) == 4
     assert cluster.complete([job], setting, address, quiet) == []
     assert same(jobs.record_path(job, setting), path)
 
@@ -209,13 +210,13 @@ def test_a_record_that_is_not_seen_here_is_a_failure(
 
 
 def test_where_no_scheduler_listens_is_said_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_ANSWER", 1.0)
+    monkeypatch.setattr("lib.cluster._ANSWER", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (9, silent.getsockname()[1]):
             with pytest.raises(
                 OSError, match=rf"no Dask scheduler answers at tcp://127\.0\.0\.1:{port}"
             ):
-                cluster.at_once(f"tcp://127.0.0.1:{port}")
+                at_once(f"tcp://127.0.0.1:{port}")
 
 
 def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], setting: Setting) -> None:

@@ -189,10 +189,11 @@ def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[
     """
     complete, by, at_once, where = pool.complete, study.at_once, study.at_once, ""
     if address:
+        from lib.cluster import at_once as held
         from lib.study import cluster
 
         # Asked first, so that one that does not answer is known before data is made.
-        complete, by, at_once = cluster.complete, address, max(1, cluster.at_once(address))
+        complete, by, at_once = cluster.complete, address, max(1, held(address))
         where = f" at {address}"
     print("data: making or checking it …", flush=True)
     pool.prepare(study.source, sets_of(study, jobs), study.at_once)
