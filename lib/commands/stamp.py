@@ -74,12 +74,11 @@ def short_runs(jobs: Iterable[Job], setting: Setting) -> list[Job]:
         pairs = job.profile(setting).budget_for(job.recipe).batch_pairs
         short = {**job.overrides, "budget": Budget(pairs, pairs * STEPS, 1)}
         measures, probes = (
-            {name: own for name, own in dict(wanted).items() if name not in asked}
+            tuple((name, own) for name, own in dict(wanted).items() if name not in asked)
             for wanted in (job.measures, job.probes)
         )
-        asked |= measures.keys() | probes.keys()
-        wanted = {"measures": tuple(measures.items()), "probes": tuple(probes.items())}
-        runs[alike] = replace(job, **wanted, overrides=short)
+        asked |= {*dict(measures), *dict(probes)}
+        runs[alike] = replace(job, measures=measures, probes=probes, overrides=short)
     return list(runs.values())
 
 

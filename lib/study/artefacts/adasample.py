@@ -120,14 +120,10 @@ figure1 = several(
     Runs(["hardnet"], most=1),
 )
 # On small problems; runs for Eq. 12 and footnote 5, which speaks of HT.
+_HINGES = ("adasample_aug_gen_ht", "adasample_aug_gen")
+_THEORY = {"theorem_2": "Theorem 2", "unbiasedness": "Eq. 10", "output_gradient": "Eq. 24"}
 theory = several(
-    Runs(
-        ["adasample_aug_gen_ht", "adasample_aug_gen"],
-        "grid",
-        1,
-        probes=("gradient_norms",),
-        computations={"theorem_2": "Theorem 2", "unbiasedness": "Eq. 10", "output_gradient": "Eq. 24"},
-    ),
+    Runs(_HINGES, "grid", 1, probes=("gradient_norms",), computations=_THEORY),
     Runs(["adasample_gen", "hardnet"], "grid", 1),
 )
 

@@ -63,12 +63,10 @@ UNDAMPED = {
     for other, key in UNDAMPED_KEYS.items()
 }
 ALIKE = {**EQUAL, **SWAPPED, **UNDAMPED}
+_OPTIMISER = {key: f", {recipe.optimizer.name}" for key, recipe in SWAPPED.items()}
 # Those with a search of their own; labels tell them from the papers' own settings beside them.
 SEARCHED = {
-    key: replace(
-        recipe,
-        label=f"{recipe.label}, equal footing{f', {recipe.optimizer.name}' if key in SWAPPED else ''}",
-    )
+    key: replace(recipe, label=f"{recipe.label}, equal footing{_OPTIMISER.get(key, '')}")
     for key, recipe in ALIKE.items()
     if key.startswith("equal_")
 }

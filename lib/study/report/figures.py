@@ -160,13 +160,8 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
     parts = mean.melt(var_name="key", ignore_index=False).reset_index()
     pattern = rf"^(?P<task>\w+)\.(?P<level>{'|'.join(LEVELS)})\.(?P<part>{'|'.join(PARTS)})(?:\.ap)?$"
     parts = parts.join(parts["key"].str.extract(pattern)).dropna()
-    look = {
-        "hue": "level",
-        "palette": LEVEL_COLOURS,
-        "style": "part",
-        "style_order": [part for part in PARTS if part in set(parts["part"])],
-        "zorder": 3,
-    }
+    look = {"hue": "level", "palette": LEVEL_COLOURS, "style": "part", "zorder": 3}
+    look["style_order"] = [part for part in PARTS if part in set(parts["part"])]
     size = (DOUBLE_WIDTH, 1.15 + 0.27 * len(mean))
     figure, panels = plt.subplots(1, len(TASKS), figsize=size, sharey=True)
     for axes, task in zip(panels, TASKS, strict=True):

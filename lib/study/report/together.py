@@ -175,13 +175,8 @@ def ranks(measure: str, methods: Methods) -> pd.DataFrame:
     `draws`; and the share of them in which it is "first"."""
     drawn = draws(measure, methods).rank(axis=1)
     low, high = np.quantile(drawn, [LEVEL / 2, 1 - LEVEL / 2], axis=0, method="inverted_cdf")
-    columns = {
-        "rank": lower_better(measure, methods).rank(),
-        "from": low,
-        "to": high,
-        "first": (drawn == 1).mean(),
-    }
-    return pd.DataFrame(columns).rename_axis("method")
+    ranks = {"rank": lower_better(measure, methods).rank(), "from": low, "to": high}
+    return pd.DataFrame(ranks).assign(first=(drawn == 1).mean()).rename_axis("method")
 
 
 def agreement(one: tuple[str, Methods], other: tuple[str, Methods]) -> dict[str, float]:

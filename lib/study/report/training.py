@@ -211,12 +211,8 @@ def overfitting_values(runs: Runs) -> Values:
         test = by_stage["test"]
         others = {seed: test.drop(seed) if len(test) > 1 else test for seed in test.index}
         best = [test.loc[seed, rest.mean().idxmin()] for seed, rest in others.items()]
-        columns = {
-            "first": test.iloc[:, 0],
-            "last": test.iloc[:, -1],
-            "best": best,
-            "gap": by_stage["gap"].iloc[:, -1],
-        }
+        columns = {"first": test.iloc[:, 0], "last": test.iloc[:, -1], "best": best}
+        columns["gap"] = by_stage["gap"].iloc[:, -1]
         for name, column in columns.items():
             values[f"{name}_{key}"] = Measured(np.c_[column], label=f"{label} ({name})")
         if runs[0].content.get("profile") == "quick":
