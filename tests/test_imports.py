@@ -28,7 +28,7 @@ LAYERS = (
     ),
     ("data",),
     ("features",),
-    ("files", "digests", "processes"),
+    ("cluster", "files", "digests", "processes"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
