@@ -21,7 +21,8 @@ ROW = 256
 class FRN(nn.Module):
     """f̂ = γ f / √(ν² + |ε|) + β of maps (n, c, h, w), ν² the mean of f² over a map's pixels (Eq. 8).
 
-    No mean is subtracted, and nothing depends on the other patches. Computed in float32 at least.
+    No mean is subtracted, and nothing depends on the other patches. Computed in float32 at least;
+    in training `FRNTLU` computes it.
 
     Args:
         channels: c; each has its γ (``weight``), 1 at first, and β (``bias``), 0 at first.

@@ -10,7 +10,7 @@ from torch import Tensor
 from lib.pair_weights import Weigh
 from lib.samplers.candidates import Choice
 
-# Identical descriptors have d = 0, and their weight would be infinite; here a weight is at most 100.
+# Identical descriptors have d = 0, and their weight would be infinite; here 1/d is at most 100.
 # `lib.samplers.adasample` has a smaller one of the same name, which only keeps log d finite.
 SMALLEST_DISTANCE = 1e-2
 

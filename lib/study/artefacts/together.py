@@ -49,12 +49,14 @@ def _swapped(recipe: Recipe) -> Recipe:
     return replace(recipe, optimizer=(DSM if recipe.optimizer.name == "adam" else HYNET).optimizer)
 
 
-# Each method with the other optimiser, by the key of the method that it is.
+# Each method with the other optimiser (`equal_hynet_aug_sgd`, `equal_dsm_aug_adam`, …), by the key of the
+# method that it is.
 SWAPPED_KEYS = {
     f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key for key, name in METHODS.items()
 }
 SWAPPED = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
-# Each method whose SGD is dampened, as HardNet's code has it or in part, with DSM's, likewise.
+# Each method whose SGD is dampened, as HardNet's code has it or in part, with DSM's
+# (`equal_hardnet_aug_undamped`, …), likewise.
 UNDAMPED_KEYS = {
     f"{key}_undamped": key for key, own in EQUAL.items() if own.optimizer.options.get("dampening")
 }
@@ -94,34 +96,19 @@ def equal_footing(study: Study) -> list[Job]:
     return jobs + Runs(UNDAMPED, recipes=UNDAMPED)(study)
 
 
-# Those that train longer, too, each with the first so many seeds, None being all; and how many times as
-# long.
-LONGER = {
-    "equal_hardnet_aug": None,
-    "equal_sosnet_aug": None,
-    "tcdesc_dsm_aug": 1,
-}
+# Those that train longer, too, and how many times as long.
+LONGER = ("equal_hardnet_aug", "equal_sosnet_aug", "tcdesc_dsm_aug")
 TIMES = 4
 
 
 def duration(study: Study) -> list[Job]:
-    """`LONGER` with both optimisers, `TIMES` as long at the same learning rates, and HardNet+ without
-    dampening, two seeds; and all methods at the profile's length, whose spread over seeds the intervals
-    use."""
-    short = Runs([*EQUAL, *SWAPPED], recipes=ALIKE)
+    """`LONGER` with each optimiser, dampened and not, `TIMES` as long at the same learning rates; and all
+    methods at the profile's length, whose spread over seeds the intervals use."""
+    short = Runs(list(ALIKE), recipes=ALIKE)
+    others = [other for other, key in (SWAPPED_KEYS | UNDAMPED_KEYS).items() if key in LONGER]
     budget = study.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
-    longer = replace(short, overrides={"budget": replace(budget, epochs=TIMES * budget.epochs)})
-    rows = [
-        replace(
-            longer,
-            methods=[key, *(other for other, swapped in SWAPPED_KEYS.items() if swapped == key)],
-            most=most,
-        )
-        for key, most in LONGER.items()
-    ]
-    undamped = ["equal_hardnet_aug_undamped"]
-    rows += [replace(short, methods=undamped), replace(longer, methods=undamped, most=2)]
-    return several(short, *rows)(study)
+    overrides = {"budget": replace(budget, epochs=TIMES * budget.epochs)}
+    return several(short, replace(short, methods=[*LONGER, *others], overrides=overrides))(study)
 
 
 def optimiser_on_reserve(study: Study) -> dict[str, str]:
