@@ -330,8 +330,7 @@ def test_how_many_verdicts_may_be_wrong_by_chance():
         }
     )
     assert claims.wrong_by_chance(table) == (
-        "Of 40 comparisons judged by 95% intervals, 20 are decided "
-        "(expected wrong by chance: at most 2.0)."
+        "95% intervals decide 20 of 40 comparisons (at most 2.0 expected wrong by chance)."
     )
 
 

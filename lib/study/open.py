@@ -97,8 +97,8 @@ def open_study(
     made = ROOT / ("results" if results == "reference" else results) / profile
     if data in ("photos", "scenes") and not manifest_path(profile, data).exists():
         raise FileNotFoundError(
-            f"there is no reference of {profile} with {data}: set both profile and data to what is in "
-            f'results/reference, or name a folder: data = "{data}:DIR"'
+            f"there is no reference of {profile} with {data}, but of {_referenced()}: set both profile and "
+            f'data, or name a folder: data = "{data}:DIR"'
         )
     source = open_source(
         data,
@@ -120,6 +120,11 @@ def open_study(
         **{name: tuple(seeds or getattr(chosen, name)) for name in SEEDS},
         at_once=at_once or processes.held_at_once(chosen.threads if device == "cpu" else 0),
     )
+
+
+def _referenced() -> str:
+    manifests = sorted(REFERENCE.glob("*/*/manifest.json"))
+    return ", ".join(f"{path.parent.parent.name} with {path.parent.name}" for path in manifests)
 
 
 def _are_seeds(numbers: Sequence[object]) -> bool:
@@ -234,8 +239,10 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
 
 
 def provenance(runs: Runs) -> str:
-    """One line on what the numbers shown come from: how many records, and how many by older code."""
+    """One line on what the numbers shown come from: how many records, where, and how many by older code."""
     older = sum(run.older for run in runs)
+    folders = dict.fromkeys(run.path.parents[1] for run in runs)
+    where = " and ".join(str(f.relative_to(ROOT) if f.is_relative_to(ROOT) else f) for f in folders)
     share = "all" if older in (0, len(runs)) else f"{older} of them"
     code = "OLDER CODE or" if older else "the current code and"
-    return f"{len(runs)} records, {share} made with {code} data"
+    return f"{len(runs)} records in {where}, {share} made with {code} data" if runs else "no records"

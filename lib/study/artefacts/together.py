@@ -49,8 +49,8 @@ def _swapped(recipe: Recipe) -> Recipe:
     return replace(recipe, optimizer=(DSM if recipe.optimizer.name == "adam" else HYNET).optimizer)
 
 
-# Each method with the other optimiser (`equal_hynet_aug_sgd`, `equal_dsm_aug_adam`, …), by the key of the
-# method that it is.
+# Each method with the other optimiser (`equal_hynet_aug_sgd`, `equal_dsm_aug_adam`, …), by the key of
+# the method that it is.
 SWAPPED_KEYS = {
     f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key for key, name in METHODS.items()
 }
@@ -102,8 +102,8 @@ TIMES = 4
 
 
 def duration(study: Study) -> list[Job]:
-    """`LONGER` with each optimiser, dampened and not, `TIMES` as long at the same learning rates; and all
-    methods at the profile's length, whose spread over seeds the intervals use."""
+    """`LONGER` with each optimiser, dampened and not, `TIMES` as long at the same learning rates; and
+    all methods at the profile's length, whose spread over seeds the intervals use."""
     short = Runs(list(ALIKE), recipes=ALIKE)
     others = [other for other, key in (SWAPPED_KEYS | UNDAMPED_KEYS).items() if key in LONGER]
     budget = study.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
