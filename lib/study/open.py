@@ -97,8 +97,8 @@ def open_study(
     made = ROOT / ("results" if results == "reference" else results) / profile
     if data in ("photos", "scenes") and not manifest_path(profile, data).exists():
         raise FileNotFoundError(
-            f"there is no reference of {profile} with {data}, but of {_referenced()}: set both profile and "
-            f'data, or name a folder: data = "{data}:DIR"'
+            f"there is no reference of {profile} with {data}, but of {_referenced()}: set both "
+            f'profile and data, or name a folder: data = "{data}:DIR"'
         )
     source = open_source(
         data,
@@ -239,7 +239,7 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
 
 
 def provenance(runs: Runs) -> str:
-    """One line on what the numbers shown come from: how many records, where, and how many by older code."""
+    """What the numbers shown come from, in a line: how many records, where, how many by older code."""
     older = sum(run.older for run in runs)
     folders = dict.fromkeys(run.path.parents[1] for run in runs)
     where = " and ".join(str(f.relative_to(ROOT) if f.is_relative_to(ROOT) else f) for f in folders)
