@@ -13,8 +13,8 @@ from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike
-from scipy import optimize, stats
 
 from lib.statistics.intervals import CONFIDENCE, Measured, contrast, residual
 
@@ -42,14 +42,14 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> dict[str, np.ndarray]:
     pooled = np.sort(np.concatenate([lower, higher]), axis=0)
     ties = (np.diff(pooled, axis=0) == 0).any()
     ways = {
-        "exact": {"method": stats.PermutationMethod(n_resamples=np.inf) if ties else "exact"},
+        "exact": {"method": scipy.stats.PermutationMethod(n_resamples=np.inf) if ties else "exact"},
         "asymptotic": {"method": "asymptotic", "use_continuity": False},
         "continuity": {"method": "asymptotic", "use_continuity": True},
     }
     p = {}
     with np.errstate(invalid="ignore", divide="ignore"):
         for name, way in ways.items():
-            test = stats.mannwhitneyu(lower, higher, alternative="less", **way)
+            test = scipy.stats.mannwhitneyu(lower, higher, alternative="less", **way)
             # Without continuity correction 0 / 0 is what scipy makes of values that are all equal.
             p[name] = np.nan_to_num(test.pvalue, nan=1.0)
     return {"u": test.statistic, **p}
@@ -78,11 +78,11 @@ def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.Dat
         for sides, alternative in ((1, "less"), (2, "two-sided")):
             way = {"use_continuity": continuity, "alternative": alternative, "method": "asymptotic"}
             with np.errstate(invalid="ignore", divide="ignore"):
-                tested = stats.mannwhitneyu(*groups, axis=2, **way)
+                tested = scipy.stats.mannwhitneyu(*groups, axis=2, **way)
             # What is not a number is the p of runs that are all equal.
             forms[form, sides] = np.nan_to_num(tested.pvalue, nan=1.0)
-    at_most = stats.rankdata(tested.statistic, "max", axis=1) / len(splits)
-    at_least = 1 - (stats.rankdata(tested.statistic, "min", axis=1) - 1) / len(splits)
+    at_most = scipy.stats.rankdata(tested.statistic, "max", axis=1) / len(splits)
+    at_least = 1 - (scipy.stats.rankdata(tested.statistic, "min", axis=1) - 1) / len(splits)
     forms["exact", 1], forms["exact", 2] = at_most, np.minimum(1, 2 * np.minimum(at_most, at_least))
     sizes = [sorted(np.bincount(pattern), reverse=True) for pattern in patterns]
     tied = [[size for size in own if size > 1] for own in sizes]
@@ -153,7 +153,7 @@ def power(
     effects = np.asarray(effects, dtype=float)
     draws = np.random.default_rng(0).normal(size=(2, simulations, runs))
     lower, higher = draws[0] - effects[:, None, None], draws[1]
-    p = stats.mannwhitneyu(lower, higher, alternative="less", axis=-1, method="exact").pvalue
+    p = scipy.stats.mannwhitneyu(lower, higher, alternative="less", axis=-1, method="exact").pvalue
     return pd.Series((p <= alpha).mean(axis=-1), pd.Index(effects, name="effect"))
 
 
@@ -212,12 +212,12 @@ def agreement(
     first, second = np.array(list(combinations(range(len(one)), 2))).T
     signs = [np.sign(drawn[:, first] - drawn[:, second]) for drawn in (draws_of_one, draws_of_other)]
     low, high = np.quantile(math.prod(signs).mean(axis=1), [0.025, 0.975])
-    return stats.kendalltau(one, other).statistic, low, high
+    return scipy.stats.kendalltau(one, other).statistic, low, high
 
 
 def _newcombe(value: float, runs_a: int, runs_b: int) -> tuple[float, float]:
     """The values whose distance from the estimate is z standard errors, taken at those values."""
-    z = stats.norm.ppf((1 + CONFIDENCE) / 2)
+    z = scipy.stats.norm.ppf((1 + CONFIDENCE) / 2)
     more = (runs_a + runs_b) / 2 - 1
 
     def gap(supposed: float) -> float:
@@ -226,8 +226,8 @@ def _newcombe(value: float, runs_a: int, runs_b: int) -> tuple[float, float]:
         return (value - supposed) ** 2 - z**2 * variance
 
     # The gap is also zero at an estimate of 0 or 1 itself, so the brackets stop short of it.
-    low = optimize.brentq(gap, 0, min(value, 1 - 1e-12)) if value > 0 else 0.0
-    high = optimize.brentq(gap, max(value, 1e-12), 1) if value < 1 else 1.0
+    low = scipy.optimize.brentq(gap, 0, min(value, 1 - 1e-12)) if value > 0 else 0.0
+    high = scipy.optimize.brentq(gap, max(value, 1e-12), 1) if value < 1 else 1.0
     return low, high
 
 

@@ -12,7 +12,6 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
@@ -156,6 +155,9 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
         runs: of `lib.study.report.frames.hpatches_numbers`; its first method is on top.
         note: profile, data and seeds; stands above.
     """
+    # It imports `scipy.stats`, half a second that no other figure here needs.
+    import seaborn as sns
+
     mean = frames.means(runs).droplevel("key")
     parts = mean.melt(var_name="key", ignore_index=False).reset_index()
     pattern = rf"^(?P<task>\w+)\.(?P<level>{'|'.join(LEVELS)})\.(?P<part>{'|'.join(PARTS)})(?:\.ap)?$"
