@@ -22,7 +22,7 @@ def pairs(job: Job, study: Study) -> int:
 
 
 def test_what_stands_beside_tcdesc_lacks_the_topology_alone() -> None:
-    for loss, (with_it, without) in tcdesc.LOSSES.items():
+    for loss, (with_it, without) in tcdesc.TOPOLOGY_PAIRS.items():
         ours, theirs = ({**EVERY, **together.EQUAL}[key] for key in (with_it, without))
         assert changed(ours, theirs) == {"positive"}, loss
         assert theirs.positive.name == "pair"

@@ -82,7 +82,7 @@ def test_gains_are_of_pairs_that_are_there_and_paired_by_seed(study: Study) -> N
     assert table["change"].tolist() == pytest.approx([-6, -5, -8, -10])
     assert (table["to"] - table["from"]).max() < 1e-9
     others = training.changes_by_topology(trained(experiments.other_losses(study), study), sets)
-    assert list(others.index) == [f"topology on {loss}" for loss in experiments.LOSSES]
+    assert list(others.index) == [f"topology on {loss}" for loss in experiments.TOPOLOGY_PAIRS]
     assert others["change"].tolist() == pytest.approx([-6, -5, -12, -11])
 
 
@@ -244,7 +244,7 @@ def test_the_tables_as_printed_against_the_claims_on_them(
 def test_claims_name_keys_that_the_study_trains() -> None:
     known = {*experiments.VARIANTS, *experiments.METHODS, *experiments.TABLE2_SEEDED, "sift"}
     known |= {*experiments.TABLE2_BESIDE, *experiments.FIGURE4, "gamma_0.5", "gamma_2"}
-    known |= {key for pair in experiments.LOSSES.values() for key in pair}
+    known |= {key for pair in experiments.TOPOLOGY_PAIRS.values() for key in pair}
     for claim in read_claims("tcdesc"):
         if claim.metric in ("fpr95", "map", "mean_lambda", *COLUMN_NAMES, *TASKS):
             assert {*claim.a, *claim.b, *claim.given} <= known, claim.id

@@ -143,7 +143,7 @@ def overfitting(study: Study) -> list[Job]:
 
 
 # By the loss that topology is put on, the recipe with it and the one without.
-LOSSES = {
+TOPOLOGY_PAIRS = {
     "HardNet": ("tcdesc_hn_aug", "hardnet_long"),
     "DSM": ("tcdesc_dsm_aug", "dsm_long"),
     "AdaSample": ("adasample_tc", "equal_adasample_aug_gen"),
@@ -152,7 +152,9 @@ LOSSES = {
 
 
 # Topology on each paper's loss, with it and without.
-other_losses = Runs([name for both in LOSSES.values() for name in both], recipes={**EQUAL, **VARIANTS})
+other_losses = Runs(
+    [name for both in TOPOLOGY_PAIRS.values() for name in both], recipes={**EQUAL, **VARIANTS}
+)
 
 
 # What the paper leaves open and is most likely to matter.

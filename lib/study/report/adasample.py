@@ -176,7 +176,7 @@ READINGS = {
     "mean within a class": Reading("within"),
 }
 # Eq. 12: the squared distance in place of the loss.
-LOSSES = {
+LOSS_READINGS = {
     "all classes": Reading("none", between=("squared", "loss")),
     "within a class": Reading("within", between=("squared", "loss")),
 }
@@ -274,10 +274,12 @@ def hinge_table(probes: Probes) -> pd.DataFrame:
         over positive losses, by what power of d_pos² the loss grows there, with its 5% and 95%; and
         the fraction of zero hinges.
     """
-    mean = correlations(probes, LOSSES).query("run == @MEAN")
+    mean = correlations(probes, LOSS_READINGS).query("run == @MEAN")
     r = mean.pivot(index="stage", columns="reading", values=["r", "low", "high"])
     parts = {"r": "r", "from": "low", "to": "high"}
-    columns = {(f"r, {name}", head): r[part, name] for name in LOSSES for head, part in parts.items()}
+    columns = {
+        (f"r, {name}", head): r[part, name] for name in LOSS_READINGS for head, part in parts.items()
+    }
     squared, losses = (
         np.concatenate([probe[name] for probe in probes.values()], axis=1)
         for name in ("squared", "loss")

@@ -33,7 +33,7 @@ OPTIMISERS = {"sgd": "SGD", "adam": "Adam"}
 TOLERANCE = 3
 LEVEL = 0.05
 # By paper, what its claims call runs on equal footing.
-CLAIMED = {
+CLAIM_KEYS = {
     "tcdesc": {"equal_tcdesc_hn_aug": "tcdesc_hn_aug", "equal_hardnet_aug_undamped": "hardnet_long"},
     "dsm": {"dsm_long": "dsm_aug", "equal_hardnet_aug_undamped": "real_margin_1"},
 }
@@ -82,7 +82,7 @@ def without_dampening(runs: Runs) -> Runs:
 def claimed_values(claim: Claim, runs: Runs, sets: Sequence[str]) -> Values:
     """`lib.study.claims.measured.values_of` runs on equal footing, under the names that a claim of DSM
     or TCDesc, whose setting that is, has for them."""
-    named = CLAIMED[claim.paper]
+    named = CLAIM_KEYS[claim.paper]
     renamed = [
         replace(run, job=replace(run.job, name=named.get(run.job.name, run.job.name))) for run in runs
     ]
@@ -121,8 +121,8 @@ def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
     for measure in next(iter(measured.values())):
         either = {name: measures[measure] for name, measures in measured.items()}
         before, after = (on_scale(measure, methods) for methods in either.values())
-        left = residual([*before.values(), *after.values()])
-        changed = {label: difference(after[label], before[label], left) for label in before}
+        spread = residual([*before.values(), *after.values()])
+        changed = {label: difference(after[label], before[label], spread) for label in before}
         means = pd.DataFrame({name: levels(methods)["mean"] for name, methods in either.items()})
         change = with_tests(changed, "ratio" if measure in RATES else "change").drop(columns="p")
         tables[measure] = means.loc[[*before]].join(change)
@@ -145,10 +145,10 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
     methods = on_scale(measure, methods)
     sign = SIGNS[measure]
     runs = pd.DataFrame({label: sign * m.values.mean(axis=1) for label, m in methods.items()})
-    left = residual(methods.values())
+    spread = residual(methods.values())
     in_order = [sorted(two, key=runs.mean().get) for two in combinations(methods, 2)]
     ahead = {
-        (better, worse): contrast([(sign, methods[worse]), (-sign, methods[better])], left)
+        (better, worse): contrast([(sign, methods[worse]), (-sign, methods[better])], spread)
         for better, worse in in_order
     }
     table = with_tests(ahead, "ratio" if measure in RATES else "ahead").rename_axis(["better", "worse"])
@@ -219,7 +219,7 @@ def cost(runs: Runs, methods: Methods) -> pd.DataFrame:
     table = pd.DataFrame({"ms": fastest}).rename_axis("method")
     table["times"] = table["ms"] / fastest[BASE]
     scaled = on_scale(FPR95, methods)
-    left = residual(scaled.values())
+    spread = residual(scaled.values())
     base = scaled.pop(BASE)
-    ratios = {label: difference(method, base, left) for label, method in scaled.items()}
+    ratios = {label: difference(method, base, spread) for label, method in scaled.items()}
     return table.join(intervals(ratios, "ratio"))

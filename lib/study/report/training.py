@@ -13,7 +13,7 @@ from lib.statistics.intervals import Measured
 from lib.study import records
 from lib.study.artefacts.hynet import MARGINS, SHOWN, best_margin
 from lib.study.artefacts.searches import searched_fpr95, searches_folder
-from lib.study.artefacts.tcdesc import LOSSES
+from lib.study.artefacts.tcdesc import TOPOLOGY_PAIRS
 from lib.study.catalogue import SEARCHED
 from lib.study.claims import Values
 from lib.study.claims.measured import fpr95_by_column
@@ -129,7 +129,7 @@ def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
     return {name: np.take_along_axis(values, at, axis=2).mean(axis=1) for name, at in chosen.items()}
 
 
-def with_topology(runs: Runs) -> Runs:
+def topology_runs(runs: Runs) -> Runs:
     """The runs of TCDesc: those with a training curve of λ."""
     return [run for run in runs if "mean_lambda" in run.content.get("curve", {})]
 
@@ -143,7 +143,7 @@ def topology(runs: Runs) -> pd.DataFrame:
         `capped (%)`, whose λ is the largest, 0.5; the mean topology distance `d_T`; and the share of
         differences that lie `beyond (%)` the range of DSM's histogram.
     """
-    runs = with_topology(runs)
+    runs = topology_runs(runs)
     means = frames.steps(runs).groupby("label", sort=False).mean(numeric_only=True)
     configs = pd.json_normalize([run.content["config"] for run in runs])
     neighbours = configs["recipe.positive.options.neighbours"]
@@ -163,13 +163,13 @@ def changes_by_topology(runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
     """By how much FPR95 changes with topology, all else the same, and with TCDesc's setting alone.
 
     Args:
-        runs: a pair of `LOSSES` or `SETTING` is shown where both of its methods have runs.
+        runs: a pair of `TOPOLOGY_PAIRS` or `SETTING` is shown where both of its methods have runs.
         sets: the data source's three sets, in the order of their roles.
 
     Returns:
         As `lib.study.report.changes.changes`.
     """
-    pairs = {f"topology on {loss}": pair for loss, pair in LOSSES.items()} | SETTING
+    pairs = {f"topology on {loss}": pair for loss, pair in TOPOLOGY_PAIRS.items()} | SETTING
     names = {run.job.name for run in runs}
     pairs = {changed: pair for changed, pair in pairs.items() if names.issuperset(pair)}
     compared = set().union(*pairs.values())
