@@ -245,4 +245,5 @@ def provenance(runs: Runs) -> str:
     where = " and ".join(str(f.relative_to(ROOT) if f.is_relative_to(ROOT) else f) for f in folders)
     share = "all" if older in (0, len(runs)) else f"{older} of them"
     code = "OLDER CODE or" if older else "the current code and"
-    return f"{len(runs)} records in {where}, {share} made with {code} data" if runs else "no records"
+    count = f"{len(runs)} record{'s' if len(runs) > 1 else ''}"
+    return f"{count} in {where}, {share} made with {code} data" if runs else "no records"
