@@ -19,7 +19,13 @@ from jupyter_client.connect import write_connection_file
 
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(
-    ["ipykernel.kernelapp", "lib.study.report.together", "lib.study.report.artefact", "lib.study.runs"]
+    [
+        "ipykernel.kernelapp",
+        "seaborn",
+        "lib.study.report.together",
+        "lib.study.report.artefact",
+        "lib.study.runs",
+    ]
 )
 
 
