@@ -330,7 +330,8 @@ def test_how_many_verdicts_may_be_wrong_by_chance():
         }
     )
     assert claims.wrong_by_chance(table) == (
-        "95% intervals decide 20 of 40 comparisons (at most 2.0 expected wrong by chance)."
+        "A sentence can make several comparisons: 95% intervals decide 20 of 40 "
+        "(at most 2.0 wrong by chance)."
     )
 
 

@@ -186,20 +186,20 @@ def test_a_mean_is_reproduced_within_what_the_references_seeds_leave_open(ours, 
     for seed, value in enumerate((1.0, 2.0, 3.0)):
         write_run(reference, seed, value)
     sentence, missing = reproduction(results, reference, paths, {})
-    assert sentence.startswith(f"Of 1 means over seeds {within} lie within")
-    assert (sentence.endswith("none changed."), missing) == (True, [])
+    assert sentence.startswith(f"{within} of 1 means over seeds lie within")
+    assert (sentence.endswith("no verdict changed."), missing) == (True, [])
 
 
 def test_verdicts_that_changed_and_what_is_missing_are_named(tmp_path):
     results, reference = tmp_path / "results", tmp_path / "reference"
     paths = [write_run(results, 0, 1.0)]
-    assert reproduction(results, reference, paths, {"a/b"})[0].startswith("No reference")
+    assert reproduction(results, reference, paths, {"a/b"})[0].startswith("The reference has none")
     write_run(reference, 0, 1.0)
     save(results, "tables/a/b_verdicts.csv", "claim,verdict\nx,held\ny,open\nnew,held\n")
     save(reference, "tables/a/b_verdicts.csv", "claim,verdict\ny,held\nx,held\n")
     save(reference, "figures/a/b.png")
     save(reference, "figures/a/bc.png")
     sentence, missing = reproduction(results, reference, paths, {"a/b"})
-    assert sentence.startswith("Of 0 means")
+    assert sentence.startswith("0 of 0 means")
     assert sentence.endswith("changed: y.")
     assert missing == ["figures/a/b.png"]

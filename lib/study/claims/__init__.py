@@ -359,8 +359,8 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
     judged = table[table["low"].notna() & (table["verdict"] != NOT_JUDGED)]
     decided = (judged["verdict"] != OPEN).sum()
     wrong = (1 - CONFIDENCE) * len(judged)
-    head = f"{CONFIDENCE:.0%} intervals decide {decided} of {len(judged)} comparisons"
-    return f"{head} (at most {wrong:.1f} expected wrong by chance)."
+    head = f"A sentence can make several comparisons: {CONFIDENCE:.0%} intervals decide {decided} of"
+    return f"{head} {len(judged)} (at most {wrong:.1f} wrong by chance)."
 
 
 def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:

@@ -26,6 +26,8 @@ PAPERS = {
     "hynet": ("HyNet", "mixes inner product and distance"),
     "tcdesc": ("TCDesc", "compares neighbourhoods"),
 }
+# What the labels of this study's networks end with, as its tables have them.
+EXPORTED = " (exported)"
 OUTCOMES = (HELD, NOT_HELD, OPEN, NOT_JUDGED)
 
 
@@ -50,7 +52,7 @@ def reproduction(
         if path.exists() and (other := reference / path.relative_to(results)).exists()
     ]
     if not both:
-        return "No reference is of this profile and data.", []
+        return "The reference has none of these records.", []
     # Of some artefacts alone the reference's records have more measures than ours.
     ours, theirs = (_means(side) for side in zip(*both, strict=True))
     ours, theirs = ours.align(theirs, join="inner", axis=0)
@@ -65,8 +67,8 @@ def reproduction(
     now, before = now.align(before, join="inner")
     changed = ", ".join(now.index[now != before])
     sentence = (
-        f"Of {len(within):,} means over seeds {within.sum():,} lie within the 95% interval of the "
-        f"reference's seeds; of the verdicts, {f'changed: {changed}' if changed else 'none changed'}."
+        f"{within.sum():,} of {len(within):,} means over seeds lie within the 95% intervals of the "
+        f"reference's seeds; {f'verdicts changed: {changed}' if changed else 'no verdict changed'}."
     )
     return sentence, sorted({*saved_files(reference, selected)} - {*saved_files(results, selected)})
 
@@ -190,7 +192,8 @@ def outcome(verdicts: pd.Series) -> str:
 
 def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
     """A table in Markdown of methods: FPR95 and AP of matching in percent with either optimiser, the
-    lowest FPR95 of either first; and below it the same of descriptors that were not trained for it.
+    lowest FPR95 of either first, in bold with the optimiser that its search chose; and below it the
+    same of descriptors that were not trained for it.
 
     Args:
         measured: columns `method` and, e.g., "FPR95 Adam" and "matching of photographs Adam".
@@ -204,10 +207,15 @@ def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
     }
     lowest = methods.filter(regex=f"^{FPR95} (SGD|Adam)$").min(axis=1).sort_values()
     table = pd.DataFrame(columns).loc[lowest.index]
+    for method, optimiser in levels.dropna(subset="optimiser").set_index("method")["optimiser"].items():
+        chosen = [column for column in table if column.endswith(optimiser)]
+        table.loc[method, chosen] = "**" + table.loc[method, chosen] + "**"
     others = levels[levels["optimiser"].isna()].set_index("method")
     reached = others[[f"{FPR95} mean", f"{PHOTOGRAPHS} mean"]].itertuples()
-    texts = "; ".join(f"{name} {rate:.2f} and {ap:.1f}" for name, rate, ap in reached)
-    below = f"\nOther descriptors (FPR95, AP): {texts}.\n"
+    texts = {name: f"{name.removesuffix(EXPORTED)} {rate:.2f}, {ap:.1f}" for name, rate, ap in reached}
+    ours = "; ".join(text for name, text in texts.items() if name.endswith(EXPORTED))
+    theirs = "; ".join(text for name, text in texts.items() if not name.endswith(EXPORTED))
+    below = f"\nOther descriptors (FPR95, AP): {theirs}. Exported: {ours}.\n"
     return _markdown(table) + below
 
 
