@@ -187,7 +187,7 @@ def test_a_mean_is_reproduced_within_what_the_references_seeds_leave_open(ours, 
         write_run(reference, seed, value)
     sentence, missing = reproduction(results, reference, paths, {})
     assert sentence.startswith(f"{within} of 1 means over seeds lie within")
-    assert (sentence.endswith("no verdict changed."), missing) == (True, [])
+    assert (sentence.endswith("changed: none."), missing) == (True, [])
 
 
 def test_verdicts_that_changed_and_what_is_missing_are_named(tmp_path):

@@ -1,5 +1,6 @@
 """The study that a notebook's parameters name, and the records it asks for: looked up, or made."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -97,8 +98,8 @@ def open_study(
     made = ROOT / ("results" if results == "reference" else results) / profile
     if data in ("photos", "scenes") and not manifest_path(profile, data).exists():
         raise FileNotFoundError(
-            f"there is no reference of {profile} with {data}, but of {_referenced()}: set both "
-            f'profile and data, or name a folder: data = "{data}:DIR"'
+            f"there is no reference of {profile} with {data}: set both profile and data to what is in "
+            f'results/reference, or name a folder: data = "{data}:DIR"'
         )
     source = open_source(
         data,
@@ -120,11 +121,6 @@ def open_study(
         **{name: tuple(seeds or getattr(chosen, name)) for name in SEEDS},
         at_once=at_once or processes.held_at_once(chosen.threads if device == "cpu" else 0),
     )
-
-
-def _referenced() -> str:
-    manifests = sorted(REFERENCE.glob("*/*/manifest.json"))
-    return ", ".join(f"{path.parent.parent.name} with {path.parent.name}" for path in manifests)
 
 
 def _are_seeds(numbers: Sequence[object]) -> bool:
@@ -242,7 +238,7 @@ def provenance(runs: Runs) -> str:
     """What the numbers shown come from, in a line: how many records, where, how many by older code."""
     older = sum(run.older for run in runs)
     folders = dict.fromkeys(run.path.parents[1] for run in runs)
-    where = " and ".join(str(f.relative_to(ROOT) if f.is_relative_to(ROOT) else f) for f in folders)
+    where = " and ".join(os.path.relpath(folder, ROOT) for folder in folders)
     share = "all" if older in (0, len(runs)) else f"{older} of them"
     code = "OLDER CODE or" if older else "the current code and"
     count = f"{len(runs)} record{'s' if len(runs) > 1 else ''}"

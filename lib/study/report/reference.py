@@ -68,7 +68,7 @@ def reproduction(
     changed = ", ".join(now.index[now != before])
     sentence = (
         f"{within.sum():,} of {len(within):,} means over seeds lie within the 95% intervals of the "
-        f"reference's seeds; {f'verdicts changed: {changed}' if changed else 'no verdict changed'}."
+        f"reference's seeds; verdicts changed: {changed or 'none'}."
     )
     return sentence, sorted({*saved_files(reference, selected)} - {*saved_files(results, selected)})
 
@@ -208,15 +208,15 @@ def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
     lowest = methods.filter(regex=f"^{FPR95} (SGD|Adam)$").min(axis=1).sort_values()
     table = pd.DataFrame(columns).loc[lowest.index]
     for method, optimiser in levels.dropna(subset="optimiser").set_index("method")["optimiser"].items():
-        chosen = [column for column in table if column.endswith(optimiser)]
+        chosen = table.columns.str.endswith(optimiser)
         table.loc[method, chosen] = "**" + table.loc[method, chosen] + "**"
     others = levels[levels["optimiser"].isna()].set_index("method")
     reached = others[[f"{FPR95} mean", f"{PHOTOGRAPHS} mean"]].itertuples()
-    texts = {name: f"{name.removesuffix(EXPORTED)} {rate:.2f}, {ap:.1f}" for name, rate, ap in reached}
-    ours = "; ".join(text for name, text in texts.items() if name.endswith(EXPORTED))
-    theirs = "; ".join(text for name, text in texts.items() if not name.endswith(EXPORTED))
-    below = f"\nOther descriptors (FPR95, AP): {theirs}. Exported: {ours}.\n"
-    return _markdown(table) + below
+    texts = pd.Series({name: f"{name} {rate:.2f}, {ap:.1f}" for name, rate, ap in reached})
+    exported = texts.index.str.endswith(EXPORTED)
+    ours = "; ".join(texts[exported]).replace(EXPORTED, "")
+    below = f"Other descriptors (FPR95, AP): {'; '.join(texts[~exported])}. Exported: {ours}."
+    return f"{_markdown(table)}\n{below}\n"
 
 
 def _markdown(table: pd.DataFrame) -> str:
