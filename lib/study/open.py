@@ -241,5 +241,5 @@ def provenance(runs: Runs) -> str:
     where = " and ".join(os.path.relpath(folder, ROOT) for folder in folders)
     share = "all" if older in (0, len(runs)) else f"{older} of them"
     code = "OLDER CODE or" if older else "the current code and"
-    count = f"{len(runs)} record{'s' if len(runs) > 1 else ''}"
+    count = f"{len(runs)} record{'s' * (len(runs) > 1)}"
     return f"{count} in {where}, {share} made with {code} data" if runs else "no records"

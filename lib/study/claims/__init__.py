@@ -358,9 +358,8 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
     """
     judged = table[table["low"].notna() & (table["verdict"] != NOT_JUDGED)]
     decided = (judged["verdict"] != OPEN).sum()
-    wrong = (1 - CONFIDENCE) * len(judged)
     head = f"A sentence can make several comparisons: {CONFIDENCE:.0%} intervals decide {decided} of"
-    return f"{head} {len(judged)} (at most {wrong:.1f} wrong by chance)."
+    return f"{head} {len(judged)} (at most {(1 - CONFIDENCE) * len(judged):.1f} wrong by chance)."
 
 
 def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:
