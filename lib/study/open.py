@@ -237,8 +237,7 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
 def provenance(runs: Runs) -> str:
     """What the numbers shown come from, in a line: how many records, where, how many by older code."""
     older = sum(run.older for run in runs)
-    folders = dict.fromkeys(run.path.parents[1] for run in runs)
-    where = " and ".join(os.path.relpath(folder, ROOT) for folder in folders)
+    where = " and ".join(sorted({os.path.relpath(run.path.parents[1], ROOT) for run in runs}))
     share = "all" if older in (0, len(runs)) else f"{older} of them"
     code = "OLDER CODE or" if older else "the current code and"
     count = f"{len(runs)} record{'s' * (len(runs) > 1)}"
