@@ -42,8 +42,9 @@ def pytest_configure() -> None:
     nbval = sys.modules.get("nbval.kernel")
     if nbval is not None:
         # Takes seconds to import.
-        from forked import start_new_kernel
+        from forked import start, start_new_kernel
 
+        start()
         nbval.start_new_kernel = start_new_kernel
 
 

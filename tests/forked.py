@@ -8,9 +8,11 @@ import os
 import signal
 from contextlib import chdir
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import matplotlib as mpl
 from ipykernel.kernelapp import IPKernelApp
@@ -20,13 +22,17 @@ from jupyter_client.connect import write_connection_file
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
-        "ipykernel.kernelapp",
-        "seaborn",
-        "lib.study.report.together",
-        "lib.study.report.artefact",
-        "lib.study.runs",
+        *("ipykernel.kernelapp", "seaborn", "lib.study.report.together", "lib.study.report.artefact"),
+        *("lib.study.runs", "parsed"),
     ]
 )
+
+
+def start() -> None:
+    """Start the process that others are forked from. Its environment alone says where modules are."""
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(paths)):
+        forkserver.ensure_running()
 
 
 def start_new_kernel(
