@@ -1,6 +1,7 @@
 """Every detector of blobs finds a blob where it is, in an image that is reduced or not."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from lib.data.hpatches import detection as hpatches_detection
 from lib.data.images import reduced
 from lib.features.detectors import Detector, detect
-from lib.features.keypoints import dog_keypoints
+from lib.features.keypoints import Keypoints, dog_keypoints
 
 SIDE, SIGMA = 1200, 12
 
@@ -17,9 +18,15 @@ def of_kind(kind: str) -> Callable[[np.ndarray], np.ndarray]:
     return lambda image: detect(image, Detector(kind, upright=True, most=4000)).position.astype(float)
 
 
+@cache
+def hpatches_frames(pixels: bytes, side: int) -> Keypoints:
+    """What all three detectors find in a square image, once for the three."""
+    return hpatches_detection.detect(np.frombuffer(pixels, np.uint8).reshape(side, side))
+
+
 def of_hpatches(kind: str) -> Callable[[np.ndarray], np.ndarray]:
     def positions(image: np.ndarray) -> np.ndarray:
-        frames = hpatches_detection.detect(image)
+        frames = hpatches_frames(image.tobytes(), len(image))
         return frames.position[frames.detector == hpatches_detection.DETECTORS.index(kind)]
 
     return positions

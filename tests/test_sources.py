@@ -116,7 +116,7 @@ def test_a_generation_cut_short_leaves_nothing_and_can_be_repeated(
 
 @pytest.mark.parametrize(
     ("sent", "jobs"),
-    [(signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGTERM, 2)],
+    [(signal.SIGINT, 1), (signal.SIGTERM, 2)],
 )
 def test_whatever_ends_a_preparation_no_part_and_no_lock_stays(
     tmp_path: Path, sent: signal.Signals, jobs: int

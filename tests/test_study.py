@@ -437,7 +437,7 @@ def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "reference/quick/mini"
-    shutil.copytree(REFERENCE / "quick/mini", folder)
+    shutil.copytree(REFERENCE / "quick/mini", folder, copy_function=os.symlink)
     monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     damaged = {
         "hynet/figure3": next(folder.glob("records/architecture/*.json")),
@@ -446,12 +446,17 @@ def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
         "adasample/figure1": folder / "searches/hardnet.json",
     }
     a_folder, cut_short, empty, search = damaged.values()
+    # Files of their own in place of links to the reference's.
+    contents = {file: file.read_bytes() for file in damaged.values()}
+    for file, content in contents.items():
+        file.unlink()
+        file.write_bytes(content)
     a_folder.unlink()
     a_folder.mkdir()
-    cut_short.write_bytes(cut_short.read_bytes()[:-99])
+    cut_short.write_bytes(contents[cut_short][:-99])
     empty.write_text("{}")
     flip_a_bit(search, 0.5)
-    names = (*damaged, "study/learning_rate")
+    names = (*damaged, "dsm/figure1")
     monkeypatch.setattr(study, "ARTEFACTS", {name: ARTEFACTS[name] for name in names})
     assert study.main(["--cached", "--results", str(tmp_path)]) == 1
     told = capsys.readouterr()
@@ -462,7 +467,7 @@ def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
     assert "left out" not in told.out
     assert f"The report: {tmp_path / 'quick/report/index.html'}" in told.out
     pages = (tmp_path / "quick/report").rglob("*.html")
-    assert sorted(page.name for page in pages) == ["index.html", "learning_rate.html"]
+    assert sorted(page.name for page in pages) == ["figure1.html", "index.html"]
 
 
 def test_a_damaged_reference_keeps_no_report_from_what_was_made(
