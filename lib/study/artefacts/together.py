@@ -97,7 +97,7 @@ def equal_footing(study: Study) -> list[Job]:
 
 
 # Those that train longer, too, and how many times as long.
-LONGER = ("equal_hardnet_aug", "equal_sosnet_aug")
+LONGER = ("equal_hardnet_aug", "equal_sosnet_aug", "tcdesc_dsm_aug")
 TIMES = 4
 
 
