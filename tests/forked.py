@@ -29,9 +29,11 @@ FORKING.set_forkserver_preload(
 
 
 def start() -> None:
-    """Start the process that others are forked from. Its environment alone says where modules are."""
+    """Start the process that others are forked from. Its environment alone says where modules are, and
+    keeps what libraries in C write to stderr out of the outputs of cells, as in any test."""
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(paths)):
+    environment = {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_CURRENT_TEST": "a notebook"}
+    with patch.dict(os.environ, environment):
         forkserver.ensure_running()
 
 
