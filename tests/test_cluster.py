@@ -194,7 +194,7 @@ def test_a_record_that_is_not_seen_here_is_a_failure(
     here: tuple[Study, Job, Path], setting: Setting, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, job, _ = here
-    monkeypatch.setattr(cluster, "_SEEN", 1.0)
+    monkeypatch.setattr(cluster, "_SEEN", 0.0)
     monkeypatch.setattr(cluster, "task", lambda job, setting: Task(job.title, undone))
     ((failed, reason),) = cluster.complete([job], setting, address, quiet)
     assert failed == job
@@ -203,7 +203,7 @@ def test_a_record_that_is_not_seen_here_is_a_failure(
 
 
 def test_where_no_scheduler_listens_is_said_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lib.cluster._ANSWER", 1.0)
+    monkeypatch.setattr("lib.cluster._ANSWER", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (9, silent.getsockname()[1]):
             with pytest.raises(

@@ -113,14 +113,6 @@ def test_no_notebook_sees_what_another_did_and_each_works_in_its_folder(executed
         assert printed(executed[0], f"{folder}/shows").startswith(f"False {folder} ")
 
 
-def test_the_kernel_ends_with_the_process_that_executes(executed):
-    *_, number = printed(executed[0], "a/shows").split()
-    kernel, end = Path(f"/proc/{number}"), time.monotonic() + 20
-    while kernel.exists() and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not kernel.exists()
-
-
 def test_what_failed_is_named_with_its_cell_and_has_a_page_and_the_next_is_executed(executed):
     opened, report, ((failed, why), (killed, _)) = executed
     # Counted in the notebook as it is committed.
@@ -203,3 +195,12 @@ def test_verdicts_that_changed_and_what_is_missing_are_named(tmp_path):
     assert sentence.startswith("0 of 0 means")
     assert sentence.endswith("changed: y.")
     assert missing == ["figures/a/b.png"]
+
+
+# Last, since a kernel looks only now and then whether its process is still there.
+def test_the_kernel_ends_with_the_process_that_executes(executed):
+    *_, number = printed(executed[0], "a/shows").split()
+    kernel, end = Path(f"/proc/{number}"), time.monotonic() + 20
+    while kernel.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not kernel.exists()

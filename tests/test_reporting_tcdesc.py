@@ -150,7 +150,7 @@ def test_a_quick_training_is_too_short_for_a_verdict_on_whether_fpr95_rises_at_i
 def test_the_best_stage_of_a_seed_is_chosen_by_the_others(study: Study) -> None:
     """Stages that differ by chance alone: the lowest would be below the last whatever happens."""
     random, gaps = np.random.default_rng(0), []
-    for _ in range(100):
+    for _ in range(50):
         found = staged(study, lambda *_: 30 + float(random.normal()))
         values = training.overfitting_values(found)
         gaps.append((values["last_dsm_long"].values - values["best_dsm_long"].values).mean())
