@@ -71,7 +71,8 @@ def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Pat
 
 
 def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
-    opened = open_study(results=str(tmp_path))
+    # Its data is the study's own, which notebooks show as well.
+    opened = replace(open_study(), folder=tmp_path)
     whole = training_job(opened, "hardnet", "mini-a", 0)
     job = replace(whole, measures=(("fpr95", "mini-b"),), probes=())
     ours = records.read(carry_out(job, opened))
@@ -200,6 +201,12 @@ def test_a_run_trained_or_followed_by_other_code_is_older_code(cold: tuple[Study
         assert find(opened, job).older
         assert to_do(opened, [job]) == [job]
     records.write(path, record)
+
+
+def test_runs_on_real_places_need_their_photographs() -> None:
+    opened = open_study("evening", "scenes", seeds=[7])
+    with pytest.raises(FileNotFoundError, match="name the folder of the photographs"):
+        records_of(opened, Runs(["hardnet"], searched={"hardnet": "equal_hardnet_aug"})(opened))
 
 
 def test_numbers_of_other_data_are_not_shown(cold: tuple[Study, Job, Path]) -> None:

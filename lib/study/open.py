@@ -187,6 +187,9 @@ def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[
 
     Returns:
         What failed, and why.
+
+    Raises:
+        FileNotFoundError: real places are read from the reference, and a record is missing there.
     """
     complete, by, at_once, where = pool.complete, study.at_once, study.at_once, ""
     if address:
@@ -196,6 +199,8 @@ def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[
         # Asked first, so that one that does not answer is known before data is made.
         complete, by, at_once = cluster.complete, address, max(1, held(address))
         where = f" at {address}"
+    if study.data == "scenes":
+        raise FileNotFoundError('name the folder of the photographs: data = "scenes:DIR"')
     print("data: making or checking it …", flush=True)
     pool.prepare(study.source, sets_of(study, jobs), study.at_once)
     todo = to_do(study, jobs)

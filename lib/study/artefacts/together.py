@@ -104,7 +104,7 @@ TIMES = 4
 def duration(study: Study) -> list[Job]:
     """`LONGER` with each optimiser, dampened and not, `TIMES` as long at the same learning rates; and
     all methods at the profile's length, whose spread over seeds the intervals use."""
-    short = Runs(list(ALIKE), recipes=ALIKE)
+    short = Runs(ALIKE, recipes=ALIKE)
     others = [other for other, key in (SWAPPED_KEYS | UNDAMPED_KEYS).items() if key in LONGER]
     budget = study.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
     overrides = {"budget": replace(budget, epochs=TIMES * budget.epochs)}
