@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 import matplotlib as mpl
+import pytest
 from ipykernel.kernelapp import IPKernelApp
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
@@ -23,9 +24,15 @@ FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
         *("ipykernel.kernelapp", "seaborn", "lib.study.report.together", "lib.study.report.artefact"),
-        *("lib.study.runs", "parsed"),
+        # The last is imported by the first step of any training.
+        *("lib.study.runs", "parsed", "torch._inductor"),
     ]
 )
+
+
+def forked_workers(patch: pytest.MonkeyPatch) -> None:
+    """Have `lib.processes` fork what it starts, which spares a test that is not about it the imports."""
+    patch.setattr("lib.processes.multiprocessing.get_context", lambda method: FORKING)
 
 
 def start() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from forked import forked_workers
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from small_study import training_job
 
@@ -27,6 +28,8 @@ seeds = [7]
 descriptor = "mine"
 own = "as it is"
 """
+# By notebook the size that its committed numbers are of.
+COMMITTED = {"a/shows": "evening", "c/shows": "quick"}
 SAVES = """
 from pathlib import Path
 table = Path(results, profile, data, "tables", "a", "b.csv")
@@ -60,17 +63,18 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, lis
         **{"a/b": ["1", "raise RuntimeError('as it should')", SAVES]},
         **{"a/killed": ["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"]},
         **{"a/after": ["print(profile, data, seeds, descriptor, own)"], "a/shows": [shows]},
-        **{"c/shows": [shows], "a/evening": ["1"], "a/quick": ["1"]},
+        **{"c/shows": [shows]},
     }
     for name, own in cells.items():
         path = write_notebook(root, *own, name=name)
-        if name in ("a/evening", "a/quick"):
+        if own == [shows]:
             notebook = nbformat.read(path, as_version=4)
             tags = {"tags": ["evidence"]}
             notebook.cells.append(new_markdown_cell("HardNet is ahead.", metadata=tags))
-            notebook.cells[1].source = f'profile = "{name[2:]}"\ndata = "mini"\nresults = ""\n'
+            notebook.cells[1].source = f'profile = "{COMMITTED[name]}"\ndata = "mini"\nresults = ""\n'
             nbformat.write(notebook, path)
     with pytest.MonkeyPatch.context() as patch:
+        forked_workers(patch)
         patch.setattr(execution, "ROOT", root)
         failures = execute(opened, root, dict.fromkeys(cells, A_B["a/b"]))
     return opened, root / "report", failures
@@ -104,8 +108,9 @@ def test_a_notebook_gets_the_study_s_parameters_and_the_profile_s_seeds(executed
 
 
 def test_what_interprets_the_committed_numbers_is_left_out_of_copies_at_other_sizes(executed):
-    for own, kept in (("evening", False), ("quick", True)):
-        assert ("HardNet is ahead." in (executed[1] / f"a/{own}.html").read_text()) is kept
+    for name, size in COMMITTED.items():
+        shown = "HardNet is ahead." in (executed[1] / f"{name}.html").read_text()
+        assert shown is (size == "quick")
 
 
 def test_no_notebook_sees_what_another_did_and_each_works_in_its_folder(executed):

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
-from forked import FORKING
+from forked import FORKING, forked_workers
 from small_study import SMALL, made_cold, training_job
 
 import lib.study.open
@@ -427,9 +427,10 @@ def test_a_full_disk_at_a_checkpoint_is_said_and_the_one_before_is_kept(
 
 
 def test_a_failed_job_is_reported_and_the_others_are_done(
-    cold: tuple[Study, Job, Path], tmp_path: Path
+    cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, job, _ = cold
+    forked_workers(monkeypatch)
     setting = replace(opened, folder=tmp_path)
     impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
     seen: list[tuple] = []
@@ -443,6 +444,7 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
 def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    forked_workers(monkeypatch)
     folder = tmp_path / "reference/quick/mini"
     shutil.copytree(REFERENCE / "quick/mini", folder, copy_function=os.symlink)
     monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
@@ -588,19 +590,20 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def test_told_to_end_a_process_unwinds_whatever_its_measures_import() -> None:
-    program = (
-        "import os, signal, sys\n"
-        "from lib.study import runs\n"
-        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
-        "runs._evaluating('lib.benchmarks.sfm')\n"
-        "try:\n"
-        "    os.kill(os.getpid(), signal.SIGTERM)\n"
-        "finally:\n"
-        "    print('unwound')\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "unwound\n", "")
+def told_to_end(said: Path) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+    runs._evaluating("lib.benchmarks.sfm")
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        said.write_text("unwound")
+
+
+def test_told_to_end_a_process_unwinds_whatever_its_measures_import(tmp_path: Path) -> None:
+    process = FORKING.Process(target=told_to_end, args=(tmp_path / "said",))
+    process.start()
+    process.join(120)
+    assert (process.exitcode, (tmp_path / "said").read_text()) == (7, "unwound")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
