@@ -20,8 +20,7 @@ from lib.study.open import Study
 LONGEST = (
     *("test_study.py", "test_cluster.py", "test_scenes_truth.py", "test_training.py", "hpatches.ipynb"),
     *("test_matching_files.py", "test_synthetic_multiview.py", "test_reporting_rendering.py"),
-    "test_sources.py",
-    "embedded.ipynb",
+    *("test_sources.py", "sparse_model.ipynb", "embedded.ipynb"),
 )
 
 
