@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -207,8 +208,8 @@ def test_a_share_of_a_gain_is_not_judged_where_there_is_no_gain():
     half, hardnet = one("adasample-s52-squared-half"), runs(20.0, 0.1)
     squared = {"hardnet_aug_gen": hardnet, "rung_squared": hardnet - 3}
     # All that AdaSample changes makes it worse, or no better for sure.
-    for ours in (hardnet + 4, runs(19.99, 0.5, seed=1)):
-        result = judge(half, {**squared, "adasample_aug_gen": ours})
+    for ours, profile in product((hardnet + 4, runs(19.99, 0.5, seed=1)), ("evening", "quick")):
+        result = judge(half, {**squared, "adasample_aug_gen": ours}, profile)
         assert (result.outcome, result.observed) == ("not judged", None)
         assert "gain of adasample_aug_gen over hardnet_aug_gen" in result.why
     assert judge(half, {**squared, "adasample_aug_gen": hardnet - 4}).outcome == "held"

@@ -1,6 +1,5 @@
 """DSM (Zhang and Rusinkiewicz): which records each of its tables and figures needs."""
 
-from collections.abc import Sequence
 from functools import partial
 
 from lib.recipes import RECIPES, TURNED, Recipe, part
@@ -84,15 +83,11 @@ def _with_dsm(*losses: str) -> dict[str, list[str]]:
 TABLE3 = _with_dsm("softplus", "hardest_eighth", "hardest_quarter")
 
 
-def table3_kinds(study: Study) -> Sequence[str]:
-    """Of `KINDS` those that Table 3 has: an evening's time is for the real-valued rows alone."""
-    return KINDS[:1] if study.profile.name == "evening" else KINDS
-
-
 def table3(study: Study) -> list[Job]:
     """DSM's Table 3, each method at its own rate, on the first train set with the seeds of a table; and
     ORB's FPR95, beside which binary descriptors show whether they converged."""
-    kinds = table3_kinds(study)
+    # An evening's time is for the real-valued rows alone.
+    kinds = KINDS[:1] if study.profile.name == "evening" else KINDS
     trained = dsm_runs([name for kind in kinds for name in TABLE3[kind]], hpatches="full")
     return several(trained, Runs(handcrafted=("orb",) if "binary" in kinds else ()))(study)
 

@@ -337,9 +337,11 @@ def verdict(
         kind = "tasks" if claim.on_hpatches else "columns"
         row["part"] = f"{len(enough)} of {len(printed)} {kind}"
     why = ""
-    if fewest and profile not in JUDGING:
+    if row["verdict"] == NOT_JUDGED:
+        why = row["why"]
+    elif fewest and profile not in JUDGING:
         why = f"{profile} shows numbers, not verdicts"
-    elif claim.kind == "finding" and row["verdict"] != NOT_JUDGED:
+    elif claim.kind == "finding":
         why = "our own comparison: no sentence of the paper states it"
     elif not enough:
         few = "false positives are expected; average precision decides"
